@@ -1,0 +1,1 @@
+"""PrefixGuard: compile raw agent traces into small online failure monitors."""

@@ -1,0 +1,61 @@
+"""Every error a user can meet.
+
+    PrefixGuardError
+    ├── TraceError            a raw run, or a file of runs, is not what its adapter reads
+    ├── AdapterError          an adapter spec is wrong
+    │   └── UnknownAdapterError   no adapter of that name
+    ├── DataError             runs are well-formed but cannot be used for this (one class, too few, no outcome)
+    ├── ConfigError           an option is outside its range
+    ├── BundleError           a bundle cannot be used (missing, damaged)
+    │   └── BundleVersionError    written by a newer release
+    ├── OutputError           a result cannot be written (disk full, no permission, already there)
+    ├── MissingExtraError     an optional package is not installed
+    └── UsageError            calls in the wrong order, such as observe after end
+
+A message says what happened, where (file, line, run, step) and what to do. Errors of other libraries are turned into
+these at the border, with their cause kept.
+"""
+
+
+class PrefixGuardError(Exception):
+    """Base of every error we raise."""
+
+
+class TraceError(PrefixGuardError, ValueError):
+    """A raw run, or a file of runs, is not what its adapter reads."""
+
+
+class AdapterError(PrefixGuardError, ValueError):
+    """An adapter spec is wrong."""
+
+
+class UnknownAdapterError(AdapterError):
+    """No adapter of that name."""
+
+
+class DataError(PrefixGuardError, ValueError):
+    """The runs are well-formed but cannot be used for what was asked."""
+
+
+class ConfigError(PrefixGuardError, ValueError):
+    """An option is outside its range."""
+
+
+class BundleError(PrefixGuardError):
+    """A bundle cannot be used."""
+
+
+class BundleVersionError(BundleError):
+    """The bundle was written by a newer release."""
+
+
+class OutputError(PrefixGuardError, OSError):
+    """A result cannot be written."""
+
+
+class MissingExtraError(PrefixGuardError, ImportError):
+    """An optional package is not installed."""
+
+
+class UsageError(PrefixGuardError, RuntimeError):
+    """Calls in the wrong order."""

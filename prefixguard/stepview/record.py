@@ -1,0 +1,62 @@
+"""The step record and its one serialisation.
+
+A record is one thing the agent did, with what it saw before and what came back. Its serialisation is what every later
+stage reads: seven fields in fixed order, each preceded by one tag byte. Tags are the control bytes 1..7; text cannot
+forge one, because those bytes are replaced by a space in every field.
+
+Source: PrefixGuard 4.1 (StepView), 4.2 (field order).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Status = Literal["ok", "error", "unknown"]
+
+#: Fields that are serialised, in order; the tag byte of a field is its position here plus one. `agent` is not among
+#: them: names of agents and models are shortcuts, not evidence.
+FIELDS: tuple[str, ...] = ("actor", "tool", "arguments", "observation", "action", "result", "status")
+
+_CLEAN = {code: " " for code in range(1, len(FIELDS) + 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """One step of a run. Absent text is the empty string.
+
+    index: number of the record in its run, from 1.
+    actor: who acted: agent, user, environment or system.
+    agent: the agent's name where there are several.
+    tool: tool or action type; `respond` for plain speech; empty if unknown.
+    arguments: canonical JSON (sorted keys), or the raw string where it is not JSON.
+    observation: what arrived since the last record.
+    action: the agent's own text.
+    result: what came back for this action.
+    status: ok, error or unknown: of this step, never of the run.
+    event: position of the source event it came from, from 0; -1 where unknown.
+    """
+
+    index: int
+    actor: str
+    agent: str
+    tool: str
+    arguments: str
+    observation: str
+    action: str
+    result: str
+    status: Status
+    event: int = -1
+
+
+def serialize(record: StepRecord) -> bytes:
+    """The record as tagged UTF-8 bytes.
+
+    >>> serialize(StepRecord(1, "agent", "", "ls", "{}", "", "look", "a b", "ok"))
+    b'\\x01agent\\x02ls\\x03{}\\x04\\x05look\\x06a b\\x07ok'
+    """
+    parts = []
+    for tag, name in enumerate(FIELDS, 1):
+        parts.append(chr(tag))
+        parts.append(getattr(record, name).translate(_CLEAN))
+    return "".join(parts).encode("utf-8", "replace")
