@@ -1,0 +1,24 @@
+"""Runs, how they ended, and which of them is used for what."""
+
+from prefixguard.trace.horizon import imminent_labels, remaining_steps
+from prefixguard.trace.repeats import link_tasks, repeat_groups, run_digest
+from prefixguard.trace.run import Mistake, Outcome, Run
+from prefixguard.trace.split import DEFAULT_SHARES, Move, Side, move_tasks, split_tasks, task_hash, task_key
+
+__all__ = [
+    "DEFAULT_SHARES",
+    "Mistake",
+    "Move",
+    "Outcome",
+    "Run",
+    "Side",
+    "imminent_labels",
+    "link_tasks",
+    "move_tasks",
+    "remaining_steps",
+    "repeat_groups",
+    "run_digest",
+    "split_tasks",
+    "task_hash",
+    "task_key",
+]

@@ -1,0 +1,120 @@
+import hashlib
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prefixguard.errors import ConfigError, DataError
+from prefixguard.trace import DEFAULT_SHARES, Outcome, Run, Side, move_tasks, split_tasks, task_hash, task_key
+
+TASKS = [f"task-{i}" for i in range(200)]
+
+
+def test_default_shares_cut_exactly():
+    sizes = Counter(split_tasks(TASKS, seed=13).values())
+    assert [sizes[side] for side in Side] == [110, 20, 20, 20, 30]
+
+
+def test_the_cut_follows_the_hash_of_seed_and_task():
+    """The rule as stated, recomputed in plain code: order by SHA-256 of "seed:task", then cut."""
+    order = sorted(TASKS, key=lambda task: hashlib.sha256(f"7:{task}".encode()).hexdigest())
+    sides = split_tasks(TASKS, seed=7)
+    assert [sides[task] for task in order] == (
+        [Side.TRAIN] * 110 + [Side.VALIDATION] * 20 + [Side.CALIBRATION] * 20 + [Side.ALARM] * 20 + [Side.TEST] * 30
+    )
+
+
+@given(st.permutations(TASKS[:30]), st.integers(0, 5))
+def test_order_and_repetition_of_tasks_do_not_matter(tasks, seed):
+    assert split_tasks([*tasks, *tasks[:7]], seed=seed) == split_tasks(TASKS[:30], seed=seed)
+
+
+def test_another_seed_gives_another_split():
+    assert split_tasks(TASKS, seed=1) != split_tasks(TASKS, seed=2)
+
+
+@given(st.lists(st.lists(st.sampled_from(TASKS), min_size=2, max_size=5), max_size=12), st.integers(0, 3))
+def test_linked_tasks_share_a_side(linked, seed):
+    sides = split_tasks(TASKS, seed=seed, linked=linked)
+    assert list(sides) == TASKS
+    for group in linked:
+        assert len({sides[task] for task in group}) == 1
+
+
+def test_links_that_overlap_are_merged_through_tasks_outside_the_corpus():
+    sides = split_tasks(TASKS, seed=3, linked=[["task-0", "elsewhere"], ["elsewhere", "task-1"]])
+    assert sides["task-0"] == sides["task-1"]
+    assert "elsewhere" not in sides
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 19, 101])
+def test_small_numbers_of_tasks_are_within_one_of_their_share(n):
+    sizes = Counter(split_tasks(TASKS[:n], seed=0).values())
+    assert sum(sizes.values()) == n
+    for side, share in DEFAULT_SHARES.items():
+        assert abs(sizes[side] - share * n) < 1
+
+
+def test_a_side_without_a_share_gets_nothing():
+    sides = split_tasks(TASKS, seed=0, shares={Side.TRAIN: 0.8, Side.TEST: 0.2})
+    assert Counter(sides.values()) == {Side.TRAIN: 160, Side.TEST: 40}
+
+
+def test_shares_that_do_not_sum_to_one_are_refused():
+    with pytest.raises(ConfigError, match=r"split shares \(train 0.5, test 0.2\) sum to 0.7: make them sum to 1"):
+        split_tasks(TASKS, seed=0, shares={Side.TRAIN: 0.5, Side.TEST: 0.2})
+    with pytest.raises(ConfigError, match="must be 0 or more each"):
+        split_tasks(TASKS, seed=0, shares={Side.TRAIN: 1.5, Side.TEST: -0.5})
+
+
+def test_no_task_is_refused():
+    with pytest.raises(DataError, match="there is no task to split"):
+        split_tasks([], seed=0)
+
+
+def test_task_names_may_hold_anything():
+    assert set(split_tasks(["\ud800", "", "é", "\x00"], seed=0)) == {"\ud800", "", "é", "\x00"}
+
+
+def test_move_takes_the_number_that_counts():
+    sides = split_tasks(TASKS, seed=13)
+    counting = TASKS[::2]
+    move = move_tasks(sides, Side.TRAIN, Side.ALARM, needed=30, seed=13, counting=counting)
+    reached = [task for task, side in move.sides.items() if side == Side.ALARM and task in set(counting)]
+    assert len(reached) == 30
+    assert {task for task in TASKS if sides[task] != move.sides[task]} == set(move.moved)
+    assert all(sides[task] == Side.TRAIN for task in move.moved)
+    assert any(task not in set(counting) for task in move.moved), "tasks that do not count move along"
+
+
+def test_move_does_nothing_when_there_are_enough():
+    sides = split_tasks(TASKS, seed=13)
+    assert move_tasks(sides, Side.TRAIN, Side.ALARM, needed=20, seed=13).moved == ()
+
+
+def test_move_leaves_what_must_stay():
+    sides = split_tasks(TASKS, seed=13)
+    move = move_tasks(sides, Side.TRAIN, Side.ALARM, needed=10_000, seed=13, keep=100)
+    assert Counter(move.sides.values())[Side.TRAIN] == 100
+
+
+@given(st.lists(st.lists(st.sampled_from(TASKS), min_size=2, max_size=4), max_size=8))
+def test_move_keeps_links_whole(linked):
+    sides = split_tasks(TASKS, seed=13, linked=linked)
+    move = move_tasks(sides, Side.TRAIN, Side.ALARM, needed=45, seed=13, linked=linked)
+    for group in linked:
+        assert len({move.sides[task] for task in group}) == 1
+
+
+def test_move_to_the_same_side_is_refused():
+    with pytest.raises(ConfigError, match="two different sides"):
+        move_tasks({"a": Side.TRAIN}, Side.TRAIN, Side.TRAIN, needed=1, seed=0)
+
+
+def test_a_run_without_a_task_is_its_own_unit():
+    named = Run("r1", "book a flight", Outcome.SUCCESS, (), "x.json")
+    nameless = Run("r2", None, Outcome.SUCCESS, (), "x.json")
+    assert task_key(named) == "book a flight"
+    assert task_key(nameless) == "run r2"
+    assert task_hash("t") == hashlib.sha256(b"t").hexdigest()
