@@ -1,0 +1,292 @@
+"""Streaming context: what has happened in the run so far, as numbers, updated in O(length of the step).
+
+State has a fixed size whatever the run's length: one Bloom filter of words, four tables of recent hashes with counts,
+and counters. The same function serves training and the live path. Causal by construction: a feature of step t reads
+records 1..t only.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prefixguard.context import bloom
+from prefixguard.encoder import Tokens
+from prefixguard.stepview.record import FIELDS, StepRecord
+
+_ARGUMENTS, _OBSERVATION, _ACTION, _RESULT = (FIELDS.index(f) for f in ("arguments", "observation", "action", "result"))
+_TOOL = FIELDS.index("tool")
+_IS_DIGIT = np.zeros(256, dtype=np.bool_)
+_IS_DIGIT[48:58] = True
+_FAR = 50.0  # "long ago" for steps since an event; counters that would grow for ever stop here or at _MANY
+_MANY = 1000
+_DECAY = 0.5
+_MASK = (1 << 64) - 1
+
+
+class _Recent:
+    """Counts of the most recent distinct hashes: a table of fixed size, the oldest entry makes room."""
+
+    __slots__ = ("at", "counts", "keys", "used")
+
+    def __init__(self, size: int) -> None:
+        self.keys = np.zeros(size, dtype=np.uint64)
+        self.counts = np.zeros(size, dtype=np.uint16)
+        self.at = 0
+        self.used = 0
+
+    def bump(self, key: int) -> int:
+        """How often `key` was seen before (saturating); counts it once more."""
+        hit = np.flatnonzero(self.keys[: self.used] == np.uint64(key))
+        if len(hit):
+            i = int(hit[0])
+            seen = int(self.counts[i])
+            if seen < _MANY:
+                self.counts[i] = seen + 1
+            return seen
+        self.keys[self.at] = key
+        self.counts[self.at] = 1
+        self.at = (self.at + 1) % len(self.keys)
+        self.used = min(self.used + 1, len(self.keys))
+        return 0
+
+    def get(self, key: int) -> int:
+        hit = np.flatnonzero(self.keys[: self.used] == np.uint64(key))
+        return int(self.counts[hit[0]]) if len(hit) else 0
+
+
+class ContextState:
+    """What is kept of a run. Fixed size, about 27 KB; `saturated` counts words past the Bloom filter's capacity."""
+
+    __slots__ = (
+        "call_results",
+        "calls",
+        "calls_n",
+        "entropy_sum",
+        "error_streak",
+        "errors",
+        "failed_tools",
+        "last_call",
+        "last_tool",
+        "maxima",
+        "means",
+        "message_streak",
+        "messages",
+        "messages_n",
+        "most_repeated",
+        "new_action",
+        "new_result",
+        "repeated_calls",
+        "repeated_steps",
+        "results",
+        "same_call",
+        "same_tool",
+        "saturated",
+        "since_call",
+        "since_error",
+        "step",
+        "tool_failures",
+        "tools",
+        "tools_n",
+        "ungrounded",
+        "ungrounded_calls",
+        "vocabulary",
+        "words",
+    )
+
+    def __init__(self) -> None:
+        self.words = np.zeros(bloom.N_BYTES, dtype=np.uint8)
+        self.calls, self.results, self.call_results = _Recent(64), _Recent(64), _Recent(64)
+        self.messages = _Recent(32)
+        self.tools, self.tool_failures = _Recent(32), _Recent(32)
+        self.step = self.calls_n = self.messages_n = self.errors = self.error_streak = 0
+        self.tools_n = self.failed_tools = self.same_tool = self.same_call = self.message_streak = 0
+        self.most_repeated = self.repeated_calls = self.repeated_steps = self.ungrounded_calls = 0
+        self.vocabulary = self.saturated = 0
+        self.last_call = self.last_tool = 0
+        self.since_error = self.since_call = _FAR
+        self.entropy_sum = 0.0  # sum over tools of n * log2(n)
+        self.ungrounded = self.new_action = self.new_result = 0.0
+        self.means = [0.0, 0.0, 0.0, 0.0]
+        self.maxima = [0.0, 0.0, 0.0, 0.0]
+
+
+def start() -> ContextState:
+    """The context of a run before its first step."""
+    return ContextState()
+
+
+def _hash(h: NDArray[np.uint64]) -> int:
+    """One order-dependent hash of a sequence of token hashes; 0 only for the empty sequence."""
+    if len(h) == 0:
+        return 0
+    weights = np.arange(1, 2 * len(h), 2, dtype=np.uint64)
+    return int((h * weights).sum()) or 1
+
+
+def _share_new(new: NDArray[np.bool_]) -> float:
+    return np.count_nonzero(new) / len(new) if len(new) else 0.0
+
+
+def update(state: ContextState, record: StepRecord, tokens: Tokens) -> NDArray[np.float32]:
+    """Take one record into the state (in place) and return the context vector after it.
+
+    tokens: of the serialised record (`encoder.tokenize`). Returns float32 (N_FEATURES,), in the order of FEATURES.
+    """
+    s = state
+    s.step += 1
+    b = tokens.bounds
+    is_call = record.tool not in ("", "respond")
+    is_error = record.status == "error"
+
+    # counts
+    if is_call:
+        s.calls_n += 1
+        s.since_call, s.message_streak = 0.0, 0
+    else:
+        s.messages_n += 1
+        s.since_call = min(s.since_call + 1, _FAR)
+        s.message_streak += 1
+    if is_error:
+        s.errors += 1
+        s.error_streak += 1
+        s.since_error = 0.0
+    else:
+        s.error_streak = 0
+        s.since_error = min(s.since_error + 1, _FAR)
+    tool = _hash(tokens.field(_TOOL))
+    tool_seen = failures = 0
+    if is_call:
+        tool_seen = s.tools.bump(tool)
+        s.tools_n += tool_seen == 0
+        n = tool_seen + 1
+        s.entropy_sum += n * math.log2(n) - (tool_seen * math.log2(tool_seen) if tool_seen else 0.0)
+        if is_error:
+            failures = s.tool_failures.bump(tool) + 1
+            s.failed_tools += failures == 1
+        else:
+            failures = s.tool_failures.get(tool)
+        s.same_tool = s.same_tool + 1 if tool == s.last_tool else 1
+        s.last_tool = tool
+    else:
+        s.same_tool, s.last_tool = 0, 0
+    entropy = max(math.log2(s.calls_n) - s.entropy_sum / s.calls_n, 0.0) if s.calls_n else 0.0
+
+    # repeats
+    call_seen = message_seen = both_seen = 0
+    result = _hash(tokens.field(_RESULT))
+    result_seen = s.results.bump(result) if result else 0
+    if is_call:
+        call = (_hash(tokens.hashes[b[_ARGUMENTS] : b[_ARGUMENTS + 1]]) + 3 * tool + 1) & _MASK
+        call_seen = s.calls.bump(call)
+        both_seen = s.call_results.bump((call + 5 * result) & _MASK)
+        s.same_call = s.same_call + 1 if call == s.last_call else 0
+        s.last_call = call
+        s.repeated_calls += call_seen > 0
+        s.most_repeated = max(s.most_repeated, call_seen + 1)
+        s.repeated_steps += call_seen > 0
+    else:
+        s.same_call, s.last_call = 0, 0
+        message = _hash(tokens.field(_ACTION))
+        message_seen = s.messages.bump(message) if message else 0
+        s.repeated_steps += message_seen > 0
+
+    # sizes
+    sizes = [
+        math.log1p(len(record.arguments)),
+        math.log1p(len(record.action)),
+        math.log1p(len(record.result)),
+        math.log1p(len(record.observation)),
+    ]
+    for i, size in enumerate(sizes):
+        s.means[i] += (size - s.means[i]) / s.step
+        s.maxima[i] = max(s.maxima[i], size)
+
+    # grounding and novelty: which words of this step the run has not seen before it
+    low, high = b[_ARGUMENTS], b[_RESULT + 1]
+    h = tokens.hashes[low:high]
+    ungrounded = new_action = new_result = 0.0
+    if len(h):
+        p = bloom.positions(h)
+        new = ~bloom.contains(s.words, p)
+        arguments = slice(0, b[_ARGUMENTS + 1] - low)
+        if is_call and arguments.stop:
+            ungrounded = _ungrounded(tokens, h, new, arguments.stop, b[_OBSERVATION] - low, b[_OBSERVATION + 1] - low)
+        new_action = _share_new(new[b[_ACTION] - low : b[_ACTION + 1] - low])
+        new_result = _share_new(new[b[_RESULT] - low :])
+        if new.any():
+            s.vocabulary += len(np.unique(h[new]))
+            bloom.insert(s.words, p[:, new])
+            s.saturated = max(s.vocabulary - bloom.CAPACITY, 0)
+    if is_call:
+        s.ungrounded_calls += ungrounded > 0
+        s.ungrounded += (ungrounded - s.ungrounded) * _DECAY
+    s.new_action += (new_action - s.new_action) * _DECAY
+    if result:
+        s.new_result += (new_result - s.new_result) * _DECAY
+
+    out = np.array(
+        (
+            s.step,
+            math.log1p(s.step),
+            s.calls_n,
+            s.messages_n,
+            not is_call,
+            is_error,
+            s.errors,
+            s.errors / s.step,
+            s.error_streak,
+            s.since_error,
+            s.tools_n,
+            s.failed_tools,
+            entropy,
+            s.same_tool,
+            s.since_call,
+            s.message_streak,
+            tool_seen,
+            failures,
+            call_seen,
+            s.same_call,
+            s.most_repeated,
+            s.repeated_calls,
+            message_seen,
+            result_seen,
+            both_seen,
+            s.repeated_steps / s.step,
+            *(x for i in range(4) for x in (sizes[i], s.means[i], s.maxima[i])),
+            ungrounded,
+            s.ungrounded,
+            s.ungrounded_calls,
+            new_action,
+            new_result,
+            s.new_action,
+            s.new_result,
+            math.log1p(s.vocabulary),
+        ),
+        dtype=np.float32,
+    )
+    return np.minimum(out, _MANY, out=out)
+
+
+def _ungrounded(
+    tokens: Tokens, h: NDArray[np.uint64], new: NDArray[np.bool_], n: int, seen_from: int, seen_to: int
+) -> float:
+    """Share of the identifiers among the arguments' words that neither the run nor this step's observation held.
+
+    An identifier is a word with a digit: what an agent must have read somewhere, unless it made it up.
+    """
+    low = tokens.bounds[_ARGUMENTS]
+    starts, ends = tokens.starts[low : low + n], tokens.ends[low : low + n]
+    first = int(starts[0])
+    digits = np.zeros(int(ends[-1]) - first + 1, dtype=np.int64)
+    np.cumsum(_IS_DIGIT[tokens.document[first : int(ends[-1])]], out=digits[1:])
+    identifier = digits[ends - first] > digits[starts - first]
+    total = np.count_nonzero(identifier)
+    if total == 0:
+        return 0.0
+    missing = h[:n][identifier & new[:n]]
+    if len(missing) and seen_to > seen_from:
+        missing = missing[~np.isin(missing, h[seen_from:seen_to])]
+    return len(missing) / total

@@ -1,0 +1,155 @@
+"""Fit a vocabulary: the most frequent n-grams that occur in enough tasks.
+
+Counting is exact while at most `max_distinct` different n-grams are held; above that the rarest are dropped (and the
+result says so), which bounds memory: about 32 bytes a distinct n-gram.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prefixguard.encoder.tokens import ngram_names, ngrams, tokenize
+from prefixguard.encoder.vocabulary import Vocabulary
+from prefixguard.errors import ConfigError
+
+#: Yields (task number, serialised record); records of one task stand together. Called twice.
+Documents = Callable[[], Iterable[tuple[int, bytes]]]
+
+_FLUSH = 1 << 21  # n-gram occurrences gathered before they are merged into the table
+
+
+@dataclass(frozen=True, slots=True)
+class FitReport:
+    """What counting saw.
+
+    documents: records read. distinct: different n-grams held at the end.
+    dropped_below: n-grams that occurred at most this often may have been dropped while counting; 0 means exact.
+    """
+
+    documents: int
+    distinct: int
+    dropped_below: int
+
+
+class _Counts:
+    """Sorted table of n-gram hashes with term, document and task counts."""
+
+    def __init__(self, max_distinct: int) -> None:
+        self.max_distinct = max_distinct
+        self.dropped_below = 0
+        self.hashes = np.empty(0, np.uint64)
+        self.tf = np.empty(0, np.int64)
+        self.df = np.empty(0, np.int64)
+        self.tasks = np.empty(0, np.int32)
+        self.last_task = np.empty(0, np.int32)
+
+    def add(self, h: NDArray[np.uint64], doc: NDArray[np.int64], task: NDArray[np.int32]) -> None:
+        """Merge occurrences; doc and task ascend along each array and from call to call."""
+        if len(h) == 0:
+            return
+        order = np.argsort(h, kind="stable")  # stable: doc and task still ascend within one n-gram
+        h, doc, task = h[order], doc[order], task[order]
+        new_hash = np.concatenate(([True], h[1:] != h[:-1]))
+        new_doc = new_hash | np.concatenate(([True], doc[1:] != doc[:-1]))
+        new_task = new_hash | np.concatenate(([True], task[1:] != task[:-1]))
+        at = np.flatnonzero(new_hash)
+        hashes = h[at]
+        tf = np.diff(at, append=len(h))
+        df = np.add.reduceat(new_doc.astype(np.int64), at)
+        tasks = np.add.reduceat(new_task.astype(np.int32), at)
+        first_task, last_task = task[at], task[np.append(at[1:], len(h)) - 1]
+
+        merged = np.union1d(self.hashes, hashes)
+        old, new = np.searchsorted(merged, self.hashes), np.searchsorted(merged, hashes)
+        out_tf, out_df = np.zeros(len(merged), np.int64), np.zeros(len(merged), np.int64)
+        out_tasks, out_last = np.zeros(len(merged), np.int32), np.full(len(merged), -1, np.int32)
+        out_tf[old], out_df[old], out_tasks[old], out_last[old] = self.tf, self.df, self.tasks, self.last_task
+        out_tf[new] += tf
+        out_df[new] += df
+        out_tasks[new] += tasks - (out_last[new] == first_task)  # a task that goes on counts once
+        out_last[new] = last_task
+        self.hashes, self.tf, self.df, self.tasks, self.last_task = merged, out_tf, out_df, out_tasks, out_last
+        while len(self.hashes) > self.max_distinct:
+            self.dropped_below += 1
+            keep = self.tf > self.dropped_below
+            self.hashes, self.tf, self.df = self.hashes[keep], self.tf[keep], self.df[keep]
+            self.tasks, self.last_task = self.tasks[keep], self.last_task[keep]
+
+
+def fit_vocabulary(
+    documents: Documents, *, max_features: int = 4096, min_tasks: int = 3, max_distinct: int = 8_000_000
+) -> tuple[Vocabulary, FitReport]:
+    """Choose the `max_features` n-grams of highest total count among those that occur in at least `min_tasks` tasks.
+
+    Ties at the cut are broken by the term's name, ascending. Read twice: once to count, once to name the chosen.
+    min_tasks keeps what belongs to a customer or a case (a name, an order number) from becoming a feature.
+    Raises ConfigError for options out of range. Source: PrefixGuard 4.2; scikit-learn's smooth idf.
+    """
+    if max_features < 1 or min_tasks < 1 or max_distinct < 1:
+        raise ConfigError("max_features, min_tasks and max_distinct must be at least 1.")
+    counts = _Counts(max_distinct)
+    gathered: list[NDArray[np.uint64]] = []
+    sizes: list[tuple[int, int, int]] = []
+    n_gathered = n_documents = 0
+
+    def flush() -> None:
+        nonlocal n_gathered
+        if gathered:
+            lengths, docs, tasks = np.array(sizes, dtype=np.int64).T
+            counts.add(np.concatenate(gathered), np.repeat(docs, lengths), np.repeat(tasks.astype(np.int32), lengths))
+        gathered.clear()
+        sizes.clear()
+        n_gathered = 0
+
+    for task, document in documents():
+        h = ngrams(tokenize(document))
+        gathered.append(h)
+        sizes.append((len(h), n_documents, task))
+        n_documents += 1
+        n_gathered += len(h)
+        if n_gathered >= _FLUSH:
+            flush()
+    flush()
+
+    report = FitReport(n_documents, len(counts.hashes), counts.dropped_below)
+    eligible = np.flatnonzero(counts.tasks >= min_tasks)
+    if len(eligible) > max_features:
+        tf = counts.tf[eligible]
+        cut = np.partition(tf, len(tf) - max_features)[len(tf) - max_features]
+        eligible = eligible[tf >= cut]  # with every tie at the cut; names decide below
+    chosen, tf, df = counts.hashes[eligible], counts.tf[eligible], counts.df[eligible]
+    names = _name(documents, chosen)
+    order = sorted(range(len(chosen)), key=lambda i: (-tf[i], names[i]))[:max_features]
+    order.sort(key=lambda i: names[i])
+    idf = np.log((1 + n_documents) / (1 + df[order])) + 1
+    return Vocabulary([names[i] for i in order], chosen[order], idf.astype(np.float32)), report
+
+
+def _name(documents: Documents, chosen: NDArray[np.uint64]) -> list[str]:
+    """Names of the chosen n-grams (hashes ascending), from a second reading that stops when all are found."""
+    names: list[str] = [""] * len(chosen)
+    missing = np.ones(len(chosen), dtype=np.bool_)
+    n_missing = len(chosen)
+    if n_missing == 0:
+        return names
+    for _, document in documents():
+        tokens = tokenize(document)
+        h = ngrams(tokens)
+        at = np.searchsorted(chosen, h)
+        at[at == len(chosen)] = 0
+        fresh = np.flatnonzero(missing[at] & (chosen[at] == h))
+        if len(fresh) == 0:
+            continue
+        words = ngram_names(tokens)
+        for i in fresh.tolist():
+            j = int(at[i])
+            if missing[j]:
+                missing[j], names[j] = False, words[i]
+                n_missing -= 1
+        if n_missing == 0:
+            break
+    return names
