@@ -1,0 +1,20 @@
+"""The frozen monitor folder: written in one piece, verified before it is parsed."""
+
+from prefixguard.bundle.calibration import Beta, Calibration, Platt, RiskMap, apply_map
+from prefixguard.bundle.card import write_card
+from prefixguard.bundle.parts import Bundle, BundleParts
+from prefixguard.bundle.reading import open_bundle
+from prefixguard.bundle.writing import write_bundle
+
+__all__ = [
+    "Beta",
+    "Bundle",
+    "BundleParts",
+    "Calibration",
+    "Platt",
+    "RiskMap",
+    "apply_map",
+    "open_bundle",
+    "write_bundle",
+    "write_card",
+]

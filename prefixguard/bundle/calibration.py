@@ -1,0 +1,166 @@
+"""From the model's logits to probabilities, and the alarm's threshold and policy: `calibration.json`.
+
+The maps are monotone, so they change no ranking; both are computed one number at a time in float64, by the same few
+lines wherever a risk is needed, so that a threshold set on one path is met exactly on every other.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prefixguard.alarm import AlarmPolicy, Thresholds
+from prefixguard.errors import BundleError, ConfigError, PrefixGuardError
+
+SCHEMA = "prefixguard/calibration/v1"
+
+
+def _sigmoid(z: float) -> float:
+    if z >= 0.0:
+        return 1.0 / (1.0 + math.exp(-z))
+    e = math.exp(z)
+    return e / (1.0 + e)
+
+
+def _softplus(z: float) -> float:
+    return max(z, 0.0) + math.log1p(math.exp(-abs(z)))
+
+
+def _check_finite(name: str, *values: float) -> None:
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+            raise ConfigError(f"{name}: parameters must be finite numbers, got {value!r}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Platt:
+    """p = sigmoid(a * logit + b), a > 0. Source: Platt 1999; PrefixGuard 4.4.
+
+    >>> Platt(1.0, 0.0)(0.0)
+    0.5
+    """
+
+    a: float
+    b: float
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError unless both are finite and a > 0."""
+        _check_finite("Platt map", self.a, self.b)
+        if self.a <= 0:
+            raise ConfigError(f"Platt map: a must be above 0 so that the map rises, got {self.a!r}.")
+
+    def __call__(self, logit: float) -> float:
+        """Probability of a logit (natural log-odds)."""
+        return _sigmoid(self.a * logit + self.b)
+
+
+@dataclass(frozen=True, slots=True)
+class Beta:
+    """p = sigmoid(a * log(s) - b * log(1 - s) + c) with s = sigmoid(logit); a, b >= 0. Source: Kull et al. 2017.
+
+    With a = b = 1 and c = 0 it changes nothing.
+
+    >>> round(Beta(1.0, 1.0, 0.0)(2.0), 12) == round(Platt(1.0, 0.0)(2.0), 12)
+    True
+    """
+
+    a: float
+    b: float
+    c: float
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError unless all are finite and a, b >= 0."""
+        _check_finite("beta map", self.a, self.b, self.c)
+        if self.a < 0 or self.b < 0:
+            raise ConfigError(f"beta map: a and b must be at least 0 so that the map rises, got {self.a!r}, {self.b!r}.")
+
+    def __call__(self, logit: float) -> float:
+        """Probability of a logit (natural log-odds)."""
+        return _sigmoid(self.b * _softplus(logit) - self.a * _softplus(-logit) + self.c)
+
+
+RiskMap = Platt | Beta
+
+_KINDS: Mapping[str, type[Platt] | type[Beta]] = {"platt": Platt, "beta": Beta}
+
+
+def apply_map(risk_map: RiskMap, logits: Iterable[float]) -> NDArray[np.float64]:
+    """Probabilities of many logits: exactly what the map gives for each alone."""
+    return np.array([risk_map(float(x)) for x in logits], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Maps of both risks, and what the alarm (on the outcome risk) goes by."""
+
+    imminent: RiskMap
+    outcome: RiskMap
+    thresholds: Thresholds
+    policy: AlarmPolicy
+
+    def to_bytes(self) -> bytes:
+        """`calibration.json`, the same bytes for the same content."""
+        document = {
+            "schema": SCHEMA,
+            "imminent": {"map": _map_to_json(self.imminent)},
+            "outcome": {
+                "map": _map_to_json(self.outcome),
+                "thresholds": asdict(self.thresholds),
+                "policy": asdict(self.policy),
+            },
+        }
+        try:
+            return json.dumps(document, indent=2, sort_keys=True, allow_nan=False).encode() + b"\n"
+        except (TypeError, ValueError) as exc:
+            raise ConfigError(f"The calibration holds a value that is not a plain finite number: {exc}.") from exc
+
+    @classmethod
+    def from_bytes(cls, data: bytes, where: str = "calibration.json") -> Calibration:
+        """Read `calibration.json`. Raises BundleError with place and remedy when it is not what `to_bytes` writes."""
+        try:
+            document = json.loads(data, parse_constant=_no_constant)
+            if document["schema"] != SCHEMA:
+                raise ValueError(f"schema {document['schema']!r} instead of {SCHEMA!r}")
+            outcome = document["outcome"]
+            return cls(
+                imminent=_map_from_json(document["imminent"]["map"]),
+                outcome=_map_from_json(outcome["map"]),
+                thresholds=Thresholds(**_exact(outcome["thresholds"], Thresholds)),
+                policy=AlarmPolicy(**_exact(outcome["policy"], AlarmPolicy)),
+            )
+        except (ValueError, TypeError, KeyError, RecursionError, PrefixGuardError) as exc:
+            raise BundleError(f"{where}: not a calibration ({exc}). Calibrate or train the monitor again.") from exc
+
+
+def _map_to_json(risk_map: RiskMap) -> dict[str, Any]:
+    kind = next(name for name, cls in _KINDS.items() if isinstance(risk_map, cls))
+    return {"kind": kind, **asdict(risk_map)}
+
+
+def _map_from_json(document: Mapping[str, Any]) -> RiskMap:
+    kind = document["kind"]
+    if kind not in _KINDS:
+        raise ValueError(f"map kind {kind!r}, known: {', '.join(_KINDS)}")
+    cls = _KINDS[kind]
+    return cls(**_exact({name: value for name, value in document.items() if name != "kind"}, cls))
+
+
+def _exact(document: Any, cls: type[Any]) -> dict[str, Any]:
+    """The document, if its keys are exactly the fields of `cls`."""
+    if not isinstance(document, dict):
+        raise ValueError(f"{cls.__name__} must be an object")
+    wanted = {f.name for f in fields(cls)}
+    if document.keys() != wanted:
+        odd = sorted(document.keys() ^ wanted)
+        raise ValueError(f"{cls.__name__}: missing or unknown fields: {', '.join(map(str, odd))}")
+    return document
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number")

@@ -1,0 +1,112 @@
+"""CARD.md: one page for people, from what the manifest says. It holds no time, so that the same training gives it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from prefixguard.bundle.calibration import Calibration
+from prefixguard.bundle.manifest import TIME
+
+#: Sections of `info` that get a table, in order, with their headings; what is not there is left out.
+_SECTIONS = (
+    ("data", "Runs it was made from"),
+    ("metrics", "How well it did on runs it had not seen"),
+    ("split", "How runs were divided"),
+    ("config", "Settings"),
+    ("libraries", "Made with"),
+)
+_ROWS = 40
+
+
+def write_card(name: str, adapter: Mapping[str, str], calibration: Calibration, info: Mapping[str, Any]) -> str:
+    """The card of a bundle.
+
+    name: of its folder. adapter: name, version, sha256. info: as in `BundleParts`; the keys `backend`, `horizon`,
+    `seed`, `data`, `metrics`, `split`, `config` and `libraries` are shown where they are present.
+    """
+    parts = [f"# Monitor `{_plain(name)}`", _what(adapter, info), _USE, _alarm(calibration)]
+    for key, heading in _SECTIONS:
+        value = info.get(key)
+        if isinstance(value, Mapping) and value:
+            parts.append(f"## {heading}\n\n{_table(value)}")
+    parts.append(_LIMITS)
+    return "\n\n".join(parts) + "\n"
+
+
+_USE = """## Use
+
+```python
+import prefixguard
+
+monitor = prefixguard.load("path/to/this/folder")
+session = monitor.start()
+for event in events:
+    for reading in session.observe(event):
+        print(reading.step, reading.level, reading.outcome_risk, reading.reasons)
+```"""
+
+_LIMITS = """## Limits
+
+- A reading is a forecast from what runs like the training runs did; it is no proof that a run will fail or succeed.
+- The alarm's bound holds for new tasks drawn like the calibration tasks. `Session.drift` says when a run looks unlike them.
+- Two risks are given: `imminent_risk` (the run fails, and ends within the horizon) and `outcome_risk` (the run fails).
+  Alarms go by the second: the first is low until the end is near, whatever the run does."""
+
+
+def _what(adapter: Mapping[str, str], info: Mapping[str, Any]) -> str:
+    lines = [
+        f"Watches runs of an LLM agent in the format `{_plain(adapter.get('name', ''))}` "
+        f"(adapter {_plain(adapter.get('version', ''))}) and says after every step how likely the run is to fail."
+    ]
+    for key, words in (("backend", "Backend"), ("horizon", "Horizon in steps"), ("seed", "Seed")):
+        if key in info:
+            lines.append(f"- {words}: {_plain(str(info[key]))}")
+    return lines[0] + ("\n\n" + "\n".join(lines[1:]) if lines[1:] else "")
+
+
+def _alarm(calibration: Calibration) -> str:
+    thresholds, policy = calibration.thresholds, calibration.policy
+    if thresholds.alarm is None:
+        return (
+            "## Alarm\n\nThis monitor never says ALARM: "
+            f"{_plain(thresholds.reason or 'too few successful runs were set aside')}. "
+            f"It says WATCH above {thresholds.watch:.4f}."
+        )
+    return (
+        f"## Alarm\n\nALARM above an outcome risk of {thresholds.alarm:.4f}"
+        + (f" for {policy.consecutive} steps in a row" if policy.consecutive > 1 else "")
+        + f", WATCH above {thresholds.watch:.4f}. Of runs that would succeed, at most {policy.budget:.0%} raise an alarm, "
+        f"with confidence {policy.confidence:.0%} (set on {thresholds.n_runs} successful runs, one a task, "
+        f"{thresholds.allowed} above the mark allowed)."
+    )
+
+
+def _table(value: Mapping[str, Any]) -> str:
+    rows = _flatten(value, "")
+    shown = [f"| {_plain(name)} | {_plain(text)} |" for name, text in rows[:_ROWS]]
+    if len(rows) > _ROWS:
+        shown.append(f"| ... | {len(rows) - _ROWS} more in manifest.json |")
+    return "\n".join(["| | |", "| --- | --- |", *shown])
+
+
+def _flatten(value: Mapping[str, Any], before: str) -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    for key in value:
+        name, item = f"{before}{key}", value[key]
+        if key == TIME:
+            continue
+        if isinstance(item, Mapping):
+            rows += _flatten(item, f"{name}.")
+        elif isinstance(item, float):
+            rows.append((name, f"{item:.4g}"))
+        elif isinstance(item, (list, tuple)) and len(item) > 6:
+            rows.append((name, f"{len(item)} entries"))
+        else:
+            rows.append((name, str(item)))
+    return rows
+
+
+def _plain(text: str) -> str:
+    """Text that cannot break a table or a line."""
+    return " ".join(text.replace("|", "/").replace("`", "'").split())[:200]

@@ -1,0 +1,137 @@
+"""manifest.json: what a bundle is, what it holds, and its own id.
+
+The id is the SHA-256 of the canonical JSON of the manifest without the id, the training time and the seal; so two
+trainings that give the same monitor give the same id. The seal covers everything, the training time too, so that no
+byte can change unseen.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from prefixguard.bundle import layout
+from prefixguard.errors import BundleError, BundleVersionError, DataError
+
+#: Written by us; `BundleParts.info` may not name them.
+RESERVED = ("schema", "read_by", "id", "seal", "kind", "files", "adapter")
+#: The one measured time; the id leaves it out.
+TIME = "training_seconds"
+
+_SHA = re.compile(r"[0-9a-f]{64}\Z")
+_AGAIN = "Copy the bundle again, or train it again."
+
+
+def canonical(document: Mapping[str, Any]) -> bytes:
+    """JSON with sorted keys and no spaces. Raises DataError for what JSON cannot say (NaN, objects of other types)."""
+    try:
+        return json.dumps(
+            document, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+        ).encode()
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise DataError(
+            f"The manifest can hold only what JSON can: {exc}. Turn arrays into lists and leave out NaN."
+        ) from exc
+
+
+def make_manifest(
+    kind: str, files: Mapping[str, bytes], adapter: Mapping[str, str], info: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The manifest of these files, with id and seal.
+
+    adapter: name, version and sha256 of the adapter. info: everything else, as it shall stand there.
+    Raises DataError when `info` names what we write ourselves, or holds what JSON cannot.
+    """
+    clash = [name for name in RESERVED if name in info]
+    if clash:
+        raise DataError(f"info may not name {', '.join(clash)}: the bundle writes that itself.")
+    manifest: dict[str, Any] = json.loads(canonical(info))
+    manifest |= {
+        "schema": layout.SCHEMA,
+        "read_by": layout.READ_BY,
+        "kind": kind,
+        "adapter": dict(adapter),
+        "files": {
+            name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for name, data in files.items()
+        },
+    }
+    manifest["id"] = bundle_id(manifest)
+    manifest["seal"] = _seal(manifest)
+    return manifest
+
+
+def bundle_id(manifest: Mapping[str, Any]) -> str:
+    """SHA-256, in hex, of the manifest without id, seal and training time."""
+    return _digest(manifest, ("id", "seal", TIME))
+
+
+def _seal(manifest: Mapping[str, Any]) -> str:
+    return _digest(manifest, ("seal",))
+
+
+def _digest(manifest: Mapping[str, Any], leave_out: tuple[str, ...]) -> str:
+    rest = {name: value for name, value in manifest.items() if name not in leave_out}
+    return hashlib.sha256(canonical(rest)).hexdigest()
+
+
+def render(manifest: Mapping[str, Any]) -> bytes:
+    """The bytes of manifest.json, for people too; one content has one rendering."""
+    return json.dumps(manifest, sort_keys=True, indent=2, ensure_ascii=True, allow_nan=False).encode() + b"\n"
+
+
+def read_manifest(data: bytes, where: str) -> dict[str, Any]:
+    """Parse and check manifest.json; the schema's version is looked at before anything else.
+
+    Raises BundleVersionError for a newer schema, BundleError for what is damaged or not a manifest.
+    """
+    try:
+        manifest = json.loads(data)
+    except (ValueError, RecursionError) as exc:
+        raise BundleError(f"{where}: damaged, not JSON ({exc}). {_AGAIN}") from exc
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("schema"), str):
+        raise BundleError(f"{where}: names no schema, so this is not a bundle's manifest. {_AGAIN}")
+    _check_version(manifest, where)
+    try:
+        intact = render(manifest) == data and manifest.get("seal") == _seal(manifest)
+        intact = intact and manifest.get("id") == bundle_id(manifest)
+    except (DataError, ValueError, RecursionError):
+        intact = False
+    if not intact:
+        raise BundleError(f"{where}: changed since it was written (its id does not match). {_AGAIN}")
+    _check_files(manifest, where)
+    return manifest
+
+
+def _check_version(manifest: Mapping[str, Any], where: str) -> None:
+    schema = manifest["schema"]
+    number = schema.removeprefix(layout.SCHEMA_PREFIX)
+    if not schema.startswith(layout.SCHEMA_PREFIX) or not re.fullmatch(r"[1-9][0-9]{0,5}", number):
+        raise BundleError(f"{where}: schema {schema[:80]!r} is not a bundle's ({layout.SCHEMA!r} is). {_AGAIN}")
+    if int(number) > layout.VERSION:
+        named = manifest.get("read_by")
+        known = isinstance(named, str) and re.fullmatch(r"[0-9A-Za-z.+-]{1,30}", named)
+        release = f"prefixguard {named} or newer" if known else "a newer prefixguard"
+        raise BundleVersionError(
+            f"{where}: schema v{number}, this release reads up to v{layout.VERSION}. Install {release} to read it."
+        )
+
+
+def _check_files(manifest: Mapping[str, Any], where: str) -> None:
+    """Whether the manifest lists the files of its kind, and nothing that could lead elsewhere."""
+    kind, files = manifest.get("kind"), manifest.get("files")
+    if not isinstance(kind, str) or kind not in layout.REQUIRED:
+        raise BundleError(f"{where}: kind {kind!r} is not known here (known: {', '.join(layout.REQUIRED)}). {_AGAIN}")
+    if not isinstance(files, dict):
+        raise BundleError(f"{where}: lists no files. {_AGAIN}")
+    known = layout.REQUIRED[kind] + layout.OPTIONAL[kind]
+    odd = [name for name in files if name not in known] + [n for n in layout.REQUIRED[kind] if n not in files]
+    if odd:
+        raise BundleError(f"{where}: files missing from the list or unknown: {', '.join(map(repr, odd[:5]))}. {_AGAIN}")
+    for name, entry in files.items():
+        good = isinstance(entry, dict) and entry.keys() == {"sha256", "bytes"}
+        good = good and isinstance(entry["sha256"], str) and _SHA.match(entry["sha256"]) is not None
+        if not good or type(entry["bytes"]) is not int or entry["bytes"] < 0:
+            raise BundleError(f"{where}: the entry of {name} is not a hash and a size. {_AGAIN}")
