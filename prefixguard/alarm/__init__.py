@@ -1,0 +1,32 @@
+"""The alarm policy as a state machine over risks, and the threshold with its finite-sample bound."""
+
+from prefixguard.alarm.bound import allowed_exceedances, binomial_cdf, runs_needed, smallest_budget
+from prefixguard.alarm.level import Level
+from prefixguard.alarm.policy import AlarmPolicy
+from prefixguard.alarm.state import AlarmState, first_alert, run_maximum
+from prefixguard.alarm.threshold import (
+    BUDGETS,
+    Thresholds,
+    alarm_table,
+    alarm_threshold,
+    draw_one_per_task,
+    watch_mark,
+)
+
+__all__ = [
+    "BUDGETS",
+    "AlarmPolicy",
+    "AlarmState",
+    "Level",
+    "Thresholds",
+    "alarm_table",
+    "alarm_threshold",
+    "allowed_exceedances",
+    "binomial_cdf",
+    "draw_one_per_task",
+    "first_alert",
+    "run_maximum",
+    "runs_needed",
+    "smallest_budget",
+    "watch_mark",
+]

@@ -1,0 +1,102 @@
+"""The alarm of one run, step by step, and the same thing on a whole run.
+
+The policy is monotone in its threshold: a lower one never makes a run alarm later. So each run has one number, the
+largest threshold at which it would still not alarm, and that number is all a calibration needs of it.
+A step without a risk (NaN) is passed over: it neither sounds, nor breaks a row of consecutive steps, nor cools down.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from prefixguard.alarm.level import Level
+from prefixguard.alarm.policy import AlarmPolicy
+from prefixguard.alarm.threshold import Thresholds
+
+
+class AlarmState:
+    """Alarm state of one session: a few numbers, not thread-safe, one a run.
+
+    >>> state = AlarmState(AlarmPolicy(consecutive=2), Thresholds(0.6, 0.3, 40, 1, 22, None))
+    >>> [state.step(risk).value for risk in (0.1, 0.7, 0.4, 0.7, 0.8, 0.2)]
+    ['OK', 'WATCH', 'WATCH', 'WATCH', 'ALARM', 'ALARM']
+    """
+
+    __slots__ = ("_alarm", "_consecutive", "_cooldown", "_cooling", "_over", "_release", "_watch", "sounding")
+
+    def __init__(self, policy: AlarmPolicy, thresholds: Thresholds) -> None:
+        self._alarm = thresholds.alarm
+        self._watch = thresholds.watch if thresholds.alarm is None else min(thresholds.watch, thresholds.alarm)
+        self._consecutive = policy.consecutive
+        self._cooldown = policy.cooldown
+        # A risk that still exceeds the alarm threshold never releases: the alarm would sound again at once.
+        self._release = policy.release
+        if policy.release is not None and thresholds.alarm is not None:
+            self._release = min(policy.release, thresholds.alarm)
+        self._over = 0  # steps in a row over the alarm threshold
+        self._cooling = 0  # steps of cool-down left
+        #: Whether the alarm sounds now.
+        self.sounding = False
+
+    def step(self, risk: float) -> Level:
+        """The level after one more step. `risk` in [0, 1]; NaN gives UNKNOWN and changes nothing."""
+        if risk != risk:
+            return Level.UNKNOWN
+        calm = Level.WATCH if risk > self._watch else Level.OK
+        if self._alarm is None:
+            return calm
+        if self.sounding:
+            if self._release is None or risk >= self._release:
+                return Level.ALARM
+            self.sounding = False
+            self._over = 0
+            self._cooling = self._cooldown
+            return calm
+        if self._cooling > 0:
+            self._cooling -= 1
+            return calm
+        self._over = self._over + 1 if risk > self._alarm else 0
+        if self._over >= self._consecutive:
+            self.sounding = True
+            return Level.ALARM
+        return calm
+
+
+def run_maximum(risks: npt.ArrayLike, policy: AlarmPolicy) -> float:
+    """The number M of a run: it alarms at a threshold exactly when the threshold is below M.
+
+    With k consecutive steps: the largest, over all windows of k steps, of the smallest risk in the window. -inf for a
+    run of fewer than k judged steps, which never alarms.
+
+    >>> run_maximum([0.1, 0.9, 0.4, 0.5], AlarmPolicy()), run_maximum([0.1, 0.9, 0.4, 0.5], AlarmPolicy(consecutive=2))
+    (0.9, 0.4)
+    """
+    values = _judged(risks)[1]
+    if len(values) < policy.consecutive:
+        return float("-inf")
+    windows = np.lib.stride_tricks.sliding_window_view(values, policy.consecutive)
+    return float(windows.min(axis=1).max())
+
+
+def first_alert(risks: npt.ArrayLike, theta: float | None, policy: AlarmPolicy) -> int | None:
+    """The step, from 1, at which the policy first alarms; None if it never does or `theta` is None (refused).
+
+    >>> first_alert([0.1, 0.9, 0.7, 0.8], 0.6, AlarmPolicy(consecutive=2))
+    3
+    """
+    if theta is None:
+        return None
+    places, values = _judged(risks)
+    if len(values) < policy.consecutive:
+        return None
+    over = np.lib.stride_tricks.sliding_window_view(values > theta, policy.consecutive).all(axis=1)
+    if not over.any():
+        return None
+    return int(places[int(np.argmax(over)) + policy.consecutive - 1]) + 1
+
+
+def _judged(risks: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    values = np.asarray(risks, dtype=np.float64)
+    places = np.flatnonzero(~np.isnan(values))
+    return places, values[places]

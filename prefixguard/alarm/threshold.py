@@ -1,0 +1,137 @@
+"""From scored calibration runs to thresholds."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from prefixguard.alarm.bound import allowed_exceedances, runs_needed, smallest_budget
+from prefixguard.alarm.policy import AlarmPolicy
+from prefixguard.errors import ConfigError, DataError
+
+#: The budgets that an alarm table covers.
+BUDGETS = (0.01, 0.05, 0.10)
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Where a risk becomes WATCH and where it becomes ALARM; both are passed strictly.
+
+    alarm: threshold of the alarm, in [0, 1]; None: the budget was refused and nothing ever alarms.
+    watch: the watch mark, in [0, 1]; 1.0 is never passed.
+    n_runs: successful calibration runs it rests on, one a task.
+    allowed: how many of them may exceed `alarm` (j); 0 where refused.
+    needed: the fewest runs that support the budget.
+    reason: why the budget was refused and what would mend it; None where it was not.
+    """
+
+    alarm: float | None
+    watch: float
+    n_runs: int
+    allowed: int
+    needed: int
+    reason: str | None
+
+
+def alarm_threshold(maxima: npt.ArrayLike, policy: AlarmPolicy, *, watch: float = 1.0) -> Thresholds:
+    """The threshold that keeps false alarms of new successful runs within the policy's budget.
+
+    maxima: float (n,), `run_maximum` of successful runs used for nothing else, one run a task (`draw_one_per_task`);
+        -inf for a run too short to alarm.
+    watch: the watch mark to carry along (`watch_mark`).
+    Returns the (j+1)-th largest maximum as threshold, j = `allowed_exceedances`; ties only make it safer. Where n is
+    too small for the budget: no threshold, and a reason that names the number needed.
+    Guarantee: with probability at least `policy.confidence` over the calibration runs, at most a share
+    `policy.budget` of new successful runs alarms, given that they come from the same source, tasks weighted alike.
+    Raises DataError if a maximum is NaN: a step that was not judged has no risk.
+
+    >>> alarm_threshold([i / 30 for i in range(30)], AlarmPolicy()).alarm
+    0.9666666666666667
+    >>> alarm_threshold([0.5] * 10, AlarmPolicy()).reason
+    '10 successful calibration runs (one a task) cannot support a false-alarm budget of 10 % at 90 % confidence: that \
+needs at least 22. Give 12 more tasks with a successful run, or accept a budget of 20.6 % or more.'
+    """
+    values = np.asarray(maxima, dtype=np.float64)
+    if values.ndim != 1:
+        raise DataError(f"alarm maxima have shape {values.shape}: give one number a run.")
+    if np.isnan(values).any():
+        raise DataError("an alarm maximum is NaN: leave steps without a risk out before taking the maximum.")
+    n = len(values)
+    needed = runs_needed(policy.budget, policy.delta)
+    allowed = allowed_exceedances(n, policy.budget, policy.delta)
+    if allowed is None:
+        return Thresholds(None, watch, n, 0, needed, _refusal(n, needed, policy))
+    # A threshold below 0 (runs too short to alarm) is lifted to 0: risks are probabilities, and higher is safer.
+    theta = max(0.0, float(np.sort(values)[n - 1 - allowed]))
+    return Thresholds(theta, watch, n, allowed, needed, None)
+
+
+def alarm_table(
+    maxima: npt.ArrayLike, policy: AlarmPolicy, *, budgets: Sequence[float] = BUDGETS, watch: float = 1.0
+) -> dict[float, Thresholds]:
+    """`alarm_threshold` for several budgets, all else as in `policy`. Budget -> thresholds, in the order given.
+
+    Each row's guarantee holds alone; that all rows hold at once is not promised.
+    """
+    return {budget: alarm_threshold(maxima, replace(policy, budget=budget), watch=watch) for budget in budgets}
+
+
+def watch_mark(step_risks: npt.ArrayLike, share: float = 0.10) -> float:
+    """A mark that at most a stated share of steps pass, strictly; as low as ties allow.
+
+    step_risks: float (n,), risks of calibration steps; NaN (not judged) is left out. No step at all: 1.0.
+    share: in [0, 1].
+
+    >>> watch_mark([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0], share=0.2)
+    0.8
+    """
+    if not 0.0 <= share <= 1.0:
+        raise ConfigError(f"watch share is {share:g}: it is a share of steps, so use a number from 0 to 1.")
+    risks = np.asarray(step_risks, dtype=np.float64).ravel()
+    risks = np.sort(risks[~np.isnan(risks)])
+    n = len(risks)
+    # Rounded, so that .07 * 100 is 7 and not a hair above or below.
+    passing = math.floor(round(share * n, 9))
+    if n == 0:
+        return 1.0
+    return float(risks[n - 1 - passing]) if passing < n else 0.0
+
+
+def draw_one_per_task(tasks: Sequence[str], run_ids: Sequence[str], *, seed: int) -> npt.NDArray[np.int64]:
+    """One run of each task, drawn by seed. Runs of one task are not independent; the bound needs runs that are.
+
+    tasks, run_ids: one entry a run, successful runs only.
+    Returns positions into them, int64, one a task, ascending. The draw depends on seed, task and run id, never on the
+    order in which runs are read.
+
+    >>> draw_one_per_task(["a", "b", "a", "a"], ["r0", "r1", "r2", "r3"], seed=13)
+    array([1, 3])
+    """
+    if len(tasks) != len(run_ids):
+        raise DataError(f"{len(tasks)} tasks for {len(run_ids)} runs: give one task a run.")
+    drawn: dict[str, tuple[bytes, int]] = {}
+    for position, (task, run_id) in enumerate(zip(tasks, run_ids, strict=True)):
+        text = f"{seed}\x1f{task}\x1f{run_id}".encode("utf-8", "surrogatepass")
+        ticket = (hashlib.sha256(text).digest(), position)
+        drawn[task] = min(drawn.get(task, ticket), ticket)
+    return np.array(sorted(position for _, position in drawn.values()), dtype=np.int64)
+
+
+def _refusal(n: int, needed: int, policy: AlarmPolicy) -> str:
+    budget = f"{100 * policy.budget:g} %"
+    confidence = f"{100 * policy.confidence:g} %"
+    # Rounded up, so that the budget named is one that will be granted.
+    possible = math.ceil(1000 * smallest_budget(n, policy.delta)) / 10
+    runs = "1 successful calibration run" if n == 1 else f"{n} successful calibration runs"
+    more = needed - n
+    tasks = "1 more task" if more == 1 else f"{more} more tasks"
+    instead = f", or accept a budget of {possible:g} % or more" if 0 < possible < 100 else ""
+    return (
+        f"{runs} (one a task) cannot support a false-alarm budget of {budget} at {confidence} confidence: that needs "
+        f"at least {needed}. Give {tasks} with a successful run{instead}."
+    )
