@@ -51,8 +51,8 @@ class Vocabulary:
         self.idf = np.ascontiguousarray(idf, dtype=np.float32)
         order = np.argsort(hashes, kind="stable")
         n = len(order)
-        # Sorted by hash, so that a bucket (the top 16 bits) is a run of entries: `_first` is where it begins (n: empty),
-        # `_more` whether the next entry belongs to it too. With 4,096 terms few buckets hold more than one.
+        # Sorted by hash, so that a bucket (the top 16 bits) is a run of entries: `_first` is where it begins (n:
+        # empty), `_more` whether the next entry belongs to it too. With 4,096 terms few buckets hold more than one.
         self._hashes = np.zeros(n + 1, dtype=np.uint64)
         self._hashes[:n] = hashes[order]
         self._columns = np.append(order.astype(np.int64), -1)
@@ -79,15 +79,15 @@ class Vocabulary:
         at = np.flatnonzero(first)
         indices = found[at[:-1]]
         values = (at[1:] - at[:-1]) * self.idf[indices].astype(np.float64)
-        values /= math.sqrt(values @ values)
-        return SparseRow(indices, values.astype(np.float32))
+        norm = math.sqrt(values @ values)
+        return SparseRow(indices, (values / norm).astype(np.float32))
 
     def _look_up(self, h: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Columns of those n-grams that have one, repeats kept."""
         at = self._first[h >> _SHIFT]
         hit = self._hashes[at] == h
         hit &= at < len(self.terms)
-        found = self._columns[at[hit]]
+        found: NDArray[np.int64] = self._columns[at[hit]]
         again = np.flatnonzero(self._more[at] & ~hit)
         while len(again):
             h, at = h[again], at[again] + 1
