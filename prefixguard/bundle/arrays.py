@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from prefixguard.errors import BundleError, DataError
 
 _KINDS = "biufU"  # bool, integers, floats, text; no objects, no structures
+#: What zipfile and numpy raise for bytes that are not theirs.
+_DAMAGE = (zipfile.BadZipFile, ValueError, TypeError, EOFError, OverflowError, NotImplementedError, RuntimeError)
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time a zip can name
 
 
@@ -51,7 +53,7 @@ def arrays_from_bytes(data: bytes, where: str) -> dict[str, NDArray[Any]]:
                     raise ValueError(f"member {info.filename!r} is not an array")
                 arrays[info.filename.removesuffix(".npy")] = _array(archive.read(info))
             return arrays
-    except (zipfile.BadZipFile, ValueError, TypeError, EOFError, OverflowError, NotImplementedError, RuntimeError) as exc:
+    except _DAMAGE as exc:
         raise BundleError(f"{where}: not a file of arrays ({exc}). Train or export the bundle again.") from exc
 
 

@@ -78,7 +78,7 @@ class Beta:
         """Raises ConfigError unless all are finite and a, b >= 0."""
         _check_finite("beta map", self.a, self.b, self.c)
         if self.a < 0 or self.b < 0:
-            raise ConfigError(f"beta map: a and b must be at least 0 so that the map rises, got {self.a!r}, {self.b!r}.")
+            raise ConfigError(f"beta map: a and b must be at least 0 so that it rises, got {self.a!r}, {self.b!r}.")
 
     def __call__(self, logit: float) -> float:
         """Probability of a logit (natural log-odds)."""
@@ -131,7 +131,7 @@ class Calibration:
             return cls(
                 imminent=_map_from_json(document["imminent"]["map"]),
                 outcome=_map_from_json(outcome["map"]),
-                thresholds=Thresholds(**_exact(outcome["thresholds"], Thresholds)),
+                thresholds=_thresholds(outcome["thresholds"]),
                 policy=AlarmPolicy(**_exact(outcome["policy"], AlarmPolicy)),
             )
         except (ValueError, TypeError, KeyError, RecursionError, PrefixGuardError) as exc:
@@ -149,6 +149,20 @@ def _map_from_json(document: Mapping[str, Any]) -> RiskMap:
         raise ValueError(f"map kind {kind!r}, known: {', '.join(_KINDS)}")
     cls = _KINDS[kind]
     return cls(**_exact({name: value for name, value in document.items() if name != "kind"}, cls))
+
+
+def _thresholds(document: Any) -> Thresholds:
+    thresholds = Thresholds(**_exact(document, Thresholds))
+    for name in ("alarm", "watch"):
+        mark = getattr(thresholds, name)
+        if not (mark is None and name == "alarm") and not (type(mark) in (int, float) and 0.0 <= mark <= 1.0):
+            raise ValueError(f"Thresholds: {name} is {mark!r}, not a risk from 0 to 1")
+    for name in ("n_runs", "allowed", "needed"):
+        if type(getattr(thresholds, name)) is not int:
+            raise ValueError(f"Thresholds: {name} is {getattr(thresholds, name)!r}, not a count")
+    if not isinstance(thresholds.reason, str | None):
+        raise ValueError("Thresholds: reason is not text")
+    return thresholds
 
 
 def _exact(document: Any, cls: type[Any]) -> dict[str, Any]:

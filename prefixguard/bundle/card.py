@@ -1,4 +1,4 @@
-"""CARD.md: one page for people, from what the manifest says. It holds no time, so that the same training gives it again."""
+"""CARD.md: one page for people, from what the manifest says. No time stands in it: the same training, the same card."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ for event in events:
 _LIMITS = """## Limits
 
 - A reading is a forecast from what runs like the training runs did; it is no proof that a run will fail or succeed.
-- The alarm's bound holds for new tasks drawn like the calibration tasks. `Session.drift` says when a run looks unlike them.
+- The alarm's bound holds for new tasks drawn like the calibration tasks. `Session.drift` shows when runs look unlike.
 - Two risks are given: `imminent_risk` (the run fails, and ends within the horizon) and `outcome_risk` (the run fails).
   Alarms go by the second: the first is low until the end is near, whatever the run does."""
 
@@ -76,8 +76,8 @@ def _alarm(calibration: Calibration) -> str:
     return (
         f"## Alarm\n\nALARM above an outcome risk of {thresholds.alarm:.4f}"
         + (f" for {policy.consecutive} steps in a row" if policy.consecutive > 1 else "")
-        + f", WATCH above {thresholds.watch:.4f}. Of runs that would succeed, at most {policy.budget:.0%} raise an alarm, "
-        f"with confidence {policy.confidence:.0%} (set on {thresholds.n_runs} successful runs, one a task, "
+        + f", WATCH above {thresholds.watch:.4f}. Of runs that would succeed, at most {policy.budget:.0%} raise an "
+        f"alarm, with confidence {policy.confidence:.0%} (set on {thresholds.n_runs} successful runs, one a task, "
         f"{thresholds.allowed} above the mark allowed)."
     )
 

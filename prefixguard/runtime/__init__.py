@@ -1,0 +1,9 @@
+"""Watch runs while they go on: a monitor, its sessions, and what they say after every step."""
+
+from prefixguard.alarm import Level
+from prefixguard.runtime.drift import Drift
+from prefixguard.runtime.monitor import Monitor, load
+from prefixguard.runtime.reading import Reading
+from prefixguard.runtime.session import MAX_STEP_BYTES, Session
+
+__all__ = ["MAX_STEP_BYTES", "Drift", "Level", "Monitor", "Reading", "Session", "load"]

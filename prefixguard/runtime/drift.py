@@ -1,0 +1,60 @@
+"""Counters of a session, and what they say about whether its run is like the runs the monitor was trained on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """How a run looks to its monitor; compare with what training runs look like.
+
+    steps: steps so far. empty_row_share: share of them in which no known term occurred, in [0, 1].
+    terms_a_token: distinct known terms (words and pairs of words of one field) per word; falls when the run's language
+        is not the training runs'. unread_share: share of events that the adapter could not read, in [0, 1].
+    unjudged_steps: steps without a risk. saturated_words: different words beyond what the context remembers; above 0
+        its novelty and grounding features are less exact than in training.
+    Shares are 0.0 before the first event or step.
+    """
+
+    steps: int
+    empty_row_share: float
+    terms_a_token: float
+    unread_share: float
+    unjudged_steps: int
+    saturated_words: int
+
+
+class Tally:
+    """Plain counters of one session. events: calls of `observe`. terms, tokens: over all judged steps."""
+
+    __slots__ = (
+        "empty_rows",
+        "events",
+        "reasons_failed",
+        "steps",
+        "terms",
+        "tokens",
+        "unjudged_steps",
+        "unread_events",
+    )
+
+    def __init__(self) -> None:
+        self.events = self.unread_events = 0
+        self.steps = self.unjudged_steps = self.empty_rows = 0
+        self.tokens = self.terms = self.reasons_failed = 0
+
+    def to_dict(self) -> dict[str, int]:
+        """Name to count, names sorted."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def drift(self, saturated_words: int) -> Drift:
+        """The shares."""
+        return Drift(
+            steps=self.steps,
+            empty_row_share=self.empty_rows / self.steps if self.steps else 0.0,
+            terms_a_token=self.terms / self.tokens if self.tokens else 0.0,
+            unread_share=self.unread_events / self.events if self.events else 0.0,
+            unjudged_steps=self.unjudged_steps,
+            saturated_words=saturated_words,
+        )

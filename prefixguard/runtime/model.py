@@ -1,0 +1,135 @@
+"""One step of a monitor of kind onnx: arrays in, logits, symbol and state out.
+
+The sessions of onnxruntime are made once a monitor, run on the caller's thread only, and may be used from any number of
+threads at a time; what belongs to a run (its state) is passed in and handed back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+
+from prefixguard.bundle import Bundle
+from prefixguard.encoder import SparseRow
+from prefixguard.errors import BundleError
+
+_INPUTS = {"indices": "tensor(int64)", "values": "tensor(float)", "context": "tensor(float)", "state": "tensor(float)"}
+_STEP_OUTPUTS = {"logits": "tensor(float)", "symbol": "tensor(int64)", "state_out": "tensor(float)"}
+_REASON_OUTPUTS = {"context_contributions": "tensor(float)", "term_contributions": "tensor(float)"}
+_FATAL = 4
+
+
+class OnnxModel:
+    """The step model of a bundle, checked against its contract and against the bundle's vocabulary and context.
+
+    state_size: S, length of the state. initial: float32 (S,), read-only zeros, the state before the first step.
+    """
+
+    __slots__ = ("_reasons", "_reasons_names", "_step", "_step_names", "initial", "state_size")
+
+    def __init__(self, bundle: Bundle) -> None:
+        """Raises BundleError when onnxruntime cannot run the model or the model is not what the bundle promises."""
+        d = len(bundle.typical)
+        self._step = _session(bundle.model_bytes, f"{bundle.path}/model.onnx")
+        self._step_names = list(_STEP_OUTPUTS)
+        self.state_size = _check(self._step, _STEP_OUTPUTS, d, f"{bundle.path}/model.onnx")
+        self.initial: NDArray[np.float32] = np.zeros(self.state_size, dtype=np.float32)
+        self.initial.setflags(write=False)
+        self._reasons = None
+        self._reasons_names = list(_REASON_OUTPUTS)
+        if bundle.reasons_bytes is not None:
+            self._reasons = _session(bundle.reasons_bytes, f"{bundle.path}/reasons.onnx")
+            if _check(self._reasons, _REASON_OUTPUTS, d, f"{bundle.path}/reasons.onnx") != self.state_size:
+                raise BundleError(f"{bundle.path}/reasons.onnx: its state is not as long as the model's. Train again.")
+        self._try_out(bundle, d)
+
+    @property
+    def gives_reasons(self) -> bool:
+        """Whether the bundle says what moved a risk."""
+        return self._reasons is not None
+
+    def step(
+        self, row: SparseRow, context: NDArray[np.float32], state: NDArray[np.float32]
+    ) -> tuple[float, float, int, NDArray[np.float32]]:
+        """One step: imminent logit, outcome logit (natural log-odds before calibration), symbol, new state (S,)."""
+        feed = {"indices": row.indices, "values": row.values, "context": context, "state": state}
+        logits, symbol, new_state = self._step.run(self._step_names, feed)
+        imminent, outcome = logits.tolist()
+        return imminent, outcome, int(symbol), new_state
+
+    def contributions(
+        self, row: SparseRow, context: NDArray[np.float32], state: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """How much each context feature (d,) and each entry of the row (nnz,) moved the outcome logit at this step.
+
+        state: before the step. Positive is towards failure.
+        """
+        if self._reasons is None:
+            return np.zeros(len(context), np.float32), np.zeros(len(row.indices), np.float32)
+        feed = {"indices": row.indices, "values": row.values, "context": context, "state": state}
+        of_context, of_terms = self._reasons.run(self._reasons_names, feed)
+        return of_context, of_terms
+
+    def _try_out(self, bundle: Bundle, d: int) -> None:
+        """Run an empty row and one with the last column: shapes and numbers must be right before any run starts."""
+        last = max(len(bundle.vocabulary) - 1, 0)
+        rows = [SparseRow(np.empty(0, np.int64), np.empty(0, np.float32))]
+        if len(bundle.vocabulary):
+            rows.append(SparseRow(np.array([last], np.int64), np.ones(1, np.float32)))
+        for row in rows:
+            try:
+                imminent, outcome, _, state = self.step(row, bundle.typical, self.initial)
+                of_context, of_terms = self.contributions(row, bundle.typical, self.initial)
+            except Exception as exc:
+                raise BundleError(
+                    f"{bundle.path}: the model does not run on a row with {len(row.indices)} terms "
+                    f"({_first_line(exc)}). Train or export the bundle again."
+                ) from exc
+            numbers = np.concatenate(([imminent, outcome], state, of_context, of_terms))
+            shapes = (state.shape, of_context.shape, of_terms.shape)
+            if shapes != ((self.state_size,), (d,), row.indices.shape) or not np.isfinite(numbers).all():
+                raise BundleError(
+                    f"{bundle.path}: the model gives wrong shapes or numbers that are not finite. "
+                    "Train or export the bundle again."
+                )
+
+
+def _session(model: bytes, where: str) -> Any:
+    """An inference session on one thread that neither spins nor writes to the log."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+    options.log_severity_level = _FATAL
+    options.enable_mem_pattern = False  # row lengths change at every step
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    try:
+        return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as exc:
+        raise BundleError(
+            f"{where}: onnxruntime {ort.__version__} cannot load it ({_first_line(exc)}). "
+            "Upgrade onnxruntime, or export the bundle again."
+        ) from exc
+
+
+def _check(session: Any, outputs: dict[str, str], d: int, where: str) -> int:
+    """The length of the state, after checking names, types and the width of the context."""
+    given = {item.name: item for item in session.get_inputs()}
+    if {name: item.type for name, item in given.items()} != _INPUTS:
+        raise BundleError(f"{where}: inputs {sorted(given)} are not {sorted(_INPUTS)}. Export the bundle again.")
+    if {item.name: item.type for item in session.get_outputs()} != outputs:
+        raise BundleError(f"{where}: outputs are not {sorted(outputs)}. Export the bundle again.")
+    width, state = given["context"].shape, given["state"].shape
+    if width != [d]:
+        raise BundleError(f"{where}: takes a context of shape {width}, the bundle's has {d}. Export the bundle again.")
+    if len(state) != 1 or not isinstance(state[0], int):
+        raise BundleError(f"{where}: the state's length must be fixed, got {state}. Export the bundle again.")
+    return int(state[0])
+
+
+def _first_line(exc: BaseException) -> str:
+    lines = str(exc).splitlines()
+    return f"{type(exc).__name__}: {lines[0][:200]}" if lines else type(exc).__name__

@@ -1,0 +1,198 @@
+"""One run, watched while it goes on.
+
+A session never raises into its host. What it cannot judge becomes a reading of level UNKNOWN that says why:
+
+- an event that the adapter cannot read, or a step that cannot be read: that one is left out, the session goes on;
+- a failure while a step is taken in: nothing after it can be judged, since every later judgement rests on all steps
+  before it; so all later readings are UNKNOWN;
+- a call after `end`.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+from prefixguard import context
+from prefixguard.alarm import AlarmState, Level
+from prefixguard.encoder import tokenize
+from prefixguard.errors import TraceError
+from prefixguard.runtime.drift import Drift, Tally
+from prefixguard.runtime.reading import Reading, plain
+from prefixguard.runtime.reasons import say_reasons
+from prefixguard.stepview import Parser, StepRecord, serialize
+
+if TYPE_CHECKING:
+    from prefixguard.runtime.monitor import Monitor
+
+#: Bytes of a serialised step that are read; adapters keep steps far below it. A larger one is UNKNOWN.
+MAX_STEP_BYTES = 1 << 20
+_REASON_LENGTH = 300
+
+
+class Session:
+    """All state of one run: parser, context, model and alarm. Made by `Monitor.start`; at most 32 KB.
+
+    Sessions share nothing that changes, so each may live on a thread of its own. Calls from several threads on the
+    same session wait for each other; their order, and so the order of the steps, is then the caller's affair.
+    """
+
+    __slots__ = ("_alarm", "_broken", "_context", "_ended", "_lock", "_monitor", "_parser", "_state", "_tally")
+
+    def __init__(self, monitor: Monitor, parser: Parser | None) -> None:
+        """parser: None for a session that is given records only (`observe_record`)."""
+        self._monitor = monitor
+        self._parser = parser
+        self._context = context.start()
+        self._state = monitor.model.initial
+        self._alarm = AlarmState(monitor.bundle.calibration.policy, monitor.bundle.calibration.thresholds)
+        self._tally = Tally()
+        self._lock = threading.Lock()
+        self._ended = False
+        self._broken: str | None = None
+
+    def observe(self, event: Any) -> list[Reading]:
+        """Take one raw event: an element of the format's array, decoded, or a piece of text for text formats.
+
+        Returns a reading for every step that is complete with this event, in order; often none, since a call is a
+        step only once its result is in. Never raises.
+        """
+        began = perf_counter_ns()
+        with self._lock:
+            self._tally.events += 1
+            if self._ended:
+                return [self._unknown("the session has ended", began)]
+            if self._parser is None:
+                return [self._unknown("this session takes records, not events", began)]
+            try:
+                records = self._parser.observe(event)
+            except Exception as exc:
+                return [self._unread(exc, began)]
+            return self._judge_all(records, began) if records else []
+
+    def observe_record(self, record: StepRecord) -> Reading:
+        """Take one step that is a record already. Never raises."""
+        began = perf_counter_ns()
+        with self._lock:
+            if self._ended:
+                return self._unknown("the session has ended", began)
+            return self._judge(record, began)
+
+    def end(self) -> list[Reading]:
+        """End the run: readings of steps that were still open (calls without a result). Never raises.
+
+        A run that ends without a single step gets one reading, UNKNOWN, that says so. Ending twice is one UNKNOWN.
+        """
+        began = perf_counter_ns()
+        with self._lock:
+            if self._ended:
+                return [self._unknown("the session has ended", began)]
+            self._ended = True
+            readings: list[Reading] = []
+            if self._parser is not None:
+                try:
+                    readings = self._judge_all(self._parser.end(), began)
+                except Exception as exc:
+                    readings = [self._unread(exc, began)]
+            if self._tally.steps == 0 and not readings:
+                readings.append(self._unknown(self._no_steps(), perf_counter_ns()))
+            return readings
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """What was counted so far; the adapter's own counters begin with `adapter.`."""
+        counted = self._tally.to_dict()
+        counted["saturated_words"] = self._context.saturated
+        if self._parser is not None:
+            counted |= {f"adapter.{name}": n for name, n in sorted(self._parser.counters.items())}
+        return counted
+
+    @property
+    def drift(self) -> Drift:
+        """Whether the run looks like those the monitor was trained on."""
+        return self._tally.drift(self._context.saturated)
+
+    def _judge_all(self, records: list[StepRecord], began: int) -> list[Reading]:
+        readings = []
+        for record in records:
+            readings.append(self._judge(record, began))
+            began = perf_counter_ns()
+        return readings
+
+    def _judge(self, record: StepRecord, began: int) -> Reading:
+        """One step: text to row, context, model, calibration, alarm."""
+        tally = self._tally
+        tally.steps += 1
+        if self._broken is not None:
+            return self._unjudged(self._broken, began)
+        monitor = self._monitor
+        try:  # nothing of the session changes in here
+            document = serialize(record)
+            if len(document) > MAX_STEP_BYTES:
+                return self._unjudged(
+                    f"the step has {len(document):,} bytes, more than the {MAX_STEP_BYTES:,} that are read", began
+                )
+            tokens = tokenize(document)
+            row = monitor.bundle.vocabulary.encode(tokens)
+        except Exception as exc:
+            return self._unjudged(f"the step could not be read ({_describe(exc)})", began)
+        before = self._state
+        try:
+            numbers = context.update(self._context, record, tokens)
+            imminent_logit, outcome_logit, symbol, self._state = monitor.model.step(row, numbers, before)
+            if not (math.isfinite(imminent_logit) and math.isfinite(outcome_logit)):
+                raise ArithmeticError("the model gave a number that is not finite")
+            imminent = monitor.imminent_map(imminent_logit)
+            outcome = monitor.outcome_map(outcome_logit)
+            level = self._alarm.step(outcome)
+        except Exception as exc:
+            self._broken = f"step {tally.steps} could not be judged, and what follows rests on it"
+            return self._unjudged(f"step {tally.steps} could not be judged ({_describe(exc)})", began)
+        n_terms = len(row.indices)
+        tally.tokens += len(tokens.hashes)
+        tally.terms += n_terms
+        tally.empty_rows += n_terms == 0
+        reasons: tuple[str, ...] = ()
+        if level is not Level.OK and monitor.model.gives_reasons:
+            try:
+                of_context, of_terms = monitor.model.contributions(row, numbers, before)
+                bundle = monitor.bundle
+                reasons = say_reasons(of_context, of_terms, row, numbers, bundle.typical, bundle.vocabulary)
+            except Exception:
+                tally.reasons_failed += 1  # the judgement stands without its reasons
+        return Reading(
+            tally.steps, imminent, outcome, level, symbol, None, reasons, None, (perf_counter_ns() - began) / 1000
+        )
+
+    def _no_steps(self) -> str:
+        events = self._tally.events
+        if events == 0 or self._parser is None:
+            return "the run ended without a step"
+        name = plain(self._monitor.bundle.adapter.name, 60)
+        return f"none of the run's {events} events is a step to the adapter {name}: is it of another format?"
+
+    def _unread(self, exc: Exception, began: int) -> Reading:
+        self._tally.unread_events += 1
+        said = _describe(exc) if not isinstance(exc, TraceError) else plain(str(exc), _REASON_LENGTH)
+        return self._unknown(f"the event could not be read: {said}", began)
+
+    def _unjudged(self, why: str, began: int) -> Reading:
+        self._tally.unjudged_steps += 1
+        return self._unknown(why, began)
+
+    def _unknown(self, why: str, began: int) -> Reading:
+        latency = (perf_counter_ns() - began) / 1000
+        return Reading(self._tally.steps, None, None, Level.UNKNOWN, None, None, (), why, latency)
+
+
+def _describe(exc: Exception) -> str:
+    """Type and message of an error, safe to show; an error whose message cannot be made is its type alone."""
+    try:
+        text = str(exc)
+    except Exception:
+        text = ""
+    name = type(exc).__name__
+    return plain(f"{name}: {text}" if text else name, _REASON_LENGTH)
