@@ -1,0 +1,70 @@
+"""Intervals by resampling tasks, and paired differences over the same resamples.
+
+Prefixes of a run and runs of a task hang together, so tasks are what is drawn. A resample is a vector that says how
+often each task was drawn; figures take it as weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from prefixguard.errors import ConfigError
+
+Float = npt.NDArray[np.float64]
+
+#: Weights times rows that are held at once, about 32 MB an array.
+_CHUNK = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Resamples:
+    """weights: float64 (R, U): how often each of U tasks was drawn in each of R resamples; rows sum to U."""
+
+    weights: Float
+
+    @classmethod
+    def draw(cls, n_units: int, *, n: int = 1000, seed: int = 13) -> Resamples:
+        """R = n resamples of `n_units` tasks with replacement, by seed."""
+        if n < 0 or n_units < 0:
+            raise ConfigError(f"{n} resamples of {n_units} tasks: use 0 or more of each.")
+        if n_units == 0:
+            return cls(np.zeros((n, 0)))
+        counts = np.random.default_rng(seed).multinomial(n_units, np.full(n_units, 1 / n_units), size=n)
+        return cls(counts.astype(np.float64))
+
+    def figures(self, figure: Callable[[Float], Float], rows: int = 1) -> Float:
+        """`figure` for every resample, float (R,).
+
+        figure: takes weights (r, U), gives (r,). rows: how many rows it spreads each resample over, to bound memory.
+        """
+        step = max(1, _CHUNK // max(rows, 1))
+        parts = [figure(self.weights[i : i + step]) for i in range(0, len(self.weights), step)]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def interval(samples: npt.ArrayLike, level: float = 0.95) -> tuple[float, float] | None:
+    """The middle `level` of resampled figures (percentile interval), low and high.
+
+    Resamples in which the figure does not exist (NaN: a class was not drawn) are left out; None where that leaves
+    fewer than half, or none at all.
+
+    >>> interval(range(101), level=0.5)
+    (25.0, 75.0)
+    """
+    if not 0.0 < level < 1.0:
+        raise ConfigError(f"interval level {level:g} is out of range: use a number between 0 and 1, such as 0.95.")
+    values = np.asarray(samples, dtype=np.float64)
+    known = values[~np.isnan(values)]
+    if len(known) == 0 or 2 * len(known) < len(values):
+        return None
+    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def paired_difference(one: npt.ArrayLike, other: npt.ArrayLike, level: float = 0.95) -> tuple[float, float] | None:
+    """Interval of `one - other`, both resampled by the same `Resamples`: task by task, what they share cancels."""
+    return interval(np.asarray(one, dtype=np.float64) - np.asarray(other, dtype=np.float64), level)
