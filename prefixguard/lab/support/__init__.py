@@ -1,0 +1,1 @@
+"""The world `support`: a customer service agent of an online shop."""

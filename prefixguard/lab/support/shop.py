@@ -1,0 +1,253 @@
+"""The shop's database: its tables, its catalogue, and the few customers a task is about.
+
+Every task has a small database of its own (the customer, some neighbours, their orders) over one catalogue that all
+tasks of a seed share. Money is stored in cents.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from functools import lru_cache
+
+from prefixguard.lab.dice import Dice
+
+SCHEMA = """
+CREATE TABLE users (user_id TEXT PRIMARY KEY, first_name TEXT, last_name TEXT, email TEXT UNIQUE,
+    street TEXT, city TEXT, state TEXT, zip TEXT);
+CREATE TABLE payment_methods (payment_id TEXT PRIMARY KEY, user_id TEXT REFERENCES users, kind TEXT, detail TEXT);
+CREATE TABLE products (product_id TEXT PRIMARY KEY, name TEXT UNIQUE);
+CREATE TABLE variants (item_id TEXT PRIMARY KEY, product_id TEXT REFERENCES products, options TEXT, cents INTEGER,
+    stock INTEGER);
+CREATE TABLE orders (order_id TEXT PRIMARY KEY, user_id TEXT REFERENCES users, status TEXT, placed_on TEXT,
+    street TEXT, city TEXT, state TEXT, zip TEXT, payment_id TEXT REFERENCES payment_methods, carrier TEXT,
+    cancel_reason TEXT);
+CREATE TABLE order_items (line INTEGER PRIMARY KEY, order_id TEXT REFERENCES orders, item_id TEXT REFERENCES variants,
+    state TEXT, successor TEXT);
+CREATE TABLE refunds (order_id TEXT PRIMARY KEY REFERENCES orders, payment_id TEXT, cents INTEGER, reason TEXT);
+CREATE TABLE cases (case_id INTEGER PRIMARY KEY, user_id TEXT, verified INTEGER, state TEXT);
+CREATE INDEX lines_of_order ON order_items (order_id);
+"""
+
+#: Tables that a tool can change: what a verdict compares.
+MUTABLE_TABLES = ("orders", "order_items", "refunds", "cases")
+
+_AXES: dict[str, dict[str, tuple[str, ...]]] = {
+    "desk lamp": {"colour": ("black", "white", "brass"), "bulb": ("warm", "daylight")},
+    "office chair": {"colour": ("grey", "blue", "black"), "armrests": ("fixed", "adjustable")},
+    "running shoes": {"size": ("7", "8", "9", "10", "11"), "colour": ("red", "navy", "white")},
+    "rain jacket": {"size": ("S", "M", "L", "XL"), "colour": ("yellow", "green", "black")},
+    "mechanical keyboard": {"switch": ("linear", "tactile", "clicky"), "layout": ("full", "compact")},
+    "wireless mouse": {"colour": ("black", "silver", "rose"), "hand": ("right", "left")},
+    "water bottle": {"volume": ("500 ml", "750 ml", "1 l"), "material": ("steel", "glass")},
+    "backpack": {"volume": ("18 l", "25 l", "35 l"), "colour": ("olive", "black", "orange")},
+    "espresso machine": {"pressure": ("9 bar", "15 bar"), "colour": ("red", "steel", "cream")},
+    "bluetooth speaker": {"colour": ("black", "teal", "red"), "size": ("small", "large")},
+    "yoga mat": {"thickness": ("4 mm", "6 mm", "8 mm"), "colour": ("plum", "teal", "sand")},
+    "table fan": {"speeds": ("3", "5"), "colour": ("white", "black", "mint")},
+    "picture frame": {"size": ("A5", "A4", "A3"), "wood": ("oak", "walnut", "birch")},
+    "garden hose": {"length": ("10 m", "15 m", "25 m"), "fitting": ("brass", "plastic")},
+    "cookware set": {"pieces": ("5", "8", "12"), "coating": ("ceramic", "steel")},
+    "tablet sleeve": {"size": ("10 inch", "11 inch", "13 inch"), "colour": ("grey", "blue", "tan")},
+    "wall clock": {"diameter": ("25 cm", "30 cm", "40 cm"), "colour": ("white", "black", "copper")},
+    "hiking boots": {"size": ("7", "8", "9", "10", "11"), "height": ("low", "mid")},
+    "notebook set": {"ruling": ("lined", "dotted", "blank"), "cover": ("soft", "hard")},
+    "electric kettle": {"volume": ("1 l", "1.7 l"), "colour": ("steel", "black", "green")},
+    "bath towels": {"count": ("2", "4", "6"), "colour": ("white", "sage", "navy")},
+    "phone stand": {"material": ("aluminium", "bamboo"), "height": ("low", "tall")},
+    "puzzle": {"pieces": ("500", "1000", "2000"), "motif": ("harbour", "forest", "city")},
+    "bedside rug": {"size": ("60x90", "70x140", "80x150"), "colour": ("grey", "rust", "ivory")},
+}
+
+_FIRST = (
+    "Ada Aiko Amir Anouk Beatriz Bruno Carmen Chidi Dalia Daniel Edith Elif Emil Farah Felix Gita Hanna Hugo Ines Ivan "
+    "Jana Jonas Kaito Karima Lars Leila Lucia Malik Marta Mateo Mina Nadia Niko Noor Olga Omar Paula Pedro Priya Quinn "
+    "Rafael Rosa Samir Sofia Tariq Tessa Uma Viktor Wanda Yara Yusuf Zoe"
+).split()
+_LAST = (
+    "Abara Becker Castillo Dahl Eriksen Farouk Garcia Haddad Ibarra Jensen Kaya Lindgren Moreau Nakamura Okafor Petrov "
+    "Quist Rahman Santos Tanaka Ueda Varga Weiss Yilmaz Zeman Brandt Costa Duarte Engel Fischer Grant Hollis Iqbal "
+    "Joshi Keller Lopes Mensah Novak Orlov Pereira Reyes Sato Thorne Ulrich Vance Winter"
+).split()
+_STREETS = (
+    "Alder Lane;Birch Street;Canal Road;Dune Avenue;Elm Court;Foundry Way;Garnet Street;Harbour Road;Iris Lane;"
+    "Juniper Drive;Kiln Street;Linden Avenue;Mill Road;Northgate;Orchard Way;Pine Street;Quarry Lane;Ridge Road;"
+    "Station Street;Tower Hill;Upland Drive;Vine Street;Willow Court;York Place"
+).split(";")
+_CITIES = (
+    ("Austin", "TX", "787"), ("Boise", "ID", "837"), ("Boston", "MA", "021"), ("Chicago", "IL", "606"),
+    ("Columbus", "OH", "432"), ("Denver", "CO", "802"), ("Fresno", "CA", "937"), ("Houston", "TX", "770"),
+    ("Madison", "WI", "537"), ("Memphis", "TN", "381"), ("Oakland", "CA", "946"), ("Omaha", "NE", "681"),
+    ("Phoenix", "AZ", "850"), ("Portland", "OR", "972"), ("Raleigh", "NC", "276"), ("Seattle", "WA", "981"),
+)  # fmt: skip
+_MAIL = ("example.com", "example.org", "example.net", "mail.example")
+CARRIERS = ("Northline", "ParcelFox", "BlueVan", "Swiftpost")
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One thing that can be bought. options: what sets it apart from the others of its product."""
+
+    item_id: str
+    product: str
+    options: tuple[tuple[str, str], ...]
+    cents: int
+
+    def words(self) -> str:
+        return ", ".join(f"{axis} {value}" for axis, value in self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    street: str
+    city: str
+    state: str
+    zip: str
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    payment_id: str
+    kind: str
+    detail: str
+
+    def words(self) -> str:
+        return f"{self.kind} {self.detail}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Customer:
+    user_id: str
+    first: str
+    last: str
+    email: str
+    address: Address
+    payments: tuple[Payment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    order_id: str
+    user_id: str
+    status: str
+    placed_on: str
+    address: Address
+    payment_id: str
+    carrier: str
+    items: tuple[Variant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """Everything a task's database starts with."""
+
+    seed: int
+    customers: tuple[Customer, ...]
+    orders: tuple[Order, ...]
+
+
+@lru_cache(maxsize=4)
+def catalogue(seed: int) -> dict[str, tuple[Variant, ...]]:
+    """All products of a seed's shop, with three to six variants each. Sold-out variants do not exist."""
+    dice = Dice(f"{seed}/support/catalogue")
+    products: dict[str, tuple[Variant, ...]] = {}
+    for name, axes in _AXES.items():
+        (first, firsts), (second, seconds) = axes.items()
+        pairs = dice.some([(a, b) for a in firsts for b in seconds], dice.between(3, 6))
+        base = dice.between(12, 180) * 100
+        products[name] = tuple(
+            Variant(dice.digits(10), name, ((first, a), (second, b)), base + dice.between(-8, 20) * 50 + 99)
+            for a, b in pairs
+        )
+    return products
+
+
+def product_ids(seed: int) -> dict[str, str]:
+    """Name of every product -> its id."""
+    dice = Dice(f"{seed}/support/products")
+    return {name: dice.digits(8) for name in _AXES}
+
+
+def make_address(dice: Dice) -> Address:
+    city, state, prefix = dice.pick(_CITIES)
+    return Address(f"{dice.between(2, 990)} {dice.pick(_STREETS)}", city, state, prefix + f"{dice.below(100):02d}")
+
+
+def make_customer(dice: Dice, place: int) -> Customer:
+    """place: the customer's place in its shop (0..9); part of the ids, so that no two are alike."""
+    first, last = dice.pick(_FIRST), dice.pick(_LAST)
+    number = f"{dice.digits(3)}{place}"
+    kinds = dice.some(
+        [
+            ("credit_card", "Visa", f"ending in {dice.digits(4)}"),
+            ("credit_card", "Mastercard", f"ending in {dice.digits(4)}"),
+            ("gift_card", "gift card", ""),
+            ("paypal", "PayPal", ""),
+        ],
+        dice.between(2, 3),
+    )
+    return Customer(
+        user_id=f"{first}_{last}_{number}".lower(),
+        first=first,
+        last=last,
+        email=f"{first}.{last}{dice.digits(1)}{place}@{dice.pick(_MAIL)}".lower(),
+        address=make_address(dice),
+        payments=tuple(Payment(f"{stem}_{dice.digits(7)}", kind, detail) for stem, kind, detail in kinds),
+    )
+
+
+def make_order(dice: Dice, seed: int, customer: Customer, status: str, place: int) -> Order:
+    """place: the order's place in its shop (0..9); part of the id, so that no two are alike."""
+    products = catalogue(seed)
+    names = dice.some(list(products), dice.between(2, 4))
+    return Order(
+        order_id=f"#W{dice.digits(6)}{place}",
+        user_id=customer.user_id,
+        status=status,
+        placed_on=f"2025-{dice.between(1, 12):02d}-{dice.between(1, 28):02d}",
+        address=customer.address,
+        payment_id=dice.pick(customer.payments).payment_id,
+        carrier=dice.pick(CARRIERS),
+        items=tuple(dice.pick(products[name]) for name in names),
+    )
+
+
+def open_shop(shop: Shop) -> sqlite3.Connection:
+    """A fresh in-memory database of `shop`, in autocommit mode (BEGIN and ROLLBACK bring it back to its start)."""
+    database = sqlite3.connect(":memory:", isolation_level=None)
+    database.executescript(SCHEMA)
+    database.execute("BEGIN")
+    ids = product_ids(shop.seed)
+    database.executemany("INSERT INTO products VALUES (?, ?)", [(ids[name], name) for name in ids])
+    database.executemany(
+        "INSERT INTO variants VALUES (?, ?, ?, ?, ?)",
+        [
+            (v.item_id, ids[name], json.dumps(dict(v.options)), v.cents, 3 + int(v.item_id) % 40)
+            for name, variants in catalogue(shop.seed).items()
+            for v in variants
+        ],
+    )
+    for c in shop.customers:
+        a = c.address
+        database.execute(
+            "INSERT INTO users VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (c.user_id, c.first, c.last, c.email, a.street, a.city, a.state, a.zip),
+        )
+        database.executemany(
+            "INSERT INTO payment_methods VALUES (?, ?, ?, ?)",
+            [(p.payment_id, c.user_id, p.kind, p.detail) for p in c.payments],
+        )
+    for o in shop.orders:
+        a = o.address
+        database.execute(
+            "INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+            (o.order_id, o.user_id, o.status, o.placed_on, a.street, a.city, a.state, a.zip, o.payment_id, o.carrier),
+        )
+        database.executemany(
+            "INSERT INTO order_items (order_id, item_id, state) VALUES (?, ?, 'kept')",
+            [(o.order_id, v.item_id) for v in o.items],
+        )
+    database.execute("INSERT INTO cases VALUES (1, NULL, 0, 'open')")
+    database.execute("COMMIT")
+    return database
