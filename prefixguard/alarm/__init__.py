@@ -4,14 +4,8 @@ from prefixguard.alarm.bound import allowed_exceedances, binomial_cdf, runs_need
 from prefixguard.alarm.level import Level
 from prefixguard.alarm.policy import AlarmPolicy
 from prefixguard.alarm.state import AlarmState, first_alert, run_maximum
-from prefixguard.alarm.threshold import (
-    BUDGETS,
-    Thresholds,
-    alarm_table,
-    alarm_threshold,
-    draw_one_per_task,
-    watch_mark,
-)
+from prefixguard.alarm.table import BUDGETS, alarm_table, table_from_json, table_to_json
+from prefixguard.alarm.threshold import Thresholds, alarm_threshold, draw_one_per_task, watch_mark
 
 __all__ = [
     "BUDGETS",
@@ -28,5 +22,7 @@ __all__ = [
     "run_maximum",
     "runs_needed",
     "smallest_budget",
+    "table_from_json",
+    "table_to_json",
     "watch_mark",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,6 @@ import numpy.typing as npt
 from prefixguard.alarm.bound import allowed_exceedances, runs_needed, smallest_budget
 from prefixguard.alarm.policy import AlarmPolicy
 from prefixguard.errors import ConfigError, DataError
-
-#: The budgets that an alarm table covers.
-BUDGETS = (0.01, 0.05, 0.10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +66,6 @@ needs at least 22. Give 12 more tasks with a successful run, or accept a budget 
     # A threshold below 0 (runs too short to alarm) is lifted to 0: risks are probabilities, and higher is safer.
     theta = max(0.0, float(np.sort(values)[n - 1 - allowed]))
     return Thresholds(theta, watch, n, allowed, needed, None)
-
-
-def alarm_table(
-    maxima: npt.ArrayLike, policy: AlarmPolicy, *, budgets: Sequence[float] = BUDGETS, watch: float = 1.0
-) -> dict[float, Thresholds]:
-    """`alarm_threshold` for several budgets, all else as in `policy`. Budget -> thresholds, in the order given.
-
-    Each row's guarantee holds alone; that all rows hold at once is not promised.
-    """
-    return {budget: alarm_threshold(maxima, replace(policy, budget=budget), watch=watch) for budget in budgets}
 
 
 def watch_mark(step_risks: npt.ArrayLike, share: float = 0.10) -> float:

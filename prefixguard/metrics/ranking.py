@@ -106,6 +106,8 @@ class Ranking:
         if not len(self._ties):
             return w, w
         positive = w * self._positive
+        if len(self._ties) == len(self._unit):  # no two scores are equal: nothing to add up
+            return positive, w - positive
         return (
             np.add.reduceat(positive, self._ties, axis=-1),
             np.add.reduceat(w - positive, self._ties, axis=-1),

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from prefixguard.alarm import (
     AlarmPolicy,
-    alarm_table,
     alarm_threshold,
     allowed_exceedances,
     draw_one_per_task,
@@ -114,14 +113,6 @@ def test_alarms_of_calibration_runs_at_the_threshold_are_those_allowed():
     result = alarm_threshold([run_maximum(run, policy) for run in runs], policy)
     alarms = sum(first_alert(run, result.alarm, policy) is not None for run in runs)
     assert alarms == result.allowed == allowed_exceedances(80, 0.1, 0.1)
-
-
-def test_table_has_a_row_a_budget_and_refuses_row_by_row():
-    table = alarm_table(np.linspace(0, 1, 50), AlarmPolicy(), watch=0.4)
-    assert list(table) == [0.01, 0.05, 0.10]
-    assert table[0.01].alarm is None
-    assert table[0.05].alarm > table[0.10].alarm
-    assert {row.watch for row in table.values()} == {0.4}
 
 
 @given(st.lists(st.integers(0, 30).map(lambda i: i / 30), min_size=1, max_size=80), st.integers(0, 20))
