@@ -15,9 +15,9 @@ from prefixguard.lab.dice import Dice
 from prefixguard.lab.support.observer import plan
 from prefixguard.lab.support.profiles import PROFILES
 from prefixguard.lab.support.script import Script
-from prefixguard.lab.support.shop import open_shop
-from prefixguard.lab.support.tasks import make_task
-from prefixguard.lab.support.verdict import database_state, goal_state
+from prefixguard.lab.support.shop import fill, open_catalogue
+from prefixguard.lab.support.tasks import Task, make_task
+from prefixguard.lab.support.verdict import database_state, reach_goal
 
 WORLDS: tuple[str, ...] = ("support",)
 
@@ -58,34 +58,42 @@ def generate(
 
 def _support(n_runs: int, seed: int, trials: int, max_steps: int | None) -> Iterator[dict[str, Any]]:
     shares = [profile.share for profile in PROFILES]
-    for number in range(-(-n_runs // trials)):
-        task = make_task(seed, number)
-        goal, points = goal_state(task), plan(task, PROFILES)
-        with closing(open_shop(task.shop)) as database:
+    with closing(open_catalogue(seed)) as database:
+        for number in range(-(-n_runs // trials)):
+            task = make_task(seed, number)
+            points = plan(task, PROFILES)
+            database.execute("BEGIN")
+            fill(database, task.shop)
+            database.execute("SAVEPOINT fresh")
+            goal = reach_goal(database, task)
             for trial in range(min(trials, n_runs - number * trials)):
                 name = f"{seed}/support/run/{number}/{trial}"
                 player = Dice(f"{name}/player").weighted(range(len(PROFILES)), shares)
-                database.execute("BEGIN")
+                database.execute("ROLLBACK TO fresh")
                 script = Script(task, points, PROFILES, player, database, name, max_steps)
                 script.play()
                 reached = database_state(database) == goal
-                database.execute("ROLLBACK")
-                losses = [fault for fault in script.faults if not fault["harmless"] and not fault["repaired"]]
-                yield {
-                    "run_id": f"{task.task_id}-{trial}",
-                    "task_id": task.task_id,
-                    "outcome": "success" if reached else "failure",
-                    "messages": script.transcript.messages,
-                    "lab": {
-                        "world": "support",
-                        "agent": PROFILES[player].name,
-                        "wishes": [wish.kind for wish in task.wishes],
-                        "faults": script.faults,
-                        "mistake_step": None if reached else min((f["step"] for f in losses), default=None),
-                        "observable": None if reached else any(fault["visible"] for fault in losses),
-                        "true_risk": script.risks if max_steps is None else None,
-                    },
-                }
+                yield _describe(task, trial, PROFILES[player].name, script, reached, max_steps is None)
+            database.execute("ROLLBACK")
+
+
+def _describe(task: Task, trial: int, agent: str, script: Script, reached: bool, open_end: bool) -> dict[str, Any]:
+    losses = [fault for fault in script.faults if not fault["harmless"] and not fault["repaired"]]
+    return {
+        "run_id": f"{task.task_id}-{trial}",
+        "task_id": task.task_id,
+        "outcome": "success" if reached else "failure",
+        "messages": script.transcript.messages,
+        "lab": {
+            "world": "support",
+            "agent": agent,
+            "wishes": [wish.kind for wish in task.wishes],
+            "faults": script.faults,
+            "mistake_step": None if reached else min((fault["step"] for fault in losses), default=None),
+            "observable": None if reached else any(fault["visible"] for fault in losses),
+            "true_risk": script.risks if open_end else None,
+        },
+    }
 
 
 def write_runs(

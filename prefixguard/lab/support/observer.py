@@ -113,9 +113,7 @@ class Observer:
                 seen = [s - c for s, c in zip(seen, chances, strict=True)]
         for name, chances in point.faults.items():
             if not FAULTS[name]:
-                self._clear = [
-                    clear * (s - c) / s for clear, s, c in zip(self._clear, seen, chances, strict=True)
-                ]
+                self._clear = [clear * (s - c) / s for clear, s, c in zip(self._clear, seen, chances, strict=True)]
         self.saw(seen)
 
     def saw(self, likelihood: Sequence[float]) -> None:

@@ -17,6 +17,7 @@ from prefixguard.lab.support import slips
 from prefixguard.lab.support.observer import Chances, Observer, Point, comes_through, remembers_in_time
 from prefixguard.lab.support.phrases import phrase, system_prompt
 from prefixguard.lab.support.profiles import FAULTS, NOTICES, Profile
+from prefixguard.lab.support.shop import Order
 from prefixguard.lab.support.tasks import Task, Wish
 from prefixguard.lab.support.transcript import Call, StepCap, Transcript
 
@@ -148,7 +149,7 @@ class Script:
         slots = {"email": who.email, "first": who.first, "last": who.last, "zip": who.address.zip}
         misspelt = not self._by_name and self._fate.chance(_MISSPELLINGS)
         first_email = slips.other_email(self._slips, who.email) if misspelt else who.email
-        introduction = self._phrase(given, **{**slots, "email": first_email})
+        introduction = phrase(self._words, given, **{**slots, "email": first_email})
         wishes = range(len(self._task.wishes)) if self._at_once else range(1)
         opening = [self._phrase("greeting")]
         for number in wishes:
@@ -248,7 +249,7 @@ class Script:
         if chosen == "made_up_order":
             ids = {order.order_id for order in self._task.shop.orders}
             self._errors(chosen, wish, lambda: ("get_order", {"order_id": slips.made_up_order(self._slips, ids)}))
-        elif chosen == "wrong_order" and not self._wrong_order(wish, self._slips.pick(others).order_id):
+        elif chosen == "wrong_order" and not self._wrong_order(wish, self._slips.pick(others)):
             return False
         self._open_order(wish)
         if chosen == "repeated_read":
@@ -275,18 +276,18 @@ class Script:
         self._account_seen = True
         self._call("get_user", {"user_id": self._customer.user_id})
 
-    def _wrong_order(self, wish: Wish, order_id: str) -> bool:
+    def _wrong_order(self, wish: Wish, other: Order) -> bool:
         fault = self._fault("wrong_order")
         self._observer.trouble(self._each(lambda z: z.mends))
-        self.transcript.call("get_order", {"order_id": order_id}, self._phrase("look_up"))
-        self._say("found_order", wish, order_id=order_id)
+        self.transcript.call("get_order", {"order_id": other.order_id}, self._phrase("look_up"))
+        self._say("found_order", wish, order_id=other.order_id, date=other.placed_on, status=other.status)
         self._hear("object_order", wish)
         self._observer.trouble(None)
         if self._decide(lambda z: z.mends):
             fault["repaired"] = True
             return True
         self._observer.lost()
-        self._say("insist_order", wish, order_id=order_id)
+        self._say("insist_order", wish, order_id=other.order_id)
         self._hear("displeased")
         return False
 

@@ -10,6 +10,8 @@ import json
 import sqlite3
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.resources import files
+from typing import Any
 
 from prefixguard.lab.dice import Dice
 
@@ -33,56 +35,12 @@ CREATE INDEX lines_of_order ON order_items (order_id);
 #: Tables that a tool can change: what a verdict compares.
 MUTABLE_TABLES = ("orders", "order_items", "refunds", "cases")
 
-_AXES: dict[str, dict[str, tuple[str, ...]]] = {
-    "desk lamp": {"colour": ("black", "white", "brass"), "bulb": ("warm", "daylight")},
-    "office chair": {"colour": ("grey", "blue", "black"), "armrests": ("fixed", "adjustable")},
-    "running shoes": {"size": ("7", "8", "9", "10", "11"), "colour": ("red", "navy", "white")},
-    "rain jacket": {"size": ("S", "M", "L", "XL"), "colour": ("yellow", "green", "black")},
-    "mechanical keyboard": {"switch": ("linear", "tactile", "clicky"), "layout": ("full", "compact")},
-    "wireless mouse": {"colour": ("black", "silver", "rose"), "hand": ("right", "left")},
-    "water bottle": {"volume": ("500 ml", "750 ml", "1 l"), "material": ("steel", "glass")},
-    "backpack": {"volume": ("18 l", "25 l", "35 l"), "colour": ("olive", "black", "orange")},
-    "espresso machine": {"pressure": ("9 bar", "15 bar"), "colour": ("red", "steel", "cream")},
-    "bluetooth speaker": {"colour": ("black", "teal", "red"), "size": ("small", "large")},
-    "yoga mat": {"thickness": ("4 mm", "6 mm", "8 mm"), "colour": ("plum", "teal", "sand")},
-    "table fan": {"speeds": ("3", "5"), "colour": ("white", "black", "mint")},
-    "picture frame": {"size": ("A5", "A4", "A3"), "wood": ("oak", "walnut", "birch")},
-    "garden hose": {"length": ("10 m", "15 m", "25 m"), "fitting": ("brass", "plastic")},
-    "cookware set": {"pieces": ("5", "8", "12"), "coating": ("ceramic", "steel")},
-    "tablet sleeve": {"size": ("10 inch", "11 inch", "13 inch"), "colour": ("grey", "blue", "tan")},
-    "wall clock": {"diameter": ("25 cm", "30 cm", "40 cm"), "colour": ("white", "black", "copper")},
-    "hiking boots": {"size": ("7", "8", "9", "10", "11"), "height": ("low", "mid")},
-    "notebook set": {"ruling": ("lined", "dotted", "blank"), "cover": ("soft", "hard")},
-    "electric kettle": {"volume": ("1 l", "1.7 l"), "colour": ("steel", "black", "green")},
-    "bath towels": {"count": ("2", "4", "6"), "colour": ("white", "sage", "navy")},
-    "phone stand": {"material": ("aluminium", "bamboo"), "height": ("low", "tall")},
-    "puzzle": {"pieces": ("500", "1000", "2000"), "motif": ("harbour", "forest", "city")},
-    "bedside rug": {"size": ("60x90", "70x140", "80x150"), "colour": ("grey", "rust", "ivory")},
-}
 
-_FIRST = (
-    "Ada Aiko Amir Anouk Beatriz Bruno Carmen Chidi Dalia Daniel Edith Elif Emil Farah Felix Gita Hanna Hugo Ines Ivan "
-    "Jana Jonas Kaito Karima Lars Leila Lucia Malik Marta Mateo Mina Nadia Niko Noor Olga Omar Paula Pedro Priya Quinn "
-    "Rafael Rosa Samir Sofia Tariq Tessa Uma Viktor Wanda Yara Yusuf Zoe"
-).split()
-_LAST = (
-    "Abara Becker Castillo Dahl Eriksen Farouk Garcia Haddad Ibarra Jensen Kaya Lindgren Moreau Nakamura Okafor Petrov "
-    "Quist Rahman Santos Tanaka Ueda Varga Weiss Yilmaz Zeman Brandt Costa Duarte Engel Fischer Grant Hollis Iqbal "
-    "Joshi Keller Lopes Mensah Novak Orlov Pereira Reyes Sato Thorne Ulrich Vance Winter"
-).split()
-_STREETS = (
-    "Alder Lane;Birch Street;Canal Road;Dune Avenue;Elm Court;Foundry Way;Garnet Street;Harbour Road;Iris Lane;"
-    "Juniper Drive;Kiln Street;Linden Avenue;Mill Road;Northgate;Orchard Way;Pine Street;Quarry Lane;Ridge Road;"
-    "Station Street;Tower Hill;Upland Drive;Vine Street;Willow Court;York Place"
-).split(";")
-_CITIES = (
-    ("Austin", "TX", "787"), ("Boise", "ID", "837"), ("Boston", "MA", "021"), ("Chicago", "IL", "606"),
-    ("Columbus", "OH", "432"), ("Denver", "CO", "802"), ("Fresno", "CA", "937"), ("Houston", "TX", "770"),
-    ("Madison", "WI", "537"), ("Memphis", "TN", "381"), ("Oakland", "CA", "946"), ("Omaha", "NE", "681"),
-    ("Phoenix", "AZ", "850"), ("Portland", "OR", "972"), ("Raleigh", "NC", "276"), ("Seattle", "WA", "981"),
-)  # fmt: skip
-_MAIL = ("example.com", "example.org", "example.net", "mail.example")
-CARRIERS = ("Northline", "ParcelFox", "BlueVan", "Swiftpost")
+@lru_cache(maxsize=1)
+def _stock() -> dict[str, Any]:
+    """Names, places and products that shops are made of (`stock.json`)."""
+    stock: dict[str, Any] = json.loads(files(__package__).joinpath("stock.json").read_text(encoding="utf-8"))
+    return stock
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +110,7 @@ def catalogue(seed: int) -> dict[str, tuple[Variant, ...]]:
     """All products of a seed's shop, with three to six variants each. Sold-out variants do not exist."""
     dice = Dice(f"{seed}/support/catalogue")
     products: dict[str, tuple[Variant, ...]] = {}
-    for name, axes in _AXES.items():
+    for name, axes in _stock()["products"].items():
         (first, firsts), (second, seconds) = axes.items()
         pairs = dice.some([(a, b) for a in firsts for b in seconds], dice.between(3, 6))
         base = dice.between(12, 180) * 100
@@ -166,17 +124,19 @@ def catalogue(seed: int) -> dict[str, tuple[Variant, ...]]:
 def product_ids(seed: int) -> dict[str, str]:
     """Name of every product -> its id."""
     dice = Dice(f"{seed}/support/products")
-    return {name: dice.digits(8) for name in _AXES}
+    return {name: dice.digits(8) for name in _stock()["products"]}
 
 
 def make_address(dice: Dice) -> Address:
-    city, state, prefix = dice.pick(_CITIES)
-    return Address(f"{dice.between(2, 990)} {dice.pick(_STREETS)}", city, state, prefix + f"{dice.below(100):02d}")
+    city, state, prefix = dice.pick(_stock()["cities"])
+    return Address(
+        f"{dice.between(2, 990)} {dice.pick(_stock()['streets'])}", city, state, prefix + f"{dice.below(100):02d}"
+    )
 
 
 def make_customer(dice: Dice, place: int) -> Customer:
     """place: the customer's place in its shop (0..9); part of the ids, so that no two are alike."""
-    first, last = dice.pick(_FIRST), dice.pick(_LAST)
+    first, last = dice.pick(_stock()["first"]), dice.pick(_stock()["last"])
     number = f"{dice.digits(3)}{place}"
     kinds = dice.some(
         [
@@ -191,7 +151,7 @@ def make_customer(dice: Dice, place: int) -> Customer:
         user_id=f"{first}_{last}_{number}".lower(),
         first=first,
         last=last,
-        email=f"{first}.{last}{dice.digits(1)}{place}@{dice.pick(_MAIL)}".lower(),
+        email=f"{first}.{last}{dice.digits(1)}{place}@{dice.pick(_stock()['mail_hosts'])}".lower(),
         address=make_address(dice),
         payments=tuple(Payment(f"{stem}_{dice.digits(7)}", kind, detail) for stem, kind, detail in kinds),
     )
@@ -208,26 +168,36 @@ def make_order(dice: Dice, seed: int, customer: Customer, status: str, place: in
         placed_on=f"2025-{dice.between(1, 12):02d}-{dice.between(1, 28):02d}",
         address=customer.address,
         payment_id=dice.pick(customer.payments).payment_id,
-        carrier=dice.pick(CARRIERS),
+        carrier=dice.pick(_stock()["carriers"]),
         items=tuple(dice.pick(products[name]) for name in names),
     )
 
 
-def open_shop(shop: Shop) -> sqlite3.Connection:
-    """A fresh in-memory database of `shop`, in autocommit mode (BEGIN and ROLLBACK bring it back to its start)."""
+@lru_cache(maxsize=4)
+def _catalogue_rows(seed: int) -> tuple[list[tuple[str, str]], list[tuple[str, str, str, int, int]]]:
+    ids = product_ids(seed)
+    variants = [
+        (v.item_id, ids[name], json.dumps(dict(v.options)), v.cents, 3 + int(v.item_id) % 40)
+        for name, variants in catalogue(seed).items()
+        for v in variants
+    ]
+    return [(ids[name], name) for name in ids], variants
+
+
+def open_catalogue(seed: int) -> sqlite3.Connection:
+    """An in-memory database with the catalogue alone, in autocommit mode."""
     database = sqlite3.connect(":memory:", isolation_level=None)
     database.executescript(SCHEMA)
+    products, variants = _catalogue_rows(seed)
     database.execute("BEGIN")
-    ids = product_ids(shop.seed)
-    database.executemany("INSERT INTO products VALUES (?, ?)", [(ids[name], name) for name in ids])
-    database.executemany(
-        "INSERT INTO variants VALUES (?, ?, ?, ?, ?)",
-        [
-            (v.item_id, ids[name], json.dumps(dict(v.options)), v.cents, 3 + int(v.item_id) % 40)
-            for name, variants in catalogue(shop.seed).items()
-            for v in variants
-        ],
-    )
+    database.executemany("INSERT INTO products VALUES (?, ?)", products)
+    database.executemany("INSERT INTO variants VALUES (?, ?, ?, ?, ?)", variants)
+    database.execute("COMMIT")
+    return database
+
+
+def fill(database: sqlite3.Connection, shop: Shop) -> None:
+    """Put the customers and orders of `shop`, and one open case, into a database that has the catalogue alone."""
     for c in shop.customers:
         a = c.address
         database.execute(
@@ -249,5 +219,10 @@ def open_shop(shop: Shop) -> sqlite3.Connection:
             [(o.order_id, v.item_id) for v in o.items],
         )
     database.execute("INSERT INTO cases VALUES (1, NULL, 0, 'open')")
-    database.execute("COMMIT")
+
+
+def open_shop(shop: Shop) -> sqlite3.Connection:
+    """A fresh in-memory database of `shop`."""
+    database = open_catalogue(shop.seed)
+    fill(database, shop)
     return database

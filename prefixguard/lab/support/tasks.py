@@ -61,7 +61,7 @@ def make_task(seed: int, number: int) -> Task:
     """Task `number` of a seed's world: always the same, whichever tasks are made before it."""
     dice = Dice(f"{seed}/support/task/{number}")
     customer, *others = (shop.make_customer(dice, place) for place in range(4))
-    kinds = [dice.weighted(_KINDS, _KIND_WEIGHTS) for _ in range(dice.weighted((1, 2, 3), (0.45, 0.38, 0.17)))]
+    kinds = [dice.weighted(_KINDS, _KIND_WEIGHTS) for _ in range(dice.weighted((1, 2, 3), (0.35, 0.4, 0.25)))]
     if dice.chance(0.07):
         kinds[-1] = "escalate"
     wanted = [(customer, _STATUS.get(kind, "delivered")) for kind in kinds]
@@ -73,6 +73,7 @@ def make_task(seed: int, number: int) -> Task:
 
 
 def _make_wish(dice: Dice, seed: int, kind: str, customer: shop.Customer, order: shop.Order) -> Wish:
+    right: Arguments
     item = dice.pick(order.items)
     paid = next(p for p in customer.payments if p.payment_id == order.payment_id)
     if kind == "cancel":

@@ -12,8 +12,6 @@ from prefixguard.lab.support.tools import OUTAGE, call_tool
 
 Call = tuple[str, "Mapping[str, Any] | str"]  # tool, arguments; a string is written as it is
 
-_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-
 
 class StepCap(Exception):
     """The run reached its step cap; what comes after does not happen."""
@@ -78,7 +76,7 @@ class Transcript:
         return answers
 
     def _call_id(self) -> str:
-        return "call_" + "".join(self._dice.pick(_LETTERS) for _ in range(12))
+        return f"call_{int(self._dice.unit() * 2**52):013x}"
 
     def _step(self) -> None:
         self.steps += 1

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from typing import Any
 
-from prefixguard.lab.support.shop import MUTABLE_TABLES, open_shop
+from prefixguard.lab.support.shop import MUTABLE_TABLES
 from prefixguard.lab.support.tasks import Task
 from prefixguard.lab.support.tools import call_tool
 
@@ -18,15 +18,12 @@ def database_state(database: sqlite3.Connection) -> State:
     return tuple(tuple(database.execute(f"SELECT * FROM {table} ORDER BY 1")) for table in MUTABLE_TABLES)
 
 
-def goal_state(task: Task) -> State:
-    """The state after the customer was identified and every wish was carried out, on a fresh database."""
-    database = open_shop(task.shop)
+def reach_goal(database: sqlite3.Connection, task: Task) -> State:
+    """Identify the customer and carry out every wish on a fresh database; the state that leads to is the goal."""
     calls: list[tuple[str, Any]] = [
         ("verify_identity", {"user_id": task.customer.user_id, "zip": task.customer.address.zip})
     ]
     calls += [(wish.tool, dict(wish.arguments)) for wish in task.wishes]
     for name, arguments in calls:
         call_tool(database, name, json.dumps(arguments))
-    state = database_state(database)
-    database.close()
-    return state
+    return database_state(database)
