@@ -29,7 +29,7 @@ def arrays_to_bytes(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for name in sorted(arrays):
-            array = np.ascontiguousarray(arrays[name])
+            array = np.asarray(arrays[name], order="C")
             if array.dtype.kind not in _KINDS:
                 raise DataError(f"array {name!r} has dtype {array.dtype}; a bundle holds numbers and text only.")
             array = array.astype(array.dtype.newbyteorder("<"), copy=False)

@@ -19,13 +19,13 @@ _SECTIONS = (
 _ROWS = 40
 
 
-def write_card(name: str, adapter: Mapping[str, str], calibration: Calibration, info: Mapping[str, Any]) -> str:
-    """The card of a bundle.
+def write_card(adapter: Mapping[str, str], calibration: Calibration, info: Mapping[str, Any]) -> str:
+    """The card of a bundle. The folder's name is not in it: the same monitor in another place has the same bytes.
 
-    name: of its folder. adapter: name, version, sha256. info: as in `BundleParts`; the keys `backend`, `horizon`,
+    adapter: name, version, sha256. info: as in `BundleParts`; the keys `backend`, `horizon`,
     `seed`, `data`, `metrics`, `split`, `config` and `libraries` are shown where they are present.
     """
-    parts = [f"# Monitor `{_plain(name)}`", _what(adapter, info), _USE, _alarm(calibration)]
+    parts = [f"# Monitor for `{_plain(adapter.get('name', ''))}` runs", _what(adapter, info), _USE, _alarm(calibration)]
     for key, heading in _SECTIONS:
         value = info.get(key)
         if isinstance(value, Mapping) and value:
@@ -56,8 +56,8 @@ _LIMITS = """## Limits
 
 def _what(adapter: Mapping[str, str], info: Mapping[str, Any]) -> str:
     lines = [
-        f"Watches runs of an LLM agent in the format `{_plain(adapter.get('name', ''))}` "
-        f"(adapter {_plain(adapter.get('version', ''))}) and says after every step how likely the run is to fail."
+        "Watches runs of an LLM agent and says after every step how likely the run is to fail. It reads them through "
+        f"adapter `{_plain(adapter.get('name', ''))}`, version {_plain(adapter.get('version', ''))}."
     ]
     for key, words in (("backend", "Backend"), ("horizon", "Horizon in steps"), ("seed", "Seed")):
         if key in info:

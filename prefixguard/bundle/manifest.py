@@ -28,9 +28,7 @@ _AGAIN = "Copy the bundle again, or train it again."
 def canonical(document: Mapping[str, Any]) -> bytes:
     """JSON with sorted keys and no spaces. Raises DataError for what JSON cannot say (NaN, objects of other types)."""
     try:
-        return json.dumps(
-            document, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
-        ).encode()
+        return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as exc:
         raise DataError(
             f"The manifest can hold only what JSON can: {exc}. Turn arrays into lists and leave out NaN."

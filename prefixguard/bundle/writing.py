@@ -37,7 +37,7 @@ def write_bundle(path: str | os.PathLike[str], parts: BundleParts, *, overwrite:
     (parts that no reader would accept).
     """
     target = Path(os.path.realpath(path))
-    files, manifest = _contents(target, parts)
+    files, manifest = _contents(parts)
     try:
         replaces = _check_target(target, overwrite)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -61,11 +61,11 @@ def write_bundle(path: str | os.PathLike[str], parts: BundleParts, *, overwrite:
     return str(manifest["id"])
 
 
-def _contents(target: Path, parts: BundleParts) -> tuple[dict[str, bytes], Mapping[str, object]]:
+def _contents(parts: BundleParts) -> tuple[dict[str, bytes], Mapping[str, object]]:
     """Bytes of every file, the manifest last, and the manifest."""
     adapter = Adapter.from_bytes(parts.adapter, layout.ADAPTER)
     named = {"name": adapter.name, "version": adapter.version, "sha256": adapter.sha256}
-    card = parts.card if parts.card is not None else write_card(target.name, named, parts.calibration, parts.info)
+    card = parts.card if parts.card is not None else write_card(named, parts.calibration, parts.info)
     files = {
         layout.ADAPTER: parts.adapter,
         layout.CALIBRATION: parts.calibration.to_bytes(),

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from prefixguard.bundle import Bundle, open_bundle
-from prefixguard.errors import PrefixGuardError, TraceError
+from prefixguard.errors import BundleError, PrefixGuardError, TraceError
 from prefixguard.runtime.model import OnnxModel
 from prefixguard.runtime.reading import Reading
 from prefixguard.runtime.session import Session
 from prefixguard.stepview import StepRecord
+
+_PROBE = StepRecord(1, "agent", "", "find", '{"id":"A1"}', "Where is it?", "I look.", "Error: no A1", "error")
 
 
 class Monitor:
@@ -28,6 +30,13 @@ class Monitor:
         self.model = OnnxModel(bundle)
         self.imminent_map = bundle.calibration.imminent
         self.outcome_map = bundle.calibration.outcome
+        # One step from text to reading, so that a bundle that cannot judge is refused here, and so that the first
+        # step of the first run is not the one that pays for libraries warming up.
+        reading = self.score_run([_PROBE])[0]
+        if reading.unknown_reason is not None:
+            raise BundleError(
+                f"{bundle.path}: cannot judge a step: {reading.unknown_reason}. Train or export it again."
+            )
 
     def __repr__(self) -> str:
         return f"<Monitor {self.bundle.path.name!r} {self.bundle.id[:12]} adapter={self.bundle.adapter.name!r}>"

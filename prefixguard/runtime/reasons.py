@@ -70,7 +70,8 @@ def say_feature(text: str, value: float, typical: float) -> str:
     if "{value}" not in text:
         return text if value else f"not the case: {text}"
     shown, usual = _number(value), _number(typical)
-    said = text.replace("{value}", shown)
+    said = text.replace("{value} times", "once") if shown == "1" else text
+    said = said.replace("{value}", shown)
     return said if shown == usual else f"{said} (usually {usual})"
 
 

@@ -1,0 +1,105 @@
+"""Arrays come back equal, with the same bytes every time, and nothing hostile gets in."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from prefixguard.bundle.arrays import arrays_from_bytes, arrays_to_bytes
+from prefixguard.errors import BundleError, DataError
+
+DTYPES = st.sampled_from(["<f4", "<f8", "<i8", "<u8", "|b1", "|u1", "<U5"])
+ARRAYS = hnp.arrays(DTYPES, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4))
+
+
+@given(st.dictionaries(st.text("abc_", min_size=1, max_size=5), ARRAYS, max_size=4))
+def test_arrays_round_trip(arrays: dict[str, np.ndarray]) -> None:
+    data = arrays_to_bytes(arrays)
+    back = arrays_from_bytes(data, "context.npz")
+    assert back.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert back[name].dtype == array.dtype
+        assert back[name].shape == array.shape
+        assert back[name].tobytes() == array.tobytes()
+    assert arrays_to_bytes(dict(reversed(arrays.items()))) == data
+
+
+def test_numpy_reads_what_we_write() -> None:
+    data = arrays_to_bytes({"a": np.arange(6.0).reshape(2, 3)})
+    with np.load(io.BytesIO(data), allow_pickle=False) as loaded:
+        np.testing.assert_array_equal(loaded["a"], np.arange(6.0).reshape(2, 3))
+
+
+def test_big_endian_and_transposed_arrays_are_the_same_arrays() -> None:
+    array = np.arange(6.0).reshape(2, 3)
+    assert arrays_to_bytes({"a": array.astype(">f8")}) == arrays_to_bytes({"a": array})
+    assert arrays_to_bytes({"a": np.asfortranarray(array)}) == arrays_to_bytes({"a": array})
+
+
+def test_objects_are_refused() -> None:
+    with pytest.raises(DataError, match="numbers and text only"):
+        arrays_to_bytes({"a": np.array([{}], dtype=object)})
+
+
+def archive(member: bytes, name: str = "a.npy", method: int = zipfile.ZIP_STORED) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as z:
+        z.writestr(name, member)
+    return out.getvalue()
+
+
+def npy(array: np.ndarray, **options: bool) -> bytes:
+    out = io.BytesIO()
+    np.save(out, array, **options)
+    return out.getvalue()
+
+
+GOOD = npy(np.zeros(3, np.float32))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"PK",
+        archive(GOOD, "a.txt"),
+        archive(GOOD, method=zipfile.ZIP_DEFLATED),
+        archive(b"\x93NUMPY"),
+        archive(GOOD[:-1]),
+        archive(GOOD.replace(b"(3,)", b"(9,)")),
+        archive(npy(np.array([None, {}], dtype=object), allow_pickle=True)),
+        archive(npy(np.zeros(2, np.dtype([("x", "f4")])))),
+    ],
+)
+def test_hostile_archives_are_refused(data: bytes) -> None:
+    with pytest.raises(BundleError, match=r"context\.npz: not a file of arrays"):
+        arrays_from_bytes(data, "context.npz")
+
+
+def test_an_array_that_promises_terabytes_is_refused_at_once() -> None:
+    header = b"(3,), }".ljust(25)
+    assert header in GOOD
+    huge = GOOD.replace(header, b"(999999999999,), }".ljust(25))
+    with pytest.raises(BundleError, match="does not fill"):
+        arrays_from_bytes(archive(huge), "context.npz")
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_give_our_error(data: bytes) -> None:
+    with pytest.raises(BundleError):
+        arrays_from_bytes(data, "context.npz")
+
+
+@given(st.integers(0, 10_000), st.integers(0, 7))
+def test_a_flipped_bit_gives_arrays_or_our_error(at: int, bit: int) -> None:
+    """Below the hash check there is still nothing that could raise anything else."""
+    data = bytearray(arrays_to_bytes({"a": np.arange(20.0), "names": np.array(["x", "yy"])}))
+    data[at % len(data)] ^= 1 << bit
+    try:
+        arrays_from_bytes(bytes(data), "context.npz")
+    except BundleError as exc:
+        assert "context.npz" in str(exc)
