@@ -52,6 +52,7 @@ class Script:
         self._points = iter(points)
         self._profiles = profiles
         self._player = player
+        self._name = name
         self._fate, self._words, self._slips = (Dice(f"{name}/{kind}") for kind in ("fate", "words", "slips"))
         self._observer = Observer(points, profiles)
         self.transcript = Transcript(database, self._words, self._note_risk, system_prompt(), cap)
@@ -90,6 +91,8 @@ class Script:
             if mark < 0:
                 chosen = fault
                 break
+        if chosen is not None:  # what one fault looks like does not depend on the faults before it
+            self._slips = Dice(f"{self._name}/slips/{self.transcript.steps}")
         self._observer.passed(point, chosen)
         return chosen
 
