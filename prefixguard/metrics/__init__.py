@@ -6,6 +6,7 @@ from prefixguard.metrics.first_alerts import FirstAlerts, first_alerts
 from prefixguard.metrics.matched import MAX_INDEX, MAX_REMAINING, at_index, at_remaining
 from prefixguard.metrics.prefixes import Prefixes
 from prefixguard.metrics.ranking import Ranking, auroc, average_precision
+from prefixguard.metrics.ratio import ratio
 from prefixguard.metrics.reliability import Reliability, ReliabilityBin, brier, ece, reliability_curve
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "first_alerts",
     "interval",
     "paired_difference",
+    "ratio",
     "reliability_curve",
     "step_index",
 ]

@@ -1,0 +1,217 @@
+"""Evaluate a monitor on runs, without those it was made from."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prefixguard.alarm import Thresholds, table_from_json
+from prefixguard.bundle import Bundle
+from prefixguard.errors import DataError
+from prefixguard.evaluate.incumbent import stuck_scores
+from prefixguard.evaluate.rows import ScoreRow, rule_threshold
+from prefixguard.evaluate.scoring import RESAMPLES, evaluate_scores
+from prefixguard.evaluate.table import EvaluationTable, LeftOut
+from prefixguard.runtime import Monitor, Reading, load
+from prefixguard.stepview import ReadReport, StepRecord, read_runs
+from prefixguard.trace import Outcome, Run, Side, run_digest, task_hash, task_key
+
+#: What a task may have been used for that makes its runs no test of the monitor.
+USES = (Side.TRAIN, Side.VALIDATION, Side.CALIBRATION, Side.ALARM)
+#: Groups that say who acted, in the order in which they are looked for.
+ACTORS = ("agent", "model", "file")
+
+
+def evaluate(
+    monitor: Monitor | str | os.PathLike[str],
+    runs: str | os.PathLike[str] | Iterable[Run[StepRecord]],
+    *,
+    labels: str | os.PathLike[str] | None = None,
+    all: bool = False,
+    strict: bool = False,
+    group_by: str | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 13,
+    progress: Callable[[int], None] | None = None,
+) -> EvaluationTable:
+    """How good a monitor is on runs it has not seen.
+
+    Runs are left out whose task, or whose word-for-word repeat, the monitor was trained, validated or calibrated on
+    (its manifest holds their hashes), and runs whose outcome is unknown; the table says how many. Runs are read, scored
+    and dropped one at a time.
+
+    monitor: an opened monitor, or the folder of its bundle.
+    runs: parsed runs, or a file, folder, glob or tar that the monitor's own adapter reads, with `labels` beside it.
+    all: count the runs of tasks the monitor was made from too; the table then says IN SAMPLE.
+    strict: a run that cannot be read is an error, not a skip.
+    group_by: the group (agent, file, ...) within which runs are compared; None: the first of agent, model and file
+        that has two values here.
+    resamples, seed: of the bootstrap over tasks. progress: called with the number of runs read so far.
+    Raises DataError where no run is left, TraceError and BundleError as `read_runs` and `load` do.
+    """
+    opened = monitor if isinstance(monitor, Monitor) else load(monitor)
+    report = ReadReport()
+    parsed: Iterable[Run[StepRecord]]
+    if isinstance(runs, (str, os.PathLike)):
+        source = runs if isinstance(runs, str) else Path(runs)
+        companion = None if labels is None else Path(labels)
+        parsed = read_runs(source, opened.bundle.adapter, labels=companion, strict=strict, report=report)
+    else:
+        parsed = runs
+    collected = _collect(opened, parsed, include_used=all, progress=progress)
+    if not collected.tasks:
+        raise DataError(_nothing_left(collected.used, collected.without_outcome))
+    notes = list(collected.notes(opened.bundle))
+    if report.skipped:
+        where, reason = report.skipped[0]
+        notes.append(f"{len(report.skipped)} runs could not be read and are not counted; the first: {where}: {reason}")
+    name, groups = _choose_groups(collected.groups, group_by)
+    used = sum(collected.used.values())
+    rule = ScoreRow(
+        "incumbent rule",
+        collected.stuck,
+        collected.stuck,
+        thresholds={None: rule_threshold()},
+        note="OpenHands' stuck detector with its defaults: the same action and observation 4 times, the same action "
+        "and error 3 times, 3 messages in a row, 6 alternating actions",
+    )
+    bundle = opened.bundle
+    return evaluate_scores(
+        collected.imminent,
+        collected.outcome,
+        collected.failed,
+        collected.tasks,
+        groups=groups,
+        grouped_by=name,
+        horizon=3 if bundle.horizon is None else bundle.horizon,
+        policy=bundle.calibration.policy,
+        thresholds=alarm_thresholds(bundle),
+        baselines=[rule],
+        calibration_lengths=bundle.manifest.get("alarm_lengths"),
+        resamples=resamples,
+        seed=seed,
+        left_out=LeftOut(
+            by_use={} if all else {use.value: collected.used[use.value] for use in USES},
+            without_outcome=collected.without_outcome,
+            empty=collected.empty + sum(report.empty.values()),
+            in_sample=used if all else 0,
+        ),
+        notes=notes,
+    )
+
+
+def alarm_thresholds(bundle: Bundle) -> dict[float, Thresholds]:
+    """The thresholds a bundle carries, by budget: its manifest's alarm table, and the one its policy uses.
+
+    Raises BundleError if the table cannot be read.
+    """
+    where = str(bundle.path / "manifest.json")
+    table = table_from_json(bundle.manifest.get("alarm_table", ()), where)
+    table[bundle.calibration.policy.budget] = bundle.calibration.thresholds
+    return dict(sorted(table.items()))
+
+
+class _Collected:
+    """What is kept of the runs: scores and labels, no text."""
+
+    def __init__(self) -> None:
+        self.imminent: list[npt.NDArray[np.float64]] = []
+        self.outcome: list[npt.NDArray[np.float64]] = []
+        self.stuck: list[npt.NDArray[np.float64]] = []
+        self.failed: list[bool] = []
+        self.tasks: list[str] = []
+        self.groups: list[Mapping[str, str]] = []
+        self.used: Counter[str] = Counter()
+        self.without_outcome = 0
+        self.without_task = 0
+        self.empty = 0
+
+    def notes(self, bundle: Bundle) -> Iterable[str]:
+        if not bundle.manifest.get("tasks"):
+            yield (
+                "The bundle does not say which tasks it was made from, so none could be left out: make sure that "
+                "these runs are new to it."
+            )
+        if self.without_task:
+            yield f"{self.without_task} runs name no task; each counts as a task of its own."
+
+
+def _collect(
+    monitor: Monitor,
+    runs: Iterable[Run[StepRecord]],
+    *,
+    include_used: bool,
+    progress: Callable[[int], None] | None,
+) -> _Collected:
+    used_tasks = _uses(monitor.bundle.manifest, "tasks")
+    used_runs = _uses(monitor.bundle.manifest, "runs")
+    kept = _Collected()
+    for count, run in enumerate(runs, 1):
+        if progress is not None:
+            progress(count)
+        if not run.records:
+            kept.empty += 1
+            continue
+        if run.outcome is Outcome.UNKNOWN:
+            kept.without_outcome += 1
+            continue
+        key = task_key(run)
+        use = used_tasks.get(task_hash(key)) or used_runs.get(run_digest(run.records))
+        if use is not None:
+            kept.used[use] += 1
+            if not include_used:
+                continue
+        readings = monitor.score_run(run.records)
+        kept.imminent.append(_risks(readings, "imminent_risk"))
+        kept.outcome.append(_risks(readings, "outcome_risk"))
+        kept.stuck.append(stuck_scores(run.records))
+        kept.failed.append(run.outcome is Outcome.FAILURE)
+        kept.tasks.append(key)
+        kept.groups.append(run.groups)
+        kept.without_task += run.task_id is None
+    return kept
+
+
+def _uses(manifest: Mapping[str, Any], key: str) -> dict[str, str]:
+    """Hash -> what it was used for."""
+    named = manifest.get(key) or {}
+    return {digest: use.value for use in reversed(USES) for digest in named.get(use.value, ())}
+
+
+def _risks(readings: Sequence[Reading], name: str) -> npt.NDArray[np.float64]:
+    values = (getattr(reading, name) for reading in readings)
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _choose_groups(groups: Sequence[Mapping[str, str]], wanted: str | None) -> tuple[str | None, list[str] | None]:
+    if wanted is not None and not any(wanted in group for group in groups):
+        known = ", ".join(sorted({name for group in groups for name in group})) or "none"
+        raise DataError(f"no run has a group {wanted!r}. Groups of these runs: {known}.")
+    for name in ACTORS if wanted is None else (wanted,):
+        values = [group.get(name, "") for group in groups]
+        if wanted is not None or len(set(values)) > 1:
+            return name, values
+    return None, None
+
+
+def _nothing_left(used: Counter[str], without_outcome: int) -> str:
+    n_used = sum(used.values())
+    if n_used:
+        parts = ", ".join(f"{used[use.value]} {use.value}" for use in USES if used[use.value])
+        rest = f", {without_outcome} have no outcome" if without_outcome else ""
+        return (
+            f"no run is left to evaluate: {n_used} belong to tasks the monitor was made from ({parts}){rest}. Give "
+            "runs of other tasks, or --all to count these too, marked as in-sample."
+        )
+    if without_outcome:
+        return (
+            f"no run is left to evaluate: none of {without_outcome} has an outcome. Give a labels file "
+            "(run_id,outcome), or use `prefixguard score`, which needs none."
+        )
+    return "there is no run to evaluate. See what the adapter reads with: prefixguard parse RUNS"

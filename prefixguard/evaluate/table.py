@@ -1,0 +1,252 @@
+"""The result of an evaluation: figures, as JSON and as plain text."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from prefixguard.evaluate.alerts import AlertRow
+from prefixguard.evaluate.figures import FIGURES, RiskFigures
+from prefixguard.evaluate.layout import aligned, number, percent, percents, signed, spread, wrapped
+from prefixguard.evaluate.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Runs that were not evaluated, and why.
+
+    by_use: runs whose task (or whose word-for-word repeat) the monitor was trained, validated or calibrated on, by use.
+    without_outcome: runs whose end nobody judged. empty: runs without a step.
+    in_sample: such runs that were counted nevertheless, because that was asked for: the figures flatter the monitor.
+    """
+
+    by_use: Mapping[str, int] = field(default_factory=dict)
+    without_outcome: int = 0
+    empty: int = 0
+    in_sample: int = 0
+
+    @property
+    def runs(self) -> int:
+        """All runs left out."""
+        return sum(self.by_use.values()) + self.without_outcome + self.empty
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineRow:
+    """Figures of what the monitor has to beat. oracle: it knows what no monitor can know."""
+
+    imminent: RiskFigures
+    outcome: RiskFigures
+    first_alert: tuple[AlertRow, ...]
+    oracle: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationTable:
+    """Everything one evaluation found. Figures that do not exist are NaN here, null in JSON and – in text."""
+
+    runs: int
+    failed_runs: int
+    tasks: int
+    prefixes: int
+    unknown_prefixes: int
+    horizon: int
+    grouped_by: str | None
+    left_out: LeftOut
+    imminent: RiskFigures
+    outcome: RiskFigures
+    first_alert: tuple[AlertRow, ...]
+    baselines: Mapping[str, BaselineRow]
+    verdict: Verdict
+    notes: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The stable structure that `evaluate --json` writes; plain values, no NaN."""
+        return {
+            "runs": self.runs,
+            "failed_runs": self.failed_runs,
+            "tasks": self.tasks,
+            "prefixes": self.prefixes,
+            "unknown_prefixes": self.unknown_prefixes,
+            "left_out": self.left_out.runs,
+            "left_out_by": {
+                **self.left_out.by_use,
+                "without_outcome": self.left_out.without_outcome,
+                "empty": self.left_out.empty,
+            },
+            "in_sample": self.left_out.in_sample > 0,
+            "in_sample_runs": self.left_out.in_sample,
+            "horizon": self.horizon,
+            "grouped_by": self.grouped_by,
+            "imminent": _figures_json(self.imminent),
+            "outcome": _figures_json(self.outcome),
+            "first_alert": [_alert_json(row) for row in self.first_alert],
+            "baselines": {
+                name: {
+                    "imminent": _figures_json(row.imminent),
+                    "outcome": _figures_json(row.outcome),
+                    "first_alert": [_alert_json(alert) for alert in row.first_alert],
+                    "oracle": row.oracle,
+                    "note": row.note,
+                }
+                for name, row in self.baselines.items()
+            },
+            "verdict": {
+                "rankable": self.verdict.rankable,
+                "alarm_separable": self.verdict.alarm_separable,
+                "text": self.verdict.text,
+            },
+            "notes": list(self.notes),
+        }
+
+    def to_json(self) -> str:
+        """`as_json` as one line of text."""
+        return json.dumps(self.as_json(), allow_nan=False, ensure_ascii=False)
+
+    def to_text(self) -> str:
+        """Plain aligned text, no colours, at most 120 columns wide, ending without a newline."""
+        blocks = [
+            self._head(),
+            self._risk("Imminent risk", f"fails, and ends within {self.horizon} more steps", "imminent"),
+            self._risk("Outcome risk", "fails", "outcome"),
+            self._alerts(),
+            self._legend(),
+        ]
+        blocks.append("\n".join(wrapped(line) for line in (self.verdict.text, *self.notes)))
+        return "\n\n".join(block for block in blocks if block)
+
+    def _head(self) -> str:
+        share = 100 * self.failed_runs / self.runs
+        lines = [
+            f"{self.runs:,} runs of {self.tasks:,} tasks, {self.failed_runs:,} failed ({share:.1f} %), "
+            f"{self.prefixes:,} prefixes"
+        ]
+        out = self.left_out
+        if out.in_sample:
+            lines.append(
+                f"IN SAMPLE: {out.in_sample:,} runs are of tasks the monitor was made from; the figures flatter it"
+            )
+        parts = [f"{count:,} {use}" for use, count in out.by_use.items() if count]
+        if out.without_outcome:
+            parts.append(f"{out.without_outcome:,} without outcome")
+        if out.empty:
+            parts.append(f"{out.empty:,} without steps")
+        if parts:
+            lines.append(f"left out: {out.runs:,} runs ({', '.join(parts)})")
+        return "\n".join(lines)
+
+    def _risk(self, title: str, meaning: str, which: str) -> str:
+        figures: RiskFigures = getattr(self, which)
+        rows = [("monitor", figures)]
+        for name, baseline in self.baselines.items():
+            rows.append((f"{name} *" if baseline.oracle else name, getattr(baseline, which)))
+        head = ["", "AUPRC", "", "AUROC", "Brier", "ECE", "rem", "", "idx", "within", "AUPRC: monitor ahead by"]
+        cells = [head]
+        for name, row in rows:
+            ahead = row.differences.get("auprc")
+            lead = "" if ahead is None else f"{signed(ahead.value)} {spread(ahead.interval, with_sign=True)}"
+            cells.append(
+                [
+                    name,
+                    number(row.auprc),
+                    spread(row.intervals.get("auprc")),
+                    number(row.auroc),
+                    number(row.brier),
+                    number(row.ece),
+                    number(row.outcome_auroc_at_remaining),
+                    spread(row.intervals.get("outcome_auroc_at_remaining")),
+                    number(row.outcome_auroc_at_index),
+                    number(row.outcome_auroc_within_groups),
+                    lead.rstrip(),
+                ]
+            )
+        return f"{title}: {meaning} (prevalence {number(figures.prevalence)})\n" + aligned(cells)
+
+    def _alerts(self) -> str:
+        rows = [("monitor", alert) for alert in self.first_alert]
+        for name, row in self.baselines.items():
+            rows.extend((name, alert) for alert in row.first_alert)
+        if not rows:
+            return ""
+        head = ["", "budget", "threshold", "false alarms", "", "alerted", "early", "", "lead", "steps saved"]
+        cells, refused = [head], []
+        for name, alert in rows:
+            budget = "rule" if alert.budget is None else f"{100 * alert.budget:g} %"
+            found = alert.alerts
+            if found is None:
+                cells.append([name, budget, "refused"])
+                refused.append(f"Refused at {budget}: {alert.reason}")
+                continue
+            lead = ""
+            if found.leads:
+                lead = f"{found.lead_median:g} [{found.lead_low:g}, {found.lead_high:g}]"
+            cells.append(
+                [
+                    name,
+                    budget,
+                    "" if alert.budget is None else f"{found.threshold:.4g}",
+                    percent(found.false_alarm_rate),
+                    percents(found.intervals.get("false_alarm_rate")),
+                    percent(found.alerted),
+                    percent(found.early),
+                    percents(found.intervals.get("early")),
+                    lead,
+                    percent(found.steps_saved),
+                ]
+            )
+        title = (
+            "First alerts, on the outcome risk (early: more than "
+            f"{self.horizon} steps left; lead: steps left, median and quartiles)\n"
+        )
+        return "\n".join([title + aligned(cells), *(wrapped(reason) for reason in dict.fromkeys(refused))])
+
+    def _legend(self) -> str:
+        lines = [
+            "rem, idx: AUROC of failed against successful runs at equally many remaining steps (0-10) or passed steps "
+            "(1-30).",
+            "within: rem among runs of the same "
+            + (self.grouped_by or "agent; these runs name none, or only one")
+            + ". Brackets: 95 %, bootstrap over tasks.",
+        ]
+        if any(row.oracle for row in self.baselines.values()):
+            lines.append("*: knows what no monitor can know.")
+        return "\n".join(lines)
+
+
+def _figures_json(figures: RiskFigures) -> dict[str, Any]:
+    plain: dict[str, Any] = {name: _finite(getattr(figures, name)) for name in FIGURES}
+    plain["intervals"] = {name: list(ends) for name, ends in figures.intervals.items()}
+    if figures.differences:
+        plain["differences"] = {
+            name: {
+                "value": _finite(difference.value),
+                "interval": None if difference.interval is None else list(difference.interval),
+            }
+            for name, difference in figures.differences.items()
+        }
+    return plain
+
+
+def _alert_json(row: AlertRow) -> dict[str, Any]:
+    found = row.alerts
+    shares = ("false_alarm_rate", "false_alarm_rate_by_task", "alerted", "early")
+    rest = ("lead_median", "lead_low", "lead_high", "steps_saved", "steps_lost")
+    return {
+        "budget": row.budget,
+        "risk": "outcome",
+        "threshold": row.thresholds.alarm,
+        **{name: None if found is None else _finite(getattr(found, name)) for name in (*shares, *rest)},
+        "leads": [] if found is None else list(found.leads),
+        "intervals": {} if found is None else {name: list(ends) for name, ends in found.intervals.items()},
+        "calibration_runs": row.thresholds.n_runs,
+        "calibration_runs_needed": row.thresholds.needed,
+        "reason": row.reason,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
