@@ -1,0 +1,94 @@
+"""Frozen adapters: opening one by name or path, and what identifies it."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from prefixguard.errors import AdapterError, UnknownAdapterError
+from prefixguard.stepview.jsontext import canonical
+from prefixguard.stepview.parser import Parser, live_parser
+from prefixguard.stepview.program import Program, compile_program
+
+_PACKAGE = "stepview_adapters"
+
+
+class Adapter:
+    """A compiled adapter spec. Immutable; its hash is that of the spec's canonical JSON, so blanks do not count."""
+
+    __slots__ = ("_bytes", "description", "name", "program", "sha256", "version")
+
+    def __init__(self, spec: Mapping[str, Any], where: str = "adapter") -> None:
+        """Checks and compiles. AdapterError names the part of the spec that is wrong."""
+        self.program: Program = compile_program(spec, where)
+        self._bytes = canonical(spec).encode("utf-8")
+        self.name = self.program.name
+        self.version = self.program.version
+        self.description = self.program.description
+        self.sha256 = hashlib.sha256(self._bytes).hexdigest()
+
+    def __repr__(self) -> str:
+        return f"<Adapter {self.name} {self.version} {self.sha256[:12]}>"
+
+    def to_bytes(self) -> bytes:
+        """The spec as canonical JSON."""
+        return self._bytes
+
+    @classmethod
+    def from_bytes(cls, data: bytes, where: str) -> Adapter:
+        """The adapter that these bytes describe. where: the file they are from, for messages."""
+        try:
+            spec = json.loads(data.decode("utf-8"))
+        except (ValueError, RecursionError) as exc:
+            at = f" line {exc.lineno}, column {exc.colno}" if isinstance(exc, json.JSONDecodeError) else ""
+            raise AdapterError(f"{where}{at}: an adapter is a JSON file, and this is not JSON ({exc}).") from exc
+        return cls(spec, where)
+
+    def parser(self, header: Mapping[str, Any] | None = None) -> Parser:
+        """A parser for one live run. header: what is known at its start, seen by paths that begin with $.
+
+        AdapterError if the spec can only read whole runs.
+        """
+        return live_parser(self.program, header)
+
+
+def list_adapters() -> tuple[str, ...]:
+    """Names of the shipped adapters, sorted."""
+    folder = resources.files(_PACKAGE)
+    return tuple(sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".json")))
+
+
+def load_adapter(name_or_path: str | Path) -> Adapter:
+    """A shipped adapter by its name, or one from a .json file.
+
+    UnknownAdapterError names the nearest shipped ones; AdapterError says what is wrong with a spec.
+    """
+    name = str(name_or_path)
+    if isinstance(name_or_path, Path) or name.endswith(".json") or "/" in name or "\\" in name:
+        path = Path(name_or_path)
+        try:
+            return Adapter.from_bytes(path.read_bytes(), str(path))
+        except OSError as exc:
+            raise UnknownAdapterError(
+                f"{path}: no adapter can be read there ({exc.strerror}). Give a shipped name ({_some()}) or the path of a "
+                ".json file; prefixguard induce-adapter writes one from samples."
+            ) from exc
+    shipped = list_adapters()
+    if name in shipped:
+        return Adapter.from_bytes((resources.files(_PACKAGE) / f"{name}.json").read_bytes(), f"{_PACKAGE}/{name}.json")
+    near = difflib.get_close_matches(name.lower().replace("-", "_"), shipped, n=3, cutoff=0.5)
+    did_you_mean = f"Nearest: {', '.join(near)}." if near else f"Shipped: {', '.join(shipped) or 'none'}."
+    raise UnknownAdapterError(
+        f"no adapter called {name!r}. {did_you_mean} For a format of your own, "
+        "prefixguard induce-adapter SAMPLES writes one."
+    )
+
+
+def _some() -> str:
+    shipped = list_adapters()
+    return ", ".join(shipped[:4]) + (", ..." if len(shipped) > 4 else "") if shipped else "none"

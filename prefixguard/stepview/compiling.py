@@ -1,0 +1,114 @@
+"""What the compilation of one part of a spec knows: where it is, what its roots stand for, and what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from prefixguard.errors import AdapterError
+from prefixguard.stepview.paths import Step, is_path, parse_path
+from prefixguard.stepview.visibility import Place, Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What a root stands for in the data.
+
+    place: where it is; None where it is nowhere in the data. columns: place of each name in it (rows of a zip).
+    is_text: a piece of text that a split made: `body` is that text, other names are groups of its head.
+    is_cut: what gives the outcome away was cut out already.
+    """
+
+    place: Place | None
+    columns: Mapping[str, Place] | None = None
+    is_text: bool = False
+    is_cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in the spec that is being compiled.
+
+    where: for messages ("rules[2].action"). roots: place that each root of a path stands for here; a root that is not
+    in it cannot be used here. sink: readings go there. in_record: the value goes into a record, so it must be there live
+    and its cost bounded. all_parts: a `join` with an absent part is absent (ids). is_cut: inside a `cut`.
+    fields: names of record fields that may be tested (status rules). in_test: part of a condition.
+    """
+
+    where: str
+    roots: Mapping[str, Base]
+    sink: list[Reading] = field(default_factory=list)
+    in_record: bool = False
+    all_parts: bool = False
+    is_cut: bool = False
+    looks_inside: bool = True
+    fields: tuple[str, ...] = ()
+    in_test: bool = False
+
+    def at(self, part: str) -> Site:
+        """The same, one part deeper."""
+        return replace(self, where=f"{self.where}.{part}" if self.where and not part.startswith("[") else self.where + part)
+
+    def cutting(self) -> Site:
+        return replace(self, is_cut=True)
+
+    def peeking(self) -> Site:
+        """For tests that learn only whether something is there, or its type."""
+        return replace(self, looks_inside=False)
+
+    def with_roots(self, roots: Mapping[str, Base]) -> Site:
+        return replace(self, roots={**self.roots, **roots})
+
+    def error(self, message: str) -> AdapterError:
+        return AdapterError(f"{self.where}: {message}")
+
+    def base(self, root: str) -> Base:
+        if root not in self.roots:
+            seen = " ".join(sorted(self.roots)) or "none"
+            raise self.error(f"{root} cannot be used here; roots that can: {seen}.")
+        return self.roots[root]
+
+    def resolve(self, root: str, steps: tuple[Step, ...]) -> tuple[Place, ...]:
+        """The places that a path reads; none where it is not in the data (a position, a key)."""
+        if root in ("$key", "$index", "@index"):
+            return ()
+        base = self.base(root)
+        name = steps[0][1] if steps and steps[0][0] == "name" else None
+        if base.columns is not None:
+            if name in base.columns:
+                column = base.columns[name]
+                return (Place(column.root, column.steps + steps[1:]),)
+            return tuple(base.columns.values()) if name is None else ()
+        if base.place is None:
+            return ()
+        if base.is_text:
+            return () if self.in_test and name not in (None, "body") else (base.place,)
+        return (Place(base.place.root, base.place.steps + steps),)
+
+    def note(self, places: tuple[Place, ...], is_cut: bool = False) -> None:
+        """Writes down that these places are read here."""
+        for place in places:
+            self.sink.append(Reading(place, self.where, self.is_cut or is_cut, self.looks_inside))
+
+    def base_of(self, spec: Any) -> Base:
+        """What the elements of a value (`each`) stand for: the place of its path, or of what it is made from."""
+        if is_path(spec):
+            root, steps = parse_path(spec, self.where)
+            places = self.resolve(root, steps)
+            return Base(places[0] if places else None, is_cut=self.roots[root].is_cut if root in self.roots else False)
+        if isinstance(spec, dict):
+            for name in ("json", "text", "otlp", "of", "first", "join", "list"):
+                inner = spec.get(name)
+                if isinstance(inner, list) and inner:
+                    inner = inner[0]
+                if is_path(inner) or isinstance(inner, dict):
+                    return self.base_of(inner)
+        return Base(None)
+
+
+def known_keys(spec: Mapping[str, Any], allowed: tuple[str, ...], site: Site) -> None:
+    """AdapterError for a key that the construct does not have."""
+    for key in spec:
+        if key not in allowed:
+            raise site.error(f"unknown key {key!r}; it can have: {', '.join(allowed)}.")

@@ -1,0 +1,219 @@
+"""Tests of an adapter (`when`, `until`, `success`, `failure`), compiled to closures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from prefixguard.stepview.compiling import Site, known_keys
+from prefixguard.stepview.paths import Getter, is_path
+from prefixguard.stepview.patterns import Pattern
+from prefixguard.stepview.scope import MISSING, Scope, is_present
+from prefixguard.stepview.text import searchable, to_text
+from prefixguard.stepview.values import compile_value
+
+Condition = Callable[[Scope], bool]
+Test = Callable[[Any, Scope], bool]
+
+_TESTS = ("eq", "present", "in", "re", "ge", "gt", "le", "lt", "type", "not")
+
+
+def compile_when(spec: Any, site: Site) -> Condition:
+    """A condition over the scope: all of its keys must hold.
+
+    Keys: a path, a field of the record (status rules), `open_call`, `not` (a condition), `any` (conditions of which one
+    must hold), `value` with `is` (a test of any value). The text "else" always holds.
+    """
+    if spec == "else":
+        return lambda scope: True
+    if not isinstance(spec, dict) or not spec:
+        raise site.error('a condition is an object of tests ({"@.role": "user"}), or "else".')
+    site = replace(site, in_test=True)
+    parts: list[Condition] = []
+    for key, test in spec.items():
+        here = site.at(key)
+        if key == "open_call":
+            if not isinstance(test, bool):
+                raise here.error("open_call is true or false.")
+            parts.append((lambda scope: scope.open_calls > 0) if test else (lambda scope: scope.open_calls == 0))
+        elif key == "not":
+            inner = compile_when(test, here)
+            parts.append(_negated(inner))
+        elif key == "any":
+            if not isinstance(test, list) or not test:
+                raise here.error("any holds a list of conditions.")
+            parts.append(_either(tuple(compile_when(one, here.at(f"[{i}]")) for i, one in enumerate(test))))
+        elif key == "value":
+            if "is" not in spec:
+                raise here.error('a tested value is {"value": value, "is": test}.')
+            parts.append(_on(compile_value(test, _looking(site, spec["is"]).at("value")), compile_test(spec["is"], site.at("is"))))
+        elif key == "is":
+            if "value" not in spec:
+                raise here.error('"is" goes with "value".')
+        elif key in site.fields:
+            parts.append(_on(_field(key), compile_test(test, here)))
+        elif is_path(key):
+            parts.append(_on(compile_value(key, _looking(here, test)), compile_test(test, here)))
+        else:
+            fields = f", a field ({', '.join(site.fields)})" if site.fields else ""
+            raise here.error(f"{key!r} cannot be tested; a key is a path{fields}, open_call, not, any, or value with is.")
+    if len(parts) == 1:
+        return parts[0]
+    if len(parts) == 2:
+        one, two = parts
+        return lambda scope: one(scope) and two(scope)
+    every = tuple(parts)
+    return lambda scope: all(part(scope) for part in every)
+
+
+def _looking(site: Site, test: Any) -> Site:
+    """Tests of presence and of type learn nothing of what is inside."""
+    return site.peeking() if isinstance(test, dict) and set(test) <= {"present", "type"} else site
+
+
+def _negated(inner: Condition) -> Condition:
+    return lambda scope: not inner(scope)
+
+
+def _either(parts: tuple[Condition, ...]) -> Condition:
+    return lambda scope: any(part(scope) for part in parts)
+
+
+def _on(get: Getter, test: Test) -> Condition:
+    return lambda scope: test(get(scope), scope)
+
+
+def _field(name: str) -> Getter:
+    return lambda scope: (scope.fields or {}).get(name, MISSING)
+
+
+def compile_test(spec: Any, site: Site) -> Test:
+    """A test of one value: a plain value (equality), or an object of which every test must hold."""
+    if not isinstance(spec, dict):
+        return _equals(spec, site)
+    if not spec:
+        raise site.error(f"an empty test; it can have: {', '.join(_TESTS)}.")
+    known_keys(spec, _TESTS, site)
+    tests = tuple(_BUILD[name](spec[name], site.at(name)) for name in spec)
+    if len(tests) == 1:
+        return tests[0]
+    return lambda value, scope: all(test(value, scope) for test in tests)
+
+
+def same(value: Any, wanted: Any) -> bool:
+    """Equality as JSON has it: 1 is 1.0, but true is not 1."""
+    if isinstance(wanted, bool) or isinstance(value, bool):
+        return value is wanted
+    return bool(value == wanted) and value is not MISSING
+
+
+def _equals(wanted: Any, site: Site) -> Test:
+    if isinstance(wanted, list):
+        raise site.error('a list is not a test; "one of these" is {"in": [...]}.')
+    if wanted is None or isinstance(wanted, bool):
+        return lambda value, scope: value is wanted
+    if isinstance(wanted, str):
+        return lambda value, scope: bool(value == wanted)
+    return lambda value, scope: same(value, wanted)
+
+
+def _eq(wanted: Any, site: Site) -> Test:
+    return lambda value, scope: same(value, wanted)
+
+
+def _present(wanted: Any, site: Site) -> Test:
+    if not isinstance(wanted, bool):
+        raise site.error("present is true or false.")
+    return lambda value, scope: is_present(value) is wanted
+
+
+def _in(wanted: Any, site: Site) -> Test:
+    if isinstance(wanted, list):
+        if all(isinstance(item, str) for item in wanted):
+            texts = frozenset(wanted)
+            return lambda value, scope: isinstance(value, str) and value in texts
+        items = tuple(wanted)
+        return lambda value, scope: any(same(value, item) for item in items)
+    get = compile_value(wanted, site)
+
+    def test(value: Any, scope: Scope) -> bool:
+        found = get(scope)
+        return isinstance(found, list) and value is not MISSING and any(same(value, item) for item in found)
+
+    return test
+
+
+def _re(source: Any, site: Site) -> Test:
+    pattern = Pattern(source, site.where)
+    found = pattern.found
+    if site.in_record:
+        return lambda value, scope: value is not MISSING and value is not None and found(searchable(to_text(value)))
+    return lambda value, scope: value is not MISSING and value is not None and found(to_text(value))
+
+
+def _number(bound: Any, site: Site) -> float:
+    if isinstance(bound, bool) or not isinstance(bound, int | float):
+        raise site.error("it is compared with a number.")
+    return bound
+
+
+def is_number(value: Any) -> bool:
+    """A JSON number: not a boolean, not a text that looks like one."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _ge(bound: Any, site: Site) -> Test:
+    number = _number(bound, site)
+    return lambda value, scope: is_number(value) and value >= number
+
+
+def _gt(bound: Any, site: Site) -> Test:
+    number = _number(bound, site)
+    return lambda value, scope: is_number(value) and value > number
+
+
+def _le(bound: Any, site: Site) -> Test:
+    number = _number(bound, site)
+    return lambda value, scope: is_number(value) and value <= number
+
+
+def _lt(bound: Any, site: Site) -> Test:
+    number = _number(bound, site)
+    return lambda value, scope: is_number(value) and value < number
+
+
+TYPES: dict[str, Callable[[Any], bool]] = {
+    "string": lambda value: isinstance(value, str),
+    "number": is_number,
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+}
+
+
+def _type(name: Any, site: Site) -> Test:
+    if name not in TYPES:
+        raise site.error(f"type {name!r}; it is one of {', '.join(TYPES)}.")
+    check = TYPES[name]
+    return lambda value, scope: check(value)
+
+
+def _not(spec: Any, site: Site) -> Test:
+    inner = compile_test(spec, site)
+    return lambda value, scope: not inner(value, scope)
+
+
+_BUILD: dict[str, Callable[[Any, Site], Test]] = {
+    "eq": _eq,
+    "present": _present,
+    "in": _in,
+    "re": _re,
+    "ge": _ge,
+    "gt": _gt,
+    "le": _le,
+    "lt": _lt,
+    "type": _type,
+    "not": _not,
+}

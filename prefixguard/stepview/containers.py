@@ -1,0 +1,486 @@
+"""Containers of an adapter: how a document on disk holds runs."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from prefixguard.errors import MissingExtraError, TraceError
+from prefixguard.stepview.compiling import Base, Site, known_keys
+from prefixguard.stepview.jsontext import decode, decode_text
+from prefixguard.stepview.paths import Getter, Step, is_multiple, parse_path, walk
+from prefixguard.stepview.patterns import Pattern
+from prefixguard.stepview.scope import MISSING, Companions, Scope
+from prefixguard.stepview.terminal import render
+from prefixguard.stepview.values import as_id, compile_value
+from prefixguard.stepview.visibility import Place
+from prefixguard.trace.documents import Document
+
+FORMATS = ("json", "jsonl", "text", "notebook", "folder", "zip", "parquet")
+_DEFAULT_FILES = {
+    "json": ("**/*.json",),
+    "jsonl": ("**/*.jsonl", "**/*.ndjson"),
+    "text": ("**/*.txt", "**/*.log"),
+    "notebook": ("**/*.ipynb",),
+    "zip": ("**/*.zip", "**/*.eval"),
+    "parquet": ("**/*.parquet",),
+}
+_KEYS: dict[str, tuple[str, ...]] = {
+    "json": ("runs",),
+    "jsonl": ("runs", "group_by", "elements"),
+    "text": ("runs",),
+    "notebook": ("runs", "cells"),
+    "folder": ("marker", "members"),
+    "zip": ("runs", "entries"),
+    "parquet": ("json",),
+}
+#: Largest member of a zip archive that is read, in bytes: a small archive must not fill the memory.
+LARGEST_MEMBER = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One run in its document. position: from 1. key: its name in an object of runs. several: can there be more than one."""
+
+    run: Any
+    document: Any
+    position: int
+    where: str
+    key: Any = MISSING
+    several: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Something in a document that could not be read; the rest can."""
+
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """The compiled `container` of a spec. `runs` yields what a document holds; TraceError if it cannot be read at all."""
+
+    format: str
+    files: tuple[str, ...]
+    runs: Callable[[Document, Companions, Counts], Iterator[Found | Unread]]
+
+
+class Counts:
+    """Bad bytes met while reading."""
+
+    __slots__ = ("bad_bytes",)
+
+    def __init__(self) -> None:
+        self.bad_bytes = 0
+
+    def text(self, data: bytes) -> str:
+        """UTF-8, with what is not replaced by U+FFFD and counted."""
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError:
+            text = data.decode("utf-8", "replace")
+            self.bad_bytes += text.count("�") - data.count(b"\xef\xbf\xbd")
+            return text
+
+    def json(self, data: bytes, where: str, line: int | None = None) -> Any:
+        """JSON bytes as values. TraceError with the place and what to do."""
+        if data.startswith(b"\xef\xbb\xbf"):
+            data = data[3:]
+        try:
+            try:
+                return decode(data)
+            except UnicodeDecodeError:
+                return decode_text(self.text(data))
+        except ValueError as exc:
+            raise TraceError(_not_json(exc, data, where, line)) from exc
+
+
+def _not_json(exc: ValueError, data: bytes, where: str, line: int | None) -> str:
+    message = getattr(exc, "msg", None) or str(exc)
+    at = ""
+    if isinstance(exc, orjson.JSONDecodeError) or hasattr(exc, "lineno"):
+        row = getattr(exc, "lineno", 1)
+        column = getattr(exc, "colno", 1)
+        at = f" line {line}, column {column}" if line is not None else f" line {row}, column {column}"
+    elif line is not None:
+        at = f" line {line}"
+    if not data.strip():
+        return f"{where}{at}: the file is empty. Remove it, or write the run again."
+    cut_off = getattr(exc, "pos", 0) >= len(data.rstrip()) - 2
+    hint = "It looks cut off; write the file again." if cut_off else "Mend or remove it, or name another adapter."
+    return f"{where}{at}: not JSON ({message}). {hint}"
+
+
+def compile_container(spec: Any, site: Site) -> tuple[Container, Base | None, Base]:
+    """The container, and what % (None where it cannot be used) and $ stand for. AdapterError if it is wrong."""
+    if isinstance(spec, str):
+        spec = {"format": spec}
+    if not isinstance(spec, dict) or spec.get("format") not in FORMATS:
+        raise site.error(f'{{"format": one of {", ".join(FORMATS)}}}.')
+    form: str = spec["format"]
+    known_keys(spec, ("format", "files", "comment", *_KEYS[form]), site)
+    files = spec.get("files", list(_DEFAULT_FILES.get(form, ())))
+    files = [files] if isinstance(files, str) else files
+    if not isinstance(files, list) or not all(isinstance(one, str) and one for one in files):
+        raise site.at("files").error('a glob such as "**/trajs/*.traj", or a list of them.')
+    run = Base(Place("run", ()))
+    if form == "folder":
+        runs = _folder(spec, site)
+        marker = spec["marker"]
+        return Container(form, (f"**/{marker}",) if "files" not in spec else tuple(files), runs), None, run
+    if form in ("text", "notebook"):
+        return Container(form, tuple(files), _text(spec, form, site)), None, run
+    if form == "jsonl" and "group_by" in spec:
+        return Container(form, tuple(files), _grouped(spec, site)), None, run
+    if form == "parquet":
+        return Container(form, tuple(files), _parquet(spec, site)), None, run
+    steps: tuple[Step, ...] = ()
+    if "runs" in spec:
+        root, steps = parse_path(spec["runs"], site.at("runs").where)
+        if root not in ("$", "%"):
+            raise site.at("runs").error("a path from the document: $[*], $.simulations[*], $.* for an object of runs.")
+    listing = _listing(steps)
+    reader = {"json": _json, "jsonl": _lines, "zip": _zip}[form]
+    document = Base(Place("document", ()))
+    return Container(form, tuple(files), reader(listing, spec, site)), document, Base(Place("document", steps))
+
+
+#: From a document to its runs: (key or MISSING, run), or MISSING where the path leads nowhere.
+Listing = Callable[[Any], Any]
+
+
+def _listing(steps: tuple[Step, ...]) -> Listing:
+    if not steps:
+        return lambda document: [(MISSING, document)]
+    if not is_multiple(steps):
+        one = walk(steps)
+
+        def single(document: Any) -> Any:
+            run = one(document)
+            return MISSING if run is MISSING else [(MISSING, run)]
+
+        return single
+    if steps[-1] != ("all",):
+        many = walk(steps)
+
+        def every(document: Any) -> Any:
+            runs = many(document)
+            return MISSING if runs is MISSING else [(MISSING, run) for run in runs]
+
+        return every
+    before = walk(steps[:-1])
+    spread = is_multiple(steps[:-1])
+
+    def last(document: Any) -> Any:
+        outer = before(document)
+        if outer is MISSING:
+            return MISSING
+        found: list[tuple[Any, Any]] = []
+        usable = False
+        for group in outer if spread else [outer]:
+            if isinstance(group, dict):
+                found.extend(group.items())
+                usable = True
+            elif isinstance(group, list):
+                found.extend((MISSING, run) for run in group)
+                usable = True
+        return found if usable else MISSING
+
+    return last
+
+
+def _runs_of(listing: Listing, steps_text: Any, document: Any, where: str) -> list[tuple[Any, Any]]:
+    runs = listing(document)
+    if runs is MISSING:
+        kind = {dict: "an object", list: "an array"}.get(type(document), "a single value")
+        keys = ", ".join(sorted(map(str, document))[:8]) if isinstance(document, dict) else ""
+        raise TraceError(
+            f"{where}: no runs at {steps_text}; the document is {kind}{' with ' + keys if keys else ''}. "
+            "It may be of another format: see what an adapter reads with prefixguard parse."
+        )
+    found: list[tuple[Any, Any]] = runs
+    return found
+
+
+def _json(listing: Listing, spec: Mapping[str, Any], site: Site) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
+    several = "runs" in spec
+
+    def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
+        value = counts.json(document.read(), document.where)
+        for position, (key, run) in enumerate(_runs_of(listing, spec.get("runs", "$"), value, document.where), 1):
+            where = f"{document.where} run {position}" if several else document.where
+            yield Found(run, value, position, where, key, several)
+
+    return runs
+
+
+def _lines(listing: Listing, spec: Mapping[str, Any], site: Site) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
+    def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
+        position = 0
+        with document.stream() as stream:
+            for number, line in enumerate(stream, 1):
+                if not line.strip():
+                    continue
+                where = f"{document.where} line {number}"
+                try:
+                    value = counts.json(line.rstrip(b"\r\n"), document.where, number)
+                    found = _runs_of(listing, spec.get("runs", "$"), value, where)
+                except TraceError as exc:
+                    yield Unread(where, str(exc))
+                    continue
+                for key, run in found:
+                    position += 1
+                    yield Found(run, value, position, where, key)
+
+    return runs
+
+
+def _grouped(spec: Mapping[str, Any], site: Site) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
+    """Lines are events; events of one group are one run, in the order in which groups begin."""
+    line_site = Site(site.at("group_by").where, {"@": Base(None), "^": Base(None)})
+    group_by: Getter = compile_value(spec["group_by"], line_site)
+    elements: Callable[[Any], Any] | None = None
+    if "elements" in spec:
+        root, steps = parse_path(spec["elements"], site.at("elements").where)
+        if root != "@":
+            raise site.at("elements").error("a path from the line: @.resourceSpans[*].scopeSpans[*].spans[*].")
+        elements = walk(steps)
+
+    def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
+        groups: dict[str, list[Any]] = {}
+        scope = Scope()
+        scope.file = document.path
+        with document.stream() as stream:
+            for number, line in enumerate(stream, 1):
+                if not line.strip():
+                    continue
+                where = f"{document.where} line {number}"
+                try:
+                    value = counts.json(line.rstrip(b"\r\n"), document.where, number)
+                except TraceError as exc:
+                    yield Unread(where, str(exc))
+                    continue
+                found = [value] if elements is None else elements(value)
+                if not isinstance(found, list):
+                    yield Unread(where, f"{where}: nothing at {spec['elements']}.")
+                    continue
+                for element in found:
+                    scope.event, scope.parent = element, value
+                    group = as_id(group_by(scope))
+                    if group is None:
+                        yield Unread(where, f"{where}: no value to group by, so it belongs to no run.")
+                        continue
+                    groups.setdefault(group, []).append(element)
+        for position, (group, events) in enumerate(groups.items(), 1):
+            run = {"events": events, "group": group}
+            yield Found(run, MISSING, position, f"{document.where} group {group}", group)
+
+    return runs
+
+
+def _text(spec: Mapping[str, Any], form: str, site: Site) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
+    part = spec.get("runs")
+    here = site.at("runs")
+    head: Pattern | None = None
+    sections: list[Pattern] = []
+    if part is not None:
+        if not isinstance(part, dict):
+            raise here.error('{"split": {"head": RE}} and, if you like, "section": RE.')
+        known_keys(part, ("split", "section", "tail"), here)
+        if "split" in part:
+            if not isinstance(part["split"], dict) or "head" not in part["split"]:
+                raise here.at("split").error('{"head": RE}: a run begins where it matches.')
+            known_keys(part["split"], ("head",), here.at("split"))
+            head = Pattern(part["split"]["head"], here.at("split.head").where)
+        named = part.get("section", [])
+        sections = [Pattern(one, here.at("section").where) for one in (named if isinstance(named, list) else [named])]
+    tail = Pattern(part["tail"], here.at("tail").where) if part is not None and "tail" in part else None
+    cells = spec.get("cells", "all")
+    if cells not in ("all", "last"):
+        raise site.at("cells").error('"all" or "last": outputs of which cells.')
+
+    def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
+        data = document.read()
+        text = counts.text(data) if form == "text" else _outputs(counts.json(data, document.where), cells, document.where)
+        text = render(text)
+        if head is None:
+            yield Found({"text": text, "body": text, "section": {}}, MISSING, 1, document.where, several=False)
+            return
+        for position, run in enumerate(split_runs(text, head, sections, tail), 1):
+            yield Found(run, MISSING, position, f"{document.where} run {position}")
+
+    return runs
+
+
+def split_runs(text: str, head: Pattern, sections: list[Pattern], tail: Pattern | None) -> Iterator[dict[str, Any]]:
+    """Runs of a text: from one head to the next or to the next section heading, with the headings above it."""
+    data = text.encode("utf-8", "replace")
+    marks: list[tuple[int, int, int, dict[str, str]]] = [
+        (start, end, -1, named) for start, end, named in head.all_spans(data)
+    ]
+    for i, section in enumerate(sections):
+        marks.extend((start, end, i, named) for start, end, named in section.all_spans(data))
+    marks.sort(key=lambda mark: (mark[0], -mark[2]))
+    current: dict[int, dict[str, str]] = {}
+    for n, (start, end, kind, named) in enumerate(marks):
+        if kind >= 0:
+            current[kind] = named
+            continue
+        stop = marks[n + 1][0] if n + 1 < len(marks) else len(data)
+        whole = data[start:stop]
+        if tail is not None:
+            spans = tail.all_spans(whole)
+            if spans:
+                whole = whole[: spans[0][0]]
+        above = {name: value for i in sorted(current) for name, value in current[i].items()}
+        yield {
+            **named,
+            "text": whole.decode("utf-8", "replace"),
+            "body": whole[end - start :].decode("utf-8", "replace"),
+            "section": above,
+        }
+
+
+def _outputs(notebook: Any, cells: str, where: str) -> str:
+    """Text of the outputs of a notebook's cells, joined."""
+    found = notebook.get("cells") if isinstance(notebook, dict) else None
+    if not isinstance(found, list):
+        raise TraceError(f"{where}: not a Jupyter notebook (no list of cells). Name another adapter.")
+    texts: list[str] = []
+    for cell in found:
+        outputs = cell.get("outputs") if isinstance(cell, dict) else None
+        if not isinstance(outputs, list) or not outputs:
+            continue
+        parts = []
+        for output in outputs:
+            if not isinstance(output, dict):
+                continue
+            text = output.get("text")
+            if text is None and isinstance(output.get("data"), dict):
+                text = output["data"].get("text/plain")
+            if isinstance(text, list):
+                text = "".join(one for one in text if isinstance(one, str))
+            if isinstance(text, str):
+                parts.append(text)
+        if cells == "last":
+            texts.clear()
+        texts.append("".join(parts))
+    return "".join(texts)
+
+
+def _folder(spec: Mapping[str, Any], site: Site) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
+    marker = spec.get("marker")
+    if not isinstance(marker, str) or not marker or ".." in marker.split("/"):
+        raise site.at("marker").error("the name of a file that every folder of a run holds, such as results.json.")
+    members = spec.get("members", {})
+    here = site.at("members")
+    if not isinstance(members, dict) or not members:
+        raise here.error('names and files of the folder: {"log": {"path": "sessions/agent.log", "format": "text"}}.')
+    parts: list[tuple[str, str, str]] = []
+    for name, member in members.items():
+        if isinstance(member, str):
+            member = {"path": member}
+        if not isinstance(member, dict) or not isinstance(member.get("path"), str):
+            raise here.at(name).error('{"path": "sessions/agent.log", "format": "text"}.')
+        known_keys(member, ("path", "format"), here.at(name))
+        form = member.get("format", "json")
+        if form not in ("json", "jsonl", "text"):
+            raise here.at(name).error(f'format {form!r}: "json", "jsonl" or "text".')
+        parts.append((name, member["path"], form))
+    up = "../" * marker.count("/")
+
+    def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
+        run: dict[str, Any] = {}
+        for name, path, form in parts:
+            data = companions.raw(document.path, up + path)
+            if data is None:
+                continue
+            place = f"{document.where} ({path})"
+            if form == "text":
+                run[name] = render(counts.text(data))
+            elif form == "json":
+                run[name] = counts.json(data, place)
+            else:
+                lines = enumerate(data.split(b"\n"), 1)
+                run[name] = [counts.json(line, place, number) for number, line in lines if line.strip()]
+        yield Found(run, MISSING, 1, document.where, several=False)
+
+    return runs
+
+
+def _zip(listing: Listing, spec: Mapping[str, Any], site: Site) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
+    from prefixguard.trace.documents import glob_pattern
+
+    entries = spec.get("entries", "**/*.json")
+    wanted = glob_pattern([entries] if isinstance(entries, str) else entries)
+
+    def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
+        try:
+            archive = zipfile.ZipFile(io.BytesIO(document.read()))
+        except (zipfile.BadZipFile, OSError, ValueError) as exc:
+            raise TraceError(f"{document.where}: not a zip archive ({exc}). It may be cut off; copy it again.") from exc
+        position = 0
+        with archive:
+            for info in sorted(archive.infolist(), key=lambda one: one.filename):
+                if info.is_dir() or not wanted(info.filename):
+                    continue
+                where = f"{document.where}/{info.filename}"
+                if info.file_size > LARGEST_MEMBER:
+                    yield Unread(where, f"{where}: {info.file_size} bytes unpacked, more than {LARGEST_MEMBER}. Unpack it first.")
+                    continue
+                try:
+                    value = counts.json(archive.read(info), where)
+                    found = _runs_of(listing, spec.get("runs", "$"), value, where)
+                except (TraceError, zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as exc:
+                    yield Unread(where, str(exc) if isinstance(exc, TraceError) else f"{where}: cannot be unpacked ({exc}).")
+                    continue
+                for key, run in found:
+                    position += 1
+                    yield Found(run, value, position, where, key)
+
+    return runs
+
+
+def _parquet(spec: Mapping[str, Any], site: Site) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
+    columns = spec.get("json", [])
+    columns = [columns] if isinstance(columns, str) else columns
+    if not isinstance(columns, list):
+        raise site.at("json").error("the column, or a list of the columns, that hold JSON text.")
+
+    def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
+        try:
+            import pyarrow.parquet as parquet
+        except ImportError as exc:
+            raise MissingExtraError(
+                f'{document.where}: parquet needs one more package: pip install "prefixguard[data]".'
+            ) from exc
+        try:
+            file = parquet.ParquetFile(io.BytesIO(document.read()))
+            position = 0
+            for batch in file.iter_batches(batch_size=16):
+                for row in batch.to_pylist():
+                    position += 1
+                    where = f"{document.where} row {position}"
+                    try:
+                        for name in columns:
+                            value = row.get(name)
+                            if isinstance(value, str | bytes):
+                                data = value.encode("utf-8", "replace") if isinstance(value, str) else value
+                                row[name] = counts.json(data, f"{where} column {name}")
+                    except TraceError as exc:
+                        yield Unread(where, str(exc))
+                        continue
+                    yield Found(row, MISSING, position, where)
+        except (OSError, ValueError) as exc:
+            if isinstance(exc, TraceError):
+                raise
+            raise TraceError(f"{document.where}: not a parquet file ({exc}). Copy it again.") from exc
+
+    return runs

@@ -1,0 +1,370 @@
+"""Where the events of a run come from, and in which order: path, zip, split, flatten, and what can be said about them."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from prefixguard.errors import TraceError
+from prefixguard.stepview.compiling import Base, Site, known_keys
+from prefixguard.stepview.conditions import Condition, compile_when
+from prefixguard.stepview.otlp import unflatten
+from prefixguard.stepview.paths import Getter, is_path, parse_path
+from prefixguard.stepview.patterns import Pattern
+from prefixguard.stepview.scope import MISSING, Scope
+from prefixguard.stepview.terminal import render_line
+from prefixguard.stepview.text import CUT_MARK
+from prefixguard.stepview.values import as_id, compile_value
+
+#: A line, or the body of an event, longer than this (code points) is cut: memory of a live run is bounded.
+LONGEST_LINE = 1_000_000
+LONGEST_BODY = 200_000
+#: Identifiers of events that `drop_repeats` remembers.
+REMEMBERED = 4096
+
+_MODIFIERS = ("order_by", "window", "drop_last", "until", "keep", "drop_repeats", "unflatten", "comment")
+
+
+@dataclass(frozen=True, slots=True)
+class EventSource:
+    """The compiled `events` of a spec.
+
+    listing: all events of a whole run, or MISSING. split: for runs that are text. levels: getters from an outer element to
+    the inner ones. Modifiers as in the spec. base, parent, grandparent: what @, ^ and ^^ stand for.
+    """
+
+    base: Base
+    parent: Base
+    grandparent: Base | None
+    listing: Callable[[Scope], Any]
+    split: Split | None = None
+    levels: tuple[Getter, ...] = ()
+    order_by: Getter | None = None
+    window: int = 64
+    drop_last: int = 0
+    until: Condition | None = None
+    keep: bool = False
+    drop_repeats: Getter | None = None
+    unflatten: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Text becomes events: one begins at every line that starts as `head` says."""
+
+    head: Pattern
+    cuts: tuple[Pattern, ...]
+
+
+class Splitter:
+    """Text in chunks cut anywhere, events out. The same for a whole text, which is one chunk."""
+
+    __slots__ = ("bad_bytes", "body", "body_length", "decoder", "fields", "line", "split", "tail")
+
+    def __init__(self, split: Split) -> None:
+        self.split = split
+        self.line = ""  # a line whose newline has not come
+        self.fields: dict[str, Any] | None = None  # groups of the head of the event in the making
+        self.body: list[str] = []
+        self.body_length = 0
+        self.tail: list[str] = []  # last lines of a body that is too long
+        self.decoder: codecs.IncrementalDecoder | None = None
+        self.bad_bytes = 0
+
+    def feed(self, chunk: Any) -> Iterator[dict[str, Any]]:
+        """Events that are over with this chunk. TraceError for what is not text."""
+        if isinstance(chunk, bytes | bytearray):
+            if self.decoder is None:
+                self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+            before = bytes(chunk).count(b"\xef\xbf\xbd")
+            chunk = self.decoder.decode(bytes(chunk))
+            self.bad_bytes += max(0, chunk.count("�") - before)
+        elif not isinstance(chunk, str):
+            raise TraceError(
+                f"an event of type {type(chunk).__name__}: this adapter reads text. Feed it the text as it comes, a str or bytes."
+            )
+        lines = (self.line + chunk).split("\n") if self.line else chunk.split("\n")
+        self.line = lines.pop()
+        while len(self.line) > LONGEST_LINE:
+            lines.append(self.line[:LONGEST_LINE])
+            self.line = self.line[LONGEST_LINE:]
+        for line in lines:
+            yield from self._take(line)
+
+    def end(self) -> Iterator[dict[str, Any]]:
+        """The last line and the last event."""
+        if self.line:
+            line, self.line = self.line, ""
+            yield from self._take(line)
+        yield from self._finish()
+
+    def _take(self, line: str) -> Iterator[dict[str, Any]]:
+        if len(line) > LONGEST_LINE:
+            line = line[:LONGEST_LINE]
+        line = render_line(line)
+        found = self.split.head.at_start(line)
+        if found is not None:
+            yield from self._finish()
+            length, self.fields = found
+            line = line[length:] if line.isascii() else line.encode("utf-8", "replace")[length:].decode("utf-8", "replace")
+        self._keep(line)
+
+    def _keep(self, line: str) -> None:
+        self.body_length += len(line) + 1
+        if self.body_length <= LONGEST_BODY:
+            self.body.append(line)
+        else:
+            self.tail.append(line[-LONGEST_BODY:])
+            if len(self.tail) > 400:
+                del self.tail[:200]
+
+    def _finish(self) -> Iterator[dict[str, Any]]:
+        body = "\n".join(self.body)
+        if self.tail:
+            body += CUT_MARK + "\n".join(self.tail)
+        fields, self.fields = self.fields, None
+        self.body, self.tail, self.body_length = [], [], 0
+        for pattern in self.split.cuts:
+            body = pattern.without(body)
+        body = body.strip()
+        if fields is not None:
+            yield {**fields, "body": body}
+        elif body:
+            yield {"body": body}
+
+
+def compile_events(spec: Any, site: Site) -> EventSource:
+    """The `events` part of a spec. AdapterError says what is wrong with it."""
+    if is_path(spec):
+        spec = {"path": spec}
+    if not isinstance(spec, dict):
+        raise site.error('events is a path ("$.messages[*]") or an object with path, zip, split or flatten.')
+    kinds = [name for name in ("path", "zip", "split", "flatten") if name in spec]
+    if len(kinds) != 1:
+        raise site.error(f"events has exactly one of path, zip, split, flatten; here: {' and '.join(kinds) or 'none'}.")
+    kind = kinds[0]
+    known_keys(spec, (kind, *_MODIFIERS, *(("pad", "optional") if kind == "zip" else ())), site)
+    source = {"path": _path, "zip": _zip, "split": _split, "flatten": _flatten}[kind](spec, site)
+    return _modified(source, spec, site)
+
+
+def _modified(source: EventSource, spec: dict[str, Any], site: Site) -> EventSource:
+    inner = site.with_roots({"@": source.base, "^": source.parent})
+    changes: dict[str, Any] = {}
+    for name in ("order_by", "drop_repeats"):
+        if name in spec:
+            changes[name] = compile_value(spec[name], inner.at(name))
+    if "until" in spec:
+        changes["until"] = compile_when(spec["until"], inner.at("until"))
+    for name, lowest in (("drop_last", 1), ("window", 1)):
+        if name in spec:
+            number = spec[name]
+            if isinstance(number, bool) or not isinstance(number, int) or not lowest <= number <= 10_000:
+                raise site.at(name).error(f"a whole number from {lowest} to 10000, not {number!r}.")
+            changes[name] = number
+    if "keep" in spec:
+        if not isinstance(spec["keep"], bool) or "until" not in spec:
+            raise site.at("keep").error("keep is true or false and goes with until: is the event that stops the run its last?")
+        changes["keep"] = spec["keep"]
+    if "unflatten" in spec:
+        names = spec["unflatten"] if isinstance(spec["unflatten"], list) else [spec["unflatten"]]
+        fields = []
+        for name in names:
+            root, steps = parse_path(name, site.at("unflatten").where)
+            if root != "@" or len(steps) != 1 or steps[0][0] != "name":
+                raise site.at("unflatten").error('it names a field of the event, such as "@.attributes".')
+            fields.append(steps[0][1])
+        changes["unflatten"] = tuple(fields)
+    if not changes:
+        return source
+    values = {name: getattr(source, name) for name in source.__slots__}
+    return EventSource(**{**values, **changes})
+
+
+def _run_base(site: Site) -> Base:
+    return site.roots.get("$", Base(None))
+
+
+def _path(spec: dict[str, Any], site: Site) -> EventSource:
+    get = compile_value(spec["path"], site.at("path"))
+    return EventSource(site.at("path").base_of(spec["path"]), _run_base(site), None, get)
+
+
+def _zip(spec: dict[str, Any], site: Site) -> EventSource:
+    columns = spec["zip"]
+    here = site.at("zip")
+    if not isinstance(columns, dict) or not columns:
+        raise here.error('zip holds names and paths: {"thought": "$.thoughts[*]", "action": "$.actions[*]"}.')
+    pads = spec.get("pad", [])
+    optional = spec.get("optional", [])
+    for label, names in (("pad", pads), ("optional", optional)):
+        if not isinstance(names, list) or not set(names) <= set(columns):
+            raise site.at(label).error(f"a list of names that zip has: {', '.join(columns)}.")
+    getters = {name: compile_value(path, here.at(name)) for name, path in columns.items()}
+    places = {}
+    for name, path in columns.items():
+        base = here.at(name).base_of(path)
+        if base.place is not None:
+            places[name] = base.place
+
+    def listing(scope: Scope) -> Any:
+        found: dict[str, list[Any]] = {}
+        absent = []
+        for name, get in getters.items():
+            value = get(scope)
+            if value is MISSING or value is None:
+                if name not in optional:
+                    absent.append(name)
+                continue
+            if not isinstance(value, list):
+                raise TraceError(f"{columns[name]} is {_called(value)}, not a list")
+            found[name] = value
+        if absent:
+            if not any(found.values()):
+                return MISSING
+            if not set(absent) <= set(pads):
+                raise TraceError(f"{columns[absent[0]]} is not there, while {columns[next(iter(found))]} is")
+        lengths = {name: len(items) for name, items in found.items()}
+        strict = {name: n for name, n in lengths.items() if name not in pads}
+        total = max((strict or lengths).values(), default=0)
+        for name, n in lengths.items():
+            if n > total or (n < total and name not in pads):
+                other = next(o for o, length in lengths.items() if length == total)
+                raise TraceError(
+                    f"parallel lists of different length: {columns[name]} has {n}, {columns[other]} has {total}; "
+                    'say which may be shorter with "pad"'
+                )
+        return [{name: items[i] for name, items in found.items() if i < len(items)} for i in range(total)]
+
+    return EventSource(Base(None, columns=places), _run_base(site), None, listing)
+
+
+def _called(value: Any) -> str:
+    return {dict: "an object", str: "a text", int: "a number", float: "a number", bool: "a boolean"}.get(
+        type(value), type(value).__name__
+    )
+
+
+def _split(spec: dict[str, Any], site: Site) -> EventSource:
+    part = spec["split"]
+    here = site.at("split")
+    if not isinstance(part, dict) or "head" not in part:
+        raise here.error('split is {"of": "$.log", "head": "(?P<kind>Thought|Action) \\\\d+: "}.')
+    known_keys(part, ("of", "head", "cut"), here)
+    of = part.get("of", "$.text")
+    get = compile_value(of, here.at("of"))
+    cuts = part.get("cut", [])
+    patterns = tuple(Pattern(one, here.at("cut").where) for one in (cuts if isinstance(cuts, list) else [cuts]))
+    base = here.base_of(of)
+    is_cut = bool(patterns) or base.is_cut or (isinstance(of, dict) and "cut" in of)
+    if isinstance(of, dict) and "cut" in of:
+        base = here.base_of(of.get("of"))
+    head = Pattern(part["head"], here.at("head").where)
+    if "body" in head.names:
+        raise here.at("head").error("a group cannot be called body: that is the text up to the next head.")
+    return EventSource(
+        Base(base.place, is_text=True, is_cut=is_cut), _run_base(site), None, get, split=Split(head, patterns)
+    )
+
+
+def _flatten(spec: dict[str, Any], site: Site) -> EventSource:
+    paths = spec["flatten"]
+    here = site.at("flatten")
+    if not isinstance(paths, list) or not 2 <= len(paths) <= 3:
+        raise here.error('flatten holds two or three paths from outside in: ["$.rounds[*]", "@.calls[*]"].')
+    first = compile_value(paths[0], here.at("[0]"))
+    bases = [_run_base(site), here.base_of(paths[0])]
+    levels = []
+    for i, path in enumerate(paths[1:], 1):
+        inner = here.with_roots({"@": bases[-1], "^": bases[-2]})
+        levels.append(compile_value(path, inner.at(f"[{i}]")))
+        bases.append(inner.base_of(path))
+    return EventSource(bases[-1], bases[-2], bases[-3], first, levels=tuple(levels))
+
+
+def expand(source: EventSource, scope: Scope, element: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """The inner events of an outer one, each with its parent and grandparent."""
+    run = scope.run
+    if not source.levels:
+        yield element, run, MISSING
+        return
+    stack = [(element, run, MISSING)]
+    for level in source.levels:
+        inner = []
+        for event, parent, _ in stack:
+            scope.event, scope.parent = event, parent
+            found = level(scope)
+            if isinstance(found, list):
+                inner.extend((item, event, parent) for item in found)
+        stack = inner
+    yield from stack
+
+
+class Reorder:
+    """Puts events in the order of a key; live, within a window of events."""
+
+    __slots__ = ("heap", "last", "number", "window")
+
+    def __init__(self, window: int) -> None:
+        self.window = window
+        self.heap: list[tuple[tuple[int, Any], int, tuple[Any, Any, Any, int]]] = []
+        self.number = 0
+        self.last: tuple[int, Any] = (0, 0)
+
+    def push(self, key: Any, event: tuple[Any, Any, Any, int]) -> Iterator[tuple[Any, Any, Any, int]]:
+        self.last = _sort_key(key, self.last)
+        heapq.heappush(self.heap, (self.last, self.number, event))
+        self.number += 1
+        while len(self.heap) > self.window:
+            yield heapq.heappop(self.heap)[2]
+
+    def rest(self) -> Iterator[tuple[Any, Any, Any, int]]:
+        while self.heap:
+            yield heapq.heappop(self.heap)[2]
+
+
+def _sort_key(value: Any, last: tuple[int, Any]) -> tuple[int, Any]:
+    """Numbers, and texts of digits, by value; other texts by code points; what has no key keeps its place."""
+    if isinstance(value, bool):
+        return last
+    if isinstance(value, int | float):
+        return (0, value) if value == value else last
+    if isinstance(value, str) and value:
+        return (0, int(value)) if value.isascii() and value.isdigit() and len(value) < 40 else (1, value)
+    return last
+
+
+class Repeats:
+    """Remembers the last identifiers it saw."""
+
+    __slots__ = ("seen",)
+
+    def __init__(self) -> None:
+        self.seen: dict[int, None] = {}
+
+    def is_new(self, value: Any) -> bool:
+        name = as_id(value)
+        if name is None:
+            return True
+        key = int.from_bytes(_digest(name), "big")
+        if key in self.seen:
+            return False
+        self.seen[key] = None
+        if len(self.seen) > REMEMBERED:
+            del self.seen[next(iter(self.seen))]
+        return True
+
+
+def _digest(name: str) -> bytes:
+    return hashlib.blake2b(name.encode("utf-8", "replace"), digest_size=8).digest()
+
+
+def unflattened(event: Any, names: tuple[str, ...]) -> Any:
+    """The event with these fields as nested JSON; the event itself is not changed."""
+    if not isinstance(event, dict):
+        return event
+    return {name: unflatten(value) if name in names else value for name, value in event.items()}

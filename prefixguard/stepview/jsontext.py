@@ -1,0 +1,149 @@
+"""JSON as text: reading it tolerantly, writing it canonically, and never losing the spelling of a number.
+
+Two runs differ if one was called with 1.10 and the other with 1.1, so arguments keep their numbers as they were
+written. orjson is fast but turns 1.10 into 1.1 and 1e3 into 1000.0; texts in which that could happen go a slower way.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+import re2
+
+_OPTIONS = re2.Options()
+_OPTIONS.log_errors = False
+
+#: Numbers that orjson would spell differently: exponents, zeros after the last digit, negative zero, many digits,
+#: tiny fractions. It may also match inside a string, which costs time and nothing else.
+_RISKY = re2.compile(rb"[0-9][eE][-+0-9]|\.[0-9]+0(?:[^0-9]|$)|-0(?:[^.0-9]|$)|[0-9]{15}|0\.0000|[0-9]\.[0-9]{14}", _OPTIONS)
+
+#: Arguments longer than this (code points) are kept as they are: sorting the keys of a whole file is not worth it.
+LONGEST_PARSED = 200_000
+
+
+class SpelledFloat(float):
+    """A float that remembers how it was written."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> SpelledFloat:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+
+class SpelledInt(int):
+    """An int whose source spelling is not the usual one, or which is too long to convert (then its value is 0)."""
+
+    text: str
+
+
+def _spelled_int(text: str) -> int:
+    if len(text) > 4000:
+        number = SpelledInt(0)
+        number.text = text
+        return number
+    value = int(text)
+    if str(value) == text:
+        return value
+    number = SpelledInt(value)
+    number.text = text
+    return number
+
+
+def decode(data: bytes) -> Any:
+    """JSON bytes (valid UTF-8) as Python values; NaN, Infinity and lone surrogates are read; numbers keep their spelling.
+
+    ValueError (orjson.JSONDecodeError and json.JSONDecodeError are ones, with lineno, colno and pos) for anything that is not JSON.
+
+    >>> decode(b'[1e3, NaN]')
+    [1000.0, nan]
+    """
+    if _RISKY.search(data) is None:
+        try:
+            return orjson.loads(data)
+        except orjson.JSONDecodeError:
+            pass
+    return decode_text(data.decode("utf-8"))
+
+
+def decode_text(text: str) -> Any:
+    """As `decode`, from text, always the careful way."""
+    try:
+        return json.loads(text, parse_float=SpelledFloat, parse_int=_spelled_int)
+    except RecursionError as exc:
+        raise ValueError("nested too deeply") from exc
+
+
+def canonical(value: Any) -> str:
+    """The value as JSON: sorted keys, no blanks, numbers as they were spelled.
+
+    >>> canonical({"b": 1, "a": [1.0, None]})
+    '{"a":[1.0,null],"b":1}'
+    """
+    try:
+        data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        return _careful(value)
+    if b"null" in data:  # orjson writes NaN and Infinity as null
+        return _careful(value)
+    return data.decode("utf-8")
+
+
+def canonical_text(text: str) -> str:
+    """JSON text rewritten canonically; the text itself where it is not a JSON object or array.
+
+    >>> canonical_text('{"b": 1e3, "a": 1.10}')
+    '{"a":1.10,"b":1e3}'
+    >>> canonical_text("ls -l")
+    'ls -l'
+    """
+    head = text[:32].lstrip()[:1]
+    if head not in ("{", "[", '"') or not head or len(text) > LONGEST_PARSED:
+        return text
+    try:
+        value = decode(text.encode("utf-8"))
+    except ValueError:  # UnicodeEncodeError is one
+        try:
+            value = decode_text(text)
+        except ValueError:
+            return text
+    if isinstance(value, str):  # encoded twice
+        return canonical_text(value) if value[:1] in ("{", "[") else text
+    return canonical(value)
+
+
+def _careful(value: Any) -> str:
+    try:
+        return _write(value)
+    except RecursionError:
+        return ""
+
+
+def _write(value: Any) -> str:
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, bool) or value is None:
+        return "null" if value is None else ("true" if value else "false")
+    if isinstance(value, SpelledFloat | SpelledInt):
+        return value.text
+    if isinstance(value, int):
+        try:
+            return str(value)
+        except ValueError:  # more digits than Python converts
+            return hex(value)
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            return json.dumps(value)
+        return orjson.dumps(value).decode()
+    if isinstance(value, dict):
+        pairs = sorted((str(key), item) for key, item in value.items()) if all(
+            isinstance(key, str) for key in value
+        ) is False else sorted(value.items(), key=lambda pair: pair[0])
+        return "{" + ",".join(f"{json.dumps(str(key), ensure_ascii=False)}:{_write(item)}" for key, item in pairs) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(_write, value)) + "]"
+    return json.dumps(str(value), ensure_ascii=False)

@@ -1,0 +1,214 @@
+"""Paths of an adapter (`$.messages[*].content`), compiled to closures.
+
+A path starts at a root (`%` document, `$` run, `@` event or element, `^` its parent, `^^` the parent of that) and goes by
+`.name`, `["any name"]`, `[n]`, `[-1]`, `[*]` or `.*` (all elements or values) and `[key=value]` (elements whose key has that
+value). After one of the last two a path yields a list. No recursion, no scripts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from prefixguard.errors import AdapterError
+from prefixguard.stepview.scope import MISSING, Scope
+
+Getter = Callable[[Scope], Any]
+#: A step: ("name", str), ("index", int), ("all",), ("filter", key, value).
+Step = tuple[Any, ...]
+
+ROOTS = {"%": "document", "$": "run", "@": "event", "^": "parent", "^^": "grandparent"}
+_SPECIAL = {"$key": "key", "$index": "position", "@index": "index"}
+
+
+def is_path(spec: Any) -> bool:
+    """Does it look like a path?"""
+    return isinstance(spec, str) and spec[:1] in ("%", "$", "@", "^")
+
+
+def parse_path(text: Any, where: str) -> tuple[str, tuple[Step, ...]]:
+    """Root and steps of a path. AdapterError where it is none.
+
+    >>> parse_path('$.a["b.c"][0].d[*]', "here")
+    ('$', (('name', 'a'), ('name', 'b.c'), ('index', 0), ('name', 'd'), ('all',)))
+    """
+    if not is_path(text):
+        raise AdapterError(
+            f"{where}: {text!r} is not a path. A path starts with % (document), $ (run), @ (event) or ^ (parent); "
+            'a fixed text is written {"const": "..."}.'
+        )
+    if text in _SPECIAL:
+        return text, ()
+    root = "^^" if text.startswith("^^") else text[0]
+    at = len(root)
+    steps: list[Step] = []
+    while at < len(text):
+        if text[at] == ".":
+            end = at + 1
+            while end < len(text) and text[end] not in ".[":
+                end += 1
+            name = text[at + 1 : end]
+            if not name:
+                raise AdapterError(f"{where}: path {text!r} has an empty name at character {at + 1}.")
+            steps.append(("all",) if name == "*" else ("name", name))
+            at = end
+        elif text[at] == "[":
+            step, at = _bracket(text, at, where)
+            steps.append(step)
+        else:
+            raise AdapterError(
+                f"{where}: path {text!r} cannot be read at character {at + 1}; after {text[:at]!r} comes .name or [...]."
+            )
+    return root, tuple(steps)
+
+
+def _bracket(text: str, at: int, where: str) -> tuple[Step, int]:
+    quote = text[at + 1 : at + 2]
+    if quote in ("'", '"'):
+        end = text.find(quote + "]", at + 2)
+        if end < 0:
+            raise AdapterError(f"{where}: path {text!r} has an open bracket at character {at + 1}.")
+        return ("name", text[at + 2 : end]), end + 2
+    end = text.find("]", at)
+    if end < 0:
+        raise AdapterError(f"{where}: path {text!r} has an open bracket at character {at + 1}.")
+    inner = text[at + 1 : end]
+    if inner == "*":
+        return ("all",), end + 1
+    if inner.lstrip("-").isdigit() and inner.isascii() and inner.count("-") <= 1:
+        return ("index", int(inner)), end + 1
+    key, equals, value = inner.partition("=")
+    if equals and key and value:
+        return ("filter", key, value.strip("'\"")), end + 1
+    raise AdapterError(
+        f'{where}: path {text!r} has [{inner}]; brackets hold a number, * , "a name" in quotes, or key=value.'
+    )
+
+
+def is_multiple(steps: tuple[Step, ...]) -> bool:
+    """Does the path yield a list of what it finds?"""
+    return any(step[0] in ("all", "filter") for step in steps)
+
+
+def walk(steps: tuple[Step, ...]) -> Callable[[Any], Any]:
+    """A closure from a value to what the steps find in it, MISSING where they lead nowhere."""
+    if not steps:
+        return lambda value: value
+    if is_multiple(steps):
+        return _walk_many(steps)
+    if all(step[0] == "name" for step in steps):
+        names = tuple(step[1] for step in steps)
+        if len(names) == 1:
+            only = names[0]
+            return lambda value: value.get(only, MISSING) if type(value) is dict else _item(value, only)
+        return _walk_names(names)
+    return _walk_one(steps)
+
+
+def _item(value: Any, name: str) -> Any:
+    return value.get(name, MISSING) if isinstance(value, dict) else MISSING
+
+
+def _walk_names(names: tuple[str, ...]) -> Callable[[Any], Any]:
+    def get(value: Any) -> Any:
+        for name in names:
+            if not isinstance(value, dict):
+                return MISSING
+            value = value.get(name, MISSING)
+        return value
+
+    return get
+
+
+def _walk_one(steps: tuple[Step, ...]) -> Callable[[Any], Any]:
+    keys = tuple((step[0] == "name", step[1]) for step in steps)
+
+    def get(value: Any) -> Any:
+        for named, key in keys:
+            if named:
+                if not isinstance(value, dict):
+                    return MISSING
+                value = value.get(key, MISSING)
+            elif isinstance(value, list) and -len(value) <= key < len(value):
+                value = value[key]
+            else:
+                return MISSING
+        return value
+
+    return get
+
+
+def _walk_many(steps: tuple[Step, ...]) -> Callable[[Any], Any]:
+    first = next(i for i, step in enumerate(steps) if step[0] in ("all", "filter"))
+    before = walk(steps[:first])
+    spread = _spreader(steps[first])
+    rest = steps[first + 1 :]
+    after = walk(rest) if rest else None
+    nested = is_multiple(rest)
+
+    def get(value: Any) -> Any:
+        items = spread(before(value))
+        if items is MISSING or after is None:
+            return items
+        found = []
+        for item in items:
+            got = after(item)
+            if got is MISSING:
+                continue
+            if nested:
+                found.extend(got)
+            else:
+                found.append(got)
+        return found
+
+    return get
+
+
+def _spreader(step: Step) -> Callable[[Any], Any]:
+    if step[0] == "all":
+
+        def spread(value: Any) -> Any:
+            if isinstance(value, list):
+                return value
+            return list(value.values()) if isinstance(value, dict) else MISSING
+
+        return spread
+    _, key, wanted = step
+
+    def select(value: Any) -> Any:
+        if not isinstance(value, list):
+            return MISSING
+        return [item for item in value if isinstance(item, dict) and _spelled(item.get(key, MISSING)) == wanted]
+
+    return select
+
+
+def _spelled(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else None
+
+
+def getter(root: str, steps: tuple[Step, ...]) -> Getter:
+    """The closure from a scope to what the path finds."""
+    attribute = _SPECIAL.get(root) or ROOTS[root]
+    if not steps:
+        return lambda scope: getattr(scope, attribute)
+    if attribute == "event" and len(steps) == 1 and steps[0][0] == "name":
+        name = steps[0][1]
+
+        def field(scope: Scope) -> Any:
+            event = scope.event
+            return event.get(name, MISSING) if type(event) is dict else _item(event, name)
+
+        return field
+    inside = walk(steps)
+    if attribute == "event":
+        return lambda scope: inside(scope.event)
+    if attribute == "parent":
+        return lambda scope: inside(scope.parent)
+    if attribute == "run":
+        return lambda scope: inside(scope.run)
+    return lambda scope: inside(getattr(scope, attribute))

@@ -1,0 +1,282 @@
+"""A spec, checked and compiled: everything the reader and the live parser need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from prefixguard.errors import AdapterError
+from prefixguard.stepview.compiling import Base, Site, known_keys
+from prefixguard.stepview.conditions import TYPES, Condition, Test, compile_test
+from prefixguard.stepview.containers import Container, compile_container
+from prefixguard.stepview.events import EventSource, compile_events
+from prefixguard.stepview.machine import Join
+from prefixguard.stepview.paths import Getter, parse_path
+from prefixguard.stepview.rules import Rule, RuleSite, compile_rule, compile_status
+from prefixguard.stepview.scope import MISSING, Scope, is_present
+from prefixguard.stepview.text import DEFAULT_BUDGETS, cutter
+from prefixguard.stepview.values import compile_text, compile_value
+from prefixguard.stepview.visibility import Place, Readings, refuse_hidden
+from prefixguard.trace import Outcome
+
+SCHEMA = "prefixguard/adapter/v1"
+
+_TOP = (
+    "schema", "name", "version", "description", "container", "run", "events", "rules", "status", "join", "turn", "kind",
+    "budgets", "hidden", "waived", "comment", "$schema",
+)
+_RUN = ("id", "task", "groups", "preamble", "outcome", "labels", "comment")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A compiled spec."""
+
+    name: str
+    version: str
+    description: str
+    container: Container
+    events: EventSource
+    rules: tuple[Rule, ...]
+    join: Join
+    cut_observation: Callable[[str], str]
+    preamble: Callable[[Scope], str] | None
+    run_id: Getter | None
+    task: Getter | None
+    groups: tuple[tuple[str, Getter], ...]
+    outcome: Callable[[Scope], Outcome]
+    mistake_step: Getter | None
+    mistake_agent: Getter | None
+    step_base: int
+    kind: Getter | None
+    reads_run: bool  # rules read $, so a live session keeps its header
+
+
+def compile_program(spec: Any, where: str = "adapter") -> Program:
+    """Checks and compiles a spec. AdapterError names the part that is wrong and what it should be."""
+    if not isinstance(spec, dict):
+        raise AdapterError(f"{where}: an adapter is a JSON object, not {type(spec).__name__}.")
+    schema = spec.get("schema")
+    if schema != SCHEMA:
+        raise AdapterError(
+            f"{where}: schema {schema!r}; this release reads {SCHEMA!r}. "
+            "A newer schema needs a newer release of prefixguard; anything else is no adapter."
+        )
+    name = spec.get("name")
+    top = Site(f"adapter {name}" if isinstance(name, str) else where, {})
+    known_keys(spec, _TOP, top)
+    for key in ("name", "version"):
+        if not isinstance(spec.get(key), str) or not spec[key]:
+            raise top.error(f"{key!r} is a text that is not empty.")
+    for key in ("container", "events", "rules"):
+        if key not in spec:
+            raise top.error(f"{key!r} is missing.")
+    container, document, run = compile_container(spec["container"], _site("container"))
+    roots: dict[str, Base] = {"$": run}
+    if document is not None:
+        roots["%"] = document
+    readings = Readings()
+    record = Site("", roots, readings.record, in_record=True)
+    try:
+        return _compile(spec, container, record, readings)
+    except AdapterError as exc:
+        text = str(exc)
+        raise AdapterError(text if text.startswith("adapter ") else f"adapter {name}, {text}") from exc
+
+
+def _site(where: str) -> Site:
+    return Site(where, {"%": Base(Place("document", ())), "$": Base(Place("document", ()))})
+
+
+def _compile(spec: dict[str, Any], container: Container, record: Site, readings: Readings) -> Program:
+    events = compile_events(spec["events"], replace(record.at("events"), sink=[]))
+    inner = record.with_roots({"@": events.base, "^": events.parent})
+    if events.grandparent is not None:
+        inner = inner.with_roots({"^^": events.grandparent})
+    modifiers = spec["events"] if isinstance(spec["events"], dict) else {}
+    for name in ("order_by", "drop_repeats"):
+        if name in modifiers:
+            compile_value(modifiers[name], inner.at(f"events.{name}"))
+    budgets = _budgets(spec.get("budgets", {}), record.at("budgets"))
+    join = _join(spec.get("join", {}), record.at("join"))
+    judge = compile_status(spec.get("status", []), inner.at("status"))
+    turn = compile_value(spec["turn"], inner.at("turn")) if "turn" in spec else None
+    if not isinstance(spec["rules"], list) or not spec["rules"]:
+        raise record.error("rules: a list of at least one rule.")
+    shared = RuleSite(inner, budgets, judge, turn, join.parallel)
+    rules = tuple(compile_rule(rule, i, shared) for i, rule in enumerate(spec["rules"]))
+    kind = compile_value(spec["kind"], replace(inner.at("kind"), sink=[])) if "kind" in spec else None
+    run = spec.get("run", {})
+    if not isinstance(run, dict):
+        raise record.error("run: an object with id, task, groups, preamble, outcome.")
+    known_keys(run, _RUN, record.at("run"))
+    preamble = None
+    if "preamble" in run:
+        text = compile_text(run["preamble"], record.at("run.preamble"))
+        cut = cutter(budgets["observation"])
+        preamble = lambda scope: cut(text(scope))  # noqa: E731
+    judged = Site("run", record.roots, [])
+    names = replace(judged, all_parts=True)
+    groups = run.get("groups", {})
+    if not isinstance(groups, dict):
+        raise record.error("run.groups: names and their values.")
+    labels = run.get("labels", {})
+    known_keys(labels, ("mistake_step", "mistake_agent", "step_base"), record.at("run.labels"))
+    told = Site("run.labels", record.roots, [])
+    step = compile_value(labels["mistake_step"], told.at("mistake_step")) if "mistake_step" in labels else None
+    agent = compile_value(labels["mistake_agent"], told.at("mistake_agent")) if "mistake_agent" in labels else None
+    outcome = compile_outcome(run["outcome"], replace(judged.at("outcome"), sink=readings.outcome)) if "outcome" in run else None
+    _visibility(spec, inner, readings)
+    readings.hidden.extend(reading.place for reading in told.sink)
+    refuse_hidden(readings, spec["name"])
+    return Program(
+        name=spec["name"],
+        version=spec["version"],
+        description=str(spec.get("description", "")),
+        container=container,
+        events=events,
+        rules=rules,
+        join=join,
+        cut_observation=cutter(budgets["observation"]),
+        preamble=preamble,
+        run_id=compile_value(run["id"], names.at("id")) if "id" in run else None,
+        task=compile_value(run["task"], names.at("task")) if "task" in run else None,
+        groups=tuple((key, compile_value(value, names.at(f"groups.{key}"))) for key, value in groups.items()),
+        outcome=outcome or (lambda scope: Outcome.UNKNOWN),
+        mistake_step=step,
+        mistake_agent=agent,
+        step_base=_step_base(labels, record),
+        kind=kind,
+        reads_run=_reads_run(spec),
+    )
+
+
+def _reads_run(spec: dict[str, Any]) -> bool:
+    import json
+
+    text = json.dumps([spec["rules"], spec.get("status"), spec.get("turn"), spec.get("kind")])
+    if isinstance(spec["events"], dict):
+        text += json.dumps([spec["events"].get(name) for name in ("until", "order_by", "drop_repeats")])
+    return '"$' in text or '"^' in text
+
+
+def _step_base(labels: Mapping[str, Any], site: Site) -> int:
+    base = labels.get("step_base", 0)
+    if base not in (0, 1) or isinstance(base, bool):
+        raise site.error("run.labels.step_base is 0 or 1: what the set calls the first event.")
+    return int(base)
+
+
+def _budgets(spec: Any, site: Site) -> dict[str, tuple[int, int]]:
+    budgets = dict(DEFAULT_BUDGETS)
+    if not isinstance(spec, dict):
+        raise site.error('an object such as {"result": [1200, 800]}.')
+    known_keys(spec, tuple(DEFAULT_BUDGETS), site)
+    for name, pair in spec.items():
+        whole = isinstance(pair, list) and len(pair) == 2 and all(type(n) is int and 0 <= n <= 100_000 for n in pair)
+        if not whole or sum(pair) == 0:
+            raise site.at(name).error(f"head and tail in code points, such as [1200, 800], not {pair!r}.")
+        budgets[name] = (pair[0], pair[1])
+    return budgets
+
+
+def _join(spec: Any, site: Site) -> Join:
+    if not isinstance(spec, dict):
+        raise site.error('an object such as {"by": "id", "scope": "run", "else": "next"}.')
+    known_keys(spec, ("by", "scope", "else", "parallel", "mismatch", "comment"), site)
+    by, scope, mismatch = spec.get("by", "id"), spec.get("scope", "message"), spec.get("mismatch", "late")
+    if by not in ("id", "order"):
+        raise site.at("by").error('"id" or "order".')
+    if scope not in ("message", "run"):
+        raise site.at("scope").error('"message" or "run".')
+    if mismatch not in ("late", "else"):
+        raise site.at("mismatch").error('"late" (a result whose id no open call has is late) or "else" (it goes by order).')
+    other = spec.get("else", "next")
+    fallbacks = tuple(other) if isinstance(other, list) else (other,)
+    if not set(fallbacks) <= {"next", "last", "position", "none"}:
+        raise site.at("else").error('"next", "last", "position" or "none".')
+    parallel = spec.get("parallel", False)
+    if not isinstance(parallel, bool):
+        raise site.at("parallel").error("true or false.")
+    return Join(
+        by_id=by == "id",
+        fallbacks=tuple(one for one in fallbacks if one != "none"),
+        parallel=parallel or scope == "run",
+        any_id=mismatch == "else",
+    )
+
+
+def _visibility(spec: dict[str, Any], site: Site, readings: Readings) -> None:
+    unseen = replace(site, sink=[])
+    hidden = spec.get("hidden", [])
+    if not isinstance(hidden, list):
+        raise site.error('hidden: a list of paths (or {"sibling": ..., "path": ...}).')
+    for i, entry in enumerate(hidden):
+        readings.hidden.extend(_places(entry, unseen.at(f"hidden[{i}]")))
+    waived = spec.get("waived", [])
+    if not isinstance(waived, list):
+        raise site.error('waived: a list of {"path": ..., "reason": ...}.')
+    for i, entry in enumerate(waived):
+        here = unseen.at(f"waived[{i}]")
+        if not isinstance(entry, dict) or not isinstance(entry.get("reason"), str) or not entry["reason"].strip():
+            raise here.error('{"path": ..., "reason": ...}: why is it harmless that a record reads it?')
+        known_keys(entry, ("path", "reason"), here)
+        readings.waived.extend(_places(entry.get("path"), here))
+
+
+def _places(entry: Any, site: Site) -> tuple[Place, ...]:
+    if isinstance(entry, dict) and "sibling" in entry:
+        probe: Site = replace(site, sink=[])
+        compile_value(entry, probe)
+        return tuple(reading.place for reading in probe.sink)
+    root, steps = parse_path(entry, site.where)
+    return site.resolve(root, steps)
+
+
+def compile_outcome(spec: Any, site: Site) -> Callable[[Scope], Outcome]:
+    """How a run ended. What neither side covers, or both do, is UNKNOWN; so is whatever a missing file would have told."""
+    if not isinstance(spec, dict):
+        raise site.error('{"of": value, "type": "number", "success": test, "failure": test}.')
+    known_keys(spec, ("of", "type", "success", "failure", "comment"), site)
+    for name in ("of", "success", "failure"):
+        if name not in spec:
+            raise site.error(f"{name!r} is missing.")
+    get = compile_value(spec["of"], site.at("of"))
+    kind = spec.get("type")
+    if kind is not None and kind not in TYPES:
+        raise site.at("type").error(f"{kind!r}; it is one of {', '.join(TYPES)}.")
+    of_kind = TYPES[kind] if kind is not None else None
+    success, failure = _side(spec, "success", site), _side(spec, "failure", site)
+    if success is None and failure is None:
+        raise site.error('"else" can be one side only.')
+
+    def judge(scope: Scope) -> Outcome:
+        scope.companion_missing = False
+        value = get(scope)
+        if value is MISSING or value is None or (of_kind is not None and not of_kind(value)):
+            return Outcome.UNKNOWN
+        won = success is not None and success(value, scope)
+        lost = failure is not None and failure(value, scope)
+        if scope.companion_missing:
+            return Outcome.UNKNOWN
+        if success is None:
+            won = not lost
+        if failure is None:
+            lost = not won
+        if won is lost:
+            return Outcome.UNKNOWN
+        return Outcome.SUCCESS if won else Outcome.FAILURE
+
+    return judge
+
+
+def _side(spec: dict[str, Any], name: str, site: Site) -> Test | None:
+    if spec[name] == "else":
+        if "type" not in spec:
+            raise site.at(name).error('"else" needs a "type": it covers present values of that type only.')
+        return None
+    return compile_test(spec[name], site.at(name))
+
+
+__all__ = ["SCHEMA", "Condition", "Program", "compile_program", "is_present"]

@@ -1,0 +1,242 @@
+"""Runs from documents: everything an adapter says about whole runs, with a report of what could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from prefixguard.errors import TraceError
+from prefixguard.stepview.adapter import Adapter
+from prefixguard.stepview.containers import Counts, Found, Unread
+from prefixguard.stepview.jsontext import decode, decode_text
+from prefixguard.stepview.parser import parse_whole
+from prefixguard.stepview.program import Program
+from prefixguard.stepview.record import StepRecord
+from prefixguard.stepview.scope import MISSING, Scope
+from prefixguard.stepview.values import as_id
+from prefixguard.trace import Mistake, Outcome, Run
+from prefixguard.trace.documents import Document, Documents, open_documents
+from prefixguard.trace.outcomes import Label, read_labels
+
+#: Companion files kept decoded: a verifier's list is asked for once a run.
+_KEPT = 8
+
+
+@dataclass(slots=True)
+class ReadReport:
+    """What reading met. Handed in empty, filled while runs are taken.
+
+    documents, runs: read, and yielded. empty: runs without a record, by outcome; they are not yielded.
+    skipped: what could not be read, as (where, reason). events_skipped: events that no rule took, by kind.
+    duplicate_ids: runs whose id another run had (they are called ID#2 ...). labels_unmatched: labels of no run.
+    companions_missing: outcomes that a companion file should tell and is not there.
+    """
+
+    documents: int = 0
+    runs: int = 0
+    records: int = 0
+    empty: dict[str, int] = field(default_factory=dict)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    events_skipped: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, int] = field(default_factory=dict)
+    bad_bytes: int = 0
+    late_results: int = 0
+    duplicate_ids: int = 0
+    labels_unmatched: int = 0
+    companions_missing: int = 0
+    without_events: int = 0
+
+
+class _Companions:
+    """Companion files through `Documents`, the last few kept decoded."""
+
+    def __init__(self, documents: Documents, counts: Counts) -> None:
+        self._documents = documents
+        self._counts = counts
+        self._kept: dict[tuple[str, str, bool], Any] = {}
+
+    def raw(self, beside: str, relative: str) -> bytes | None:
+        return self._documents.companion(beside, relative)
+
+    def read(self, beside: str, relative: str, as_text: bool) -> Any:
+        key = (beside.rpartition("/")[0], relative, as_text)
+        if key in self._kept:
+            return self._kept[key]
+        data = self.raw(beside, relative)
+        value: Any = MISSING
+        if data is not None:
+            if as_text:
+                value = self._counts.text(data)
+            else:
+                try:
+                    value = decode(data)
+                except ValueError:
+                    try:
+                        value = decode_text(self._counts.text(data))
+                    except ValueError:
+                        value = MISSING
+        if len(self._kept) >= _KEPT:
+            del self._kept[next(iter(self._kept))]
+        self._kept[key] = value
+        return value
+
+
+def read_runs(
+    source: str | Path, adapter: Adapter, *, labels: Path | None = None, strict: bool = False, report: ReadReport | None = None
+) -> Iterator[Run[StepRecord]]:
+    """Runs of a file, folder, glob, tar archive or `-` (standard input), one at a time, in the order of their paths.
+
+    labels: a file of outcomes joined by run id; it has the last word. strict: the first run that cannot be read is an
+    error; otherwise it is skipped and named in the report. Runs without a record are counted there and not yielded.
+    TraceError if nothing at all could be read.
+    """
+    report = ReadReport() if report is None else report
+    told = read_labels(Path(labels)) if labels is not None else {}
+    unused = dict.fromkeys(told)
+    ids: dict[str, int] = {}
+    counts = Counts()
+    program = adapter.program
+    with open_documents(source) as documents:
+        companions = _Companions(documents, counts)
+        for document in documents.matching(program.container.files):
+            report.documents += 1
+            for found in _found(program, document, companions, counts, strict, report):
+                try:
+                    run = _read_run(program, found, document, companions, ids, told, unused, strict, report)
+                except TraceError as exc:
+                    if strict:
+                        raise
+                    report.skipped.append((found.where, str(exc)))
+                    continue
+                report.bad_bytes = counts.bad_bytes
+                if run is not None:
+                    yield run
+    report.bad_bytes = counts.bad_bytes
+    report.labels_unmatched = len(unused)
+    _refuse_nothing(str(source), adapter, report)
+
+
+def _found(
+    program: Program, document: Document, companions: _Companions, counts: Counts, strict: bool, report: ReadReport
+) -> Iterator[Found]:
+    """Runs of one document; what cannot be read goes to the report, or is raised if strict."""
+    try:
+        for found in program.container.runs(document, companions, counts):
+            if isinstance(found, Unread):
+                if strict:
+                    raise TraceError(found.reason)
+                report.skipped.append((found.where, found.reason))
+            else:
+                yield found
+    except TraceError as exc:
+        if strict:
+            raise
+        report.skipped.append((document.where, str(exc)))
+
+
+def _read_run(
+    program: Program,
+    found: Found,
+    document: Document,
+    companions: _Companions,
+    ids: dict[str, int],
+    told: dict[str, Label],
+    unused: dict[str, None],
+    strict: bool,
+    report: ReadReport,
+) -> Run[StepRecord] | None:
+    scope = Scope()
+    scope.run, scope.document, scope.key, scope.position = found.run, found.document, found.key, found.position
+    scope.file, scope.companions = document.path, companions
+    own = as_id(program.run_id(scope)) if program.run_id is not None else None
+    name = own or _default_id(document.path, found)
+    scope.values = {"id": own or name}
+    task = as_id(program.task(scope)) if program.task is not None else None
+    if task is not None:
+        scope.values["task"] = task
+    outcome = program.outcome(scope)
+    if scope.companion_missing:
+        report.companions_missing += 1
+    label = told.get(name)
+    if label is not None:
+        unused.pop(name, None)
+        outcome, task = label.outcome, label.task_id or task
+    ids[name] = ids.get(name, 0) + 1
+    if ids[name] > 1:
+        if strict:
+            raise TraceError(
+                f"{found.where}: run id {name!r} occurs before. Make ids unique, or let the adapter build them from more fields."
+            )
+        report.duplicate_ids += 1
+        name = f"{name}#{ids[name]}"
+    groups = {}
+    for key, get in program.groups:
+        value = as_id(get(scope))
+        if value is not None:
+            groups[key] = value
+    try:
+        records, parser, had_events = parse_whole(program, scope)
+    except TraceError as exc:
+        raise TraceError(f"{found.where}, run {name!r}: {exc}.") from exc
+    for counter, n in parser.counters.items():
+        kind = counter.removeprefix("skipped: ")
+        into = report.events_skipped if kind != counter else report.counters
+        into[kind] = into.get(kind, 0) + n
+    report.late_results += parser.counters.get("late_results", 0)
+    if not records:
+        report.empty[outcome.value] = report.empty.get(outcome.value, 0) + 1
+        report.without_events += not had_events
+        return None
+    report.runs += 1
+    report.records += len(records)
+    return Run(name, task, outcome, tuple(records), found.where, MappingProxyType(groups), _mistake(program, scope, records))
+
+
+def _default_id(path: str, found: Found) -> str:
+    if not found.several:
+        return path
+    return f"{path}#{found.key if isinstance(found.key, str) else found.position}"
+
+
+def _mistake(program: Program, scope: Scope, records: list[StepRecord]) -> Mistake | None:
+    if program.mistake_step is None and program.mistake_agent is None:
+        return None
+    scope.event = scope.parent = MISSING
+    agent = as_id(program.mistake_agent(scope)) if program.mistake_agent is not None else None
+    value = as_id(program.mistake_step(scope)) if program.mistake_step is not None else None
+    step = None
+    if value is not None and value.isascii() and value.isdigit() and len(value) < 10:
+        event = int(value) - program.step_base
+        step = next((record.index for record in records if record.event == event), None)
+    return Mistake(step, agent)
+
+
+def _refuse_nothing(source: str, adapter: Adapter, report: ReadReport) -> None:
+    """TraceError if nothing was read, with the likeliest reason."""
+    if report.runs:
+        return
+    program = adapter.program
+    remedy = f"See what it reads with: prefixguard parse {source}"
+    if not report.documents:
+        raise TraceError(
+            f"{source}: no file matches {' or '.join(program.container.files)} (adapter {adapter.name} {adapter.version}). "
+            "Name the folder that holds the runs, or another adapter."
+        )
+    if report.skipped:
+        where, reason = report.skipped[0]
+        more = f" ({len(report.skipped)} such)" if len(report.skipped) > 1 else ""
+        raise TraceError(f"{reason if where in reason else f'{where}: {reason}'}{more} No run was read from {source}. {remedy}")
+    skipped = sum(report.events_skipped.values())
+    if skipped:
+        kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(report.events_skipped.items(), key=lambda kv: (-kv[1], kv[0]))[:5])
+        raise TraceError(
+            f"{source}: no records (adapter {adapter.name} {adapter.version} skipped all {skipped} events: {kinds}). {remedy}"
+        )
+    if report.without_events:
+        raise TraceError(
+            f"{source}: no records (adapter {adapter.name} {adapter.version} found no events in "
+            f"{report.without_events} run(s)). {remedy}"
+        )

@@ -1,0 +1,131 @@
+"""From any JSON value to text, and from any text to text of bounded length that is valid UTF-8."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from prefixguard.stepview.jsontext import canonical
+
+#: Stands where text was cut. It holds no letter and no digit, so that no stage reads it as a word.
+CUT_MARK = "\n[...]\n"
+
+#: Code points kept of a field, head and tail, where a spec does not say.
+DEFAULT_BUDGETS: dict[str, tuple[int, int]] = {
+    "observation": (1200, 800),
+    "action": (1200, 800),
+    "arguments": (1500, 500),
+    "result": (1200, 800),
+}
+
+#: Longest text that a regular expression of a record value sees; longer ones are cut to head and tail before.
+LONGEST_SEARCHED = 65_536
+
+_MARKERS = {
+    "image_url": "<image>",
+    "input_image": "<image>",
+    "input_audio": "<audio>",
+    "input_file": "<file>",
+}
+
+
+def repair(text: str) -> str:
+    """The text with surrogate pairs joined and lone ones replaced by U+FFFD."""
+    if text.isascii():
+        return text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def cut(text: str, head: int, tail: int) -> str:
+    """At most head + tail code points of the text, with a mark where it was cut. Costs the same for any length.
+
+    >>> cut("abcdefgh", 2, 1)
+    'ab\\n[...]\\nh'
+    """
+    if len(text) > head + tail:
+        text = text[:head] + CUT_MARK + (text[-tail:] if tail else "")
+    return repair(text)
+
+
+def cutter(budget: tuple[int, int]) -> Callable[[str], str]:
+    """`cut` with its budget filled in."""
+    head, tail = budget
+    limit = head + tail
+
+    def bounded(text: str) -> str:
+        if len(text) > limit:
+            text = text[:head] + CUT_MARK + (text[-tail:] if tail else "")
+        return text if text.isascii() else repair(text)
+
+    return bounded
+
+
+def searchable(text: str) -> str:
+    """The text, or its head and tail where it is too long to search while an agent waits."""
+    if len(text) > LONGEST_SEARCHED:
+        half = LONGEST_SEARCHED // 2
+        return text[:half] + CUT_MARK + text[-half:]
+    return text
+
+
+def to_text(value: Any) -> str:
+    """Text of a value: strings as they are, content blocks joined by newlines, other blocks as markers.
+
+    >>> to_text([{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "..."}}])
+    'look\\n<image>'
+    """
+    if type(value) is str:
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, list):
+        return _blocks(value, 0)
+    if isinstance(value, dict):
+        return _block(value, 0)
+    return canonical(value)
+
+
+def _blocks(blocks: list[Any], depth: int) -> str:
+    if depth > 8:
+        return canonical(blocks)
+    parts = []
+    for block in blocks:
+        if isinstance(block, str):
+            part = block
+        elif isinstance(block, dict):
+            part = _block(block, depth + 1)
+        elif isinstance(block, list):
+            part = _blocks(block, depth + 1)
+        elif block is None:
+            continue
+        else:
+            part = canonical(block)
+        if part:
+            parts.append(part)
+    return "\n".join(parts)
+
+
+def _block(block: dict[str, Any], depth: int) -> str:
+    text = block.get("text")
+    if isinstance(text, str):
+        return text
+    if isinstance(text, dict) and isinstance(text.get("value"), str):
+        return str(text["value"])
+    kind = block.get("type")
+    content = block.get("content")
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return _blocks(content, depth + 1)
+    if isinstance(kind, str):
+        for name in ("thinking", "refusal", "summary"):
+            if kind == name and isinstance(block.get(name), str):
+                return str(block[name])
+        return _MARKERS.get(kind, f"<{kind}>")
+    return canonical(block)

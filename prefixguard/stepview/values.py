@@ -1,0 +1,399 @@
+"""Values of an adapter: a path, or one of a few small transformations, compiled to closures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from prefixguard.stepview.compiling import Site, known_keys
+from prefixguard.stepview.jsontext import canonical, canonical_text, decode, decode_text
+from prefixguard.stepview.otlp import unflatten
+from prefixguard.stepview.paths import Getter, getter, is_path, parse_path, walk
+from prefixguard.stepview.patterns import Pattern
+from prefixguard.stepview.scope import MISSING, Scope, is_present
+from prefixguard.stepview.text import repair, searchable, to_text
+from prefixguard.stepview.visibility import Place
+
+Builder = Callable[[dict[str, Any], Site], Getter]
+
+
+def compile_value(spec: Any, site: Site) -> Getter:
+    """The closure from a scope to the value; MISSING where it is absent. AdapterError where it is no value."""
+    if is_path(spec):
+        root, steps = parse_path(spec, site.where)
+        site.note(site.resolve(root, steps), root in site.roots and site.roots[root].is_cut)
+        return getter(root, steps)
+    if not isinstance(spec, dict):
+        raise site.error(
+            f'{spec!r} is not a value. A value is a path ("@.content"), or an object such as {{"const": {spec!r}}}.'
+        )
+    kinds = [name for name in _BUILDERS if name in spec and not (name == "re" and "file" in spec)]
+    if len(kinds) != 1:
+        found = " and ".join(kinds) if kinds else ", ".join(map(str, spec)) or "nothing"
+        raise site.error(f"a value has exactly one of {', '.join(_BUILDERS)}; here: {found}.")
+    return _BUILDERS[kinds[0]](spec, site)
+
+
+def _const(spec: dict[str, Any], site: Site) -> Getter:
+    known_keys(spec, ("const",), site)
+    value = spec["const"]
+    return lambda scope: value
+
+
+def _parts(spec: dict[str, Any], name: str, site: Site) -> tuple[Getter, ...]:
+    parts = spec[name]
+    if not isinstance(parts, list) or not parts:
+        raise site.error(f"{name} holds a list of values.")
+    return tuple(compile_value(part, site.at(f"{name}[{i}]")) for i, part in enumerate(parts))
+
+
+def _first(spec: dict[str, Any], site: Site) -> Getter:
+    known_keys(spec, ("first",), site)
+    getters = _parts(spec, "first", site)
+
+    def get(scope: Scope) -> Any:
+        for one in getters:
+            value = one(scope)
+            if is_present(value):
+                return value
+        return MISSING
+
+    return get
+
+
+def _join(spec: dict[str, Any], site: Site) -> Getter:
+    known_keys(spec, ("join", "sep"), site)
+    getters = _parts(spec, "join", site)
+    sep = spec.get("sep", "\n")
+    if not isinstance(sep, str):
+        raise site.error("sep is a string.")
+    all_parts = site.all_parts
+
+    def get(scope: Scope) -> Any:
+        found = []
+        for one in getters:
+            value = one(scope)
+            text = "" if value is MISSING else to_text(value)
+            if text:
+                found.append(text)
+            elif all_parts:
+                return MISSING
+        return sep.join(found) if found else MISSING
+
+    return get
+
+
+def _text(spec: dict[str, Any], site: Site) -> Getter:
+    known_keys(spec, ("text",), site)
+    inner = compile_value(spec["text"], site.at("text"))
+
+    def get(scope: Scope) -> Any:
+        value = inner(scope)
+        if type(value) is str:
+            return value
+        return MISSING if value is MISSING or value is None else to_text(value)
+
+    return get
+
+
+def read_json(value: Any) -> Any:
+    """A string that holds JSON as the JSON; other values as they are; MISSING where a string is not JSON."""
+    if not isinstance(value, str):
+        return value
+    try:
+        try:
+            return decode(value.encode("utf-8"))
+        except UnicodeEncodeError:
+            return decode_text(value)
+    except ValueError:
+        return MISSING
+
+
+def _json(spec: dict[str, Any], site: Site) -> Getter:
+    known_keys(spec, ("json", "path"), site)
+    inner = compile_value(spec["json"], site.at("json"))
+    if "path" not in spec:
+        return lambda scope: read_json(inner(scope))
+    inside = _inside(spec["path"], site)
+    return lambda scope: inside(read_json(inner(scope)))
+
+
+def _inside(path: Any, site: Site) -> Callable[[Any], Any]:
+    root, steps = parse_path(path, site.at("path").where)
+    if root != "$":
+        raise site.at("path").error("the path inside a JSON text or a companion file starts with $.")
+    return walk(steps)
+
+
+def _otlp(spec: dict[str, Any], site: Site) -> Getter:
+    known_keys(spec, ("otlp", "path"), site)
+    inner = compile_value(spec["otlp"], site.at("otlp"))
+    inside = _inside(spec["path"], site) if "path" in spec else None
+
+    def get(scope: Scope) -> Any:
+        value = inner(scope)
+        if value is MISSING:
+            return MISSING
+        value = unflatten(value)
+        return value if inside is None else inside(value)
+
+    return get
+
+
+def _pattern(spec: dict[str, Any], name: str, site: Site) -> Pattern:
+    return Pattern(spec[name], site.at(name).where)
+
+
+def _group(spec: dict[str, Any], pattern: Pattern, site: Site) -> int | str:
+    group = spec.get("group", 1 if pattern.groups else 0)
+    if isinstance(group, str) and group in pattern.names:
+        return group
+    if isinstance(group, int) and not isinstance(group, bool) and 0 <= group <= pattern.groups:
+        return group
+    raise site.at("group").error(f"{pattern.source!r} has no group {group!r}.")
+
+
+def _re(spec: dict[str, Any], site: Site) -> Getter:
+    known_keys(spec, ("re", "of", "group"), site)
+    if "of" not in spec:
+        raise site.error('{"re": ...} needs "of": the value whose text is searched.')
+    pattern = _pattern(spec, "re", site)
+    group = _group(spec, pattern, site)
+    inner = compile_value(spec["of"], site.at("of"))
+    bounded = site.in_record
+
+    def get(scope: Scope) -> Any:
+        value = inner(scope)
+        if value is MISSING or value is None:
+            return MISSING
+        text = to_text(value)
+        found = pattern.group(searchable(text) if bounded else text, group)
+        return MISSING if found is None else found
+
+    return get
+
+
+def _cut(spec: dict[str, Any], site: Site) -> Getter:
+    known_keys(spec, ("cut", "of"), site)
+    if "of" not in spec:
+        raise site.error('{"cut": ...} needs "of": the value whose text is cut.')
+    sources = spec["cut"] if isinstance(spec["cut"], list) else [spec["cut"]]
+    patterns = [Pattern(source, site.at("cut").where) for source in sources]
+    inner = compile_value(spec["of"], site.cutting().at("of"))
+    bounded = site.in_record
+
+    def get(scope: Scope) -> Any:
+        value = inner(scope)
+        if value is MISSING or value is None:
+            return MISSING
+        text = to_text(value)
+        if bounded:
+            text = searchable(text)
+        for pattern in patterns:
+            text = pattern.without(text)
+        return text
+
+    return get
+
+
+def _map(spec: dict[str, Any], site: Site) -> Getter:
+    known_keys(spec, ("map", "of", "else"), site)
+    table = spec["map"]
+    if not isinstance(table, dict) or "of" not in spec:
+        raise site.error('a map is {"map": {"from": "to"}, "of": value} and, if you like, "else": value.')
+    inner = compile_value(spec["of"], site.at("of"))
+    other = compile_value(spec["else"], site.at("else")) if "else" in spec else None
+
+    def get(scope: Scope) -> Any:
+        value = inner(scope)
+        if value is not MISSING:
+            found = table.get(to_text(value) if value is not None else "null", MISSING)
+            if found is not MISSING:
+                return found
+        return MISSING if other is None else other(scope)
+
+    return get
+
+
+def _strip(spec: dict[str, Any], site: Site) -> Getter:
+    known_keys(spec, ("strip",), site)
+    inner = compile_value(spec["strip"], site.at("strip"))
+
+    def get(scope: Scope) -> Any:
+        value = inner(scope)
+        return MISSING if value is MISSING or value is None else to_text(value).strip()
+
+    return get
+
+
+def _list(spec: dict[str, Any], site: Site) -> Getter:
+    known_keys(spec, ("list",), site)
+    getters = _parts(spec, "list", site)
+
+    def get(scope: Scope) -> Any:
+        return [value for value in (one(scope) for one in getters) if value is not MISSING]
+
+    return get
+
+
+def _object(spec: dict[str, Any], site: Site) -> Getter:
+    known_keys(spec, ("object",), site)
+    if not isinstance(spec["object"], dict):
+        raise site.error("object holds names and their values.")
+    getters = {name: compile_value(part, site.at(f"object.{name}")) for name, part in spec["object"].items()}
+
+    def get(scope: Scope) -> Any:
+        found = {name: one(scope) for name, one in getters.items()}
+        return {name: value for name, value in found.items() if value is not MISSING}
+
+    return get
+
+
+def _file(spec: dict[str, Any], site: Site) -> Getter:
+    known_keys(spec, ("file", "re", "group"), site)
+    if site.in_record:
+        raise site.error("the name of a file is not visible while the run is live.")
+    part = spec["file"]
+    if part not in ("stem", "name", "parent", "path"):
+        raise site.error(f'{{"file": {part!r}}}: it is "stem", "name", "parent" or "path".')
+    pattern = _pattern(spec, "re", site) if "re" in spec else None
+    group: int | str = _group(spec, pattern, site) if pattern else 0
+
+    def get(scope: Scope) -> Any:
+        if scope.file is None:
+            return MISSING
+        text = file_part(scope.file, part)
+        if pattern is not None:
+            found = pattern.group(text, group)
+            return MISSING if found is None else found
+        return text or MISSING
+
+    return get
+
+
+def file_part(path: str, part: str) -> str:
+    """`stem`, `name` or `parent` (name of the folder) of a path with forward slashes; `path` is all of it.
+
+    >>> file_part("a/b/run.traj.json", "stem"), file_part("a/b/run.traj.json", "parent")
+    ('run.traj', 'b')
+    """
+    folder, _, name = path.rpartition("/")
+    if part == "path":
+        return path
+    if part == "name":
+        return name
+    if part == "parent":
+        return folder.rpartition("/")[2]
+    stem, dot, _ = name.rpartition(".")
+    return stem if dot and stem else name
+
+
+_TEMPLATE = re.compile(r"\{([^{}]*)\}")
+
+
+def _sibling(spec: dict[str, Any], site: Site) -> Getter:
+    known_keys(spec, ("sibling", "path", "format"), site)
+    template = spec["sibling"]
+    if not isinstance(template, str) or not template or template.startswith("/"):
+        raise site.error("sibling is a path relative to the file of the run, such as ../results.json.")
+    holes: dict[str, Getter] = {}
+    for hole in _TEMPLATE.findall(template):
+        if hole in ("id", "task"):
+            holes[hole] = _run_value(hole)
+        elif hole in ("stem", "name", "parent"):
+            holes[hole] = _file({"file": hole}, Site(site.where, {}))
+        elif hole == "key":
+            holes[hole] = getter("$key", ())
+        elif hole.startswith("$."):
+            holes[hole] = getter(*parse_path(hole, site.where))
+        else:
+            raise site.error(f"{{{hole}}} in a template; it can be id, task, stem, name, parent, key, or a path $.name.")
+    place = Place(f"sibling:{template}", ())
+    inside: Callable[[Any], Any] | None = None
+    if "path" in spec:
+        inside = _inside(spec["path"], site)
+        place = Place(place.root, parse_path(spec["path"], site.where)[1])
+    form = spec.get("format", "json")
+    if form not in ("json", "text"):
+        raise site.error(f'format {form!r}: a companion file is "json" or "text".')
+    as_text = form == "text"
+    site.note((place,))
+
+    def get(scope: Scope) -> Any:
+        if scope.companions is None or scope.file is None:
+            scope.companion_missing = True
+            return MISSING
+        relative = template
+        for hole, one in holes.items():
+            value = one(scope)
+            if not isinstance(value, str | int | float):
+                scope.companion_missing = True
+                return MISSING
+            relative = relative.replace("{" + hole + "}", to_text(value))
+        found = scope.companions.read(scope.file, relative, as_text)
+        if found is MISSING:
+            scope.companion_missing = True
+        elif inside is not None:
+            found = inside(found)
+            if found is MISSING:
+                scope.companion_missing = True
+        return found
+
+    return get
+
+
+def _run_value(name: str) -> Getter:
+    return lambda scope: (scope.values or {}).get(name, MISSING)
+
+
+_BUILDERS: dict[str, Builder] = {
+    "const": _const,
+    "first": _first,
+    "text": _text,
+    "json": _json,
+    "re": _re,
+    "join": _join,
+    "map": _map,
+    "cut": _cut,
+    "strip": _strip,
+    "list": _list,
+    "object": _object,
+    "otlp": _otlp,
+    "file": _file,
+    "sibling": _sibling,
+}
+
+
+def compile_text(spec: Any, site: Site) -> Callable[[Scope], str]:
+    """A value as text: empty where absent or null."""
+    inner = compile_value(spec, site)
+
+    def get(scope: Scope) -> str:
+        value = inner(scope)
+        if type(value) is str:
+            return value
+        return "" if value is MISSING or value is None else to_text(value)
+
+    return get
+
+
+def compile_arguments(spec: Any, site: Site) -> Callable[[Scope], str]:
+    """A value as arguments: canonical JSON, with the numbers spelled as they were; other text as it is."""
+    from_json = isinstance(spec, dict) and set(spec) == {"json"}
+    inner = compile_value(spec["json"] if from_json else spec, site.at("json") if from_json else site)
+
+    def get(scope: Scope) -> str:
+        value = inner(scope)
+        if value is MISSING or value is None:
+            return ""
+        return canonical_text(value) if isinstance(value, str) else canonical(value)
+
+    return get
+
+
+def as_id(value: Any) -> str | None:
+    """A value as an identifier; None where absent, null, empty or not a plain value."""
+    if value is MISSING or value is None or value == "" or isinstance(value, list | dict):
+        return None
+    return repair(to_text(value))
