@@ -1,0 +1,37 @@
+# make demo    install, then watch a run of the built-in lab until its alarm sounds
+# make test    install the developer packages, then lint, types and all tests
+# make lint    lint and types alone
+# make bench   all benchmarks: tables on the screen, JSON beside them
+#
+# PYTHON names the Python to build the environment with (3.11 or newer), VENV where the environment stands.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+PYTEST_ARGS ?=
+
+.PHONY: demo test lint bench
+.DEFAULT_GOAL := test
+
+demo: $(VENV)/.installed-all
+	$(BIN)/prefixguard demo
+
+test: lint
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.installed-dev
+	set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "PrefixGuard needs Python 3.11 or newer; $(PYTHON) is `$(PYTHON) --version`." \
+		"Name another one: make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-%: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
+	@touch $@
