@@ -2,7 +2,8 @@
 
 A session never raises into its host. What it cannot judge becomes a reading of level UNKNOWN that says why:
 
-- an event that the adapter cannot read, or a step that cannot be read: that one is left out, the session goes on;
+- an event that the adapter cannot read, or a step that cannot be read: that one is left out, the session goes on (an
+  event that no rule takes is skipped and counted, as in a file, unless nothing was taken for `PATIENCE` events);
 - a failure while a step is taken in: nothing after it can be judged, since every later judgement rests on all steps
   before it; so all later readings are UNKNOWN;
 - a call after `end`.
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 #: Bytes of a serialised step that are read; adapters keep steps far below it. A larger one is UNKNOWN.
 MAX_STEP_BYTES = 1 << 20
+#: Events without a step, all skipped by the adapter, after which each further one is UNKNOWN: probably another format.
+PATIENCE = 10
 _REASON_LENGTH = 300
 
 
@@ -71,7 +74,12 @@ class Session:
                 records = self._parser.observe(event)
             except Exception as exc:
                 return [self._unread(exc, began)]
-            return self._judge_all(records, began) if records else []
+            if records:
+                return self._judge_all(records, began)
+            tally = self._tally
+            if tally.steps == 0 and tally.events >= PATIENCE and self._skipped() >= tally.events:
+                return [self._unknown(self._no_steps(), began)]
+            return []
 
     def observe_record(self, record: StepRecord) -> Reading:
         """Take one step that is a record already. Never raises."""
@@ -114,6 +122,11 @@ class Session:
     def drift(self) -> Drift:
         """Whether the run looks like those the monitor was trained on."""
         return self._tally.drift(self._context.saturated)
+
+    def _skipped(self) -> int:
+        """Events, or pieces of them, that no rule of the adapter took."""
+        counters = self._parser.counters if self._parser is not None else {}
+        return sum(n for name, n in counters.items() if name.startswith("skipped"))
 
     def _judge_all(self, records: list[StepRecord], began: int) -> list[Reading]:
         readings = []

@@ -1,0 +1,119 @@
+"""A monitor is refused when it is opened, not when a run depends on it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import tiny_monitor
+from onnx import TensorProto, helper
+
+from prefixguard.bundle import write_bundle
+from prefixguard.errors import BundleError
+from prefixguard.runtime import Monitor, load
+
+
+def broken(tmp_path: Path, **changes: object) -> Path:
+    write_bundle(tmp_path / "b", tiny_monitor.parts(**changes))
+    return tmp_path / "b"
+
+
+def test_bytes_that_are_no_model_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match=r"model\.onnx: onnxruntime \S+ cannot load it .* export the bundle again"):
+        load(broken(tmp_path, model=b"not a model"))
+
+
+def test_a_model_that_gives_nan_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match="numbers that are not finite"):
+        load(broken(tmp_path, model=tiny_monitor.model(scale=float("nan"))))
+
+
+def test_a_vocabulary_larger_than_the_model_is_refused(tmp_path: Path) -> None:
+    """Its last column must have a row in the model."""
+    small = tiny_monitor.vocabulary()
+    terms = [*small.terms, "tool:zzz"]
+    hashes = np.arange(1, len(terms) + 1, dtype=np.uint64) << np.uint64(50)
+    big = type(small)(terms, hashes, np.ones(len(terms), np.float32))
+    with pytest.raises(BundleError, match="the model does not run on a row with 1 terms"):
+        load(broken(tmp_path, vocabulary=big.to_bytes()))
+
+
+def test_swapped_graphs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match=r"model\.onnx: outputs are not \['logits', 'state_out', 'symbol'\]"):
+        load(broken(tmp_path, model=tiny_monitor.reasons()))
+
+
+def test_a_model_of_another_width_is_refused(tmp_path: Path) -> None:
+    model = onnx.load_from_string(tiny_monitor.model())
+    wide = model.graph.input[2].type.tensor_type.shape.dim[0]
+    wide.dim_value += 1
+    weights = next(i for i in model.graph.initializer if i.name == "weights")
+    array = onnx.numpy_helper.to_array(weights)
+    weights.CopyFrom(onnx.numpy_helper.from_array(np.vstack([array, array[:1]]), "weights"))
+    with pytest.raises(BundleError, match=r"takes a context of shape \[\d+\], the bundle's has \d+"):
+        load(broken(tmp_path, model=model.SerializeToString()))
+
+
+def test_other_inputs_are_refused(tmp_path: Path) -> None:
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    with pytest.raises(BundleError, match=r"inputs \['x'\] are not"):
+        load(broken(tmp_path, model=model))
+
+
+def test_a_model_that_points_outside_is_refused(tmp_path: Path) -> None:
+    """Weights in another file would lie outside what was verified."""
+    (tmp_path / "weights").write_bytes(b"\0" * 4096)
+    model = onnx.load_from_string(tiny_monitor.model())
+    weights = next(i for i in model.graph.initializer if i.name == "weights")
+    weights.ClearField("raw_data")
+    weights.data_location = TensorProto.EXTERNAL
+    weights.external_data.add(key="location", value="../weights")
+    with pytest.raises(BundleError, match="cannot load it"):
+        load(broken(tmp_path, model=model.SerializeToString()))
+
+
+def test_a_monitor_prints_what_it_is(monitor: Monitor) -> None:
+    assert repr(monitor).startswith("<Monitor 'tiny' ")
+    assert "tiny_chat" in repr(monitor)
+
+
+def test_a_running_monitor_survives_the_replacement_of_its_bundle(tmp_path: Path) -> None:
+    monitor = load(broken(tmp_path))
+    before = [r.to_json() for r in _failing(monitor)]
+    write_bundle(tmp_path / "b", tiny_monitor.parts(model=tiny_monitor.model(scale=3.0)), overwrite=True)
+    assert [r.to_json() for r in _failing(monitor)] == before
+    assert [r.to_json() for r in _failing(load(tmp_path / "b"))] != before
+
+
+def _failing(monitor: Monitor) -> list[object]:
+    session = monitor.start()
+    return [reading for event in tiny_monitor.failing_run() for reading in session.observe(event)]
+
+
+def test_another_process_reads_the_same(bundle_path: Path, monitor: Monitor) -> None:
+    """Under another hash seed, from a fresh interpreter: the same lines."""
+    program = """
+import json, sys
+import prefixguard
+session = prefixguard.load(sys.argv[1]).start()
+print(json.dumps([r.to_json() for e in json.load(sys.stdin) for r in session.observe(e)]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(bundle_path)],
+        input=json.dumps(tiny_monitor.failing_run()),
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONHASHSEED": "7", "PATH": ""},
+    )
+    assert done.stderr == ""
+    assert json.loads(done.stdout) == [r.to_json() for r in _failing(monitor)]  # type: ignore[attr-defined]
