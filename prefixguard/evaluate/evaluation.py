@@ -131,6 +131,8 @@ class _Collected:
         self.without_outcome = 0
         self.without_task = 0
         self.empty = 0
+        self.digests: set[str] = set()
+        self.repeats = 0
 
     def notes(self, bundle: Bundle) -> Iterable[str]:
         if not bundle.manifest.get("tasks"):
@@ -140,6 +142,8 @@ class _Collected:
             )
         if self.without_task:
             yield f"{self.without_task} runs name no task; each counts as a task of its own."
+        if self.repeats:
+            yield f"{self.repeats} runs say word for word what another run says."
 
 
 def _collect(
@@ -162,7 +166,8 @@ def _collect(
             kept.without_outcome += 1
             continue
         key = task_key(run)
-        use = used_tasks.get(task_hash(key)) or used_runs.get(run_digest(run.records))
+        digest = run_digest(run.records)
+        use = used_tasks.get(task_hash(key)) or used_runs.get(digest)
         if use is not None:
             kept.used[use] += 1
             if not include_used:
@@ -175,6 +180,8 @@ def _collect(
         kept.tasks.append(key)
         kept.groups.append(run.groups)
         kept.without_task += run.task_id is None
+        kept.repeats += digest in kept.digests
+        kept.digests.add(digest)
     return kept
 
 
