@@ -1,0 +1,36 @@
+"""From featurised runs to a compiled monitor: event abstraction, heads, objective, trainer, calibration."""
+
+from prefixguard.errors import MissingExtraError
+
+try:
+    import lightgbm  # noqa: F401
+    import onnx  # noqa: F401
+    import onnxscript  # noqa: F401
+    import scipy  # noqa: F401
+    import sklearn  # noqa: F401
+    import torch  # noqa: F401
+except ImportError as exc:
+    raise MissingExtraError(f'training needs {exc.name}. Install it with: pip install "prefixguard[train]"') from exc
+
+from prefixguard.learn.checkpoint import Checkpoints
+from prefixguard.learn.config import BACKENDS, TrainConfig, read_toml
+from prefixguard.learn.corpus import Corpus, Rows, featurise
+from prefixguard.learn.fit import FittedMonitor, fit_monitor
+from prefixguard.learn.train import TrainResult, train, train_corpus
+from prefixguard.learn.trainer import LearnListener
+
+__all__ = [
+    "BACKENDS",
+    "Checkpoints",
+    "Corpus",
+    "FittedMonitor",
+    "LearnListener",
+    "Rows",
+    "TrainConfig",
+    "TrainResult",
+    "featurise",
+    "fit_monitor",
+    "read_toml",
+    "train",
+    "train_corpus",
+]

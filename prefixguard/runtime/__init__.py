@@ -2,8 +2,9 @@
 
 from prefixguard.alarm import Level
 from prefixguard.runtime.drift import Drift
+from prefixguard.runtime.model import OnnxModel
 from prefixguard.runtime.monitor import Monitor, load
 from prefixguard.runtime.reading import Reading
 from prefixguard.runtime.session import MAX_STEP_BYTES, Session
 
-__all__ = ["MAX_STEP_BYTES", "Drift", "Level", "Monitor", "Reading", "Session", "load"]
+__all__ = ["MAX_STEP_BYTES", "Drift", "Level", "Monitor", "OnnxModel", "Reading", "Session", "load"]

@@ -1,0 +1,179 @@
+"""Runs, featurised once: context vectors in memory, texts and sparse rows in spools that move to disk when large."""
+
+from __future__ import annotations
+
+import tempfile
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prefixguard import context
+from prefixguard.encoder import Vocabulary, tokenize
+from prefixguard.stepview import StepRecord, serialize
+from prefixguard.trace import Outcome, Run, run_digest, task_key
+
+_IN_MEMORY = 128 << 20  # bytes a spool keeps in memory before it moves to a temporary file
+
+
+class Spool:
+    """Bytes written once in order and read back by position; in memory while small, in a temporary file when large."""
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)
+        self._starts = array("q", [0])
+
+    def append(self, data: bytes) -> None:
+        self._file.write(data)
+        self._starts.append(self._starts[-1] + len(data))
+
+    def read(self, first: int, stop: int) -> bytes:
+        """Entries first..stop-1, joined."""
+        self._file.seek(self._starts[first])
+        return self._file.read(self._starts[stop] - self._starts[first])
+
+    def each(self, first: int, stop: int) -> Iterator[bytes]:
+        """Entries first..stop-1, one by one."""
+        data = self.read(first, stop)
+        base = self._starts[first]
+        for i in range(first, stop):
+            yield data[self._starts[i] - base : self._starts[i + 1] - base]
+
+    @property
+    def size(self) -> int:
+        """Bytes held."""
+        return self._starts[-1]
+
+
+@dataclass(slots=True)
+class Corpus:
+    """Runs with an outcome, featurised.
+
+    run_ids, task_ids, digests: one a run; digests are equal for word-for-word repeats.
+    failed: bool (n,). first: int64 (n + 1,); the steps of run i are first[i]:first[i + 1].
+    groups: one mapping a run, for evaluation only. context: float32 (steps, d).
+    documents: serialised records, one entry a step.
+    without_task: runs that had no task id and count as a task of their own.
+    """
+
+    run_ids: list[str]
+    task_ids: list[str]
+    digests: list[str]
+    groups: list[dict[str, str]]
+    failed: NDArray[np.bool_]
+    first: NDArray[np.int64]
+    context: NDArray[np.float32]
+    documents: Spool
+    without_task: int = 0
+    unknown: int = 0
+
+    def __len__(self) -> int:
+        return len(self.run_ids)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Steps of each run, int64 (n,)."""
+        return np.diff(self.first)
+
+    def texts(self, runs: Sequence[int]) -> Callable[[], Iterable[tuple[int, bytes]]]:
+        """Documents of these runs as `encoder.fit_vocabulary` reads them: (task number, document), tasks together."""
+        tasks = {task: i for i, task in enumerate(sorted({self.task_ids[r] for r in runs}))}
+        order = sorted(runs, key=lambda r: (tasks[self.task_ids[r]], r))
+
+        def documents() -> Iterator[tuple[int, bytes]]:
+            for r in order:
+                task = tasks[self.task_ids[r]]
+                for document in self.documents.each(int(self.first[r]), int(self.first[r + 1])):
+                    yield task, document
+
+        return documents
+
+    def encode(self, vocabulary: Vocabulary) -> Rows:
+        """Sparse rows of every step under a vocabulary."""
+        rows, counts = Spool(), np.zeros(int(self.first[-1]), dtype=np.int32)
+        step = 0
+        for r in range(len(self)):
+            indices, values = [], []
+            for document in self.documents.each(int(self.first[r]), int(self.first[r + 1])):
+                row = vocabulary.encode(tokenize(document))
+                indices.append(row.indices.astype(np.uint16 if len(vocabulary) <= 65_536 else np.int32))
+                values.append(row.values)
+                counts[step] = len(row.indices)
+                step += 1
+            rows.append(np.concatenate(indices).tobytes() + np.concatenate(values).tobytes())
+        return Rows(rows, counts, self.first, 2 if len(vocabulary) <= 65_536 else 4, len(vocabulary))
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Sparse rows of a corpus, read back a run at a time.
+
+    counts: int32 (steps,), entries of each step's row. n_columns: V.
+    """
+
+    spool: Spool
+    counts: NDArray[np.int32]
+    first: NDArray[np.int64]
+    index_bytes: int
+    n_columns: int
+
+    def run(self, r: int) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int32]]:
+        """Indices int64 (nnz,) and values float32 (nnz,) of all steps of run r, one after the other, and counts (T,)."""
+        counts = self.counts[self.first[r] : self.first[r + 1]]
+        nnz = int(counts.sum())
+        data = self.spool.read(r, r + 1)
+        indices = np.frombuffer(data, np.uint16 if self.index_bytes == 2 else np.int32, nnz)
+        values = np.frombuffer(data, np.float32, nnz, nnz * self.index_bytes) if nnz else np.empty(0, np.float32)
+        return indices.astype(np.int64), values, counts
+
+
+def featurise(runs: Iterable[Run[StepRecord]], *, on_run: Callable[[int], None] | None = None) -> Corpus:
+    """Read runs once. Runs with an unknown outcome are counted and left out. One run is in memory at a time.
+
+    on_run: called with the number of runs read so far.
+    """
+    run_ids: list[str] = []
+    task_ids: list[str] = []
+    digests: list[str] = []
+    groups: list[dict[str, str]] = []
+    failed = array("b")
+    lengths = array("q")
+    vectors: list[NDArray[np.float32]] = []
+    documents = Spool()
+    without_task = unknown = 0
+    for n, run in enumerate(runs, 1):
+        if on_run:
+            on_run(n)
+        if run.outcome is Outcome.UNKNOWN:
+            unknown += 1
+            continue
+        state = context.start()
+        rows = np.empty((len(run.records), context.N_FEATURES), dtype=np.float32)
+        for t, record in enumerate(run.records):
+            document = serialize(record)
+            rows[t] = context.update(state, record, tokenize(document))
+            documents.append(document)
+        vectors.append(rows)
+        run_ids.append(run.run_id)
+        without_task += run.task_id is None
+        task_ids.append(task_key(run))
+        digests.append(run_digest(run.records))
+        groups.append(dict(run.groups))
+        failed.append(run.outcome is Outcome.FAILURE)
+        lengths.append(len(run.records))
+    first = np.concatenate(([0], np.cumsum(np.array(lengths, dtype=np.int64)))).astype(np.int64)
+    return Corpus(
+        run_ids=run_ids,
+        task_ids=task_ids,
+        digests=digests,
+        groups=groups,
+        failed=np.array(failed, dtype=np.bool_),
+        first=first,
+        context=np.concatenate(vectors) if vectors else np.empty((0, context.N_FEATURES), np.float32),
+        documents=documents,
+        without_task=without_task,
+        unknown=unknown,
+    )

@@ -1,0 +1,107 @@
+"""The GRU monitor: event abstraction, a bypass around it, a GRU head, and a wide path from the context.
+
+    e = W x                                   text: sparse row times the first layer's columns      PrefixGuard 4.2
+    c                                         context: standardised, binned, with hazards
+    p = Gumbel-softmax(W2 GELU(W1 [e, c]))    event abstraction, K symbols                          PrefixGuard 4.3
+    b = GELU(Wb [e, c])                       bypass
+    h_t = GRU(GELU(V [p, b]), h_{t-1})                                                              PrefixGuard 4.4
+    logits = U h + MLP(c)                     imminent and outcome
+
+The symbols that automata are read from come from a second network of the same class without bypass and wide path, which
+has nothing but symbols between what it reads and the risk, fitted on its own: the symbols of a network that can look
+around them go lazy.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from prefixguard.learn.batches import Batch
+from prefixguard.learn.config import TrainConfig
+from prefixguard.learn.context_encoding import ContextEncoding
+from prefixguard.learn.scaling import ContextScale
+
+N_RISKS = 2  # imminent, outcome
+
+
+class GruNetwork(nn.Module):
+    """One network.
+
+    symbols_only: no bypass and no wide path. reads_context: whether context joins the text before the symbols
+    (False with symbols_only is the paper's own setting). width: of the GRU state.
+    """
+
+    def __init__(
+        self,
+        n_columns: int,
+        scale: ContextScale,
+        config: TrainConfig,
+        *,
+        width: int,
+        symbols_only: bool = False,
+        reads_context: bool = True,
+    ) -> None:
+        super().__init__()
+        self.abstraction_width, self.width = config.abstraction_width, width
+        self.bypass_width = 0 if symbols_only else config.bypass
+        self.symbols_only, self.reads_context = symbols_only, reads_context
+        self.encoding = ContextEncoding(scale)
+        c = self.encoding.size
+        self.columns = nn.Parameter(torch.randn(n_columns, self.abstraction_width + self.bypass_width) * 0.1)
+        self.abstraction_bias = nn.Parameter(torch.zeros(self.abstraction_width))
+        self.abstraction_context = nn.Linear(c, self.abstraction_width, bias=False) if reads_context else None
+        self.symbols = nn.Linear(self.abstraction_width, config.symbols)
+        self.bypass_context = nn.Linear(c, self.bypass_width) if self.bypass_width else None
+        self.embed = nn.Linear(config.symbols + self.bypass_width, width)
+        self.gru = nn.GRU(width, width, batch_first=True)
+        self.readout = nn.Linear(width, N_RISKS)
+        self.wide = (
+            None
+            if symbols_only
+            else nn.Sequential(nn.Linear(c, width), nn.GELU(), nn.Dropout(config.dropout), nn.Linear(width, N_RISKS))
+        )
+        self.drop = nn.Dropout(0.0 if symbols_only else config.dropout)
+
+    def forward(self, batch: Batch, tau: float) -> tuple[Tensor, Tensor]:
+        """Logits (B, T, 2) and symbol probabilities (B, T, K). tau: Gumbel temperature, > 0."""
+        size = batch.context.shape[:2]
+        c = self.encoding(batch.context)  # (B, T, C)
+        e = F.embedding_bag(
+            batch.indices, self.columns, batch.offsets, mode="sum", per_sample_weights=batch.values
+        ).view(*size, -1)  # (B, T, A + bypass)
+        symbol_logits = self.symbol_logits(e, c)  # (B, T, K)
+        p = F.gumbel_softmax(symbol_logits, tau=tau) if self.training else F.softmax(symbol_logits / tau, dim=-1)
+        z = self.embed_step(p, e, c)  # (B, T, q)
+        h, _ = self.gru(self.drop(z))  # (B, T, q)
+        logits = self.readout(self.drop(h))  # (B, T, 2)
+        return logits if self.wide is None else logits + self.wide(c), p
+
+    def symbol_logits(self, e: Tensor, c: Tensor) -> Tensor:
+        """(..., A + bypass), (..., C) -> (..., K)."""
+        hidden = e[..., : self.abstraction_width] + self.abstraction_bias
+        if self.abstraction_context is not None:
+            hidden = hidden + self.abstraction_context(c)
+        logits: Tensor = self.symbols(F.gelu(hidden))
+        return logits
+
+    def embed_step(self, p: Tensor, e: Tensor, c: Tensor) -> Tensor:
+        """What the GRU reads at a step: (..., q)."""
+        if self.bypass_context is not None:
+            b = F.gelu(e[..., self.abstraction_width :] + self.bypass_context(c))
+            p = torch.cat((p, self.drop(b)), dim=-1)
+        return F.gelu(self.embed(p))
+
+    def step(self, e: Tensor, c: Tensor, state: Tensor, tau: float) -> tuple[Tensor, Tensor]:
+        """One step of N sessions: (N, A + bypass), (N, C), (N, q) -> logits (N, 2), state (N, q)."""
+        z = self.embed_step(F.softmax(self.symbol_logits(e, c) / tau, dim=-1), e, c)
+        gates_in = F.linear(z, self.gru.weight_ih_l0, self.gru.bias_ih_l0)  # (N, 3q), order r, z, n as torch keeps them
+        gates_state = F.linear(state, self.gru.weight_hh_l0, self.gru.bias_hh_l0)
+        r_in, u_in, n_in = gates_in.chunk(3, dim=-1)
+        r_state, u_state, n_state = gates_state.chunk(3, dim=-1)
+        update = torch.sigmoid(u_in + u_state)
+        new = torch.tanh(n_in + torch.sigmoid(r_in + r_state) * n_state)
+        state = new + update * (state - new)
+        logits = self.readout(state)
+        return logits if self.wide is None else logits + self.wide(c), state

@@ -1,0 +1,123 @@
+"""Gradient boosting on context and projected text: a teacher whose out-of-fold risks a network learns from, and a row
+in every comparison.
+
+A small network misses sharp conditions on counts that trees find at once; half of its targets are therefore what the
+teacher says of runs it was not fitted on. Nothing of the teacher is in the bundle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import lightgbm
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from sklearn.decomposition import TruncatedSVD
+
+from prefixguard.learn.corpus import Corpus, Rows
+from prefixguard.trace import task_hash
+
+_COMPONENTS = 64
+_DECAY = 0.5
+_ROUNDS = 150
+_FOLDS = 3
+_PARAMETERS = {
+    "objective": "binary",
+    "learning_rate": 0.05,
+    "num_leaves": 15,
+    "min_data_in_leaf": 40,
+    "feature_fraction": 0.5,
+    "bagging_fraction": 0.8,
+    "bagging_freq": 1,
+    "lambda_l2": 5.0,
+    "num_threads": 1,
+    "deterministic": True,
+    "force_row_wise": True,
+    "verbose": -1,
+}
+
+
+def steps_of(corpus: Corpus, runs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Positions of all steps of these runs, run by run."""
+    return np.concatenate([np.arange(corpus.first[r], corpus.first[r + 1]) for r in runs.tolist()])
+
+
+def sparse_matrix(corpus: Corpus, rows: Rows, runs: NDArray[np.int64]) -> csr_matrix:
+    """TF-IDF rows of all steps of these runs, (steps, V)."""
+    parts = [rows.run(r) for r in runs.tolist()]
+    indptr = np.concatenate(([0], np.cumsum(np.concatenate([p[2] for p in parts]), dtype=np.int64)))
+    indices, values = np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+    return csr_matrix((values, indices, indptr), shape=(len(indptr) - 1, rows.n_columns))
+
+
+@dataclass(frozen=True, slots=True)
+class TextProjection:
+    """Text in 64 dimensions, with its memory: the step's own, an exponential average (0.5), the mean so far."""
+
+    components: NDArray[np.float32]
+
+    @classmethod
+    def fit(cls, corpus: Corpus, rows: Rows, runs: NDArray[np.int64], seed: int) -> TextProjection:
+        """Truncated SVD of the TF-IDF rows of these runs."""
+        matrix = sparse_matrix(corpus, rows, runs)
+        n = min(_COMPONENTS, matrix.shape[0] - 1, matrix.shape[1] - 1)
+        svd = TruncatedSVD(max(n, 1), random_state=seed).fit(matrix)
+        return cls(svd.components_.astype(np.float32))
+
+    def features(self, corpus: Corpus, rows: Rows, runs: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Context and projected text of all steps of these runs, float32 (steps, d + 192)."""
+        parts = []
+        for r in runs.tolist():
+            z = np.asarray(sparse_matrix(corpus, rows, np.array([r])) @ self.components.T, dtype=np.float32)
+            mean = np.cumsum(z, axis=0) / np.arange(1, len(z) + 1, dtype=np.float32)[:, None]
+            average = np.empty_like(z)
+            last = np.zeros(z.shape[1], dtype=np.float32)
+            for t in range(len(z)):
+                last = last + _DECAY * (z[t] - last)
+                average[t] = last
+            parts.append(np.concatenate((corpus.context[corpus.first[r] : corpus.first[r + 1]], z, average, mean), 1))
+        return np.concatenate(parts)
+
+
+def boost(
+    features: NDArray[np.float32], target: NDArray[np.float32], weight: NDArray[np.float64], seed: int
+) -> Callable[[NDArray[np.float32]], NDArray[np.float64]]:
+    """Fit boosted trees to one risk; returns features -> probability. One class: the constant."""
+    if target.min() == target.max():
+        constant = float(target[0])
+        return lambda x: np.full(len(x), constant)
+    data = lightgbm.Dataset(features, target, weight=weight)
+    booster = lightgbm.train({**_PARAMETERS, "seed": seed}, data, _ROUNDS)
+    return lambda x: np.asarray(booster.predict(x, num_threads=1), dtype=np.float64)
+
+
+def run_weights(corpus: Corpus, runs: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Weight of each step so that every run counts alike; mean 1."""
+    lengths = corpus.lengths[runs]
+    return np.repeat(lengths.mean() / lengths, lengths)
+
+
+def out_of_fold(
+    corpus: Corpus, rows: Rows, runs: NDArray[np.int64], labels: NDArray[np.float32], seed: int
+) -> NDArray[np.float32]:
+    """The teacher's risks of every step of these runs, each from a fit without its task. float32 (all steps, 2).
+
+    labels: float32 (all steps, 2). Steps of other runs are zero.
+    """
+    tasks = sorted({corpus.task_ids[r] for r in runs.tolist()}, key=lambda t: task_hash(f"{seed}:teacher:{t}"))
+    fold_of = {t: i % _FOLDS for i, t in enumerate(tasks)}
+    fold = np.array([fold_of[corpus.task_ids[r]] for r in runs.tolist()])
+    features = TextProjection.fit(corpus, rows, runs, seed).features(corpus, rows, runs)
+    steps, step_fold = steps_of(corpus, runs), np.repeat(fold, corpus.lengths[runs])
+    weight = run_weights(corpus, runs)
+    out = np.zeros_like(labels)
+    for f in range(min(_FOLDS, len(tasks))):
+        fit, held = step_fold != f, step_fold == f
+        if not fit.any():
+            continue
+        for risk in range(labels.shape[1]):
+            model = boost(features[fit], labels[steps[fit], risk], weight[fit], seed)
+            out[steps[held], risk] = model(features[held])
+    return out

@@ -1,0 +1,319 @@
+"""`train`: raw runs in, a compiled and verified bundle out."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prefixguard.alarm import (
+    AlarmPolicy,
+    Thresholds,
+    alarm_table,
+    alarm_threshold,
+    draw_one_per_task,
+    run_maximum,
+    runs_needed,
+    table_to_json,
+    watch_mark,
+)
+from prefixguard.bundle import BundleParts, Calibration, Platt, open_bundle, write_bundle
+from prefixguard.context import FEATURES
+from prefixguard.encoder import SparseRow
+from prefixguard.errors import DataError
+from prefixguard.learn.batches import labels
+from prefixguard.learn.calibrate import fit_platt
+from prefixguard.learn.checkpoint import Checkpoints
+from prefixguard.learn.compile import compile_monitor
+from prefixguard.learn.config import TrainConfig
+from prefixguard.learn.corpus import Corpus, Rows, featurise
+from prefixguard.learn.fit import FittedMonitor, fit_monitor, training_key
+from prefixguard.learn.teacher import steps_of
+from prefixguard.learn.trainer import LearnListener
+from prefixguard.metrics import Prefixes, at_remaining, auroc, average_precision
+from prefixguard.runtime import OnnxModel
+from prefixguard.stepview import Adapter, ReadReport, load_adapter, read_runs
+from prefixguard.trace import DEFAULT_SHARES, Side, link_tasks, move_tasks, repeat_groups, split_tasks, task_hash
+
+_FEWEST_RUNS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TrainResult:
+    """What a training made.
+
+    path, id: the bundle. manifest: its facts. report: what reading the runs counted. notes: sentences for people
+    (runs left out, tasks moved, an alarm that was refused).
+    """
+
+    path: Path
+    id: str
+    manifest: Mapping[str, Any]
+    report: ReadReport
+    notes: tuple[str, ...]
+
+
+def train(
+    runs: str | Path,
+    *,
+    out: str | Path,
+    adapter: str | Path | Adapter,
+    labels: str | Path | None = None,
+    config: TrainConfig | None = None,
+    overwrite: bool = False,
+    strict: bool = False,
+    resume: bool = True,
+    listener: LearnListener | None = None,
+) -> TrainResult:
+    """Train a monitor on raw runs and write its bundle.
+
+    runs: file, folder, glob, tar, or "-" for standard input. adapter: shipped name, path, or an opened one.
+    labels: companion file of outcomes (run_id, outcome[, task_id]) as JSON lines or CSV.
+    resume: take up an interrupted training of the same configuration and runs from its last epoch.
+    Raises TraceError, AdapterError, DataError (one class, too few runs), ConfigError, OutputError.
+    """
+    config, listener = config or TrainConfig(), listener or LearnListener()
+    opened = adapter if isinstance(adapter, Adapter) else load_adapter(adapter)
+    report = ReadReport()
+    listener.on_stage("reading", str(runs))
+    corpus = featurise(
+        read_runs(str(runs), opened, labels=Path(labels) if labels else None, strict=strict, report=report),
+        on_run=listener.on_runs,
+    )
+    return train_corpus(
+        corpus, opened, out=out, config=config, report=report, overwrite=overwrite, resume=resume, listener=listener
+    )
+
+
+def train_corpus(
+    corpus: Corpus,
+    adapter: Adapter,
+    *,
+    out: str | Path,
+    config: TrainConfig,
+    report: ReadReport | None = None,
+    overwrite: bool = False,
+    resume: bool = True,
+    listener: LearnListener | None = None,
+) -> TrainResult:
+    """`train` from runs already featurised."""
+    began, listener, path = time.monotonic(), listener or LearnListener(), Path(out)
+    if path.exists() and not overwrite:
+        raise DataError(f"{path}: already there. Choose another --out or say --overwrite.")
+    _check(corpus, adapter)
+    policy = AlarmPolicy(budget=config.budget, confidence=config.confidence)
+    sides, notes = _split(corpus, config, policy)
+    of_side = {side: np.flatnonzero([sides[t] is side for t in corpus.task_ids]) for side in Side}
+    for side in (Side.TRAIN, Side.CALIBRATION):
+        if len(set(corpus.failed[of_side[side]].tolist())) < 2:
+            raise DataError(
+                f"the {side} side has {len(of_side[side])} runs that all ended alike. "
+                "Give more tasks with both outcomes, or try another --seed."
+            )
+    pool, validation = of_side[Side.TRAIN], of_side[Side.VALIDATION]
+    checkpoints = Checkpoints(path.parent / f".{path.name}.training", training_key(corpus, pool, config))
+    if not resume:
+        checkpoints.clear()
+    fitted = fit_monitor(corpus, pool, config, validation=validation, listener=listener, checkpoints=checkpoints)
+
+    listener.on_stage("compiling", "ONNX")
+    model, reasons = compile_monitor(fitted)
+    arrays = {"typical": fitted.scale.typical, "names": np.array([f.name for f in FEATURES])}
+    vocabulary, adapter_bytes = fitted.vocabulary.to_bytes(), adapter.to_bytes()
+    none = Thresholds(None, 1.0, 0, 0, runs_needed(policy.budget, policy.delta), "not set yet")
+    identity = Calibration(Platt(1.0, 0.0), Platt(1.0, 0.0), none, policy)
+    raw = BundleParts(adapter_bytes, vocabulary, arrays, model, reasons, identity, {"horizon": config.horizon})
+
+    listener.on_stage("calibrating", "maps and thresholds on runs set aside")
+    rows = corpus.encode(fitted.vocabulary)
+    held = [of_side[Side.CALIBRATION], of_side[Side.ALARM], of_side[Side.TEST]]
+    logits = _bundle_logits(raw, corpus, rows, np.concatenate(held))
+    calibration, table, refused = _calibrate(corpus, config, policy, of_side, logits)
+    if refused:
+        notes.append(f"no alarm: {refused} The bundle says WATCH and OK only.")
+    info = _info(corpus, config, fitted, sides, of_side, report)
+    info["metrics"] = _metrics(corpus, of_side[Side.TEST], logits, calibration, config.horizon)
+    info["alarm_table"] = table_to_json(table)
+    info["training_seconds"] = round(time.monotonic() - began, 3)
+    listener.on_stage("writing", str(path))
+    identifier = write_bundle(
+        path,
+        BundleParts(adapter_bytes, vocabulary, arrays, model, reasons, calibration, info),
+        overwrite=overwrite,
+    )
+    checkpoints.clear()
+    manifest = open_bundle(path).manifest
+    return TrainResult(path, identifier, manifest, report or ReadReport(), tuple(notes))
+
+
+def _check(corpus: Corpus, adapter: Adapter) -> None:
+    if len(corpus) == 0:
+        more = f" {corpus.unknown} runs have no outcome: add one with --labels." if corpus.unknown else ""
+        raise DataError(
+            f"no run with records and an outcome was read through adapter {adapter.name}.{more} "
+            "See what it reads with: prefixguard parse RUNS"
+        )
+    failed = int(corpus.failed.sum())
+    if failed == 0 or failed == len(corpus):
+        side = "failure" if failed else "success"
+        raise DataError(
+            f"all {len(corpus)} runs ended in {side}: both outcomes are needed to learn from. "
+            "Check the adapter's outcome rule, or give outcomes with --labels."
+        )
+    if len(corpus) < _FEWEST_RUNS or len(set(corpus.task_ids)) < len(Side):
+        raise DataError(
+            f"{len(corpus)} runs of {len(set(corpus.task_ids))} tasks are too few to train, calibrate and test on: "
+            f"at least {_FEWEST_RUNS} runs of {len(Side)} tasks are needed, and hundreds to be of use."
+        )
+
+
+def _split(corpus: Corpus, config: TrainConfig, policy: AlarmPolicy) -> tuple[dict[str, Side], list[str]]:
+    """Sides of tasks; tasks move from training to the alarm side where the budget needs them."""
+    notes = []
+    linked = link_tasks(corpus.task_ids, corpus.digests)
+    repeats = repeat_groups(corpus.digests)
+    if repeats:
+        count = sum(len(g) - 1 for g in repeats)
+        notes.append(f"{count} runs repeat another word for word; they stand on one side of the split.")
+    if corpus.without_task:
+        notes.append(f"{corpus.without_task} runs name no task: each was split as a task of its own.")
+    if corpus.unknown:
+        notes.append(f"{corpus.unknown} runs have no outcome and were left out of training.")
+    sides = split_tasks(corpus.task_ids, seed=config.seed, shares=DEFAULT_SHARES, linked=linked)
+    succeeded = {t for t, failed in zip(corpus.task_ids, corpus.failed.tolist(), strict=True) if not failed}
+    needed = runs_needed(policy.budget, policy.delta)
+    trained = [t for t, side in sides.items() if side is Side.TRAIN]
+    move = move_tasks(
+        sides, Side.TRAIN, Side.ALARM, needed=needed, seed=config.seed, counting=succeeded, linked=linked,
+        keep=max(len(trained) // 2, 1),
+    )  # fmt: skip
+    if move.moved:
+        notes.append(
+            f"{len(move.moved)} tasks moved from training to alarm calibration: a budget of {policy.budget:.0%} at "
+            f"{policy.confidence:.0%} confidence needs {needed} tasks with a successful run."
+        )
+    return move.sides, notes
+
+
+def _bundle_logits(
+    parts: BundleParts, corpus: Corpus, rows: Rows, runs: NDArray[np.int64]
+) -> dict[int, NDArray[np.float64]]:
+    """Logits of every step of these runs, float64 (T, 2), by the bundle's own step path: written, opened and run."""
+    folder = Path(tempfile.mkdtemp(prefix="prefixguard-"))
+    try:
+        write_bundle(folder / "bundle", parts)
+        model = OnnxModel(open_bundle(folder / "bundle"))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    out = {}
+    for r in runs.tolist():
+        indices, values, counts = rows.run(r)
+        ends = np.cumsum(counts).tolist()
+        state, start = model.initial, 0
+        logits = np.empty((len(ends), 2))
+        for t, end in enumerate(ends):
+            row = SparseRow(indices[start:end], values[start:end])
+            imminent, outcome, _, state = model.step(row, corpus.context[corpus.first[r] + t], state)
+            logits[t] = imminent, outcome
+            start = end
+        out[r] = logits
+    return out
+
+
+def _calibrate(
+    corpus: Corpus,
+    config: TrainConfig,
+    policy: AlarmPolicy,
+    of_side: Mapping[Side, NDArray[np.int64]],
+    logits: Mapping[int, NDArray[np.float64]],
+) -> tuple[Calibration, dict[float, Thresholds], str | None]:
+    """Maps on the calibration side, watch mark and thresholds on the alarm side."""
+    runs = of_side[Side.CALIBRATION]
+    targets = labels(corpus, config.horizon)[steps_of(corpus, runs)].astype(np.float64)
+    flat = np.concatenate([logits[r] for r in runs.tolist()])
+    imminent, outcome = (fit_platt(flat[:, i], targets[:, i]) for i in range(2))
+    mark = watch_mark([outcome(float(x)) for x in flat[:, 1]])
+    succeeded = [r for r in of_side[Side.ALARM].tolist() if not corpus.failed[r]]
+    drawn = draw_one_per_task(
+        [corpus.task_ids[r] for r in succeeded], [corpus.run_ids[r] for r in succeeded], seed=config.seed
+    )
+    maxima = [run_maximum([outcome(float(x)) for x in logits[succeeded[i]][:, 1]], policy) for i in drawn.tolist()]
+    alarm = alarm_threshold(maxima, policy).alarm
+    watch = mark if alarm is None else min(mark, alarm)  # what sounds an alarm is worth watching
+    thresholds = alarm_threshold(maxima, policy, watch=watch)
+    table = alarm_table(maxima, policy, watch=watch)
+    return Calibration(imminent, outcome, thresholds, policy), table, thresholds.reason
+
+
+def _metrics(
+    corpus: Corpus,
+    runs: NDArray[np.int64],
+    logits: Mapping[int, NDArray[np.float64]],
+    calibration: Calibration,
+    horizon: int,
+) -> dict[str, Any]:
+    """A few figures on the test side, for the card; `prefixguard evaluate` gives them with baselines and intervals."""
+    if len(runs) == 0:
+        return {}
+    prefixes = Prefixes.of(
+        corpus.lengths[runs].tolist(), corpus.failed[runs].tolist(), [corpus.task_ids[r] for r in runs.tolist()]
+    )
+    flat = np.concatenate([logits[r] for r in runs.tolist()])
+    imminent = prefixes.imminent_labels(horizon)
+    outcome = prefixes.outcome_labels
+    values = {
+        "test_runs": len(runs),
+        "test_failed": int(corpus.failed[runs].sum()),
+        "imminent_auprc": average_precision(imminent, flat[:, 0]),
+        "imminent_prevalence": float(imminent.mean()),
+        "outcome_auroc": auroc(outcome, flat[:, 1]),
+        "outcome_auroc_at_remaining": float(at_remaining(prefixes, flat[:, 1]).auroc()),
+    }
+    return {k: (None if isinstance(v, float) and v != v else v) for k, v in values.items()}
+
+
+def _info(
+    corpus: Corpus,
+    config: TrainConfig,
+    fitted: FittedMonitor,
+    sides: Mapping[str, Side],
+    of_side: Mapping[Side, NDArray[np.int64]],
+    report: ReadReport | None,
+) -> dict[str, Any]:
+    """What the manifest says of a training: counts and hashes, never texts."""
+    packages = ("numpy", "onnxruntime", "torch", "scikit-learn", "lightgbm", "onnx", "onnxscript", "scipy")
+    return {
+        "backend": config.backend,
+        "horizon": config.horizon,
+        "seed": config.seed,
+        "config": asdict(config),
+        "split": {"rule": "tasks by SHA-256 of seed:task, repeats together", "shares": dict(DEFAULT_SHARES)},
+        "tasks": {side.value: sorted(task_hash(t) for t, s in sides.items() if s is side) for side in Side},
+        "runs": {side.value: sorted(corpus.digests[r] for r in of_side[side].tolist()) for side in Side},
+        "data": {
+            "runs": len(corpus),
+            "failed": int(corpus.failed.sum()),
+            "tasks": len(sides),
+            "steps": int(corpus.first[-1]),
+            "without_outcome": corpus.unknown,
+            "without_task": corpus.without_task,
+            "repeats": sum(len(g) - 1 for g in repeat_groups(corpus.digests)),
+            "empty_runs": sum(report.empty.values()) if report else 0,
+            "by_side": {side.value: len(of_side[side]) for side in Side},
+        },
+        "vocabulary": {
+            "terms": len(fitted.vocabulary),
+            "distinct_counted": fitted.vocabulary_report.distinct,
+            "dropped_below": fitted.vocabulary_report.dropped_below,
+        },
+        "epochs": {"members": [m.epoch for m in fitted.members], "symbol": fitted.symbol.epoch},
+        "libraries": {name: importlib.metadata.version(name) for name in packages},
+    }
