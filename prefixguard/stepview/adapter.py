@@ -75,7 +75,8 @@ def load_adapter(name_or_path: str | Path) -> Adapter:
             return Adapter.from_bytes(path.read_bytes(), str(path))
         except OSError as exc:
             raise UnknownAdapterError(
-                f"{path}: no adapter can be read there ({exc.strerror}). Give a shipped name ({_some()}) or the path of a "
+                f"{path}: no adapter can be read there ({exc.strerror}). Give a shipped name ({_some()}) or the path "
+                f"of a "
                 ".json file; prefixguard induce-adapter writes one from samples."
             ) from exc
     shipped = list_adapters()

@@ -31,8 +31,10 @@ class Site:
     """A place in the spec that is being compiled.
 
     where: for messages ("rules[2].action"). roots: place that each root of a path stands for here; a root that is not
-    in it cannot be used here. sink: readings go there. in_record: the value goes into a record, so it must be there live
+    in it cannot be used here. sink: readings go there. in_record: the value goes into a record, so it must be there
+    live
     and its cost bounded. all_parts: a `join` with an absent part is absent (ids). is_cut: inside a `cut`.
+    is_structure: a list whose elements are read one by one, not text of a record.
     fields: names of record fields that may be tested (status rules). in_test: part of a condition.
     """
 
@@ -43,12 +45,15 @@ class Site:
     all_parts: bool = False
     is_cut: bool = False
     looks_inside: bool = True
+    is_structure: bool = False
     fields: tuple[str, ...] = ()
     in_test: bool = False
 
     def at(self, part: str) -> Site:
         """The same, one part deeper."""
-        return replace(self, where=f"{self.where}.{part}" if self.where and not part.startswith("[") else self.where + part)
+        return replace(
+            self, where=f"{self.where}.{part}" if self.where and not part.startswith("[") else self.where + part
+        )
 
     def cutting(self) -> Site:
         return replace(self, is_cut=True)
@@ -56,6 +61,10 @@ class Site:
     def peeking(self) -> Site:
         """For tests that learn only whether something is there, or its type."""
         return replace(self, looks_inside=False)
+
+    def listing(self) -> Site:
+        """For the lists that events and elements come from: only a list inside something hidden is refused."""
+        return replace(self, is_structure=True)
 
     def with_roots(self, roots: Mapping[str, Base]) -> Site:
         return replace(self, roots={**self.roots, **roots})
@@ -76,7 +85,7 @@ class Site:
         base = self.base(root)
         name = steps[0][1] if steps and steps[0][0] == "name" else None
         if base.columns is not None:
-            if name in base.columns:
+            if name is not None and name in base.columns:
                 column = base.columns[name]
                 return (Place(column.root, column.steps + steps[1:]),)
             return tuple(base.columns.values()) if name is None else ()
@@ -89,7 +98,8 @@ class Site:
     def note(self, places: tuple[Place, ...], is_cut: bool = False) -> None:
         """Writes down that these places are read here."""
         for place in places:
-            self.sink.append(Reading(place, self.where, self.is_cut or is_cut, self.looks_inside))
+            cut = self.is_cut or is_cut or self.is_structure
+            self.sink.append(Reading(place, self.where, cut, self.looks_inside and not self.is_structure))
 
     def base_of(self, spec: Any) -> Base:
         """What the elements of a value (`each`) stand for: the place of its path, or of what it is made from."""

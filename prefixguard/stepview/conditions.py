@@ -47,7 +47,11 @@ def compile_when(spec: Any, site: Site) -> Condition:
         elif key == "value":
             if "is" not in spec:
                 raise here.error('a tested value is {"value": value, "is": test}.')
-            parts.append(_on(compile_value(test, _looking(site, spec["is"]).at("value")), compile_test(spec["is"], site.at("is"))))
+            parts.append(
+                _on(
+                    compile_value(test, _looking(site, spec["is"]).at("value")), compile_test(spec["is"], site.at("is"))
+                )
+            )
         elif key == "is":
             if "value" not in spec:
                 raise here.error('"is" goes with "value".')
@@ -57,7 +61,9 @@ def compile_when(spec: Any, site: Site) -> Condition:
             parts.append(_on(compile_value(key, _looking(here, test)), compile_test(test, here)))
         else:
             fields = f", a field ({', '.join(site.fields)})" if site.fields else ""
-            raise here.error(f"{key!r} cannot be tested; a key is a path{fields}, open_call, not, any, or value with is.")
+            raise here.error(
+                f"{key!r} cannot be tested; a key is a path{fields}, open_call, not, any, or value with is."
+            )
     if len(parts) == 1:
         return parts[0]
     if len(parts) == 2:
@@ -159,8 +165,8 @@ def _number(bound: Any, site: Site) -> float:
 
 
 def is_number(value: Any) -> bool:
-    """A JSON number: not a boolean, not a text that looks like one."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """A number that can be compared: not a boolean, not NaN, not a text that looks like one."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value
 
 
 def _ge(bound: Any, site: Site) -> Test:

@@ -12,6 +12,7 @@ import orjson
 
 from prefixguard.errors import MissingExtraError, TraceError
 from prefixguard.stepview.compiling import Base, Site, known_keys
+from prefixguard.stepview.conditions import Condition, compile_when
 from prefixguard.stepview.jsontext import decode, decode_text
 from prefixguard.stepview.paths import Getter, Step, is_multiple, parse_path, walk
 from prefixguard.stepview.patterns import Pattern
@@ -19,7 +20,7 @@ from prefixguard.stepview.scope import MISSING, Companions, Scope
 from prefixguard.stepview.terminal import render
 from prefixguard.stepview.values import as_id, compile_value
 from prefixguard.stepview.visibility import Place
-from prefixguard.trace.documents import Document
+from prefixguard.trace.documents import Document, glob_pattern
 
 FORMATS = ("json", "jsonl", "text", "notebook", "folder", "zip", "parquet")
 _DEFAULT_FILES = {
@@ -45,7 +46,8 @@ LARGEST_MEMBER = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One run in its document. position: from 1. key: its name in an object of runs. several: can there be more than one."""
+    """One run in its document. position: from 1. key: its name in an object of runs. several: can there be more than
+    one."""
 
     run: Any
     document: Any
@@ -53,6 +55,7 @@ class Found:
     where: str
     key: Any = MISSING
     several: bool = True
+    is_json: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,8 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """The compiled `container` of a spec. `runs` yields what a document holds; TraceError if it cannot be read at all."""
+    """The compiled `container` of a spec. `runs` yields what a document holds; TraceError if it cannot be read at
+    all."""
 
     format: str
     files: tuple[str, ...]
@@ -119,7 +123,26 @@ def _not_json(exc: ValueError, data: bytes, where: str, line: int | None) -> str
 
 
 def compile_container(spec: Any, site: Site) -> tuple[Container, Base | None, Base]:
-    """The container, and what % (None where it cannot be used) and $ stand for. AdapterError if it is wrong."""
+    """The container, and what % (None where it cannot be used) and $ stand for. AdapterError if it is wrong.
+
+    A list of containers: each document is read by the first whose `files` fit its path.
+    """
+    if not isinstance(spec, list):
+        return _one_container(spec, site)
+    parts = [_one_container(one, site.at(f"[{i}]"))[0] for i, one in enumerate(spec)]
+    if not parts:
+        raise site.error("an empty list of containers.")
+    choices = [(glob_pattern(part.files), part) for part in parts]
+
+    def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
+        chosen = next((part for wanted, part in choices if wanted(document.path)), parts[0])
+        return chosen.runs(document, companions, counts)
+
+    files = tuple(dict.fromkeys(glob for part in parts for glob in part.files))
+    return Container("+".join(part.format for part in parts), files, runs), None, Base(Place("run", ()))
+
+
+def _one_container(spec: Any, site: Site) -> tuple[Container, Base | None, Base]:
     if isinstance(spec, str):
         spec = {"format": spec}
     if not isinstance(spec, dict) or spec.get("format") not in FORMATS:
@@ -141,15 +164,43 @@ def compile_container(spec: Any, site: Site) -> tuple[Container, Base | None, Ba
         return Container(form, tuple(files), _grouped(spec, site)), None, run
     if form == "parquet":
         return Container(form, tuple(files), _parquet(spec, site)), None, run
-    steps: tuple[Step, ...] = ()
-    if "runs" in spec:
-        root, steps = parse_path(spec["runs"], site.at("runs").where)
-        if root not in ("$", "%"):
-            raise site.at("runs").error("a path from the document: $[*], $.simulations[*], $.* for an object of runs.")
-    listing = _listing(steps)
     reader = {"json": _json, "jsonl": _lines, "zip": _zip}[form]
+    if isinstance(spec.get("runs"), list):
+        return Container(form, tuple(files), reader(_cases(spec["runs"], site.at("runs")), spec, site)), None, run
+    steps: tuple[Step, ...] = _document_path(spec["runs"], site.at("runs")) if "runs" in spec else ()
     document = Base(Place("document", ()))
-    return Container(form, tuple(files), reader(listing, spec, site)), document, Base(Place("document", steps))
+    return Container(form, tuple(files), reader(_listing(steps), spec, site)), document, Base(Place("document", steps))
+
+
+def _document_path(path: Any, site: Site) -> tuple[Step, ...]:
+    root, steps = parse_path(path, site.where)
+    if root not in ("$", "%"):
+        raise site.error("a path from the document: $[*], $.simulations[*], $.* for an object of runs.")
+    return steps
+
+
+def _cases(spec: list[Any], site: Site) -> Listing:
+    """Where the runs are, by what the document looks like: the first case whose `when` holds."""
+    cases: list[tuple[Condition, Listing]] = []
+    for i, case in enumerate(spec):
+        here = site.at(f"[{i}]")
+        if not isinstance(case, dict) or "path" not in case:
+            raise here.error('a case is {"when": condition over %, "path": "$[*]"}.')
+        known_keys(case, ("when", "path", "comment"), here)
+        judged = Site(here.at("when").where, {"%": Base(Place("document", ()))})
+        cases.append((compile_when(case.get("when", "else"), judged), _listing(_document_path(case["path"], here.at("path")))))
+    if not cases:
+        raise site.error("an empty list of cases.")
+
+    def listing(document: Any) -> Any:
+        scope = Scope()
+        scope.document = document
+        for when, runs in cases:
+            if when(scope):
+                return runs(document)
+        return MISSING
+
+    return listing
 
 
 #: From a document to its runs: (key or MISSING, run), or MISSING where the path leads nowhere.
@@ -196,32 +247,37 @@ def _listing(steps: tuple[Step, ...]) -> Listing:
     return last
 
 
-def _runs_of(listing: Listing, steps_text: Any, document: Any, where: str) -> list[tuple[Any, Any]]:
+def _runs_of(listing: Listing, place: Any, document: Any, where: str) -> list[tuple[Any, Any]]:
     runs = listing(document)
     if runs is MISSING:
-        kind = {dict: "an object", list: "an array"}.get(type(document), "a single value")
+        kind = "an object" if isinstance(document, dict) else "an array" if isinstance(document, list) else "one value"
         keys = ", ".join(sorted(map(str, document))[:8]) if isinstance(document, dict) else ""
+        at = " or ".join(case["path"] for case in place) if isinstance(place, list) else place
         raise TraceError(
-            f"{where}: no runs at {steps_text}; the document is {kind}{' with ' + keys if keys else ''}. "
+            f"{where}: no runs at {at}; the document is {kind}{' with ' + keys if keys else ''}. "
             "It may be of another format: see what an adapter reads with prefixguard parse."
         )
     found: list[tuple[Any, Any]] = runs
     return found
 
 
-def _json(listing: Listing, spec: Mapping[str, Any], site: Site) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
+def _json(
+    listing: Listing, spec: Mapping[str, Any], site: Site
+) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
     several = "runs" in spec
 
     def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
         value = counts.json(document.read(), document.where)
         for position, (key, run) in enumerate(_runs_of(listing, spec.get("runs", "$"), value, document.where), 1):
             where = f"{document.where} run {position}" if several else document.where
-            yield Found(run, value, position, where, key, several)
+            yield Found(run, value, position, where, key, several, is_json=True)
 
     return runs
 
 
-def _lines(listing: Listing, spec: Mapping[str, Any], site: Site) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
+def _lines(
+    listing: Listing, spec: Mapping[str, Any], site: Site
+) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
     def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
         position = 0
         with document.stream() as stream:
@@ -237,7 +293,7 @@ def _lines(listing: Listing, spec: Mapping[str, Any], site: Site) -> Callable[[D
                     continue
                 for key, run in found:
                     position += 1
-                    yield Found(run, value, position, where, key)
+                    yield Found(run, value, position, where, key, is_json=True)
 
     return runs
 
@@ -285,7 +341,9 @@ def _grouped(spec: Mapping[str, Any], site: Site) -> Callable[[Document, Compani
     return runs
 
 
-def _text(spec: Mapping[str, Any], form: str, site: Site) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
+def _text(
+    spec: Mapping[str, Any], form: str, site: Site
+) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
     part = spec.get("runs")
     here = site.at("runs")
     head: Pattern | None = None
@@ -308,7 +366,9 @@ def _text(spec: Mapping[str, Any], form: str, site: Site) -> Callable[[Document,
 
     def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
         data = document.read()
-        text = counts.text(data) if form == "text" else _outputs(counts.json(data, document.where), cells, document.where)
+        text = (
+            counts.text(data) if form == "text" else _outputs(counts.json(data, document.where), cells, document.where)
+        )
         text = render(text)
         if head is None:
             yield Found({"text": text, "body": text, "section": {}}, MISSING, 1, document.where, several=False)
@@ -415,9 +475,9 @@ def _folder(spec: Mapping[str, Any], site: Site) -> Callable[[Document, Companio
     return runs
 
 
-def _zip(listing: Listing, spec: Mapping[str, Any], site: Site) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
-    from prefixguard.trace.documents import glob_pattern
-
+def _zip(
+    listing: Listing, spec: Mapping[str, Any], site: Site
+) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
     entries = spec.get("entries", "**/*.json")
     wanted = glob_pattern([entries] if isinstance(entries, str) else entries)
 
@@ -433,17 +493,21 @@ def _zip(listing: Listing, spec: Mapping[str, Any], site: Site) -> Callable[[Doc
                     continue
                 where = f"{document.where}/{info.filename}"
                 if info.file_size > LARGEST_MEMBER:
-                    yield Unread(where, f"{where}: {info.file_size} bytes unpacked, more than {LARGEST_MEMBER}. Unpack it first.")
+                    yield Unread(
+                        where, f"{where}: {info.file_size} bytes unpacked, more than {LARGEST_MEMBER}. Unpack it first."
+                    )
                     continue
                 try:
                     value = counts.json(archive.read(info), where)
                     found = _runs_of(listing, spec.get("runs", "$"), value, where)
                 except (TraceError, zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as exc:
-                    yield Unread(where, str(exc) if isinstance(exc, TraceError) else f"{where}: cannot be unpacked ({exc}).")
+                    yield Unread(
+                        where, str(exc) if isinstance(exc, TraceError) else f"{where}: cannot be unpacked ({exc})."
+                    )
                     continue
                 for key, run in found:
                     position += 1
-                    yield Found(run, value, position, where, key)
+                    yield Found(run, value, position, where, key, is_json=True)
 
     return runs
 
@@ -462,7 +526,7 @@ def _parquet(spec: Mapping[str, Any], site: Site) -> Callable[[Document, Compani
                 f'{document.where}: parquet needs one more package: pip install "prefixguard[data]".'
             ) from exc
         try:
-            file = parquet.ParquetFile(io.BytesIO(document.read()))
+            file = parquet.ParquetFile(io.BytesIO(document.read()) if document.file is None else document.file)
             position = 0
             for batch in file.iter_batches(batch_size=16):
                 for row in batch.to_pylist():

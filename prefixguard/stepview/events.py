@@ -1,10 +1,13 @@
-"""Where the events of a run come from, and in which order: path, zip, split, flatten, and what can be said about them."""
+"""Where the events of a run come from, and in which order: path, zip, split, flatten, and what can be said about
+them."""
 
 from __future__ import annotations
 
 import codecs
 import hashlib
 import heapq
+from array import array
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,16 +18,17 @@ from prefixguard.stepview.conditions import Condition, compile_when
 from prefixguard.stepview.otlp import unflatten
 from prefixguard.stepview.paths import Getter, is_path, parse_path
 from prefixguard.stepview.patterns import Pattern
-from prefixguard.stepview.scope import MISSING, Scope
+from prefixguard.stepview.scope import MISSING, Scope, describe
 from prefixguard.stepview.terminal import render_line
 from prefixguard.stepview.text import CUT_MARK
 from prefixguard.stepview.values import as_id, compile_value
 
-#: A line, or the body of an event, longer than this (code points) is cut: memory of a live run is bounded.
-LONGEST_LINE = 1_000_000
-LONGEST_BODY = 200_000
+#: A line longer than this (code points) is taken as several: memory of a live run is bounded.
+LONGEST_LINE = 262_144
+#: Code points kept of the body of an event, at its head and at its tail.
+LONGEST_BODY = 16_384
 #: Identifiers of events that `drop_repeats` remembers.
-REMEMBERED = 4096
+REMEMBERED = 2048
 
 _MODIFIERS = ("order_by", "window", "drop_last", "until", "keep", "drop_repeats", "unflatten", "comment")
 
@@ -33,7 +37,8 @@ _MODIFIERS = ("order_by", "window", "drop_last", "until", "keep", "drop_repeats"
 class EventSource:
     """The compiled `events` of a spec.
 
-    listing: all events of a whole run, or MISSING. split: for runs that are text. levels: getters from an outer element to
+    listing: all events of a whole run, or MISSING. split: for runs that are text. levels: getters from an outer
+    element to
     the inner ones. Modifiers as in the spec. base, parent, grandparent: what @, ^ and ^^ stand for.
     """
 
@@ -63,71 +68,116 @@ class Split:
 class Splitter:
     """Text in chunks cut anywhere, events out. The same for a whole text, which is one chunk."""
 
-    __slots__ = ("bad_bytes", "body", "body_length", "decoder", "fields", "line", "split", "tail")
+    __slots__ = (
+        "bad_bytes",
+        "body",
+        "decoder",
+        "fields",
+        "line",
+        "line_length",
+        "room",
+        "split",
+        "tail",
+        "tail_length",
+    )
 
     def __init__(self, split: Split) -> None:
         self.split = split
-        self.line = ""  # a line whose newline has not come
+        self.line: list[str] = []  # pieces of a line whose newline has not come
+        self.line_length = 0
         self.fields: dict[str, Any] | None = None  # groups of the head of the event in the making
         self.body: list[str] = []
-        self.body_length = 0
-        self.tail: list[str] = []  # last lines of a body that is too long
+        self.room = LONGEST_BODY  # code points that still go to the head of the body
+        self.tail: deque[str] = deque()  # last lines of a body that is too long
+        self.tail_length = 0
         self.decoder: codecs.IncrementalDecoder | None = None
         self.bad_bytes = 0
 
     def feed(self, chunk: Any) -> Iterator[dict[str, Any]]:
         """Events that are over with this chunk. TraceError for what is not text."""
         if isinstance(chunk, bytes | bytearray):
-            if self.decoder is None:
-                self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
-            before = bytes(chunk).count(b"\xef\xbf\xbd")
-            chunk = self.decoder.decode(bytes(chunk))
-            self.bad_bytes += max(0, chunk.count("�") - before)
+            chunk = self._decode(bytes(chunk), False)
         elif not isinstance(chunk, str):
             raise TraceError(
-                f"an event of type {type(chunk).__name__}: this adapter reads text. Feed it the text as it comes, a str or bytes."
+                f"an event of type {type(chunk).__name__}: this adapter reads text. "
+                "Feed it the text as it comes, a str or bytes."
             )
-        lines = (self.line + chunk).split("\n") if self.line else chunk.split("\n")
-        self.line = lines.pop()
-        while len(self.line) > LONGEST_LINE:
-            lines.append(self.line[:LONGEST_LINE])
-            self.line = self.line[LONGEST_LINE:]
+        yield from self._lines(chunk)
+
+    def _decode(self, data: bytes, final: bool) -> str:
+        if self.decoder is None:
+            self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        text = self.decoder.decode(data, final)
+        self.bad_bytes += max(0, text.count("\ufffd") - data.count(b"\xef\xbf\xbd"))
+        return text
+
+    def _lines(self, chunk: str) -> Iterator[dict[str, Any]]:
+        lines = chunk.split("\n")
+        rest = lines.pop()
+        if lines and self.line:
+            lines[0] = "".join(self.line) + lines[0]
+            self.line.clear()
+            self.line_length = 0
         for line in lines:
+            while len(line) > LONGEST_LINE:
+                yield from self._take(line[:LONGEST_LINE])
+                line = line[LONGEST_LINE:]
             yield from self._take(line)
+        if rest:
+            self.line.append(rest)
+            self.line_length += len(rest)
+            if self.line_length > LONGEST_LINE:
+                line = "".join(self.line)
+                while len(line) > LONGEST_LINE:
+                    yield from self._take(line[:LONGEST_LINE])
+                    line = line[LONGEST_LINE:]
+                self.line = [line]
+                self.line_length = len(line)
 
     def end(self) -> Iterator[dict[str, Any]]:
         """The last line and the last event."""
+        if self.decoder is not None:
+            yield from self._lines(self._decode(b"", True))
         if self.line:
-            line, self.line = self.line, ""
+            line = "".join(self.line)
+            self.line = []
+            self.line_length = 0
             yield from self._take(line)
         yield from self._finish()
 
     def _take(self, line: str) -> Iterator[dict[str, Any]]:
-        if len(line) > LONGEST_LINE:
-            line = line[:LONGEST_LINE]
         line = render_line(line)
         found = self.split.head.at_start(line)
         if found is not None:
             yield from self._finish()
             length, self.fields = found
-            line = line[length:] if line.isascii() else line.encode("utf-8", "replace")[length:].decode("utf-8", "replace")
+            if line.isascii():
+                line = line[length:]
+            else:
+                line = line.encode("utf-8", "replace")[length:].decode("utf-8", "replace")
         self._keep(line)
 
     def _keep(self, line: str) -> None:
-        self.body_length += len(line) + 1
-        if self.body_length <= LONGEST_BODY:
-            self.body.append(line)
-        else:
-            self.tail.append(line[-LONGEST_BODY:])
-            if len(self.tail) > 400:
-                del self.tail[:200]
+        if self.room > 0:
+            self.body.append(line[: self.room])
+            line, kept = line[self.room :], len(line) + 1
+            self.room -= kept
+            if not line:
+                return
+        line = line[-LONGEST_BODY:]
+        self.tail.append(line)
+        self.tail_length += len(line) + 1
+        while self.tail_length - len(self.tail[0]) - 1 >= LONGEST_BODY:
+            self.tail_length -= len(self.tail.popleft()) + 1
 
     def _finish(self) -> Iterator[dict[str, Any]]:
         body = "\n".join(self.body)
         if self.tail:
             body += CUT_MARK + "\n".join(self.tail)
         fields, self.fields = self.fields, None
-        self.body, self.tail, self.body_length = [], [], 0
+        self.body, self.room = [], LONGEST_BODY
+        self.tail.clear()
+        self.tail_length = 0
         for pattern in self.split.cuts:
             body = pattern.without(body)
         body = body.strip()
@@ -168,7 +218,9 @@ def _modified(source: EventSource, spec: dict[str, Any], site: Site) -> EventSou
             changes[name] = number
     if "keep" in spec:
         if not isinstance(spec["keep"], bool) or "until" not in spec:
-            raise site.at("keep").error("keep is true or false and goes with until: is the event that stops the run its last?")
+            raise site.at("keep").error(
+                "keep is true or false and goes with until: is the event that stops the run its last?"
+            )
         changes["keep"] = spec["keep"]
     if "unflatten" in spec:
         names = spec["unflatten"] if isinstance(spec["unflatten"], list) else [spec["unflatten"]]
@@ -190,7 +242,7 @@ def _run_base(site: Site) -> Base:
 
 
 def _path(spec: dict[str, Any], site: Site) -> EventSource:
-    get = compile_value(spec["path"], site.at("path"))
+    get = compile_value(spec["path"], site.at("path").listing())
     return EventSource(site.at("path").base_of(spec["path"]), _run_base(site), None, get)
 
 
@@ -204,7 +256,7 @@ def _zip(spec: dict[str, Any], site: Site) -> EventSource:
     for label, names in (("pad", pads), ("optional", optional)):
         if not isinstance(names, list) or not set(names) <= set(columns):
             raise site.at(label).error(f"a list of names that zip has: {', '.join(columns)}.")
-    getters = {name: compile_value(path, here.at(name)) for name, path in columns.items()}
+    getters = {name: compile_value(path, here.at(name).listing()) for name, path in columns.items()}
     places = {}
     for name, path in columns.items():
         base = here.at(name).base_of(path)
@@ -221,7 +273,7 @@ def _zip(spec: dict[str, Any], site: Site) -> EventSource:
                     absent.append(name)
                 continue
             if not isinstance(value, list):
-                raise TraceError(f"{columns[name]} is {_called(value)}, not a list")
+                raise TraceError(f"{columns[name]} is {describe(value)}, not a list")
             found[name] = value
         if absent:
             if not any(found.values()):
@@ -243,12 +295,6 @@ def _zip(spec: dict[str, Any], site: Site) -> EventSource:
     return EventSource(Base(None, columns=places), _run_base(site), None, listing)
 
 
-def _called(value: Any) -> str:
-    return {dict: "an object", str: "a text", int: "a number", float: "a number", bool: "a boolean"}.get(
-        type(value), type(value).__name__
-    )
-
-
 def _split(spec: dict[str, Any], site: Site) -> EventSource:
     part = spec["split"]
     here = site.at("split")
@@ -256,7 +302,7 @@ def _split(spec: dict[str, Any], site: Site) -> EventSource:
         raise here.error('split is {"of": "$.log", "head": "(?P<kind>Thought|Action) \\\\d+: "}.')
     known_keys(part, ("of", "head", "cut"), here)
     of = part.get("of", "$.text")
-    get = compile_value(of, here.at("of"))
+    get = compile_value(of, here.at("of").listing())
     cuts = part.get("cut", [])
     patterns = tuple(Pattern(one, here.at("cut").where) for one in (cuts if isinstance(cuts, list) else [cuts]))
     base = here.base_of(of)
@@ -276,12 +322,12 @@ def _flatten(spec: dict[str, Any], site: Site) -> EventSource:
     here = site.at("flatten")
     if not isinstance(paths, list) or not 2 <= len(paths) <= 3:
         raise here.error('flatten holds two or three paths from outside in: ["$.rounds[*]", "@.calls[*]"].')
-    first = compile_value(paths[0], here.at("[0]"))
+    first = compile_value(paths[0], here.at("[0]").listing())
     bases = [_run_base(site), here.base_of(paths[0])]
     levels = []
     for i, path in enumerate(paths[1:], 1):
         inner = here.with_roots({"@": bases[-1], "^": bases[-2]})
-        levels.append(compile_value(path, inner.at(f"[{i}]")))
+        levels.append(compile_value(path, inner.at(f"[{i}]").listing()))
         bases.append(inner.base_of(path))
     return EventSource(bases[-1], bases[-2], bases[-3], first, levels=tuple(levels))
 
@@ -294,7 +340,7 @@ def expand(source: EventSource, scope: Scope, element: Any) -> Iterator[tuple[An
         return
     stack = [(element, run, MISSING)]
     for level in source.levels:
-        inner = []
+        inner: list[tuple[Any, Any, Any]] = []
         for event, parent, _ in stack:
             scope.event, scope.parent = event, parent
             found = level(scope)
@@ -341,21 +387,25 @@ def _sort_key(value: Any, last: tuple[int, Any]) -> tuple[int, Any]:
 class Repeats:
     """Remembers the last identifiers it saw."""
 
-    __slots__ = ("seen",)
+    __slots__ = ("next", "seen")
 
     def __init__(self) -> None:
-        self.seen: dict[int, None] = {}
+        self.seen = array("Q")  # a ring of hashes: eight bytes each
+        self.next = 0
 
     def is_new(self, value: Any) -> bool:
+        """Was this identifier not seen among the last ones? What has none is always new."""
         name = as_id(value)
         if name is None:
             return True
         key = int.from_bytes(_digest(name), "big")
         if key in self.seen:
             return False
-        self.seen[key] = None
-        if len(self.seen) > REMEMBERED:
-            del self.seen[next(iter(self.seen))]
+        if len(self.seen) < REMEMBERED:
+            self.seen.append(key)
+        else:
+            self.seen[self.next] = key
+            self.next = (self.next + 1) % REMEMBERED
         return True
 
 

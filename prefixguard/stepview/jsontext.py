@@ -17,7 +17,9 @@ _OPTIONS.log_errors = False
 
 #: Numbers that orjson would spell differently: exponents, zeros after the last digit, negative zero, many digits,
 #: tiny fractions. It may also match inside a string, which costs time and nothing else.
-_RISKY = re2.compile(rb"[0-9][eE][-+0-9]|\.[0-9]+0(?:[^0-9]|$)|-0(?:[^.0-9]|$)|[0-9]{15}|0\.0000|[0-9]\.[0-9]{14}", _OPTIONS)
+_RISKY = re2.compile(
+    rb"[0-9][eE][-+0-9]|\.[0-9]+0(?:[^0-9]|$)|-0(?:[^.0-9]|$)|[0-9]{15}|0\.0000|[0-9]\.[0-9]{14}", _OPTIONS
+)
 
 #: Arguments longer than this (code points) are kept as they are: sorting the keys of a whole file is not worth it.
 LONGEST_PARSED = 200_000
@@ -55,9 +57,11 @@ def _spelled_int(text: str) -> int:
 
 
 def decode(data: bytes) -> Any:
-    """JSON bytes (valid UTF-8) as Python values; NaN, Infinity and lone surrogates are read; numbers keep their spelling.
+    """JSON bytes (valid UTF-8) as Python values; NaN, Infinity and lone surrogates are read; numbers keep their
+    spelling.
 
-    ValueError (orjson.JSONDecodeError and json.JSONDecodeError are ones, with lineno, colno and pos) for anything that is not JSON.
+    ValueError (orjson.JSONDecodeError and json.JSONDecodeError are ones, with lineno, colno and pos) for anything
+    that is not JSON.
 
     >>> decode(b'[1e3, NaN]')
     [1000.0, nan]
@@ -140,10 +144,8 @@ def _write(value: Any) -> str:
             return json.dumps(value)
         return orjson.dumps(value).decode()
     if isinstance(value, dict):
-        pairs = sorted((str(key), item) for key, item in value.items()) if all(
-            isinstance(key, str) for key in value
-        ) is False else sorted(value.items(), key=lambda pair: pair[0])
-        return "{" + ",".join(f"{json.dumps(str(key), ensure_ascii=False)}:{_write(item)}" for key, item in pairs) + "}"
+        pairs = sorted(((str(key), item) for key, item in value.items()), key=lambda pair: pair[0])
+        return "{" + ",".join(f"{json.dumps(key, ensure_ascii=False)}:{_write(item)}" for key, item in pairs) + "}"
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(_write, value)) + "]"
     return json.dumps(str(value), ensure_ascii=False)

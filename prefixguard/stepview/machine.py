@@ -1,8 +1,11 @@
 """Turns what rules say about events into records: joins calls with results, and emits a record when it is complete.
 
-A record is complete as soon as nothing more can join it: speech at once, a call when its result is in. Calls leave in the
-order in which they were made, so one whose result came early waits for those before it. A call that is open when the agent
-acts again, or when the stream ends, leaves with status unknown. Memory is bounded: the observation that waits is cut as a
+A record is complete as soon as nothing more can join it: speech at once, a call when its result is in. Calls leave
+in the
+order in which they were made, so one whose result came early waits for those before it. A call that is open when the
+agent
+acts again, or when the stream ends, leaves with status unknown. Memory is bounded: the observation that waits is cut
+as a
 field is, and only so many calls can be open.
 """
 
@@ -35,9 +38,24 @@ class Join:
 class Draft:
     """A record that is not complete yet."""
 
-    __slots__ = ("action", "actor", "agent", "arguments", "call_id", "done", "event", "observation", "position", "result", "status", "tool")
+    __slots__ = (
+        "action",
+        "actor",
+        "agent",
+        "arguments",
+        "call_id",
+        "done",
+        "event",
+        "observation",
+        "position",
+        "result",
+        "status",
+        "tool",
+    )
 
-    def __init__(self, actor: str, agent: str, tool: str, arguments: str, observation: str, action: str, event: int) -> None:
+    def __init__(
+        self, actor: str, agent: str, tool: str, arguments: str, observation: str, action: str, event: int
+    ) -> None:
         self.actor = actor
         self.agent = agent
         self.tool = tool
@@ -55,7 +73,19 @@ class Draft:
 class Machine:
     """Records of one run in the making. `out` holds those that are complete; whoever feeds it takes them."""
 
-    __slots__ = ("agent", "counters", "cut_observation", "held", "index", "join", "open", "out", "pending", "results", "turn")
+    __slots__ = (
+        "agent",
+        "counters",
+        "cut_observation",
+        "held",
+        "index",
+        "join",
+        "open",
+        "out",
+        "pending",
+        "results",
+        "turn",
+    )
 
     def __init__(self, join: Join, cut_observation: Callable[[str], str]) -> None:
         self.join = join
@@ -122,7 +152,9 @@ class Machine:
             self.held = draft
         else:
             held = self.held
-            held.action = f"{held.action}\n{draft.action}" if held.action and draft.action else held.action or draft.action
+            held.action = (
+                f"{held.action}\n{draft.action}" if held.action and draft.action else held.action or draft.action
+            )
             held.status = draft.status
 
     def call(self, draft: Draft, turn: Any) -> None:
@@ -130,7 +162,9 @@ class Machine:
         if self.held is not None:
             held, self.held = self.held, None
             draft.observation = held.observation or draft.observation
-            draft.action = f"{held.action}\n{draft.action}" if held.action and draft.action else held.action or draft.action
+            draft.action = (
+                f"{held.action}\n{draft.action}" if held.action and draft.action else held.action or draft.action
+            )
         draft.position = self.open[-1].position + 1 if self.open else self.results
         self.open.append(draft)
         if len(self.open) > MOST_OPEN:
@@ -186,7 +220,15 @@ class Machine:
         self.index += 1
         self.out.append(
             StepRecord(
-                self.index, draft.actor, draft.agent, draft.tool, draft.arguments, draft.observation, draft.action,
-                draft.result, draft.status, draft.event,
+                self.index,
+                draft.actor,
+                draft.agent,
+                draft.tool,
+                draft.arguments,
+                draft.observation,
+                draft.action,
+                draft.result,
+                draft.status,
+                draft.event,
             )
         )

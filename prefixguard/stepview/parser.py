@@ -11,14 +11,15 @@ from prefixguard.stepview.machine import Machine
 from prefixguard.stepview.program import Program
 from prefixguard.stepview.record import StepRecord
 from prefixguard.stepview.rules import kind_of
-from prefixguard.stepview.scope import MISSING, Scope
+from prefixguard.stepview.scope import MISSING, Scope, describe
 
 #: Kinds of events that are counted apart; what comes after is counted together.
 _MOST_KINDS = 32
 
 
 class Parser:
-    """Turns the events of one run into records as they come. Memory is bounded; nothing is kept of events that are over."""
+    """Turns the events of one run into records as they come. Memory is bounded; nothing is kept of events that are
+    over."""
 
     __slots__ = ("_machine", "_program", "_reorder", "_repeats", "_scope", "_seen", "_splitter", "_stopped")
 
@@ -108,7 +109,11 @@ class Parser:
         machine = self._machine
         scope.event, scope.parent, scope.grandparent, scope.index = event, parent, grandparent, index
         scope.open_calls = len(machine.open)
-        if source.drop_repeats is not None and self._repeats is not None and not self._repeats.is_new(source.drop_repeats(scope)):
+        if (
+            source.drop_repeats is not None
+            and self._repeats is not None
+            and not self._repeats.is_new(source.drop_repeats(scope))
+        ):
             machine.count("repeated_events")
             return
         if source.until is not None and source.until(scope):
@@ -146,7 +151,8 @@ def live_parser(program: Program, header: Mapping[str, Any] | None) -> Parser:
     """A parser for a run that is going on. AdapterError if the spec can only read whole runs."""
     if program.events.drop_last:
         raise AdapterError(
-            f"adapter {program.name} drops the last {program.events.drop_last} event(s) of a run, and a live run has no last "
+            f"adapter {program.name} drops the last {program.events.drop_last} event(s) of a run, and a live run has "
+            f"no last "
             'event yet. Use it on whole runs, or replace drop_last by a test of the event itself ("until").'
         )
     scope = Scope()
@@ -155,25 +161,32 @@ def live_parser(program: Program, header: Mapping[str, Any] | None) -> Parser:
     return Parser(program, scope, live=True)
 
 
-def parse_whole(program: Program, scope: Scope) -> tuple[list[StepRecord], Parser, bool]:
+def parse_whole(
+    program: Program, scope: Scope, *, events_needed: bool = False
+) -> tuple[list[StepRecord], Parser, bool]:
     """Records of a whole run, fed event by event through the same machine.
 
     Returns the records, the parser (for its counters), and whether there were events to read at all. TraceError if the
-    place of the events holds something that is no list of events.
+    place of the events holds something that is no list of events, or is not there and `events_needed`.
     """
     parser = Parser(program, scope, live=False)
     found = program.events.listing(scope)
     records: list[StepRecord] = []
+    if found is MISSING and events_needed:
+        keys = sorted(map(str, scope.run))[:8] if isinstance(scope.run, dict) else []
+        raise TraceError(
+            f"nothing where adapter {program.name} has its events; there is {', '.join(keys) or 'nothing'}"
+        )
     if found is MISSING or found is None:
         return parser.end(), parser, False
     if program.events.split is not None:
         if not isinstance(found, str):
-            raise TraceError(f"the log is {type(found).__name__}, not text")
+            raise TraceError(f"the log is {describe(found)}, not a text")
         records.extend(parser.observe(found))
         records.extend(parser.end())
         return records, parser, bool(found.strip())
     if not isinstance(found, list):
-        raise TraceError(f"events are of type {type(found).__name__}, not a list")
+        raise TraceError(f"the events are {describe(found)}, not a list")
     if program.events.drop_last:
         found = found[: -program.events.drop_last]
     for event in found:

@@ -1,7 +1,9 @@
 """Paths of an adapter (`$.messages[*].content`), compiled to closures.
 
-A path starts at a root (`%` document, `$` run, `@` event or element, `^` its parent, `^^` the parent of that) and goes by
-`.name`, `["any name"]`, `[n]`, `[-1]`, `[*]` or `.*` (all elements or values) and `[key=value]` (elements whose key has that
+A path starts at a root (`%` document, `$` run, `@` event or element, `^` its parent, `^^` the parent of that) and
+goes by
+`.name`, `["any name"]`, `[n]`, `[-1]`, `[*]` or `.*` (all elements or values) and `[key=value]` (elements whose key
+has that
 value). After one of the last two a path yields a list. No recursion, no scripts.
 """
 
@@ -57,7 +59,8 @@ def parse_path(text: Any, where: str) -> tuple[str, tuple[Step, ...]]:
             steps.append(step)
         else:
             raise AdapterError(
-                f"{where}: path {text!r} cannot be read at character {at + 1}; after {text[:at]!r} comes .name or [...]."
+                f"{where}: path {text!r} cannot be read at character {at + 1}; after {text[:at]!r} comes .name or "
+                f"[...]."
             )
     return root, tuple(steps)
 

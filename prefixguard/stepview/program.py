@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from prefixguard.errors import AdapterError
 from prefixguard.stepview.compiling import Base, Site, known_keys
-from prefixguard.stepview.conditions import TYPES, Condition, Test, compile_test
+from prefixguard.stepview.conditions import TYPES, Test, compile_test
 from prefixguard.stepview.containers import Container, compile_container
 from prefixguard.stepview.events import EventSource, compile_events
 from prefixguard.stepview.machine import Join
 from prefixguard.stepview.paths import Getter, parse_path
 from prefixguard.stepview.rules import Rule, RuleSite, compile_rule, compile_status
-from prefixguard.stepview.scope import MISSING, Scope, is_present
+from prefixguard.stepview.scope import MISSING, Scope
 from prefixguard.stepview.text import DEFAULT_BUDGETS, cutter
 from prefixguard.stepview.values import compile_text, compile_value
 from prefixguard.stepview.visibility import Place, Readings, refuse_hidden
@@ -23,8 +24,23 @@ from prefixguard.trace import Outcome
 SCHEMA = "prefixguard/adapter/v1"
 
 _TOP = (
-    "schema", "name", "version", "description", "container", "run", "events", "rules", "status", "join", "turn", "kind",
-    "budgets", "hidden", "waived", "comment", "$schema",
+    "schema",
+    "name",
+    "version",
+    "description",
+    "container",
+    "run",
+    "events",
+    "rules",
+    "status",
+    "join",
+    "turn",
+    "kind",
+    "budgets",
+    "hidden",
+    "waived",
+    "comment",
+    "$schema",
 )
 _RUN = ("id", "task", "groups", "preamble", "outcome", "labels", "comment")
 
@@ -90,14 +106,10 @@ def _site(where: str) -> Site:
 
 
 def _compile(spec: dict[str, Any], container: Container, record: Site, readings: Readings) -> Program:
-    events = compile_events(spec["events"], replace(record.at("events"), sink=[]))
+    events = compile_events(spec["events"], record.at("events"))
     inner = record.with_roots({"@": events.base, "^": events.parent})
     if events.grandparent is not None:
         inner = inner.with_roots({"^^": events.grandparent})
-    modifiers = spec["events"] if isinstance(spec["events"], dict) else {}
-    for name in ("order_by", "drop_repeats"):
-        if name in modifiers:
-            compile_value(modifiers[name], inner.at(f"events.{name}"))
     budgets = _budgets(spec.get("budgets", {}), record.at("budgets"))
     join = _join(spec.get("join", {}), record.at("join"))
     judge = compile_status(spec.get("status", []), inner.at("status"))
@@ -122,11 +134,17 @@ def _compile(spec: dict[str, Any], container: Container, record: Site, readings:
     if not isinstance(groups, dict):
         raise record.error("run.groups: names and their values.")
     labels = run.get("labels", {})
+    if not isinstance(labels, dict):
+        raise record.error("run.labels: mistake_step, step_base and mistake_agent.")
     known_keys(labels, ("mistake_step", "mistake_agent", "step_base"), record.at("run.labels"))
     told = Site("run.labels", record.roots, [])
     step = compile_value(labels["mistake_step"], told.at("mistake_step")) if "mistake_step" in labels else None
     agent = compile_value(labels["mistake_agent"], told.at("mistake_agent")) if "mistake_agent" in labels else None
-    outcome = compile_outcome(run["outcome"], replace(judged.at("outcome"), sink=readings.outcome)) if "outcome" in run else None
+    outcome = (
+        compile_outcome(run["outcome"], replace(judged.at("outcome"), sink=readings.outcome))
+        if "outcome" in run
+        else None
+    )
     _visibility(spec, inner, readings)
     readings.hidden.extend(reading.place for reading in told.sink)
     refuse_hidden(readings, spec["name"])
@@ -153,8 +171,6 @@ def _compile(spec: dict[str, Any], container: Container, record: Site, readings:
 
 
 def _reads_run(spec: dict[str, Any]) -> bool:
-    import json
-
     text = json.dumps([spec["rules"], spec.get("status"), spec.get("turn"), spec.get("kind")])
     if isinstance(spec["events"], dict):
         text += json.dumps([spec["events"].get(name) for name in ("until", "order_by", "drop_repeats")])
@@ -191,7 +207,9 @@ def _join(spec: Any, site: Site) -> Join:
     if scope not in ("message", "run"):
         raise site.at("scope").error('"message" or "run".')
     if mismatch not in ("late", "else"):
-        raise site.at("mismatch").error('"late" (a result whose id no open call has is late) or "else" (it goes by order).')
+        raise site.at("mismatch").error(
+            '"late" (a result whose id no open call has is late) or "else" (it goes by order).'
+        )
     other = spec.get("else", "next")
     fallbacks = tuple(other) if isinstance(other, list) else (other,)
     if not set(fallbacks) <= {"next", "last", "position", "none"}:
@@ -235,7 +253,8 @@ def _places(entry: Any, site: Site) -> tuple[Place, ...]:
 
 
 def compile_outcome(spec: Any, site: Site) -> Callable[[Scope], Outcome]:
-    """How a run ended. What neither side covers, or both do, is UNKNOWN; so is whatever a missing file would have told."""
+    """How a run ended. What neither side covers, or both do, is UNKNOWN; so is whatever a missing file would have
+    told."""
     if not isinstance(spec, dict):
         raise site.error('{"of": value, "type": "number", "success": test, "failure": test}.')
     known_keys(spec, ("of", "type", "success", "failure", "comment"), site)
@@ -279,4 +298,4 @@ def _side(spec: dict[str, Any], name: str, site: Site) -> Test | None:
     return compile_test(spec[name], site.at(name))
 
 
-__all__ = ["SCHEMA", "Condition", "Program", "compile_program", "is_present"]
+__all__ = ["SCHEMA", "Program", "compile_program"]

@@ -15,9 +15,9 @@ from prefixguard.stepview.jsontext import decode, decode_text
 from prefixguard.stepview.parser import parse_whole
 from prefixguard.stepview.program import Program
 from prefixguard.stepview.record import StepRecord
-from prefixguard.stepview.scope import MISSING, Scope
+from prefixguard.stepview.scope import MISSING, Scope, describe
 from prefixguard.stepview.values import as_id
-from prefixguard.trace import Mistake, Outcome, Run
+from prefixguard.trace import Mistake, Run
 from prefixguard.trace.documents import Document, Documents, open_documents
 from prefixguard.trace.outcomes import Label, read_labels
 
@@ -85,7 +85,12 @@ class _Companions:
 
 
 def read_runs(
-    source: str | Path, adapter: Adapter, *, labels: Path | None = None, strict: bool = False, report: ReadReport | None = None
+    source: str | Path,
+    adapter: Adapter,
+    *,
+    labels: Path | None = None,
+    strict: bool = False,
+    report: ReadReport | None = None,
 ) -> Iterator[Run[StepRecord]]:
     """Runs of a file, folder, glob, tar archive or `-` (standard input), one at a time, in the order of their paths.
 
@@ -148,6 +153,8 @@ def _read_run(
     strict: bool,
     report: ReadReport,
 ) -> Run[StepRecord] | None:
+    if found.is_json and not isinstance(found.run, dict | list):
+        raise TraceError(f"{found.where}: a run that is {describe(found.run)}. Remove it, or name another adapter.")
     scope = Scope()
     scope.run, scope.document, scope.key, scope.position = found.run, found.document, found.key, found.position
     scope.file, scope.companions = document.path, companions
@@ -160,25 +167,26 @@ def _read_run(
     outcome = program.outcome(scope)
     if scope.companion_missing:
         report.companions_missing += 1
-    label = told.get(name)
-    if label is not None:
-        unused.pop(name, None)
-        outcome, task = label.outcome, label.task_id or task
     ids[name] = ids.get(name, 0) + 1
     if ids[name] > 1:
         if strict:
             raise TraceError(
-                f"{found.where}: run id {name!r} occurs before. Make ids unique, or let the adapter build them from more fields."
+                f"{found.where}: run id {name!r} occurs before. Make ids unique, or let the adapter build them from "
+                f"more fields."
             )
         report.duplicate_ids += 1
         name = f"{name}#{ids[name]}"
+    label = told.get(name)
+    if label is not None:
+        unused.pop(name, None)
+        outcome, task = label.outcome, label.task_id or task
     groups = {}
     for key, get in program.groups:
         value = as_id(get(scope))
         if value is not None:
             groups[key] = value
     try:
-        records, parser, had_events = parse_whole(program, scope)
+        records, parser, had_events = parse_whole(program, scope, events_needed=found.is_json)
     except TraceError as exc:
         raise TraceError(f"{found.where}, run {name!r}: {exc}.") from exc
     for counter, n in parser.counters.items():
@@ -192,7 +200,9 @@ def _read_run(
         return None
     report.runs += 1
     report.records += len(records)
-    return Run(name, task, outcome, tuple(records), found.where, MappingProxyType(groups), _mistake(program, scope, records))
+    return Run(
+        name, task, outcome, tuple(records), found.where, MappingProxyType(groups), _mistake(program, scope, records)
+    )
 
 
 def _default_id(path: str, found: Found) -> str:
@@ -222,18 +232,24 @@ def _refuse_nothing(source: str, adapter: Adapter, report: ReadReport) -> None:
     remedy = f"See what it reads with: prefixguard parse {source}"
     if not report.documents:
         raise TraceError(
-            f"{source}: no file matches {' or '.join(program.container.files)} (adapter {adapter.name} {adapter.version}). "
+            f"{source}: no file matches {' or '.join(program.container.files)} (adapter {adapter.name} "
+            f"{adapter.version}). "
             "Name the folder that holds the runs, or another adapter."
         )
     if report.skipped:
         where, reason = report.skipped[0]
         more = f" ({len(report.skipped)} such)" if len(report.skipped) > 1 else ""
-        raise TraceError(f"{reason if where in reason else f'{where}: {reason}'}{more} No run was read from {source}. {remedy}")
+        raise TraceError(
+            f"{reason if where in reason else f'{where}: {reason}'}{more} No run was read from {source}. {remedy}"
+        )
     skipped = sum(report.events_skipped.values())
     if skipped:
-        kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(report.events_skipped.items(), key=lambda kv: (-kv[1], kv[0]))[:5])
+        kinds = ", ".join(
+            f"{n} {kind}" for kind, n in sorted(report.events_skipped.items(), key=lambda kv: (-kv[1], kv[0]))[:5]
+        )
         raise TraceError(
-            f"{source}: no records (adapter {adapter.name} {adapter.version} skipped all {skipped} events: {kinds}). {remedy}"
+            f"{source}: no records (adapter {adapter.name} {adapter.version} skipped all {skipped} events: {kinds}). "
+            f"{remedy}"
         )
     if report.without_events:
         raise TraceError(

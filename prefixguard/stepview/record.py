@@ -18,7 +18,7 @@ Status = Literal["ok", "error", "unknown"]
 #: them: names of agents and models are shortcuts, not evidence.
 FIELDS: tuple[str, ...] = ("actor", "tool", "arguments", "observation", "action", "result", "status")
 
-_CLEAN = {code: " " for code in range(1, len(FIELDS) + 1)}
+_CLEAN = dict.fromkeys(range(1, len(FIELDS) + 1), " ")
 
 
 @dataclass(frozen=True, slots=True)

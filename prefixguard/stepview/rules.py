@@ -78,8 +78,13 @@ def compile_status(spec: Any, site: Site) -> Judge:
 
     def judge(scope: Scope, draft: Draft) -> Status:
         scope.fields = {
-            "result": draft.result, "tool": draft.tool, "action": draft.action, "arguments": draft.arguments,
-            "observation": draft.observation, "actor": draft.actor, "agent": draft.agent,
+            "result": draft.result,
+            "tool": draft.tool,
+            "action": draft.action,
+            "arguments": draft.arguments,
+            "observation": draft.observation,
+            "actor": draft.actor,
+            "agent": draft.agent,
         }
         for condition, status in rules:
             if condition is None or condition(scope):
@@ -108,12 +113,14 @@ def compile_rule(spec: Any, number: int, shared: RuleSite) -> Rule:
     each: Getter | None = None
     inner = site
     if "each" in spec:
-        each = compile_value(spec["each"], replace(site.at("each"), sink=[]))
-        inner = site.with_roots({
-            "@": site.base_of(spec["each"]),
-            "^": site.roots["@"],
-            **({"^^": site.roots["^"]} if "^" in site.roots else {}),
-        })
+        each = compile_value(spec["each"], site.at("each").listing())
+        inner = site.with_roots(
+            {
+                "@": site.base_of(spec["each"]),
+                "^": site.roots["@"],
+                **({"^^": site.roots["^"]} if "^" in site.roots else {}),
+            }
+        )
     act = _ACTS[emit](_Fields(spec, inner, shared))
     if each is not None:
         act = _for_each(each, act)
@@ -190,7 +197,11 @@ class _Fields:
 
         def text(scope: Scope) -> str:
             found = get(scope)
-            return (repair(found[:200]) if found else default) if len(found) > 200 or not found.isascii() else found or default
+            return (
+                (repair(found[:200]) if found else default)
+                if len(found) > 200 or not found.isascii()
+                else found or default
+            )
 
         return text
 
@@ -327,9 +338,14 @@ def kind_of(event: Any) -> str:
             if isinstance(kind, str) and kind:
                 return f"{name}={to_text(kind)[:40]}"
         return "object with " + ", ".join(sorted(str(key)[:20] for key in list(event)[:4])) if event else "empty object"
-    return {"str": "text", "list": "list", "NoneType": "null", "int": "number", "float": "number", "bool": "boolean"}.get(
-        type(event).__name__, type(event).__name__
-    )
+    return {
+        "str": "text",
+        "list": "list",
+        "NoneType": "null",
+        "int": "number",
+        "float": "number",
+        "bool": "boolean",
+    }.get(type(event).__name__, type(event).__name__)
 
 
 __all__ = ["ACTORS", "EMITS", "Base", "Judge", "Rule", "RuleSite", "compile_rule", "compile_status", "kind_of"]

@@ -25,11 +25,24 @@ def is_present(value: Any) -> bool:
     return not (value is MISSING or value is None or value == "" or value == [] or value == {})
 
 
+def describe(value: Any) -> str:
+    """What kind of thing a value is, for messages."""
+    if value is MISSING:
+        return "absent"
+    if value is None:
+        return "null"
+    kinds = {dict: "an object", list: "an array", str: "a text", bool: "a boolean", int: "a number", float: "a number"}
+    return kinds.get(type(value), type(value).__name__)
+
+
 class Companions(Protocol):
     """Files that stand beside the one being read, seen through the folder of runs and never outside it."""
 
     def read(self, beside: str, relative: str, as_text: bool) -> Any:
         """The decoded file at `relative` to the file `beside`; MISSING where there is none."""
+
+    def raw(self, beside: str, relative: str) -> bytes | None:
+        """Its bytes; None where there is none."""
 
 
 class Scope:
@@ -39,8 +52,21 @@ class Scope:
     """
 
     __slots__ = (
-        "companion_missing", "companions", "document", "element", "event", "fields", "file", "grandparent", "index", "key", "open_calls",
-        "parent", "position", "run", "values",
+        "companion_missing",
+        "companions",
+        "document",
+        "element",
+        "event",
+        "fields",
+        "file",
+        "grandparent",
+        "index",
+        "key",
+        "open_calls",
+        "parent",
+        "position",
+        "run",
+        "values",
     )
 
     def __init__(self) -> None:

@@ -7,17 +7,23 @@ came, is final, so that a live stream and a whole file read the same.
 
 from __future__ import annotations
 
-import re2
+import re
 
-_OPTIONS = re2.Options()
-_OPTIONS.log_errors = False
-_ESCAPE = re2.compile(
-    r"\x1b\[([0-?]*)[ -/]*([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]+[0-~]|\x1b[0-Z\\^-~]|\x1b|\x9b", _OPTIONS
+# The standard library's engine: these expressions have no nested repetition, so they are linear too, and a recording
+# has
+# millions of short lines.
+_ESCAPE = re.compile(
+    r"\x1b\[([0-?]*)[ -/]*([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]+[0-~]|\x1b[0-Z\\^-~]|\x1b|\x9b"
 )
-_PLAIN = re2.compile(r"[\x00-\x08\x0b-\x1f\x7f\x9b]", _OPTIONS)
+#: Escapes that change neither where the cursor stands nor what the line holds: colours, modes, titles, other lines.
+_IDLE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@ABEFH-JL-Za-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]+[0-~]|\x1b[0-Z\\^-~]"
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\x9b]")
+_REST = re.compile(r"[\x00-\x07\x0a-\x0c\x0e-\x1a\x1c-\x1f\x7f]")
 
-#: A cursor cannot be sent further right than this: a hostile escape must not make a long line.
-_WIDEST = 1000
+#: An escape cannot send the cursor further right than this, or than the text goes: none can make a long line.
+_WIDEST = 4096
 
 
 def render_line(line: str) -> str:
@@ -26,10 +32,13 @@ def render_line(line: str) -> str:
     >>> render_line("10%\\r55%\\r100% done\\x1b[0m\\r")
     '100% done'
     """
-    if line.isprintable() or _PLAIN.search(line) is None:
+    if line.isprintable() or _CONTROL.search(line) is None:
         return line
-    if "\x1b" not in line and "\x08" not in line and line.find("\r") in (-1, len(line) - 1):
-        return _without_controls(line.rstrip("\r"))
+    if "\x1b" in line:
+        line = _IDLE.sub("", line)
+    line = _REST.sub("", line)
+    if "\x1b" not in line and "\x08" not in line and "\x9b" not in line:
+        return _overwrite(line) if "\r" in line else line
     cells: list[str] = []
     at = 0
     position = 0
@@ -42,26 +51,27 @@ def render_line(line: str) -> str:
         number = match.group(1).split(";")[0]
         count = min(int(number[:6]), _WIDEST) if number.isdigit() else 0
         if final == "C":
-            at += max(count, 1)
+            at = max(min(at + max(count, 1), _WIDEST), at)
         elif final == "D":
             at = max(at - max(count, 1), 0)
         elif final in "G`":
             at = max(count - 1, 0)
-        elif final == "K":
-            _erase(cells, at, count)
-        elif final == "P":
-            del cells[at : at + max(count, 1)]
-        elif final == "X":
-            for i in range(at, min(at + max(count, 1), len(cells))):
-                cells[i] = " "
-        elif final == "@":
-            cells[at:at] = [" "] * max(count, 1)
+        elif final == "K" and count == 0:
+            del cells[at:]
+        elif final == "K" and count == 2:
+            cells.clear()
     _print(cells, at, line[position:])
     return "".join(cells).rstrip(" ")
 
 
-def _without_controls(line: str) -> str:
-    return "".join(c for c in line if c == "\t" or not (c < " " or c == "\x7f"))
+def _overwrite(line: str) -> str:
+    """A line whose only controls are carriage returns."""
+    parts = line.split("\r")
+    shown = parts[-1]
+    for part in reversed(parts[:-1]):  # from the last backwards, so that the cost is that of the line, not its square
+        if len(part) > len(shown):
+            shown += part[len(shown) :]
+    return shown.rstrip(" ") if len(parts) > 2 or parts[-1] else shown
 
 
 def _print(cells: list[str], at: int, text: str) -> int:
@@ -74,8 +84,6 @@ def _print(cells: list[str], at: int, text: str) -> int:
                 at = max(at - 1, 0)
             if not run:
                 continue
-            if not run.isprintable():
-                run = _without_controls(run)
             if at > len(cells):
                 cells.extend(" " * (at - len(cells)))
             cells[at : at + len(run)] = run
@@ -83,17 +91,8 @@ def _print(cells: list[str], at: int, text: str) -> int:
     return at
 
 
-def _erase(cells: list[str], at: int, how: int) -> None:
-    if how == 0:
-        del cells[at:]
-    elif how == 1:
-        cells[: at + 1] = [" "] * min(at + 1, len(cells))
-    else:
-        cells.clear()
-
-
 def render(text: str) -> str:
     """Every line of the text, rendered."""
-    if _PLAIN.search(text) is None:
+    if _CONTROL.search(text.replace("\n", "")) is None:
         return text
     return "\n".join(map(render_line, text.split("\n")))

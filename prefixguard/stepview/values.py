@@ -8,6 +8,7 @@ from typing import Any
 
 from prefixguard.stepview.compiling import Site, known_keys
 from prefixguard.stepview.jsontext import canonical, canonical_text, decode, decode_text
+from prefixguard.stepview.literal import read_literal
 from prefixguard.stepview.otlp import unflatten
 from prefixguard.stepview.paths import Getter, getter, is_path, parse_path, walk
 from prefixguard.stepview.patterns import Pattern
@@ -110,13 +111,32 @@ def read_json(value: Any) -> Any:
         return MISSING
 
 
+def read_json_or_literal(value: Any) -> Any:
+    """As `read_json`, and a string that spells its values as Python does is read too."""
+    found = read_json(value)
+    if found is not MISSING or not isinstance(value, str):
+        return found
+    try:
+        return read_literal(value)
+    except ValueError:
+        return MISSING
+
+
+def _reader(spec: dict[str, Any], site: Site) -> Callable[[Any], Any]:
+    python = spec.get("python", False)
+    if not isinstance(python, bool):
+        raise site.at("python").error("true or false: may the string be spelled as Python spells values?")
+    return read_json_or_literal if python else read_json
+
+
 def _json(spec: dict[str, Any], site: Site) -> Getter:
-    known_keys(spec, ("json", "path"), site)
+    known_keys(spec, ("json", "path", "python"), site)
     inner = compile_value(spec["json"], site.at("json"))
+    read = _reader(spec, site)
     if "path" not in spec:
-        return lambda scope: read_json(inner(scope))
+        return lambda scope: read(inner(scope))
     inside = _inside(spec["path"], site)
-    return lambda scope: inside(read_json(inner(scope)))
+    return lambda scope: inside(read(inner(scope)))
 
 
 def _inside(path: Any, site: Site) -> Callable[[Any], Any]:
@@ -308,7 +328,9 @@ def _sibling(spec: dict[str, Any], site: Site) -> Getter:
         elif hole.startswith("$."):
             holes[hole] = getter(*parse_path(hole, site.where))
         else:
-            raise site.error(f"{{{hole}}} in a template; it can be id, task, stem, name, parent, key, or a path $.name.")
+            raise site.error(
+                f"{{{hole}}} in a template; it can be id, task, stem, name, parent, key, or a path $.name."
+            )
     place = Place(f"sibling:{template}", ())
     inside: Callable[[Any], Any] | None = None
     if "path" in spec:
@@ -380,14 +402,27 @@ def compile_text(spec: Any, site: Site) -> Callable[[Scope], str]:
 
 def compile_arguments(spec: Any, site: Site) -> Callable[[Scope], str]:
     """A value as arguments: canonical JSON, with the numbers spelled as they were; other text as it is."""
-    from_json = isinstance(spec, dict) and set(spec) == {"json"}
+    from_json = isinstance(spec, dict) and "json" in spec and set(spec) <= {"json", "python"}
     inner = compile_value(spec["json"] if from_json else spec, site.at("json") if from_json else site)
+    if from_json and _reader(spec, site) is read_json_or_literal:
+        return _literal_arguments(inner)
 
     def get(scope: Scope) -> str:
         value = inner(scope)
         if value is MISSING or value is None:
             return ""
         return canonical_text(value) if isinstance(value, str) else canonical(value)
+
+    return get
+
+
+def _literal_arguments(inner: Getter) -> Callable[[Scope], str]:
+    def get(scope: Scope) -> str:
+        value = inner(scope)
+        if value is MISSING or value is None:
+            return ""
+        found = read_json_or_literal(value)
+        return canonical_text(value) if found is MISSING or not isinstance(found, dict | list) else canonical(found)
 
     return get
 

@@ -1,7 +1,8 @@
 """What an adapter reads, and the refusal to read into a record what a live run does not show.
 
 Every path is resolved to a place: a root and steps from it. Two places overlap when one contains the other. Places that
-`hidden` names, and places that `outcome` reads, may not be read into a record (PrefixGuard 4.1: the view of a step holds
+`hidden` names, and places that `outcome` reads, may not be read into a record (PrefixGuard 4.1: the view of a step
+holds
 only what was there when the step was made); what `outcome` reads may be, if what gives it away is cut out first.
 """
 
@@ -84,8 +85,10 @@ def refuse_hidden(readings: Readings, name: str) -> None:
         for place in readings.hidden:
             if overlaps(reading.place, place, reading.looks_inside):
                 raise AdapterError(
-                    f"adapter {name}, {reading.where}: reads {reading.place}, which overlaps the hidden {place}: it is not "
-                    "there while the run is live. Read a narrower path, or take the path out of `hidden` if it is visible."
+                    f"adapter {name}, {reading.where}: reads {reading.place}, which overlaps the hidden {place}: it "
+                    f"is not "
+                    "there while the run is live. Read a narrower path, or take the path out of `hidden` if it is "
+                    "visible."
                 )
         if reading.is_cut:
             continue
@@ -93,7 +96,9 @@ def refuse_hidden(readings: Readings, name: str) -> None:
         for other in seen:
             if overlaps(reading.place, other.place, reading.looks_inside):
                 raise AdapterError(
-                    f"adapter {name}, {reading.where}: reads {reading.place}, which overlaps {other.place} that the outcome "
-                    'is read from: a monitor would learn the answer. Take out what gives it away with {"cut": RE, "of": ...}, '
+                    f"adapter {name}, {reading.where}: reads {reading.place}, which overlaps {other.place} that the "
+                    f"outcome "
+                    'is read from: a monitor would learn the answer. Take out what gives it away with {"cut": RE, '
+                    '"of": ...}, '
                     'or state under `waived` why the path is harmless: {"path": ..., "reason": ...}.'
                 )
