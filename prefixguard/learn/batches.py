@@ -78,7 +78,10 @@ def collate(corpus: Corpus, rows: Rows, runs: NDArray[np.int64]) -> Batch:
 def epoch(
     corpus: Corpus, rows: Rows, runs: NDArray[np.int64], size: int, seed: tuple[int, ...] | None
 ) -> Iterator[Batch]:
-    """The runs in batches of like length. seed: shuffles runs of like length and the order of batches; None: neither."""
+    """The runs in batches of like length.
+
+    seed: shuffles runs of like length and the order of batches; None: neither.
+    """
     lengths = corpus.lengths[runs].astype(np.float64)
     rng = np.random.default_rng(seed) if seed is not None else None
     if rng is not None:

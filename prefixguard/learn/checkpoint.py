@@ -1,10 +1,9 @@
-"""Where an interrupted training goes on from: one file a network, replaced after every epoch. Arrays only, no pickle."""
+"""Where an interrupted training goes on from: one file a network, replaced after every epoch. Arrays only."""
 
 from __future__ import annotations
 
 import io
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ class Checkpoints:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             temporary.write_bytes(buffer.getvalue())
-            os.replace(temporary, self.folder / f"{name}.npz")
+            temporary.replace(self.folder / f"{name}.npz")
         except OSError as exc:
             raise OutputError(f"{temporary}: cannot write the checkpoint ({exc}). Free space or choose --out.") from exc
 

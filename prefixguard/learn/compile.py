@@ -6,7 +6,6 @@ torch's own exporter; notes on where the code lay are stripped, so that the same
 
 from __future__ import annotations
 
-import io
 import logging
 import warnings
 
@@ -44,9 +43,9 @@ class StepModel(nn.Module):
         return self.columns[indices] * values.unsqueeze(-1)
 
     def core(self, e: Tensor, c: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """N steps side by side: text (N, widths), encoded context (N, C), state (N, S) -> logits (N, 2), state (N, S)."""
-        texts = e.split([*self.text_sizes, e.shape[-1] - sum(self.text_sizes)], dim=-1)
-        states = state.split(self.state_sizes, dim=-1)
+        """N steps side by side: text (N, widths), context (N, C), state (N, S) -> logits (N, 2), state (N, S)."""
+        texts = torch.split(e, [*self.text_sizes, e.shape[-1] - sum(self.text_sizes)], dim=-1)
+        states = torch.split(state, self.state_sizes, dim=-1)
         logits, new = [], []
         for member, text, h in zip(self.members, texts[:-1], states, strict=True):
             assert isinstance(member, GruNetwork)  # ModuleList does not say so
@@ -91,7 +90,7 @@ class ReasonModel(nn.Module):
 
 
 def step_model(monitor: FittedMonitor) -> StepModel:
-    """The step of a fitted monitor as a torch module on the CPU: the reference that the ONNX graph is tested against."""
+    """The step of a fitted monitor as a torch module on the CPU: what the ONNX graph is tested against."""
     networks = [*(m.network for m in monitor.members), monitor.symbol.network]
     for network in networks:
         network.cpu().eval()
@@ -137,9 +136,9 @@ def _export(module: nn.Module, example: tuple[Tensor, ...], outputs: list[str]) 
             )
     finally:
         log.setLevel(level)
-    buffer = io.BytesIO()
-    program.save(buffer)
-    return _strip(onnx.load_from_string(buffer.getvalue()))
+    if program is None:
+        raise PrefixGuardError("torch exported no ONNX program. Report this with the versions of torch and onnxscript.")
+    return _strip(program.model_proto)
 
 
 def _strip(model: onnx.ModelProto) -> bytes:

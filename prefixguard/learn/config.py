@@ -23,9 +23,11 @@ class TrainConfig:
     max_features, min_tasks: size of the vocabulary; a term must occur in that many tasks.
     symbols: K, size of the learned alphabet. abstraction_width: hidden width before the symbols.
     width: of the GRU state. bypass: width of the channel around the symbols. bins: piecewise-linear bins a feature.
-    members: how many networks are averaged in one bundle. teacher: weight of the boosted teacher's out-of-fold risks in
-    the targets, 0 to 1. validation_share: of the training tasks that choose a further member's epoch.
-    symbol_epochs: epochs of the symbols-only network. epochs, batch_runs, learning_rate, weight_decay, text_dropout, dropout: the optimisation.
+    members: how many networks are averaged in one bundle.
+    teacher: weight of the boosted teacher's out-of-fold risks in the targets, 0 to 1.
+    validation_share: of the training tasks that choose a further member's epoch.
+    epochs: of each member. symbol_epochs: of the symbols-only network.
+    batch_runs, learning_rate, weight_decay, text_dropout, dropout: the optimisation.
     balance: weight of the term that keeps symbols sharp and all in use. tau_start, tau_end: Gumbel temperature.
     budget, confidence: of the alarm: at most `budget` of successful runs alarm, with this confidence.
     device: auto, cpu or cuda. threads: torch threads; 1 gives the same bytes on every machine of a kind.

@@ -23,7 +23,7 @@ class Spool:
     """Bytes written once in order and read back by position; in memory while small, in a temporary file when large."""
 
     def __init__(self) -> None:
-        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)
+        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115, lives as long as self
         self._starts = array("q", [0])
 
     def append(self, data: bytes) -> None:
@@ -121,7 +121,7 @@ class Rows:
     n_columns: int
 
     def run(self, r: int) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int32]]:
-        """Indices int64 (nnz,) and values float32 (nnz,) of all steps of run r, one after the other, and counts (T,)."""
+        """Indices int64 (nnz,), values float32 (nnz,) of all steps of run r, one after the other; counts (T,)."""
         counts = self.counts[self.first[r] : self.first[r + 1]]
         nnz = int(counts.sum())
         data = self.spool.read(r, r + 1)

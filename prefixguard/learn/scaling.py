@@ -6,6 +6,7 @@ given standardised, as piecewise-linear bins, and with the hazards of the step i
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,7 +60,7 @@ def fit_scale(
     low, width, feature = [], [], []
     for j in range(context.shape[1]):
         edges = np.unique(np.quantile(context[:, j], [*np.linspace(0, 1, bins + 1), *_TAIL]))
-        for a, b in zip(edges[:-1], edges[1:], strict=True):
+        for a, b in itertools.pairwise(edges.tolist()):
             low.append(a)
             width.append(b - a)
             feature.append(j)

@@ -1,8 +1,8 @@
 """Fit one network: weighted loss, one-cycle AdamW, best epoch on validation, resumable after every epoch.
 
 Objective: mean over runs of the mean over steps of the binary cross-entropy of both risks, so that long runs do not
-dominate, plus the balance term that keeps symbols sharp and all in use. Source: PrefixGuard 3, 4.4; METHOD of the
-second risk ours.
+dominate, plus the balance term that keeps symbols sharp and all in use. Source: PrefixGuard 3, 4.4; the
+second risk is ours.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def fit_network(
             logits, p = network(batch, tau)
             loss = loss_of(logits, p, _targets(corpus, target.labels, batch), batch.mask, config.balance)
             optimizer.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(parameters, _CLIP)
             optimizer.step()
             total += loss.item() * len(batch.runs)
@@ -160,7 +160,7 @@ def _tau(config: TrainConfig, number: int) -> float:
 def validation_score(
     network: nn.Module, corpus: Corpus, rows: Rows, target: Target, config: TrainConfig, device: torch.device
 ) -> float:
-    """Mean of imminent AUPRC and outcome AUROC at matched remaining steps; one of them alone where the other is void."""
+    """Mean of imminent AUPRC and outcome AUROC at matched remaining steps; one alone where the other is void."""
     logits = predict(network, corpus, rows, target.validation, config, device)
     runs = target.validation
     prefixes = Prefixes.of(
@@ -169,7 +169,7 @@ def validation_score(
     flat = np.concatenate(logits)
     parts = [
         average_precision(prefixes.imminent_labels(config.horizon), flat[:, 0]),
-        at_remaining(prefixes, flat[:, 1]).auroc(),
+        float(at_remaining(prefixes, flat[:, 1]).auroc()),
     ]
     known = [x for x in parts if not math.isnan(x)]
     return float(np.mean(known)) if known else -math.inf
