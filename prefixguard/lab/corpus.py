@@ -33,16 +33,16 @@ def generate(
     trials: runs of every task, each by an agent drawn anew; >= 1.
     max_steps: a run is cut off after so many steps; None: lengths are open (roughly memoryless), no run is cut.
 
-    Yields objects with what anybody's history has (`run_id`, `task_id`, `outcome`, `messages`) and under `lab` what no
-    monitor may see: `world`, `agent` (the profile), `wishes`, `faults` (kind, step from 1, visible, harmless,
-    repaired), `mistake_step` (the first fault that was not made good; None in a success), `observable` (a failed run:
-    whether some fault that lost it shows in the trace; None in a success), `true_risk` (after every step; None with
-    `max_steps`, for which it is not known).
+    Yields objects as the adapter `openai_chat` reads them: `run_id`, `task_id`, `agent` (the profile), `outcome`,
+    `messages`; and under `metadata` what no monitor may see: `world`, `wishes`, `faults` (kind, step from 1, visible,
+    harmless, repaired), `mistake_step` (the first fault that was not made good; None in a success), `observable` (a
+    failed run: whether some fault that lost it shows in the trace; None in a success), `true_risk` (after every step;
+    None with `max_steps`, for which it is not known). Steps are the records of that adapter.
 
     Raises ConfigError for an unknown world or a number out of range.
 
     >>> run = next(generate(1, seed=7))
-    >>> run["task_id"], run["messages"][1]["role"], len(run["lab"]["true_risk"]) > 3
+    >>> run["task_id"], run["messages"][1]["role"], len(run["metadata"]["true_risk"]) > 3
     ('support-00000', 'user', True)
     """
     if world not in WORLDS:
@@ -82,11 +82,11 @@ def _describe(task: Task, trial: int, agent: str, script: Script, reached: bool,
     return {
         "run_id": f"{task.task_id}-{trial}",
         "task_id": task.task_id,
+        "agent": agent,
         "outcome": "success" if reached else "failure",
         "messages": script.transcript.messages,
-        "lab": {
+        "metadata": {
             "world": "support",
-            "agent": agent,
             "wishes": [wish.kind for wish in task.wishes],
             "faults": script.faults,
             "mistake_step": None if reached else min((fault["step"] for fault in losses), default=None),

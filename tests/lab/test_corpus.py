@@ -56,12 +56,12 @@ def test_ids_and_trials(lab_runs: Runs) -> None:
 def test_proportions_are_the_promised_ones(lab_runs: Runs) -> None:
     failed = [run for run in lab_runs if run["outcome"] == "failure"]
     assert 0.25 < len(failed) / len(lab_runs) < 0.35
-    assert 0.65 < sum(run["lab"]["observable"] for run in failed) / len(failed) < 0.8
-    repaired = [fault for run in lab_runs for fault in run["lab"]["faults"] if fault["repaired"]]
+    assert 0.65 < sum(run["metadata"]["observable"] for run in failed) / len(failed) < 0.8
+    repaired = [fault for run in lab_runs for fault in run["metadata"]["faults"] if fault["repaired"]]
     assert len(repaired) > len(lab_runs) / 4, "recoveries are part of the world"
-    assert {fault["kind"] for run in lab_runs for fault in run["lab"]["faults"]} == set(FAULTS)
+    assert {fault["kind"] for run in lab_runs for fault in run["metadata"]["faults"]} == set(FAULTS)
     rate = {
-        profile.name: [run["outcome"] == "failure" for run in lab_runs if run["lab"]["agent"] == profile.name]
+        profile.name: [run["outcome"] == "failure" for run in lab_runs if run["agent"] == profile.name]
         for profile in PROFILES
     }
     assert sum(rate["careful"]) / len(rate["careful"]) < 0.1
@@ -70,10 +70,10 @@ def test_proportions_are_the_promised_ones(lab_runs: Runs) -> None:
 
 def test_a_run_fails_exactly_when_a_fault_was_not_made_good(lab_runs: Runs) -> None:
     for run in lab_runs:
-        losses = [fault for fault in run["lab"]["faults"] if not fault["harmless"] and not fault["repaired"]]
+        losses = [fault for fault in run["metadata"]["faults"] if not fault["harmless"] and not fault["repaired"]]
         assert (run["outcome"] == "failure") == bool(losses), run["run_id"]
-        assert run["lab"]["mistake_step"] == (min(fault["step"] for fault in losses) if losses else None)
-        assert all(1 <= fault["step"] <= steps_of(run) for fault in run["lab"]["faults"]), run["run_id"]
+        assert run["metadata"]["mistake_step"] == (min(fault["step"] for fault in losses) if losses else None)
+        assert all(1 <= fault["step"] <= steps_of(run) for fault in run["metadata"]["faults"]), run["run_id"]
 
 
 def test_every_result_follows_its_call(lab_runs: Runs) -> None:
@@ -93,7 +93,7 @@ def test_messages_say_nothing_a_live_monitor_could_not_know(lab_runs: Runs) -> N
     hidden += [profile.name for profile in PROFILES]
     word = re.compile(r"\b(" + "|".join(hidden) + r")\b", re.IGNORECASE)
     for run in lab_runs:
-        assert set(run) == {"run_id", "task_id", "outcome", "messages", "lab"}
+        assert set(run) == {"run_id", "task_id", "outcome", "messages", "agent", "metadata"}
         assert not word.search(json.dumps(run["messages"])), run["run_id"]
         for message in run["messages"]:
             assert set(message) <= {"role", "content", "tool_calls", "tool_call_id", "name"}
@@ -102,12 +102,12 @@ def test_messages_say_nothing_a_live_monitor_could_not_know(lab_runs: Runs) -> N
 def test_lengths_are_open_and_a_cap_cuts(lab_runs: Runs) -> None:
     lengths = sorted(steps_of(run) for run in lab_runs)
     assert lengths[0] < 6 < 30 < lengths[-1]
-    assert [len(run["lab"]["true_risk"]) for run in lab_runs] == [steps_of(run) for run in lab_runs]
+    assert [len(run["metadata"]["true_risk"]) for run in lab_runs] == [steps_of(run) for run in lab_runs]
     capped = list(generate(100, seed=13, max_steps=9))
     assert max(map(steps_of, capped)) in (9, 10, 11)  # the calls of one message are one act
     for run, whole in zip(capped, lab_runs, strict=False):
         assert run["messages"] == whole["messages"][: len(run["messages"])]
-        assert run["lab"]["true_risk"] is None
+        assert run["metadata"]["true_risk"] is None
 
 
 def test_runs_are_varied(lab_runs: Runs) -> None:

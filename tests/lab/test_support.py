@@ -149,8 +149,8 @@ def test_a_silent_fault_shows_in_one_value_and_nowhere_else() -> None:
 def test_the_true_risk_is_the_share_that_fails(lab_runs: Runs) -> None:
     """At a fixed step, of the runs at risk r a share r fails; and it cannot be told in advance which."""
     for step in (2, 5, 8, 12):
-        there = [run for run in lab_runs if len(run["lab"]["true_risk"]) > step]
-        risk = np.array([run["lab"]["true_risk"][step] for run in there])
+        there = [run for run in lab_runs if len(run["metadata"]["true_risk"]) > step]
+        risk = np.array([run["metadata"]["true_risk"][step] for run in there])
         failed = np.array([run["outcome"] == "failure" for run in there])
         for part in np.array_split(np.argsort(risk, kind="stable"), 6):
             spread = np.sqrt((risk[part] * (1 - risk[part])).sum()) / len(part)
@@ -159,10 +159,12 @@ def test_the_true_risk_is_the_share_that_fails(lab_runs: Runs) -> None:
 
 def test_the_true_risk_knows_what_is_beyond_repair(lab_runs: Runs) -> None:
     for run in lab_runs:
-        risks = run["lab"]["true_risk"]
+        risks = run["metadata"]["true_risk"]
         assert all(0 <= risk <= 1 for risk in risks)
-        if run["lab"]["observable"]:  # a change that never came is beyond repair once the customer leaves it at that
-            assert risks[-1] == 1.0 or run["lab"]["faults"][-1]["step"] == len(risks), run["run_id"]
+        if run["metadata"][
+            "observable"
+        ]:  # a change that never came is beyond repair once the customer leaves it at that
+            assert risks[-1] == 1.0 or run["metadata"]["faults"][-1]["step"] == len(risks), run["run_id"]
         else:
             assert risks[-1] < 1.0, run["run_id"]
 
