@@ -1,20 +1,28 @@
 """Runs, how they ended, and which of them is used for what."""
 
+from prefixguard.trace.documents import Document, Documents, glob_pattern, open_documents
 from prefixguard.trace.horizon import imminent_labels, remaining_steps
+from prefixguard.trace.outcomes import Label, read_labels
 from prefixguard.trace.repeats import link_tasks, repeat_groups, run_digest
 from prefixguard.trace.run import Mistake, Outcome, Run
 from prefixguard.trace.split import DEFAULT_SHARES, Move, Side, move_tasks, split_tasks, task_hash, task_key
 
 __all__ = [
     "DEFAULT_SHARES",
+    "Document",
+    "Documents",
+    "Label",
     "Mistake",
     "Move",
     "Outcome",
     "Run",
     "Side",
+    "glob_pattern",
     "imminent_labels",
     "link_tasks",
     "move_tasks",
+    "open_documents",
+    "read_labels",
     "remaining_steps",
     "repeat_groups",
     "run_digest",
