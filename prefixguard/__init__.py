@@ -1,1 +1,155 @@
-"""PrefixGuard: compile raw agent traces into small online failure monitors."""
+"""PrefixGuard: compile raw agent traces into small online failure monitors.
+
+    import prefixguard
+
+    monitor = prefixguard.load("monitors/tau")
+    session = monitor.start()
+    for event in events:
+        for reading in session.observe(event):
+            ...
+
+Names are loaded when they are first used, so that watching a run imports what watching needs and no more.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from prefixguard.alarm import AlarmPolicy, Level
+    from prefixguard.bundle import Bundle, open_bundle
+    from prefixguard.errors import PrefixGuardError
+    from prefixguard.evaluate import EvaluationTable, evaluate
+    from prefixguard.learn import LearnListener, TrainConfig
+    from prefixguard.learn.train import TrainResult, train
+    from prefixguard.runtime import Drift, Monitor, Reading, ScoredRun, Session, load, score
+    from prefixguard.stepview import Adapter, ReadReport, StepRecord, list_adapters, load_adapter
+    from prefixguard.trace import Mistake, Outcome, Run
+
+__version__ = "0.1.0"
+
+#: Public name to the room that has it.
+_ROOMS = {
+    "Adapter": "stepview",
+    "AlarmPolicy": "alarm",
+    "Bundle": "bundle",
+    "Drift": "runtime",
+    "EvaluationTable": "evaluate",
+    "LearnListener": "learn",
+    "Level": "alarm",
+    "Mistake": "trace",
+    "Monitor": "runtime",
+    "Outcome": "trace",
+    "PrefixGuardError": "errors",
+    "ReadReport": "stepview",
+    "Reading": "runtime",
+    "Run": "trace",
+    "ScoredRun": "runtime",
+    "Session": "runtime",
+    "StepRecord": "stepview",
+    "TrainConfig": "learn",
+    "TrainResult": "learn",
+    "evaluate": "evaluate",
+    "list_adapters": "stepview",
+    "load": "runtime",
+    "load_adapter": "stepview",
+    "open_bundle": "bundle",
+    "score": "runtime",
+    "train": "learn",
+}
+
+__all__ = [
+    "Adapter",
+    "AlarmPolicy",
+    "Bundle",
+    "Drift",
+    "EvaluationTable",
+    "LearnListener",
+    "Level",
+    "Mistake",
+    "Monitor",
+    "Outcome",
+    "PrefixGuardError",
+    "ReadReport",
+    "Reading",
+    "Run",
+    "ScoredRun",
+    "Session",
+    "StepRecord",
+    "TrainConfig",
+    "TrainResult",
+    "evaluate",
+    "list_adapters",
+    "load",
+    "load_adapter",
+    "open_bundle",
+    "parse",
+    "score",
+    "train",
+]
+
+
+def parse(
+    runs: str | os.PathLike[str],
+    adapter: str | Path | Adapter,
+    *,
+    labels: str | os.PathLike[str] | None = None,
+    strict: bool = False,
+    report: ReadReport | None = None,
+) -> Iterator[Run[StepRecord]]:
+    """Raw runs as records, one run at a time.
+
+    runs: file, folder, glob, tar, or `-`. adapter: a shipped name, the path of a .json file, or an opened one.
+    labels: a file of outcomes joined by run id. strict: the first run that cannot be read is an error, not a skip.
+    report: filled with what reading met. Raises AdapterError, TraceError.
+    """
+    from pathlib import Path
+
+    from prefixguard.stepview import Adapter, load_adapter, read_runs
+
+    opened = adapter if isinstance(adapter, Adapter) else load_adapter(adapter)
+    companion = None if labels is None else Path(labels)
+    return read_runs(os.fspath(runs), opened, labels=companion, strict=strict, report=report)
+
+
+def __getattr__(name: str) -> Any:
+    room = _ROOMS.get(name)
+    if room is None:
+        raise AttributeError(f"module 'prefixguard' has no attribute {name!r}")
+    module = importlib.import_module(f"prefixguard.{room}")
+    if name == room:
+        return module  # a room that may be called, see below
+    value = globals()[name] = getattr(module, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _CallableRoom(ModuleType):
+    """A room with one main function of its own name: `prefixguard.evaluate` is both the room and its function."""
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Calls the room's function of the room's name."""
+        return getattr(self, self.__name__.rpartition(".")[2])(*args, **options)
+
+
+class _Package(ModuleType):
+    """This package. Python binds a room's name here when the room is first imported; one that is also the name of a
+    public function must stay callable then."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, ModuleType) and _ROOMS.get(name) == name:
+            value.__class__ = _CallableRoom
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

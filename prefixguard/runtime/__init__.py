@@ -5,6 +5,18 @@ from prefixguard.runtime.drift import Drift
 from prefixguard.runtime.model import OnnxModel
 from prefixguard.runtime.monitor import Monitor, load
 from prefixguard.runtime.reading import Reading
+from prefixguard.runtime.scoring import ScoredRun, score
 from prefixguard.runtime.session import MAX_STEP_BYTES, Session
 
-__all__ = ["MAX_STEP_BYTES", "Drift", "Level", "Monitor", "OnnxModel", "Reading", "Session", "load"]
+__all__ = [
+    "MAX_STEP_BYTES",
+    "Drift",
+    "Level",
+    "Monitor",
+    "OnnxModel",
+    "Reading",
+    "ScoredRun",
+    "Session",
+    "load",
+    "score",
+]
