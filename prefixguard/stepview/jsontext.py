@@ -89,7 +89,7 @@ def canonical(value: Any) -> str:
     '{"a":[1.0,null],"b":1}'
     """
     try:
-        data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+        data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS)
     except TypeError:
         return _careful(value)
     if b"null" in data:  # orjson writes NaN and Infinity as null

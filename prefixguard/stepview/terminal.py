@@ -13,7 +13,7 @@ import re
 # has
 # millions of short lines.
 _ESCAPE = re.compile(
-    r"\x1b\[([0-?]*)[ -/]*([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]+[0-~]|\x1b[0-Z\\^-~]|\x1b|\x9b"
+    r"\x1b\[([0-?]*)[ -/]*([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]+[0-~]|\x1b[0-Z\\^-~]|\x1b(?:\[[0-?]*[ -/]*)?|\x9b"
 )
 #: Escapes that change neither where the cursor stands nor what the line holds: colours, modes, titles, other lines.
 _IDLE = re.compile(
