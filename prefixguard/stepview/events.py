@@ -242,8 +242,30 @@ def _run_base(site: Site) -> Base:
 
 
 def _path(spec: dict[str, Any], site: Site) -> EventSource:
-    get = compile_value(spec["path"], site.at("path").listing())
-    return EventSource(site.at("path").base_of(spec["path"]), _run_base(site), None, get)
+    here = site.at("path")
+    if isinstance(spec["path"], list):
+        return _cases(spec["path"], here)
+    get = compile_value(spec["path"], here.listing())
+    return EventSource(here.base_of(spec["path"]), _run_base(site), None, get)
+
+
+def _cases(spec: list[Any], site: Site) -> EventSource:
+    """Where the events are, by what the run looks like: the first case whose `when` holds. @ stands for the first's."""
+    cases: list[tuple[Condition, Getter]] = []
+    for i, case in enumerate(spec):
+        here = site.at(f"[{i}]")
+        if not isinstance(case, dict) or not is_path(case.get("path")):
+            raise here.error('a case is {"when": condition over $, "path": "$.messages"}.')
+        known_keys(case, ("when", "path", "comment"), here)
+        when = compile_when(case.get("when", "else"), here.at("when"))
+        cases.append((when, compile_value(case["path"], here.at("path").listing())))
+    if not cases:
+        raise site.error("an empty list of cases.")
+
+    def get(scope: Scope) -> Any:
+        return next((path(scope) for when, path in cases if when(scope)), MISSING)
+
+    return EventSource(site.at("[0].path").base_of(spec[0]["path"]), _run_base(site), None, get)
 
 
 def _zip(spec: dict[str, Any], site: Site) -> EventSource:

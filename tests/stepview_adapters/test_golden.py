@@ -1,0 +1,93 @@
+"""Every frozen adapter on hand-written samples: records exact, nothing hidden in them, live equal to whole."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prefixguard.stepview import StepRecord, list_adapters, load_adapter, read_runs
+from prefixguard.trace.run import Outcome, Run
+
+GOLDEN = Path(__file__).parents[2] / "stepview_adapters" / "golden"
+NAMES = list_adapters()
+#: Stands in the samples wherever a live monitor would see nothing: rewards, verdicts, reference answers.
+HIDDEN = "ZZHIDDEN"
+#: Formats in which the outcome is printed in words between the steps.
+PRINTED = {
+    "webshop_react": ("Your score", "0.3333333333333333"),
+    "react_log": (HIDDEN, "Answer is CORRECT", "Answer is INCORRECT", "HALTED AGENTS"),
+    "terminal_log": (HIDDEN, "$9.7", "(step ", "Waiting for the LM", "LiteLLM"),
+}
+
+LiveRuns = dict[str, Callable[[Path], Iterator[tuple[dict[str, Any], list[Any]]]]]
+
+
+def lines_of(run: Run[StepRecord]) -> list[dict[str, Any]]:
+    """The run in the stable line format of `parse --json`."""
+    return [
+        {
+            "run_id": run.run_id, "task_id": run.task_id, "groups": dict(run.groups), "outcome": run.outcome.value,
+            "step": record.index, "actor": record.actor, "agent": record.agent, "tool": record.tool,
+            "arguments": record.arguments, "observation": record.observation, "action": record.action,
+            "result": record.result, "status": record.status,
+        }
+        for record in run.records
+    ]  # fmt: skip
+
+
+def golden_runs(name: str) -> list[Run[StepRecord]]:
+    return list(read_runs(GOLDEN / name / "runs", load_adapter(name), strict=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_records_are_the_expected_ones(name: str) -> None:
+    text = (GOLDEN / name / "expected.jsonl").read_text(encoding="utf-8")
+    expected = [json.loads(line) for line in text.splitlines()]
+    assert [line for run in golden_runs(name) for line in lines_of(run)] == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_hidden_reaches_a_record_an_id_or_a_group(name: str) -> None:
+    files = [path for path in (GOLDEN / name / "runs").rglob("*") if path.is_file()]
+    raw = "".join(re.sub("\x1b.*?m", "", path.read_text(encoding="utf-8")) for path in files)
+    runs = golden_runs(name)
+    seen = "".join(repr((run.records, run.task_id, run.groups)) for run in runs)
+    for text in PRINTED.get(name, (HIDDEN,)):
+        assert text in raw, f"the sample does not hold {text!r}, so the test cannot fail"
+        assert text not in seen
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_event_by_event_is_the_same_as_whole_files(name: str, live_runs: LiveRuns) -> None:
+    adapter = load_adapter(name)
+    live = []
+    for header, events in live_runs[name](GOLDEN / name / "runs"):
+        parser = adapter.parser(header)
+        records = [record for event in events for record in parser.observe(event)] + parser.end()
+        if records:
+            live.append(tuple(records))
+    assert sorted(map(repr, live)) == sorted(repr(run.records) for run in golden_runs(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_golden_set_holds_both_outcomes(name: str) -> None:
+    outcomes = {run.outcome for run in golden_runs(name)}
+    if name == "whoandwhen":  # an attribution set: every run failed
+        assert outcomes == {Outcome.FAILURE}
+    else:
+        assert len(outcomes) > 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_adapter_says_what_it_reads_and_its_bytes_are_stable(name: str) -> None:
+    adapter = load_adapter(name)
+    assert adapter.name == name
+    assert adapter.version == "1.0.0"
+    assert "Live event:" in adapter.description
+    again = type(adapter).from_bytes(adapter.to_bytes(), name)
+    assert again.sha256 == adapter.sha256

@@ -1,0 +1,153 @@
+"""Every frozen adapter on its real set: runs, outcomes, tasks and records as plain Python counts them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prefixguard.stepview import ReadReport, load_adapter, read_runs
+
+RealSet = Callable[[str], Path]
+#: One run: its task, its outcome, how many records it should give.
+Counted = tuple[str, str, int]
+REWARD = {1.0: "success", 0.0: "failure"}
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def acts(messages: list[dict[str, Any]]) -> int:
+    """Calls, and messages that only speak."""
+    return sum(len(m.get("tool_calls") or []) or bool(m.get("content")) for m in messages if m["role"] == "assistant")
+
+
+def count_tau_bench(root: Path) -> Iterator[Counted]:
+    for path in root.rglob("*.json"):
+        for run in read(path):
+            prompt = next((m["content"] for m in run["traj"] if m["role"] == "system"), "")
+            domain = "airline" if prompt.startswith("# Airline Agent") else "retail"
+            told = prompt.startswith(("# Airline Agent", "# Retail agent")) or "assertions-agent" in path.name
+            assert told or not run["traj"]
+            yield f"{domain}:{run['task_id']}", REWARD[run["reward"]], acts(run["traj"])
+
+
+def count_tau2(root: Path) -> Iterator[Counted]:
+    for path in root.rglob("*.json"):
+        document = read(path)
+        domain = document["info"]["environment_info"]["domain_name"]
+        for run in document["simulations"]:
+            yield f"{domain}:{run['task_id']}", REWARD[run["reward_info"]["reward"]], acts(run["messages"])
+
+
+def count_sweagent(root: Path) -> Iterator[Counted]:
+    for path in root.glob("*/trajs/*.traj"):
+        resolved = read(path.parents[1] / "results" / "results.json")["resolved"]
+        entries = [entry for entry in read(path)["trajectory"] if entry["action"] != "exit_cost"]
+        yield path.stem, "success" if path.stem in resolved else "failure", len(entries)
+
+
+def count_mini_swe_agent(root: Path) -> Iterator[Counted]:
+    resolved = {run["instance_id"]: run["resolved"] for run in read(root / "results_summary.json")["instances"]}
+    for path in root.glob("trajs/*.traj.json"):
+        run = read(path)
+        steps = sum(message["role"] == "assistant" for message in run["messages"])
+        yield run["instance_id"], "success" if resolved[run["instance_id"]] else "failure", steps
+
+
+def count_terminal_log(root: Path) -> Iterator[Counted]:
+    for path in root.rglob("results.json"):
+        run = read(path)
+        log = path.parent / "sessions" / "agent.log"
+        text = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", log.read_bytes()) if log.exists() else b""
+        outcome = {True: "success", False: "failure", None: "unknown"}[run["is_resolved"]]
+        yield run["task_id"], outcome, text.count(b"mini-swe-agent (step ")
+
+
+def count_webshop_react(root: Path) -> Iterator[Counted]:
+    for path in root.glob("*.ipynb"):
+        text = "".join(part for output in read(path)["cells"][-1]["outputs"] for part in output["text"])
+        for run in re.split(r"(?m)^-{17}\n", text)[1:]:
+            bought = "Your score (min 0.0, max 1.0): 1.0" in run
+            yield run.split("\n")[0], "success" if bought else "failure", run.count("\nAction: ") - 1  # without reset
+
+
+def count_online_mind2web(root: Path) -> Iterator[Counted]:
+    for path in root.rglob("result.json"):
+        run = read(path)
+        outcome = {"success": "success", "error_max_turns": "failure"}[run["result_status"]]
+        yield run["task_id"], outcome, len(run["action_history"])
+
+
+def count_intercode(root: Path) -> Iterator[Counted]:
+    for path in root.rglob("*.json"):
+        for run in read(path).values():
+            task = f"{run['environment']}:{run['dataset']}:{run['task_id']}"
+            outcome = "success" if run["summary"]["max_reward"] >= 1 else "failure"
+            turns = run["turn_history"]
+            thoughts = turns.get("thoughts") or [""]
+            forced = thoughts[-1].startswith("EXCEEDED MAX TURNS")
+            blocked = len(turns["actions"]) > len(turns["observations"])
+            yield task, outcome, len(turns["actions"]) - forced - blocked  # without what the harness wrote
+
+
+def count_react_log(root: Path) -> Iterator[Counted]:
+    for path in root.rglob("*.txt"):
+        for section in re.split(r"(?m)^-+ BEGIN (?=[A-Z]+ AGENTS)", path.read_text(encoding="utf-8"))[1:]:
+            for run in section.split("\n\nQuestion: ")[1:]:
+                question = run.split("\n")[0].split("You have attempted")[0].strip()
+                outcome = "success" if section.startswith("CORRECT") else "failure"
+                yield question, outcome, len(re.findall(r"\nAction \d+: ", run))
+
+
+def count_whoandwhen(root: Path) -> Iterator[Counted]:
+    others = ("human", "ComputerTerminal", "Orchestrator (termination condition)")
+    for path in root.rglob("*.json"):
+        run = read(path)
+        acting = [m for m in run["history"] if m["role"] not in others and m.get("name") != "Computer_terminal"]
+        yield run["question_ID"], "failure", len(acting)
+
+
+SETS: dict[str, tuple[Callable[[Path], Iterator[Counted]], dict[str, int], dict[str, int], int]] = {
+    # adapter: how to count, all runs by outcome, those without a record, tasks among the rest
+    "tau_bench": (count_tau_bench, {"success": 1147, "failure": 568}, {"failure": 57}, 165),
+    "tau2": (count_tau2, {"success": 607, "failure": 234}, {}, 175),
+    "sweagent": (count_sweagent, {"success": 23, "failure": 339}, {}, 91),
+    "mini_swe_agent": (count_mini_swe_agent, {"success": 371, "failure": 129}, {}, 500),
+    "terminal_log": (
+        count_terminal_log,
+        {"success": 59, "failure": 229, "unknown": 86},
+        {"success": 8, "failure": 146, "unknown": 51},
+        42,
+    ),
+    "webshop_react": (count_webshop_react, {"success": 179, "failure": 321}, {}, 500),
+    "online_mind2web": (count_online_mind2web, {"success": 263, "failure": 37}, {}, 300),
+    "intercode": (count_intercode, {"success": 3059, "failure": 7086}, {"failure": 7}, 1450),
+    "react_log": (count_react_log, {"success": 499, "failure": 708}, {"success": 102}, 100),
+    "whoandwhen": (count_whoandwhen, {"failure": 184}, {}, 139),
+}
+SLOW = ("intercode", "mini_swe_agent", "terminal_log")
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in SETS])
+def test_runs_outcomes_tasks_and_records_are_as_counted_by_hand(name: str, real_set: RealSet) -> None:
+    count, outcomes, empty, n_tasks = SETS[name]
+    root = real_set(name)
+    counted = list(count(root))
+    assert Counter(outcome for _, outcome, _ in counted) == outcomes
+    report = ReadReport()
+    parsed = Counter(
+        (str(run.task_id), run.outcome.value, len(run.records))
+        for run in read_runs(root, load_adapter(name), strict=True, report=report)
+    )
+    assert parsed == Counter(run for run in counted if run[2])
+    assert len({task for task, _, _ in parsed}) == n_tasks
+    assert {str(outcome): n for outcome, n in report.empty.items() if n} == empty
+    assert report.skipped == []
