@@ -17,13 +17,14 @@ class Base:
 
     place: where it is; None where it is nowhere in the data. columns: place of each name in it (rows of a zip).
     is_text: a piece of text that a split made: `body` is that text, other names are groups of its head.
-    is_cut: what gives the outcome away was cut out already.
+    is_cut: what gives the outcome away was cut out already. also: where else it may be, by cases.
     """
 
     place: Place | None
     columns: Mapping[str, Place] | None = None
     is_text: bool = False
     is_cut: bool = False
+    also: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class Site:
             return ()
         if base.is_text:
             return () if self.in_test and name not in (None, "body") else (base.place,)
-        return (Place(base.place.root, base.place.steps + steps),)
+        return tuple(Place(place.root, place.steps + steps) for place in (base.place, *base.also))
 
     def note(self, places: tuple[Place, ...], is_cut: bool = False) -> None:
         """Writes down that these places are read here."""
@@ -106,7 +107,8 @@ class Site:
         if is_path(spec):
             root, steps = parse_path(spec, self.where)
             places = self.resolve(root, steps)
-            return Base(places[0] if places else None, is_cut=self.roots[root].is_cut if root in self.roots else False)
+            is_cut = root in self.roots and self.roots[root].is_cut
+            return Base(places[0], is_cut=is_cut, also=places[1:]) if places else Base(None)
         if isinstance(spec, dict):
             for name in ("json", "text", "otlp", "of", "first", "join", "list"):
                 inner = spec.get(name)

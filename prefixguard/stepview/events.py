@@ -250,7 +250,7 @@ def _path(spec: dict[str, Any], site: Site) -> EventSource:
 
 
 def _cases(spec: list[Any], site: Site) -> EventSource:
-    """Where the events are, by what the run looks like: the first case whose `when` holds. @ stands for the first's."""
+    """Where the events are, by what the run looks like: the first case whose `when` holds."""
     cases: list[tuple[Condition, Getter]] = []
     for i, case in enumerate(spec):
         here = site.at(f"[{i}]")
@@ -265,7 +265,10 @@ def _cases(spec: list[Any], site: Site) -> EventSource:
     def get(scope: Scope) -> Any:
         return next((path(scope) for when, path in cases if when(scope)), MISSING)
 
-    return EventSource(site.at("[0].path").base_of(spec[0]["path"]), _run_base(site), None, get)
+    found = [site.at(f"[{i}].path").base_of(case["path"]).place for i, case in enumerate(spec)]
+    places = tuple(place for place in found if place is not None)
+    base = Base(places[0], also=places[1:]) if places else Base(None)
+    return EventSource(base, _run_base(site), None, get)
 
 
 def _zip(spec: dict[str, Any], site: Site) -> EventSource:

@@ -59,8 +59,9 @@ class Parser:
         else:
             self._arrive(event)
         out = machine.out
-        if out:
-            machine.out = []
+        if not out:
+            return []  # never the list that the machine goes on to fill
+        machine.out = []
         return out
 
     def end(self) -> list[StepRecord]:
@@ -121,6 +122,10 @@ class Parser:
             if not source.keep:
                 machine.count("after_until")
                 return
+        turn = self._program.turn
+        if turn is not None:
+            value = turn(scope)
+            scope.turn = None if value is MISSING or isinstance(value, list | dict) else value
         taken = False
         for rule in self._program.rules:
             if rule.when(scope):

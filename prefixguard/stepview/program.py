@@ -66,6 +66,7 @@ class Program:
     mistake_agent: Getter | None
     step_base: int
     kind: Getter | None
+    turn: Getter | None
     reads_run: bool  # rules read $, so a live session keeps its header
 
 
@@ -116,7 +117,7 @@ def _compile(spec: dict[str, Any], container: Container, record: Site, readings:
     turn = compile_value(spec["turn"], inner.at("turn")) if "turn" in spec else None
     if not isinstance(spec["rules"], list) or not spec["rules"]:
         raise record.error("rules: a list of at least one rule.")
-    shared = RuleSite(inner, budgets, judge, turn, join.parallel)
+    shared = RuleSite(inner, budgets, judge, join.parallel)
     rules = tuple(compile_rule(rule, i, shared) for i, rule in enumerate(spec["rules"]))
     kind = compile_value(spec["kind"], replace(inner.at("kind"), sink=[])) if "kind" in spec else None
     run = spec.get("run", {})
@@ -166,6 +167,7 @@ def _compile(spec: dict[str, Any], container: Container, record: Site, readings:
         mistake_agent=agent,
         step_base=_step_base(labels, record),
         kind=kind,
+        turn=turn,
         reads_run=_reads_run(spec),
     )
 

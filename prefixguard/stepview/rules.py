@@ -53,7 +53,6 @@ class RuleSite:
     site: Site
     budgets: dict[str, tuple[int, int]]
     judge: Judge
-    turn: Getter | None
     parallel: bool
 
 
@@ -167,7 +166,6 @@ class _Fields:
         self.action = self._action()
         self.call_id = compile_value(spec["call_id"], site.at("call_id")) if "call_id" in spec else None
         self.judge = compile_status(spec["status"], site.at("status")) if "status" in spec else shared.judge
-        self.turn = shared.turn
 
     def _bounded(self, name: str) -> Text | None:
         if name not in self.spec:
@@ -237,12 +235,6 @@ class _Fields:
             scope.index,
         )
 
-    def turn_of(self, scope: Scope) -> Any:
-        if self.turn is None:
-            return None
-        turn = self.turn(scope)
-        return None if turn is MISSING or isinstance(turn, list | dict) else turn
-
 
 def _skip(fields: _Fields) -> Act:
     return lambda machine, scope: None
@@ -257,7 +249,7 @@ def _say(fields: _Fields) -> Act:
     result = fields.result
 
     def act(machine: Machine, scope: Scope) -> None:
-        turn = fields.turn_of(scope)
+        turn = scope.turn
         if not scope.element or turn is None:
             machine.acts(turn)
         draft = fields.draft(machine, scope)
@@ -274,7 +266,7 @@ def _call(fields: _Fields) -> Act:
     parallel = fields.shared.parallel
 
     def act(machine: Machine, scope: Scope) -> None:
-        turn = fields.turn_of(scope)
+        turn = scope.turn
         call_id = as_id(fields.call_id(scope)) if fields.call_id is not None else None
         if not scope.element and not (
             parallel and call_id is not None and machine.open and machine.results == 0 and machine.held is None

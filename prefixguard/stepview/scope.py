@@ -66,6 +66,7 @@ class Scope:
         "parent",
         "position",
         "run",
+        "turn",
         "values",
     )
 
@@ -84,4 +85,5 @@ class Scope:
         self.companion_missing = False  # a companion file was asked for and is not there
         self.values: dict[str, str] | None = None  # id, task: run values that a companion's name may hold
         self.fields: dict[str, str] | None = None  # fields of the record that a status rule judges
+        self.turn: Any = None  # what tells the agent's turns apart, where the spec says so
         self.open_calls = 0  # calls that wait for a result

@@ -1,0 +1,260 @@
+"""Calls and results, speech and observations: when a record is complete, and what it holds then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from prefixguard.stepview import Adapter, StepRecord
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def say(text: str, **more: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": text, **more}
+
+
+def calls(*ids: str | None, text: str = "", **more: Any) -> dict[str, Any]:
+    made = [{"id": i, "name": f"tool_{i}", "arguments": "{}"} for i in ids]
+    return {"role": "assistant", "content": text, "tool_calls": made, **more}
+
+
+def result(call_id: str | None, text: str = "fine") -> dict[str, Any]:
+    return {"role": "tool", "call_id": call_id, "content": text}
+
+
+def live(adapter: Adapter, *events: Any) -> list[list[StepRecord]]:
+    parser = adapter.parser()
+    return [parser.observe(event) for event in events] + [parser.end()]
+
+
+def brief(record: StepRecord) -> tuple[str, str, str, str]:
+    return record.tool, record.observation, record.action, record.result
+
+
+def test_speech_leaves_at_once_and_takes_what_was_said_before(make: Any) -> None:
+    steps = live(make(), user("hello"), user("again"), say("hi"), user("thanks"))
+    assert [len(step) for step in steps] == [0, 0, 1, 0, 0]
+    assert brief(steps[2][0]) == ("respond", "hello\nagain", "hi", "")
+    assert (steps[2][0].index, steps[2][0].event, steps[2][0].status) == (1, 2, "ok")
+
+
+def test_a_call_leaves_with_its_result(make: Any) -> None:
+    steps = live(make(), user("go"), calls("a", text="look"), result("a", "Error: no"), say("done"))
+    assert [len(step) for step in steps] == [0, 0, 1, 1, 0]
+    assert brief(steps[2][0]) == ("tool_a", "go", "look", "Error: no")
+    assert steps[2][0].status == "error"
+    assert steps[2][0].event == 1
+
+
+def test_parallel_calls_leave_in_call_order_and_the_first_has_the_text(make: Any) -> None:
+    steps = live(make(), user("go"), calls("a", "b", "c", text="plan"), result("b", "B"), result("a", "A"), result("c", "C"))
+    assert [[r.tool for r in step] for step in steps] == [[], [], [], ["tool_a", "tool_b"], ["tool_c"], []]
+    first, second = steps[3]
+    assert brief(first) == ("tool_a", "go", "plan", "A")
+    assert brief(second) == ("tool_b", "", "", "B")
+
+
+def test_an_open_call_leaves_unknown_when_the_agent_acts_again(make: Any) -> None:
+    parser = make().parser()
+    parser.observe(calls("a"))
+    left = parser.observe(say("never mind"))
+    assert [(r.tool, r.status) for r in left] == [("tool_a", "unknown"), ("respond", "ok")]
+    assert parser.counters["calls_without_result"] == 1
+    assert parser.observe(result("a", "late news")) == []
+    assert parser.counters["late_results"] == 1
+    assert parser.observe(say("so?"))[0].observation == "late news"
+
+
+def test_an_open_call_leaves_unknown_at_the_end(make: Any) -> None:
+    steps = live(make(), calls("a", "b"), result("b", "B"))
+    assert [(r.tool, r.result, r.status) for r in steps[-1]] == [("tool_a", "", "unknown"), ("tool_b", "B", "ok")]
+
+
+def test_results_without_ids_go_to_the_first_waiting_call(make: Any) -> None:
+    steps = live(make(), calls(None, None), result(None, "1"), result(None, "2"))
+    assert [r.result for step in steps for r in step] == ["1", "2"]
+
+
+def test_an_id_of_no_open_call_is_late_unless_the_spec_says_else(make: Any) -> None:
+    events = (calls("a"), result("zz", "stray"), result("a", "A"))
+    assert [r.result for step in live(make(), *events) for r in step] == ["A"]
+    loose = make(join={"by": "id", "else": "next", "mismatch": "else"})
+    assert [r.result for step in live(loose, *events) for r in step] == ["stray"]
+
+
+def test_repeated_ids_are_met_one_after_the_other(make: Any) -> None:
+    steps = live(make(), calls("a", "a"), result("a", "1"), result("a", "2"), calls("a"), result("a", "3"))
+    assert [r.result for step in steps for r in step] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"), [("next", ["x", "y"]), ("last", ["y", "x"]), ("position", ["x", "y"]), ("none", ["", ""])]
+)
+def test_joining_by_order(make: Any, other: str, expected: list[str]) -> None:
+    adapter = make(join={"by": "order", "else": other})
+    steps = live(adapter, calls("a", "b"), result("q", "x"), result("q", "y"))
+    assert [r.result for step in steps for r in step] == expected
+
+
+def test_position_joins_past_a_result_that_went_by_id(make: Any) -> None:
+    adapter = make(join={"by": "id", "else": "position"})
+    steps = live(adapter, calls("a", None, None), result("a", "0"), result(None, "1"), result(None, "2"))
+    assert [r.result for step in steps for r in step] == ["0", "1", "2"]
+
+
+def test_calls_in_separate_events_are_parallel_within_a_run_scope(make: Any) -> None:
+    events = (calls("a"), calls("b"), result("a", "A"), result("b", "B"))
+    assert [r.result for step in live(make(), *events) for r in step] == ["", "B"]
+    wide = make(join={"by": "id", "scope": "run"})
+    assert [(r.tool, r.result) for step in live(wide, *events) for r in step] == [("tool_a", "A"), ("tool_b", "B")]
+
+
+def test_a_turn_joins_lines_of_one_reply(make: Any) -> None:
+    adapter = make(turn="@.turn")
+    steps = live(
+        adapter, user("go"), say("I look.", turn=1), calls("a", text="", turn=1), calls("b", turn=1), result("a"), result("b"),
+        say("one", turn=2), say("two", turn=2), say("other", turn=3), user("bye"),
+    )  # fmt: skip
+    records = [r for step in steps for r in step]
+    assert [(r.tool, r.observation, r.action) for r in records] == [
+        ("tool_a", "go", "I look."),
+        ("tool_b", "", ""),
+        ("respond", "", "one\ntwo"),
+        ("respond", "", "other"),
+    ]
+
+
+def test_update_fills_an_open_call(make: Any, chat: dict[str, Any]) -> None:
+    rules = [
+        {"when": {"@.kind": "call"}, "emit": "call", "call_id": "@.id", "tool": "@.title"},
+        {"when": {"@.kind": "update", "@.status": "done"}, "emit": "result", "call_id": "@.id", "result": "@.out"},
+        {"when": {"@.kind": "update"}, "emit": "update", "call_id": "@.id", "arguments": "@.input"},
+    ]
+    parser = make(rules=rules).parser()
+    parser.observe({"kind": "call", "id": 1, "title": "edit"})
+    parser.observe({"kind": "update", "id": 1, "input": {"b": 1, "a": 2}})
+    parser.observe({"kind": "update", "id": 9, "input": {}})
+    (record,) = parser.observe({"kind": "update", "id": 1, "status": "done", "out": "ok"})
+    assert (record.tool, record.arguments, record.result) == ("edit", '{"a":2,"b":1}', "ok")
+    assert parser.counters["updates_without_call"] == 1
+
+
+def test_one_event_can_be_result_and_observation(make: Any) -> None:
+    rules = [
+        {
+            "when": {"@.role": "user"},
+            "emit": "result",
+            "each": "@.content[type=tool_result]",
+            "call_id": "@.tool_use_id",
+            "result": {"text": "@.content"},
+            "status": [{"when": {"@.is_error": True}, "is": "error"}, {"is": "ok"}],
+            "then": "continue",
+        },
+        {"when": {"@.role": "user"}, "emit": "observe", "observation": {"text": "@.content[type=text]"}},
+        {
+            "when": {"@.role": "assistant"},
+            "emit": "call",
+            "each": "@.content[type=tool_use]",
+            "action": {"text": "^.content[type=text]"},
+            "call_id": "@.id",
+            "tool": "@.name",
+            "arguments": "@.input",
+        },
+    ]
+    parser = make(rules=rules).parser()
+    tool_use = {"type": "tool_use", "id": "t", "name": "ls", "input": {"p": 1.0}}
+    parser.observe({"role": "assistant", "content": [{"type": "text", "text": "hm"}, tool_use]})
+    blocks = [{"type": "tool_result", "tool_use_id": "t", "content": "no", "is_error": True}, {"type": "text", "text": "now"}]
+    (record,) = parser.observe({"role": "user", "content": blocks})
+    assert (record.tool, record.action, record.arguments, record.status) == ("ls", "hm", '{"p":1.0}', "error")
+    parser.observe({"role": "assistant", "content": [tool_use]})
+    assert parser.end()[0].observation == "now"
+
+
+def test_whole_steps_speakers_and_actors(make: Any) -> None:
+    rules = [
+        {"when": {"@.speaker": {"present": True}}, "emit": "agent", "agent": "@.speaker"},
+        {
+            "when": {"@.act": {"present": True}},
+            "emit": "step",
+            "actor": {"map": {"human": "user"}, "of": "@.who", "else": {"const": "agent"}},
+            "observation": "@.seen",
+            "action": "@.thought",
+            "arguments": "@.act",
+            "result": "@.out",
+        },
+        {"emit": "say", "actor": "environment", "action": "@.text"},
+    ]
+    parser = make(rules=rules).parser()
+    parser.observe({"speaker": "Planner"})
+    (one,) = parser.observe({"act": "go", "seen": "door", "thought": "open", "out": "error: shut"})
+    assert (one.agent, one.actor, one.observation, one.action, one.arguments, one.result) == (
+        "Planner", "agent", "door", "open", "go", "error: shut",
+    )  # fmt: skip
+    assert one.status == "error"
+    assert parser.observe({"act": "x", "who": "human"})[0].actor == "user"
+    assert parser.observe({"text": "bell"})[0].actor == "environment"
+
+
+def test_events_that_no_rule_takes_are_counted_by_kind(make: Any) -> None:
+    parser = make().parser()
+    for event in ({"role": "narrator"}, {"role": "narrator"}, None, 3, "x", [], {}, {"a": 1, "b": 2}, {"type": "ping"}):
+        assert parser.observe(event) == []
+    assert dict(parser.counters) == {
+        "skipped: role=narrator": 2,
+        "skipped: null": 1,
+        "skipped: number": 1,
+        "skipped: text": 1,
+        "skipped: list": 1,
+        "skipped: empty object": 1,
+        "skipped: object with a, b": 1,
+        "skipped: type=ping": 1,
+    }
+
+
+def test_kinds_are_bounded(make: Any) -> None:
+    parser = make().parser()
+    for number in range(1000):
+        parser.observe({"role": f"role {number}"})
+    assert len(parser.counters) < 40
+    assert sum(parser.counters.values()) == 1000
+
+
+def test_fields_are_cut_to_their_budgets(make: Any) -> None:
+    small = [10, 5]
+    adapter = make(budgets={"result": small, "action": small, "observation": small, "arguments": small})
+    parser = adapter.parser()
+    for _ in range(50):
+        parser.observe(user("u" * 1000))
+    call = {"id": "a", "name": "t" * 500, "arguments": '{"x":"' + "y" * 1000 + '"}'}
+    parser.observe({"role": "assistant", "content": "c" * 1000, "tool_calls": [call]})
+    (record,) = parser.observe(result("a", "r" * 1000 + "END"))
+    for text in (record.observation, record.action, record.arguments, record.result):
+        assert len(text) == 15 + len("\n[...]\n")
+    assert record.result.endswith("rrEND")
+    assert len(record.tool) == 200
+
+
+def test_open_calls_are_bounded(make: Any) -> None:
+    parser = make().parser()
+    left = parser.observe(calls(*(str(i) for i in range(400))))
+    assert len(left) == 400 - 256
+    assert {record.status for record in left} == {"unknown"}
+
+
+def test_results_are_judged_by_what_the_record_shows(make: Any) -> None:
+    adapter = make(status=[{"when": {"tool": "tool_a", "result": {"re": "0"}}, "is": "error"}])
+    parser = adapter.parser()
+    parser.observe(calls("a", "b"))
+    assert parser.observe(result("a", "0"))[0].status == "error"
+    assert parser.observe(result("b", "0"))[0].status == "unknown"
+
+
+def test_the_preamble_is_seen_first(make: Any) -> None:
+    parser = make().parser({"question": "Where is my order?"})
+    parser.observe(user("hi"))
+    assert parser.observe(say("hello"))[0].observation == "Where is my order?\nhi"
