@@ -253,8 +253,9 @@ def machine() -> dict[str, str]:
 
 
 def to_text(result: dict[str, Any]) -> str:
+    on = result["machine"]
     lines = [
-        f"{result['machine']['cpu']}, load {result['machine']['load']}, Python {result['machine']['python']}, one thread; adapter {result['adapter']}, "
+        f"{on['cpu']}, load {on['load']}, Python {on['python']}, one thread; adapter {result['adapter']}, "
         f"events: {result['events']}",
         "",
         f"{'tokens':>7} {'kept':>6}  {'row':<24} {'p50 us':>9} {'p99 us':>9} {'n':>6}",
