@@ -121,6 +121,8 @@ class Vocabulary:
                 f"{where}: tokenizer version {version}, this release reads up to {TOKENIZER_VERSION}. "
                 "Upgrade prefixguard."
             )
+        if version < 1:
+            raise BundleError(f"{where}: damaged header. Train or export the bundle again.")
         if len(data) != _HEADER.size + 16 * n + n_text:
             raise BundleError(f"{where}: {len(data)} bytes do not hold {n} terms. Train or export the bundle again.")
         at = _HEADER.size
@@ -131,7 +133,10 @@ class Vocabulary:
             terms = data[at + 16 * n :].decode("utf-8").split("\n") if n else []
         except UnicodeDecodeError as exc:
             raise BundleError(f"{where}: damaged term text. Train or export the bundle again.") from exc
-        if len(terms) != n or not np.array_equal(np.sort(columns), np.arange(n)):
+        if not (np.isfinite(idf) & (idf > 0)).all():
+            raise BundleError(f"{where}: damaged weights. Train or export the bundle again.")
+        in_order = terms == sorted(set(terms)) and (hashes[1:] > hashes[:-1]).all()
+        if len(terms) != n or not in_order or not np.array_equal(np.sort(columns), np.arange(n)):
             raise BundleError(f"{where}: damaged term table. Train or export the bundle again.")
         by_column = np.empty(n, dtype=np.uint64)
         by_column[columns] = hashes
