@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from prefixguard.stepview import ReadReport, load_adapter, read_runs
+from prefixguard.stepview import ReadReport, StepRecord, load_adapter, read_runs
+from prefixguard.trace import Mistake
 
 RealSet = Callable[[str], Path]
+LiveRuns = dict[str, Callable[[Path], Iterator[tuple[dict[str, Any], list[Any]]]]]
 #: One run: its task, its outcome, how many records it should give.
 Counted = tuple[str, str, int]
 REWARD = {1.0: "success", 0.0: "failure"}
@@ -132,22 +138,79 @@ SETS: dict[str, tuple[Callable[[Path], Iterator[Counted]], dict[str, int], dict[
     "react_log": (count_react_log, {"success": 499, "failure": 708}, {"success": 102}, 100),
     "whoandwhen": (count_whoandwhen, {"failure": 184}, {}, 139),
 }
-SLOW = ("intercode", "mini_swe_agent", "terminal_log")
+SLOW = ("intercode", "mini_swe_agent", "terminal_log", "tau_bench")
+#: Every how many runs one is fed event by event.
+STRIDE = {
+    "intercode": 97, "tau_bench": 11, "tau2": 7, "mini_swe_agent": 23,
+    "sweagent": 7, "react_log": 5, "terminal_log": 29,
+}  # fmt: skip
+EVERY_SET = [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in SETS]
+
+
+@dataclass
+class Parsed:
+    """A real set, read once for all tests: its runs as `Counted`, their records as digests, the report."""
+
+    runs: Counter[Counted] = field(default_factory=Counter)
+    digests: set[str] = field(default_factory=set)
+    report: ReadReport = field(default_factory=ReadReport)
+    mistakes: list[Mistake] = field(default_factory=list)
+
+
+def digest(records: Iterable[StepRecord]) -> str:
+    return hashlib.sha256(repr(tuple(records)).encode("utf-8", "replace")).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def parsed(real_set: RealSet) -> Callable[[str], Parsed]:
+    @functools.cache
+    def parse(name: str) -> Parsed:
+        found = Parsed()
+        for run in read_runs(real_set(name), load_adapter(name), strict=True, report=found.report):
+            found.runs[str(run.task_id), run.outcome.value, len(run.records)] += 1
+            found.digests.add(digest(run.records))
+            if run.mistake is not None:
+                found.mistakes.append(run.mistake)
+        return found
+
+    return parse
 
 
 @pytest.mark.real
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in SETS])
-def test_runs_outcomes_tasks_and_records_are_as_counted_by_hand(name: str, real_set: RealSet) -> None:
+@pytest.mark.parametrize("name", EVERY_SET)
+def test_runs_outcomes_tasks_and_records_are_as_counted_by_hand(
+    name: str, real_set: RealSet, parsed: Callable[[str], Parsed]
+) -> None:
     count, outcomes, empty, n_tasks = SETS[name]
-    root = real_set(name)
-    counted = list(count(root))
+    counted = list(count(real_set(name)))
     assert Counter(outcome for _, outcome, _ in counted) == outcomes
-    report = ReadReport()
-    parsed = Counter(
-        (str(run.task_id), run.outcome.value, len(run.records))
-        for run in read_runs(root, load_adapter(name), strict=True, report=report)
-    )
-    assert parsed == Counter(run for run in counted if run[2])
-    assert len({task for task, _, _ in parsed}) == n_tasks
-    assert {str(outcome): n for outcome, n in report.empty.items() if n} == empty
-    assert report.skipped == []
+    found = parsed(name)
+    assert found.runs == Counter(run for run in counted if run[2])
+    assert len({task for task, _, _ in found.runs}) == n_tasks
+    assert {str(outcome): n for outcome, n in found.report.empty.items() if n} == empty
+    assert found.report.skipped == []
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("name", EVERY_SET)
+def test_a_sample_of_real_runs_is_the_same_event_by_event(
+    name: str, real_set: RealSet, parsed: Callable[[str], Parsed], live_runs: LiveRuns
+) -> None:
+    adapter = load_adapter(name)
+    n_live = 0
+    for header, events in itertools.islice(live_runs[name](real_set(name)), 0, None, STRIDE.get(name, 3)):
+        parser = adapter.parser(header)
+        records = [record for event in events for record in parser.observe(event)] + parser.end()
+        if records:
+            n_live += 1
+            assert digest(records) in parsed(name).digests
+    assert n_live >= 5
+
+
+@pytest.mark.real
+def test_every_failure_of_the_attribution_set_names_its_mistake(parsed: Callable[[str], Parsed]) -> None:
+    """Two labels point at an entry of the terminal, which is the result of a record and not one itself."""
+    mistakes = parsed("whoandwhen").mistakes
+    assert len(mistakes) == 184
+    assert all(mistake.agent for mistake in mistakes)
+    assert sum(mistake.step is None for mistake in mistakes) == 2
