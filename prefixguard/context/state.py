@@ -24,37 +24,45 @@ _FAR = 50.0  # "long ago" for steps since an event; counters that would grow for
 _MANY = 1000
 _DECAY = 0.5
 _MASK = (1 << 64) - 1
+_COUNT = (1 << 10) - 1  # bits of a table entry that hold its count, up to _MANY
 
 
 class _Recent:
-    """Counts of the most recent distinct hashes: a table of fixed size, the oldest entry makes room."""
+    """Counts of the most recent distinct hashes: a table of fixed size, the oldest entry makes room.
 
-    __slots__ = ("at", "counts", "keys", "used")
+    table: uint64, a hash's upper 54 bits and below them its count; one array an entry, since what numpy keeps beside
+    each array would cost more than the counts themselves.
+    """
+
+    __slots__ = ("at", "table", "used")
 
     def __init__(self, size: int) -> None:
-        self.keys = np.zeros(size, dtype=np.uint64)
-        self.counts = np.zeros(size, dtype=np.uint16)
+        self.table = np.zeros(size, dtype=np.uint64)
         self.at = 0
         self.used = 0
 
     def bump(self, key: int) -> int:
         """How often `key` was seen before (saturating); counts it once more."""
-        hit = np.flatnonzero(self.keys[: self.used] == np.uint64(key))
-        if len(hit):
-            i = int(hit[0])
-            seen = int(self.counts[i])
+        key &= ~_COUNT
+        i, seen = self._find(key)
+        if seen:
             if seen < _MANY:
-                self.counts[i] = seen + 1
+                self.table[i] = key | (seen + 1)
             return seen
-        self.keys[self.at] = key
-        self.counts[self.at] = 1
-        self.at = (self.at + 1) % len(self.keys)
-        self.used = min(self.used + 1, len(self.keys))
+        self.table[self.at] = key | 1
+        self.at = (self.at + 1) % len(self.table)
+        self.used = min(self.used + 1, len(self.table))
         return 0
 
     def get(self, key: int) -> int:
-        hit = np.flatnonzero(self.keys[: self.used] == np.uint64(key))
-        return int(self.counts[hit[0]]) if len(hit) else 0
+        """How often `key` was seen before (saturating)."""
+        return self._find(key & ~_COUNT)[1]
+
+    def _find(self, key: int) -> tuple[int, int]:
+        """Place and count of a key without its lower bits; count 0 where it is not held."""
+        differs = self.table[: self.used] ^ np.uint64(key)  # what is left of an equal key is its count
+        hit = (differs <= _COUNT).nonzero()[0]
+        return (int(hit[0]), int(differs[hit[0]])) if len(hit) else (0, 0)
 
 
 class ContextState:
