@@ -85,10 +85,13 @@ def compile_status(spec: Any, site: Site) -> Judge:
             "actor": draft.actor,
             "agent": draft.agent,
         }
-        for condition, status in rules:
-            if condition is None or condition(scope):
-                return status
-        return "unknown"
+        try:
+            for condition, status in rules:
+                if condition is None or condition(scope):
+                    return status
+            return "unknown"
+        finally:
+            scope.fields = None  # a live parser keeps no text of a step that is over
 
     return judge
 
