@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,21 @@ PRINTED = {
     "webshop_react": ("Your score", "0.3333333333333333"),
     "react_log": (HIDDEN, "Answer is CORRECT", "Answer is INCORRECT", "HALTED AGENTS"),
     "terminal_log": (HIDDEN, "$9.7", "(step ", "Waiting for the LM", "LiteLLM"),
+}
+
+#: What turns the outcome of a sample: files, and replacements in their text.
+TURNED = {
+    "openai_chat": ("*", [('"outcome": "success"', '"outcome": "failure"'), ('"success": false', '"success": true')]),
+    "tau_bench": ("*.json", [('"reward": 1.0', '"reward": 0.0')]),
+    "tau2": ("*.json", [('"reward": 1.0', '"reward": 0.0')]),
+    "sweagent": ("results.json", [('"resolved": [', '"resolved": ["acme__clock-2"], "was": [')]),
+    "mini_swe_agent": ("report.json", [('"resolved": true', '"resolved": false')]),
+    "terminal_log": ("results.json", [('"is_resolved": true', '"is_resolved": false')]),
+    "webshop_react": ("*.ipynb", [("max 1.0): 1.0", "max 1.0): 0.25"), ("1 1.0 1.0 0.0", "1 0.25 0.0 0.0")]),
+    "online_mind2web": ("result.json", [('"success"', '"error_max_turns"')]),
+    "intercode": ("*.json", [('"max_reward": 1', '"max_reward": 0'), ("   1.0\n", "   0.3\n"), ("   1\n", "   0\n")]),
+    "react_log": ("*.txt", [("BEGIN CORRECT", "BEGIN HALTED"), ("Answer is CORRECT", "Answer is INCORRECT")]),
+    "whoandwhen": ("*.json", [('"is_correct": false', '"is_correct": true'), ('step": "2"', 'step": "4"')]),
 }
 
 LiveRuns = dict[str, Callable[[Path], Iterator[tuple[dict[str, Any], list[Any]]]]]
@@ -60,6 +76,22 @@ def test_nothing_hidden_reaches_a_record_an_id_or_a_group(name: str) -> None:
     for text in PRINTED.get(name, (HIDDEN,)):
         assert text in raw, f"the sample does not hold {text!r}, so the test cannot fail"
         assert text not in seen
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_another_outcome_changes_no_record(name: str, tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / name / "runs", tmp_path / "runs")
+    pattern, replacements = TURNED[name]
+    for path in (tmp_path / "runs").rglob(pattern):
+        if path.is_file():
+            text = path.read_text(encoding="utf-8")
+            for old, new in replacements:
+                text = text.replace(old, new)
+            path.write_text(text, encoding="utf-8")
+    before = golden_runs(name)
+    after = list(read_runs(tmp_path / "runs", load_adapter(name), strict=True))
+    assert [run.outcome for run in after] != [run.outcome for run in before]
+    assert [run.records for run in after] == [run.records for run in before]
 
 
 @pytest.mark.parametrize("name", NAMES)
