@@ -37,7 +37,10 @@ _REASON_LENGTH = 300
 
 
 class Session:
-    """All state of one run: parser, context, model and alarm. Made by `Monitor.start`; at most 32 KB.
+    """All state of one run: parser, context, model and alarm. Made by `Monitor.start`.
+
+    At most 32 KB however long the run is; while a call waits for its result, its texts come on top, as long as the
+    adapter's budgets let them be.
 
     Sessions share nothing that changes, so each may live on a thread of its own. Calls from several threads on the
     same session wait for each other; their order, and so the order of the steps, is then the caller's affair.

@@ -30,6 +30,13 @@ def test_a_refused_alarm_says_why() -> None:
     assert "never says ALARM: 10 runs cannot support it: 22 needed" in write_card(ADAPTER, refused, {})
 
 
+def test_the_watch_mark_is_the_one_in_force() -> None:
+    """A watch mark above the alarm's is passed with the alarm."""
+    calibration = tiny_monitor.parts().calibration
+    high = replace(calibration, thresholds=replace(calibration.thresholds, watch=0.9))
+    assert "WATCH above 0.7000" in write_card(ADAPTER, high, {})
+
+
 def test_long_and_odd_content_stays_one_page() -> None:
     info = {"data": {f"row|{i}": "x\n" * 500 for i in range(100)} | {"hashes": list(range(99))}}
     card = write_card(ADAPTER, tiny_monitor.parts().calibration, info)
