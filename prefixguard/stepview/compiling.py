@@ -96,11 +96,11 @@ class Site:
             return () if self.in_test and name not in (None, "body") else (base.place,)
         return tuple(Place(place.root, place.steps + steps) for place in (base.place, *base.also))
 
-    def note(self, places: tuple[Place, ...], is_cut: bool = False) -> None:
+    def note(self, places: tuple[Place, ...], is_cut: bool = False, spelled: str = "") -> None:
         """Writes down that these places are read here."""
         for place in places:
             cut = self.is_cut or is_cut or self.is_structure
-            self.sink.append(Reading(place, self.where, cut, self.looks_inside and not self.is_structure))
+            self.sink.append(Reading(place, self.where, cut, self.looks_inside and not self.is_structure, spelled))
 
     def base_of(self, spec: Any) -> Base:
         """What the elements of a value (`each`) stand for: the place of its path, or of what it is made from."""

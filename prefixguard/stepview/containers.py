@@ -118,7 +118,7 @@ def _not_json(exc: ValueError, data: bytes, where: str, line: int | None) -> str
     if not data.strip():
         return f"{where}{at}: the file is empty. Remove it, or write the run again."
     cut_off = getattr(exc, "pos", 0) >= len(data.rstrip()) - 2
-    hint = "It looks cut off; write the file again." if cut_off else "Mend or remove it, or name another adapter."
+    hint = "It looks cut off; write it again." if cut_off else "Mend or remove it, or name another adapter."
     return f"{where}{at}: not JSON ({message}). {hint}"
 
 
@@ -188,7 +188,8 @@ def _cases(spec: list[Any], site: Site) -> Listing:
             raise here.error('a case is {"when": condition over %, "path": "$[*]"}.')
         known_keys(case, ("when", "path", "comment"), here)
         judged = Site(here.at("when").where, {"%": Base(Place("document", ()))})
-        cases.append((compile_when(case.get("when", "else"), judged), _listing(_document_path(case["path"], here.at("path")))))
+        steps = _document_path(case["path"], here.at("path"))
+        cases.append((compile_when(case.get("when", "else"), judged), _listing(steps)))
     if not cases:
         raise site.error("an empty list of cases.")
 

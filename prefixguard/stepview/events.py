@@ -16,7 +16,7 @@ from prefixguard.errors import TraceError
 from prefixguard.stepview.compiling import Base, Site, known_keys
 from prefixguard.stepview.conditions import Condition, compile_when
 from prefixguard.stepview.otlp import unflatten
-from prefixguard.stepview.paths import Getter, is_path, parse_path
+from prefixguard.stepview.paths import Getter, getter, is_multiple, is_path, parse_path
 from prefixguard.stepview.patterns import Pattern
 from prefixguard.stepview.scope import MISSING, Scope, describe
 from prefixguard.stepview.terminal import render_line
@@ -245,8 +245,12 @@ def _path(spec: dict[str, Any], site: Site) -> EventSource:
     here = site.at("path")
     if isinstance(spec["path"], list):
         return _cases(spec["path"], here)
-    get = compile_value(spec["path"], here.listing())
-    return EventSource(here.base_of(spec["path"]), _run_base(site), None, get)
+    path = spec["path"]
+    get = compile_value(path, here.listing())
+    root_and_steps = parse_path(path[:-3], here.where) if is_path(path) and path.endswith("[*]") else None
+    if root_and_steps is not None and not is_multiple(root_and_steps[1]):
+        get = getter(*root_and_steps)  # the array itself, so that what is no array can be told
+    return EventSource(here.base_of(path), _run_base(site), None, get)
 
 
 def _cases(spec: list[Any], site: Site) -> EventSource:

@@ -18,7 +18,7 @@ from prefixguard.stepview.rules import Rule, RuleSite, compile_rule, compile_sta
 from prefixguard.stepview.scope import MISSING, Scope
 from prefixguard.stepview.text import DEFAULT_BUDGETS, cutter
 from prefixguard.stepview.values import compile_text, compile_value
-from prefixguard.stepview.visibility import Place, Readings, refuse_hidden
+from prefixguard.stepview.visibility import Place, Reading, Readings, refuse_hidden
 from prefixguard.trace import Outcome
 
 SCHEMA = "prefixguard/adapter/v1"
@@ -89,13 +89,13 @@ def compile_program(spec: Any, where: str = "adapter") -> Program:
     for key in ("container", "events", "rules"):
         if key not in spec:
             raise top.error(f"{key!r} is missing.")
-    container, document, run = compile_container(spec["container"], _site("container"))
-    roots: dict[str, Base] = {"$": run}
-    if document is not None:
-        roots["%"] = document
     readings = Readings()
-    record = Site("", roots, readings.record, in_record=True)
     try:
+        container, document, run = compile_container(spec["container"], _site("container"))
+        roots: dict[str, Base] = {"$": run}
+        if document is not None:
+            roots["%"] = document
+        record = Site("", roots, readings.record, in_record=True)
         return _compile(spec, container, record, readings)
     except AdapterError as exc:
         text = str(exc)
@@ -147,7 +147,7 @@ def _compile(spec: dict[str, Any], container: Container, record: Site, readings:
         else None
     )
     _visibility(spec, inner, readings)
-    readings.hidden.extend(reading.place for reading in told.sink)
+    readings.hidden.extend(told.sink)
     refuse_hidden(readings, spec["name"])
     return Program(
         name=spec["name"],
@@ -242,16 +242,16 @@ def _visibility(spec: dict[str, Any], site: Site, readings: Readings) -> None:
         if not isinstance(entry, dict) or not isinstance(entry.get("reason"), str) or not entry["reason"].strip():
             raise here.error('{"path": ..., "reason": ...}: why is it harmless that a record reads it?')
         known_keys(entry, ("path", "reason"), here)
-        readings.waived.extend(_places(entry.get("path"), here))
+        readings.waived.extend(reading.place for reading in _places(entry.get("path"), here))
 
 
-def _places(entry: Any, site: Site) -> tuple[Place, ...]:
+def _places(entry: Any, site: Site) -> list[Reading]:
     if isinstance(entry, dict) and "sibling" in entry:
-        probe: Site = replace(site, sink=[])
+        probe = replace(site, sink=[])
         compile_value(entry, probe)
-        return tuple(reading.place for reading in probe.sink)
+        return probe.sink
     root, steps = parse_path(entry, site.where)
-    return site.resolve(root, steps)
+    return [Reading(place, site.where, spelled=entry) for place in site.resolve(root, steps)]
 
 
 def compile_outcome(spec: Any, site: Site) -> Callable[[Scope], Outcome]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 
-# The standard library's engine: these expressions have no nested repetition, so they are linear too, and a recording
-# has
-# millions of short lines.
+# The standard library's engine: these expressions have no nested repetition, so they are linear too, and a
+# recording has millions of short lines.
 _ESCAPE = re.compile(
-    r"\x1b\[([0-?]*)[ -/]*([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]+[0-~]|\x1b[0-Z\\^-~]|\x1b(?:\[[0-?]*[ -/]*)?|\x9b"
+    r"\x1b\[([0-?]*)[ -/]*([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]+[0-~]"
+    r"|\x1b[0-Z\\^-~]|\x1b(?:\[[0-?]*[ -/]*)?|\x9b"
 )
 #: Escapes that change neither where the cursor stands nor what the line holds: colours, modes, titles, other lines.
 _IDLE = re.compile(

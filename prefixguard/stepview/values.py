@@ -23,7 +23,7 @@ def compile_value(spec: Any, site: Site) -> Getter:
     """The closure from a scope to the value; MISSING where it is absent. AdapterError where it is no value."""
     if is_path(spec):
         root, steps = parse_path(spec, site.where)
-        site.note(site.resolve(root, steps), root in site.roots and site.roots[root].is_cut)
+        site.note(site.resolve(root, steps), root in site.roots and site.roots[root].is_cut, spec)
         return getter(root, steps)
     if not isinstance(spec, dict):
         raise site.error(

@@ -47,6 +47,10 @@ class Reading:
     where: str
     is_cut: bool = False
     looks_inside: bool = True
+    spelled: str = ""  # the path as the spec has it
+
+    def __str__(self) -> str:
+        return self.spelled or str(self.place)
 
 
 @dataclass(slots=True)
@@ -55,7 +59,7 @@ class Readings:
 
     record: list[Reading] = field(default_factory=list)
     outcome: list[Reading] = field(default_factory=list)
-    hidden: list[Place] = field(default_factory=list)
+    hidden: list[Reading] = field(default_factory=list)
     waived: list[Place] = field(default_factory=list)
 
 
@@ -82,10 +86,10 @@ def refuse_hidden(readings: Readings, name: str) -> None:
     for reading in readings.record:
         if any(overlaps(reading.place, place) for place in readings.waived):
             continue
-        for place in readings.hidden:
-            if overlaps(reading.place, place, reading.looks_inside):
+        for hidden in readings.hidden:
+            if overlaps(reading.place, hidden.place, reading.looks_inside):
                 raise AdapterError(
-                    f"adapter {name}, {reading.where}: reads {reading.place}, which overlaps the hidden {place}: it "
+                    f"adapter {name}, {reading.where}: reads {reading}, which overlaps the hidden {hidden}: it "
                     f"is not "
                     "there while the run is live. Read a narrower path, or take the path out of `hidden` if it is "
                     "visible."
@@ -96,7 +100,7 @@ def refuse_hidden(readings: Readings, name: str) -> None:
         for other in seen:
             if overlaps(reading.place, other.place, reading.looks_inside):
                 raise AdapterError(
-                    f"adapter {name}, {reading.where}: reads {reading.place}, which overlaps {other.place} that the "
+                    f"adapter {name}, {reading.where}: reads {reading}, which overlaps {other} that the "
                     f"outcome "
                     'is read from: a monitor would learn the answer. Take out what gives it away with {"cut": RE, '
                     '"of": ...}, '

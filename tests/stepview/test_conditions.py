@@ -11,7 +11,17 @@ from prefixguard.stepview.compiling import Base, Site
 from prefixguard.stepview.conditions import compile_when
 from prefixguard.stepview.scope import Scope
 
-EVENT = {"role": "tool", "n": 1, "x": 0.5, "yes": True, "null": None, "empty": "", "none": [], "s": "Error: x", "nan": float("nan")}
+EVENT = {
+    "role": "tool",
+    "n": 1,
+    "x": 0.5,
+    "yes": True,
+    "null": None,
+    "empty": "",
+    "none": [],
+    "s": "Error: x",
+    "nan": float("nan"),
+}
 
 
 def holds(spec: Any, **fields: Any) -> bool:

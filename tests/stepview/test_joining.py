@@ -51,7 +51,9 @@ def test_a_call_leaves_with_its_result(make: Any) -> None:
 
 
 def test_parallel_calls_leave_in_call_order_and_the_first_has_the_text(make: Any) -> None:
-    steps = live(make(), user("go"), calls("a", "b", "c", text="plan"), result("b", "B"), result("a", "A"), result("c", "C"))
+    steps = live(
+        make(), user("go"), calls("a", "b", "c", text="plan"), result("b", "B"), result("a", "A"), result("c", "C")
+    )
     assert [[r.tool for r in step] for step in steps] == [[], [], [], ["tool_a", "tool_b"], ["tool_c"], []]
     first, second = steps[3]
     assert brief(first) == ("tool_a", "go", "plan", "A")
@@ -116,7 +118,8 @@ def test_calls_in_separate_events_are_parallel_within_a_run_scope(make: Any) -> 
 def test_a_turn_joins_lines_of_one_reply(make: Any) -> None:
     adapter = make(turn="@.turn")
     steps = live(
-        adapter, user("go"), say("I look.", turn=1), calls("a", text="", turn=1), calls("b", turn=1), result("a"), result("b"),
+        adapter, user("go"), say("I look.", turn=1), calls("a", text="", turn=1), calls("b", turn=1), result("a"),
+        result("b"),
         say("one", turn=2), say("two", turn=2), say("other", turn=3), user("bye"),
     )  # fmt: skip
     records = [r for step in steps for r in step]
@@ -168,7 +171,10 @@ def test_one_event_can_be_result_and_observation(make: Any) -> None:
     parser = make(rules=rules).parser()
     tool_use = {"type": "tool_use", "id": "t", "name": "ls", "input": {"p": 1.0}}
     parser.observe({"role": "assistant", "content": [{"type": "text", "text": "hm"}, tool_use]})
-    blocks = [{"type": "tool_result", "tool_use_id": "t", "content": "no", "is_error": True}, {"type": "text", "text": "now"}]
+    blocks = [
+        {"type": "tool_result", "tool_use_id": "t", "content": "no", "is_error": True},
+        {"type": "text", "text": "now"},
+    ]
     (record,) = parser.observe({"role": "user", "content": blocks})
     assert (record.tool, record.action, record.arguments, record.status) == ("ls", "hm", '{"p":1.0}', "error")
     parser.observe({"role": "assistant", "content": [tool_use]})

@@ -64,7 +64,7 @@ def test_leads_nowhere(path: str) -> None:
     ],
 )
 def test_no_path(path: Any, message: str) -> None:
-    with pytest.raises(AdapterError, match="^rules") as caught:
+    with pytest.raises(AdapterError) as caught:
         parse_path(path, "rules[3].tool")
     assert message in str(caught.value)
     assert "rules[3].tool" in str(caught.value)

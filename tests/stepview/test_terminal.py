@@ -44,7 +44,9 @@ def test_lines_are_kept_apart() -> None:
 
 
 pieces = st.lists(
-    st.sampled_from(["a", "bc ", "\r", "\x08", "\x1b[K", "\x1b[2K", "\x1b[3C", "\x1b[2D", "\x1b[0m", "\x1b", "é", "\t", "\x9b"]),
+    st.sampled_from(
+        ["a", "bc ", "\r", "\x08", "\x1b[K", "\x1b[2K", "\x1b[3C", "\x1b[2D", "\x1b[0m", "\x1b", "é", "\t", "\x9b"]
+    ),
     max_size=20,
 ).map("".join)
 
@@ -58,7 +60,13 @@ def test_rendering_twice_changes_nothing(line: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["a" * 100_000 + "\rb" * 100_000, "\x1b[999C" * 100_000 + "x", "ab\x1b[K\r" * 50_000, "\x1b" * 200_000, "\x1b[1;" * 60_000],
+    [
+        "a" * 100_000 + "\rb" * 100_000,
+        "\x1b[999C" * 100_000 + "x",
+        "ab\x1b[K\r" * 50_000,
+        "\x1b" * 200_000,
+        "\x1b[1;" * 60_000,
+    ],
     ids=["returns", "far cursor", "erasing", "escapes", "unfinished"],
 )
 def test_a_hostile_line_costs_its_length(line: str) -> None:

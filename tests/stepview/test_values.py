@@ -97,7 +97,7 @@ def test_ids_need_all_their_parts() -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("text", 'such as {"const": \'text\'}'),
+        ("text", "such as {\"const\": 'text'}"),
         (3, "is not a value"),
         (None, "is not a value"),
         ([], "is not a value"),
