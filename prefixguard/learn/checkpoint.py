@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,12 @@ class Checkpoints:
         """Arrays and facts of the last epoch of network `name`; None where there are none that fit."""
         path = self.folder / f"{name}.npz"
         try:
-            with np.load(path, allow_pickle=False) as data:
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as data:
                 facts = json.loads(str(data["__facts__"]))
                 if facts.get("key") != self.key:
                     return None
                 return {k: data[k] for k in data.files if k != "__facts__"}, facts
-        except (OSError, ValueError, KeyError, EOFError):
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             return None  # absent, or cut off while it was written: begin again
 
     def save(self, name: str, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> None:

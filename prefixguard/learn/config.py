@@ -39,7 +39,7 @@ class TrainConfig:
     max_features: int = 4096
     min_tasks: int = 3
     symbols: int = 16
-    abstraction_width: int = 128
+    abstraction_width: int = 64
     width: int = 64
     bypass: int = 32
     bins: int = 16

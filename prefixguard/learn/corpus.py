@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import weakref
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,8 @@ class Spool:
     """Bytes written once in order and read back by position; in memory while small, in a temporary file when large."""
 
     def __init__(self) -> None:
-        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115, lives as long as self
+        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115, closed below
+        weakref.finalize(self, self._file.close)
         self._starts = array("q", [0])
 
     def append(self, data: bytes) -> None:

@@ -88,7 +88,7 @@ def boost(
     if target.min() == target.max():
         constant = float(target[0])
         return lambda x: np.full(len(x), constant)
-    data = lightgbm.Dataset(features, target, weight=weight)
+    data = lightgbm.Dataset(features, np.ascontiguousarray(target), weight=weight)
     booster = lightgbm.train({**_PARAMETERS, "seed": seed}, data, _ROUNDS)
     return lambda x: np.asarray(booster.predict(x, num_threads=1), dtype=np.float64)
 

@@ -136,12 +136,14 @@ def train_corpus(
     rows = corpus.encode(fitted.vocabulary)
     held = [of_side[Side.CALIBRATION], of_side[Side.ALARM], of_side[Side.TEST]]
     logits = _bundle_logits(raw, corpus, rows, np.concatenate(held))
-    calibration, table, refused = _calibrate(corpus, config, policy, of_side, logits)
+    drawn = _alarm_runs(corpus, config, of_side[Side.ALARM])
+    calibration, table, refused = _calibrate(corpus, config, policy, of_side[Side.CALIBRATION], drawn, logits)
     if refused:
         notes.append(f"no alarm: {refused} The bundle says WATCH and OK only.")
     info = _info(corpus, config, fitted, sides, of_side, report)
     info["metrics"] = _metrics(corpus, of_side[Side.TEST], logits, calibration, config.horizon)
     info["alarm_table"] = table_to_json(table)
+    info["alarm_lengths"] = corpus.lengths[drawn].tolist()
     info["training_seconds"] = round(time.monotonic() - began, 3)
     listener.on_stage("writing", str(path))
     identifier = write_bundle(
@@ -228,28 +230,33 @@ def _bundle_logits(
     return out
 
 
+def _alarm_runs(corpus: Corpus, config: TrainConfig, side: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The runs that set alarm thresholds: one successful run a task."""
+    succeeded = side[~corpus.failed[side]]
+    drawn = draw_one_per_task(
+        [corpus.task_ids[r] for r in succeeded.tolist()],
+        [corpus.run_ids[r] for r in succeeded.tolist()],
+        seed=config.seed,
+    )
+    return succeeded[drawn]
+
+
 def _calibrate(
     corpus: Corpus,
     config: TrainConfig,
     policy: AlarmPolicy,
-    of_side: Mapping[Side, NDArray[np.int64]],
+    runs: NDArray[np.int64],
+    alarm_runs: NDArray[np.int64],
     logits: Mapping[int, NDArray[np.float64]],
 ) -> tuple[Calibration, dict[float, Thresholds], str | None]:
-    """Maps on the calibration side, watch mark and thresholds on the alarm side."""
-    runs = of_side[Side.CALIBRATION]
+    """Maps and the watch mark on the calibration side, thresholds on the alarm side; why an alarm was refused."""
     targets = labels(corpus, config.horizon)[steps_of(corpus, runs)].astype(np.float64)
     flat = np.concatenate([logits[r] for r in runs.tolist()])
     imminent, outcome = (fit_platt(flat[:, i], targets[:, i]) for i in range(2))
     mark = watch_mark([outcome(float(x)) for x in flat[:, 1]])
-    succeeded = [r for r in of_side[Side.ALARM].tolist() if not corpus.failed[r]]
-    drawn = draw_one_per_task(
-        [corpus.task_ids[r] for r in succeeded], [corpus.run_ids[r] for r in succeeded], seed=config.seed
-    )
-    maxima = [run_maximum([outcome(float(x)) for x in logits[succeeded[i]][:, 1]], policy) for i in drawn.tolist()]
-    alarm = alarm_threshold(maxima, policy).alarm
-    watch = mark if alarm is None else min(mark, alarm)  # what sounds an alarm is worth watching
-    thresholds = alarm_threshold(maxima, policy, watch=watch)
-    table = alarm_table(maxima, policy, watch=watch)
+    maxima = [run_maximum([outcome(float(x)) for x in logits[r][:, 1]], policy) for r in alarm_runs.tolist()]
+    thresholds = alarm_threshold(maxima, policy, watch=mark)
+    table = alarm_table(maxima, policy, watch=mark)
     return Calibration(imminent, outcome, thresholds, policy), table, thresholds.reason
 
 
