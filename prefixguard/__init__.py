@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from prefixguard.alarm import AlarmPolicy, Level
     from prefixguard.bundle import Bundle, open_bundle
+    from prefixguard.cli import demo, info
     from prefixguard.errors import PrefixGuardError
     from prefixguard.evaluate import EvaluationTable, evaluate
     from prefixguard.learn import LearnListener, TrainConfig
@@ -56,7 +57,9 @@ _ROOMS = {
     "StepRecord": "stepview",
     "TrainConfig": "learn",
     "TrainResult": "learn",
+    "demo": "cli",
     "evaluate": "evaluate",
+    "info": "cli",
     "list_adapters": "stepview",
     "load": "runtime",
     "load_adapter": "stepview",
@@ -85,7 +88,9 @@ __all__ = [
     "StepRecord",
     "TrainConfig",
     "TrainResult",
+    "demo",
     "evaluate",
+    "info",
     "list_adapters",
     "load",
     "load_adapter",

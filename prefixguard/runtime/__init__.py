@@ -7,6 +7,7 @@ from prefixguard.runtime.monitor import Monitor, load
 from prefixguard.runtime.reading import Reading
 from prefixguard.runtime.scoring import ScoredRun, score
 from prefixguard.runtime.session import MAX_STEP_BYTES, Session
+from prefixguard.runtime.watching import watch
 
 __all__ = [
     "MAX_STEP_BYTES",
@@ -19,4 +20,5 @@ __all__ = [
     "Session",
     "load",
     "score",
+    "watch",
 ]

@@ -1,19 +1,27 @@
 """StepView: the step record, and the adapters that turn raw runs of any format into records."""
 
 from prefixguard.stepview.adapter import Adapter, list_adapters, load_adapter
+from prefixguard.stepview.lines import MAX_LINE_BYTES, EventLine, read_events
 from prefixguard.stepview.parser import Parser
 from prefixguard.stepview.reader import ReadReport, read_runs
 from prefixguard.stepview.record import FIELDS, Status, StepRecord, serialize
+from prefixguard.stepview.side_by_side import Exchange, SideBySide, side_by_side
 
 __all__ = [
     "FIELDS",
+    "MAX_LINE_BYTES",
     "Adapter",
+    "EventLine",
+    "Exchange",
     "Parser",
     "ReadReport",
+    "SideBySide",
     "Status",
     "StepRecord",
     "list_adapters",
     "load_adapter",
+    "read_events",
     "read_runs",
     "serialize",
+    "side_by_side",
 ]

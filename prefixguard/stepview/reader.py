@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -91,11 +91,13 @@ def read_runs(
     labels: Path | None = None,
     strict: bool = False,
     report: ReadReport | None = None,
+    witness: Callable[[Scope], None] | None = None,
 ) -> Iterator[Run[StepRecord]]:
     """Runs of a file, folder, glob, tar archive or `-` (standard input), one at a time, in the order of their paths.
 
     labels: a file of outcomes joined by run id; it has the last word. strict: the first run that cannot be read is an
     error; otherwise it is skipped and named in the report. Runs without a record are counted there and not yielded.
+    witness: is shown the scope of every run just before the run is yielded (see `side_by_side`).
     TraceError if nothing at all could be read.
     """
     report = ReadReport() if report is None else report
@@ -110,7 +112,7 @@ def read_runs(
             report.documents += 1
             for found in _found(program, document, companions, counts, strict, report):
                 try:
-                    run = _read_run(program, found, document, companions, ids, told, unused, strict, report)
+                    run = _read_run(program, found, document, companions, ids, told, unused, strict, report, witness)
                 except TraceError as exc:
                     if strict:
                         raise
@@ -152,6 +154,7 @@ def _read_run(
     unused: dict[str, None],
     strict: bool,
     report: ReadReport,
+    witness: Callable[[Scope], None] | None,
 ) -> Run[StepRecord] | None:
     if found.is_json and not isinstance(found.run, dict | list):
         raise TraceError(f"{found.where}: a run that is {describe(found.run)}. Remove it, or name another adapter.")
@@ -200,6 +203,8 @@ def _read_run(
         return None
     report.runs += 1
     report.records += len(records)
+    if witness is not None:
+        witness(scope)
     return Run(
         name, task, outcome, tuple(records), found.where, MappingProxyType(groups), _mistake(program, scope, records)
     )

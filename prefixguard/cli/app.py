@@ -1,0 +1,111 @@
+"""The application: its commands, and what becomes of errors.
+
+Exit codes: 0 done; 1 the answer is no (an alarm under --fail-on-alarm); 2 bad input or usage; 3 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from prefixguard.cli.commands import adapters, demo, evaluate, info, parse, score, train, watch
+from prefixguard.cli.console import abandon_output, say
+from prefixguard.errors import PrefixGuardError
+
+BAD_INPUT, INTERRUPTED = 2, 3
+_RESUMES = ("train", "demo")
+_TRACEBACK = "PREFIXGUARD_TRACEBACK"
+
+
+class Commands(TyperGroup):
+    """The group of commands, with the one place where an error becomes a message and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. Errors of ours are their message; others a short one that says how to see more."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            name = ctx.invoked_subcommand
+            rest = (
+                "The same command resumes from the last epoch that was finished."
+                if name in _RESUMES
+                else "Nothing is left behind; give the same command again."
+            )
+            say(f"Interrupted. {rest}")
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:  # whoever read our output has enough
+            abandon_output()
+            raise typer.Exit(INTERRUPTED) from None
+        except PrefixGuardError as exc:
+            _say_error(str(exc), exc, ctx)
+            raise typer.Exit(BAD_INPUT) from None
+        except Exception as exc:
+            if hasattr(exc, "exit_code") or isinstance(exc, typer.Abort):
+                raise  # usage errors and exits of the command line library
+            _say_error(f"unexpected {type(exc).__name__}: {exc}".strip(), exc, ctx, unexpected=True)
+            raise typer.Exit(BAD_INPUT) from None
+
+
+def _say_error(message: str, exc: BaseException, ctx: Any, *, unexpected: bool = False) -> None:
+    if isinstance(exc, OSError):
+        abandon_output()
+    if ctx.params.get("show_traceback"):
+        sys.stderr.write("".join(traceback.format_exception(exc)))
+    elif unexpected:
+        command = ctx.invoked_subcommand or ""
+        message += (
+            f"\nThis should not happen. To see where it did: prefixguard --traceback {command} ... "
+            f"(or set {_TRACEBACK}=1); please report it with that."
+        )
+    say(message, error=True)
+
+
+app = typer.Typer(
+    name="prefixguard",
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from prefixguard import __version__
+
+        typer.echo(f"prefixguard {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _global(
+    show_traceback: Annotated[
+        bool, typer.Option("--traceback", envvar=_TRACEBACK, help="With an error, show where in the program it arose.")
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    """Compile raw runs of an LLM agent into a small monitor that says, after every step, how likely a run is to fail.
+
+    Start with [bold]prefixguard demo[/bold], or, with runs of your own:
+
+        prefixguard parse runs.jsonl --adapter openai_chat
+        prefixguard train runs.jsonl --adapter openai_chat --out monitors/mine
+        prefixguard evaluate monitors/mine runs.jsonl
+        my-agent | prefixguard watch monitors/mine -
+
+    Data goes to standard output; tables, progress and messages to standard error.
+    Exit codes: 0 done, 1 the answer is no, 2 bad input or usage, 3 interrupted.
+    """
+
+
+for _module in (demo, train, evaluate, score, parse, watch, info, adapters):
+    _name = _module.__name__.rpartition(".")[2]
+    app.command(_name)(getattr(_module, f"{_name}_command"))

@@ -1,0 +1,190 @@
+"""`prefixguard demo`: the whole path, on the built-in lab."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from prefixguard.cli.console import clock, people, say, visible, write_data, write_json
+from prefixguard.cli.demonstration import DemoListener, DemoResult, FreshAlarms, demo
+from prefixguard.cli.reading_line import reading_line
+
+if TYPE_CHECKING:
+    from prefixguard.cli.training_progress import TrainingProgress
+    from prefixguard.evaluate import EvaluationTable
+    from prefixguard.learn import LearnListener
+    from prefixguard.runtime import Reading
+
+_PACE = 0.12  # seconds a message, for eyes; none where there is no terminal
+_WIDTH = 150  # characters of a message that are shown
+
+
+def demo_command(
+    out: Annotated[Path, typer.Option(help="Folder of the bundle; one that is there is replaced.")] = Path(
+        "monitors/demo"
+    ),
+    runs: Annotated[int, typer.Option(help="Runs of the lab to learn from.")] = 1200,
+    fresh: Annotated[int, typer.Option(help="Fresh runs, of other tasks, to evaluate on and to watch one of.")] = 300,
+    seed: Annotated[int, typer.Option(help="Of everything.")] = 13,
+    as_json: Annotated[bool, typer.Option("--json", help="Figures and readings as JSON on standard output.")] = False,
+) -> None:
+    """Make runs with the built-in lab, train a monitor, evaluate it, and watch a fresh run until its alarm sounds.
+
+    Takes a few minutes. The lab is a simulated shop with a scripted agent: it shows how everything works and says
+    nothing about real agents.
+
+    Example:
+
+        prefixguard demo
+    """
+    began = time.monotonic()
+    teller = _Teller(quiet=as_json)
+    try:
+        result = demo(out, runs=runs, fresh=fresh, seed=seed, listener=teller)
+    finally:
+        teller.close()
+    if as_json:
+        write_json(_facts(result))
+    else:
+        teller.tell_end(result, time.monotonic() - began)
+
+
+class _Teller(DemoListener):
+    """Tells the demo on standard error; the readings of the watched run go to standard output.
+
+    quiet: the readings do not, they are part of the JSON.
+    """
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._console = people()
+        self._quiet = quiet
+        self._training: TrainingProgress | None = None
+        self._clock: Progress | None = None
+        self._run: Mapping[str, Any] = {}
+
+    def on_runs(self, count: int, fresh: int) -> None:
+        self._head(1, f"The lab makes {count:,} runs of a customer-service agent (simulated: demo and test material)")
+
+    def learning(self) -> LearnListener:
+        from prefixguard.cli.training_progress import TrainingProgress
+
+        self._head(2, "A monitor is trained on them")
+        self._training = TrainingProgress(self._console, plain=True)
+        return self._training.__enter__()
+
+    def on_bundle(self, path: Path, id: str, bytes: int) -> None:
+        self.close()
+        self._head(3, f"Compiled: {path}  ({bytes / 2**20:.1f} MiB, id {id[:12]})")
+        self._head(4, "Evaluated on fresh runs, of tasks it has not seen")
+        self._clock = clock(self._console)
+        self._clock.start()
+        self._clock.add_task("Scoring")
+
+    def on_scored(self, count: int) -> None:
+        if self._clock is not None:
+            self._clock.update(self._clock.task_ids[0], description=f"Scoring: {count:,} runs")
+
+    def on_evaluation(self, table: EvaluationTable) -> None:
+        say(table.to_text())
+
+    def on_choice(self, fresh: FreshAlarms, run: Mapping[str, Any]) -> None:
+        self.close()
+        self._run = run
+        share = 100 * fresh.alarmed / fresh.failed if fresh.failed else 0.0
+        lead = "" if fresh.lead_median is None else f", half of them with {fresh.lead_median:g} or more steps left"
+        self._head(5, "A fresh run, watched while it goes on")
+        say(
+            f"Of {fresh.failed} fresh runs that failed, {fresh.alarmed} ({share:.0f} %) raised an alarm{lead}; of "
+            f"{fresh.succeeded} that succeeded, {fresh.false_alarms} did. {fresh.failed - fresh.showing} of the "
+            f"failures show nowhere in their trace before the end, and no monitor can see those.\n"
+            f"This one was chosen because its fault shows and its alarm came early: {run['run_id']}"
+        )
+
+    def on_event(self, message: Mapping[str, Any]) -> None:
+        if self._console.is_terminal:
+            time.sleep(_PACE)
+        for line in _told(message):
+            say(f"    {visible(line)}", style="dim")
+
+    def on_reading(self, reading: Reading) -> None:
+        if self._quiet:
+            return
+        console = Console(highlight=False, markup=False, emoji=False)
+        line = reading_line(reading)
+        if console.is_terminal:
+            console.print(line, soft_wrap=True)
+        else:
+            write_data(line.plain)
+
+    def tell_end(self, result: DemoResult, seconds: float) -> None:
+        """The last words."""
+        last = result.readings[-1].step
+        faults = [
+            f"{fault['kind'].replace('_', ' ')} at step {fault['step']}"
+            for fault in self._run["metadata"]["faults"]
+            if not fault["harmless"] and not fault["repaired"]
+        ]
+        say(f"The run failed at its end, step {last}. What the lab knows and the monitor did not: {', '.join(faults)}.")
+        if result.lead is None:
+            say("No alarm sounded in this run: its risk stayed below the mark.", style="bold")
+        else:
+            alarm = next(reading for reading in result.readings if reading.level == "ALARM")
+            why = f" Why: {visible('; '.join(alarm.reasons))}." if alarm.reasons else ""
+            say(f"ALARM at step {alarm.step}, {result.lead} steps before the failure.{why}", style="bold red")
+        say(
+            f"\nDone in {seconds:.0f} s. Next: prefixguard info {result.path}, or with runs of your own: prefixguard "
+            "train RUNS --adapter openai_chat"
+        )
+
+    def close(self) -> None:
+        """Take what moves off the screen."""
+        if self._training is not None:
+            self._training.__exit__(None, None, None)
+            self._training = None
+        if self._clock is not None:
+            self._clock.stop()
+            self._clock = None
+
+    def _head(self, number: int, text: str) -> None:
+        say(f"\n[{number}/5] {text}", style="bold")
+
+
+def _told(message: Mapping[str, Any]) -> list[str]:
+    """A chat message in a few words, a line for every call in it."""
+    lines = []
+    content = message.get("content")
+    if message["role"] == "system":
+        return []
+    if content:
+        speaker = {"user": "customer", "assistant": "agent", "tool": "result"}[message["role"]]
+        lines.append(f"{speaker}: {content}")
+    for call in message.get("tool_calls", ()):
+        lines.append(f"agent calls {call['function']['name']} {call['function']['arguments']}")
+    return [line if len(line) <= _WIDTH else f"{line[:_WIDTH]}..." for line in lines]
+
+
+def _facts(result: DemoResult) -> dict[str, Any]:
+    fresh = result.fresh
+    return {
+        "path": str(result.path),
+        "id": result.id,
+        "evaluation": result.evaluation.as_json(),
+        "fresh": {
+            "failed": fresh.failed,
+            "alarmed": fresh.alarmed,
+            "leads": list(fresh.leads),
+            "succeeded": fresh.succeeded,
+            "false_alarms": fresh.false_alarms,
+        },
+        "watched": {
+            "run_id": result.run_id,
+            "lead": result.lead,
+            "readings": [reading.to_json() for reading in result.readings],
+        },
+    }

@@ -1,0 +1,38 @@
+"""`prefixguard score`: the reading of every step of whole runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prefixguard.cli.console import counting, say, write_json
+from prefixguard.cli.notes import notes_of
+
+
+def score_command(
+    monitor: Annotated[Path, typer.Argument(help="Folder of the monitor's bundle.")],
+    runs: Annotated[str, typer.Argument(help="File, folder, glob or tar of runs, or - for standard input.")],
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first run that cannot be read.")] = False,
+) -> None:
+    """Score whole runs: one JSON object a step on standard output. Outcomes are not needed and not looked at.
+
+    Fields: run_id, step, imminent_risk, outcome_risk, level, symbol, state, reasons, unknown_reason.
+
+    Examples:
+
+        prefixguard score monitors/tau .traces/tau_bench > readings.jsonl
+        cat run.jsonl | prefixguard score monitors/mine - | grep ALARM
+    """
+    from prefixguard.runtime import score
+    from prefixguard.stepview import ReadReport
+
+    report = ReadReport()
+    with counting("Scoring") as show:
+        for count, scored in enumerate(score(monitor, runs, strict=strict, report=report), 1):
+            for line in scored.to_json():
+                write_json(line)
+            show(count)
+    for note in notes_of(report):
+        say(note)

@@ -1,0 +1,113 @@
+"""`prefixguard watch`: a line after every step."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from prefixguard.cli.console import say, write_data, write_json
+from prefixguard.cli.notes import notes_of
+from prefixguard.cli.reading_line import reading_line
+from prefixguard.errors import UsageError
+from prefixguard.runtime import Level, Monitor, Reading, load, score, watch
+from prefixguard.stepview import ReadReport
+
+
+def watch_command(
+    monitor: Annotated[Path, typer.Argument(help="Folder of the monitor's bundle.")],
+    run: Annotated[
+        str,
+        typer.Argument(help="A file of runs as the adapter reads them; or - (standard input), one raw event a line."),
+    ] = "-",
+    header: Annotated[
+        Path | None, typer.Option(help="With -: JSON file of what is known at the start (the object without events).")
+    ] = None,
+    run_id: Annotated[
+        str | None, typer.Option(help="With a file: watch this run only. With -: what the run is called.")
+    ] = None,
+    fail_on_alarm: Annotated[
+        bool, typer.Option("--fail-on-alarm", help="Leave with exit code 1 if an alarm sounded.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON object a step, as `score` writes them.")] = False,
+) -> None:
+    """Watch a run while it goes on: a line after every step, flushed at once.
+
+    From standard input a line is one raw event as the adapter knows it: a JSON value (for chat formats: one message),
+    or, for adapters of text, a line of that text. An event that cannot be read is a line of level UNKNOWN that says
+    why; the watch goes on.
+
+    Examples:
+
+        my-agent --log-events | prefixguard watch monitors/mine -
+        tail -n +1 -f events.jsonl | prefixguard watch monitors/mine - --json
+        prefixguard watch monitors/mine finished_run.json --fail-on-alarm
+    """
+    opened = load(monitor)
+    if run == "-":
+        named = run_id or "stdin"
+        said = ((named, reading) for reading in watch(opened, sys.stdin.buffer, header=_header(header)))
+        alarmed = _print(said, as_json, headings=False)
+    else:
+        if header is not None:
+            raise UsageError("--header goes with standard input; a file of runs has its own. Leave it out.")
+        report = ReadReport()
+        alarmed = _print(_of_file(opened, run, run_id, report), as_json, headings=True)
+        for note in notes_of(report):
+            say(note)
+    if alarmed and fail_on_alarm:
+        raise typer.Exit(1)
+
+
+def _of_file(monitor: Monitor, path: str, wanted: str | None, report: ReadReport) -> Iterator[tuple[str, Reading]]:
+    found = False
+    for scored in score(monitor, path, report=report):
+        if wanted is None or scored.run.run_id == wanted:
+            found = True
+            yield from ((scored.run.run_id, reading) for reading in scored.readings)
+    if not found:
+        raise UsageError(f"{path}: none of its {report.runs:,} runs is called {wanted!r}. See: prefixguard score")
+
+
+def _print(said: Iterator[tuple[str, Reading]], as_json: bool, *, headings: bool) -> bool:
+    """Print every reading as it comes; whether an alarm sounded."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    alarmed, current = False, None
+    for name, reading in said:
+        alarmed |= reading.level is Level.ALARM
+        if as_json:
+            write_json({"run_id": name, **reading.to_json()})
+            continue
+        if headings and name != current:
+            say(f"run {name}")
+            current = name
+        write_data(_shown(console, reading))
+    return alarmed
+
+
+def _shown(console: Console, reading: Reading) -> str:
+    """The line as the terminal shows it, with its colours if it has some."""
+    line = reading_line(reading)
+    if not console.is_terminal:
+        return line.plain
+    with console.capture() as captured:
+        console.print(line, soft_wrap=True, end="")
+    return captured.get()
+
+
+def _header(path: Path | None) -> dict[str, Any] | None:
+    if path is None:
+        return None
+    import json
+
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as exc:
+        raise UsageError(f"{path}: cannot be read as JSON ({exc}). Give the run's object without its events.") from exc
+    if not isinstance(value, dict):
+        raise UsageError(f"{path}: holds no JSON object. Give the run's object without its events.")
+    return value

@@ -1,0 +1,97 @@
+"""Where output goes: data to standard output, a line at a time; everything for people to standard error."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from prefixguard.errors import OutputError
+
+
+def people() -> Console:
+    """Standard error, as it is now."""
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+def say(text: str, *, error: bool = False, style: str = "") -> None:
+    """A message on standard error, never cut or wrapped where there is no terminal."""
+    line = Text("Error: ", style="bold red") if error else Text()
+    line.append(text, style=style)
+    with suppress(OSError):  # nobody is there to be told
+        people().print(line, soft_wrap=True)
+
+
+def write_data(text: str) -> None:
+    """A line of data on standard output, flushed: whoever reads it may be waiting for it.
+
+    Raises OutputError when it cannot be written, BrokenPipeError when nobody reads any more.
+    """
+    try:
+        stream = sys.stdout.buffer
+        # What UTF-8 cannot say (a lone surrogate) becomes its JSON escape.
+        stream.write(text.encode("utf-8", "backslashreplace") + b"\n")
+        stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as exc:
+        abandon_output()
+        raise OutputError(
+            f"standard output: cannot be written ({exc.strerror}). Free space, or send it to another place."
+        ) from exc
+
+
+def write_json(value: Any) -> None:
+    """`write_data` of one JSON value on one line."""
+    write_data(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def abandon_output() -> None:
+    """Let what could not be written to standard output go, so that Python does not try again at its exit."""
+    with suppress(OSError, ValueError):
+        descriptor = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(descriptor, sys.stdout.fileno())
+        os.close(descriptor)
+
+
+def visible(text: str) -> str:
+    r"""Text from outside, made harmless for a terminal: control characters escaped, lines kept.
+
+    >>> visible("a\x1b[31m\nb\ttab")
+    'a\\x1b[31m\nb    tab'
+    """
+    return "".join(
+        c if c.isprintable() or c == "\n" else c.encode("unicode_escape", "backslashreplace").decode("ascii")
+        for c in text.replace("\t", "    ").replace("\r\n", "\n")
+    )
+
+
+def clock(console: Console) -> Progress:
+    """A line with a spinner and the time that has passed; nothing where there is no terminal."""
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+@contextmanager
+def counting(what: str, unit: str = "runs") -> Iterator[Callable[[int], None]]:
+    """Shows how many there were so far. Call what it gives with the number."""
+    with clock(people()) as progress:
+        task = progress.add_task(what)
+
+        def show(count: int) -> None:
+            progress.update(task, description=f"{what}: {count:,} {unit}")
+
+        yield show

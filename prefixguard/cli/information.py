@@ -1,0 +1,168 @@
+"""`info`: what a bundle, an adapter or a set of runs is, without running it."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prefixguard.bundle import open_bundle
+from prefixguard.errors import UsageError
+from prefixguard.stepview import Adapter, ReadReport, list_adapters, load_adapter, read_runs
+from prefixguard.trace import repeat_groups, run_digest
+
+
+@dataclass(frozen=True, slots=True)
+class BundleInfo:
+    """A compiled monitor, verified. Mappings are as in its manifest; alarm, watch: marks on the outcome risk."""
+
+    kind: str
+    path: str
+    id: str
+    adapter: str
+    horizon: int | None
+    backend: str | None
+    seed: int | None
+    terms: int
+    alarm: float | None
+    watch: float
+    budget: float
+    confidence: float
+    bytes: int
+    data: Mapping[str, Any]
+    metrics: Mapping[str, Any]
+    libraries: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterInfo:
+    """A frozen adapter. live: whether a run can be watched through it while it goes on."""
+
+    kind: str
+    name: str
+    version: str
+    sha256: str
+    description: str
+    live: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusInfo:
+    """Runs, as one adapter reads them.
+
+    outcomes: runs by outcome. tasks: different tasks named. groups: number of values of every group.
+    steps_median, steps_most: a run. repeats: runs that say word for word what another says.
+    """
+
+    kind: str
+    source: str
+    adapter: str
+    runs: int
+    outcomes: Mapping[str, int]
+    tasks: int
+    runs_without_task: int
+    groups: Mapping[str, int]
+    steps: int
+    steps_median: int
+    steps_most: int
+    repeats: int
+    report: ReadReport | None = None
+
+
+def info(
+    thing: str | os.PathLike[str],
+    *,
+    adapter: str | os.PathLike[str] | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> BundleInfo | AdapterInfo | CorpusInfo:
+    """What a thing is: the folder of a bundle, a shipped adapter's name, the .json of one, or (with `adapter`) runs.
+
+    Raises BundleError, AdapterError or TraceError where the thing is broken, UsageError where it could be runs but no
+    adapter is named.
+    """
+    path = Path(thing)
+    if adapter is not None:
+        return _corpus(os.fspath(thing), load_adapter(os.fspath(adapter)), labels, progress)
+    if (path / "manifest.json").is_file():
+        return _bundle(path)
+    if os.fspath(thing) in list_adapters() or path.suffix == ".json":
+        opened = load_adapter(os.fspath(thing))
+        return AdapterInfo("adapter", opened.name, opened.version, opened.sha256, opened.description, _is_live(opened))
+    if path.exists() or os.fspath(thing) == "-" or any(mark in os.fspath(thing) for mark in "*?"):
+        raise UsageError(
+            f"{path}: neither a bundle nor an adapter. If it holds runs, say what reads them: --adapter NAME "
+            f"(shipped: {', '.join(list_adapters())})."
+        )
+    load_adapter(os.fspath(thing))  # says what the nearest names are
+    raise UsageError(f"{path}: no such thing.")
+
+
+def _is_live(adapter: Adapter) -> bool:
+    return not adapter.program.events.drop_last
+
+
+def _bundle(path: Path) -> BundleInfo:
+    bundle = open_bundle(path)
+    manifest, calibration = bundle.manifest, bundle.calibration
+    return BundleInfo(
+        kind="bundle",
+        path=str(path),
+        id=bundle.id,
+        adapter=f"{bundle.adapter.name} {bundle.adapter.version}",
+        horizon=manifest.get("horizon"),
+        backend=manifest.get("backend"),
+        seed=manifest.get("seed"),
+        terms=len(bundle.vocabulary),
+        alarm=calibration.thresholds.alarm,
+        watch=calibration.thresholds.watch,
+        budget=calibration.policy.budget,
+        confidence=calibration.policy.confidence,
+        bytes=sum(file.stat().st_size for file in path.iterdir() if file.is_file()),
+        data=dict(manifest.get("data") or {}),
+        metrics=dict(manifest.get("metrics") or {}),
+        libraries=dict(manifest.get("libraries") or {}),
+    )
+
+
+def _corpus(
+    source: str, adapter: Adapter, labels: str | os.PathLike[str] | None, progress: Callable[[int], None] | None
+) -> CorpusInfo:
+    report = ReadReport()
+    outcomes: Counter[str] = Counter()
+    tasks: set[str] = set()
+    groups: dict[str, set[str]] = {}
+    lengths: list[int] = []
+    digests: list[str] = []
+    without_task = 0
+    companion = None if labels is None else Path(labels)
+    for count, run in enumerate(read_runs(source, adapter, labels=companion, report=report), 1):
+        if progress is not None:
+            progress(count)
+        outcomes[run.outcome.value] += 1
+        if run.task_id is None:
+            without_task += 1
+        else:
+            tasks.add(run.task_id)
+        for name, value in run.groups.items():
+            groups.setdefault(name, set()).add(value)
+        lengths.append(len(run.records))
+        digests.append(run_digest(run.records))
+    return CorpusInfo(
+        kind="runs",
+        source=source,
+        adapter=f"{adapter.name} {adapter.version}",
+        runs=len(lengths),
+        outcomes=dict(sorted(outcomes.items())),
+        tasks=len(tasks),
+        runs_without_task=without_task,
+        groups={name: len(values) for name, values in sorted(groups.items())},
+        steps=sum(lengths),
+        steps_median=sorted(lengths)[len(lengths) // 2] if lengths else 0,
+        steps_most=max(lengths, default=0),
+        repeats=sum(len(group) - 1 for group in repeat_groups(digests)),
+        report=report,
+    )

@@ -1,0 +1,79 @@
+"""Every option of a training as a flag of the command.
+
+The table says again what `learn.TrainConfig` says, because that needs torch and `prefixguard --help` must not; a test
+holds the two together.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingOption:
+    """name: the field. default: the field's. text: what it does, for people. common: shown among the first."""
+
+    name: str
+    default: int | float | str
+    text: str
+    common: bool = False
+
+
+OPTIONS: tuple[TrainingOption, ...] = (
+    TrainingOption("backend", "gru", "The monitor's head: gru.", common=True),
+    TrainingOption("seed", 13, "Of the split, the initialisation and the batches.", common=True),
+    TrainingOption("horizon", 3, "H: a step is imminent when its run fails within so many more steps.", common=True),
+    TrainingOption("epochs", 24, "Epochs of each network.", common=True),
+    TrainingOption("budget", 0.10, "At most this share of successful runs may raise an alarm.", common=True),
+    TrainingOption("confidence", 0.90, "How sure the budget is to hold.", common=True),
+    TrainingOption("device", "auto", "auto (CUDA when there is one), cpu or cuda.", common=True),
+    TrainingOption("max_features", 4096, "Terms in the vocabulary."),
+    TrainingOption("min_tasks", 3, "A term must occur in so many tasks."),
+    TrainingOption("symbols", 16, "Size of the learned alphabet."),
+    TrainingOption("abstraction_width", 64, "Hidden width before the symbols."),
+    TrainingOption("width", 64, "Width of the GRU's state."),
+    TrainingOption("bypass", 32, "Width of the channel around the symbols."),
+    TrainingOption("bins", 16, "Piecewise-linear bins of every context feature."),
+    TrainingOption("members", 2, "Networks that are averaged in one bundle."),
+    TrainingOption("teacher", 0.5, "Weight of the boosted teacher's risks in the targets; 0 trains without one."),
+    TrainingOption("validation_share", 0.12, "Share of the training tasks that choose a further member's epoch."),
+    TrainingOption("symbol_epochs", 16, "Epochs of the symbols-only network."),
+    TrainingOption("batch_runs", 32, "Runs in a batch."),
+    TrainingOption("learning_rate", 2e-3, "Highest learning rate."),
+    TrainingOption("weight_decay", 1e-2, "Of AdamW."),
+    TrainingOption("text_dropout", 0.3, "Share of terms that are dropped while training."),
+    TrainingOption("dropout", 0.2, "Dropout inside the network."),
+    TrainingOption("balance", 0.1, "Weight of the term that keeps symbols sharp and all in use."),
+    TrainingOption("tau_start", 1.0, "Gumbel temperature of the first epoch."),
+    TrainingOption("tau_end", 0.25, "Gumbel temperature of the last epoch."),
+    TrainingOption("threads", 1, "Threads of torch; 1 gives the same bytes on every machine of a kind."),
+)
+
+
+def with_training_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that takes `**options` a flag for every option; a flag that is not given is None."""
+    signature = inspect.signature(command, eval_str=True)
+    named = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    flags = [
+        inspect.Parameter(
+            option.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[
+                type(option.default) | None,
+                typer.Option(
+                    help=option.text,
+                    show_default=str(option.default),
+                    rich_help_panel="Training" if option.common else "Training, in detail",
+                ),
+            ],
+        )
+        for option in OPTIONS
+    ]
+    command.__signature__ = signature.replace(parameters=[*named, *flags])  # type: ignore[attr-defined]
+    return command

@@ -1,0 +1,111 @@
+"""What `prefixguard train` is to train on: what is on the command line, in a TOML file, or else the built-in lab."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prefixguard.errors import ConfigError, UsageError
+from prefixguard.stepview import list_adapters
+
+if TYPE_CHECKING:
+    from prefixguard.learn import TrainConfig
+
+#: Read from the current folder when no runs are named.
+FILE = Path("prefixguard.toml")
+MONITORS = Path("monitors")
+LAB_RUNS, LAB_SEED, LAB_ADAPTER = 1200, 13, "openai_chat"
+_SECTION = "train"
+_PATHS = ("runs", "labels", "out")
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPlan:
+    """runs: None means the lab's. said: which runs these are and where that was said, a sentence for people."""
+
+    runs: str | None
+    adapter: str
+    labels: Path | None
+    out: Path
+    config: TrainConfig
+    said: str
+
+
+def plan_training(
+    runs: str | None,
+    adapter: str | None,
+    labels: Path | None,
+    out: Path | None,
+    config: Path | None,
+    options: Mapping[str, Any],
+) -> TrainingPlan:
+    """Put the command line over the file over the defaults.
+
+    config: a TOML file with a section [train]; None: `prefixguard.toml` here, but only when no runs are named.
+    options: fields of TrainConfig from the command line. Raises ConfigError, UsageError.
+    """
+    from prefixguard.learn import TrainConfig
+
+    file = config or (FILE if runs is None and FILE.exists() else None)
+    table = {} if file is None else _section(file)
+    where = "the command line" if file is None else str(file)
+    told = {name: _path(file, name, table.pop(name)) for name in _PATHS if name in table}
+    given_adapter = table.pop("adapter", None)
+    if given_adapter is not None and not isinstance(given_adapter, str):
+        raise ConfigError(f"{file}: adapter = {given_adapter!r}: a name or a path, in quotes, is needed.")
+    settled = TrainConfig.from_mapping({**table, **options}, where)
+    runs_named = runs if runs is not None else told.get("runs")
+    adapter = adapter or given_adapter
+    labels_named = labels or (Path(told["labels"]) if "labels" in told else None)
+    out_named = out or (Path(told["out"]) if "out" in told else None)
+    if runs_named is None:
+        if adapter is not None or labels_named is not None:
+            raise UsageError("--adapter and --labels are for runs, and no runs are named. Say: prefixguard train RUNS")
+        why = f"{file} names none" if file is not None else f"there is no {FILE} here"
+        said = (
+            f"No runs are named and {why}: training on {LAB_RUNS:,} runs of the built-in lab. That is material for "
+            "demonstration and tests; a monitor for your agent needs your agent's runs."
+        )
+        return TrainingPlan(None, LAB_ADAPTER, None, out_named or MONITORS / "lab", settled, said)
+    if adapter is None:
+        raise UsageError(
+            f"how is {runs_named} to be read? Say --adapter NAME (shipped: {', '.join(list_adapters())}), or the path "
+            "of a .json of your own."
+        )
+    source = f"as {file} says" if runs is None else "as asked"
+    said = f"Training on {runs_named} through adapter {adapter}, {source}."
+    return TrainingPlan(runs_named, adapter, labels_named, out_named or MONITORS / _name_of(runs_named), settled, said)
+
+
+def _section(file: Path) -> dict[str, Any]:
+    from prefixguard.learn import read_toml
+
+    document = read_toml(file)
+    section = document.get(_SECTION)
+    if not isinstance(section, dict):
+        raise ConfigError(f"{file}: has no section [{_SECTION}]. Put the options of a training under that heading.")
+    return dict(section)
+
+
+def _path(file: Path | None, name: str, value: object) -> str:
+    """A path of the file, which is meant from the file's own folder."""
+    if not isinstance(value, str) or not value:
+        raise ConfigError(f"{file}: {name} = {value!r}: a path in quotes is needed.")
+    return value if value == "-" or file is None else str(file.parent / value)
+
+
+def _name_of(runs: str) -> str:
+    """A monitor's name from where its runs are.
+
+    >>> _name_of(".traces/tau_bench"), _name_of("runs/week1.jsonl"), _name_of("logs/*/run.json"), _name_of("-")
+    ('tau_bench', 'week1', 'logs', 'stdin')
+    """
+    if runs == "-":
+        return "stdin"
+    parts = [part for part in Path(runs).parts if part not in ("/", ".", "..")]
+    fixed = [part for part in parts if not set(part) & set("*?[")]
+    if len(fixed) == len(parts) and parts:
+        return parts[-1].split(".")[0] or parts[-1].strip(".")
+    return fixed[-1] if fixed else "monitor"
