@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from prefixguard.evaluate import EvaluationTable, evaluate
     from prefixguard.learn import LearnListener, TrainConfig
     from prefixguard.learn.train import TrainResult, train
-    from prefixguard.runtime import Drift, Monitor, Reading, ScoredRun, Session, load, score
+    from prefixguard.runtime import Drift, Monitor, Reading, ScoredRun, Session, load, score, watch
     from prefixguard.stepview import Adapter, ReadReport, StepRecord, list_adapters, load_adapter
     from prefixguard.trace import Mistake, Outcome, Run
 
@@ -66,6 +66,7 @@ _ROOMS = {
     "open_bundle": "bundle",
     "score": "runtime",
     "train": "learn",
+    "watch": "runtime",
 }
 
 __all__ = [
@@ -98,6 +99,7 @@ __all__ = [
     "parse",
     "score",
     "train",
+    "watch",
 ]
 
 
