@@ -3,11 +3,12 @@
     python benchmarks/latency.py MONITOR [--steps 2000] [--json out.json]
 
 One thread. A step is an event whose result has about 50, 500 or 5,000 tokens: words of the monitor's own vocabulary,
-words it does not know, and numbers, in an order drawn by a fixed seed. Three rows a size:
+words it does not know, and numbers, in an order drawn by a fixed seed. Rows of a size:
 
     observe                a raw event through the adapter, level OK (no reasons)
     observe, with reasons  the same, forced to WATCH at every step
     record, uncut          the step as a record with all its tokens, past the adapter's budgets (which cut long texts)
+    two plain Python loops a yardstick in the same run: tokens, n-grams and new words by plain loops, nothing else
 
 Adapters for chat histories are fed a call and its result, and the result's `observe` is timed. Others are fed what
 `EVENTS` has for them; where it has nothing, only the record rows are measured, and the table says so. The parts are
@@ -20,6 +21,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,6 +40,7 @@ from prefixguard.runtime.reasons import say_reasons
 from prefixguard.stepview import StepRecord, serialize
 
 SIZES = (50, 500, 5000)
+_WORD = re.compile(rb"[0-9a-z_\x80-\xff]+")
 RUN_LENGTH = 20  # steps of one run, after which a new session begins
 Draw = Callable[[int], str]
 
@@ -167,6 +170,32 @@ def time_records(monitor: Monitor, records: list[StepRecord]) -> dict[str, float
     return summary(times)
 
 
+def time_plain_loops(monitor: Monitor, records: list[StepRecord]) -> dict[str, float]:
+    """A yardstick of the machine: what two plain Python loops over the tokens would cost, one that counts known words
+    and pairs, one that asks which words are new. No model, no features."""
+    known = {term.partition(":")[2]: i for i, term in enumerate(monitor.bundle.vocabulary.terms)}
+    times: list[tuple[int, int]] = []
+    for record in records:
+        document = serialize(record)
+        began, own = perf_counter_ns(), thread_time_ns()
+        words = [word.decode("utf-8", "replace") for word in _WORD.findall(document.lower())]
+        counts: dict[int, int] = {}
+        for i, word in enumerate(words):
+            for term in (word, f"{words[i - 1]} {word}") if i else (word,):
+                column = known.get(term)
+                if column is not None:
+                    counts[column] = counts.get(column, 0) + 1
+        seen: set[str] = set()
+        new = numbers = 0
+        for word in words:
+            if word not in seen:
+                new += 1
+                seen.add(word)
+            numbers += any(letter.isdigit() for letter in word)
+        times.append((perf_counter_ns() - began, thread_time_ns() - own))
+    return summary(times)
+
+
 def parts(monitor: Monitor, way: Callable[[int, str], list[Any]] | None, texts: list[str]) -> dict[str, float]:
     """Median microseconds (processor time) of each part of a step, on the same steps."""
     bundle, model = monitor.bundle, monitor.model
@@ -233,6 +262,8 @@ def measure(monitor: Monitor, steps: int) -> dict[str, Any]:
                 row = {"tokens": size, "kept": kept, "row": "observe, with reasons"}
                 rows.append(row | time_events(worried, way, texts))
         rows.append({"tokens": size, "kept": size, "row": "record, uncut", **time_records(calm, uncut(texts))})
+        row = {"tokens": size, "kept": kept, "row": "two plain Python loops"}
+        rows.append(row | time_plain_loops(calm, records_of(monitor, way, texts)))
         shares[str(size)] = parts(calm, way, texts)
     return {
         "monitor": monitor.bundle.id,
