@@ -200,7 +200,7 @@ TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 def _type(name: Any, site: Site) -> Test:
-    if name not in TYPES:
+    if name not in tuple(TYPES):
         raise site.error(f"type {name!r}; it is one of {', '.join(TYPES)}.")
     check = TYPES[name]
     return lambda value, scope: check(value)

@@ -283,7 +283,7 @@ def _zip(spec: dict[str, Any], site: Site) -> EventSource:
     pads = spec.get("pad", [])
     optional = spec.get("optional", [])
     for label, names in (("pad", pads), ("optional", optional)):
-        if not isinstance(names, list) or not set(names) <= set(columns):
+        if not isinstance(names, list) or not all(name in tuple(columns) for name in names):
             raise site.at(label).error(f"a list of names that zip has: {', '.join(columns)}.")
     getters = {name: compile_value(path, here.at(name).listing()) for name, path in columns.items()}
     places = {}

@@ -214,7 +214,7 @@ def _join(spec: Any, site: Site) -> Join:
         )
     other = spec.get("else", "next")
     fallbacks = tuple(other) if isinstance(other, list) else (other,)
-    if not set(fallbacks) <= {"next", "last", "position", "none"}:
+    if not all(one in ("next", "last", "position", "none") for one in fallbacks):
         raise site.at("else").error('"next", "last", "position" or "none".')
     parallel = spec.get("parallel", False)
     if not isinstance(parallel, bool):
@@ -265,7 +265,7 @@ def compile_outcome(spec: Any, site: Site) -> Callable[[Scope], Outcome]:
             raise site.error(f"{name!r} is missing.")
     get = compile_value(spec["of"], site.at("of"))
     kind = spec.get("type")
-    if kind is not None and kind not in TYPES:
+    if kind is not None and kind not in tuple(TYPES):
         raise site.at("type").error(f"{kind!r}; it is one of {', '.join(TYPES)}.")
     of_kind = TYPES[kind] if kind is not None else None
     success, failure = _side(spec, "success", site), _side(spec, "failure", site)

@@ -48,7 +48,9 @@ class Document:
             with self.file.open("rb") as stream:
                 yield stream
         except OSError as exc:
-            raise TraceError(f"{self.where}: cannot be read ({exc.strerror or exc}). Check the path and its permissions.") from exc
+            raise TraceError(
+                f"{self.where}: cannot be read ({exc.strerror or exc}). Check the path and its permissions."
+            ) from exc
 
     def read(self) -> bytes:
         """All its bytes."""
@@ -67,7 +69,8 @@ class Documents:
         self._pattern = pattern
 
     def matching(self, patterns: Sequence[str]) -> Iterator[Document]:
-        """Documents that match one of the globs, by path. A source that is one file, or a glob itself, is taken as it is."""
+        """Documents that match one of the globs, by path. A source that is one file, or a glob itself, is taken as
+        it is."""
         if self.root is None:
             yield Document("stdin", "standard input", None)
             return
@@ -97,7 +100,8 @@ class Documents:
                 yield path
 
     def companion(self, beside: str, relative: str) -> bytes | None:
-        """Bytes of the file at `relative` to the document at `beside`; None where there is none, or outside the folder."""
+        """Bytes of the file at `relative` to the document at `beside`; None where there is none, or outside the
+        folder."""
         root = self.root
         if root is None or "\x00" in relative:
             return None

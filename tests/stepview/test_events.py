@@ -177,7 +177,7 @@ def test_a_text_without_end_is_bounded(make: Any) -> None:
         parser.observe("x" * 10_000)
     parser.observe("\n")
     for _ in range(200):
-        parser.observe("line\n" * 2_000)
+        parser.observe("line\n" * 200)
     splitter = parser._splitter
     assert splitter is not None
     held = sum(map(len, splitter.body)) + sum(map(len, splitter.tail)) + sum(map(len, splitter.line))

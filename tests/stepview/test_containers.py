@@ -1,0 +1,196 @@
+"""Containers: text with sections, notebooks, folders, archives, tables."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prefixguard.errors import AdapterError, MissingExtraError, TraceError
+from prefixguard.stepview import ReadReport, read_runs
+
+LOG = {
+    "events": {"split": {"of": "$.body", "head": "(?P<kind>Act|Obs): "}},
+    "rules": [
+        {"when": {"@.kind": "Act"}, "emit": "call", "arguments": "@.body"},
+        {"when": {"@.kind": "Obs"}, "emit": "result", "result": "@.body"},
+    ],
+    "join": {"by": "order"},
+    "hidden": ["$.section"],
+}
+TEXT = """preface
+== TRIAL 1 ==
+-- GOOD --
+Task: a
+Act: 1\r
+Obs: \x1b[31mx\x1b[0m
+-- BAD --
+Task: b
+Act: 2
+== TRIAL 2 ==
+-- GOOD --
+Task: c
+Act: 3
+Obs: z
+End of run
+Task 4
+"""
+SECTIONED = {
+    "format": "text",
+    "runs": {
+        "split": {"head": r"(?m)^Task: (?P<task>\w+)\n"},
+        "section": [r"(?m)^== TRIAL (?P<trial>\d) ==$", r"(?m)^-- (?P<verdict>\w+) --$"],
+        "tail": "(?m)^End of run$",
+    },
+}
+
+
+def test_text_with_sections_and_tails(make: Any, read: Any) -> None:
+    verdict = {"of": "$.section.verdict", "success": "GOOD", "failure": "BAD"}
+    adapter = make(
+        container=SECTIONED, run={"task": "$.task", "groups": {"n": "$.section.trial"}, "outcome": verdict}, **LOG
+    )
+    runs = read(adapter, TEXT, "log.txt")
+    assert [(r.run_id, r.task_id, r.groups["n"], r.outcome.value) for r in runs] == [
+        ("log.txt#1", "a", "1", "success"),
+        ("log.txt#2", "b", "1", "failure"),
+        ("log.txt#3", "c", "2", "success"),
+    ]
+    assert [[(s.arguments, s.result) for s in r.records] for r in runs] == [[("1", "x")], [("2", "")], [("3", "z")]]
+
+
+def test_one_text_one_run(make: Any, read: Any) -> None:
+    adapter = make(container={"format": "text"}, run={}, **LOG)
+    report = ReadReport()
+    (only,) = read(adapter, b"Act: \xff\nObs: ok", "one.log", report=report)
+    assert (only.run_id, only.records[0].arguments, report.bad_bytes) == ("one.log", "\ufffd", 1)
+
+
+def test_a_notebook_is_the_text_of_its_outputs(make: Any, read: Any) -> None:
+    outputs = [
+        {"output_type": "stream", "text": ["Task: a\nA", "ct: 1\n"]},
+        {"output_type": "execute_result", "data": {"text/plain": "Obs: 2\n"}},
+        {"output_type": "display_data", "data": {"image/png": "..."}},
+        None,
+    ]
+    cells = [{"outputs": [{"text": "Task: zero\nAct: 0\n"}]}, {"source": "x"}, {"outputs": outputs}, {"outputs": []}]
+    notebook = {"cells": cells, "nbformat": 4}
+    container = {"format": "notebook", "runs": SECTIONED["runs"]}
+    runs = read(make(container=container, run={"task": "$.task"}, **LOG), notebook, "x.ipynb")
+    assert [(r.task_id, r.records[0].result) for r in runs] == [("zero", ""), ("a", "2")]
+    last = make(container={**container, "cells": "last"}, run={"task": "$.task"}, **LOG)
+    assert [r.task_id for r in read(last, notebook, "x.ipynb")] == ["a"]
+    with pytest.raises(TraceError, match="not a Jupyter notebook"):
+        read(last, {"worksheets": []}, "x.ipynb")
+
+
+def test_a_folder_a_run(make: Any, tmp_path: Path) -> None:
+    container = {
+        "format": "folder",
+        "marker": "results.json",
+        "members": {
+            "res": "results.json",
+            "log": {"path": "sessions/agent.log", "format": "text"},
+            "out": {"path": "../up.json"},
+        },
+    }
+    log = {**LOG, "events": {"split": {"of": "$.log", "head": "(?P<kind>Act|Obs): "}}, "hidden": ["$.res.ok"]}
+    outcome = {"of": "$.res.ok", "type": "boolean", "success": True, "failure": False}
+    adapter = make(container=container, run={"id": {"file": "parent"}, "outcome": outcome}, **log)
+    for name, ok, text in (("r1", True, "Act: 1\rAct: 2"), ("r2", False, None), ("r3", None, "noise")):
+        (tmp_path / name / "sessions").mkdir(parents=True)
+        (tmp_path / name / "results.json").write_text(json.dumps({"ok": ok}))
+        if text is not None:
+            (tmp_path / name / "sessions" / "agent.log").write_text(text)
+    report = ReadReport()
+    (only,) = read_runs(tmp_path, adapter, report=report)
+    assert (only.run_id, only.outcome.value, only.records[0].arguments) == ("r1", "success", "2")
+    assert report.empty == {"failure": 1, "unknown": 1}
+    (tmp_path / "r3" / "results.json").write_text("{")
+    report = ReadReport()
+    assert len(list(read_runs(tmp_path, adapter, report=report))) == 1
+    assert "r3/results.json (results.json) line 1" in report.skipped[0][1]
+
+
+def zipped(**members: str) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, text in members.items():
+            archive.writestr(name.replace("__", "/").replace("_json", ".json"), text)
+    return buffer.getvalue()
+
+
+RUN = {"id": "r", "messages": [{"role": "assistant", "content": "hi"}]}
+
+
+def test_a_zip_of_documents(make: Any, read: Any) -> None:
+    adapter = make(container={"format": "zip", "entries": "samples/*.json"})
+    data = zipped(header_json="{}", samples__b_json="{broken", samples__a_json=json.dumps(RUN))
+    report = ReadReport()
+    assert [r.run_id for r in read(adapter, data, "log.eval", report=report)] == ["r"]
+    assert "log.eval/samples/b.json line 1, column 2: not JSON" in report.skipped[0][1]
+    for bad in (data[:100], b"PK", b""):
+        with pytest.raises(TraceError, match=r"log.eval: not a zip archive"):
+            read(adapter, bad, "log.eval")
+
+
+def test_a_table_with_json_text_in_a_column(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    steps = [json.dumps(RUN["messages"]), "{broken", None]
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pyarrow.table({"id": ["x", "y", "z"], "messages": steps, "reward": [1.0, 0.0, 0.0]}), path)
+    adapter = make(container={"format": "parquet", "json": "messages"})
+    report = ReadReport()
+    (only,) = read_runs(path, adapter, report=report)
+    assert (only.run_id, only.outcome.value) == ("x", "success")
+    assert "t.parquet row 2 column messages line 1" in report.skipped[0][1]
+    assert report.empty == {"failure": 1}
+    path.write_bytes(b"PAR1 no")
+    with pytest.raises(TraceError, match="not a parquet file"):
+        list(read_runs(path, adapter))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "prefixguard\[data\]"'):
+        list(read_runs(path, adapter))
+
+
+def test_nested_runs(make: Any, read: Any) -> None:
+    adapter = make(container={"format": "json", "runs": "$.groups[*].runs[*]"})
+    document = {"groups": [{"runs": [{**RUN, "id": "1"}, {**RUN, "id": "2"}]}, {}, {"runs": {"k": {**RUN, "id": "3"}}}]}
+    assert [r.run_id for r in read(adapter, document)] == ["1", "2", "3"]
+    one = make(container={"format": "json", "runs": "$.deep.run"})
+    assert [r.run_id for r in read(one, {"deep": {"run": RUN}})] == ["r"]
+
+
+@pytest.mark.parametrize(
+    ("container", "message"),
+    [
+        (None, "'container' is missing"),
+        ("xml", "one of json, jsonl, text"),
+        ({"format": "json", "entries": "*"}, "unknown key 'entries'"),
+        ({"format": "json", "runs": "@.x"}, "a path from the document"),
+        ({"format": "json", "files": [3]}, "a glob such as"),
+        ({"format": "folder"}, "the name of a file that every folder of a run holds"),
+        ({"format": "folder", "marker": "../x", "members": {"a": "b"}}, "the name of a file"),
+        ({"format": "folder", "marker": "x"}, "names and files of the folder"),
+        (
+            {"format": "folder", "marker": "x", "members": {"a": {"path": "b", "format": "xml"}}},
+            '"json", "jsonl" or "text"',
+        ),
+        ({"format": "text", "runs": "$[*]"}, '{"split": {"head": RE}}'),
+        ({"format": "text", "runs": {"split": {"head": "("}}}, "not a regular expression of RE2"),
+        ({"format": "notebook", "cells": "first"}, '"all" or "last"'),
+        ({"format": "jsonl", "group_by": "@.x", "elements": "$.x"}, "a path from the line"),
+        ([], "an empty list of containers"),
+    ],
+)
+def test_no_container(make: Any, container: Any, message: str) -> None:
+    with pytest.raises(AdapterError) as caught:
+        make(container=container)
+    assert message in str(caught.value)
