@@ -5,7 +5,6 @@ from prefixguard.errors import MissingExtraError
 try:
     import lightgbm  # noqa: F401
     import onnx  # noqa: F401
-    import onnxscript  # noqa: F401
     import scipy  # noqa: F401
     import sklearn  # noqa: F401
     import torch  # noqa: F401

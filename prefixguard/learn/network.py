@@ -92,17 +92,3 @@ class GruNetwork(nn.Module):
             b = F.gelu(e[..., self.abstraction_width :] + self.bypass_context(c))
             p = torch.cat((p, self.drop(b)), dim=-1)
         return F.gelu(self.embed(p))
-
-    def step(self, e: Tensor, c: Tensor, state: Tensor, tau: float) -> tuple[Tensor, Tensor]:
-        """One step of N sessions: (N, A + bypass), (N, C), (N, q) -> logits (N, 2), state (N, q)."""
-        z = self.embed_step(F.softmax(self.symbol_logits(e, c) / tau, dim=-1), e, c)
-        w_in, w_state, b_in, b_state = self.gru.all_weights[0]
-        gates_in = F.linear(z, w_in, b_in)  # (N, 3q): reset, update, new, as torch keeps them
-        gates_state = F.linear(state, w_state, b_state)
-        r_in, u_in, n_in = gates_in.chunk(3, dim=-1)
-        r_state, u_state, n_state = gates_state.chunk(3, dim=-1)
-        update = torch.sigmoid(u_in + u_state)
-        new = torch.tanh(n_in + torch.sigmoid(r_in + r_state) * n_state)
-        state = new + update * (state - new)
-        logits = self.readout(state)
-        return logits if self.wide is None else logits + self.wide(c), state

@@ -296,7 +296,7 @@ def _info(
     report: ReadReport | None,
 ) -> dict[str, Any]:
     """What the manifest says of a training: counts and hashes, never texts."""
-    packages = ("numpy", "onnxruntime", "torch", "scikit-learn", "lightgbm", "onnx", "onnxscript", "scipy")
+    packages = ("numpy", "onnxruntime", "torch", "scikit-learn", "lightgbm", "onnx", "scipy")
     return {
         "backend": config.backend,
         "horizon": config.horizon,

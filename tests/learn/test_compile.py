@@ -7,7 +7,8 @@ import onnxruntime as ort
 import pytest
 import torch
 
-from prefixguard.learn.compile import ReasonModel, StepModel, compile_monitor, step_model
+from prefixguard.learn.batches import collate
+from prefixguard.learn.compile import compile_monitor
 
 
 @pytest.fixture(scope="module")
@@ -41,20 +42,6 @@ def test_onnx_step_equals_batched_networks_on_every_prefix(tiny_monitor, session
     assert worst < 1e-5
 
 
-def test_onnx_equals_torch_step_with_reasons(tiny_monitor, sessions):
-    torch_step = step_model(tiny_monitor.fitted)
-    torch_reasons = ReasonModel(torch_step, torch.from_numpy(tiny_monitor.fitted.scale.typical.copy())).eval()
-    state = np.random.default_rng(0).normal(size=sum(torch_step.state_sizes)).astype(np.float32)
-    for i, v, c in _steps(tiny_monitor, 0):
-        feed = {"indices": i, "values": v, "context": c, "state": state}
-        tensors = [torch.from_numpy(np.array(x)) for x in feed.values()]
-        with torch.no_grad():
-            for mine, theirs in zip(sessions[0].run(None, feed), torch_step(*tensors), strict=True):
-                np.testing.assert_allclose(mine, theirs.numpy(), atol=1e-5)
-            for mine, theirs in zip(sessions[1].run(None, feed), torch_reasons(*tensors), strict=True):
-                np.testing.assert_allclose(mine, theirs.numpy(), atol=2e-5)
-
-
 def test_an_empty_row_is_normal(tiny_monitor, sessions):
     context = tiny_monitor.corpus.context[0]
     state = np.zeros(sessions[0].get_inputs()[3].shape[0], np.float32)
@@ -65,15 +52,25 @@ def test_an_empty_row_is_normal(tiny_monitor, sessions):
     assert of_context.shape == context.shape and of_terms.shape == (0,)
 
 
-def test_a_contribution_is_what_leaving_the_term_out_changes(tiny_monitor, sessions):
-    i, v, c = next(_steps(tiny_monitor, 0))
-    state = np.zeros(sessions[0].get_inputs()[3].shape[0], np.float32)
-    feed = {"indices": i, "values": v, "context": c, "state": state}
-    whole = sessions[0].run(None, feed)[0][1]
-    _, of_terms = sessions[1].run(None, feed)
-    for j in range(min(5, len(i))):
-        without = {**feed, "indices": np.delete(i, j), "values": np.delete(v, j)}
-        assert whole - sessions[0].run(None, without)[0][1] == pytest.approx(of_terms[j], abs=1e-5)
+def test_a_contribution_is_what_the_change_alone_does(tiny_monitor, sessions):
+    """Leaving a term out, or setting a context feature to its typical value, with the state of a run under way."""
+    step, reasons = sessions
+    typical = tiny_monitor.fitted.scale.typical
+    state = np.zeros(step.get_inputs()[3].shape[0], np.float32)
+    for i, v, c in list(_steps(tiny_monitor, 0))[:5]:
+        feed = {"indices": i, "values": v, "context": c, "state": state}
+        logits, _, after = step.run(None, feed)
+        of_context, of_terms = reasons.run(None, feed)
+        for j in range(len(i)):
+            without = {**feed, "indices": np.delete(i, j), "values": np.delete(v, j)}
+            assert logits[1] - step.run(None, without)[0][1] == pytest.approx(of_terms[j], abs=1e-5)
+        for j in range(len(c)):
+            changed = c.copy()
+            changed[j] = typical[j]
+            assert logits[1] - step.run(None, {**feed, "context": changed})[0][1] == pytest.approx(
+                of_context[j], abs=1e-5
+            )
+        state = after
 
 
 def test_the_same_weights_give_the_same_bytes_and_name_no_file(tiny_monitor):
@@ -83,12 +80,11 @@ def test_the_same_weights_give_the_same_bytes_and_name_no_file(tiny_monitor):
 
 
 def test_symbols_of_the_step_are_the_symbol_network_s(tiny_monitor, sessions):
-    step = step_model(tiny_monitor.fitted)
-    assert isinstance(step, StepModel)
+    network = tiny_monitor.fitted.symbol.network.cpu().eval()
     state = np.zeros(sessions[0].get_inputs()[3].shape[0], np.float32)
-    for i, v, c in _steps(tiny_monitor, 1):
-        symbol = sessions[0].run(None, {"indices": i, "values": v, "context": c, "state": state})[1]
-        e = (step.symbol.columns[torch.from_numpy(i)] * torch.tensor(v)[:, None]).sum(0, keepdim=True)
+    for run in (1, 2, 3):
         with torch.no_grad():
-            logits = step.symbol.symbol_logits(e, step.encoding(torch.tensor(c)[None]))
-        assert int(symbol) == int(logits.argmax())
+            _, p = network(collate(tiny_monitor.corpus, tiny_monitor.rows, np.array([run])), 0.25)
+        for t, (i, v, c) in enumerate(_steps(tiny_monitor, run)):
+            symbol = sessions[0].run(None, {"indices": i, "values": v, "context": c, "state": state})[1]
+            assert int(symbol) == int(p[0, t].argmax())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -148,6 +149,6 @@ def test_learning_rate_rises_and_falls_once():
     rates = [learning_rate(s, 100, 1e-2) for s in range(100)]
     peak = int(np.argmax(rates))
     assert rates[peak] == pytest.approx(1e-2, rel=0.01) and 15 <= peak <= 25
-    assert all(a < b for a, b in zip(rates[:peak], rates[1 : peak + 1], strict=True))
-    assert all(a > b for a, b in zip(rates[peak:-1], rates[peak + 1 :], strict=True))
+    assert all(a < b for a, b in pairwise(rates[: peak + 1]))
+    assert all(a > b for a, b in pairwise(rates[peak:]))
     assert rates[-1] < 1e-4
