@@ -14,15 +14,11 @@ Names are loaded when they are first used, so that watching a run imports what w
 from __future__ import annotations
 
 import importlib
-import os
 import sys
-from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from prefixguard.alarm import AlarmPolicy, Level
     from prefixguard.bundle import Bundle, open_bundle
     from prefixguard.cli import demo, info
@@ -30,7 +26,7 @@ if TYPE_CHECKING:
     from prefixguard.evaluate import EvaluationTable, evaluate
     from prefixguard.learn import LearnListener, TrainConfig
     from prefixguard.learn.train import TrainResult, train
-    from prefixguard.runtime import Drift, Monitor, Reading, ScoredRun, Session, load, score, watch
+    from prefixguard.runtime import Drift, Monitor, Reading, ScoredRun, Session, load, parse, score, watch
     from prefixguard.stepview import Adapter, ReadReport, StepRecord, list_adapters, load_adapter
     from prefixguard.trace import Mistake, Outcome, Run
 
@@ -64,6 +60,7 @@ _ROOMS = {
     "load": "runtime",
     "load_adapter": "stepview",
     "open_bundle": "bundle",
+    "parse": "runtime",
     "score": "runtime",
     "train": "learn",
     "watch": "runtime",
@@ -101,29 +98,6 @@ __all__ = [
     "train",
     "watch",
 ]
-
-
-def parse(
-    runs: str | os.PathLike[str],
-    adapter: str | Path | Adapter,
-    *,
-    labels: str | os.PathLike[str] | None = None,
-    strict: bool = False,
-    report: ReadReport | None = None,
-) -> Iterator[Run[StepRecord]]:
-    """Raw runs as records, one run at a time.
-
-    runs: file, folder, glob, tar, or `-`. adapter: a shipped name, the path of a .json file, or an opened one.
-    labels: a file of outcomes joined by run id. strict: the first run that cannot be read is an error, not a skip.
-    report: filled with what reading met. Raises AdapterError, TraceError.
-    """
-    from pathlib import Path
-
-    from prefixguard.stepview import Adapter, load_adapter, read_runs
-
-    opened = adapter if isinstance(adapter, Adapter) else load_adapter(adapter)
-    companion = None if labels is None else Path(labels)
-    return read_runs(os.fspath(runs), opened, labels=companion, strict=strict, report=report)
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,7 @@ from prefixguard.alarm import Level
 from prefixguard.runtime.drift import Drift
 from prefixguard.runtime.model import OnnxModel
 from prefixguard.runtime.monitor import Monitor, load
+from prefixguard.runtime.parsing import parse
 from prefixguard.runtime.reading import Reading
 from prefixguard.runtime.scoring import ScoredRun, score
 from prefixguard.runtime.session import MAX_STEP_BYTES, Session
@@ -19,6 +20,7 @@ __all__ = [
     "ScoredRun",
     "Session",
     "load",
+    "parse",
     "score",
     "watch",
 ]
