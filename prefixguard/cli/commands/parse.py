@@ -48,7 +48,7 @@ def parse_command(
     """
     report = ReadReport()
     if as_json:
-        from prefixguard import parse
+        from prefixguard.runtime import parse
 
         found = parse(runs, adapter, labels=labels, strict=strict, report=report)
         with counting("Reading") as show:
