@@ -24,8 +24,6 @@ from prefixguard.stepview import (
 
 SCHEMA_FILE = resources.files("prefixguard.stepview") / "adapter.schema.json"
 SCHEMA: dict[str, Any] = json.loads(SCHEMA_FILE.read_text("utf-8"))
-    (resources.files("prefixguard.stepview") / "adapter.schema.json").read_text("utf-8")
-)
 CHECK = jsonschema.Draft202012Validator(SCHEMA)
 
 
