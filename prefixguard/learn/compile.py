@@ -24,6 +24,7 @@ from prefixguard.learn.scaling import ContextScale
 
 _Matrix = NDArray[np.float32]
 _OUTCOME = 1
+_TERMS = 32  # terms of a row that reasons look at
 
 
 def compile_monitor(monitor: FittedMonitor) -> tuple[bytes, bytes]:
@@ -232,7 +233,10 @@ def _step(w: _Weights) -> bytes:
 
 
 def _reasons(w: _Weights) -> bytes:
-    """One batch of variants of a step: as it is; each context feature at its typical value; each term taken away."""
+    """One batch of variants of a step: as it is; each context feature at its typical value; each term taken away.
+
+    Of the terms, only those of highest weight in the row are tried; the others' contributions are given as 0.
+    """
     g, d = Graph(), N_FEATURES
     first = g.integers(0)
     terms = _terms(g, w)
@@ -243,17 +247,20 @@ def _reasons(w: _Weights) -> bytes:
     varied = g.node("Add", kept, g.constant("typical", eye * w.scale.typical))  # (d, d): row j has feature j typical
     to_text, wide = _project(g, w, g.concat([context, varied], axis=0))  # (1 + d, ...)
     own_text, own_wide = (g.node("Gather", x, first, axis=0) for x in (to_text, wide))  # (1, ...)
-    without = g.node("Add", g.node("Sub", e, terms), own_text)  # (nnz, text)
-    pre = g.concat([g.node("Add", e, to_text), without], axis=0)  # (1 + d + nnz, text)
     nnz = g.node("Shape", "indices")
-    same = g.node("Expand", own_wide, g.concat([nnz, g.integers(w.state)], axis=0))
+    tried = g.node("Min", nnz, g.integers(_TERMS))
+    _, top = g.nodes("TopK", 2, "values", tried)  # (k,)
+    without = g.node("Add", g.node("Sub", e, g.node("Gather", terms, top, axis=0)), own_text)  # (k, text)
+    pre = g.concat([g.node("Add", e, to_text), without], axis=0)  # (1 + d + k, text)
+    same = g.node("Expand", own_wide, g.concat([tried, g.integers(w.state)], axis=0))
     logits, _, _ = _core(g, w, pre, g.concat([wide, same], axis=0), g.node("Unsqueeze", "state", first))
-    outcome = g.node("Gather", logits, g.constant("i_outcome", np.int64(_OUTCOME)), axis=-1)  # (1 + d + nnz,)
+    outcome = g.node("Gather", logits, g.constant("i_outcome", np.int64(_OUTCOME)), axis=-1)  # (1 + d + k,)
     base = g.node("Gather", outcome, first, axis=0)  # (1,)
     moved = g.node("Sub", base, outcome)
     end = g.integers(1 << 40)
     of_context = g.node("Slice", moved, g.integers(1), g.integers(1 + d), first)
-    of_terms = g.node("Slice", moved, g.integers(1 + d), end, first)
+    of_tried = g.node("Slice", moved, g.integers(1 + d), end, first)
+    of_terms = g.node("ScatterElements", g.node("Sub", "values", "values"), top, of_tried, axis=0)
     return g.build(
         _inputs(w),
         [("context_contributions", of_context, "float32", [d]), ("term_contributions", of_terms, "float32", ["nnz"])],
