@@ -173,10 +173,19 @@ def _compile(spec: dict[str, Any], container: Container, record: Site, readings:
 
 
 def _reads_run(spec: dict[str, Any]) -> bool:
-    text = json.dumps([spec["rules"], spec.get("status"), spec.get("turn"), spec.get("kind")])
+    """Can an event of a live run need its header? `^` is the run, except for the fields of a rule with `each`."""
+    parts: list[Any] = [spec.get("status"), spec.get("turn"), spec.get("kind")]
     if isinstance(spec["events"], dict):
-        text += json.dumps([spec["events"].get(name) for name in ("until", "order_by", "drop_repeats")])
-    return '"$' in text or '"^' in text
+        parts += [spec["events"].get(name) for name in ("until", "order_by", "drop_repeats")]
+    inner: list[Any] = []
+    for rule in spec["rules"]:
+        if "each" in rule:
+            parts += [rule.get("when"), rule["each"]]
+            inner.append({key: value for key, value in rule.items() if key not in ("when", "each")})
+        else:
+            parts.append(rule)
+    outer, within = json.dumps(parts), json.dumps(inner)
+    return any(root in outer for root in ('"$', '"^')) or any(root in within for root in ('"$', '"^^'))
 
 
 def _step_base(labels: Mapping[str, Any], site: Site) -> int:

@@ -26,7 +26,8 @@ class Label:
 def read_labels(path: Path) -> dict[str, Label]:
     """Labels by run id, from a .jsonl or .csv file with run_id, outcome and perhaps task_id.
 
-    An outcome is the word success, failure or unknown (empty or null: unknown). Anything else, `true` and 1 among them, is
+    An outcome is the word success, failure or unknown (empty or null: unknown). Anything else, `true` and 1 among
+    them, is
     refused with its place: whether 1 means solved or failed is for a person to say.
     """
     labels: dict[str, Label] = {}
@@ -41,7 +42,9 @@ def read_labels(path: Path) -> dict[str, Label]:
                 raise TraceError(f"{where}: no run_id. Every line needs run_id and outcome.")
             label = Label(_outcome(row, where), _task(row, where))
             if labels.setdefault(name, label) != label:
-                raise TraceError(f"{where}: run {name!r} was labelled before, and otherwise. Keep one of the two lines.")
+                raise TraceError(
+                    f"{where}: run {name!r} was labelled before, and otherwise. Keep one of the two lines."
+                )
     except OSError as exc:
         raise TraceError(f"{path}: cannot be read ({exc.strerror or exc}). Check the path of the labels.") from exc
     except UnicodeDecodeError as exc:
@@ -74,7 +77,9 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         reader = csv.DictReader(stream)
         names = reader.fieldnames or []
         if "run_id" not in names or "outcome" not in names:
-            raise TraceError(f"{path} line 1: the columns are {', '.join(names) or 'none'}; needed: run_id,outcome[,task_id].")
+            raise TraceError(
+                f"{path} line 1: the columns are {', '.join(names) or 'none'}; needed: run_id,outcome[,task_id]."
+            )
         try:
             for row in reader:
                 yield reader.line_num, row
@@ -90,7 +95,9 @@ def _json_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
             try:
                 row = json.loads(line)
             except (ValueError, RecursionError) as exc:
-                raise TraceError(f"{path} line {number}: not JSON ({exc}). Labels are one JSON object a line, or a .csv.") from exc
+                raise TraceError(
+                    f"{path} line {number}: not JSON ({exc}). Labels are one JSON object a line, or a .csv."
+                ) from exc
             if not isinstance(row, dict):
-                raise TraceError(f"{path} line {number}: not an object. Write {{\"run_id\": ..., \"outcome\": ...}}.")
+                raise TraceError(f'{path} line {number}: not an object. Write {{"run_id": ..., "outcome": ...}}.')
             yield number, row

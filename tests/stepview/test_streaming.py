@@ -204,3 +204,14 @@ def test_the_same_bytes_give_the_same_records_under_another_hash_seed(tmp_path: 
         outputs.add(done.stdout)
     assert len(outputs) == 1
     assert '{"a":2\\n[...]\\n:1}' in outputs.pop()
+
+
+def test_a_header_is_kept_only_where_rules_read_it() -> None:
+    header = {"question": "why?", "tools": ["t"]}
+    assert not isinstance(Adapter(SPEC).parser(header)._scope.run, dict)
+    reading = [{"emit": "say", "action": {"text": "$.tools[*]"}}]
+    parser = Adapter(SPEC | {"rules": reading}).parser(header)
+    assert parser.observe({})[0].action == "t"
+    assert header == {"question": "why?", "tools": ["t"]}
+    above = [{"emit": "say", "action": {"text": "^.question"}}]
+    assert Adapter(SPEC | {"rules": above}).parser(header).observe({})[0].action == "why?"
