@@ -70,7 +70,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -94,7 +94,7 @@ def _global(
 ) -> None:
     """Compile raw runs of an LLM agent into a small monitor that says, after every step, how likely a run is to fail.
 
-    Start with [bold]prefixguard demo[/bold], or, with runs of your own:
+    Start with `prefixguard demo`, or, with runs of your own:
 
         prefixguard parse runs.jsonl --adapter openai_chat
         prefixguard train runs.jsonl --adapter openai_chat --out monitors/mine

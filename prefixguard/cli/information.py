@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from prefixguard.bundle import open_bundle
+from prefixguard.cli.notes import refuse_empty
 from prefixguard.errors import UsageError
 from prefixguard.stepview import Adapter, ReadReport, list_adapters, load_adapter, read_runs
 from prefixguard.trace import repeat_groups, run_digest
@@ -151,6 +152,7 @@ def _corpus(
             groups.setdefault(name, set()).add(value)
         lengths.append(len(run.records))
         digests.append(run_digest(run.records))
+    refuse_empty(report, source)
     return CorpusInfo(
         kind="runs",
         source=source,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from prefixguard.errors import TraceError
 from prefixguard.stepview import ReadReport
 
 
@@ -33,6 +34,16 @@ def notes_of(report: ReadReport) -> Iterator[str]:
         yield f"{report.labels_unmatched:,} labels name no run that was read."
     if report.companions_missing:
         yield f"{report.companions_missing:,} runs lack the companion file that tells their outcome."
+
+
+def refuse_empty(report: ReadReport, source: str) -> None:
+    """TraceError if every run that was read is empty: an answer about no run would pass for one."""
+    empty = sum(report.empty.values())
+    if empty and not report.runs:
+        raise TraceError(
+            f"{source}: {empty:,} {_runs(empty)}, none with a step. See what the adapter makes of the events with: "
+            f"prefixguard parse {source}; another adapter may fit better."
+        )
 
 
 def _runs(count: int) -> str:

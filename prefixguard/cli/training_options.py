@@ -67,8 +67,8 @@ def with_training_options(command: Callable[..., None]) -> Callable[..., None]:
             annotation=Annotated[
                 type(option.default) | None,
                 typer.Option(
-                    help=option.text,
-                    show_default=str(option.default),
+                    help=f"{option.text} Default: {option.default}.",
+                    show_default=False,
                     rich_help_panel="Training" if option.common else "Training, in detail",
                 ),
             ],

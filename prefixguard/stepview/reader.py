@@ -261,3 +261,8 @@ def _refuse_nothing(source: str, adapter: Adapter, report: ReadReport) -> None:
             f"{source}: no records (adapter {adapter.name} {adapter.version} found no events in "
             f"{report.without_events} run(s)). {remedy}"
         )
+    if not report.empty:
+        raise TraceError(
+            f"{source}: no records (adapter {adapter.name} {adapter.version} found no run in {report.documents} "
+            f"file(s)). {remedy}"
+        )

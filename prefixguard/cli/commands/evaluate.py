@@ -23,7 +23,7 @@ def evaluate_command(
     group_by: Annotated[
         str | None, typer.Option(help="Group within which runs are compared: agent, model, file ...")
     ] = None,
-    resamples: Annotated[int, typer.Option(help="Bootstrap resamples over tasks, for the intervals.")] = 2000,
+    resamples: Annotated[int, typer.Option(help="Bootstrap resamples over tasks, for the intervals.")] = 500,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 13,
     as_json: Annotated[bool, typer.Option("--json", help="The whole evaluation as JSON on standard output.")] = False,
 ) -> None:

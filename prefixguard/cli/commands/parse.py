@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prefixguard.cli.console import counting, people, say, visible, write_json
-from prefixguard.cli.notes import notes_of
+from prefixguard.cli.notes import notes_of, refuse_empty
 from prefixguard.stepview import ReadReport, SideBySide, StepRecord, side_by_side
 from prefixguard.trace import Run
 
@@ -62,6 +62,7 @@ def parse_command(
             _show(one)
         if limit is None and next(shown, None) is not None:
             say(f"These are the first {SHOWN} runs. More: --limit N; every record as JSON lines: --json")
+    refuse_empty(report, runs)
     for note in notes_of(report):
         say(note)
 

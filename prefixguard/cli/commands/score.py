@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from prefixguard.cli.console import counting, say, write_json
-from prefixguard.cli.notes import notes_of
+from prefixguard.cli.notes import notes_of, refuse_empty
 
 
 def score_command(
@@ -34,5 +34,6 @@ def score_command(
             for line in scored.to_json():
                 write_json(line)
             show(count)
+    refuse_empty(report, runs)
     for note in notes_of(report):
         say(note)

@@ -27,14 +27,12 @@ def train_command(
     adapter: Annotated[
         str | None, typer.Option(help="How runs are read: a shipped adapter's name, or the path of a .json.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the bundle.", show_default="monitors/NAME of the runs")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the bundle. Default: monitors/NAME of the runs.")] = None,
     labels: Annotated[
         Path | None, typer.Option(help="Outcomes beside the runs: run_id,outcome[,task_id] as .jsonl or .csv.")
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="TOML file; its section \\[train] holds any of these options, by name.")
+        Path | None, typer.Option(help="TOML file; its section [train] holds any of these options, by name.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a bundle that is there.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first run that cannot be read.")] = False,

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from prefixguard.cli.console import say, write_data, write_json
-from prefixguard.cli.notes import notes_of
+from prefixguard.cli.notes import notes_of, refuse_empty
 from prefixguard.cli.reading_line import reading_line
 from prefixguard.errors import UsageError
 from prefixguard.runtime import Level, Monitor, Reading, load, score, watch
@@ -57,6 +57,7 @@ def watch_command(
             raise UsageError("--header goes with standard input; a file of runs has its own. Leave it out.")
         report = ReadReport()
         alarmed = _print(_of_file(opened, run, run_id, report), as_json, headings=True)
+        refuse_empty(report, run)
         for note in notes_of(report):
             say(note)
     if alarmed and fail_on_alarm:
@@ -69,7 +70,7 @@ def _of_file(monitor: Monitor, path: str, wanted: str | None, report: ReadReport
         if wanted is None or scored.run.run_id == wanted:
             found = True
             yield from ((scored.run.run_id, reading) for reading in scored.readings)
-    if not found:
+    if report.runs and not found:
         raise UsageError(f"{path}: none of its {report.runs:,} runs is called {wanted!r}. See: prefixguard score")
 
 

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import prefixguard
+
+
+def test_a_bundle(cli, lab_bundle: Path) -> None:
+    (facts,) = cli("info", lab_bundle, "--json").lines
+    assert facts["kind"] == "bundle" and facts["adapter"].startswith("openai_chat")
+    assert facts["data"]["runs"] == 160 and facts["terms"] == 256 and facts["alarm"] > 0
+    said = cli("info", lab_bundle)
+    assert (said.code, said.out) == (0, "") and facts["id"] in said.err
+
+
+def test_an_adapter(cli, tmp_path: Path) -> None:
+    (facts,) = cli("info", "openai_chat", "--json").lines
+    assert facts["kind"] == "adapter" and facts["live"] is True
+    adapter = prefixguard.load_adapter("openai_chat")
+    assert facts["sha256"] == adapter.sha256
+    mine = tmp_path / "mine.json"
+    mine.write_bytes(adapter.to_bytes())
+    assert cli("info", mine, "--json").lines == [facts]
+
+
+def test_runs(cli, fresh_lab_file: Path) -> None:
+    (facts,) = cli("info", fresh_lab_file, "--adapter", "openai_chat", "--json").lines
+    assert (facts["kind"], facts["runs"], facts["tasks"], facts["repeats"]) == ("runs", 24, 6, 0)
+    raw = [json.loads(line) for line in fresh_lab_file.read_text().splitlines()]
+    assert facts["outcomes"]["failure"] == sum(run["outcome"] == "failure" for run in raw)
+    assert facts["steps"] == sum(len(run["metadata"]["true_risk"]) for run in raw)
+    assert facts["groups"] == {"agent": len({run["agent"] for run in raw})}
+
+
+def test_what_it_is_not_sure_of(cli, fresh_lab_file: Path) -> None:
+    said = cli("info", fresh_lab_file)
+    assert said.code == 2
+    assert "If it holds runs, say what reads them: --adapter NAME" in said.told
+    said = cli("info", "openai_chad")
+    assert said.code == 2 and "Nearest: openai_chat" in said.told
+
+
+def test_adapters(cli) -> None:
+    said = cli("adapters", "--json")
+    assert [one["name"] for one in said.lines] == list(prefixguard.list_adapters())
+    assert all(one["description"] and one["version"] for one in said.lines)
+    table = cli("adapters")
+    assert table.out == "" and all(name in table.err for name in prefixguard.list_adapters())

@@ -1,0 +1,73 @@
+"""Every command has the options of its function, with the same defaults."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import prefixguard
+from prefixguard.cli.app import app
+from prefixguard.cli.training_options import OPTIONS
+from prefixguard.learn import TrainConfig
+from prefixguard.runtime import watch
+
+REQUIRED = inspect.Parameter.empty
+COMMANDS = {command.name: command.callback for command in app.registered_commands}
+
+#: Command: its function, names of the command alone, names of the function alone.
+TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
+    "train": (prefixguard.train, {"as_json"} | {field.name for field in dataclasses.fields(TrainConfig)}, {"listener"}),
+    "evaluate": (prefixguard.evaluate.evaluate, {"as_json"}, {"progress"}),
+    "score": (prefixguard.score, set(), {"report"}),
+    "parse": (prefixguard.parse, {"limit", "as_json"}, {"report"}),
+    "watch": (watch, {"run", "run_id", "fail_on_alarm", "as_json"}, {"stream"}),
+    "info": (prefixguard.info, {"as_json"}, {"progress"}),
+    "adapters": (prefixguard.list_adapters, {"as_json"}, set()),
+    "demo": (prefixguard.demo, {"as_json"}, {"listener"}),
+}
+#: Where the two cannot have one default: without runs the command finds its own, and names the bundle after them.
+OTHER_DEFAULTS = {("train", "runs"), ("train", "adapter"), ("train", "out")}
+
+
+def parameters_of(function: Callable[..., Any]) -> dict[str, Any]:
+    return {name: p.default for name, p in inspect.signature(function).parameters.items()}
+
+
+def test_every_command_has_a_twin() -> None:
+    assert set(COMMANDS) == set(TWINS)
+
+
+@pytest.mark.parametrize("command", TWINS)
+def test_options_and_defaults_are_those_of_the_function(command: str) -> None:
+    function, of_command, of_function = TWINS[command]
+    theirs = {name: default for name, default in parameters_of(function).items() if name not in of_function}
+    ours = {name: default for name, default in parameters_of(COMMANDS[command]).items() if name not in of_command}
+    assert set(ours) == set(theirs)
+    for name, default in ours.items():
+        if (command, name) not in OTHER_DEFAULTS:
+            wanted = theirs[name]
+            same = str(default) == str(wanted) if isinstance(default, Path) else default == wanted
+            assert same, f"{command} --{name}: {default!r}, the function has {wanted!r}"
+
+
+def test_flags_of_a_training_are_the_fields_of_its_config() -> None:
+    assert {(o.name, o.default) for o in OPTIONS} == {(f.name, f.default) for f in dataclasses.fields(TrainConfig)}
+    assert all(option.text.endswith(".") for option in OPTIONS)
+    for option in OPTIONS:
+        field = next(f for f in dataclasses.fields(TrainConfig) if f.name == option.name)
+        assert type(option.default).__name__ == field.type, f"{option.name} would be read as another type"
+
+
+@pytest.mark.parametrize("command", TWINS)
+def test_every_option_is_explained(command: str) -> None:
+    group = typer.main.get_command(app)
+    found = group.commands[command]  # type: ignore[attr-defined]
+    assert found.help and "Example" in found.help, "a help text without an example"
+    for parameter in found.params:
+        assert getattr(parameter, "help", None), f"{command}: {parameter.name} has no help"
