@@ -6,35 +6,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 N_BYTES = 24_576
-N_BITS = np.uint64(8 * N_BYTES)
 N_HASHES = 6
 #: Words it holds at a false-positive share of at most 1 %: (1 - exp(-6 * 20000 / 196608))^6 = 0.0091.
 CAPACITY = 20_000
 
-_LOW = np.uint64(0xFFFFFFFF)
-_32 = np.uint64(32)
-_ONE = np.uint64(1)
+_LOW = np.array(0xFFFFFFFF, dtype=np.uint64)
+_BITS = np.array(8 * N_BYTES, dtype=np.uint64)
+_1, _3, _7, _32 = (np.array(n, dtype=np.uint64) for n in (1, 3, 7, 32))
 _STEPS = np.arange(N_HASHES, dtype=np.uint64)[:, None]
 _BIT = (np.uint8(1) << np.arange(8, dtype=np.uint8)).astype(np.uint8)
 
+#: For each word (column) its bits: the byte each is in, int64 (6, n), and its value in there, uint8 (6, n).
+Places = tuple[NDArray[np.int64], NDArray[np.uint8]]
 
-def positions(h: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Bit positions of each word, uint64 (6, n), by double hashing (Kirsch and Mitzenmacher 2006)."""
-    p = (h >> _32 | _ONE) * _STEPS
+
+def places(h: NDArray[np.uint64]) -> Places:
+    """Where the bits of each word are, by double hashing (Kirsch and Mitzenmacher 2006)."""
+    p = h >> _32
+    p |= _1
+    p = p * _STEPS
     p += h
     p &= _LOW
-    p *= N_BITS
+    p *= _BITS
     p >>= _32
-    return p
+    bit = _BIT.take((p & _7).view(np.int64), mode="clip")
+    p >>= _3
+    return p.view(np.int64), bit
 
 
-def contains(bits: NDArray[np.uint8], p: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which words are (probably) in the filter. p: from `positions`. bool (n,)."""
-    found: NDArray[np.bool_] = (bits[p >> np.uint64(3)] & _BIT[p & np.uint64(7)]).all(axis=0)
-    return found
+def select(where: Places, words: NDArray[np.bool_]) -> Places:
+    """Places of some of the words."""
+    at, bit = where
+    return at.compress(words, axis=1), bit.compress(words, axis=1)
 
 
-def insert(bits: NDArray[np.uint8], p: NDArray[np.uint64]) -> None:
-    """Set the bits of words. p: from `positions`."""
-    flat = p.ravel()
-    np.bitwise_or.at(bits, flat >> np.uint64(3), _BIT[flat & np.uint64(7)])
+def missing(bits: NDArray[np.uint8], where: Places) -> NDArray[np.bool_]:
+    """Which words are not in the filter, bool (n,). Of words never inserted it misses a few."""
+    at, bit = where
+    held = bits.take(at, mode="clip")
+    held &= bit
+    new: NDArray[np.bool_] = np.minimum.reduce(held, axis=0) == 0
+    return new
+
+
+def insert(bits: NDArray[np.uint8], where: Places) -> None:
+    """Set the bits of words."""
+    at, bit = where[0].ravel(), where[1].ravel()
+    while len(at):
+        bits[at] |= bit  # of several bits in one byte only one is set: the rest is done again
+        lost = (bits[at] & bit) == 0
+        at, bit = at[lost], bit[lost]

@@ -1,6 +1,6 @@
 """Streaming context: what has happened in the run so far, as numbers, updated in O(length of the step).
 
-State has a fixed size whatever the run's length: one Bloom filter of words, four tables of recent hashes with counts,
+State has a fixed size whatever the run's length: one Bloom filter of words, six tables of recent hashes with counts,
 and counters. The same function serves training and the live path. Causal by construction: a feature of step t reads
 records 1..t only.
 """
@@ -13,60 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.context import bloom
+from prefixguard.context.recent import MOST, RecentCounts
 from prefixguard.encoder import Tokens
 from prefixguard.stepview.record import FIELDS, StepRecord
 
 _ARGUMENTS, _OBSERVATION, _ACTION, _RESULT = (FIELDS.index(f) for f in ("arguments", "observation", "action", "result"))
 _TOOL = FIELDS.index("tool")
-_IS_DIGIT = np.zeros(256, dtype=np.bool_)
-_IS_DIGIT[48:58] = True
-_FAR = 50.0  # "long ago" for steps since an event; counters that would grow for ever stop here or at _MANY
-_MANY = 1000
+_AFTER_ARGUMENTS = bytes([_ARGUMENTS + 2])  # the tag of the next field
+#: For `bytes.translate`: 1 for a digit, 0 for any other byte.
+_DIGIT = bytes(48 <= byte <= 57 for byte in range(256))
+_FAR = 50.0  # "long ago" for steps since an event
 _DECAY = 0.5
 _MASK = (1 << 64) - 1
-_COUNT = (1 << 10) - 1  # bits of a table entry that hold its count, up to _MANY
-
-
-class _Recent:
-    """Counts of the most recent distinct hashes: a table of fixed size, the oldest entry makes room.
-
-    table: uint64, a hash's upper 54 bits and below them its count; one array an entry, since what numpy keeps beside
-    each array would cost more than the counts themselves.
-    """
-
-    __slots__ = ("at", "table", "used")
-
-    def __init__(self, size: int) -> None:
-        self.table = np.zeros(size, dtype=np.uint64)
-        self.at = 0
-        self.used = 0
-
-    def bump(self, key: int) -> int:
-        """How often `key` was seen before (saturating); counts it once more."""
-        key &= ~_COUNT
-        i, seen = self._find(key)
-        if seen:
-            if seen < _MANY:
-                self.table[i] = key | (seen + 1)
-            return seen
-        self.table[self.at] = key | 1
-        self.at = (self.at + 1) % len(self.table)
-        self.used = min(self.used + 1, len(self.table))
-        return 0
-
-    def get(self, key: int) -> int:
-        """How often `key` was seen before (saturating)."""
-        return self._find(key & ~_COUNT)[1]
-
-    def _find(self, key: int) -> tuple[int, int]:
-        """Place and count of a key without its lower bits; count 0 where it is not held."""
-        differs = self.table[: self.used] ^ np.uint64(key)  # what is left of an equal key is its count
-        hit = (differs <= _COUNT).nonzero()[0]
-        return (int(hit[0]), int(differs[hit[0]])) if len(hit) else (0, 0)
+_ODD = np.arange(1, 1 << 15, 2, dtype=np.uint64)
+#: No feature is greater: counters that would grow for ever stop here.
+_GREATEST = np.array(MOST, dtype=np.float32)
 
 
 class ContextState:
-    """What is kept of a run. Fixed size, about 27 KB; `saturated` counts words past the Bloom filter's capacity."""
+    """What is kept of a run. Fixed size, at most 29 KB; `saturated` counts words past the Bloom filter's capacity."""
 
     __slots__ = (
         "call_results",
@@ -106,9 +71,9 @@ class ContextState:
 
     def __init__(self) -> None:
         self.words = np.zeros(bloom.N_BYTES, dtype=np.uint8)
-        self.calls, self.results, self.call_results = _Recent(64), _Recent(64), _Recent(64)
-        self.messages = _Recent(32)
-        self.tools, self.tool_failures = _Recent(32), _Recent(32)
+        self.calls, self.results, self.call_results = RecentCounts(64), RecentCounts(64), RecentCounts(64)
+        self.messages = RecentCounts(32)
+        self.tools, self.tool_failures = RecentCounts(32), RecentCounts(32)
         self.step = self.calls_n = self.messages_n = self.errors = self.error_streak = 0
         self.tools_n = self.failed_tools = self.same_tool = self.same_call = self.message_streak = 0
         self.most_repeated = self.repeated_calls = self.repeated_steps = self.ungrounded_calls = 0
@@ -128,14 +93,21 @@ def start() -> ContextState:
 
 def _hash(h: NDArray[np.uint64]) -> int:
     """One order-dependent hash of a sequence of token hashes; 0 only for the empty sequence."""
-    if len(h) == 0:
+    n = len(h)
+    if n == 0:
         return 0
-    weights = np.arange(1, 2 * len(h), 2, dtype=np.uint64)
-    return int((h * weights).sum()) or 1
+    weights = _ODD[:n] if n <= len(_ODD) else np.arange(1, 2 * n, 2, dtype=np.uint64)
+    return int(h.dot(weights)) or 1
 
 
 def _share_new(new: NDArray[np.bool_]) -> float:
-    return np.count_nonzero(new) / len(new) if len(new) else 0.0
+    return int(np.count_nonzero(new)) / len(new) if len(new) else 0.0
+
+
+def _distinct(h: NDArray[np.uint64]) -> int:
+    """How many different ones there are among one or more; sorts `h`."""
+    h.sort()
+    return 1 + int(np.count_nonzero(h[1:] != h[:-1]))
 
 
 def update(state: ContextState, record: StepRecord, tokens: Tokens) -> NDArray[np.float32]:
@@ -214,19 +186,18 @@ def update(state: ContextState, record: StepRecord, tokens: Tokens) -> NDArray[n
 
     # grounding and novelty: which words of this step the run has not seen before it
     low, high = b[_ARGUMENTS], b[_RESULT + 1]
-    h = tokens.hashes[low:high]
     ungrounded = new_action = new_result = 0.0
-    if len(h):
-        p = bloom.positions(h)
-        new = ~bloom.contains(s.words, p)
-        arguments = slice(0, b[_ARGUMENTS + 1] - low)
-        if is_call and arguments.stop:
-            ungrounded = _ungrounded(tokens, h, new, arguments.stop, b[_OBSERVATION] - low, b[_OBSERVATION + 1] - low)
+    if low < high:
+        words = tokens.hashes[low:high]
+        where = bloom.places(words)
+        new = bloom.missing(s.words, where)
+        if is_call:
+            ungrounded = _ungrounded(tokens, new)
         new_action = _share_new(new[b[_ACTION] - low : b[_ACTION + 1] - low])
         new_result = _share_new(new[b[_RESULT] - low :])
         if new.any():
-            s.vocabulary += len(np.unique(h[new]))
-            bloom.insert(s.words, p[:, new])
+            s.vocabulary += _distinct(words[new])
+            bloom.insert(s.words, bloom.select(where, new))
             s.saturated = max(s.vocabulary - bloom.CAPACITY, 0)
     if is_call:
         s.ungrounded_calls += ungrounded > 0
@@ -275,26 +246,28 @@ def update(state: ContextState, record: StepRecord, tokens: Tokens) -> NDArray[n
         ),
         dtype=np.float32,
     )
-    return np.minimum(out, _MANY, out=out)
+    return np.minimum(out, _GREATEST, out=out)
 
 
-def _ungrounded(
-    tokens: Tokens, h: NDArray[np.uint64], new: NDArray[np.bool_], n: int, seen_from: int, seen_to: int
-) -> float:
+def _ungrounded(tokens: Tokens, new: NDArray[np.bool_]) -> float:
     """Share of the identifiers among the arguments' words that neither the run nor this step's observation held.
 
     An identifier is a word with a digit: what an agent must have read somewhere, unless it made it up.
+    new: which words the run has not held, of the arguments first.
     """
-    low = tokens.bounds[_ARGUMENTS]
-    starts, ends = tokens.starts[low : low + n], tokens.ends[low : low + n]
-    first = int(starts[0])
-    digits = np.zeros(int(ends[-1]) - first + 1, dtype=np.int64)
-    np.cumsum(_IS_DIGIT[tokens.document[first : int(ends[-1])]], out=digits[1:])
-    identifier = digits[ends - first] > digits[starts - first]
-    total = np.count_nonzero(identifier)
-    if total == 0:
+    b = tokens.bounds
+    low, high = b[_ARGUMENTS], b[_ARGUMENTS + 1]
+    if low == high:
         return 0.0
-    missing = h[:n][identifier & new[:n]]
-    if len(missing) and seen_to > seen_from:
-        missing = missing[~np.isin(missing, h[seen_from:seen_to])]
-    return len(missing) / total
+    first = int(tokens.starts[low])
+    digits = tokens.document[first : tokens.document.index(_AFTER_ARGUMENTS, first)].translate(_DIGIT)
+    if 1 not in digits:
+        return 0.0
+    # Between two words there is no digit, so a word may be said to last until the next one begins.
+    identifier = np.logical_or.reduceat(np.frombuffer(digits, np.bool_), tokens.starts[low:high] - first)
+    missing = tokens.hashes[low:high][identifier & new[: high - low]]
+    if len(missing) and b[_OBSERVATION] < b[_OBSERVATION + 1]:
+        seen = np.sort(tokens.field(_OBSERVATION))
+        at = seen.searchsorted(missing)
+        missing = missing[seen.take(at, mode="clip") != missing]
+    return len(missing) / int(np.count_nonzero(identifier))

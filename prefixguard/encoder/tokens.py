@@ -8,7 +8,9 @@ name vocabulary terms.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,8 @@ TOKENIZER_VERSION = 1
 N_FIELDS = len(FIELDS)
 
 _MASK = (1 << 64) - 1
+_TOKEN = re.compile(rb"[0-9A-Za-z_\x80-\xff]+")
+_TAGS = tuple(bytes([tag]) for tag in range(1, N_FIELDS + 1))
 
 
 def _splitmix(seed: int, n: int) -> NDArray[np.uint64]:
@@ -33,18 +37,24 @@ def _splitmix(seed: int, n: int) -> NDArray[np.uint64]:
     return np.array(out, dtype=np.uint64)
 
 
-_IS_TOKEN = np.zeros(256, dtype=np.bool_)
-_IS_TOKEN[[*range(48, 58), *range(65, 91), 95, *range(97, 123), *range(128, 256)]] = True
+#: For `bytes.translate`: 1 for a byte of a token, 0 for any other.
+_INSIDE = bytes(_TOKEN.match(bytes([byte])) is not None for byte in range(256))
 #: Random value of each byte; upper and lower case share one, and bytes outside tokens are worth nothing.
 _VALUE = _splitmix(1, 256)
 _VALUE[65:91] = _VALUE[97:123]
-_VALUE[~_IS_TOKEN] = 0
+_VALUE[~np.frombuffer(_INSIDE, np.bool_)] = 0
 
 _BASE = 0xD6E8FEB86659FD93  # odd, so that it has an inverse modulo 2^64
 _INVERSE = pow(_BASE, -1, 1 << 64)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
-_30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
+
+
+def _constant(value: int) -> NDArray[np.uint64]:
+    """An operand without a dimension: numpy takes it faster than a scalar, which counts where arrays are short."""
+    return np.array(value, dtype=np.uint64)
+
+
+_MIX_1, _MIX_2 = _constant(0xBF58476D1CE4E5B9), _constant(0x94D049BB133111EB)
+_30, _27, _31 = _constant(30), _constant(27), _constant(31)
 
 
 def _powers(base: int, n: int) -> NDArray[np.uint64]:
@@ -54,17 +64,20 @@ def _powers(base: int, n: int) -> NDArray[np.uint64]:
     return np.multiply.accumulate(steps)
 
 
-_TABLE = 1 << 14
+_TABLE = 1 << 16
 _POWERS, _INVERSES = _powers(_BASE, _TABLE), _powers(_INVERSE, _TABLE)
 
 
 def mix(h: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Spread every bit over all others (splitmix64's finaliser); works in place and returns `h`."""
-    h ^= h >> _30
+    shifted = h >> _30
+    h ^= shifted
     h *= _MIX_1
-    h ^= h >> _27
+    np.right_shift(h, _27, shifted)
+    h ^= shifted
     h *= _MIX_2
-    h ^= h >> _31
+    np.right_shift(h, _31, shifted)
+    h ^= shifted
     return h
 
 
@@ -73,16 +86,15 @@ class Tokens:
     """Tokens of one serialised record.
 
     hashes: uint64 (n,), one a token, in order.
-    starts, ends: int64 (n,), byte positions in the document, end exclusive.
+    starts: int64 (n,), positions of their first bytes in the document.
     bounds: ints (8,); the tokens of field f are bounds[f]:bounds[f + 1].
-    document: the bytes they were cut from, uint8.
+    document: the bytes they were cut from.
     """
 
     hashes: NDArray[np.uint64]
     starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
     bounds: tuple[int, ...]
-    document: NDArray[np.uint8]
+    document: bytes
 
     def field(self, f: int) -> NDArray[np.uint64]:
         """Hashes of the tokens of field number f (its position in `stepview.FIELDS`)."""
@@ -90,12 +102,14 @@ class Tokens:
 
     def text(self, i: int) -> str:
         """Text of token i, ASCII letters in lower case."""
-        raw = self.document[self.starts[i] : self.ends[i]].tobytes()
-        return raw.lower().decode("utf-8", "replace")
+        found = _TOKEN.match(self.document, int(self.starts[i]))
+        return found[0].lower().decode("utf-8", "replace") if found else ""
 
 
 def tokenize(document: bytes) -> Tokens:
     """Cut a serialised record into tokens. O(length), no Python loop over bytes or tokens.
+
+    document: from `stepview.serialize`, with every field's tag, in order. Raises ValueError where a tag is missing.
 
     >>> t = tokenize(b"\\x01agent\\x02ls\\x03{}\\x04\\x05Look HERE\\x06a_b\\x07ok")
     >>> [t.text(i) for i in range(len(t.hashes))]
@@ -103,31 +117,43 @@ def tokenize(document: bytes) -> Tokens:
     >>> t.bounds
     (0, 1, 2, 2, 2, 4, 5, 6)
     """
-    data = np.frombuffer(document, dtype=np.uint8)
-    n = len(data)
-    inside = np.zeros(n + 2, dtype=np.bool_)
-    inside[1:-1] = _IS_TOKEN[data]
-    edges = np.flatnonzero(inside[1:] != inside[:-1])
-    starts, ends = edges[0::2], edges[1::2]
-    if n < _TABLE:
-        powers, inverses = _POWERS, _INVERSES
+    inside = np.frombuffer(b"\0" + document.translate(_INSIDE), dtype=np.bool_)
+    starts = (inside[1:] > inside[:-1]).nonzero()[0]
+    tags = [document.index(tag) for tag in _TAGS]
+    bounds = (*starts.searchsorted(tags).tolist(), len(starts))
+    n = len(document)
+    if n <= _TABLE:
+        powers, inverses = _POWERS[:n], _INVERSES
     else:
-        powers, inverses = _powers(_BASE, n + 1), _powers(_INVERSE, n + 1)
-    # Polynomial hash of every token at once: prefix sums of value * base^position, differences at the token's edges,
-    # shifted back to position 0 by the inverse power.
-    sums = np.empty(n + 1, dtype=np.uint64)
-    sums[0] = 0
-    np.cumsum(_VALUE[data] * powers[:n], out=sums[1:])
-    hashes = mix((sums[ends] - sums[starts]) * inverses[starts])
-    tags = np.flatnonzero((data - np.uint8(1)) < N_FIELDS)
-    bounds = np.searchsorted(starts, tags).tolist()
-    bounds.append(len(starts))
-    return Tokens(hashes, starts, ends, tuple(bounds), data)
+        powers, inverses = _powers(_BASE, n), _powers(_INVERSE, n)
+    # Polynomial hash of every token at once: values times base^position, summed from one token's start to the next's
+    # (what stands between is worth nothing), shifted back to position 0 by the inverse power.
+    values = _VALUE.take(np.frombuffer(document, dtype=np.uint8), mode="clip")  # "clip": no check of every index
+    values *= powers
+    hashes = np.add.reduceat(values, starts)
+    hashes *= inverses.take(starts)
+    return Tokens(mix(hashes), starts, bounds, document)
 
 
-_UNIGRAM = _splitmix(2, N_FIELDS)
-_BIGRAM = _splitmix(3, N_FIELDS)
-_LEFT = np.uint64(0x9DDFEA08EB382D69)
+_OF_FIELD = np.concatenate((_splitmix(2, N_FIELDS), _splitmix(3, N_FIELDS)))  # of unigrams, then of bigrams
+_LEFT = _constant(0x9DDFEA08EB382D69)
+
+
+def ngrams_and_gaps(tokens: Tokens) -> tuple[NDArray[np.uint64], list[int]]:
+    """The unigrams, then what begins at each token and takes in the next one; and which of these are no bigrams.
+
+    Returns uint64 (2n,) and the positions in it of each field's last token, whose next token is another field's.
+    """
+    h = tokens.hashes
+    n = len(h)
+    lengths = [high - low for low, high in pairwise(tokens.bounds)]
+    gaps = [n + high - 1 for low, high in pairwise(tokens.bounds) if low < high]
+    out = _OF_FIELD.repeat(lengths + lengths)
+    out[:n] += h
+    bigrams = out[n:]
+    bigrams += h * _LEFT
+    bigrams[:-1] += h[1:]
+    return mix(out), gaps
 
 
 def ngrams(tokens: Tokens) -> NDArray[np.uint64]:
@@ -135,27 +161,10 @@ def ngrams(tokens: Tokens) -> NDArray[np.uint64]:
 
     Bigrams never cross a field's border. Source: PrefixGuard 4.2.
     """
-    h = tokens.hashes
-    n = len(h)
-    if n == 0:
-        return h
-    out = np.empty(2 * n - 1, dtype=np.uint64)
-    unigrams, bigrams = out[:n], out[n:]
-    np.multiply(h[:-1], _LEFT, out=bigrams)
-    bigrams += h[1:]
-    cross = []
-    for f in range(N_FIELDS):
-        low, high = tokens.bounds[f], tokens.bounds[f + 1]
-        if low < high:
-            np.add(h[low:high], _UNIGRAM[f], out=unigrams[low:high])
-            bigrams[low : high - 1] += _BIGRAM[f]
-            if high < n:
-                cross.append(n + high - 1)
-    if cross:
-        keep = np.ones(len(out), dtype=np.bool_)
-        keep[cross] = False
-        out = out[keep]
-    return mix(out)
+    out, gaps = ngrams_and_gaps(tokens)
+    keep = np.ones(len(out), dtype=np.bool_)
+    keep[gaps] = False
+    return out[keep]
 
 
 def ngram_names(tokens: Tokens) -> list[str]:

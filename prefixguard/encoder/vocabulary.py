@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.encoder.tokens import TOKENIZER_VERSION, Tokens, ngrams
+from prefixguard.encoder.tokens import TOKENIZER_VERSION, Tokens, ngrams_and_gaps
 from prefixguard.errors import BundleError, BundleVersionError
 
 _MAGIC = b"PGVOCAB\x01"
 _HEADER = struct.Struct("<8sIIQ")  # magic, tokenizer version, number of terms, bytes of term text
-_SHIFT = np.uint64(48)
+_SHIFT = np.array(48, dtype=np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Vocabulary:
     idf: float32 (V,), one a column, ln((1 + n) / (1 + df)) + 1.
     """
 
-    __slots__ = ("_columns", "_first", "_hashes", "_more", "idf", "terms")
+    __slots__ = ("_columns", "_first", "_hashes", "_more", "_weights", "idf", "terms")
 
     def __init__(self, terms: Sequence[str], hashes: NDArray[np.uint64], idf: NDArray[np.float32]) -> None:
         """terms, hashes, idf: one entry a column, columns in the order of the terms."""
@@ -53,47 +53,51 @@ class Vocabulary:
         n = len(order)
         # Sorted by hash, so that a bucket (the top 16 bits) is a run of entries: `_first` is where it begins (n:
         # empty), `_more` whether the next entry belongs to it too. With 4,096 terms few buckets hold more than one.
-        self._hashes = np.zeros(n + 1, dtype=np.uint64)
-        self._hashes[:n] = hashes[order]
-        self._columns = np.append(order.astype(np.int64), -1)
-        buckets = self._hashes[:n] >> _SHIFT
-        self._first = np.full(1 << 16, n, dtype=np.int64)
+        self._hashes = np.asarray(hashes, dtype=np.uint64)[order]
+        self._columns = order.astype(np.int64)
+        self._weights = self.idf.astype(np.float64)
+        buckets = self._hashes >> _SHIFT
+        self._first = np.full(1 << 16, n, dtype=np.uint16 if n < 1 << 16 else np.uint32)  # small: it stays in cache
         self._first[buckets[::-1]] = np.arange(n)[::-1]
-        self._more = np.zeros(n + 1, dtype=np.bool_)
-        self._more[: max(n - 1, 0)] = buckets[1:] == buckets[:-1]
+        self._more = np.zeros(n, dtype=np.bool_)
+        self._more[:-1] = buckets[1:] == buckets[:-1]
 
     def __len__(self) -> int:
         return len(self.terms)
 
     def encode(self, tokens: Tokens) -> SparseRow:
         """The sparse TF-IDF row of a record."""
-        if not self.terms:
-            return _EMPTY
-        found = self._look_up(ngrams(tokens))
+        found = self._look_up(*ngrams_and_gaps(tokens))
         if len(found) == 0:
             return _EMPTY
         found.sort()
         first = np.empty(len(found) + 1, dtype=np.bool_)
         first[0] = first[-1] = True
         np.not_equal(found[1:], found[:-1], out=first[1:-1])
-        at = np.flatnonzero(first)
-        indices = found[at[:-1]]
-        values = (at[1:] - at[:-1]) * self.idf[indices].astype(np.float64)
-        norm = math.sqrt(values @ values)
-        return SparseRow(indices, (values / norm).astype(np.float32))
+        at = first.nonzero()[0]
+        indices = found.take(at[:-1])
+        values = self._weights.take(indices)
+        values *= at[1:] - at[:-1]
+        values /= math.sqrt(values.dot(values))
+        return SparseRow(indices, values.astype(np.float32))
 
-    def _look_up(self, h: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Columns of those n-grams that have one, repeats kept."""
-        at = self._first[h >> _SHIFT]
-        hit = self._hashes[at] == h
-        hit &= at < len(self.terms)
-        found: NDArray[np.int64] = self._columns[at[hit]]
-        again = np.flatnonzero(self._more[at] & ~hit)
+    def _look_up(self, h: NDArray[np.uint64], gaps: Sequence[int] = ()) -> NDArray[np.int64]:
+        """Columns of those n-grams that have one, repeats kept. gaps: positions in `h` of what is no n-gram."""
+        n = len(self.terms)
+        entry = self._first.take((h >> _SHIFT).view(np.int64), mode="clip")
+        if gaps:
+            entry[gaps] = n
+        candidate = (entry != n).nonzero()[0]
+        at, h = entry.take(candidate).astype(np.int64), h.take(candidate)
+        hit = self._hashes.take(at) == h
+        found: NDArray[np.int64] = self._columns.take(at[hit])
+        again = (self._more.take(at) > hit).nonzero()[0]
         while len(again):
-            h, at = h[again], at[again] + 1
-            hit = self._hashes[at] == h
-            found = np.concatenate((found, self._columns[at[hit]]))
-            again = np.flatnonzero(self._more[at] & ~hit)
+            at, h = at.take(again), h.take(again)
+            at += 1
+            hit = self._hashes.take(at) == h
+            found = np.concatenate((found, self._columns.take(at[hit])))
+            again = (self._more.take(at) > hit).nonzero()[0]
         return found
 
     def to_bytes(self) -> bytes:
@@ -103,8 +107,8 @@ class Vocabulary:
         return b"".join(
             (
                 header,
-                self._hashes[:-1].astype("<u8").tobytes(),
-                self._columns[:-1].astype("<i4").tobytes(),
+                self._hashes.astype("<u8").tobytes(),
+                self._columns.astype("<i4").tobytes(),
                 self.idf.astype("<f4").tobytes(),
                 text,
             )

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from prefixguard.encoder import Tokens, ngram_names, ngrams, tokenize
+from prefixguard.encoder.tokens import _TABLE
 from prefixguard.stepview import FIELDS, StepRecord, serialize
 
 PINNED_TOKENS = [
@@ -50,7 +51,7 @@ def plain_fields(document: bytes) -> list[list[str]]:
 def test_tokens_are_those_of_a_plain_loop(document: bytes) -> None:
     tokens = tokenize(document)
     assert fields_of(tokens) == plain_fields(document)
-    assert tokens.bounds[0] == 0 and tokens.bounds[-1] == len(tokens.hashes) == len(tokens.starts) == len(tokens.ends)
+    assert tokens.bounds[0] == 0 and tokens.bounds[-1] == len(tokens.hashes) == len(tokens.starts)
 
 
 @given(st.lists(documents, min_size=1, max_size=4))
@@ -64,7 +65,7 @@ def test_same_word_same_hash_and_only_then(several: Sequence[bytes]) -> None:
     assert len(set(hash_of.values())) == len(hash_of)
 
 
-@pytest.mark.parametrize("length", [16_376, 16_377, 16_378, 16_384, 16_385, 40_000, 1_100_000])
+@pytest.mark.parametrize("length", [_TABLE - 1, _TABLE, _TABLE + 1, _TABLE + 8, 1_100_000])
 def test_long_documents_hash_as_short_ones(length: int) -> None:
     """The tables of powers end somewhere; a document past their end is cut and hashed no differently."""
     word = b"Order_42"
@@ -134,4 +135,4 @@ def test_tokenizing_changes_nothing_it_is_given(record: StepRecord) -> None:
     second = ngrams(tokens)
     np.testing.assert_array_equal(first, second)
     np.testing.assert_array_equal(tokens.hashes, before)
-    assert tokens.document.tobytes() == document
+    assert tokens.document == document
