@@ -51,8 +51,5 @@ def missing(bits: NDArray[np.uint8], where: Places) -> NDArray[np.bool_]:
 
 def insert(bits: NDArray[np.uint8], where: Places) -> None:
     """Set the bits of words."""
-    at, bit = where[0].ravel(), where[1].ravel()
-    while len(at):
-        bits[at] |= bit  # of several bits in one byte only one is set: the rest is done again
-        lost = (bits[at] & bit) == 0
-        at, bit = at[lost], bit[lost]
+    at, bit = where
+    np.bitwise_or.at(bits, at.ravel(), bit.ravel())

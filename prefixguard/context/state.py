@@ -100,8 +100,8 @@ def _hash(h: NDArray[np.uint64]) -> int:
     return int(h.dot(weights)) or 1
 
 
-def _share_new(new: NDArray[np.bool_]) -> float:
-    return int(np.count_nonzero(new)) / len(new) if len(new) else 0.0
+def _share(flags: NDArray[np.bool_]) -> float:
+    return int(np.count_nonzero(flags)) / len(flags) if len(flags) else 0.0
 
 
 def _distinct(h: NDArray[np.uint64]) -> int:
@@ -174,31 +174,15 @@ def update(state: ContextState, record: StepRecord, tokens: Tokens) -> NDArray[n
         s.repeated_steps += message_seen > 0
 
     # sizes
-    sizes = [
-        math.log1p(len(record.arguments)),
-        math.log1p(len(record.action)),
-        math.log1p(len(record.result)),
-        math.log1p(len(record.observation)),
-    ]
-    for i, size in enumerate(sizes):
-        s.means[i] += (size - s.means[i]) / s.step
-        s.maxima[i] = max(s.maxima[i], size)
+    sizes: list[float] = []
+    for i, text in enumerate((record.arguments, record.action, record.result, record.observation)):
+        size = math.log1p(len(text))
+        mean = s.means[i] = s.means[i] + (size - s.means[i]) / s.step
+        largest = s.maxima[i] = max(s.maxima[i], size)
+        sizes += (size, mean, largest)
 
-    # grounding and novelty: which words of this step the run has not seen before it
-    low, high = b[_ARGUMENTS], b[_RESULT + 1]
-    ungrounded = new_action = new_result = 0.0
-    if low < high:
-        words = tokens.hashes[low:high]
-        where = bloom.places(words)
-        new = bloom.missing(s.words, where)
-        if is_call:
-            ungrounded = _ungrounded(tokens, new)
-        new_action = _share_new(new[b[_ACTION] - low : b[_ACTION + 1] - low])
-        new_result = _share_new(new[b[_RESULT] - low :])
-        if new.any():
-            s.vocabulary += _distinct(words[new])
-            bloom.insert(s.words, bloom.select(where, new))
-            s.saturated = max(s.vocabulary - bloom.CAPACITY, 0)
+    # grounding and novelty
+    ungrounded, new_action, new_result = _take_words(s, tokens, is_call)
     if is_call:
         s.ungrounded_calls += ungrounded > 0
         s.ungrounded += (ungrounded - s.ungrounded) * _DECAY
@@ -234,7 +218,7 @@ def update(state: ContextState, record: StepRecord, tokens: Tokens) -> NDArray[n
             result_seen,
             both_seen,
             s.repeated_steps / s.step,
-            *(x for i in range(4) for x in (sizes[i], s.means[i], s.maxima[i])),
+            *sizes,
             ungrounded,
             s.ungrounded,
             s.ungrounded_calls,
@@ -247,6 +231,29 @@ def update(state: ContextState, record: StepRecord, tokens: Tokens) -> NDArray[n
         dtype=np.float32,
     )
     return np.minimum(out, _GREATEST, out=out)
+
+
+def _take_words(s: ContextState, tokens: Tokens, is_call: bool) -> tuple[float, float, float]:
+    """Take the words of a step into the state.
+
+    Returns the share of the call's identifiers that are not grounded (see `_ungrounded`), and of the words of the
+    action and of the result the share that the run has not seen before this step.
+    """
+    b = tokens.bounds
+    low, high = b[_ARGUMENTS], b[_RESULT + 1]
+    if low == high:
+        return 0.0, 0.0, 0.0
+    words = tokens.hashes[low:high]
+    where = bloom.places(words)
+    new = bloom.missing(s.words, where)
+    ungrounded = _ungrounded(tokens, new) if is_call else 0.0
+    new_action = _share(new[b[_ACTION] - low : b[_ACTION + 1] - low])
+    new_result = _share(new[b[_RESULT] - low :])
+    if np.count_nonzero(new):
+        s.vocabulary += _distinct(words[new])
+        s.saturated = max(s.vocabulary - bloom.CAPACITY, 0)
+        bloom.insert(s.words, bloom.select(where, new))
+    return ungrounded, new_action, new_result
 
 
 def _ungrounded(tokens: Tokens, new: NDArray[np.bool_]) -> float:
@@ -265,9 +272,10 @@ def _ungrounded(tokens: Tokens, new: NDArray[np.bool_]) -> float:
         return 0.0
     # Between two words there is no digit, so a word may be said to last until the next one begins.
     identifier = np.logical_or.reduceat(np.frombuffer(digits, np.bool_), tokens.starts[low:high] - first)
-    missing = tokens.hashes[low:high][identifier & new[: high - low]]
-    if len(missing) and b[_OBSERVATION] < b[_OBSERVATION + 1]:
-        seen = np.sort(tokens.field(_OBSERVATION))
-        at = seen.searchsorted(missing)
-        missing = missing[seen.take(at, mode="clip") != missing]
-    return len(missing) / int(np.count_nonzero(identifier))
+    unseen = identifier & new[: high - low]
+    n_unseen = int(np.count_nonzero(unseen))
+    if n_unseen and b[_OBSERVATION] < b[_OBSERVATION + 1]:
+        missing = tokens.hashes[low:high][unseen]
+        arrived = np.sort(tokens.field(_OBSERVATION))
+        n_unseen = int(np.count_nonzero(arrived.take(arrived.searchsorted(missing), mode="clip") != missing))
+    return n_unseen / int(np.count_nonzero(identifier)) if n_unseen else 0.0

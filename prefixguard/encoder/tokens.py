@@ -135,25 +135,29 @@ def tokenize(document: bytes) -> Tokens:
     return Tokens(mix(hashes), starts, bounds, document)
 
 
-_OF_FIELD = np.concatenate((_splitmix(2, N_FIELDS), _splitmix(3, N_FIELDS)))  # of unigrams, then of bigrams
+_UNIGRAM, _BIGRAM = _splitmix(2, N_FIELDS), _splitmix(3, N_FIELDS)
+_BORDER = _splitmix(4, 1)
+#: Of unigrams, field by field; then, field by field, of its bigrams and of the pair that leaves the field.
+_KINDS = np.concatenate((_UNIGRAM, np.stack((_BIGRAM, _BORDER.repeat(N_FIELDS)), axis=1).ravel()))
 _LEFT = _constant(0x9DDFEA08EB382D69)
 
 
-def ngrams_and_gaps(tokens: Tokens) -> tuple[NDArray[np.uint64], list[int]]:
-    """The unigrams, then what begins at each token and takes in the next one; and which of these are no bigrams.
+def ngrams_and_borders(tokens: Tokens) -> NDArray[np.uint64]:
+    """Hashes of the unigrams, then of each token with the next one: uint64 (2n,).
 
-    Returns uint64 (2n,) and the positions in it of each field's last token, whose next token is another field's.
+    A field's last token stands before a token of another field, or before nothing: these pairs are no bigrams, and
+    are marked so that their hashes are those of no n-gram. That spares a look-up to pick them out.
     """
     h = tokens.hashes
     n = len(h)
     lengths = [high - low for low, high in pairwise(tokens.bounds)]
-    gaps = [n + high - 1 for low, high in pairwise(tokens.bounds) if low < high]
-    out = _OF_FIELD.repeat(lengths + lengths)
+    pairs = [kind for length in lengths for kind in ((length - 1, 1) if length else (0, 0))]
+    out = _KINDS.repeat(lengths + pairs)
     out[:n] += h
-    bigrams = out[n:]
-    bigrams += h * _LEFT
-    bigrams[:-1] += h[1:]
-    return mix(out), gaps
+    following = out[n:]
+    following += h * _LEFT
+    following[:-1] += h[1:]
+    return mix(out)
 
 
 def ngrams(tokens: Tokens) -> NDArray[np.uint64]:
@@ -161,10 +165,10 @@ def ngrams(tokens: Tokens) -> NDArray[np.uint64]:
 
     Bigrams never cross a field's border. Source: PrefixGuard 4.2.
     """
-    out, gaps = ngrams_and_gaps(tokens)
-    keep = np.ones(len(out), dtype=np.bool_)
-    keep[gaps] = False
-    return out[keep]
+    n = len(tokens.hashes)
+    keep = np.ones(2 * n, dtype=np.bool_)
+    keep[[n + high - 1 for low, high in pairwise(tokens.bounds) if low < high]] = False
+    return ngrams_and_borders(tokens)[keep]
 
 
 def ngram_names(tokens: Tokens) -> list[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.encoder.tokens import TOKENIZER_VERSION, Tokens, ngrams_and_gaps
+from prefixguard.encoder.tokens import TOKENIZER_VERSION, Tokens, ngrams_and_borders
 from prefixguard.errors import BundleError, BundleVersionError
 
 _MAGIC = b"PGVOCAB\x01"
@@ -67,7 +67,7 @@ class Vocabulary:
 
     def encode(self, tokens: Tokens) -> SparseRow:
         """The sparse TF-IDF row of a record."""
-        found = self._look_up(*ngrams_and_gaps(tokens))
+        found = self._look_up(ngrams_and_borders(tokens))
         if len(found) == 0:
             return _EMPTY
         found.sort()
@@ -81,13 +81,10 @@ class Vocabulary:
         values /= math.sqrt(values.dot(values))
         return SparseRow(indices, values.astype(np.float32))
 
-    def _look_up(self, h: NDArray[np.uint64], gaps: Sequence[int] = ()) -> NDArray[np.int64]:
-        """Columns of those n-grams that have one, repeats kept. gaps: positions in `h` of what is no n-gram."""
-        n = len(self.terms)
+    def _look_up(self, h: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Columns of those n-grams that have one, repeats kept."""
         entry = self._first.take((h >> _SHIFT).view(np.int64), mode="clip")
-        if gaps:
-            entry[gaps] = n
-        candidate = (entry != n).nonzero()[0]
+        candidate = (entry != len(self.terms)).nonzero()[0]
         at, h = entry.take(candidate).astype(np.int64), h.take(candidate)
         hit = self._hashes.take(at) == h
         found: NDArray[np.int64] = self._columns.take(at[hit])
