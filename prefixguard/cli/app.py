@@ -5,6 +5,7 @@ Exit codes: 0 done; 1 the answer is no (an alarm under --fail-on-alarm); 2 bad i
 
 from __future__ import annotations
 
+import importlib.metadata
 import sys
 import traceback
 from typing import Annotated, Any
@@ -77,9 +78,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from prefixguard import __version__
-
-        typer.echo(f"prefixguard {__version__}")
+        typer.echo(f"prefixguard {importlib.metadata.version('prefixguard')}")
         raise typer.Exit
 
 

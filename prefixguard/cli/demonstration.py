@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from prefixguard.learn import LearnListener
 
 ADAPTER = "openai_chat"
-#: What the demo trains with: one small network, so that all of it takes a few minutes on two slow cores.
-SETTINGS: Mapping[str, Any] = {"members": 1, "epochs": 12, "symbol_epochs": 6, "max_features": 2048}
+#: What the demo trains with: two small networks, so that all of it takes a few minutes on two slow cores.
+SETTINGS: Mapping[str, Any] = {"members": 2, "epochs": 14, "symbol_epochs": 6, "max_features": 2048}
 #: Steps left at the alarm that make a run worth showing.
 _LEAD = 3
 

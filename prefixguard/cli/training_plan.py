@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +106,7 @@ def _name_of(runs: str) -> str:
     if runs == "-":
         return "stdin"
     parts = [part for part in Path(runs).parts if part not in ("/", ".", "..")]
-    fixed = [part for part in parts if not set(part) & set("*?[")]
-    if len(fixed) == len(parts) and parts:
-        return parts[-1].split(".")[0] or parts[-1].strip(".")
-    return fixed[-1] if fixed else "monitor"
+    fixed = list(takewhile(lambda part: not set(part) & set("*?["), parts))
+    if not fixed:
+        return "monitor"
+    return fixed[-1] if len(fixed) < len(parts) else fixed[-1].lstrip(".").partition(".")[0] or "monitor"
