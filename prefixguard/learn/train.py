@@ -81,6 +81,7 @@ def train(
     Raises TraceError, AdapterError, DataError (one class, too few runs), ConfigError, OutputError.
     """
     config, listener = config or TrainConfig(), listener or LearnListener()
+    _refuse_existing(Path(out), overwrite)  # before hours of reading
     opened = adapter if isinstance(adapter, Adapter) else load_adapter(adapter)
     report = ReadReport()
     listener.on_stage("reading", str(runs))
@@ -106,8 +107,7 @@ def train_corpus(
 ) -> TrainResult:
     """`train` from runs already featurised."""
     began, listener, path = time.monotonic(), listener or LearnListener(), Path(out)
-    if path.exists() and not overwrite:
-        raise DataError(f"{path}: already there. Choose another --out or say --overwrite.")
+    _refuse_existing(path, overwrite)
     _check(corpus, adapter)
     policy = AlarmPolicy(budget=config.budget, confidence=config.confidence)
     sides, notes = _split(corpus, config, policy)
@@ -154,6 +154,11 @@ def train_corpus(
     checkpoints.clear()
     manifest = open_bundle(path).manifest
     return TrainResult(path, identifier, manifest, report or ReadReport(), tuple(notes))
+
+
+def _refuse_existing(path: Path, overwrite: bool) -> None:
+    if path.exists() and not overwrite:
+        raise DataError(f"{path}: already there. Choose another --out or say --overwrite.")
 
 
 def _check(corpus: Corpus, adapter: Adapter) -> None:

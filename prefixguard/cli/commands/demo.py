@@ -70,10 +70,12 @@ class _Teller(DemoListener):
 
     def on_runs(self, count: int, fresh: int) -> None:
         self._head(1, f"The lab makes {count:,} runs of a customer-service agent (simulated: demo and test material)")
+        self._spin("Making runs")
 
     def learning(self) -> LearnListener:
         from prefixguard.cli.training_progress import TrainingProgress
 
+        self.close()
         self._head(2, "A monitor is trained on them")
         self._training = TrainingProgress(self._console, plain=True)
         return self._training.__enter__()
@@ -82,9 +84,7 @@ class _Teller(DemoListener):
         self.close()
         self._head(3, f"Compiled: {path}  ({bytes / 2**20:.1f} MiB, id {id[:12]})")
         self._head(4, "Evaluated on fresh runs, of tasks it has not seen")
-        self._clock = clock(self._console)
-        self._clock.start()
-        self._clock.add_task("Scoring")
+        self._spin("Scoring")
 
     def on_scored(self, count: int) -> None:
         if self._clock is not None:
@@ -150,6 +150,11 @@ class _Teller(DemoListener):
         if self._clock is not None:
             self._clock.stop()
             self._clock = None
+
+    def _spin(self, what: str) -> None:
+        self._clock = clock(self._console)
+        self._clock.add_task(what)
+        self._clock.start()
 
     def _head(self, number: int, text: str) -> None:
         say(f"\n[{number}/5] {text}", style="bold")
