@@ -98,12 +98,15 @@ class _Teller(DemoListener):
         self._run = run
         share = 100 * fresh.alarmed / fresh.failed if fresh.failed else 0.0
         lead = "" if fresh.lead_median is None else f", half of them with {fresh.lead_median:g} or more steps left"
+        why = "because its fault shows in its trace"
+        if fresh.alarmed_showing:
+            why += " and its alarm came early"
         self._head(5, "A fresh run, watched while it goes on")
         say(
             f"Of {fresh.failed} fresh runs that failed, {fresh.alarmed} ({share:.0f} %) raised an alarm{lead}; of "
             f"{fresh.succeeded} that succeeded, {fresh.false_alarms} did. {fresh.failed - fresh.showing} of the "
             f"failures show nowhere in their trace before the end, and no monitor can see those.\n"
-            f"This one was chosen because its fault shows and its alarm came early: {run['run_id']}"
+            f"This one was chosen {why}: {run['run_id']}"
         )
 
     def on_event(self, message: Mapping[str, Any]) -> None:
@@ -132,7 +135,9 @@ class _Teller(DemoListener):
         ]
         say(f"The run failed at its end, step {last}. What the lab knows and the monitor did not: {', '.join(faults)}.")
         if result.lead is None:
-            say("No alarm sounded in this run: its risk stayed below the mark.", style="bold")
+            refused = result.evaluation.first_alert and all(row.alerts is None for row in result.evaluation.first_alert)
+            why = "so few runs support no threshold" if refused else "its risk stayed below the mark"
+            say(f"No alarm sounded in this run: {why}.", style="bold")
         else:
             alarm = next(reading for reading in result.readings if reading.level == "ALARM")
             why = f" Why: {visible('; '.join(alarm.reasons))}." if alarm.reasons else ""
