@@ -43,7 +43,7 @@ class Vocabulary:
     idf: float32 (V,), one a column, ln((1 + n) / (1 + df)) + 1.
     """
 
-    __slots__ = ("_columns", "_first", "_hashes", "_more", "_weights", "idf", "terms")
+    __slots__ = ("_columns", "_crowded", "_first", "_hashes", "_others", "_weights", "idf", "terms")
 
     def __init__(self, terms: Sequence[str], hashes: NDArray[np.uint64], idf: NDArray[np.float32]) -> None:
         """terms, hashes, idf: one entry a column, columns in the order of the terms."""
@@ -52,15 +52,17 @@ class Vocabulary:
         order = np.argsort(hashes, kind="stable")
         n = len(order)
         # Sorted by hash, so that a bucket (the top 16 bits) is a run of entries: `_first` is where it begins (n:
-        # empty), `_more` whether the next entry belongs to it too. With 4,096 terms few buckets hold more than one.
+        # empty). With 4,096 terms few buckets hold more than one; those that are not first stand in a dictionary.
         self._hashes = np.asarray(hashes, dtype=np.uint64)[order]
         self._columns = order.astype(np.int64)
         self._weights = self.idf.astype(np.float64)
         buckets = self._hashes >> _SHIFT
         self._first = np.full(1 << 16, n, dtype=np.uint16 if n < 1 << 16 else np.uint32)  # small: it stays in cache
         self._first[buckets[::-1]] = np.arange(n)[::-1]
-        self._more = np.zeros(n, dtype=np.bool_)
-        self._more[:-1] = buckets[1:] == buckets[:-1]
+        crowd = np.flatnonzero(buckets[1:] == buckets[:-1])
+        self._crowded = np.zeros(n, dtype=np.bool_)
+        self._crowded[crowd] = True  # the next entry is of the same bucket
+        self._others = dict(zip(self._hashes[crowd + 1].tolist(), self._columns[crowd + 1].tolist(), strict=True))
 
     def __len__(self) -> int:
         return len(self.terms)
@@ -88,13 +90,11 @@ class Vocabulary:
         at, h = entry.take(candidate).astype(np.int64), h.take(candidate)
         hit = self._hashes.take(at) == h
         found: NDArray[np.int64] = self._columns.take(at[hit])
-        again = (self._more.take(at) > hit).nonzero()[0]
-        while len(again):
-            at, h = at.take(again), h.take(again)
-            at += 1
-            hit = self._hashes.take(at) == h
-            found = np.concatenate((found, self._columns.take(at[hit])))
-            again = (self._more.take(at) > hit).nonzero()[0]
+        if self._others:
+            again = (self._crowded.take(at) > hit).nonzero()[0]
+            others = [self._others[x] for x in h.take(again).tolist() if x in self._others]
+            if others:
+                found = np.concatenate((found, others))
         return found
 
     def to_bytes(self) -> bytes:

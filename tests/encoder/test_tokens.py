@@ -82,6 +82,11 @@ def test_one_token_of_a_megabyte() -> None:
     assert long.text(0) == "xy" * 500_000
 
 
+def test_a_document_has_all_its_tags() -> None:
+    with pytest.raises(ValueError, match="not found"):
+        tokenize(b"\x01agent\x02ls\x03{}")
+
+
 def test_hashes_of_version_1_stay() -> None:
     """Vocabularies on disk hold these numbers: another hash needs another tokenizer version."""
     tokens = tokenize(serialize(plain_encoder.record(tool="get_user", result="Error: Größe 日本", status="error")))

@@ -109,6 +109,16 @@ def test_look_ups_find_what_a_dictionary_finds(known: list[int], asked: list[int
     assert sorted(found.tolist()) == sorted(column[h] for h in asked if h in column)
 
 
+@pytest.mark.parametrize("n", [65_534, 65_535, 65_536, 70_000])
+def test_large_vocabularies(n: int) -> None:
+    """As many terms as 16 bits hold, one fewer and more."""
+    rng = np.random.default_rng(n)
+    known = rng.permutation(np.unique(rng.integers(0, 2**64 - 1, n + 9, dtype=np.uint64)))[:n]
+    vocabulary = Vocabulary([str(i) for i in range(n)], known, np.ones(n, np.float32))
+    asked = np.concatenate((known[::7], rng.integers(0, 2**64 - 1, 5_000, dtype=np.uint64)))
+    assert sorted(vocabulary._look_up(asked).tolist()) == list(range(0, n, 7))
+
+
 @pytest.mark.parametrize("vocabulary", [Vocabulary([], np.empty(0, np.uint64), np.empty(0, np.float32)), crowded()[0]])
 def test_an_empty_row_is_normal(vocabulary: Vocabulary) -> None:
     for nothing in (plain_encoder.record(status=""), plain_encoder.record(tool="unheard", status="")):
