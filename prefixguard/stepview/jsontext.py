@@ -17,9 +17,7 @@ _OPTIONS.log_errors = False
 
 #: Numbers that orjson would spell differently: exponents, zeros after the last digit, negative zero, many digits,
 #: tiny fractions. It may also match inside a string, which costs time and nothing else.
-_RISKY = re2.compile(
-    rb"[0-9][eE][-+0-9]|\.[0-9]+0(?:[^0-9]|$)|-0(?:[^.0-9]|$)|[0-9.]{16}|0\.0000", _OPTIONS
-)
+_RISKY = re2.compile(rb"[0-9][eE][-+0-9]|\.[0-9]+0(?:[^0-9]|$)|-0(?:[^.0-9]|$)|[0-9.]{16}|0\.0000", _OPTIONS)
 
 #: Arguments longer than this (code points) are kept as they are: sorting the keys of a whole file is not worth it.
 LONGEST_PARSED = 200_000
