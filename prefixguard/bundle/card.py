@@ -78,8 +78,8 @@ def _alarm(calibration: Calibration) -> str:
         f"## Alarm\n\nALARM above an outcome risk of {thresholds.alarm:.4f}"
         + (f" for {policy.consecutive} steps in a row" if policy.consecutive > 1 else "")
         + f", WATCH above {watch:.4f}. Of runs that would succeed, at most {policy.budget:.0%} "
-        f"raise an alarm, with confidence {policy.confidence:.0%} (set on {thresholds.n_runs} successful runs, one a task, "
-        f"{thresholds.allowed} above the mark allowed)."
+        f"raise an alarm, with confidence {policy.confidence:.0%} (set on {thresholds.n_runs} successful runs, one a "
+        f"task, {thresholds.allowed} above the mark allowed)."
     )
 
 

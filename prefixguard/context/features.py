@@ -3,69 +3,73 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
     """One number of the context vector.
 
-    name: stable identifier. group: one of GROUPS. text: said in a reason, `{value}` filled in.
+    name: stable identifier. group: one of GROUPS.
+    text: how it is called in a reason, where its value follows; of a yes-or-no feature, the whole phrase.
+    kind: what the number is: "number"; "logarithm" of one plus a number, which is what people are told; "yes" (1 or 0).
     """
 
     name: str
     group: str
     text: str
+    kind: Literal["number", "logarithm", "yes"] = "number"
 
 
 GROUPS = ("position", "counts", "repeats", "sizes", "grounding", "novelty")
 
 _SIZED = (
-    ("arguments", "arguments"),
+    ("arguments", "the call's arguments"),
     ("action", "the agent's text"),
-    ("result", "result"),
-    ("observation", "observation"),
+    ("result", "the result"),
+    ("observation", "what was observed"),
 )
 
 FEATURES: tuple[Feature, ...] = (
-    Feature("step", "position", "step number {value}"),
-    Feature("log_step", "position", "step number (logarithm {value})"),
-    Feature("calls", "counts", "{value} tool calls so far"),
-    Feature("messages", "counts", "{value} messages so far"),
-    Feature("is_message", "counts", "this step is a message"),
-    Feature("is_error", "counts", "this step failed"),
-    Feature("errors", "counts", "{value} failed steps so far"),
-    Feature("error_rate", "counts", "share of failed steps {value}"),
-    Feature("errors_in_a_row", "counts", "{value} failed steps in a row"),
-    Feature("steps_since_error", "counts", "{value} steps since a failed one"),
-    Feature("tools", "counts", "{value} different tools used"),
-    Feature("failed_tools", "counts", "{value} different tools have failed"),
-    Feature("tool_entropy", "counts", "spread over tools {value} bits"),
-    Feature("same_tool_in_a_row", "counts", "the same tool {value} times in a row"),
-    Feature("steps_since_call", "counts", "{value} steps since a tool call"),
-    Feature("messages_in_a_row", "counts", "{value} messages in a row"),
-    Feature("tool_seen", "counts", "this tool was used {value} times before"),
-    Feature("tool_failures", "counts", "this tool has failed {value} times"),
-    Feature("call_seen", "repeats", "this very call was made {value} times before"),
-    Feature("same_call_in_a_row", "repeats", "the same call repeated {value} times in a row"),
-    Feature("most_repeated_call", "repeats", "one call was made {value} times"),
-    Feature("repeated_calls", "repeats", "{value} calls so far were repeats"),
-    Feature("message_seen", "repeats", "this very message was sent {value} times before"),
-    Feature("result_seen", "repeats", "this very result came back {value} times before"),
-    Feature("call_and_result_seen", "repeats", "the same call gave the same result {value} times before"),
-    Feature("repeat_rate", "repeats", "share of repeated steps {value}"),
+    Feature("step", "position", "step number"),
+    Feature("log_step", "position", "step number", "logarithm"),
+    Feature("calls", "counts", "tool calls so far"),
+    Feature("messages", "counts", "messages so far"),
+    Feature("is_message", "counts", "this step is a message", "yes"),
+    Feature("is_error", "counts", "this step failed", "yes"),
+    Feature("errors", "counts", "failed steps so far"),
+    Feature("error_rate", "counts", "share of steps that failed"),
+    Feature("errors_in_a_row", "counts", "failed steps in a row"),
+    Feature("steps_since_error", "counts", "steps since one failed, at most 50"),
+    Feature("tools", "counts", "different tools used"),
+    Feature("failed_tools", "counts", "different tools that failed"),
+    Feature("tool_entropy", "counts", "spread of calls over tools, in bits"),
+    Feature("same_tool_in_a_row", "counts", "calls of the same tool in a row"),
+    Feature("steps_since_call", "counts", "steps since a tool call, at most 50"),
+    Feature("messages_in_a_row", "counts", "messages in a row"),
+    Feature("tool_seen", "counts", "earlier calls of this tool"),
+    Feature("tool_failures", "counts", "failures of this tool"),
+    Feature("call_seen", "repeats", "times this very call was made before"),
+    Feature("same_call_in_a_row", "repeats", "times this very call was repeated in a row"),
+    Feature("most_repeated_call", "repeats", "times the most repeated call was made"),
+    Feature("repeated_calls", "repeats", "calls so far that were repeats"),
+    Feature("message_seen", "repeats", "times this very message was sent before"),
+    Feature("result_seen", "repeats", "times this very result came back before"),
+    Feature("call_and_result_seen", "repeats", "times this very call gave this very result before"),
+    Feature("repeat_rate", "repeats", "share of steps that were repeats"),
     *(
-        Feature(f"{kind}_{name}", "sizes", f"{words} of {said}: {{value}} (logarithm of characters)")
+        Feature(f"{kind}_{name}", "sizes", f"{words} of {said}, in characters", "logarithm")
         for name, said in _SIZED
-        for kind, words in (("size", "length"), ("mean_size", "mean length"), ("largest", "greatest length"))
+        for kind, words in (("size", "length"), ("mean_size", "usual length"), ("largest", "greatest length"))
     ),
-    Feature("ungrounded", "grounding", "share of identifiers in the call seen nowhere before: {value}"),
-    Feature("ungrounded_average", "grounding", "recent share of identifiers seen nowhere before: {value}"),
-    Feature("ungrounded_calls", "grounding", "{value} calls used identifiers seen nowhere before"),
-    Feature("new_words_action", "novelty", "share of new words in the agent's text {value}"),
-    Feature("new_words_result", "novelty", "share of new words in the result {value}"),
-    Feature("new_words_action_average", "novelty", "recent share of new words in the agent's text {value}"),
-    Feature("new_words_result_average", "novelty", "recent share of new words in results {value}"),
-    Feature("log_vocabulary", "novelty", "different words so far (logarithm {value})"),
+    Feature("ungrounded", "grounding", "share of identifiers in the call that stood nowhere before"),
+    Feature("ungrounded_average", "grounding", "share of identifiers in recent calls that stood nowhere before"),
+    Feature("ungrounded_calls", "grounding", "calls with identifiers that stood nowhere before"),
+    Feature("new_words_action", "novelty", "share of new words in the agent's text"),
+    Feature("new_words_result", "novelty", "share of new words in the result"),
+    Feature("new_words_action_average", "novelty", "share of new words in the agent's recent text"),
+    Feature("new_words_result_average", "novelty", "share of new words in recent results"),
+    Feature("log_vocabulary", "novelty", "different words so far", "logarithm"),
 )
 
 N_FEATURES = len(FEATURES)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.context import FEATURES
+from prefixguard.context import FEATURES, Feature
 from prefixguard.encoder import SparseRow, Vocabulary
 from prefixguard.runtime.reading import plain
 
@@ -48,7 +50,7 @@ def say_reasons(
         if i < d:
             if FEATURES[i].group not in groups:
                 groups.add(FEATURES[i].group)
-                said.append(say_feature(FEATURES[i].text, float(context[i]), float(typical[i])))
+                said.append(say_feature(FEATURES[i], float(context[i]), float(typical[i])))
             continue
         term = vocabulary.terms[int(row.indices[i - d])]
         field, _, text = term.partition(":")
@@ -59,19 +61,20 @@ def say_reasons(
     return tuple(said)
 
 
-def say_feature(text: str, value: float, typical: float) -> str:
+def say_feature(feature: Feature, value: float, typical: float) -> str:
     """A feature's phrase with its value, and what is usual where that differs.
 
-    >>> say_feature("this very call was made {value} times before", 3.0, 0.0)
-    'this very call was made 3 times before (usually 0)'
-    >>> say_feature("this step failed", 0.0, 0.0)
+    >>> say_feature(FEATURES[18], 3.0, 0.0)
+    'times this very call was made before: 3 (usually 0)'
+    >>> say_feature(FEATURES[5], 0.0, 0.0)
     'not the case: this step failed'
     """
-    if "{value}" not in text:
-        return text if value else f"not the case: {text}"
+    if feature.kind == "yes":
+        return feature.text if value else f"not the case: {feature.text}"
+    if feature.kind == "logarithm":
+        value, typical = float(round(math.expm1(value))), float(round(math.expm1(typical)))
     shown, usual = _number(value), _number(typical)
-    said = text.replace("{value} times", "once") if shown == "1" else text
-    said = said.replace("{value}", shown)
+    said = f"{feature.text}: {shown}"
     return said if shown == usual else f"{said} (usually {usual})"
 
 

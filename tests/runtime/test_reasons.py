@@ -30,7 +30,7 @@ def reasons(pushes: dict[str, float], terms: dict[str, float], values: dict[str,
 
 def test_the_strongest_come_first_and_only_pushes_towards_failure() -> None:
     said = reasons({"errors": 1.0, "step": -9.0}, {"result:error": 2.0, "result:ok": -5.0}, {"errors": 4})
-    assert said == ("word `error` in the result", "4 failed steps so far (usually 0)")
+    assert said == ("word `error` in the result", "failed steps so far: 4 (usually 0)")
 
 
 def test_nothing_moved_it() -> None:
@@ -43,9 +43,9 @@ def test_one_reason_a_group_and_a_word() -> None:
     pushes = {"errors": 3.0, "error_rate": 2.9, "failed_tools": 2.8, "call_seen": 1.0, "step": 0.5}
     said = reasons(pushes, {}, {"errors": 2, "call_seen": 1, "step": 9})
     assert said == (
-        "2 failed steps so far (usually 0)",
-        "this very call was made once before (usually 0)",
-        "step number 9 (usually 0)",
+        "failed steps so far: 2 (usually 0)",
+        "times this very call was made before: 1 (usually 0)",
+        "step number: 9 (usually 0)",
     )
 
 
@@ -61,7 +61,7 @@ def test_a_contribution_that_is_no_number_gives_no_reason() -> None:
 @pytest.mark.parametrize("feature", FEATURES, ids=NAMES)
 def test_every_feature_has_words(feature: object) -> None:
     for value in (0.0, 1.0, 2.0, 0.123456):
-        said = say_feature(feature.text, value, 0.5)  # type: ignore[attr-defined]
+        said = say_feature(feature, value, 0.5)  # type: ignore[attr-defined]
         assert "{" not in said
         assert 5 < len(said) < 120
 

@@ -52,10 +52,10 @@ def test_reasons_say_in_words_what_moved_the_risk(monitor: Monitor) -> None:
     assert readings[0].reasons == ()
     assert readings[1].reasons == (
         "word `error` in the result",
-        "1 failed steps so far (usually 0)",
+        "failed steps so far: 1 (usually 0)",
         "words `not found` in the result",
     )
-    assert readings[4].reasons[0] == "this very call was made 3 times before (usually 0)"
+    assert readings[4].reasons[0] == "times this very call was made before: 3 (usually 0)"
 
 
 def test_a_failure_of_the_reasons_costs_the_reasons_only(monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
