@@ -80,6 +80,16 @@ def test_the_oldest_is_forgotten(name: str, size: int) -> None:
     assert values([first, first, *others, another, others[0]], name)[-1] == 1
 
 
+@pytest.mark.parametrize("n", [2, 3, 16_384, 16_385, 40_000])
+def test_the_same_words_in_another_order_are_another_call(n: int) -> None:
+    """Also in texts past the end of the table of weights, and where only the last two words change places."""
+    text = [f"w{i}" for i in range(n)]
+    changed = [*text[:-2], text[-1], text[-2]]
+    run = [record(tool="t", arguments=" ".join(words), result=" ".join(words)) for words in (text, changed, text)]
+    assert values(run, "call_seen") == [0, 0, 1]
+    assert values(run, "result_seen") == [0, 0, 1]
+
+
 def test_identifiers_seen_nowhere_before() -> None:
     """A word with a digit in the arguments must have stood in the run before, or in what has just arrived."""
     run = [
