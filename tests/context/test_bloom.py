@@ -34,7 +34,8 @@ def test_at_capacity_one_word_in_a_hundred_is_mistaken() -> None:
     assert held(bits, known).all()
     others = hashes([f"other{i}" for i in range(100_000)] + [str(i) for i in range(500_000, 600_000)])
     mistaken = held(bits, others).mean()
-    assert 0.007 < mistaken <= 0.01, f"{mistaken:.4f} of unknown words are taken for known ones"
+    # (1 - exp(-6 * 20,000 / 196,608))^6 = 0.0091 in theory; one hash fewer would be above 0.01.
+    assert 0.008 < mistaken <= 0.0097, f"{mistaken:.4f} of unknown words are taken for known ones"
 
 
 words = st.lists(st.text("abc7_", min_size=1, max_size=3), max_size=60)

@@ -42,3 +42,10 @@ def test_counts_stop() -> None:
     counts = RecentCounts(2)
     assert [counts.bump(7) for _ in range(MOST + 50)] == [*range(MOST), *[MOST] * 50]
     assert counts.get(7) == MOST
+
+
+def test_what_takes_the_place_of_a_high_count_begins_at_one() -> None:
+    counts = RecentCounts(1)
+    for _ in range(300):
+        counts.bump(7)
+    assert [counts.get(7), counts.bump(8), counts.get(8), counts.get(7)] == [300, 0, 1, 0]

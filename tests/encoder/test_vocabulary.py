@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from prefixguard.encoder import Vocabulary, fit_vocabulary, ngram_names, ngrams, tokenize
 from prefixguard.errors import BundleError, BundleVersionError
-from prefixguard.stepview import StepRecord, serialize
+from prefixguard.stepview import FIELDS, StepRecord, serialize
 
 
 def analyser(text: str) -> list[str]:
@@ -68,6 +68,18 @@ def test_the_counts_of_the_chosen_are_those_of_scikit_learn() -> None:
     theirs = TfidfVectorizer(analyzer=analyser, max_features=200).fit(documents)
     ours = fitted(documents, 200)
     assert sorted(counts[t] for t in ours.terms) == sorted(counts[t] for t in theirs.get_feature_names_out())
+
+
+@pytest.mark.parametrize("field", range(len(FIELDS)))
+def test_a_pair_over_a_border_is_not_the_bigram_it_looks_like(field: int) -> None:
+    """The vocabulary knows `a b` within each field; a record that says `a` in one and `b` in the next has no bigram."""
+    both = [b"".join(bytes([tag]) + b"a b" for tag in range(1, len(FIELDS) + 1))]
+    vocabulary = fitted(both)
+    texts = [b""] * len(FIELDS)
+    texts[field], texts[(field + 1) % len(FIELDS)] = b"a", b"b"
+    document = b"".join(bytes([tag]) + text for tag, text in enumerate(texts, 1))
+    found = {vocabulary.terms[i] for i in vocabulary.encode(tokenize(document)).indices}
+    assert found == {f"{FIELDS[field]}:a", f"{FIELDS[(field + 1) % len(FIELDS)]}:b"}
 
 
 def crowded() -> tuple[Vocabulary, list[str], np.ndarray]:
