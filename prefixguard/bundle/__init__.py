@@ -4,7 +4,7 @@ from prefixguard.bundle.calibration import Beta, Calibration, Platt, RiskMap, ap
 from prefixguard.bundle.card import write_card
 from prefixguard.bundle.parts import Bundle, BundleParts
 from prefixguard.bundle.reading import open_bundle
-from prefixguard.bundle.writing import write_bundle
+from prefixguard.bundle.writing import check_target, write_bundle
 
 __all__ = [
     "Beta",
@@ -14,6 +14,7 @@ __all__ = [
     "Platt",
     "RiskMap",
     "apply_map",
+    "check_target",
     "open_bundle",
     "write_bundle",
     "write_card",

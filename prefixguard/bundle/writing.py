@@ -39,7 +39,7 @@ def write_bundle(path: str | os.PathLike[str], parts: BundleParts, *, overwrite:
     target = Path(os.path.realpath(path))
     files, manifest = _contents(parts)
     try:
-        replaces = _check_target(target, overwrite)
+        replaces = check_target(target, overwrite)
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
         raise _output_error(target, exc) from exc
@@ -81,13 +81,16 @@ def _contents(parts: BundleParts) -> tuple[dict[str, bytes], Mapping[str, object
     return files, manifest
 
 
-def _check_target(target: Path, overwrite: bool) -> bool:
-    """Whether something is there that is to be replaced; OutputError if it must not be."""
-    if not target.exists():
-        return False
-    if not target.is_dir():
-        raise OutputError(f"{target} is a file; a bundle is a folder. Choose another name.")
-    held = sorted(entry.name for entry in target.iterdir())
+def check_target(target: Path, overwrite: bool) -> bool:
+    """Whether something is there that a bundle would replace; OutputError if it must not be."""
+    try:
+        if not target.exists():
+            return False
+        if not target.is_dir():
+            raise OutputError(f"{target} is a file; a bundle is a folder. Choose another name.")
+        held = sorted(entry.name for entry in target.iterdir())
+    except OSError as exc:
+        raise _output_error(target, exc) from exc
     if not held:
         return True
     if layout.MANIFEST not in held:

@@ -70,6 +70,8 @@ class TrainConfig:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < low:
                 raise ConfigError(f"{name} = {value!r}: a whole number of at least {low} is needed.")
+        if self.seed > _GREATEST_SEED:
+            raise ConfigError(f"seed = {self.seed}: a whole number of at most {_GREATEST_SEED} is needed.")
         for name, (low_f, high_f) in _BETWEEN.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not low_f <= value <= high_f:
@@ -77,7 +79,7 @@ class TrainConfig:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], where: str) -> TrainConfig:
-        """From decoded TOML or JSON. Unknown names are refused with the nearest known ones."""
+        """From decoded TOML or JSON. An unknown name is refused with all known ones."""
         names = {f.name for f in dataclasses.fields(cls)}
         unknown = sorted(set(values) - names)
         if unknown:
@@ -93,6 +95,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: not readable as TOML ({exc}). Mend the file or run without it.") from exc
 
 
+_GREATEST_SEED = 2**31 - 1  # what all libraries that are seeded can take
 _AT_LEAST = {
     "seed": 0,
     "horizon": 0,

@@ -69,7 +69,7 @@ def fit_monitor(
     rows: Rows | None = None,
     vocabulary: tuple[Vocabulary, FitReport] | None = None,
 ) -> FittedMonitor:
-    """Fit everything that is learned on the runs of `pool`; nothing else of the corpus is looked at.
+    """Fit everything that is learned on the runs of `pool` and `validation`; nothing else of the corpus is looked at.
 
     validation: runs that choose the first member's epoch, outside the pool. Further members swap them for an equal
     share of the pool's tasks each, so that every run teaches some member. None: a slice of the pool for each.
@@ -130,9 +130,15 @@ def fit_monitor(
     return FittedMonitor(vocabulary[0], vocabulary[1], scale, tuple(members), symbol, config, device)
 
 
-def training_key(corpus: Corpus, pool: NDArray[np.int64], config: TrainConfig) -> str:
-    """Hash of configuration and data: a checkpoint of another training is never taken up."""
+def training_key(corpus: Corpus, pool: NDArray[np.int64], validation: NDArray[np.int64], config: TrainConfig) -> str:
+    """Hash of configuration and data: a checkpoint of another training is never taken up.
+
+    The runs of validation count as well: they choose epochs, and further members learn from them.
+    """
     h = hashlib.sha256(repr(config).encode())
-    for r in pool.tolist():
-        h.update(f"{corpus.run_ids[r]}\0{corpus.task_ids[r]}\0{corpus.digests[r]}\0{corpus.failed[r]}\n".encode())
+    for runs in (pool, validation):
+        h.update(f"{len(runs)} runs\n".encode())
+        for r in runs.tolist():
+            said = f"{corpus.run_ids[r]}\0{corpus.task_ids[r]}\0{corpus.digests[r]}\0{corpus.failed[r]}\n"
+            h.update(said.encode("utf-8", "surrogatepass"))
     return h.hexdigest()

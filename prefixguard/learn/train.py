@@ -25,7 +25,7 @@ from prefixguard.alarm import (
     table_to_json,
     watch_mark,
 )
-from prefixguard.bundle import BundleParts, Calibration, Platt, open_bundle, write_bundle
+from prefixguard.bundle import BundleParts, Calibration, Platt, check_target, open_bundle, write_bundle
 from prefixguard.context import FEATURES
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import DataError
@@ -119,7 +119,7 @@ def train_corpus(
                 "Give more tasks with both outcomes, or try another --seed."
             )
     pool, validation = of_side[Side.TRAIN], of_side[Side.VALIDATION]
-    checkpoints = Checkpoints(path.parent / f".{path.name}.training", training_key(corpus, pool, config))
+    checkpoints = Checkpoints(path.parent / f".{path.name}.training", training_key(corpus, pool, validation, config))
     if not resume:
         checkpoints.clear()
     fitted = fit_monitor(corpus, pool, config, validation=validation, listener=listener, checkpoints=checkpoints)
@@ -159,6 +159,7 @@ def train_corpus(
 def _refuse_existing(path: Path, overwrite: bool) -> None:
     if path.exists() and not overwrite:
         raise DataError(f"{path}: already there. Choose another --out or say --overwrite.")
+    check_target(path, overwrite)  # only a bundle is ever replaced
 
 
 def _check(corpus: Corpus, adapter: Adapter) -> None:

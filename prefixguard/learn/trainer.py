@@ -98,8 +98,9 @@ def fit_network(
     """Train `network` (called with a batch and tau, giving logits and symbol probabilities) and keep its best epoch.
 
     The best epoch has the highest mean of imminent AUPRC and outcome AUROC at matched remaining steps on validation
-    runs; AUPRC alone selects clocks. Randomness of an epoch depends on seed and epoch alone, so that a training that
-    was interrupted ends with the same weights as one that was not.
+    runs; AUPRC alone selects clocks. Where neither exists there (one outcome only), the last epoch is kept. Randomness
+    of an epoch depends on seed and epoch alone, so that a training that was interrupted ends with the same weights as
+    one that was not.
     """
     network.to(device)
     parameters = [p for p in network.parameters() if p.requires_grad]
@@ -138,9 +139,11 @@ def fit_network(
         elif number >= config.epochs // 2:
             # Early epochs are not candidates: a small validation side can favour one by luck.
             score = validation_score(network, corpus, rows, target, config, device)
-            if score > best_score:
+            # A side of one outcome measures nothing (-inf): the last epoch is then kept, not the network unfitted.
+            if score > best_score or best_score == -math.inf:
                 best, best_score, best_epoch = _arrays(network), score, number + 1
-        listener.on_epoch(name, number + 1, config.epochs, total / len(target.train), score)
+        shown = score if score is not None and math.isfinite(score) else None
+        listener.on_epoch(name, number + 1, config.epochs, total / len(target.train), shown)
         if checkpoints:
             arrays = {f"best.{k}": v for k, v in best.items()} | {f"now.{k}": v for k, v in _arrays(network).items()}
             arrays |= _optimizer_arrays(optimizer, parameters)

@@ -27,8 +27,7 @@ def read_labels(path: Path) -> dict[str, Label]:
     """Labels by run id, from a .jsonl or .csv file with run_id, outcome and perhaps task_id.
 
     An outcome is the word success, failure or unknown (empty or null: unknown). Anything else, `true` and 1 among
-    them, is
-    refused with its place: whether 1 means solved or failed is for a person to say.
+    them, is refused with its place: whether 1 means solved or failed is for a person to say.
     """
     labels: dict[str, Label] = {}
     rows = _csv_rows(path) if path.suffix.lower() == ".csv" else _json_rows(path)

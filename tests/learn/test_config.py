@@ -9,6 +9,7 @@ from prefixguard.learn import TrainConfig, read_toml
     [
         ({"backend": "gpt"}, r"backend 'gpt': choose one of gru\."),
         ({"device": "tpu"}, r"device 'tpu': choose auto, cpu or cuda\."),
+        ({"seed": 2**31}, r"seed = 2147483648: a whole number of at most 2147483647 is needed\."),
         ({"epochs": 0}, r"epochs = 0: a whole number of at least 1 is needed\."),
         ({"epochs": True}, r"epochs = True: a whole number of at least 1 is needed\."),
         ({"learning_rate": "fast"}, r"learning_rate = 'fast': a number between 1e-06 and 1\.0 is needed\."),

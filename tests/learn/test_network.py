@@ -78,11 +78,12 @@ def test_symbols_only_has_no_way_around_the_symbols(tiny_monitor):
     np.testing.assert_allclose(logits[0], logits[5], atol=1e-6)
 
 
-def _fit(tiny_monitor, listener, checkpoints=None, epochs=4):
+def _fit(tiny_monitor, listener, checkpoints=None, epochs=4, validation=None):
     config = dataclasses.replace(tiny_monitor.fitted.config, epochs=epochs)
     torch.manual_seed(5)
     network = GruNetwork(tiny_monitor.rows.n_columns, tiny_monitor.fitted.scale, config, width=8)
-    target = Target(labels(tiny_monitor.corpus, 3), np.arange(60), np.arange(60, 90))
+    chosen = np.arange(60, 90) if validation is None else validation
+    target = Target(labels(tiny_monitor.corpus, 3), np.arange(60), chosen)
     return fit_network(
         "net", network, tiny_monitor.corpus, tiny_monitor.rows, target, config,
         seed=5, device=CPU, listener=listener, checkpoints=checkpoints,
@@ -125,6 +126,16 @@ def test_training_twice_gives_the_same_weights(tiny_monitor):
     one, two = _fit(tiny_monitor, LearnListener(), epochs=2), _fit(tiny_monitor, LearnListener(), epochs=2)
     for name, value in one.network.state_dict().items():
         assert torch.equal(value, two.network.state_dict()[name]), name
+
+
+def test_a_validation_side_of_one_outcome_keeps_the_last_epoch(tiny_monitor):
+    """It measures nothing; what must not be kept is the network as it was before the first epoch."""
+    succeeded = np.arange(60, 120)[~tiny_monitor.corpus.failed[60:120]][:8]
+    fitted = _fit(tiny_monitor, LearnListener(), validation=succeeded)
+    last = _fit(tiny_monitor, LearnListener(), validation=np.empty(0, np.int64))
+    assert fitted.epoch == 4 and np.isnan(fitted.score)
+    for name, value in last.network.state_dict().items():
+        assert torch.equal(value, fitted.network.state_dict()[name]), name
 
 
 def test_predictions_come_in_the_order_asked_for(tiny_monitor):

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import prefixguard
-from prefixguard.errors import DataError
+from prefixguard.errors import DataError, OutputError
 from prefixguard.learn import LearnListener, TrainConfig, train
 from prefixguard.learn import train as train_function
+from prefixguard.learn.fit import training_key
 from prefixguard.trace import task_hash
 
 QUICK = TrainConfig(epochs=1, symbol_epochs=1, members=1, max_features=64, teacher=0.0, budget=0.25)
@@ -49,6 +50,27 @@ def test_too_few_runs_are_refused_with_the_number_needed(lab_file, tmp_path):
 def test_an_existing_bundle_is_not_overwritten_unasked(lab_bundle, lab_file):
     with pytest.raises(DataError, match=r"already there\. Choose another --out or say --overwrite"):
         train(lab_file, out=lab_bundle, adapter="openai_chat", config=QUICK)
+
+
+def test_a_folder_that_is_no_bundle_is_refused_before_anything_is_read(lab_file, tmp_path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "thesis.txt").write_text("years of work")
+    stages = []
+
+    class Stages(LearnListener):
+        def on_stage(self, name, detail=""):
+            stages.append(name)
+
+    with pytest.raises(OutputError, match=r"m is a folder with other things in it\. Choose another name"):
+        train(lab_file, out=tmp_path / "m", adapter="openai_chat", config=QUICK, overwrite=True, listener=Stages())
+    assert stages == [] and (tmp_path / "m" / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_checkpoint_is_of_its_validation_runs_too(lab_corpus):
+    """They choose epochs and teach further members: with other ones the weights are other ones."""
+    pool, some, others = np.arange(80), np.arange(80, 100), np.arange(80, 101)
+    keys = {training_key(lab_corpus, pool, validation, QUICK) for validation in (some, others)}
+    assert len(keys) == 2 and training_key(lab_corpus, pool, some, QUICK) in keys
 
 
 def test_no_task_stands_on_two_sides_and_repeats_stay_together(lab_file, tmp_path):
