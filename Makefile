@@ -1,7 +1,7 @@
 # make demo    install, then watch a run of the built-in lab until its alarm sounds
 # make test    install the developer packages, then lint, types and all tests
 # make lint    lint and types alone
-# make bench   all benchmarks: tables on the screen, JSON beside them
+# make bench   all benchmarks on the real runs in RUNS (default .traces): tables on the screen, JSON beside them
 #
 # PYTHON names the Python to build the environment with (3.11 or newer), VENV where the environment stands.
 
@@ -9,6 +9,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 PYTEST_ARGS ?=
+RUNS ?= .traces
+MONITOR ?= build/bench-monitor
 
 .PHONY: demo test lint bench
 .DEFAULT_GOAL := test
@@ -24,7 +26,11 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 bench: $(VENV)/.installed-dev
-	set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+	$(BIN)/python benchmarks/accuracy.py $(RUNS)
+	$(BIN)/python benchmarks/training.py $(RUNS)/tau_bench --adapter tau_bench
+	$(BIN)/prefixguard train $(RUNS)/tau_bench --adapter tau_bench --out $(MONITOR) --overwrite
+	$(BIN)/python benchmarks/latency.py $(MONITOR)
+	$(BIN)/python benchmarks/memory.py $(MONITOR)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
