@@ -34,6 +34,8 @@ def write_data(text: str) -> None:
 
     Raises OutputError when it cannot be written, BrokenPipeError when nobody reads any more.
     """
+    if sys.stdout is None:
+        raise OutputError("standard output is closed. Send it to a file, or to another program.")
     try:
         stream = sys.stdout.buffer
         # What UTF-8 cannot say (a lone surrogate) becomes its JSON escape.
@@ -55,7 +57,7 @@ def write_json(value: Any) -> None:
 
 def abandon_output() -> None:
     """Let what could not be written to standard output go, so that Python does not try again at its exit."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, AttributeError):  # there may be none at all
         descriptor = os.open(os.devnull, os.O_WRONLY)
         os.dup2(descriptor, sys.stdout.fileno())
         os.close(descriptor)

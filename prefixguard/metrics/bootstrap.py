@@ -31,6 +31,8 @@ class Resamples:
         """R = n resamples of `n_units` tasks with replacement, by seed."""
         if n < 0 or n_units < 0:
             raise ConfigError(f"{n} resamples of {n_units} tasks: use 0 or more of each.")
+        if seed < 0:
+            raise ConfigError(f"seed of the resamples is {seed}: use 0 or more.")
         if n_units == 0:
             return cls(np.zeros((n, 0)))
         counts = np.random.default_rng(seed).multinomial(n_units, np.full(n_units, 1 / n_units), size=n)

@@ -178,8 +178,10 @@ def _read_run(
                 f"more fields."
             )
         report.duplicate_ids += 1
-        name = f"{name}#{ids[name]}"
-    label = told.get(name)
+        name = _free_name(name, ids)
+        label = None  # whose it would be nobody can say
+    else:
+        label = told.get(name)
     if label is not None:
         unused.pop(name, None)
         outcome, task = label.outcome, label.task_id or task
@@ -208,6 +210,15 @@ def _read_run(
     return Run(
         name, task, outcome, tuple(records), found.where, MappingProxyType(groups), _mistake(program, scope, records)
     )
+
+
+def _free_name(name: str, ids: dict[str, int]) -> str:
+    """NAME#2, NAME#3 ...: the next that no run read so far is called by; it is taken from then on."""
+    n = ids[name]
+    while f"{name}#{n}" in ids:
+        n += 1
+    ids[f"{name}#{n}"] = 1
+    return f"{name}#{n}"
 
 
 def _default_id(path: str, found: Found) -> str:

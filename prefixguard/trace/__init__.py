@@ -1,6 +1,6 @@
 """Runs, how they ended, and which of them is used for what."""
 
-from prefixguard.trace.documents import Document, Documents, glob_pattern, open_documents
+from prefixguard.trace.documents import Document, Documents, glob_pattern, open_documents, standard_input
 from prefixguard.trace.horizon import imminent_labels, remaining_steps
 from prefixguard.trace.outcomes import Label, read_labels
 from prefixguard.trace.repeats import link_tasks, repeat_groups, run_digest
@@ -27,6 +27,7 @@ __all__ = [
     "repeat_groups",
     "run_digest",
     "split_tasks",
+    "standard_input",
     "task_hash",
     "task_key",
 ]

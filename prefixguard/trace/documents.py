@@ -42,7 +42,7 @@ class Document:
     def stream(self) -> Iterator[BinaryIO]:
         """Its bytes as a stream. TraceError if it cannot be read."""
         if self.file is None:
-            yield sys.stdin.buffer
+            yield standard_input()
             return
         try:
             with self.file.open("rb") as stream:
@@ -56,6 +56,13 @@ class Document:
         """All its bytes."""
         with self.stream() as stream:
             return stream.read()
+
+
+def standard_input() -> BinaryIO:
+    """The bytes of standard input. TraceError where the process was started without one."""
+    if sys.stdin is None:
+        raise TraceError("standard input is closed. Send the runs to it, or name a file.")
+    return sys.stdin.buffer
 
 
 class Documents:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -45,6 +46,22 @@ def test_unexpected_errors_are_short_and_say_how_to_see_more(cli, monkeypatch: p
     assert said.code == 2
     assert "Error: unexpected ZeroDivisionError: a bug of ours" in said.err
     assert "prefixguard --traceback watch" in said.err and "PREFIXGUARD_TRACEBACK=1" in said.err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="closes streams in a POSIX shell")
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("score {bundle} - <&-", "standard input is closed"),
+        ("watch {bundle} <&-", "standard input is closed"),
+        ("adapters --json >&-", "standard output is closed"),
+    ],
+)
+def test_closed_streams_are_bad_input(lab_bundle: Path, command: str, told: str) -> None:
+    arguments = command.format(bundle=shlex.quote(str(lab_bundle)))
+    done = subprocess.run(["sh", "-c", f"{shlex.join(COMMAND)} {arguments}"], stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert told in done.stderr and "unexpected" not in done.stderr
 
 
 @pytest.mark.parametrize("how", ["flag", "variable"])

@@ -65,5 +65,7 @@ def test_odd_arguments():
     assert Resamples.draw(3, n=0).figures(lambda w: w.sum(axis=1)).shape == (0,)
     with pytest.raises(ConfigError, match="-1 resamples of 3 tasks"):
         Resamples.draw(3, n=-1)
+    with pytest.raises(ConfigError, match="seed of the resamples is -1"):
+        Resamples.draw(3, seed=-1)
     with pytest.raises(ConfigError, match="interval level 95 is out of range"):
         interval([1.0], level=95)

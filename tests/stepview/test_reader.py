@@ -103,6 +103,20 @@ def test_duplicate_ids_are_told_apart_or_refused(make: Any, read: Any) -> None:
         read(make(), [run(), run()], strict=True)
 
 
+def test_a_duplicate_never_takes_another_run_s_name_or_label(make: Any, read: Any, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_text("run_id,outcome\na,success\na#2,success\n")
+    report = ReadReport()
+    runs = read(make(), [run("a", 0.0), run("a#2", 0.0), run("a", 0.0), run("a", 0.0)], labels=labels, report=report)
+    assert [(r.run_id, r.outcome.value) for r in runs] == [
+        ("a", "success"), ("a#2", "success"), ("a#3", "failure"), ("a#4", "failure"),
+    ]  # fmt: skip
+    late = read(make(), [run("a", 0.0), run("a", 0.0), run("a#2", 0.0)], labels=labels, report=report)
+    assert [(r.run_id, r.outcome.value) for r in late] == [
+        ("a", "success"), ("a#2", "failure"), ("a#2#2", "failure"),
+    ]  # fmt: skip
+
+
 def test_empty_runs_are_counted_with_their_outcome(make: Any, read: Any) -> None:
     report = ReadReport()
     runs = [run("a", 0.0, messages=[]), run("b", 1.0, messages=None), run("c")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +15,7 @@ from prefixguard.cli.reading_line import reading_line
 from prefixguard.errors import UsageError
 from prefixguard.runtime import Level, Monitor, Reading, load, score, watch
 from prefixguard.stepview import ReadReport
+from prefixguard.trace import standard_input
 
 
 def watch_command(
@@ -50,7 +50,7 @@ def watch_command(
     opened = load(monitor)
     if run == "-":
         named = run_id or "stdin"
-        said = ((named, reading) for reading in watch(opened, sys.stdin.buffer, header=_header(header)))
+        said = ((named, reading) for reading in watch(opened, standard_input(), header=_header(header)))
         alarmed = _print(said, as_json, headings=False)
     else:
         if header is not None:
