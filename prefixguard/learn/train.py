@@ -261,8 +261,10 @@ def _calibrate(
     imminent, outcome = (fit_platt(flat[:, i], targets[:, i]) for i in range(2))
     mark = watch_mark([outcome(float(x)) for x in flat[:, 1]])
     maxima = [run_maximum([outcome(float(x)) for x in logits[r][:, 1]], policy) for r in alarm_runs.tolist()]
-    thresholds = alarm_threshold(maxima, policy, watch=mark)
-    table = alarm_table(maxima, policy, watch=mark)
+    alarm = alarm_threshold(maxima, policy).alarm
+    watch = mark if alarm is None else min(mark, alarm)  # what sounds an alarm is worth watching
+    thresholds = alarm_threshold(maxima, policy, watch=watch)
+    table = alarm_table(maxima, policy, watch=watch)
     return Calibration(imminent, outcome, thresholds, policy), table, thresholds.reason
 
 

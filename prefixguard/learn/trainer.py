@@ -143,12 +143,12 @@ def fit_network(
             if score > best_score or best_score == -math.inf:
                 best, best_score, best_epoch = _arrays(network), score, number + 1
         shown = score if score is not None and math.isfinite(score) else None
-        listener.on_epoch(name, number + 1, config.epochs, total / len(target.train), shown)
         if checkpoints:
             arrays = {f"best.{k}": v for k, v in best.items()} | {f"now.{k}": v for k, v in _arrays(network).items()}
             arrays |= _optimizer_arrays(optimizer, parameters)
             facts = {"epoch": number + 1, "best_score": best_score, "best_epoch": best_epoch}
             checkpoints.save(name, arrays, facts)
+        listener.on_epoch(name, number + 1, config.epochs, total / len(target.train), shown)
     _restore(network, best)
     network.eval()
     return Fitted(network, best_epoch, best_score if math.isfinite(best_score) else math.nan)

@@ -125,7 +125,9 @@ def _not_json(exc: ValueError, data: bytes, where: str, line: int | None) -> str
 def compile_container(spec: Any, site: Site) -> tuple[Container, Base | None, Base]:
     """The container, and what % (None where it cannot be used) and $ stand for. AdapterError if it is wrong.
 
-    A list of containers: each document is read by the first whose `files` fit its path.
+    A list of containers: each document is read by the first whose `files` fit its path. Where none do (standard
+    input, a file of another name) and the list has both json and jsonl, the lines decide: a first line that is JSON
+    by itself with another after it is jsonl.
     """
     if not isinstance(spec, list):
         return _one_container(spec, site)
@@ -135,11 +137,28 @@ def compile_container(spec: Any, site: Site) -> tuple[Container, Base | None, Ba
     choices = [(glob_pattern(part.files), part) for part in parts]
 
     def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
-        chosen = next((part for wanted, part in choices if wanted(document.path)), parts[0])
+        chosen = next((part for wanted, part in choices if wanted(document.path)), None)
+        if chosen is None:
+            chosen, document = _by_its_lines(parts, document)
         return chosen.runs(document, companions, counts)
 
     files = tuple(dict.fromkeys(glob for part in parts for glob in part.files))
     return Container("+".join(part.format for part in parts), files, runs), None, Base(Place("run", ()))
+
+
+def _by_its_lines(parts: list[Container], document: Document) -> tuple[Container, Document]:
+    """The container that fits a document whose name says nothing, and the document, still whole."""
+    forms = {part.format: part for part in reversed(parts)}
+    if not {"json", "jsonl"} <= forms.keys():
+        return parts[0], document
+    lines, document = document.first_lines(2)
+    if len(lines) < 2:
+        return forms["json"], document
+    try:
+        decode(lines[0].strip())
+    except ValueError:
+        return forms["json"], document
+    return forms["jsonl"], document
 
 
 def _one_container(spec: Any, site: Site) -> tuple[Container, Base | None, Base]:

@@ -15,9 +15,9 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import re2
 
@@ -37,12 +37,14 @@ class Document:
     path: str
     where: str
     file: Path | None
+    begun: bytes = b""  # what was already taken from standard input
 
     @contextmanager
     def stream(self) -> Iterator[BinaryIO]:
         """Its bytes as a stream. TraceError if it cannot be read."""
         if self.file is None:
-            yield standard_input()
+            rest = standard_input()
+            yield io.BufferedReader(_Continued(self.begun, rest)) if self.begun else rest
             return
         try:
             with self.file.open("rb") as stream:
@@ -56,6 +58,36 @@ class Document:
         """All its bytes."""
         with self.stream() as stream:
             return stream.read()
+
+    def first_lines(self, n: int) -> tuple[list[bytes], Document]:
+        """Its first n lines that are not blank, and a document that still gives all its bytes."""
+        found: list[bytes] = []
+        taken: list[bytes] = []
+        with self.stream() as stream:
+            while len(found) < n and (line := stream.readline()):
+                taken.append(line)
+                if line.strip():
+                    found.append(line)
+        return found, self if self.file is not None else replace(self, begun=b"".join(taken))
+
+
+class _Continued(io.RawIOBase):
+    """Bytes that were taken from a stream, then the rest of it."""
+
+    def __init__(self, begun: bytes, rest: BinaryIO) -> None:
+        self._begun, self._rest = memoryview(begun), rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        size = len(buffer)
+        if len(self._begun):
+            data, self._begun = bytes(self._begun[:size]), self._begun[size:]
+        else:
+            data = self._rest.read(size)
+        buffer[: len(data)] = data
+        return len(data)
 
 
 def standard_input() -> BinaryIO:

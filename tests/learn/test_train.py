@@ -120,7 +120,7 @@ def test_an_interrupted_training_is_taken_up_and_ends_as_if_it_had_not_been(lab_
             seen.append((network, number))
 
     resumed = train(lab_file, out=tmp_path / "a", adapter="openai_chat", config=config, listener=Count())
-    assert ("member0", 1) not in seen and ("member0", 2) in seen
+    assert ("member0", 2) not in seen and ("member0", 3) in seen
     assert not (tmp_path / ".a.training").exists()
     assert resumed.id == train(lab_file, out=tmp_path / "b", adapter="openai_chat", config=config).id
 
