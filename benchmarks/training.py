@@ -1,7 +1,8 @@
 """What does training cost? Seconds a stage and peak memory, on one core.
 
     python benchmarks/training.py .traces/tau_bench --adapter tau_bench
-    python benchmarks/training.py --gigabyte      # featurise a generated folder of 1 GB, peak memory
+    python benchmarks/training.py RUNS --adapter NAME --featurise      # up to the sparse rows, for large folders
+    python benchmarks/training.py --generate 1000000000                # the same on generated runs
 
 Prints a table and JSON.
 """
@@ -60,32 +61,37 @@ def train_once(runs: Path, adapter: str) -> dict:
     }
 
 
-def gigabyte(size: int) -> dict:
-    """Featurise a generated folder of about `size` bytes, a file a thousand runs."""
+def featurise_only(runs: Path, adapter: str) -> dict:
+    """Read, count n-grams and encode, as training does before it fits anything."""
+    before = peak_mb()
+    began = time.monotonic()
+    corpus = featurise(read_runs(runs, load_adapter(adapter)))
+    read = time.monotonic() - began
+    vocabulary, report = fit_vocabulary(corpus.texts(range(len(corpus))))
+    fitted = time.monotonic() - began - read
+    corpus.encode(vocabulary)
+    return {
+        "bytes": sum(p.stat().st_size for p in runs.rglob("*") if p.is_file()),
+        "runs": len(corpus),
+        "steps": int(corpus.first[-1]),
+        "peak_mb_before": round(before),
+        "peak_mb": round(peak_mb()),
+        "read_seconds": round(read, 1),
+        "vocabulary_seconds": round(fitted, 1),
+        "encode_seconds": round(time.monotonic() - began - read - fitted, 1),
+        "distinct_ngrams": report.distinct,
+        "dropped_below": report.dropped_below,
+    }
+
+
+def generated(size: int) -> dict:
+    """`featurise_only` of a generated folder of about `size` bytes, a file a thousand runs."""
     with tempfile.TemporaryDirectory() as name:
         folder, written, n = Path(name), 0, 0
         while written < size:
             written += write_runs(folder / f"{n:04d}.jsonl", 1000, n)
             n += 1
-        before = peak_mb()
-        began = time.monotonic()
-        corpus = featurise(read_runs(folder, load_adapter("openai_chat")))
-        read = time.monotonic() - began
-        vocabulary, report = fit_vocabulary(corpus.texts(range(len(corpus))))
-        fitted = time.monotonic() - began - read
-        corpus.encode(vocabulary)
-        return {
-            "bytes": written,
-            "runs": len(corpus),
-            "steps": int(corpus.first[-1]),
-            "peak_mb_before": round(before),
-            "peak_mb": round(peak_mb()),
-            "read_seconds": round(read, 1),
-            "vocabulary_seconds": round(fitted, 1),
-            "encode_seconds": round(time.monotonic() - began - read - fitted, 1),
-            "distinct_ngrams": report.distinct,
-            "dropped_below": report.dropped_below,
-        }
+        return featurise_only(folder, "openai_chat")
 
 
 def main() -> None:
@@ -93,13 +99,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", type=Path, nargs="?")
     parser.add_argument("--adapter")
-    parser.add_argument("--gigabyte", action="store_true")
-    parser.add_argument("--bytes", type=int, default=1_000_000_000)
+    parser.add_argument("--featurise", action="store_true", help="stop before anything is fitted")
+    parser.add_argument("--generate", type=int, metavar="BYTES", help="featurise so many bytes of the lab's runs")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    if not args.gigabyte and (args.runs is None or args.adapter is None):
-        parser.error("give RUNS and --adapter, or --gigabyte")
-    result = gigabyte(args.bytes) if args.gigabyte else train_once(args.runs, args.adapter)
+    if args.generate:
+        result = generated(args.generate)
+    elif args.runs is None or args.adapter is None:
+        parser.error("give RUNS and --adapter, or --generate BYTES")
+    else:
+        result = (featurise_only if args.featurise else train_once)(args.runs, args.adapter)
     for key, value in result.items():
         print(f"{key:20s} {value}")
     if args.out:

@@ -111,7 +111,7 @@ def evaluate_scores(
         outcome=outcome.figures,
         first_alert=alerts,
         baselines=rows,
-        verdict=judge(outcome.figures, alerts, horizon),
+        verdict=judge(outcome.figures, alerts, horizon, rows["step index"].outcome),
         notes=(*notes, *_remarks(prefixes, unjudged)),
     )
 

@@ -3,7 +3,8 @@
 A monitor can rank prefixes well and still give no alarm worth having. Two questions, answered from the outcome risk:
 
 - *rankable*: does the risk tell failed from successful runs where equally many steps remain? Yes when the 95 %
-  interval of that AUROC lies above one half.
+  interval of that AUROC lies above one half. Where a clock does as well (failed runs are often longer), the verdict
+  says so: then length, not content, may be all that ranks.
 - *alarm-separable*: at the largest granted budget of at most 10 % of successful runs, is at least a quarter of the
   failed runs alerted with more than H steps left, and is that share, by its interval, above the false-alarm rate?
 
@@ -33,8 +34,11 @@ class Verdict:
     text: str
 
 
-def judge(outcome: RiskFigures, alerts: Sequence[AlertRow], horizon: int) -> Verdict:
-    """The verdict over the monitor's outcome risk and its first alerts, `alerts` ascending by budget."""
+def judge(outcome: RiskFigures, alerts: Sequence[AlertRow], horizon: int, clock: RiskFigures | None = None) -> Verdict:
+    """The verdict over the monitor's outcome risk and its first alerts, `alerts` ascending by budget.
+
+    clock: the figures of the step index on the same runs, if known.
+    """
     value = outcome.outcome_auroc_at_remaining
     spread = outcome.intervals.get("outcome_auroc_at_remaining")
     if spread is None:
@@ -45,6 +49,8 @@ def judge(outcome: RiskFigures, alerts: Sequence[AlertRow], horizon: int) -> Ver
             "left, of more than one task.",
         )
     auroc = f"outcome AUROC at matched remaining steps {value:.3f} [{spread[0]:.3f}, {spread[1]:.3f}]"
+    if clock is not None and clock.outcome_auroc_at_remaining >= value:
+        auroc += f" (no better than a clock: the step index alone has {clock.outcome_auroc_at_remaining:.3f})"
     if spread[0] <= 0.5:
         return Verdict(False, False, f"Not rankable: {auroc}, which does not exclude chance.")
     usable = [

@@ -63,6 +63,13 @@ def list_adapters() -> tuple[str, ...]:
     return tuple(sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".json")))
 
 
+#: What to do about a format of one's own; said where no adapter is found.
+_OWN = (
+    "For a format of your own, write a spec (docs/adapter-spec.md); prefixguard induce-adapter, which will write it "
+    "from samples, is not in this release yet."
+)
+
+
 def load_adapter(name_or_path: str | Path) -> Adapter:
     """A shipped adapter by its name, or one from a .json file.
 
@@ -76,18 +83,14 @@ def load_adapter(name_or_path: str | Path) -> Adapter:
         except OSError as exc:
             raise UnknownAdapterError(
                 f"{path}: no adapter can be read there ({exc.strerror}). Give a shipped name ({_some()}) or the path "
-                f"of a "
-                ".json file; prefixguard induce-adapter writes one from samples."
+                f"of a .json file. {_OWN}"
             ) from exc
     shipped = list_adapters()
     if name in shipped:
         return Adapter.from_bytes((resources.files(_PACKAGE) / f"{name}.json").read_bytes(), f"{_PACKAGE}/{name}.json")
     near = difflib.get_close_matches(name.lower().replace("-", "_"), shipped, n=3, cutoff=0.5)
     did_you_mean = f"Nearest: {', '.join(near)}." if near else f"Shipped: {', '.join(shipped) or 'none'}."
-    raise UnknownAdapterError(
-        f"no adapter called {name!r}. {did_you_mean} For a format of your own, "
-        "prefixguard induce-adapter SAMPLES writes one."
-    )
+    raise UnknownAdapterError(f"no adapter called {name!r}. {did_you_mean} {_OWN}")
 
 
 def _some() -> str:

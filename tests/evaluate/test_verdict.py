@@ -80,3 +80,9 @@ def test_nothing_to_say():
     verdict = judge(figures(math.nan, None), [], 3)
     assert (verdict.rankable, verdict.alarm_separable) == (None, None)
     assert verdict.text.startswith("Nothing can be said about ranking")
+
+
+def test_a_clock_that_does_as_well_is_named() -> None:
+    verdict = judge(GOOD, [], 3, figures(GOOD.outcome_auroc_at_remaining + 0.01, (0.5, 0.9)))
+    assert "no better than a clock: the step index alone has" in verdict.text
+    assert "clock" not in judge(GOOD, [], 3, figures(GOOD.outcome_auroc_at_remaining - 0.01, (0.5, 0.9))).text
