@@ -5,6 +5,7 @@ Exit codes: 0 done; 1 the answer is no (an alarm under --fail-on-alarm); 2 bad i
 
 from __future__ import annotations
 
+import errno
 import importlib.metadata
 import sys
 import traceback
@@ -24,6 +25,14 @@ _TRACEBACK = "PREFIXGUARD_TRACEBACK"
 
 class Commands(TyperGroup):
     """The group of commands, with the one place where an error becomes a message and an exit code."""
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        """Read the options; help and version are printed here, before any command runs."""
+        try:
+            return super().make_context(*args, **options)
+        except OSError as exc:
+            _refuse_full_disk(exc)
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command. Errors of ours are their message; others a short one that says how to see more."""
@@ -45,10 +54,19 @@ class Commands(TyperGroup):
             _say_error(str(exc), exc, ctx)
             raise typer.Exit(BAD_INPUT) from None
         except Exception as exc:
+            _refuse_full_disk(exc)
             if hasattr(exc, "exit_code") or isinstance(exc, typer.Abort):
                 raise  # usage errors and exits of the command line library
             _say_error(f"unexpected {type(exc).__name__}: {exc}".strip(), exc, ctx, unexpected=True)
             raise typer.Exit(BAD_INPUT) from None
+
+
+def _refuse_full_disk(exc: Exception) -> None:
+    """Where help or a table met a full disk behind standard output: say so and leave; otherwise nothing."""
+    if isinstance(exc, OSError) and exc.errno == errno.ENOSPC:
+        abandon_output()
+        say(f"standard output: cannot be written ({exc.strerror}). Free space, or send it elsewhere.", error=True)
+        raise typer.Exit(BAD_INPUT) from None
 
 
 def _say_error(message: str, exc: BaseException, ctx: Any, *, unexpected: bool = False) -> None:

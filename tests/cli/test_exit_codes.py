@@ -150,6 +150,16 @@ def test_a_full_disk_behind_standard_output_is_told(lab_bundle: Path, fresh_lab_
     assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["train", "--help"]])
+def test_help_on_a_full_disk_is_a_sentence(words: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([*COMMAND, *words], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: standard output: cannot be written (No space left on device). Free space")
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
+
+
 @pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
 def test_a_reader_that_has_enough_is_no_error(lab_bundle: Path, lab_file: Path) -> None:
     command = [*COMMAND, "score", str(lab_bundle), str(lab_file)]
