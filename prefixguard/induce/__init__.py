@@ -1,0 +1,1 @@
+"""Writes adapters: offline inference, proposals of a language model, checks, freezing."""

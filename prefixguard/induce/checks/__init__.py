@@ -1,0 +1,1 @@
+"""What an adapter must hold before it is frozen."""

@@ -1,0 +1,1 @@
+"""Proposals of a language model, behind any endpoint that speaks chat completions."""

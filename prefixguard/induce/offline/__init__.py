@@ -1,0 +1,1 @@
+"""Inference of an adapter from samples alone, without a model and without a list of known formats."""

@@ -1,0 +1,140 @@
+"""Sample files, opened: decoded by what they hold, never by what they are called."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from prefixguard.errors import TraceError
+from prefixguard.stepview import decode, decode_text, render
+from prefixguard.trace import open_documents
+
+#: A file is read whole up to this size; what is larger is left out and named.
+MAX_FILE_BYTES = 64 << 20
+#: All samples together; then files are left out, spread over the folder.
+MAX_BYTES = 256 << 20
+MAX_FILES = 2000
+
+
+class Kind(StrEnum):
+    """What a file holds."""
+
+    JSON = "json"
+    JSONL = "jsonl"
+    TEXT = "text"
+    NOTEBOOK = "notebook"
+    ZIP = "zip"
+    PARQUET = "parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class SampleFile:
+    """One file. path: inside the folder of samples. value: the decoded document; for JSONL the list of its lines; for
+    a zip a dict of member name to decoded document; None for text. text: of text files, rendered, and of notebooks the
+    outputs joined; "" otherwise."""
+
+    path: str
+    where: str
+    kind: Kind
+    size: int
+    value: Any
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Files of a folder (or one file). left_out: (path, why) of what is not looked at."""
+
+    source: str
+    files: tuple[SampleFile, ...]
+    left_out: tuple[tuple[str, str], ...] = ()
+
+
+def open_samples(source: str | Path) -> Samples:
+    """Read sample files: a folder, a file, a glob, an archive. TraceError where there is nothing to read."""
+    files: list[SampleFile] = []
+    left_out: list[tuple[str, str]] = []
+    total = 0
+    with open_documents(source) as documents:
+        found = list(documents.matching(["**/*"]))
+        step = max(1, -(-len(found) // MAX_FILES))
+        for i, document in enumerate(found):
+            size = document.file.stat().st_size if document.file is not None else 0
+            if i % step:
+                left_out.append((document.path, f"one file in {step} is looked at"))
+                continue
+            if size > MAX_FILE_BYTES or total + size > MAX_BYTES:
+                left_out.append((document.path, f"{size:,} bytes: more than is looked at"))
+                continue
+            data = document.read()
+            total += len(data)
+            if not data.strip():
+                left_out.append((document.path, "empty"))
+                continue
+            files.append(_file(document.path, document.where, data))
+    if not files:
+        raise TraceError(f"{source}: no file with anything in it. Name a folder with a few raw runs.")
+    return Samples(str(source), tuple(files), tuple(left_out))
+
+
+def _file(path: str, where: str, data: bytes) -> SampleFile:
+    if data.startswith(b"PAR1"):
+        return SampleFile(path, where, Kind.PARQUET, len(data), None, "")
+    if data.startswith(b"PK\x03\x04"):
+        return SampleFile(path, where, Kind.ZIP, len(data), dict(_members(data)), "")
+    head = data.lstrip()[:1]
+    if head in (b"{", b"["):
+        value = _json(data)
+        if value is not None:
+            if _is_notebook(value):
+                return SampleFile(path, where, Kind.NOTEBOOK, len(data), value, _outputs(value))
+            return SampleFile(path, where, Kind.JSON, len(data), value, "")
+        lines = [_json(line) for line in data.splitlines() if line.strip()]
+        good = [line for line in lines if line is not None]
+        if len(good) >= 1 and len(good) >= 0.5 * len(lines):
+            return SampleFile(path, where, Kind.JSONL, len(data), good, "")
+    return SampleFile(path, where, Kind.TEXT, len(data), None, render(data.decode("utf-8", "replace")))
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return decode(data)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return decode_text(data.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_notebook(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("cells"), list) and "nbformat" in value
+
+
+def _outputs(value: Any) -> str:
+    parts = []
+    for cell in value["cells"]:
+        for output in cell.get("outputs", ()) if isinstance(cell, dict) else ():
+            text = output.get("text") if isinstance(output, dict) else None
+            parts.append("".join(map(str, text)) if isinstance(text, list) else text if isinstance(text, str) else "")
+    return render("".join(parts))
+
+
+def _members(data: bytes) -> Iterator[tuple[str, Any]]:
+    total = 0
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for info in archive.infolist()[:MAX_FILES]:
+                total += info.file_size
+                if info.is_dir() or total > MAX_FILE_BYTES or PurePosixPath(info.filename).suffix != ".json":
+                    continue
+                value = _json(archive.read(info))
+                if value is not None:
+                    yield info.filename, value
+    except (zipfile.BadZipFile, OSError, ValueError, RuntimeError, NotImplementedError):
+        return
