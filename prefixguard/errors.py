@@ -9,6 +9,7 @@
     ├── BundleError           a bundle cannot be used (missing, damaged)
     │   └── BundleVersionError    written by a newer release
     ├── OutputError           a result cannot be written (disk full, no permission, already there)
+    ├── EndpointError         a language model's endpoint refuses, fails, or does not answer in time
     ├── MissingExtraError     an optional package is not installed
     └── UsageError            calls in the wrong order, such as observe after end
 
@@ -51,6 +52,10 @@ class BundleVersionError(BundleError):
 
 class OutputError(PrefixGuardError, OSError):
     """A result cannot be written."""
+
+
+class EndpointError(PrefixGuardError):
+    """A language model's endpoint cannot be used."""
 
 
 class MissingExtraError(PrefixGuardError, ImportError):
