@@ -1,0 +1,205 @@
+"""Whether, and how, the values of one place (one a run) can say how runs ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from prefixguard.induce.names import Meaning, affinity, path_names, polarity
+from prefixguard.stepview import MISSING
+
+#: A place with more different words than this tells something else.
+MOST_WORDS = 16
+#: Share of runs that must have the greatest value before it is taken for "solved".
+LEAST_MASS = 0.02
+
+_SUCCESS_WORDS = ("success", "succeeded", "passed", "pass", "resolved", "solved", "correct", "completed", "true")
+_FAILURE_WORDS = ("failure", "failed", "fail", "unresolved", "unsolved", "incorrect", "error", "wrong", "false")
+#: Letters of a grader: correct, incorrect; P (partly) and N (no answer) are neither.
+_LETTERS = {"C": 1, "I": -1, "P": 0, "N": 0, "Y": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeForm:
+    """One way to read outcomes from values.
+
+    type, success, failure: as in the spec's `outcome`. confidence: in [0, 1], of values and name together. won, lost:
+    how many of the values are a success, a failure; what is neither is unknown. why: a sentence for a person.
+    """
+
+    type: str
+    success: Any
+    failure: Any
+    confidence: float
+    why: str
+    won: int = 0
+    lost: int = 0
+
+    def spec(self, of: Any) -> dict[str, Any]:
+        """The `outcome` of a spec that reads the value `of`."""
+        return {"of": of, "type": self.type, "success": self.success, "failure": self.failure}
+
+
+def judge_values(values: Sequence[Any], name: str = "") -> list[OutcomeForm]:
+    """The ways to read outcomes from the values of a place, likeliest first; empty where they tell none.
+
+    values: one a run; None or MISSING where a run has none (its outcome is unknown). name: of the place, a key or a
+    path; it gives the direction of booleans and weighs, but without it a shape that fits is still a candidate.
+    """
+    present = [value for value in values if value is not None and value is not MISSING]
+    if not present:
+        return []
+    kinds = Counter(_kind(value) for value in present)
+    kind, n = min(kinds.items(), key=lambda item: (-item[1], item[0]))
+    mine = [value for value in present if _kind(value) == kind]
+    if kind == "boolean":
+        forms = _booleans(mine, name)
+    elif kind == "number":
+        forms = _numbers(mine, name)
+    elif kind == "string":
+        forms = _words(mine, name)
+    else:
+        return []
+    pure = n / len(present)
+    weighed = [_weighed(form, name, pure) for form in forms]
+    return sorted(weighed, key=lambda form: -form.confidence)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number" if value == value else "nan"
+    return "string" if isinstance(value, str) else "other"
+
+
+def _weighed(form: OutcomeForm, name: str, pure: float) -> OutcomeForm:
+    """With what the name says: it can lift a fitting shape, and lower one that is called something else."""
+    speaks = affinity(name, Meaning.OUTCOME)
+    other = max(affinity(name, Meaning.AFTER_END), affinity(name, Meaning.HARNESS)) - speaks
+    other = max(other, affinity(name, Meaning.SETUP) - speaks, affinity(name, Meaning.TASK_ID) - 0.35 - speaks)
+    confidence = form.confidence + 0.5 * speaks - 0.25 * max(0.0, other)
+    if not (form.won and form.lost):
+        confidence -= 0.1 if form.won + form.lost > 4 else 0.03
+    confidence = max(0.02, min(0.98, confidence * pure))
+    called = f"; the name speaks for an outcome ({speaks:.2f})" if speaks >= 0.3 else ""
+    return OutcomeForm(form.type, form.success, form.failure, confidence, form.why + called, form.won, form.lost)
+
+
+def _bad_name(name: str) -> bool:
+    """Does the innermost name speak of failure, so that true and high mean failed?"""
+    names = path_names(name)
+    return bool(names) and polarity(names[-1]) < 0
+
+
+def _booleans(values: Sequence[bool], name: str) -> list[OutcomeForm]:
+    bad = _bad_name(name)
+    true = sum(1 for value in values if value)
+    won, lost = (len(values) - true, true) if bad else (true, len(values) - true)
+    why = f"booleans, {true} of {len(values)} true" + ("; the name speaks of failure" if bad else "")
+    return [OutcomeForm("boolean", not bad, bad, 0.4, why, won, lost)]
+
+
+def _numbers(values: Sequence[float], name: str) -> list[OutcomeForm]:
+    low, high = min(values), max(values)
+    distinct = {float(value) for value in values}
+    n = len(values)
+    whole = all(isinstance(value, int) for value in values)
+    if distinct <= {0.0, 1.0}:
+        one = sum(1 for value in values if value == 1)
+        confidence = 0.3 if whole else 0.45
+        if _bad_name(name):
+            why = f"0 and 1, {one} of {n} are 1; the name speaks of failure"
+            return [OutcomeForm("number", {"lt": 1}, {"ge": 1}, confidence, why, n - one, one)]
+        why = f"0 and 1, {one} of {n} are 1"
+        return [OutcomeForm("number", {"ge": 1.0}, {"lt": 1.0}, confidence, why, one, n - one)]
+    if distinct <= {-1.0, 0.0, 1.0}:
+        one = sum(1 for value in values if value == 1)
+        less = sum(1 for value in values if value == -1)
+        why = f"-1, 0 and 1; {one} of {n} are 1, {less} are -1"
+        return [OutcomeForm("number", {"ge": 1}, {"lt": 1}, 0.25, why, one, n - one)]
+    if 0 <= low and high <= 1:
+        top = sum(1 for value in values if value == 1)
+        forms = []
+        if top and top >= LEAST_MASS * n:
+            why = f"numbers in [0, 1], {top} of {n} are 1"
+            forms.append(OutcomeForm("number", {"ge": 1.0}, {"lt": 1.0}, 0.4, why, top, n - top))
+        half = sum(1 for value in values if value >= 0.5)
+        why = f"numbers in [0, 1], {half} of {n} at least 0.5; where success begins is a guess"
+        forms.append(OutcomeForm("number", {"ge": 0.5}, {"lt": 0.5}, 0.1, why, half, n - half))
+        return forms
+    if high in (5, 10, 100) and low >= 0 and affinity(name, Meaning.OUTCOME) >= 0.5:
+        bound = float(high) if not whole else high
+        top = sum(1 for value in values if value == high)
+        why = f"numbers up to {high:g}, {top} of {n} reach it; where success begins is a guess"
+        return [OutcomeForm("number", {"ge": bound}, {"lt": bound}, 0.1, why, top, n - top)]
+    if whole and affinity(name, Meaning.STATUS) >= 0.8 and 0 in distinct and high <= 255:
+        zero = sum(1 for value in values if value == 0)
+        return [
+            OutcomeForm("number", 0, {"not": {"eq": 0}}, 0.1, f"exit codes, {zero} of {n} are 0", zero, n - zero)
+        ]
+    return []
+
+
+def _words(values: Sequence[str], name: str) -> list[OutcomeForm]:
+    counts = Counter(values)
+    if len(counts) > MOST_WORDS or max(map(len, counts)) > 80:
+        return []
+    if set(counts) <= set(_LETTERS) and ("C" in counts or "I" in counts):
+        return [_sides(counts, dict(_LETTERS), 0.45, "letters of a grader")]
+    numbers = _spelled_numbers(counts)
+    if numbers is not None:
+        return [_sides(counts, numbers, 0.3, "0 and 1 spelled as text")]
+    signs = {word: polarity(word) for word in counts}
+    if not any(signs.values()):
+        return []
+    spoken = sum(counts[word] for word in counts if signs[word]) / len(values)
+    both = {1, -1} <= set(signs.values())
+    # "unknown sign" words beside a single side that speaks are most likely reasons, not verdicts
+    confidence = (0.5 if both else 0.35) * (0.3 + 0.7 * spoken)
+    if max(len(word) for word in counts) > 40:
+        confidence *= 0.5
+    return [_sides(counts, signs, confidence, "words of success and failure" if both else "words of one side")]
+
+
+def _spelled_numbers(counts: Counter[str]) -> dict[str, int] | None:
+    """Sides of texts such as "1.0" and "0.0"; None where they are something else."""
+    signs: dict[str, int] = {}
+    for word in counts:
+        try:
+            number = float(word)
+        except ValueError:
+            return None
+        if number not in (0.0, 1.0):
+            return None
+        signs[word] = 1 if number else -1
+    return signs
+
+
+def _sides(counts: Counter[str], signs: dict[str, int], confidence: float, what: str) -> OutcomeForm:
+    good = sorted(word for word in counts if signs.get(word, 0) > 0)
+    bad = sorted(word for word in counts if signs.get(word, 0) < 0)
+    neither = sorted(word for word in counts if not signs.get(word, 0))
+    won, lost = sum(counts[word] for word in good), sum(counts[word] for word in bad)
+    shown = ", ".join(f"{word!r} {counts[word]}" for word in sorted(counts, key=lambda w: (-counts[w], w))[:5])
+    why = f"{what}: {shown}"
+    success: Any = _one_of(good) if good else _other(bad, _SUCCESS_WORDS)
+    failure: Any = _one_of(bad) if bad else _other(good, _FAILURE_WORDS)
+    if neither:
+        why += f"; neither side: {', '.join(map(repr, neither[:4]))}"
+    return OutcomeForm("string", success, failure, confidence, why, won, lost)
+
+
+def _one_of(found: list[str]) -> Any:
+    return found[0] if len(found) == 1 else {"in": found}
+
+
+def _other(seen: list[str], usual: tuple[str, ...]) -> Any:
+    """The side that no sample shows: the usual words for it, spelled like the words that were seen."""
+    if seen and all(word.isupper() for word in seen):
+        return {"in": sorted(word.upper() for word in usual) + (["I"] if "C" in seen else [])}
+    if seen and all(word[:1].isupper() for word in seen):
+        return {"in": sorted(word.capitalize() for word in usual)}
+    return {"in": sorted(usual)}
