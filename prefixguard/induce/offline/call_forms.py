@@ -23,14 +23,51 @@ MOST_NAMES = 64
 _NAME = r"[A-Za-z_][\w.-]*"
 _IDENTIFIER = re.compile(r"[A-Za-z_][\w.:/-]{0,60}")
 _THOUGHT_NAMES = frozenset(
-    "think thinking thought thoughts reason reasoning reflect reflection plan analysis scratchpad".split()
+    [
+        "think",
+        "thinking",
+        "thought",
+        "thoughts",
+        "reason",
+        "reasoning",
+        "reflect",
+        "reflection",
+        "plan",
+        "analysis",
+        "scratchpad",
+    ]
 )
-_TOOL_KEYS = (
-    "tool tool_name name function function_name action action_name action_type command cmd op operation api method type"
-).split()
-_ARGUMENT_KEYS = (
-    "arguments args parameters params input inputs action_input tool_input kwargs parameter action_args payload"
-).split()
+_TOOL_KEYS = [
+    "tool",
+    "tool_name",
+    "name",
+    "function",
+    "function_name",
+    "action",
+    "action_name",
+    "action_type",
+    "command",
+    "cmd",
+    "op",
+    "operation",
+    "api",
+    "method",
+    "type",
+]
+_ARGUMENT_KEYS = [
+    "arguments",
+    "args",
+    "parameters",
+    "params",
+    "input",
+    "inputs",
+    "action_input",
+    "tool_input",
+    "kwargs",
+    "parameter",
+    "action_args",
+    "payload",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -598,7 +635,26 @@ def _alike(some: Sequence[str], others: Sequence[str]) -> bool:
 # --- fenced blocks
 
 _FENCE = re.compile(r"```([A-Za-z0-9_+#.-]*)[ \t]*\n(.*?)\n?[ \t]*```", re.S)
-_SHOWN = frozenset("text txt plaintext plain markdown md output console log diff html css xml yaml yml csv".split())
+_SHOWN = frozenset(
+    [
+        "text",
+        "txt",
+        "plaintext",
+        "plain",
+        "markdown",
+        "md",
+        "output",
+        "console",
+        "log",
+        "diff",
+        "html",
+        "css",
+        "xml",
+        "yaml",
+        "yml",
+        "csv",
+    ]
+)
 
 
 def _fenced(texts: list[str], at: str) -> CallForm | None:
@@ -685,10 +741,45 @@ def _fenced_commands(texts: list[str], at: str, bodies: Sequence[str]) -> CallFo
 
 _COMMAND = r"[A-Za-z_./][\w./-]*"
 _FIRST = re.compile(rf"\s*({_COMMAND})")
-_JOINING = frozenset("at to on in into onto from".split())
+_JOINING = frozenset(["at", "to", "on", "in", "into", "onto", "from"])
 _STATEMENTS = frozenset(
-    "select insert update delete create drop alter with show describe desc explain use set begin commit "
-    "def import from class print return for while if try async await lambda assert raise const let var function".split()
+    [
+        "select",
+        "insert",
+        "update",
+        "delete",
+        "create",
+        "drop",
+        "alter",
+        "with",
+        "show",
+        "describe",
+        "desc",
+        "explain",
+        "use",
+        "set",
+        "begin",
+        "commit",
+        "def",
+        "import",
+        "from",
+        "class",
+        "print",
+        "return",
+        "for",
+        "while",
+        "if",
+        "try",
+        "async",
+        "await",
+        "lambda",
+        "assert",
+        "raise",
+        "const",
+        "let",
+        "var",
+        "function",
+    ]
 )
 
 
