@@ -12,7 +12,7 @@ from typing import Any
 from prefixguard.bundle import open_bundle
 from prefixguard.cli.notes import refuse_empty
 from prefixguard.errors import UsageError
-from prefixguard.stepview import Adapter, ReadReport, list_adapters, load_adapter, read_runs
+from prefixguard.stepview import Adapter, ReadReport, adapter_for, list_adapters, load_adapter, read_runs
 from prefixguard.trace import repeat_groups, run_digest
 
 
@@ -87,7 +87,7 @@ def info(
     """
     path = Path(thing)
     if adapter is not None:
-        return _corpus(os.fspath(thing), load_adapter(os.fspath(adapter)), labels, progress)
+        return _corpus(os.fspath(thing), adapter_for(os.fspath(adapter), os.fspath(thing)), labels, progress)
     if (path / "manifest.json").is_file():
         return _bundle(path)
     if os.fspath(thing) in list_adapters() or path.suffix == ".json":

@@ -40,7 +40,7 @@ from prefixguard.learn.teacher import steps_of
 from prefixguard.learn.trainer import LearnListener
 from prefixguard.metrics import Prefixes, at_remaining, auroc, average_precision
 from prefixguard.runtime import OnnxModel
-from prefixguard.stepview import Adapter, ReadReport, load_adapter, read_runs
+from prefixguard.stepview import Adapter, ReadReport, adapter_for, read_runs
 from prefixguard.trace import DEFAULT_SHARES, Side, link_tasks, move_tasks, repeat_groups, split_tasks, task_hash
 
 _FEWEST_RUNS = 20
@@ -75,14 +75,15 @@ def train(
 ) -> TrainResult:
     """Train a monitor on raw runs and write its bundle.
 
-    runs: file, folder, glob, tar, or "-" for standard input. adapter: shipped name, path, or an opened one.
+    runs: file, folder, glob, tar, or "-" for standard input. adapter: shipped name, path, or an opened one;
+    `raw`, `raw:NAME`, `raw:PATH`: the control, each step as one text.
     labels: companion file of outcomes (run_id, outcome[, task_id]) as JSON lines or CSV.
     resume: take up an interrupted training of the same configuration and runs from its last epoch.
     Raises TraceError, AdapterError, DataError (one class, too few runs), ConfigError, OutputError.
     """
     config, listener = config or TrainConfig(), listener or LearnListener()
     _refuse_existing(Path(out), overwrite)  # before hours of reading
-    opened = adapter if isinstance(adapter, Adapter) else load_adapter(adapter)
+    opened = adapter_for(adapter, str(runs))
     report = ReadReport()
     listener.on_stage("reading", str(runs))
     corpus = featurise(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from prefixguard.stepview import Adapter, ReadReport, StepRecord, load_adapter, read_runs
+from prefixguard.stepview import Adapter, ReadReport, StepRecord, adapter_for, read_runs
 from prefixguard.trace import Run
 
 
@@ -20,10 +20,11 @@ def parse(
 ) -> Iterator[Run[StepRecord]]:
     """Raw runs as records, one run at a time.
 
-    runs: file, folder, glob, tar, or `-`. adapter: a shipped name, the path of a .json file, or an opened one.
+    runs: file, folder, glob, tar, or `-`. adapter: a shipped name, the path of a .json file, an opened one,
+    or `raw`, `raw:NAME`, `raw:PATH`: the control, each step as one text.
     labels: a file of outcomes joined by run id. strict: the first run that cannot be read is an error, not a skip.
     report: filled with what reading met. Raises AdapterError, TraceError.
     """
-    opened = adapter if isinstance(adapter, Adapter) else load_adapter(adapter)
+    opened = adapter_for(adapter, os.fspath(runs))
     companion = None if labels is None else Path(labels)
     return read_runs(os.fspath(runs), opened, labels=companion, strict=strict, report=report)

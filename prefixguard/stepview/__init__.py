@@ -1,23 +1,23 @@
 """StepView: the step record, and the adapters that turn raw runs of any format into records."""
 
 from prefixguard.stepview.adapter import Adapter, list_adapters, load_adapter, raw_view
-from prefixguard.stepview.gaps import EventGaps
-from prefixguard.stepview.otlp import unflatten
 from prefixguard.stepview.events import Splitter
+from prefixguard.stepview.gaps import EventGaps
 from prefixguard.stepview.jsontext import canonical, decode, decode_text
 from prefixguard.stepview.lines import MAX_LINE_BYTES, EventLine, read_events
+from prefixguard.stepview.otlp import unflatten
 from prefixguard.stepview.parser import Parser
 from prefixguard.stepview.paths import parse_path, walk
 from prefixguard.stepview.reader import ReadReport, read_runs
 from prefixguard.stepview.recognition import Recognised, adapter_for, recognise
 from prefixguard.stepview.record import FIELDS, Status, StepRecord, serialize
 from prefixguard.stepview.rules import kind_of
-from prefixguard.stepview.scope import MISSING, Scope
 from prefixguard.stepview.run_files import RunFiles, run_files
+from prefixguard.stepview.scope import MISSING, Scope
 from prefixguard.stepview.side_by_side import Exchange, SideBySide, side_by_side
 from prefixguard.stepview.terminal import render
-from prefixguard.stepview.visibility import Place, Reading, overlaps
 from prefixguard.stepview.text import to_text
+from prefixguard.stepview.visibility import Place, Reading, overlaps
 
 __all__ = [
     "FIELDS",
@@ -30,9 +30,9 @@ __all__ = [
     "Parser",
     "Place",
     "ReadReport",
+    "Reading",
     "Recognised",
     "RunFiles",
-    "Reading",
     "Scope",
     "SideBySide",
     "Splitter",
@@ -45,10 +45,10 @@ __all__ = [
     "kind_of",
     "list_adapters",
     "load_adapter",
-    "parse_path",
     "overlaps",
-    "read_events",
+    "parse_path",
     "raw_view",
+    "read_events",
     "read_runs",
     "recognise",
     "render",

@@ -19,7 +19,10 @@ _PACKAGE = "stepview_adapters"
 
 
 class Adapter:
-    """A compiled adapter spec. Immutable; its hash is that of the spec's canonical JSON, so blanks do not count."""
+    """A compiled adapter spec. Immutable; its hash is that of the spec's canonical JSON, so blanks do not count.
+
+    A spec of an older schema is lifted in memory (`migrations`); its bytes and hash stay those it was frozen with.
+    """
 
     __slots__ = ("_bytes", "description", "name", "program", "sha256", "version")
 
@@ -60,22 +63,33 @@ class Adapter:
 def list_adapters() -> tuple[str, ...]:
     """Names of the shipped adapters, sorted."""
     folder = resources.files(_PACKAGE)
-    return tuple(sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".json")))
+    names = (entry.name for entry in folder.iterdir())
+    return tuple(sorted(name[:-5] for name in names if name.endswith(".json") and name.count(".") == 1))
 
 
+#: The control of an adapter is called so, with the adapter's name or path after it.
+RAW = "raw"
 #: What to do about a format of one's own; said where no adapter is found.
 _OWN = (
-    "For a format of your own, write a spec (docs/adapter-spec.md); prefixguard induce-adapter, which will write it "
-    "from samples, is not in this release yet."
+    "For a format of your own: prefixguard induce-adapter SAMPLES writes an adapter from a few raw runs "
+    "(by hand: docs/adapter-spec.md)."
 )
 
 
 def load_adapter(name_or_path: str | Path) -> Adapter:
-    """A shipped adapter by its name, or one from a .json file.
+    """A shipped adapter by its name, or one from a .json file; `raw:NAME`, `raw:PATH` is its control (`raw_view`).
 
     UnknownAdapterError names the nearest shipped ones; AdapterError says what is wrong with a spec.
     """
     name = str(name_or_path)
+    if isinstance(name_or_path, str) and name.partition(":")[0] == RAW:
+        whose = name.partition(":")[2]
+        if not whose:
+            raise UnknownAdapterError(
+                f"{name!r} is the control of an adapter: whose? Say raw:NAME (shipped: {_some()}) or raw:PATH of a "
+                ".json file."
+            )
+        return raw_view(load_adapter(whose))
     if isinstance(name_or_path, Path) or name.endswith(".json") or "/" in name or "\\" in name:
         path = Path(name_or_path)
         try:
@@ -91,6 +105,18 @@ def load_adapter(name_or_path: str | Path) -> Adapter:
     near = difflib.get_close_matches(name.lower().replace("-", "_"), shipped, n=3, cutoff=0.5)
     did_you_mean = f"Nearest: {', '.join(near)}." if near else f"Shipped: {', '.join(shipped) or 'none'}."
     raise UnknownAdapterError(f"no adapter called {name!r}. {did_you_mean} {_OWN}")
+
+
+def raw_view(adapter: Adapter) -> Adapter:
+    """The control of an adapter: the same runs, outcomes, tasks and steps, each step one text without fields.
+
+    >>> raw_view(load_adapter("tau2"))
+    <Adapter raw:tau2 1.0.0 ...>
+    """
+    if adapter.program.is_raw:
+        return adapter
+    spec = json.loads(adapter.to_bytes())
+    return Adapter({**spec, "name": f"{RAW}:{adapter.name}", "view": "raw"}, f"{RAW}:{adapter.name}")
 
 
 def _some() -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from prefixguard.stepview.record import Status, StepRecord
+from prefixguard.stepview.record import Status, StepRecord, raw_record
 from prefixguard.stepview.scope import Scope
 
 #: Calls that can wait for results at once; the oldest leaves when there is one more.
@@ -79,6 +79,7 @@ class Machine:
         "cut_observation",
         "held",
         "index",
+        "is_raw",
         "join",
         "open",
         "out",
@@ -87,8 +88,9 @@ class Machine:
         "turn",
     )
 
-    def __init__(self, join: Join, cut_observation: Callable[[str], str]) -> None:
+    def __init__(self, join: Join, cut_observation: Callable[[str], str], is_raw: bool = False) -> None:
         self.join = join
+        self.is_raw = is_raw
         self.cut_observation = cut_observation
         self.index = 0
         self.pending = ""  # what arrived since the last record
@@ -218,17 +220,16 @@ class Machine:
 
     def _emit(self, draft: Draft) -> None:
         self.index += 1
-        self.out.append(
-            StepRecord(
-                self.index,
-                draft.actor,
-                draft.agent,
-                draft.tool,
-                draft.arguments,
-                draft.observation,
-                draft.action,
-                draft.result,
-                draft.status,
-                draft.event,
-            )
+        record = StepRecord(
+            self.index,
+            draft.actor,
+            draft.agent,
+            draft.tool,
+            draft.arguments,
+            draft.observation,
+            draft.action,
+            draft.result,
+            draft.status,
+            draft.event,
         )
+        self.out.append(raw_record(record) if self.is_raw else record)

@@ -7,6 +7,7 @@ from typing import Any
 
 from prefixguard.errors import AdapterError, TraceError
 from prefixguard.stepview.events import Reorder, Repeats, Splitter, expand, unflattened
+from prefixguard.stepview.gaps import EventGaps
 from prefixguard.stepview.machine import Machine
 from prefixguard.stepview.program import Program
 from prefixguard.stepview.record import StepRecord
@@ -21,13 +22,15 @@ class Parser:
     """Turns the events of one run into records as they come. Memory is bounded; nothing is kept of events that are
     over."""
 
-    __slots__ = ("_machine", "_program", "_reorder", "_repeats", "_scope", "_seen", "_splitter", "_stopped")
+    __slots__ = ("_machine", "_program", "_reorder", "_repeats", "_scope", "_seen", "_splitter", "_stopped", "gaps")
 
     def __init__(self, program: Program, scope: Scope, *, live: bool) -> None:
         events = program.events
         self._program = program
         self._scope = scope
-        self._machine = Machine(program.join, program.cut_observation)
+        self._machine = Machine(program.join, program.cut_observation, program.is_raw)
+        #: How the events so far fell to records.
+        self.gaps = EventGaps()
         self._splitter = Splitter(events.split) if events.split is not None else None
         self._reorder = Reorder(events.window if live else 1 << 62) if events.order_by is not None else None
         self._repeats = Repeats() if events.drop_repeats is not None else None
@@ -136,6 +139,7 @@ class Parser:
                 scope.open_calls = len(machine.open)
         if not taken:
             self._skip(event)
+        self.gaps.count(not taken, machine.index)
         scope.event = MISSING
 
     def _skip(self, event: Any) -> None:

@@ -13,6 +13,7 @@ from prefixguard.stepview.conditions import TYPES, Test, compile_test
 from prefixguard.stepview.containers import Container, compile_container
 from prefixguard.stepview.events import EventSource, compile_events
 from prefixguard.stepview.machine import Join
+from prefixguard.stepview.migrations import NEWEST, lift, schema_of
 from prefixguard.stepview.paths import Getter, parse_path
 from prefixguard.stepview.rules import Rule, RuleSite, compile_rule, compile_status
 from prefixguard.stepview.scope import MISSING, Scope
@@ -21,7 +22,9 @@ from prefixguard.stepview.values import compile_text, compile_value
 from prefixguard.stepview.visibility import Place, Reading, Readings, refuse_hidden
 from prefixguard.trace import Outcome
 
-SCHEMA = "prefixguard/adapter/v1"
+SCHEMA = schema_of(NEWEST)
+#: What of a step stands in its record: its fields apart, or all its text in one, see `record.raw_record`.
+VIEWS = ("steps", "raw")
 
 _TOP = (
     "schema",
@@ -37,6 +40,7 @@ _TOP = (
     "turn",
     "kind",
     "budgets",
+    "view",
     "hidden",
     "waived",
     "comment",
@@ -68,18 +72,16 @@ class Program:
     kind: Getter | None
     turn: Getter | None
     reads_run: bool  # rules read $, so a live session keeps its header
+    readings: Readings  # the places that it reads, and that it says are hidden or waived
+    run_base: Base  # what $ stands for in the data
+    is_raw: bool = False  # view "raw": records are one text
 
 
 def compile_program(spec: Any, where: str = "adapter") -> Program:
     """Checks and compiles a spec. AdapterError names the part that is wrong and what it should be."""
     if not isinstance(spec, dict):
         raise AdapterError(f"{where}: an adapter is a JSON object, not {type(spec).__name__}.")
-    schema = spec.get("schema")
-    if schema != SCHEMA:
-        raise AdapterError(
-            f"{where}: schema {schema!r}; this release reads {SCHEMA!r}. "
-            "A newer schema needs a newer release of prefixguard; anything else is no adapter."
-        )
+    spec = lift(spec, where)
     name = spec.get("name")
     top = Site(f"adapter {name}" if isinstance(name, str) else where, {})
     known_keys(spec, _TOP, top)
@@ -120,6 +122,9 @@ def _compile(spec: dict[str, Any], container: Container, record: Site, readings:
     shared = RuleSite(inner, budgets, judge, join.parallel)
     rules = tuple(compile_rule(rule, i, shared) for i, rule in enumerate(spec["rules"]))
     kind = compile_value(spec["kind"], replace(inner.at("kind"), sink=[])) if "kind" in spec else None
+    view = spec.get("view", VIEWS[0])
+    if view not in VIEWS:
+        raise record.at("view").error('"steps" (fields apart, the default) or "raw" (all text of a step in one).')
     run = spec.get("run", {})
     if not isinstance(run, dict):
         raise record.error("run: an object with id, task, groups, preamble, outcome.")
@@ -169,6 +174,9 @@ def _compile(spec: dict[str, Any], container: Container, record: Site, readings:
         kind=kind,
         turn=turn,
         reads_run=_reads_run(spec),
+        readings=readings,
+        run_base=record.base("$"),
+        is_raw=view == "raw",
     )
 
 

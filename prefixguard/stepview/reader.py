@@ -18,7 +18,7 @@ from prefixguard.stepview.record import StepRecord
 from prefixguard.stepview.scope import MISSING, Scope, describe
 from prefixguard.stepview.values import as_id
 from prefixguard.trace import Mistake, Run
-from prefixguard.trace.documents import Document, Documents, open_documents
+from prefixguard.trace.documents import Document, Documents, companion_path, open_documents
 from prefixguard.trace.outcomes import Label, read_labels
 
 #: Companion files kept decoded: a verifier's list is asked for once a run.
@@ -33,6 +33,8 @@ class ReadReport:
     skipped: what could not be read, as (where, reason). events_skipped: events that no rule took, by kind.
     duplicate_ids: runs whose id another run had (they are called ID#2 ...). labels_unmatched: labels of no run.
     companions_missing: outcomes that a companion file should tell and is not there.
+    events: that rules were tried on. longest_without_step, most_skipped: of every run, see `EventGaps`; number of runs
+    by number of events.
     """
 
     documents: int = 0
@@ -48,6 +50,9 @@ class ReadReport:
     labels_unmatched: int = 0
     companions_missing: int = 0
     without_events: int = 0
+    events: int = 0
+    longest_without_step: dict[int, int] = field(default_factory=dict)
+    most_skipped: dict[int, int] = field(default_factory=dict)
 
 
 class _Companions:
@@ -57,13 +62,26 @@ class _Companions:
         self._documents = documents
         self._counts = counts
         self._kept: dict[tuple[str, str, bool], Any] = {}
+        self._touched: dict[str, None] = {}
+
+    def touched(self) -> tuple[str, ...]:
+        """Paths, inside the folder of runs, of the files asked for since this was last asked; there or not."""
+        paths, self._touched = tuple(self._touched), {}
+        return paths
+
+    def _touch(self, beside: str, relative: str) -> None:
+        path = companion_path(beside, relative)
+        if path is not None:
+            self._touched[path] = None
 
     def raw(self, beside: str, relative: str) -> bytes | None:
+        self._touch(beside, relative)
         return self._documents.companion(beside, relative)
 
     def read(self, beside: str, relative: str, as_text: bool) -> Any:
         key = (beside.rpartition("/")[0], relative, as_text)
         if key in self._kept:
+            self._touch(beside, relative)
             return self._kept[key]
         data = self.raw(beside, relative)
         value: Any = MISSING
@@ -124,6 +142,11 @@ def read_runs(
     report.bad_bytes = counts.bad_bytes
     report.labels_unmatched = len(unused)
     _refuse_nothing(str(source), adapter, report)
+
+
+def companions_of(scope: Scope) -> tuple[str, ...]:
+    """For a witness: files that were asked for since the run before."""
+    return scope.companions.touched() if isinstance(scope.companions, _Companions) else ()
 
 
 def _found(
@@ -199,12 +222,18 @@ def _read_run(
         into = report.events_skipped if kind != counter else report.counters
         into[kind] = into.get(kind, 0) + n
     report.late_results += parser.counters.get("late_results", 0)
+    report.events += parser.gaps.events
     if not records:
         report.empty[outcome.value] = report.empty.get(outcome.value, 0) + 1
         report.without_events += not had_events
         return None
     report.runs += 1
     report.records += len(records)
+    for tally, n in (
+        (report.longest_without_step, parser.gaps.longest_without_step),
+        (report.most_skipped, parser.gaps.most_skipped),
+    ):
+        tally[n] = tally.get(n, 0) + 1
     if witness is not None:
         witness(scope)
     return Run(

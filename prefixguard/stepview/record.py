@@ -52,6 +52,22 @@ class StepRecord:
     event: int = -1
 
 
+def raw_record(record: StepRecord) -> StepRecord:
+    """The control of the view: the same step as one text, in `action`. Of the other fields nothing is left.
+
+    The text is what stands in the record, in the order in which it happened: what was seen, what the agent said, its
+    call as it was spelled, what came back. So no more can be read from it than from the record, and what fields, their
+    types and the status add can be measured.
+
+    >>> raw_record(StepRecord(1, "agent", "", "ls", "{}", "Look!", "I look.", "a b", "ok")).action
+    'Look!\\nI look.\\nls {}\\na b'
+    """
+    tool = "" if record.tool == "respond" else record.tool  # our word for speech, not the run's
+    call = f"{tool} {record.arguments}".strip()
+    text = "\n".join(filter(None, (record.observation, record.action, call, record.result)))
+    return StepRecord(record.index, "agent", "", "", "", "", text, "", "unknown", record.event)
+
+
 def serialize(record: StepRecord) -> bytes:
     """The record as tagged UTF-8 bytes.
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prefixguard.stepview.adapter import Adapter, load_adapter
+from prefixguard.stepview.adapter import Adapter
 from prefixguard.stepview.parser import Parser
 from prefixguard.stepview.program import Program
 from prefixguard.stepview.reader import ReadReport, read_runs
+from prefixguard.stepview.recognition import adapter_for
 from prefixguard.stepview.record import StepRecord
 from prefixguard.stepview.scope import Scope
 from prefixguard.trace import Run
@@ -47,7 +48,7 @@ def side_by_side(
     report: ReadReport | None = None,
 ) -> Iterator[SideBySide]:
     """Runs one at a time, as `read_runs` gives them, with the events that each of their records was made of."""
-    opened = adapter if isinstance(adapter, Adapter) else load_adapter(adapter)
+    opened = adapter_for(adapter, os.fspath(runs))
     scopes: list[Scope] = []
     companion = None if labels is None else Path(labels)
     for run in read_runs(

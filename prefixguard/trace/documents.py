@@ -144,21 +144,33 @@ class Documents:
         root = self.root
         if root is None or "\x00" in relative:
             return None
+        path = companion_path(beside, relative)
+        if path is None:
+            return None
         try:
-            parts: list[str] = beside.split("/")[:-1]
-            for part in relative.split("/"):
-                if part == "..":
-                    if not parts:
-                        return None
-                    parts.pop()
-                elif part not in ("", "."):
-                    parts.append(part)
-            file = root.joinpath(*parts).resolve()
+            file = (root / path).resolve()
             if not file.is_relative_to(root) or not file.is_file():
                 return None
             return file.read_bytes()
         except (OSError, ValueError):
             return None
+
+
+def companion_path(beside: str, relative: str) -> str | None:
+    """The path at `relative` to the document at `beside`; None where it leaves the folder of runs.
+
+    >>> companion_path("trajs/a.json", "../logs/a/report.json"), companion_path("a.json", "../b")
+    ('logs/a/report.json', None)
+    """
+    parts = beside.split("/")[:-1]
+    for part in relative.split("/"):
+        if part == "..":
+            if not parts:
+                return None
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/".join(parts)
 
 
 def glob_pattern(patterns: Iterable[str]) -> Callable[[str], bool]:

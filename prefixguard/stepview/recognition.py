@@ -1,0 +1,115 @@
+"""Which shipped adapters read some runs, and how well: a known format is said, it never decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from prefixguard.errors import PrefixGuardError, UnknownAdapterError
+from prefixguard.stepview.adapter import RAW, Adapter, list_adapters, load_adapter, raw_view
+from prefixguard.stepview.reader import ReadReport, read_runs
+from prefixguard.trace import Outcome
+
+#: Runs that are read to judge an adapter by.
+MOST_RUNS = 20
+#: At most this share of the events may be left over, and of the documents unread, for an adapter to read runs well.
+_LEFT_OVER = 0.05
+_EMPTY = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """A shipped adapter that reads the runs.
+
+    runs, records: read of the first `MOST_RUNS`. outcomes: share of these runs whose outcome it knows; tools: share of
+    the records that name a tool other than speech; skipped: share of the events that no rule takes; unread, empty:
+    shares of the runs looked at that could not be read, and that gave no record; all in [0, 1].
+    """
+
+    name: str
+    runs: int
+    records: int
+    outcomes: float
+    tools: float
+    skipped: float
+    unread: float
+    empty: float
+
+    @property
+    def reads_well(self) -> bool:
+        """Is hardly anything left over, and are most outcomes known? Empty runs are in many sets: an agent that never
+        began. They speak against an adapter only where they are most."""
+        little = self.skipped <= _LEFT_OVER and self.unread <= _LEFT_OVER and self.empty <= _EMPTY
+        return little and self.outcomes >= 0.5
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} reads {self.runs} runs ({self.records} steps): outcome known in {self.outcomes:.0%}, "
+            f"{self.skipped:.0%} of the events left over"
+        )
+
+
+def recognise(runs: str | Path) -> tuple[Recognised, ...]:
+    """Shipped adapters that read any of these runs, the best first: little left over, then known outcomes, then more
+    records. Reads the first `MOST_RUNS` runs through each adapter whose files are there; a file that is named itself is
+    tried by all of them."""
+    if str(runs) == "-":
+        return ()
+    found = [one for one in (_tried(runs, name) for name in list_adapters()) if one is not None]
+    return tuple(
+        sorted(
+            found,
+            key=lambda one: (
+                not one.reads_well,
+                round(one.skipped + one.unread - one.outcomes, 3),
+                -one.tools,
+                -one.records,
+                one.name,
+            ),
+        )
+    )
+
+
+def _tried(runs: str | Path, name: str) -> Recognised | None:
+    report = ReadReport()
+    adapter = load_adapter(name)
+    outcomes = tools = 0
+    try:
+        for run in islice(read_runs(runs, adapter, report=report), MOST_RUNS):
+            outcomes += run.outcome is not Outcome.UNKNOWN
+            tools += sum(record.tool not in ("", "respond") for record in run.records)
+    except PrefixGuardError:
+        return None
+    if not report.runs:
+        return None
+    empty = sum(report.empty.values())
+    looked_at = report.runs + len(report.skipped) + empty
+    return Recognised(
+        name,
+        report.runs,
+        report.records,
+        outcomes / report.runs,
+        tools / report.records,
+        sum(report.events_skipped.values()) / max(report.events, 1),
+        len(report.skipped) / looked_at,
+        empty / looked_at,
+    )
+
+
+def adapter_for(adapter: str | Path | Adapter, runs: str | Path) -> Adapter:
+    """The adapter that is named, for these runs: `raw` alone is the control of the shipped one that reads them best.
+
+    UnknownAdapterError where none reads them well; AdapterError as `load_adapter`.
+    """
+    if isinstance(adapter, Adapter):
+        return adapter
+    if adapter != RAW:
+        return load_adapter(adapter)
+    well = [one for one in recognise(runs) if one.reads_well]
+    if not well:
+        raise UnknownAdapterError(
+            f"{RAW!r} is the control of the adapter that reads the runs, and no shipped adapter reads {runs} well. "
+            "Say whose control it is: raw:NAME, or raw:PATH of a .json file."
+        )
+    return raw_view(load_adapter(well[0].name))

@@ -1,0 +1,78 @@
+"""The control `raw`: the same runs and steps, each step one text, and nothing in it that the record had not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import prefixguard
+from prefixguard.errors import AdapterError, UnknownAdapterError
+from prefixguard.stepview import Adapter, adapter_for, list_adapters, load_adapter, raw_view, read_runs, side_by_side
+
+GOLDEN = Path(__file__).parents[2] / "stepview_adapters" / "golden"
+
+
+@pytest.mark.parametrize("name", list_adapters())
+def test_runs_steps_outcomes_tasks_and_order_are_those_of_the_adapter(name: str) -> None:
+    typed = list(read_runs(GOLDEN / name / "runs", load_adapter(name), strict=True))
+    raw = list(read_runs(GOLDEN / name / "runs", load_adapter(f"raw:{name}"), strict=True))
+    assert [replace(run, records=()) for run in raw] == [replace(run, records=()) for run in typed]
+    assert [len(run.records) for run in raw] == [len(run.records) for run in typed]
+    for run, control in zip(typed, raw, strict=True):
+        for record, one in zip(run.records, control.records, strict=True):
+            assert (one.index, one.event) == (record.index, record.event)
+            assert (one.actor, one.agent, one.tool, one.arguments, one.observation, one.result) == (
+                "agent", "", "", "", "", "",
+            )  # fmt: skip
+            assert one.status == "unknown"
+            spoken = "" if record.tool == "respond" else record.tool
+            for part in (record.observation, record.action, spoken, record.arguments, record.result):
+                assert part in one.action
+            length = sum(map(len, (record.observation, record.action, spoken, record.arguments, record.result)))
+            assert len(one.action) <= length + 4, "more stands in it than in the record"
+
+
+@pytest.mark.parametrize("name", list_adapters())
+def test_nothing_hidden_is_in_it(name: str) -> None:
+    texts = [r.action for run in read_runs(GOLDEN / name / "runs", load_adapter(f"raw:{name}")) for r in run.records]
+    assert any(texts) and not any("ZZHIDDEN" in text for text in texts)
+
+
+def test_live_is_the_same_as_whole(chat: dict[str, Any]) -> None:
+    parser = raw_view(Adapter(chat)).parser({"question": "Find it."})
+    call = {"id": "c", "name": "look", "arguments": '{"at": "b"}'}
+    events = [
+        {"role": "assistant", "content": "I look.", "tool_calls": [call]},
+        {"role": "tool", "call_id": "c", "content": "Error: no"},
+    ]
+    (record,) = [one for event in events for one in parser.observe(event)] + parser.end()
+    assert record.action == 'Find it.\nI look.\nlook {"at":"b"}\nError: no'
+
+
+def test_names_hashes_and_paths(chat: dict[str, Any], tmp_path: Path) -> None:
+    typed, raw = load_adapter("tau2"), load_adapter("raw:tau2")
+    assert raw.name == "raw:tau2" and raw.sha256 != typed.sha256
+    assert load_adapter(raw.name).sha256 == raw.sha256 == raw_view(raw).sha256
+    assert Adapter.from_bytes(raw.to_bytes(), "x").program.is_raw
+    path = tmp_path / "mine.json"
+    path.write_bytes(Adapter(chat).to_bytes())
+    assert load_adapter(f"raw:{path}").name == "raw:chat"
+    with pytest.raises(UnknownAdapterError, match="Nearest: tau2"):
+        load_adapter("raw:tau3")
+    with pytest.raises(AdapterError, match='view: "steps"'):
+        Adapter(chat | {"view": "text"})
+
+
+def test_raw_alone_is_the_control_of_the_adapter_that_reads_the_runs(fresh_lab_file: Path, tmp_path: Path) -> None:
+    assert adapter_for("raw", fresh_lab_file).name == "raw:openai_chat"
+    (run, *_) = prefixguard.parse(fresh_lab_file, "raw")
+    assert run.records[0].status == "unknown"
+    assert next(side_by_side(fresh_lab_file, "raw")).run == run
+    with pytest.raises(UnknownAdapterError, match="whose"):
+        load_adapter("raw")
+    (tmp_path / "x.json").write_text('{"a": 1}')
+    with pytest.raises(UnknownAdapterError, match=r"no shipped adapter reads .* well\. Say whose control"):
+        prefixguard.parse(tmp_path, "raw")
