@@ -1,1 +1,7 @@
-"""What an adapter must hold before it is frozen."""
+"""Checks of an adapter: does it read everything, the same way every time, and nothing that a live run cannot know."""
+
+from prefixguard.induce.checks.check_report import WEIGHTS, CheckReport
+from prefixguard.induce.checks.checking import check_adapter
+from prefixguard.induce.checks.finding import Finding, Severity
+
+__all__ = ["WEIGHTS", "CheckReport", "Finding", "Severity", "check_adapter"]
