@@ -1,0 +1,115 @@
+"""An endpoint that speaks chat completions: where it is, which model, how long we wait, what it costs."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit, urlunsplit
+
+from prefixguard.errors import ConfigError
+
+#: What is sent as key where none is set and a base URL is named: local servers want one and do not look at it.
+NO_KEY = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a model is asked. Naming one is what allows samples to leave this machine.
+
+    base_url: of any compatible server, such as http://localhost:8000/v1; None is the default of the openai package.
+    model: its name there. key_from: the environment variable that holds the key; never the key itself.
+    timeout: wall-clock seconds for one request, its whole reply included; a server that trickles does not get more.
+    patience: seconds for one question with all its retries. max_retries: after 408, 409, 429, 5xx, time-outs and
+    connections that fail, with exponential backoff and jitter (tenacity; the client's own retries are off).
+    price_in, price_out: per million tokens, in any currency; None leaves the cost unknown.
+    max_reply_tokens, temperature: sent only where set, since not every model takes them.
+    """
+
+    model: str
+    base_url: str | None = None
+    key_from: str = "OPENAI_API_KEY"
+    timeout: float = 180.0
+    patience: float = 600.0
+    max_retries: int = 4
+    first_wait: float = 1.0
+    price_in: float | None = None
+    price_out: float | None = None
+    max_reply_tokens: int | None = None
+    temperature: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.model.strip():
+            raise ConfigError("an endpoint needs the name of a model.")
+        if self.base_url is not None:
+            parts = urlsplit(self.base_url)
+            if parts.scheme not in ("http", "https") or not parts.netloc:
+                raise ConfigError(
+                    f"base URL {shown_url(self.base_url)!r}: it begins with http:// or https:// and names a server, "
+                    "such as http://localhost:8000/v1."
+                )
+        for name in ("timeout", "patience"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise ConfigError(f"{name} {value}: seconds, more than 0.")
+        if not 0 <= self.max_retries <= 20:
+            raise ConfigError(f"max_retries {self.max_retries}: from 0 to 20.")
+        if not (math.isfinite(self.first_wait) and self.first_wait >= 0):
+            raise ConfigError(f"first_wait {self.first_wait}: seconds, 0 or more.")
+        for name in ("price_in", "price_out"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise ConfigError(f"{name} {value}: a price per million tokens, 0 or more.")
+
+    def key(self) -> str:
+        """The key, from the environment. ConfigError where there is none and no base URL is named."""
+        key = os.environ.get(self.key_from, "").strip()
+        if key:
+            return key
+        if self.base_url is not None:
+            return NO_KEY
+        raise ConfigError(
+            f"no key: {self.key_from} is not set. Set it, name another variable, or name the base URL of a server that "
+            "needs none."
+        )
+
+    @property
+    def shown(self) -> str:
+        """Model and place for a person, without credentials."""
+        return f"{self.model} at {shown_url(self.base_url) if self.base_url is not None else 'the default endpoint'}"
+
+    def cost(self, tokens_in: int, tokens_out: int) -> float | None:
+        """What so many tokens cost; None where a price is not known."""
+        if self.price_in is None or self.price_out is None:
+            return None
+        return (tokens_in * self.price_in + tokens_out * self.price_out) / 1e6
+
+
+def shown_url(url: str) -> str:
+    """A URL without name, password, query and fragment: keys hide there.
+
+    >>> shown_url("https://me:secret@host:8000/v1?key=abc")
+    'https://host:8000/v1'
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "(not a URL)"
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a model said. finish: see `wire.Body`. tokens are estimated (four characters each) where the server did not
+    count. seconds: of the whole question, retries and waits included. attempts: requests sent."""
+
+    text: str
+    finish: str
+    refusal: str
+    tokens_in: int
+    tokens_out: int
+    estimated: bool
+    seconds: float
+    attempts: int
+    model: str = ""
+    notes: tuple[str, ...] = field(default=())
