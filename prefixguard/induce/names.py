@@ -108,7 +108,9 @@ _VOCABULARY: dict[Meaning, dict[tuple[str, ...], float]] = {
             1.0,
         ),
         **_phrases("task, instance, problem, question, task number, puzzle id, episode id, data id, idx", 0.7),
-        **_phrases("id, index, number, case, scenario, example, sample, goal, query, intent, instruction, prompt", 0.35),
+        **_phrases(
+            "id, index, number, case, scenario, example, sample, goal, query, intent, instruction, prompt", 0.35
+        ),
     },
     Meaning.TASK_TEXT: {
         **_phrases(
@@ -239,8 +241,24 @@ _VOCABULARY: dict[Meaning, dict[tuple[str, ...], float]] = {
 }
 
 #: A name that ends in one of these is about the thing, not the thing: reward_basis, max_reward_idx, score_threshold.
-_ABOUT = frozenset("idx index count basis threshold config type kind reason breakdown info version spec".split())
-_QUESTION = frozenset("is has was did are".split())
+_ABOUT = frozenset(
+    [
+        "idx",
+        "index",
+        "count",
+        "basis",
+        "threshold",
+        "config",
+        "type",
+        "kind",
+        "reason",
+        "breakdown",
+        "info",
+        "version",
+        "spec",
+    ]
+)
+_QUESTION = frozenset(["is", "has", "was", "did", "are"])
 
 #: How much a name further out says: of the place itself 1, of what holds it less. What lies in "reward_info" or in
 #: "evaluation_criteria" is hidden with it, whatever it is called.
@@ -257,18 +275,103 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
 _STEP = re.compile(r"\[\"([^\"]*)\"\]|\['([^']*)'\]|\[[^\]]*\]|([^.\[\]%$@^]+)")
 
 _POSITIVE = frozenset(
-    "success successful successfully succeed succeeded pass passed passes resolved solved correct right completed "
-    "complete accepted ok okay win won good true yes approved achieved satisfied perfect fulfilled valid reached "
-    "finished done positive accomplished".split()
+    [
+        "success",
+        "successful",
+        "successfully",
+        "succeed",
+        "succeeded",
+        "pass",
+        "passed",
+        "passes",
+        "resolved",
+        "solved",
+        "correct",
+        "right",
+        "completed",
+        "complete",
+        "accepted",
+        "ok",
+        "okay",
+        "win",
+        "won",
+        "good",
+        "true",
+        "yes",
+        "approved",
+        "achieved",
+        "satisfied",
+        "perfect",
+        "fulfilled",
+        "valid",
+        "reached",
+        "finished",
+        "done",
+        "positive",
+        "accomplished",
+    ]
 )
 _NEGATIVE = frozenset(
-    "fail failed fails failure failing error errored errors incorrect wrong unresolved unsolved unsuccessful rejected "
-    "timeout exceeded crash crashed abort aborted invalid halted lost loss lose bad false no denied incomplete "
-    "unsatisfied mistake exception negative killed stuck broken limit missed".split()
+    [
+        "fail",
+        "failed",
+        "fails",
+        "failure",
+        "failing",
+        "error",
+        "errored",
+        "errors",
+        "incorrect",
+        "wrong",
+        "unresolved",
+        "unsolved",
+        "unsuccessful",
+        "rejected",
+        "timeout",
+        "exceeded",
+        "crash",
+        "crashed",
+        "abort",
+        "aborted",
+        "invalid",
+        "halted",
+        "lost",
+        "loss",
+        "lose",
+        "bad",
+        "false",
+        "no",
+        "denied",
+        "incomplete",
+        "unsatisfied",
+        "mistake",
+        "exception",
+        "negative",
+        "killed",
+        "stuck",
+        "broken",
+        "limit",
+        "missed",
+    ]
 )
-_FLIP = frozenset("not no non never un without".split())
-_HALF = frozenset("partial partially partly pending running unknown skipped mixed none na maybe unset".split())
-_LIMIT = frozenset("max limit timed budget cap".split())
+_FLIP = frozenset(["not", "no", "non", "never", "un", "without"])
+_HALF = frozenset(
+    [
+        "partial",
+        "partially",
+        "partly",
+        "pending",
+        "running",
+        "unknown",
+        "skipped",
+        "mixed",
+        "none",
+        "na",
+        "maybe",
+        "unset",
+    ]
+)
+_LIMIT = frozenset(["max", "limit", "timed", "budget", "cap"])
 
 
 @lru_cache(maxsize=8192)

@@ -41,6 +41,28 @@ class OutcomeForm:
         """The `outcome` of a spec that reads the value `of`."""
         return {"of": of, "type": self.type, "success": self.success, "failure": self.failure}
 
+    def side(self, value: Any) -> int:
+        """1 for a success, -1 for a failure, 0 for neither, as the spec would judge the value."""
+        if value is None or value is MISSING or _kind(value) != self.type:
+            return 0
+        won, lost = _holds(self.success, value), _holds(self.failure, value)
+        return 0 if won is lost else 1 if won else -1
+
+
+def _holds(test: Any, value: Any) -> bool:
+    if not isinstance(test, dict):
+        return type(test) is type(value) and bool(test == value) if isinstance(test, bool) else bool(test == value)
+    for name, wanted in test.items():
+        if name == "in" and value not in wanted:
+            return False
+        if name in ("eq", "not") and _holds(wanted, value) is (name == "not"):
+            return False
+        if name == "ge" and not value >= wanted:
+            return False
+        if name == "lt" and not value < wanted:
+            return False
+    return True
+
 
 def judge_values(values: Sequence[Any], name: str = "") -> list[OutcomeForm]:
     """The ways to read outcomes from the values of a place, likeliest first; empty where they tell none.
@@ -120,7 +142,7 @@ def _numbers(values: Sequence[float], name: str) -> list[OutcomeForm]:
         less = sum(1 for value in values if value == -1)
         why = f"-1, 0 and 1; {one} of {n} are 1, {less} are -1"
         return [OutcomeForm("number", {"ge": 1}, {"lt": 1}, 0.25, why, one, n - one)]
-    if 0 <= low and high <= 1:
+    if low >= 0 and high <= 1:
         top = sum(1 for value in values if value == 1)
         forms = []
         if top and top >= LEAST_MASS * n:
@@ -137,9 +159,7 @@ def _numbers(values: Sequence[float], name: str) -> list[OutcomeForm]:
         return [OutcomeForm("number", {"ge": bound}, {"lt": bound}, 0.1, why, top, n - top)]
     if whole and affinity(name, Meaning.STATUS) >= 0.8 and 0 in distinct and high <= 255:
         zero = sum(1 for value in values if value == 0)
-        return [
-            OutcomeForm("number", 0, {"not": {"eq": 0}}, 0.1, f"exit codes, {zero} of {n} are 0", zero, n - zero)
-        ]
+        return [OutcomeForm("number", 0, {"not": {"eq": 0}}, 0.1, f"exit codes, {zero} of {n} are 0", zero, n - zero)]
     return []
 
 

@@ -1,0 +1,266 @@
+"""The `run` section of a spec, and `hidden`, inferred from runs: outcome, task, id, groups, preamble, labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from prefixguard.induce.offline.companions import companion_candidates, companion_notes
+from prefixguard.induce.offline.outcome import judge_values
+from prefixguard.induce.offline.run_events import event_candidates, events_after_end
+from prefixguard.induce.offline.run_hidden import hidden_places
+from prefixguard.induce.offline.run_labels import find_labels
+from prefixguard.induce.offline.run_outcome import LEAST_CONFIDENCE, OutcomeCandidate, column_candidates, rivals, weigh
+from prefixguard.induce.offline.run_places import Column, Places, RunView, collect, sampled
+from prefixguard.induce.offline.run_preamble import find_groups, find_id, find_preamble
+from prefixguard.induce.offline.run_task import TaskCandidate, find_task
+from prefixguard.induce.proposal import Asker, Choice, LeftOut, Mapped, Option
+from prefixguard.induce.samples import Samples
+from prefixguard.stepview import MISSING, canonical, parse_path, walk
+
+#: Task candidates this near to the best, with another partition of the runs, are a choice for a person.
+NEAR = 0.08
+
+
+@dataclass(frozen=True)
+class RunFields:
+    """What the runs say outside their steps.
+
+    run: the spec's `run` section. hidden: the spec's `hidden`. skip_events: conditions (`when`) of events that carry
+    the outcome or come after the end: a rule before all others must skip them. cut: regular expressions of what tells
+    the outcome inside texts that records read. mapped, left_out, choices, notes: for the report. outcomes: of the
+    views handed in, 1, -1 or 0 (unknown), None where there is no outcome. tasks: of the views, None likewise.
+    """
+
+    run: dict[str, Any]
+    hidden: list[Any]
+    skip_events: list[dict[str, Any]] = field(default_factory=list)
+    cut: tuple[str, ...] = ()
+    mapped: tuple[Mapped, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    notes: tuple[str, ...] = ()
+    outcomes: tuple[int, ...] | None = None
+    tasks: tuple[str | None, ...] | None = None
+
+
+def infer_run_fields(
+    views: Sequence[RunView],
+    samples: Samples,
+    *,
+    runs_path: str | None,
+    events_paths: Sequence[str],
+    hints: Mapping[str, str],
+    ask: Asker,
+) -> RunFields:
+    """Everything that a spec says of whole runs.
+
+    runs_path: the container's `runs` (None: the document is the run). events_paths: where the events are; what lies
+    there is not run-level. hints: "outcome", "task", "id": paths that a person named. ask: is shown what the samples
+    do not decide; the most confident option stands first.
+    """
+    views = sampled(views)
+    if not views:
+        return RunFields({}, [], notes=("No run was found, so nothing is known of outcomes or tasks.",))
+    places = collect(views, runs_path, events_paths)
+    choices: list[Choice] = []
+    notes: list[str] = []
+    mapped: list[Mapped] = []
+    run: dict[str, Any] = {}
+
+    task = _task(views, places, hints, ask, choices)
+    outcome, others = _outcome(views, samples, places, task, hints, ask, choices, notes)
+    if task is not None and outcome is not None and task.spec == outcome.outcome["of"] and "task" not in hints:
+        again = find_task(views, places, [task.spec])
+        if outcome.label != "the list of a neighbouring file" and again:
+            task = again[0]
+
+    run_id = _id(places, hints, outcome)
+    if run_id is not None:
+        run["id"] = run_id
+        mapped.append(Mapped(_shown(run_id), "id", 1.0, 0.9, "one value a run"))
+    if task is not None:
+        run["task"] = task.spec
+        mapped.append(Mapped(_shown(task.spec), "task", task.coverage, task.confidence, task.why))
+    else:
+        notes.append("No task id was found: runs are split as if each had a task of its own. Use --hint task=PATH.")
+    groups = find_groups(views, places, task.spec if task is not None else None)
+    if groups:
+        run["groups"] = groups
+        mapped.extend(Mapped(_shown(spec), f"groups.{name}", 1.0, 0.7, "for splits") for name, spec in groups.items())
+    preamble = find_preamble(views, places, outcome)
+    if preamble is not None:
+        run["preamble"] = preamble.spec
+        mapped.append(Mapped(_shown(preamble.spec), "preamble", preamble.coverage, preamble.confidence, preamble.why))
+    if outcome is not None:
+        run["outcome"] = outcome.outcome
+        told = sum(1 for side in outcome.sides if side) / len(views)
+        mapped.append(Mapped(outcome.label, "outcome", told, outcome.confidence, outcome.why))
+        run.update({name: spec for name, spec in outcome.needs if name not in run})
+    labels = find_labels(views, places)
+    if labels is not None:
+        run["labels"] = labels.spec
+        mapped.append(Mapped(labels.label, "labels", labels.coverage, labels.confidence, labels.why))
+
+    keep = [preamble.spec] if preamble is not None else []
+    hidden = hidden_places(places, keep)
+    skip = list(outcome.skip) if outcome is not None else []
+    skip.extend(one for one in events_after_end(views) if one not in skip)
+    notes.extend(_remarks(outcome, others, views, samples))
+    return RunFields(
+        run,
+        [path for path, _ in hidden],
+        skip,
+        outcome.cut if outcome is not None else (),
+        tuple(mapped),
+        tuple(LeftOut(path, why) for path, why in hidden),
+        tuple(choices),
+        tuple(notes),
+        outcome.sides if outcome is not None else None,
+        task.keys if task is not None else None,
+    )
+
+
+def _values(views: Sequence[RunView], path: str) -> tuple[Any, ...]:
+    """What a path finds in every run."""
+    if path == "$key":
+        return tuple(MISSING if view.key is None else view.key for view in views)
+    root, steps = parse_path(path, "hint")
+    inside = walk(steps)
+    return tuple(inside(view.document if root == "%" else view.run) for view in views)
+
+
+def _task(
+    views: Sequence[RunView], places: Places, hints: Mapping[str, str], ask: Asker, choices: list[Choice]
+) -> TaskCandidate | None:
+    if "task" in hints:
+        path = hints["task"]
+        column = Column(path, path, _values(views, path), 0, "run")
+        return TaskCandidate(path, column.texts, 1.0, "named by a hint", column.example())
+    found = find_task(views, places, [])
+    if not found:
+        return None
+    near = [found[0]]
+    for other in found[1:4]:
+        if found[0].confidence - other.confidence <= NEAR and not _same_partition(found[0].keys, other.keys):
+            near.append(other)
+    if len(near) == 1:
+        return found[0]
+    options = tuple(Option(_shown(one.spec), one.spec, one.confidence, one.why, one.example) for one in near)
+    return near[_asked(ask, Choice("task", options, 0, "the name first, then how it repeats over runs"), choices)]
+
+
+def _same_partition(a: Sequence[str | None], b: Sequence[str | None]) -> bool:
+    pairs = set(zip(a, b, strict=True))
+    return len(pairs) == len(set(a)) == len(set(b))
+
+
+def _asked(ask: Asker, choice: Choice, choices: list[Choice]) -> int:
+    taken = ask(choice)
+    taken = taken if 0 <= taken < len(choice.options) else choice.taken
+    choices.append(replace(choice, taken=taken))
+    return taken
+
+
+def _outcome(
+    views: Sequence[RunView],
+    samples: Samples,
+    places: Places,
+    task: TaskCandidate | None,
+    hints: Mapping[str, str],
+    ask: Asker,
+    choices: list[Choice],
+    notes: list[str],
+) -> tuple[OutcomeCandidate | None, list[OutcomeCandidate]]:
+    if "outcome" in hints:
+        return _hinted(views, hints["outcome"], notes), []
+    candidates = column_candidates(places)
+    candidates.extend(companion_candidates(views, samples, places, task.spec if task is not None else None))
+    candidates.extend(event_candidates(views, places))
+    ranked = weigh(candidates, views, task.keys if task is not None else None)
+    able = [one for one in ranked if one.confidence >= LEAST_CONFIDENCE]
+    if not able:
+        return None, ranked
+    near = rivals(able)
+    if len(near) == 1:
+        return able[0], ranked
+    options = tuple(
+        Option(
+            f"{one.label} ({one.outcome['success']!r} is success)", one.outcome, one.confidence, one.why, one.example
+        )
+        for one in near
+    )
+    rule = "the name, the shape of the values, both sides occur, outside the events; then the order of the places"
+    taken = _asked(ask, Choice("outcome", options, 0, rule), choices)
+    return near[taken], [near[taken], *(one for one in ranked if one is not near[taken])]
+
+
+def _hinted(views: Sequence[RunView], path: str, notes: list[str]) -> OutcomeCandidate | None:
+    values = _values(views, path)
+    of: Any = path
+    if any(isinstance(value, list) for value in values):
+        of = {"text": path}
+        values = tuple(
+            canonical(value[0])
+            if isinstance(value, list) and len(value) == 1 and not isinstance(value[0], str)
+            else value[0]
+            if isinstance(value, list) and len(value) == 1
+            else MISSING
+            if isinstance(value, list)
+            else value
+            for value in values
+        )
+    forms = judge_values(values, path)
+    if not forms:
+        notes.append(
+            f"The hint outcome={path} was not followed: its values are neither booleans, nor numbers from 0 to 1, nor "
+            f"words of success and failure. Bring outcomes with --labels."
+        )
+        return None
+    form = forms[0]
+    sides = tuple(form.side(value) for value in values)
+    return OutcomeCandidate(form.spec(of), sides, 1.0, f"named by a hint; {form.why}", path)
+
+
+def _id(places: Places, hints: Mapping[str, str], outcome: OutcomeCandidate | None) -> Any:
+    if "id" in hints:
+        return hints["id"]
+    if outcome is not None:
+        needed = dict(outcome.needs).get("id")
+        if needed is not None:
+            return needed
+    return find_id(places)
+
+
+def _remarks(
+    outcome: OutcomeCandidate | None, ranked: Sequence[OutcomeCandidate], views: Sequence[RunView], samples: Samples
+) -> list[str]:
+    notes = []
+    if outcome is None:
+        notes.append(
+            "No outcome was found in the runs, their events or the files beside them, so every run is of unknown "
+            "outcome. Bring outcomes with --labels, or name the place with --hint outcome=PATH."
+        )
+        if ranked:
+            best = ranked[0]
+            notes.append(f"Nearest to an outcome: {best.label} ({best.why}); too unsure to be taken.")
+        notes.extend(companion_notes(views, samples))
+        return notes
+    won, lost = sum(1 for s in outcome.sides if s > 0), sum(1 for s in outcome.sides if s < 0)
+    notes.append(
+        f"Outcome from {outcome.label}: {won} successes, {lost} failures, {len(views) - won - lost} unknown "
+        f"(confidence {outcome.confidence:.2f}: {outcome.why})."
+    )
+    if not (won and lost):
+        notes.append("All samples with an outcome ended alike: check which value means success.")
+    if outcome.confidence < 0.5:
+        notes.append("The outcome is a guess. Check it, or name the place with --hint outcome=PATH.")
+    return notes
+
+
+def _shown(spec: Any) -> str:
+    return spec if isinstance(spec, str) else canonical(spec)
+
+
+__all__ = ["RunFields", "RunView", "infer_run_fields"]

@@ -1,0 +1,279 @@
+"""Which run belongs to which task: an id that repeats, ids that collide and what tells them apart, equal task texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from prefixguard.induce.names import Meaning, affinity
+from prefixguard.induce.offline.run_places import Column, Places, RunView
+from prefixguard.stepview import canonical
+
+#: Texts from this length on are compared as what a task says.
+LEAST_TEXT = 24
+#: Share of runs that must agree before two columns count as saying the same.
+AGREES = 0.97
+#: Below this, what looks like a task is not taken.
+LEAST_CONFIDENCE = 0.25
+
+Key = tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class TaskCandidate:
+    """One way to tell tasks apart. spec: a value of the spec. keys: the task of each run."""
+
+    spec: Any
+    keys: Key
+    confidence: float
+    why: str
+    example: str
+
+    @property
+    def coverage(self) -> float:
+        return sum(1 for key in self.keys if key is not None) / max(1, len(self.keys))
+
+
+def find_task(views: Sequence[RunView], places: Places, refused: Sequence[Any]) -> list[TaskCandidate]:
+    """Candidates, likeliest first. refused: specs that something else reads (the outcome)."""
+    n = len(views)
+    evidence = _evidence(views, places)
+    documents = tuple(view.file for view in views)
+    found: list[tuple[float, int, TaskCandidate]] = []
+    for column in places.columns:
+        if column.near == "document" or column.spec in refused or column.coverage < 0.8:
+            continue
+        candidate = _judged(column, evidence, documents, n)
+        if candidate is not None:
+            found.append((candidate.confidence, -column.order, candidate))
+    found.sort(key=lambda item: (-item[0], -item[1]))
+    best = [candidate for _, _, candidate in found[:6]]
+    return [_apart(best[0], views, places, evidence), *best[1:]] if best else []
+
+
+def _judged(column: Column, evidence: Sequence[Key], documents: Sequence[str], n: int) -> TaskCandidate | None:
+    texts = column.texts
+    d = column.distinct
+    if (d <= 1 and n > 1) or any(isinstance(value, float) for value in column.values):
+        return None
+    if any(value is not None for value in texts) and any(isinstance(value, bool) for value in column.values):
+        return None
+    named = affinity(column.name, Meaning.TASK_ID) if column.name else 0.0
+    worded = 0.6 * affinity(column.name, Meaning.TASK_TEXT) if column.name else 0.0
+    late = max(affinity(column.name, Meaning.AFTER_END), affinity(column.name, Meaning.OUTCOME)) if column.name else 0.0
+    is_long = column.length > 2 * LEAST_TEXT
+    confidence = 0.5 * max(named if not is_long else 0.6 * named, worded) - 0.3 * late
+    why = []
+    if max(named, worded) >= 0.4:
+        why.append("the name speaks for a task")
+    repeats = 1 < d < n
+    alone = _constant_within(texts, documents)
+    if repeats:
+        confidence += 0.1 + 0.1 * d / n
+        why.append(f"{d} values over {n} runs")
+        if d <= max(3, 0.02 * n):
+            confidence -= 0.1  # so few: a trial number, an agent, a model
+    elif d == n and column.name and affinity(column.name, Meaning.RUN_ID) > named:
+        confidence -= 0.15
+    if alone and len(set(documents)) < n and not is_long:
+        confidence -= 0.3
+    agreement = max((_agreement(texts, key) for key in evidence), default=0.0)
+    if repeats and agreement >= 0.7:
+        confidence += 0.3 * agreement
+        why.append(f"runs with the same value have the same task text ({agreement:.0%})")
+    if not column.name:  # of the file's name
+        confidence += 0.25 if repeats and not alone else 0.15 if repeats and _crosses(texts, documents) else 0.0
+        if column.spec == {"file": "parent"} and not agreement:
+            confidence -= 0.12
+        if repeats:
+            why.append("the same file name stands in several folders")
+    if is_long:
+        confidence -= 0.05
+    if confidence < LEAST_CONFIDENCE and not (d == n and named >= 0.7):
+        return None
+    spec = column.spec
+    return TaskCandidate(spec, texts, min(0.97, max(confidence, 0.26)), "; ".join(why) or "an id", column.example())
+
+
+def _constant_within(texts: Sequence[str | None], documents: Sequence[str]) -> bool:
+    """Has every document with several runs one value only?"""
+    seen: dict[str, set[str | None]] = {}
+    for text, document in zip(texts, documents, strict=True):
+        seen.setdefault(document, set()).add(text)
+    return len(seen) < len(texts) and all(len(values) == 1 for values in seen.values())
+
+
+def _crosses(texts: Sequence[str | None], documents: Sequence[str]) -> bool:
+    """Do values repeat over folders?"""
+    folders: dict[str | None, set[str]] = {}
+    for text, document in zip(texts, documents, strict=True):
+        folders.setdefault(text, set()).add(document.rpartition("/")[0])
+    return sum(1 for found in folders.values() if len(found) > 1) >= 0.3 * len(folders)
+
+
+def _evidence(views: Sequence[RunView], places: Places) -> list[Key]:
+    """What tells tasks apart without being an id: texts that repeat, the first words of the user, definitions."""
+    n = len(views)
+    documents = tuple(view.file for view in views)
+    found: list[tuple[float, Key]] = []
+    for column in places.columns:
+        if column.near == "document" or not column.is_text or column.length < LEAST_TEXT or column.coverage < 0.6:
+            continue
+        if not 1 < column.distinct < n or _constant_within(column.texts, documents):
+            continue
+        if column.distinct <= max(2, 0.01 * n):
+            continue
+        found.append((affinity(column.name, Meaning.TASK_TEXT), column.texts))
+    opening = tuple(opening_text(view.events) for view in views)
+    if _tells(opening, n) and not _constant_within(opening, documents):
+        found.append((0.5, opening))
+    found.extend((0.8, key) for key in _definitions(views, places))
+    found.sort(key=lambda item: -item[0])
+    return [key for _, key in found[:8]]
+
+
+def _tells(key: Key, n: int) -> bool:
+    here = [text for text in key if text is not None]
+    return len(here) >= 0.6 * n and 1 < len(set(here)) < 0.9 * n
+
+
+def opening_text(events: Sequence[Any]) -> str | None:
+    """The text of the user's first turn, where one is among the first events."""
+    for event in events[:4]:
+        if not isinstance(event, Mapping):
+            continue
+        role = [v for v in event.values() if isinstance(v, str) and len(v) <= 24]
+        if any(affinity(value, Meaning.ROLE_USER) >= 0.9 for value in role):
+            text = longest_text(event)
+            return text if text and len(text) >= LEAST_TEXT else None
+    return None
+
+
+def longest_text(value: Any, depth: int = 0) -> str:
+    """The longest string inside a value."""
+    if isinstance(value, str):
+        return value
+    if depth > 5 or not isinstance(value, Mapping | list):
+        return ""
+    inner: Iterable[Any] = value.values() if isinstance(value, Mapping) else value[:50]
+    return max((longest_text(one, depth + 1) for one in inner), key=len, default="")
+
+
+def _definitions(views: Sequence[RunView], places: Places) -> list[Key]:
+    """Tables of tasks in the documents: lists of objects of which one has the run's id as a value."""
+    tables = [c for c in places.columns if c.near == "document" and any(_is_table(v) for v in c.values)]
+    ids = [c for c in places.columns if c.near == "run" and c.coverage >= 0.9 and c.length <= 80 and c.distinct > 1]
+    found: list[Key] = []
+    for table in tables[:4]:
+        indexed: dict[int, dict[str, dict[str, str]]] = {}
+        for value in table.values:
+            if _is_table(value) and id(value) not in indexed:
+                indexed[id(value)] = _index(value)
+        names = sorted({name for one in indexed.values() for name in one})
+        for column in ids[:40]:
+            for name in names[:10]:
+                key = tuple(
+                    indexed.get(id(value), {}).get(name, {}).get(text) if text is not None else None
+                    for value, text in zip(table.values, column.texts, strict=True)
+                )
+                if sum(1 for one in key if one is not None) >= 0.9 * len(views) and len(set(key)) > 1:
+                    found.append(key)
+    return found[:4]
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > 1 and all(isinstance(item, Mapping) for item in value[:20])
+
+
+def _index(table: Sequence[Any]) -> dict[str, dict[str, str]]:
+    """By name of an id among the rows, by id: the row's longest text, which is what the task says."""
+    found: dict[str, dict[str, str]] = {}
+    for row in table[:2000]:
+        if not isinstance(row, Mapping):
+            continue
+        text = longest_text(row) or canonical(dict(row))
+        for name, value in row.items():
+            if isinstance(value, str | int) and not isinstance(value, bool) and len(str(value)) <= 80:
+                found.setdefault(str(name), {})[str(value)] = text[:2000]
+    return {name: rows for name, rows in found.items() if len(rows) >= 0.9 * len(table)}
+
+
+def _one_way(key: Key, other: Key) -> float:
+    """Share of runs whose `other` is the usual one among the runs with the same `key`."""
+    groups: dict[str, Counter[str]] = {}
+    for a, b in zip(key, other, strict=True):
+        if a is not None and b is not None:
+            groups.setdefault(a, Counter())[b] += 1
+    total = sum(sum(counts.values()) for counts in groups.values())
+    return sum(counts.most_common(1)[0][1] for counts in groups.values()) / total if total else 0.0
+
+
+def _agreement(key: Key, other: Key) -> float:
+    """Do both split the runs alike? In [0, 1]."""
+    return min(_one_way(key, other), _one_way(other, key))
+
+
+def _apart(best: TaskCandidate, views: Sequence[RunView], places: Places, evidence: Sequence[Key]) -> TaskCandidate:
+    """The candidate, joined with what its ids need to mean one task each."""
+    if best.coverage < 1 and not any(best.keys):
+        return best
+    for text in evidence:
+        alone, back = _one_way(best.keys, text), _one_way(text, best.keys)
+        if alone >= AGREES or back < 0.8:
+            continue
+        joined = _joined(best, text, alone, places)
+        if joined is not None:
+            return joined
+    collided = _shared_over_domains(best, places)
+    return collided if collided is not None else best
+
+
+def _joined(best: TaskCandidate, text: Key, alone: float, places: Places) -> TaskCandidate | None:
+    options: list[tuple[float, int, Column, Key]] = []
+    for column in places.columns:
+        if column.spec == best.spec or column.distinct < 2 or column.length > 80 or column.coverage < 0.9:
+            continue
+        keys = _pair(column.texts, best.keys)
+        split, back = _one_way(keys, text), _one_way(text, keys)
+        if split - alone < 0.25 * (1 - alone) or back < 0.9:
+            continue
+        # the fewest values that tell the ids apart: a domain rather than a user or a seed
+        worth = split + 0.5 * affinity(column.name, Meaning.GROUP) - 0.3 * column.distinct / len(text)
+        options.append((worth, column.order, column, keys))
+    if not options:
+        return None
+    _, _, column, keys = min(options, key=lambda item: (-item[0], item[1]))
+    why = f"{best.why}; the same id stands for different tasks, told apart by {_shown(column.spec)}"
+    return TaskCandidate(_join(column.spec, best.spec), keys, best.confidence, why, best.example)
+
+
+def _shared_over_domains(best: TaskCandidate, places: Places) -> TaskCandidate | None:
+    """Plain numbers that several domains (by name) count from the start: joined with the domain."""
+    if not all(key is None or key.isdigit() for key in best.keys):
+        return None
+    for column in places.columns:
+        named = affinity(column.name, Meaning.GROUP)
+        if named < 0.9 or not 1 < column.distinct <= 50 or column.coverage < 0.95 or column.length > 80:
+            continue
+        domains: dict[str | None, set[str | None]] = {}
+        for key, domain in zip(best.keys, column.texts, strict=True):
+            domains.setdefault(key, set()).add(domain)
+        if any(len(found) > 1 for found in domains.values()):
+            why = f"{best.why}; ids are numbers that every {_shown(column.spec)} counts for itself"
+            spec, keys = _join(column.spec, best.spec), _pair(column.texts, best.keys)
+            return TaskCandidate(spec, keys, best.confidence, why, best.example)
+    return None
+
+
+def _pair(a: Key, b: Key) -> Key:
+    return tuple(None if x is None or y is None else f"{x}:{y}" for x, y in zip(a, b, strict=True))
+
+
+def _join(first_part: Any, second: Any) -> dict[str, Any]:
+    return {"join": [first_part, second], "sep": ":"}
+
+
+def _shown(spec: Any) -> str:
+    return spec if isinstance(spec, str) else canonical(spec)
