@@ -70,9 +70,10 @@ class Agreement:
     counts: dict[str, int]
 
 
-def readings(runs: Iterable[Run[StepRecord]]) -> list[Reading]:
-    """Runs of an adapter."""
-    return [Reading(run.source, run.task_id, run.outcome.value, run.records) for run in runs]
+def readings(runs: Iterable[Run[StepRecord]], root: Path | None = None) -> list[Reading]:
+    """Runs of an adapter. root: the folder they are in, left out of places."""
+    start = f"{root}/" if root is not None else ""
+    return [Reading(r.source.removeprefix(start), r.task_id, r.outcome.value, r.records) for r in runs]
 
 
 def read_truth(path: Path) -> list[Reading]:
