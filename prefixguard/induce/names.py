@@ -89,7 +89,7 @@ _VOCABULARY: dict[Meaning, dict[tuple[str, ...], float]] = {
             "reference, reference answer, reference solution, correct answer, evaluation criteria, rubric, "
             "expected actions, level, hardness, difficulty, user scenario, hint, hints, oracle, solution, "
             "golden, target answer, test patch, fail to pass, pass to pass, assertions, evaluator, eval config, "
-            "user instruction, simulator instruction, annotation, annotations, annotator, gt",
+            "user instruction, simulator instruction, user info, user simulator, simulator guidelines, annotation, annotations, annotator, gt",
             1.0,
         ),
         **_phrases("label, labels, target, persona, required documents, issues, criteria, checks, tests, trial", 0.5),

@@ -142,7 +142,8 @@ def _numbers(values: Sequence[float], name: str) -> list[OutcomeForm]:
         less = sum(1 for value in values if value == -1)
         why = f"-1, 0 and 1; {one} of {n} are 1, {less} are -1"
         return [OutcomeForm("number", {"ge": 1}, {"lt": 1}, 0.25, why, one, n - one)]
-    if low >= 0 and high <= 1:
+    inside = sum(1 for value in values if 0 <= value <= 1)
+    if high <= 1 and inside >= 0.99 * n:  # a penalty below zero now and then is no other scale
         top = sum(1 for value in values if value == 1)
         forms = []
         if top and top >= LEAST_MASS * n:

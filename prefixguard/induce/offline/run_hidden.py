@@ -58,6 +58,8 @@ def _verdict(root: str, node: Node, place: Place) -> str | None:
             Meaning.OUTCOME: "tells the outcome",
             Meaning.MISTAKE: "tells where the run went wrong",
         }[late]
+    if node.is_list and affinity(path, Meaning.SETUP) < 0.9:
+        return "a table that no step shows"
     leaves = list(_leaves(node, place))
     if not node.inner:
         return None if before >= 0.6 else "not known to be there at the start of a run"

@@ -69,7 +69,7 @@ def _shown(column: Column) -> str:
 
 def _complementary(found: Sequence[tuple[Column, OutcomeForm]]) -> list[OutcomeCandidate]:
     """Two places of which every run has one: the same field, spelled differently in two sources."""
-    thin = [(c, f) for c, f in found if 0.02 <= c.coverage <= 0.98 and c.near == "run"]
+    thin = [(c, f) for c, f in found if 0.1 <= c.coverage <= 0.95 and c.near == "run"]
     candidates = []
     for i, (a, form) in enumerate(thin):
         for b, other in thin[i + 1 :]:
@@ -83,7 +83,7 @@ def _complementary(found: Sequence[tuple[Column, OutcomeForm]]) -> list[OutcomeC
             kin = set(_stems(a.name)) & set(_stems(b.name))
             values = tuple(y if x is MISSING or x is None else x for x, y in zip(a.values, b.values, strict=True))
             merged = Column({"first": [a.spec, b.spec]}, a.name, values, a.order, "run", a.place)
-            if merged.coverage <= max(a.coverage, b.coverage) + 0.01:
+            if merged.coverage < 0.9:
                 continue
             one = _candidate(merged, form)
             best = max(form.confidence, other.confidence)
@@ -116,7 +116,7 @@ def weigh(
         # what tells how runs went goes with how long they were; this only breaks ties between unnamed places
         confidence += 0.04 * _association(lengths, candidate.sides)
         weighed.append(replace(candidate, confidence=max(0.0, min(0.99, confidence))))
-    return sorted(weighed, key=lambda one: (-round(one.confidence, 6), one.order, one.label))
+    return sorted(weighed, key=lambda one: (-round(one.confidence, 6), len(one.needs), one.order, one.label))
 
 
 def _fixed(groups: Sequence[str | None], sides: Sequence[int]) -> bool:
@@ -158,7 +158,7 @@ def rivals(ranked: Sequence[OutcomeCandidate]) -> list[OutcomeCandidate]:
     for other in ranked[1:]:
         if best.confidence - other.confidence > NEAR or len(found) == 5:
             break
-        if any(a != b for a, b in zip(best.sides, other.sides, strict=True)) and all(
+        if any(a and b and a != b for a, b in zip(best.sides, other.sides, strict=True)) and all(
             other.label != one.label or other.outcome != one.outcome for one in found
         ):
             found.append(other)

@@ -95,7 +95,8 @@ def _text(value: Any) -> str | None:
 
 @dataclass(slots=True)
 class Node:
-    """An object or leaf among the places; inner: by name. is_list: a list stood there. big: its names are ids."""
+    """An object or leaf among the places; inner: by name. is_list: a list of objects stood there. big: its names are
+    ids."""
 
     inner: dict[str, Node] = field(default_factory=dict)
     is_list: bool = False
@@ -238,7 +239,7 @@ def _walk(value: Any, node: Node, skip: Sequence[Place], place: Place) -> Iterat
                 child = node.inner[name] = Node()
             yield from _walk(inner, child, skip, (*place, name))
         return
-    if isinstance(value, list):
+    if isinstance(value, list) and any(isinstance(item, Mapping) for item in value[:5]):
         node.is_list = True
     if not place:
         return

@@ -131,7 +131,12 @@ def _evidence(views: Sequence[RunView], places: Places) -> list[Key]:
         found.append((0.5, opening))
     found.extend((0.8, key) for key in _definitions(views, places))
     found.sort(key=lambda item: -item[0])
-    return [key for _, key in found[:8]]
+    return [tuple(None if text is None else _gist(text) for text in key) for _, key in found[:8]]
+
+
+def _gist(text: str) -> str:
+    """The beginning of a text, as it is when a word or a blank changes on the way between two sources."""
+    return "".join(letter for letter in text[:300].lower() if letter.isalnum())[:100]
 
 
 def _tells(key: Key, n: int) -> bool:
@@ -217,8 +222,9 @@ def _agreement(key: Key, other: Key) -> float:
 
 def _apart(best: TaskCandidate, views: Sequence[RunView], places: Places, evidence: Sequence[Key]) -> TaskCandidate:
     """The candidate, joined with what its ids need to mean one task each."""
-    if best.coverage < 1 and not any(best.keys):
-        return best
+    here = [key for key in best.keys if key is not None]
+    if sum(1 for key in here if key.isdigit() or len(key) <= 3) < 0.5 * len(here):
+        return best  # ids that say more than a number do not collide
     for text in evidence:
         alone, back = _one_way(best.keys, text), _one_way(text, best.keys)
         if alone >= AGREES or back < 0.8:
@@ -236,6 +242,8 @@ def _joined(best: TaskCandidate, text: Key, alone: float, places: Places) -> Tas
         if column.spec == best.spec or column.distinct < 2 or column.length > 80 or column.coverage < 0.9:
             continue
         keys = _pair(column.texts, best.keys)
+        if len(set(keys)) > max(0.6 * len(keys), len(set(best.keys))):
+            continue  # so fine that nothing repeats
         split, back = _one_way(keys, text), _one_way(text, keys)
         if split - alone < 0.25 * (1 - alone) or back < 0.9:
             continue
