@@ -14,6 +14,7 @@ from prefixguard.induce.checks.doubling import check_doubling
 from prefixguard.induce.checks.evidence import Evidence, gather
 from prefixguard.induce.checks.finding import Finding
 from prefixguard.induce.checks.joins import check_joins
+from prefixguard.induce.checks.leaks import check_leaks
 from prefixguard.induce.checks.order import check_order
 from prefixguard.induce.checks.reads import check_reads
 from prefixguard.induce.checks.streaming import check_stream
@@ -29,6 +30,7 @@ CHECKS: tuple[tuple[str, Callable[[Evidence], list[Finding]]], ...] = (
     ("doubling", check_doubling),
     ("time", check_time),
     ("stream", check_stream),
+    ("leaks", check_leaks),
 )
 
 

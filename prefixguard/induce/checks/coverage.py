@@ -12,7 +12,7 @@ from prefixguard.induce.checks.raw_leaves import is_read, is_within, leaves, spe
 from prefixguard.stepview import FIELDS, Place, StepRecord
 
 #: Words of raw text that are compared in all, and at the head of one leaf.
-MOST_WORDS = 4_000_000
+MOST_WORDS = 2_000_000
 WORDS_OF_A_LEAF = 2_000
 #: Share of the text of a place past which leaving it out is worth a warning.
 MUCH = 0.10

@@ -1,0 +1,261 @@
+"""Leaks that only many runs show: a field of a single step that tells the outcome far better than fields do elsewhere.
+
+Features are words, pairs of words, whole short values and emptiness of every field (as a monitor reads them, cut to
+their budgets), at the first record, the last and the one before. A feature separates by (1 + |a - b|) / 2, where a and
+b are the shares of successes and of failures that have it: the area under the ROC curve of a yes-or-no feature. Raw
+numbers and flags that a record reads are judged by the same area, over their values.
+
+A finding needs FEWEST runs of each outcome, a separation of SEPARATES, a chance below LEVEL after Bonferroni's
+correction for all features tried (Fisher's exact test; Mann and Whitney's for numbers), and, at the last record, a jump
+of JUMP over the record before. Where the agent's last act differs between the outcomes (one that stops by itself, one
+that is cut off), the separation must hold among runs with the same last tool. What the agent itself wrote can be known
+live: it is a warning, what it was given is an error. Runs count as independent; repeats of a task are not, which
+the high bars are for.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from prefixguard.induce.checks.evidence import Evidence, SeenRun
+from prefixguard.induce.checks.finding import Finding, Severity
+from prefixguard.induce.checks.raw_leaves import is_read, leaves, spell
+from prefixguard.induce.checks.waivers import Suspicion
+from prefixguard.metrics import auroc
+from prefixguard.stepview import Place, StepRecord
+
+FEWEST = 12
+SEPARATES = 0.80
+SEPARATES_FIRST = 0.90
+JUMP = 0.15
+LEVEL = 0.01
+#: Words of a field that are looked at, half from each end.
+MOST_WORDS = 600
+_NAMED = 4
+_WORDS = re.compile(r"\w+|[^\w\s]")
+
+#: Who wrote a field: what the agent was given can be tampered with by the harness.
+GIVEN = ("observation", "result", "status")
+OWN = ("tool", "action", "arguments")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A feature and what it tells. chance: p value, corrected. won: is it a sign of success?"""
+
+    feature: str
+    separates: float
+    chance: float
+    won: bool
+
+
+def find_by_statistics(evidence: Evidence) -> Iterator[Suspicion]:
+    """Findings over sampled runs with a known outcome; none below FEWEST of each."""
+    runs = [seen for seen in evidence.seen if seen.won is not None and seen.run.records]
+    won = sum(bool(seen.won) for seen in runs)
+    if min(won, len(runs) - won) < FEWEST:
+        return
+    outcomes = [bool(seen.won) for seen in runs]
+    last = [seen.run.records[-1] for seen in runs]
+    before = [seen.run.records[-2] if len(seen.run.records) > 1 else None for seen in runs]
+    first = [seen.run.records[0] if len(seen.run.records) > 1 else None for seen in runs]
+    rest = 0.5
+    for field in (*GIVEN, *OWN):
+        rest = max(rest, *(one.separates for one in _tell(before, field, outcomes)[:1]), 0.5)
+    evidence.figures["separates_before_last"] = round(rest, 4)
+    for field in (*GIVEN, *OWN):
+        yield from _jumps(field, last, before, outcomes, rest)
+    for field in ("observation", "tool", "action", "arguments"):
+        yield from _from_start(field, first, outcomes)
+    yield from _raw_values(evidence, runs, outcomes)
+
+
+def _jumps(
+    field: str, last: list[StepRecord], before: list[StepRecord | None], outcomes: list[bool], rest: float
+) -> Iterator[Suspicion]:
+    told = [one for one in _tell(last, field, outcomes) if one.separates >= SEPARATES]
+    if not told:
+        return
+    earlier = {one.feature: one for one in _tell(before, field, outcomes, least=0.0)}
+    if field in GIVEN:
+        told = [one for one in told if _holds_within(one, last, field, outcomes)]
+    jumping = [
+        one for one in told if one.feature not in earlier or one.separates - earlier[one.feature].separates >= JUMP
+    ]
+    if not jumping:
+        return
+    best = jumping[0]
+    was = earlier[best.feature].separates if best.feature in earlier else 0.5
+    severity: Severity = "error" if field in GIVEN and best.separates >= rest + JUMP / 2 else "warning"
+    named = ", ".join(
+        f"{one.feature} ({'success' if one.won else 'failure'}, {one.separates:.2f})" for one in jumping[:_NAMED]
+    )
+    what = (
+        f"the {field} of the last record tells the outcome: {named}; in the record before, {was:.2f} (0.5 is nothing)."
+    )
+    if field in OWN:
+        what += " The agent wrote it, so a live monitor sees it too, but no sooner than the end."
+    numbers = {"separates": best.separates, "before": was, "elsewhere": rest, "p": best.chance, "runs": len(outcomes)}
+    remedy = (
+        "See what writes it: cut a verdict, set a step's status from that step's own result, skip the harness's entry."
+    )
+    yield Suspicion(Finding("leaks.last_step", severity, what, field, numbers, remedy))
+
+
+def _from_start(field: str, first: list[StepRecord | None], outcomes: list[bool]) -> Iterator[Suspicion]:
+    told = [one for one in _tell(first, field, outcomes) if one.separates >= SEPARATES_FIRST - 0.05]
+    if not told:
+        return
+    best = told[0]
+    severity: Severity = "error" if field in GIVEN and best.separates >= SEPARATES_FIRST else "warning"
+    named = ", ".join(
+        f"{one.feature} ({'success' if one.won else 'failure'}, {one.separates:.2f})" for one in told[:_NAMED]
+    )
+    what = f"the {field} of the first record tells how the run will end: {named} (0.5 is nothing)."
+    remedy = "Nothing that is known at the start tells so much, but a verdict or a name: read less there."
+    numbers = {"separates": best.separates, "p": best.chance, "runs": len(outcomes)}
+    yield Suspicion(Finding("leaks.first_step", severity, what, field, numbers, remedy))
+
+
+def features(text: str) -> set[str]:
+    """Words, pairs of neighbouring words, the whole value if it is short, emptiness."""
+    if not text:
+        return {"(empty)"}
+    found = _WORDS.findall(text[:8000].lower())
+    if len(found) > MOST_WORDS:
+        found = found[: MOST_WORDS // 2] + found[-MOST_WORDS // 2 :]
+    seen = {repr(word) for word in found}
+    seen.update(f"'{a} {b}'" for a, b in pairwise(found))
+    if len(text) <= 40:
+        seen.add(f"is {text!r}")
+    return seen
+
+
+def _tell(records: Sequence[StepRecord | None], field: str, outcomes: list[bool], least: float = 0.65) -> list[Told]:
+    """What each feature of a field tells, the most telling first; only beyond chance and `least`."""
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    n = [0, 0]
+    for record, success in zip(records, outcomes, strict=True):
+        if record is None:
+            continue
+        n[success] += 1
+        for feature in features(getattr(record, field)):
+            counts[feature][success] += 1
+    if min(n) < FEWEST:
+        return []
+    frequent = {feature: pair for feature, pair in counts.items() if sum(pair) >= FEWEST // 2}
+    told = []
+    for feature, (lost, won) in frequent.items():
+        gap = won / n[True] - lost / n[False]
+        separates = (1 + abs(gap)) / 2
+        if separates < least:
+            continue
+        chance = 1.0 if least == 0.0 else min(1.0, len(frequent) * fisher(won, n[True], lost, n[False]))
+        if least == 0.0 or chance < LEVEL:
+            told.append(Told(feature, separates, chance, gap > 0))
+    return sorted(told, key=lambda one: (-one.separates, len(one.feature), one.feature))
+
+
+def _holds_within(one: Told, last: list[StepRecord], field: str, outcomes: list[bool]) -> bool:
+    """Does the feature also separate runs whose last tool is the same? True where there are too few such."""
+    strata: dict[str, list[list[int]]] = defaultdict(lambda: [[0, 0], [0, 0]])  # [won][has]
+    for record, won in zip(last, outcomes, strict=True):
+        strata[record.tool][won][one.feature in features(getattr(record, field))] += 1
+    pairs = separated = 0.0
+    for lost_counts, won_counts in strata.values():
+        n_lost, n_won = sum(lost_counts), sum(won_counts)
+        if min(n_lost, n_won) >= 3:
+            gap = won_counts[1] / n_won - lost_counts[1] / n_lost
+            pairs += n_lost * n_won
+            separated += n_lost * n_won * gap
+    every = sum(outcomes) * (len(outcomes) - sum(outcomes))
+    if pairs < 0.02 * every:
+        return True
+    return (1 + abs(separated / pairs)) / 2 >= SEPARATES - 0.05
+
+
+def fisher(a: int, n: int, b: int, m: int) -> float:
+    """Two-sided chance that a of n and b of m differ so much: twice the smaller tail, at most 1.
+
+    >>> round(fisher(3, 3, 0, 3), 3), fisher(1, 2, 1, 2)
+    (0.1, 1.0)
+    """
+    have = a + b
+
+    def log_ways(k: int) -> float:
+        return _choose(n, k) + _choose(m, have - k) - _choose(n + m, have)
+
+    low, high = max(0, have - m), min(n, have)
+    up = math.fsum(math.exp(log_ways(k)) for k in range(a, high + 1))
+    down = math.fsum(math.exp(log_ways(k)) for k in range(low, a + 1))
+    return min(1.0, 2 * min(up, down))
+
+
+def _choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def _raw_values(evidence: Evidence, runs: list[SeenRun], outcomes: list[bool]) -> Iterator[Suspicion]:
+    """Raw numbers and flags that records read: their last value, the one before it, and those of the run."""
+    told = evidence.adapter.program.readings
+    ends: dict[Place, dict[int, float]] = defaultdict(dict)
+    earlier: dict[Place, dict[int, float]] = defaultdict(dict)
+    of_run: set[Place] = set()
+    read: dict[Place, bool] = {}
+    for number, seen in enumerate(runs):
+        for leaf in leaves(evidence, seen):
+            if not isinstance(leaf.value, bool | int | float) or (
+                isinstance(leaf.value, float) and leaf.value != leaf.value
+            ):
+                continue
+            if leaf.place not in read:
+                read[leaf.place] = is_read(leaf.place, told.record)
+            if not read[leaf.place]:
+                continue
+            if leaf.event < 0:
+                of_run.add(leaf.place)
+            elif number in ends[leaf.place]:
+                earlier[leaf.place][number] = ends[leaf.place][number]
+            ends[leaf.place][number] = float(min(max(leaf.value, -1e15), 1e15))
+    tried = max(1, len(ends))
+    for place in sorted(ends, key=str):
+        told_last = _area(ends[place], outcomes)
+        if told_last is None or told_last[0] < SEPARATES or min(1.0, told_last[1] * tried) >= LEVEL:
+            continue
+        told_before = _area(earlier[place], outcomes)
+        was = told_before[0] if told_before is not None else 0.5
+        if place not in of_run and told_last[0] - was < JUMP:
+            continue
+        where = spell(place, evidence)
+        at = "tells" if place in of_run else "at the last event tells"
+        what = (
+            f"{where}, which a record reads, {at} the outcome ({told_last[0]:.2f}; before, {was:.2f}; 0.5 is nothing)."
+        )
+        numbers = {
+            "separates": told_last[0],
+            "before": was,
+            "p": min(1.0, told_last[1] * tried),
+            "runs": len(ends[place]),
+        }
+        remedy = "Do not read it; put it under `hidden` if it is written when the run is over."
+        yield Suspicion(Finding("leaks.raw_value", "error", what, where, numbers, remedy), place)
+
+
+def _area(values: dict[int, float], outcomes: list[bool]) -> tuple[float, float] | None:
+    """Area under the ROC curve, turned to 0.5 or more, and the chance of it; None for too few runs."""
+    n = Counter(outcomes[i] for i in values)
+    if min(n[True], n[False]) < FEWEST:
+        return None
+    area = auroc([outcomes[i] for i in values], list(values.values()))
+    ties = Counter(values.values())
+    total = len(values)
+    spread = 1 - sum(t**3 - t for t in ties.values()) / (total**3 - total)
+    if spread <= 0:
+        return 0.5, 1.0
+    deviation = math.sqrt((total + 1) * spread / (12 * n[True] * n[False]))
+    return max(area, 1 - area), math.erfc(abs(area - 0.5) / deviation / math.sqrt(2))
