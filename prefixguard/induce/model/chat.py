@@ -68,13 +68,18 @@ class Chat:
         """What must not be written anywhere."""
         return (self._key,)
 
-    def ask(self, messages: Sequence[Message], listen: Callable[[str], None] | None = None) -> Reply:
-        """The reply to these messages ({"role": ..., "content": ...}).
+    def ask(
+        self,
+        messages: Sequence[Message],
+        listen: Callable[[str], None] | None = None,
+        seconds: float | None = None,
+    ) -> Reply:
+        """The reply to these messages ({"role": ..., "content": ...}). seconds: at most, where less than the patience.
 
         EndpointError where the server refuses, or does not answer in time after all retries.
         """
         begin = time.monotonic()
-        end = begin + self.endpoint.patience
+        end = begin + min(self.endpoint.patience, self.endpoint.patience if seconds is None else seconds)
         attempts = 0
         notes: list[str] = []
 

@@ -8,6 +8,7 @@ which is close for English and JSON and never asks a tokenizer.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -92,18 +93,25 @@ def sample_pack(samples: Samples, tokens: int = 12_000, *, emails: bool = False)
 
 def _groups(samples: Samples) -> list[list[SampleFile]]:
     """Files that look alike: of the same kind, depth and suffix, and of the same name where names repeat. Big first."""
-    names: dict[str, int] = {}
+    beside: dict[tuple[str, str], int] = {}
     for file in samples.files:
-        name = file.path.rpartition("/")[2]
-        names[name] = names.get(name, 0) + 1
+        folder, _, name = file.path.rpartition("/")
+        beside[folder, _suffix(name)] = beside.get((folder, _suffix(name)), 0) + 1
+    names = Counter(file.path.rpartition("/")[2] for file in samples.files)
     found: dict[tuple[Any, ...], list[SampleFile]] = {}
     for file in samples.files:
         folder, _, name = file.path.rpartition("/")
-        suffix = name.partition(".")[2] if "." in name else ""
+        suffix = _suffix(name)
         root = type(file.value).__name__ if file.kind in (Kind.JSON, Kind.ZIP) else ""
-        key = (file.kind, folder.count("/"), suffix, name if names[name] > 2 else "", root)
-        found.setdefault(key, []).append(file)
+        role = name if names[name] > 2 and beside[folder, suffix] <= 3 else ""
+        found.setdefault((file.kind, folder.count("/"), suffix, role, root), []).append(file)
     return sorted(found.values(), key=lambda group: (-sum(file.size for file in group), group[0].path))
+
+
+def _suffix(name: str) -> str:
+    """The last suffix, with the one before where that is a word too: `.traj.json`, but not `.5_turns.json`."""
+    parts = name.split(".")[1:][-2:]
+    return "".join(f".{part}" for i, part in enumerate(parts) if i == len(parts) - 1 or part.isalpha())
 
 
 def _tree(samples: Samples, groups: list[list[SampleFile]], room: int) -> str:

@@ -1,0 +1,95 @@
+"""The grammar of a spec as a model is taught it: written from the schema, so that the two cannot part."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from typing import Any
+
+#: Keys that stand in many places and say the same everywhere.
+_EVERYWHERE = ("comment", "files")
+#: Top-level keys that the tool writes itself, or that a model has no use for.
+_OURS = ("$schema", "schema", "name", "version", "description", "comment", "budgets", "waived", "view", "kind")
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """The JSON schema of specs, decoded."""
+    text = (resources.files("prefixguard.stepview") / "adapter.schema.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+@cache
+def reference() -> str:
+    """Every construct of the language, a line each."""
+    spec = schema()
+    parts = spec["$defs"]
+    lines = ["## Spec (top level)"]
+    for name, part in spec["properties"].items():
+        if name in _OURS:
+            continue
+        required = ", required" if name in spec["required"] else ""
+        lines.append(f"- `{name}`{required}: {_said(part)}")
+        lines += [f"  - {line}" for line in _properties(part)]
+    lines += ["", "## container (`files`: globs; ** any folders, * within a name, {a,b} either)"]
+    told: set[str] = set()
+    for one in parts["container"]["anyOf"]:
+        if "properties" in one:
+            runs = str(one["properties"].get("runs", {}).get("description", ""))
+            inside = "; ".join(_properties(one, skip=("format", "runs") if runs in told else ("format",)))
+            inside += "; `runs` as above" if runs in told else ""
+            told.add(runs or "none")
+            lines.append(f"- `{one['properties']['format']['const']}`: {one['description']} {inside}".rstrip())
+    lines += ["", "## events: a path, or one of these"]
+    forms = [one for one in parts["events"]["anyOf"] if "properties" in one]
+    shared = set.intersection(*(set(one["properties"]) for one in forms))
+    for one in forms:
+        lines.append(f"- {one['description']} {'; '.join(_properties(one, skip=tuple(shared)))}".rstrip())
+    keys = {name: forms[0]["properties"][name] for name in forms[0]["properties"] if name in shared}
+    lines.append("- and in each: " + "; ".join(_properties({"properties": keys})))
+    lines += ["", "## Paths", parts["path"]["description"], "", "## Values", parts["value"]["description"]]
+    for name, part in parts.items():
+        if name.startswith("value_"):
+            extra = "; ".join(_properties(part, skip=(name.removeprefix("value_"), "of")))
+            lines.append(f"- `{name.removeprefix('value_')}`: {part['description']} {extra}".rstrip())
+    lines += ["", "## Tests", parts["test"]["anyOf"][0].get("description", parts["test"]["description"])]
+    lines += [f"- {line}" for line in _properties(parts["test"]["anyOf"][1])]
+    lines += ["", "## when", parts["when"]["description"]]
+    words = parts["when"]["anyOf"][1]["properties"]
+    record = [name for name, part in words.items() if "In status rules only" in part.get("description", "")]
+    lines += [f"- {line}" for line in _properties({"properties": words}, skip=tuple(record))]
+    lines.append(f"- in `status` rules also fields of the record: {', '.join(record)}")
+    lines += ["", "## status", parts["status"]["description"], "", "## Rules", parts["rule"]["description"]]
+    lines += [f"- {line}" for line in _properties(parts["rule"])]
+    return "\n".join(lines)
+
+
+def _properties(part: dict[str, Any], skip: tuple[str, ...] = ()) -> Iterator[str]:
+    for name, inner in part.get("properties", {}).items():
+        if name in skip or name in _EVERYWHERE:
+            continue
+        said = _said(inner)
+        yield f"`{name}`: {said}" if said else f"`{name}`"
+
+
+def _said(part: dict[str, Any]) -> str:
+    """What the schema says of a part, in a sentence: its description, or the choices it has."""
+    said = str(part.get("description", ""))
+    choices = part.get("enum")
+    if choices is None:
+        choices = next((one["enum"] for one in part.get("anyOf", ()) if isinstance(one, dict) and "enum" in one), None)
+    if choices is not None and not all(str(choice) in said for choice in choices):
+        named = " | ".join(json.dumps(choice) for choice in choices)
+        said = f"{named}. {said}".rstrip(". ") + "."
+    inner = part.get("properties")
+    if inner and "head" in inner:
+        said = f"{said} {{{'; '.join(_properties(part))}}}".strip()
+    if not said and "$ref" in part:
+        kind = part["$ref"].rpartition("/")[2]
+        said = {"value": "a value", "test": "a test", "when": "a condition", "regex": "RE2", "path": "a path"}.get(
+            kind, ""
+        )
+    return said
