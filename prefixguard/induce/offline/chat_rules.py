@@ -1,0 +1,262 @@
+"""Rules of a spec from what each kind of event is."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from prefixguard.induce.names import Meaning, affinity
+from prefixguard.induce.offline.places import spell
+from prefixguard.induce.offline.plans import CallPlan, KindPlan, Plans, ResultPlan
+from prefixguard.induce.offline.speakers import Part
+from prefixguard.induce.offline.texts import Said
+from prefixguard.induce.offline.units import Table, Unit
+
+
+def chat_rules(table: Table, plans: Plans) -> list[dict[str, Any]]:
+    """Rules for all kinds, those with the most conditions first."""
+    by_form = any(made.form is not None for made in plans.kinds)
+    answered = any(made.results or made.part is Part.RESULT for made in plans.kinds)
+    calls = any(made.calls for made in plans.kinds) or by_form
+    rules: list[dict[str, Any]] = []
+    for made in sorted(plans.kinds, key=lambda one: (-len(one.own.when), one.own.label)):
+        rules += _of_kind(made, calls=calls, replies=by_form and not answered)
+    merged = _merged(rules)
+    return merged or [{"emit": "skip"}]
+
+
+def _of_kind(made: KindPlan, *, calls: bool, replies: bool) -> list[dict[str, Any]]:
+    when = made.own.when
+    part = made.part
+    if part in (Part.SYSTEM, Part.NOISE) and not made.calls and not made.results:
+        return [_rule(when, {"emit": "skip"})]
+    if part is Part.THOUGHT and not made.calls:
+        return [_rule(when, {"emit": "skip", "comment": "reasoning, not said"})]
+    if part is Part.USER or (part is Part.RESULT and not calls):
+        return _results(made, when) + _observes(made, when, replies)
+    if part is Part.RESULT:
+        return _results(made, when) or _plain_result(made, when)
+    return _agent(made, when)
+
+
+def _rule(when: dict[str, Any], body: dict[str, Any], more: dict[str, Any] | None = None) -> dict[str, Any]:
+    test = {**when, **(more or {})}
+    return {"when": test, **body} if test else body
+
+
+def _outer(value: Any) -> Any:
+    """The value read from inside `each`: the event is the parent there."""
+    return json.loads(json.dumps(value).replace('"@', '"^')) if value is not None else None
+
+
+def _present(unit: Unit) -> dict[str, Any]:
+    """A condition: are there elements of the unit?"""
+    if unit.each is None:
+        return {}
+    if isinstance(unit.each, str):
+        return {unit.each: {"present": True}}
+    return {"value": unit.each, "is": {"present": True}}
+
+
+def _said_rules(said: Said, when: dict[str, Any], field: str, body: dict[str, Any]) -> list[dict[str, Any]]:
+    """One rule, or two where a place holds a text in some events and blocks in others."""
+    if said.mixed is None:
+        return [_rule(when, {**body, field: said.value})]
+    return [
+        _rule(when, {**body, field: {"text": said.mixed}}, {said.mixed: {"type": "string"}}),
+        _rule(when, {**body, field: said.blocks}),
+    ]
+
+
+def _observes(made: KindPlan, when: dict[str, Any], replies: bool) -> list[dict[str, Any]]:
+    if made.said is None:
+        return [] if made.results else [_rule(when, {"emit": "skip"})]
+    rules = []
+    if replies:
+        rules += _said_rules(made.said, {**when, "open_call": True}, "result", {"emit": "result"})
+    return rules + _said_rules(made.said, when, "observation", {"emit": "observe"})
+
+
+def _results(made: KindPlan, when: dict[str, Any]) -> list[dict[str, Any]]:
+    rules = []
+    for result in made.results:
+        rule: dict[str, Any] = {"emit": "result"}
+        if result.unit.each is not None:
+            rule["each"] = result.unit.each
+        if result.call_id is not None:
+            rule["call_id"] = result.call_id.name
+        rule["result"] = _result_text(result)
+        more = made.said is not None or len(made.results) > 1
+        if result.unit.each is not None and more:
+            rule["then"] = "continue"
+        rules.append(_rule(when, rule, _present(result.unit)))
+    return rules
+
+
+def _result_text(result: ResultPlan) -> Any:
+    said = result.text
+    if said.mixed is not None:
+        return {"first": [said.blocks, {"text": said.mixed}]}
+    return said.value
+
+
+def _plain_result(made: KindPlan, when: dict[str, Any]) -> list[dict[str, Any]]:
+    if made.said is None:
+        return [_rule(when, {"emit": "skip"})]
+    value = made.said.value if made.said.mixed is None else {"first": [made.said.blocks, {"text": made.said.mixed}]}
+    return [_rule(when, {"emit": "result", "result": value})]
+
+
+def _call(call: CallPlan, made: KindPlan, first: bool) -> dict[str, Any]:
+    inside = call.unit.each is not None
+    rule: dict[str, Any] = {"emit": "step" if call.inline is not None else "call"}
+    if inside:
+        rule["each"] = call.unit.each
+    if call.call_id is not None and call.inline is None:
+        rule["call_id"] = call.call_id.name
+    if call.shape.tool is not None:
+        rule["tool"] = call.shape.tool.name
+    if call.shape.arguments is not None:
+        column = call.shape.arguments
+        rule["arguments"] = {"json": column.name} if column.json else column.name
+    if call.inline is not None:
+        rule["result"] = {"text": call.inline.name}
+    if made.said is not None and first:
+        rule["action"] = _first_text(made.said, inside)
+    if made.agent is not None:
+        rule["agent"] = _outer(made.agent.name) if inside else made.agent.name
+    return rule
+
+
+def _first_text(said: Said, inside: bool) -> Any:
+    value = said.value if said.mixed is None else {"first": [said.blocks, {"text": said.mixed}]}
+    if said.mixed is not None and said.blocks is not None:
+        value = said.blocks
+    return _outer(value) if inside else value
+
+
+def _agent(made: KindPlan, when: dict[str, Any]) -> list[dict[str, Any]]:
+    rules: list[dict[str, Any]] = []
+    none_of: dict[str, Any] = {}
+    own = [call for call in made.calls if call.unit.each is None]
+    nested = [call for call in made.calls if call.unit.each is not None]
+    more = len(nested) + len(made.results) > 1
+    for n, call in enumerate(nested):
+        rule = _call(call, made, n == 0)
+        if more:
+            rule["then"] = "continue"
+        rules.append(_rule(when, rule, _present(call.unit)))
+        if isinstance(call.unit.each, str):
+            none_of[call.unit.each] = {"present": False}
+        else:
+            none_of["not"] = {"value": call.unit.each, "is": {"present": True}}
+    for n, result in enumerate(made.results):
+        rule = {"emit": "result"}
+        if result.unit.each is not None:
+            rule["each"] = result.unit.each
+        if result.call_id is not None:
+            rule["call_id"] = result.call_id.name
+        rule["result"] = _result_text(result)
+        if n + 1 < len(made.results) or made.said is not None:
+            rule["then"] = "continue"
+        rules.append(_rule(when, rule, _present(result.unit)))
+    for call in own:
+        tool = call.shape.tool
+        if tool is not None and tool.present < 0.97 and made.said is not None and not nested:
+            rules.append(_rule(when, _call(call, made, True), {tool.name: {"present": True}}))
+            none_of[tool.name] = {"present": False}
+        else:
+            rules.append(_rule(when, _call(call, made, True)))
+            return rules
+    if made.said is None:
+        return rules or [_rule(when, {"emit": "skip"})]
+    body: dict[str, Any] = {}
+    if made.agent is not None:
+        body["agent"] = made.agent.name
+    if made.form is not None and made.said.path is not None:
+        at = made.said.path
+        for variant in made.form.variants():
+            rule = {"emit": variant.emits, **body}
+            if variant.emits == "call" or variant.tool is not None:
+                for name in ("tool", "arguments"):
+                    if getattr(variant, name) is not None:
+                        rule[name] = getattr(variant, name)
+            if variant.action is not None:
+                rule["action"] = variant.action
+            elif variant.emits == "say":
+                rule["action"] = {"text": at}
+            test = {at: variant.when} if variant.when is not None else None
+            rules.append(_rule(when, rule, {**none_of, **(test or {})}))
+            if variant.when is None:
+                return rules
+        rules.append(_rule(when, {"emit": "say", **body, "action": {"text": at}}, none_of))
+        return rules
+    said = _said_rules(made.said, {**when, **none_of} if more else when, "action", {"emit": "say", **body})
+    return rules + said
+
+
+def _merged(rules: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rules that differ in the value of one test alone become one rule with `in`."""
+    out: list[dict[str, Any]] = []
+    groups: dict[str, int] = {}
+    for rule in rules:
+        when = rule.get("when", {})
+        plain = [key for key, test in when.items() if isinstance(test, str | bool)]
+        if len(plain) != 1 or "then" in rule:
+            out.append(rule)
+            continue
+        key = plain[0]
+        others = {name: test for name, test in when.items() if name != key}
+        print_ = json.dumps([key, others, {k: v for k, v in rule.items() if k != "when"}], sort_keys=True)
+        if print_ in groups:
+            at = groups[print_]
+            test = out[at]["when"][key]
+            values = test["in"] if isinstance(test, dict) else [test]
+            out[at] = {**out[at], "when": {**out[at]["when"], key: {"in": [*values, when[key]]}}}
+        else:
+            groups[print_] = len(out)
+            out.append(rule)
+    return out
+
+
+def turn_of(table: Table, plans: Plans) -> str | None:
+    """The place whose value ties events to one turn of the agent: an id that several of its events in a row share."""
+    agents = [made for made in plans.kinds if made.part in (Part.SAY, Part.CALL, Part.THOUGHT) or made.calls]
+    if not agents:
+        return None
+    places = set.intersection(*(set(made.own.columns) for made in agents))
+    at = {event: (made, i) for made in agents for i, event in enumerate(made.own.events)}
+    for place in sorted(places, key=str):
+        columns = [made.own.columns[place] for made in agents]
+        if any(c.whole or c.present < 0.9 or not c.is_id for c in columns) or len(place) > 3:
+            continue
+        if any(affinity(c.name, meaning) >= 0.95 for c in columns for meaning in (Meaning.RUN_ID, Meaning.TIME)):
+            continue
+        groups: Counter[tuple[int, str]] = Counter()
+        runs_of: list[tuple[int, str]] = []
+        for event in sorted(at):
+            made, i = at[event]
+            key = table.runs[event], made.own.columns[place].texts[i]
+            groups[key] += 1
+            if not runs_of or runs_of[-1] != key:
+                runs_of.append(key)
+        mean = sum(groups.values()) / max(1, len(groups))
+        if 1.15 <= mean <= 6 and len(runs_of) <= 1.1 * len(groups) and len(groups) > table.n_runs:
+            return spell("@", place)
+    return None
+
+
+def join_spec(table: Table, plans: Plans) -> dict[str, Any]:
+    """How calls and results meet."""
+    if not plans.joins:
+        return {"by": "order"}
+    call_events = {
+        event for made in plans.kinds for call in made.calls if call.unit.each is None for event in call.unit.events
+    }
+    apart = sum(1 for event in call_events if event - 1 in call_events and table.runs[event - 1] == table.runs[event])
+    spec: dict[str, Any] = {"by": "id", "scope": "run" if apart else "message", "else": "next"}
+    if plans.matched < 0.98:
+        spec["mismatch"] = "else"
+    return spec

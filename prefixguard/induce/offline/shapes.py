@@ -1,0 +1,127 @@
+"""What a call looks like, whatever its keys are called: a short name from a small vocabulary beside an object whose keys
+depend on it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from prefixguard.induce.names import Meaning, affinity
+from prefixguard.induce.offline.sources import parse_inside
+from prefixguard.induce.offline.units import Column, Unit
+
+#: More names than this are no vocabulary of tools.
+MOST_TOOLS = 64
+
+
+_NO_TOOL = (Meaning.MODEL, Meaning.TIME, Meaning.RUN_ID, Meaning.STATUS, Meaning.AFTER_END, Meaning.ROLE)
+
+
+@dataclass(frozen=True, slots=True)
+class CallShape:
+    """tool, arguments: columns, None where there is none. weight: how much the unit looks like a call, in [0, 1]."""
+
+    tool: Column | None
+    arguments: Column | None
+    weight: float
+
+
+def call_shape(unit: Unit, *, tool: str | None = None, arguments: str | None = None) -> CallShape:
+    """The columns of a unit that are its tool and its arguments. tool, arguments: paths that a person gave."""
+    used = {place for place, _ in (*unit.inner, *(unit.kind.when if unit.each is None else ()))}
+    named = _given(unit, tool) or _best_tool(unit, used)
+    given = _given(unit, arguments)
+    if given is not None:
+        return CallShape(named[0] if named else None, given[0], 1.0)
+    best: tuple[float, str, Column] | None = None
+    for column in unit.columns.values():
+        weight = _arguments(unit, column, named[0] if named else None)
+        if weight > 0.3 and (best is None or (-weight, column.name) < (-best[0], best[1])):
+            best = weight, column.name, column
+    tool_weight = named[1] if named else 0.0
+    if best is None:
+        return CallShape(named[0] if named else None, None, 0.4 * tool_weight)
+    return CallShape(named[0] if named else None, best[2], 0.5 * tool_weight + 0.5 * min(1.0, best[0]))
+
+
+def speaks_for_itself(unit: Unit, shape: CallShape) -> bool:
+    """Is it a call without an id that is repeated: by both names, or because the tool decides the keys?"""
+    if shape.tool is None or shape.arguments is None:
+        return False
+    named = min(affinity(shape.tool.name, Meaning.TOOL), affinity(shape.arguments.name, Meaning.ARGUMENTS))
+    return named >= 0.5 or _keys_depend(unit, shape.tool) >= 0.8
+
+
+def _given(unit: Unit, path: str | None) -> tuple[Column, float] | None:
+    column = next((one for one in unit.columns.values() if one.name == path), None) if path else None
+    return (column, 1.0) if column is not None else None
+
+
+def _best_tool(unit: Unit, used: set[tuple[str | None, ...]]) -> tuple[Column, float] | None:
+    n = len(unit.elements)
+    best: tuple[float, str, Column] | None = None
+    for place, column in unit.columns.items():
+        if column.whole or column.json or column.present < 0.5 or place in used or not column.is_name:
+            continue
+        distinct = column.distinct
+        if distinct > MOST_TOOLS or (n >= 8 and distinct > 0.6 * n):
+            continue
+        if any(isinstance(value, bool | int | float) for value in column.values[:50]):
+            continue
+        score = 0.6 * affinity(column.name, Meaning.TOOL) + 0.3 * (distinct >= 2)
+        score -= 0.35 * max(
+            0.0,
+            max(affinity(column.name, m) for m in _NO_TOOL) - 0.4,
+        )
+        score -= 0.2 * (distinct == 1) + 0.02 * len(place)
+        score += 0.25 * _keys_depend(unit, column)
+        if best is None or (-score, column.name) < (-best[0], best[1]):
+            best = score, column.name, column
+    return (best[2], min(1.0, best[0])) if best is not None and best[0] >= 0.3 else None
+
+
+def objects_of(column: Column) -> list[dict[str, object] | None]:
+    """The objects that the column holds, also as JSON in strings."""
+    out: list[dict[str, object] | None] = []
+    for value in column.values:
+        if isinstance(value, str) and column.json:
+            value = parse_inside(value)
+        out.append(value if isinstance(value, dict) else None)
+    return out
+
+
+def _keys_depend(unit: Unit, tool: Column) -> float:
+    """1 where some object beside the name has keys that the name decides, less where they vary otherwise."""
+    best = 0.0
+    for place, column in unit.columns.items():
+        if not (column.whole or column.json) or place == tool.place[: len(place)]:
+            continue
+        by: dict[str, Counter[frozenset[str]]] = defaultdict(Counter)
+        for text, value in zip(tool.texts, objects_of(column), strict=True):
+            if value is not None and text:
+                by[text][frozenset(value)] += 1
+        shapes = {keys for counts in by.values() for keys in counts}
+        if len(shapes) < 2 or len(by) < 2:
+            continue
+        same = sum(counts.most_common(1)[0][1] for counts in by.values()) / sum(c.total() for c in by.values())
+        best = max(best, same)
+    return best
+
+
+def _arguments(unit: Unit, column: Column, tool: Column | None) -> float:
+    place = column.place
+    if tool is not None and (place == tool.place or place == tool.place[: len(place)]):
+        return 0.0
+    named = affinity(column.name, Meaning.ARGUMENTS)
+    if column.present < 0.2:
+        return 0.0
+    if column.whole or column.json:
+        objects = [value for value in objects_of(column) if value is not None]
+        if len(objects) < 0.5 * sum(value not in (None, "") for value in column.values) or not objects:
+            return 0.0
+        shapes = Counter(frozenset(value) for value in objects)
+        varied = len(shapes) >= 2 or (len(objects) <= 3 and bool(shapes))
+        return 0.7 * named + 0.45 * varied + 0.1 * (column.json) - 0.03 * len(place)
+    if named >= 0.4 and column.present > 0.3 and any(isinstance(value, str) for value in column.values):
+        return 0.6 * named - 0.03 * len(place)
+    return 0.0

@@ -1,0 +1,120 @@
+"""The text of a unit: which of its places is what was said, and how the spec reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from prefixguard.induce.names import Meaning, affinity
+from prefixguard.induce.offline.places import Place
+from prefixguard.induce.offline.speakers import Part, part_of
+from prefixguard.induce.offline.units import Column, Unit
+
+
+@dataclass(slots=True)
+class Said:
+    """value: of the spec, from @. path: the place, where it is one plain path; None where it is put together. texts:
+    of each element. mixed: path of a place that holds a text in some events and blocks in others. blocks: value that
+    reads the blocks. covered: places that it reads. score: how surely this is what was said."""
+
+    value: Any
+    path: str | None
+    texts: list[str]
+    covered: tuple[Place, ...]
+    score: float
+    mixed: str | None = None
+    blocks: Any = None
+
+
+_NOT_TEXT = (Meaning.MODEL, Meaning.TIME, Meaning.RUN_ID, Meaning.CALL_ID, Meaning.ROLE, Meaning.STATUS)
+
+
+def said_in(
+    unit: Unit,
+    nested: Sequence[Unit],
+    meaning: Meaning,
+    *,
+    without: Sequence[Place] = (),
+    beside_call: bool = False,
+) -> Said | None:
+    """What the unit says. nested: units inside it whose texts may be blocks of it. meaning: TEXT or RESULT. without:
+    places that are something else already."""
+    best: tuple[float, str, Said] | None = None
+    total = sum(column.size for column in unit.columns.values() if not column.whole) or 1
+    blocks = _blocks(unit, nested)
+    for place, column in unit.columns.items():
+        if any(place[: len(w)] == w or w[: len(place)] == place for w in without if w):
+            continue
+        if None in place or column.present < 0.02 or not _may_be_text(column, meaning):
+            continue
+        share = column.size / total
+        named = max(affinity(column.name, meaning), 0.6 * affinity(column.name, Meaning.TEXT))
+        other = max(affinity(column.name, other) for other in _NOT_TEXT)
+        thought = affinity(column.name, Meaning.THOUGHT)
+        score = 0.6 * named + 0.5 * min(1.0, share) + 0.25 * min(1.0, column.present)
+        score -= 0.5 * max(0.0, other - named) + 0.5 * (thought if thought > named else 0.0) + 0.06 * len(place)
+        score -= 0.3 * max(0.0, affinity(column.name, Meaning.AFTER_END) - 0.6)
+        strings = sum(isinstance(value, str) for value in column.values)
+        if column.whole and strings == 0 and place not in blocks and meaning is not Meaning.RESULT:
+            continue
+        score -= 0.25 * (column.whole and place not in blocks and strings == 0) + 0.4 * (beside_call and named < 0.4)
+        if score < (0.35 if not beside_call else 0.5):
+            continue
+        said = _said(column, blocks.get(place), score)
+        if best is None or (-score, column.name) < (-best[0], best[1]):
+            best = score, column.name, said
+    return best[2] if best is not None else None
+
+
+def _may_be_text(column: Column, meaning: Meaning) -> bool:
+    if column.whole:
+        return any(isinstance(value, list) or (meaning is Meaning.RESULT and value) for value in column.values)
+    texts = [text for text in column.texts if text]
+    if not texts or not any(isinstance(value, str) for value in column.values):
+        return meaning is Meaning.RESULT and bool(texts) and affinity(column.name, meaning) > 0.6
+    if column.distinct >= 0.9 * len(texts) and len(texts) > 4 and all(" " not in text for text in texts):
+        return affinity(column.name, meaning) > 0.8  # ids, hashes, times
+    return True
+
+
+def _blocks(unit: Unit, nested: Sequence[Unit]) -> dict[Place, tuple[Any, Unit, Column]]:
+    """Lists of blocks inside the unit: place of the list to the value that reads their texts."""
+    found: dict[Place, tuple[float, Any, Unit, Column]] = {}
+    for inner in nested:
+        if inner.depth != unit.depth + 1 or not isinstance(inner.each, str):
+            continue
+        named = [part_of(word) for word in inner.words]
+        if any(one is not None and one[0] in (Part.THOUGHT, Part.CALL, Part.RESULT) for one in named):
+            continue
+        for column in inner.columns.values():
+            if column.whole or not any(isinstance(value, str) for value in column.values):
+                continue
+            score = affinity(column.name, Meaning.TEXT) + min(1.0, column.size / 200) - 0.1 * len(column.place)
+            score -= max(affinity(column.name, other) for other in _NOT_TEXT)
+            place = inner.holder
+            if score > 0.3 and (place not in found or score > found[place][0]):
+                found[place] = score, inner.each + column.name[1:], inner, column
+    return {place: (value, inner, column) for place, (_, value, inner, column) in found.items()}
+
+
+def _said(column: Column, blocks: tuple[Any, Unit, Column] | None, score: float) -> Said:
+    path = column.name
+    if blocks is None:
+        return Said({"text": path}, path, column.texts, (column.place,), score)
+    value, inner, leaf = blocks
+    texts: dict[int, list[str]] = {}
+    for event, text in zip(inner.events, leaf.texts, strict=True):
+        if text:
+            texts.setdefault(event, []).append(text)
+    strings = any(isinstance(one, str) and one for one in column.values)
+    said = ["" if not isinstance(one, str) else one for one in column.values]
+    return Said(
+        {"text": value},
+        None if strings else value if value.count("[") == 0 else None,
+        said if strings else ["\n".join(found) for found in texts.values()],
+        (column.place,),
+        score,
+        mixed=path if strings else None,
+        blocks={"text": value},
+    )
