@@ -8,6 +8,7 @@ from prefixguard.stepview.lines import MAX_LINE_BYTES, EventLine, read_events
 from prefixguard.stepview.otlp import unflatten
 from prefixguard.stepview.parser import Parser
 from prefixguard.stepview.paths import parse_path, walk
+from prefixguard.stepview.patterns import Pattern
 from prefixguard.stepview.reader import ReadReport, read_runs
 from prefixguard.stepview.recognition import Recognised, adapter_for, recognise
 from prefixguard.stepview.record import FIELDS, Status, StepRecord, serialize
@@ -28,6 +29,7 @@ __all__ = [
     "EventLine",
     "Exchange",
     "Parser",
+    "Pattern",
     "Place",
     "ReadReport",
     "Reading",

@@ -15,6 +15,7 @@ from prefixguard.stepview.events import EventSource, compile_events
 from prefixguard.stepview.machine import Join
 from prefixguard.stepview.migrations import NEWEST, lift, schema_of
 from prefixguard.stepview.paths import Getter, parse_path
+from prefixguard.stepview.record import FIELDS
 from prefixguard.stepview.rules import Rule, RuleSite, compile_rule, compile_status
 from prefixguard.stepview.scope import MISSING, Scope
 from prefixguard.stepview.text import DEFAULT_BUDGETS, cutter
@@ -259,6 +260,8 @@ def _visibility(spec: dict[str, Any], site: Site, readings: Readings) -> None:
         if not isinstance(entry, dict) or not isinstance(entry.get("reason"), str) or not entry["reason"].strip():
             raise here.error('{"path": ..., "reason": ...}: why is it harmless that a record reads it?')
         known_keys(entry, ("path", "reason"), here)
+        if entry.get("path") in FIELDS:
+            continue  # what a search for leaks found in that field; no reading is allowed by it
         readings.waived.extend(reading.place for reading in _places(entry.get("path"), here))
 
 

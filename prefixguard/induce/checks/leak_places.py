@@ -88,7 +88,7 @@ def _by_name(evidence: Evidence, reading: Reading) -> Iterator[Suspicion]:
             f"{reading.where} reads {where}: {name!r} is a name for what {meaning}.",
             where,
             {},
-            f'Do not read it; put it under `hidden`. If it is harmless: "waived": [{{"path": "{where}", "reason": ...}}].',
+            f'Do not read it; put it under `hidden`. If harmless: "waived": [{{"path": "{where}", "reason": ...}}].',
         )
         yield Suspicion(finding, reading.place)
         return
