@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
-from prefixguard.cli.console import counting, people, say, visible, write_json
+from prefixguard.cli.console import counting, say, write_json
+from prefixguard.cli.exchanges import FIELDS, show_side_by_side
 from prefixguard.cli.notes import notes_of, refuse_empty
-from prefixguard.stepview import ReadReport, SideBySide, StepRecord, side_by_side
+from prefixguard.stepview import ReadReport, StepRecord, side_by_side
 from prefixguard.trace import Run
 
 #: Runs that are shown to a person who does not say how many.
 SHOWN = 3
-_LONGEST = 1200  # characters of one event or field in the table
-_FIELDS = ("actor", "agent", "tool", "arguments", "observation", "action", "result", "status")
 
 
 def parse_command(
@@ -59,7 +54,7 @@ def parse_command(
     else:
         shown = side_by_side(runs, adapter, labels=labels, strict=strict, report=report)
         for one in islice(shown, SHOWN if limit is None else limit):
-            _show(one)
+            show_side_by_side(one)
         if limit is None and next(shown, None) is not None:
             say(f"These are the first {SHOWN} runs. More: --limit N; every record as JSON lines: --json")
     refuse_empty(report, runs)
@@ -71,37 +66,4 @@ def record_lines(run: Run[StepRecord]) -> Iterator[dict[str, Any]]:
     """The records of a run as JSON objects, each with what is known of its run."""
     head = {"run_id": run.run_id, "task_id": run.task_id, "groups": dict(run.groups), "outcome": run.outcome.value}
     for record in run.records:
-        yield {**head, "step": record.index, **{name: getattr(record, name) for name in _FIELDS}}
-
-
-def _show(one: SideBySide) -> None:
-    run = one.run
-    groups = "".join(f", {name} {value}" for name, value in run.groups.items())
-    title = f"run {run.run_id}, task {run.task_id or 'not named'}, {run.outcome.value}{groups}; {run.source}"
-    say(visible(title), style="bold")
-    table = Table("raw events", "records", box=box.SIMPLE_HEAD, show_lines=True, expand=True)
-    for column in table.columns:
-        column.ratio = 1
-        column.overflow = "fold"
-    for exchange in one.exchanges:
-        raw = "\n".join(_cut(_raw(event)) for event in exchange.events)
-        table.add_row(Text(visible(raw)), Text("\n").join(map(_record, exchange.records)) or Text("no record"))
-    people().print(table)
-
-
-def _raw(event: Any) -> str:
-    return event.rstrip("\n") if isinstance(event, str) else json.dumps(event, ensure_ascii=False, default=str)
-
-
-def _record(record: StepRecord) -> Text:
-    text = Text(f"step {record.index}", style="bold")
-    for name in _FIELDS:
-        value = getattr(record, name)
-        if value:
-            text.append(f"\n{name}: ", style="cyan not bold")
-            text.append(visible(_cut(value)), style="not bold")
-    return text
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ... ({len(text) - _LONGEST:,} more characters)"
+        yield {**head, "step": record.index, **{name: getattr(record, name) for name in FIELDS}}

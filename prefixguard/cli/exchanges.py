@@ -1,0 +1,52 @@
+"""Raw events beside the records they became, as a table for people."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from prefixguard.cli.console import people, say, visible
+from prefixguard.stepview import SideBySide, StepRecord
+
+#: Fields of a record, in the order in which they are shown and written.
+FIELDS = ("actor", "agent", "tool", "arguments", "observation", "action", "result", "status")
+_LONGEST = 1200  # characters of one event or field in the table
+
+
+def show_side_by_side(one: SideBySide, longest: int = _LONGEST) -> None:
+    """One run: events on the left, records on the right. longest: characters of one event or field."""
+    run = one.run
+    groups = "".join(f", {name} {value}" for name, value in run.groups.items())
+    title = f"run {run.run_id}, task {run.task_id or 'not named'}, {run.outcome.value}{groups}; {run.source}"
+    say(visible(title), style="bold")
+    table = Table("raw events", "records", box=box.SIMPLE_HEAD, show_lines=True, expand=True)
+    for column in table.columns:
+        column.ratio = 1
+        column.overflow = "fold"
+    for exchange in one.exchanges:
+        raw = "\n".join(_cut(_raw(event), longest) for event in exchange.events)
+        records = [_record(record, longest) for record in exchange.records]
+        table.add_row(Text(visible(raw)), Text("\n").join(records) or Text("no record"))
+    people().print(table)
+
+
+def _raw(event: Any) -> str:
+    return event.rstrip("\n") if isinstance(event, str) else json.dumps(event, ensure_ascii=False, default=str)
+
+
+def _record(record: StepRecord, longest: int) -> Text:
+    text = Text(f"step {record.index}", style="bold")
+    for name in FIELDS:
+        value = getattr(record, name)
+        if value:
+            text.append(f"\n{name}: ", style="cyan not bold")
+            text.append(visible(_cut(value, longest)), style="not bold")
+    return text
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]} ... ({len(text) - longest:,} more characters)"
