@@ -10,6 +10,7 @@ from typing import Any
 from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.places import spell
 from prefixguard.induce.offline.plans import CallPlan, KindPlan, Plans, ResultPlan
+from prefixguard.induce.offline.shapes import arguments_value
 from prefixguard.induce.offline.speakers import Part
 from prefixguard.induce.offline.texts import Said
 from prefixguard.induce.offline.units import Table, Unit
@@ -120,7 +121,7 @@ def _call(call: CallPlan, made: KindPlan, first: bool) -> dict[str, Any]:
         rule["tool"] = call.shape.tool.name
     if call.shape.arguments is not None:
         column = call.shape.arguments
-        rule["arguments"] = {"json": column.name} if column.json else column.name
+        rule["arguments"] = arguments_value(column)
     if call.inline is not None:
         rule["result"] = {"text": call.inline.name}
     if made.said is not None and first:
@@ -175,6 +176,8 @@ def _agent(made: KindPlan, when: dict[str, Any]) -> list[dict[str, Any]]:
     body: dict[str, Any] = {}
     if made.agent is not None:
         body["agent"] = made.agent.name
+    elif made.speaker is not None:
+        body["agent"] = made.speaker
     if made.form is not None and made.said.path is not None:
         at = made.said.path
         for variant in made.form.variants():

@@ -399,5 +399,3 @@ def _left_out(draft: Draft) -> list[LeftOut]:
             why = "reasoning, not said"
         out.append(LeftOut(path, why, size / max(1, total)))
     return out
-
-

@@ -11,6 +11,7 @@ from typing import Any
 from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.call_forms import CallForm, infer_call_form
 from prefixguard.induce.offline.joins import Join, find_joins
+from prefixguard.induce.offline.places import spell
 from prefixguard.induce.offline.shapes import CallShape, call_shape, speaks_for_itself
 from prefixguard.induce.offline.speakers import Part, part_of
 from prefixguard.induce.offline.texts import Said, said_in
@@ -41,7 +42,7 @@ class ResultPlan:
 @dataclass(slots=True)
 class KindPlan:
     """How one kind of event is read. part: what it is. said: its text. form: how calls stand in that text. agent:
-    column of the speaker's name. sure: in [0, 1]. why: a sentence."""
+    column of the speaker's name. speaker: path whose value is the speaker, where it is what tells kinds apart. sure: in [0, 1]. why: a sentence."""
 
     own: Unit
     units: list[Unit]
@@ -53,7 +54,7 @@ class KindPlan:
     agent: Column | None = None
     sure: float = 0.5
     why: str = ""
-    thoughts: list[Said] = field(default_factory=list)
+    speaker: str | None = None
 
 
 @dataclass(slots=True)
@@ -159,6 +160,12 @@ def _kind(
         made.part, made.sure, made.why = Part.USER, 0.8, "it brings results"
     else:
         made.part, made.sure, made.why = Part.NOISE, 0.0, "nothing says what it is"
+    if made.part is Part.USER and made.agent is not None and made.agent.distinct >= 3 and not made.results:
+        made.part, made.sure, made.why = (
+            Part.SAY,
+            0.6,
+            f"several speak under this role, each with a name in {made.agent.name}",
+        )
     if made.calls and made.part in (Part.RESULT, Part.NOISE, Part.SYSTEM, Part.THOUGHT):
         made.part = Part.SAY
     if made.results and made.part is Part.NOISE:
@@ -294,6 +301,16 @@ def _two_sides(
     if not unknown:
         return
     known_agent = any(made.part is Part.SAY and made.sure > 0 for made in plans)
+    known = sum(made.said.size for made in plans if made.part is Part.SAY and made.sure > 0 and made.said is not None)
+    if known_agent and sum(made.said.size for made in unknown if made.said is not None) > known:
+        for made in unknown:
+            made.part, made.sure, made.why = (
+                Part.SAY,
+                0.5,
+                "one of several who speak, and more than the agent that is named",
+            )
+            made.speaker = spell("@", made.own.kind.when[0][0]) if made.own.kind.when else None
+        return
     if known_agent:
         for made in unknown:
             made.part, made.sure, made.why = Part.USER, 0.3, "the agent is another kind"
@@ -308,6 +325,8 @@ def _two_sides(
     for rank, made in enumerate(ranked):
         if rank == 0 or known_other or len(unknown) > 4 or (rank > 0 and forms[id(made)] > 0.5):
             made.part, made.sure, made.why = Part.SAY, 0.45, "it speaks in turn with the other kinds"
+            if len(unknown) > 4 and made.own.kind.when:
+                made.speaker = spell("@", made.own.kind.when[0][0])
         else:
             made.part, made.sure, made.why = Part.USER, 0.4, "it speaks in turn with the agent"
 

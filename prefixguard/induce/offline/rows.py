@@ -9,7 +9,7 @@ from typing import Any
 
 from prefixguard.induce.names import Meaning, affinity, words
 from prefixguard.induce.offline.call_forms import CallForm, infer_call_form
-from prefixguard.induce.offline.shapes import CallShape, call_shape
+from prefixguard.induce.offline.shapes import CallShape, arguments_value, call_shape
 from prefixguard.induce.offline.text_words import prose_share
 from prefixguard.induce.offline.units import Column, Unit
 
@@ -181,7 +181,7 @@ def row_rules(row: RowPlan, kinds: Sequence[dict[str, Any]] = ()) -> list[dict[s
             rule["tool"] = row.shape.tool.name
         if row.shape.arguments is not None:
             arguments = row.shape.arguments
-            rule["arguments"] = {"json": arguments.name} if arguments.json else arguments.name
+            rule["arguments"] = arguments_value(arguments)
         if thought is not None:
             rule["action"] = thought
         return [rule]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from typing import Any
 
 from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.sources import parse_inside
@@ -78,6 +79,13 @@ def _best_tool(unit: Unit, used: set[tuple[str | None, ...]]) -> tuple[Column, f
         if best is None or (-score, column.name) < (-best[0], best[1]):
             best = score, column.name, column
     return (best[2], min(1.0, best[0])) if best is not None and best[0] >= 0.3 else None
+
+
+def arguments_value(column: Column) -> Any:
+    """How the spec reads arguments: as they are, or as the JSON (or the Python spelling) that a string holds."""
+    if not column.json:
+        return column.name
+    return {"json": column.name, "python": True} if column.literal else {"json": column.name}
 
 
 def objects_of(column: Column) -> list[dict[str, object] | None]:

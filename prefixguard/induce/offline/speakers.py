@@ -34,6 +34,7 @@ _USER = _set("user human customer client humanmessage")
 _SYSTEM = _set("system developer systemmessage instructions")
 _WORLD = _set("environment env terminal ipython computer shell sandbox server executor")
 _THOUGHT = _set("thought thoughts thinking reasoning think rationale")
+_WORD = _set("content block chunk text delta message event step item summary redacted")
 _NOISE = _set(
     "progress snapshot heartbeat ping usage summary metadata meta title queue permission checkpoint state changed init "
     "config header info token count attachment mode debug score sample begin end error step"
@@ -56,7 +57,8 @@ def part_of(value: str) -> tuple[Part, float] | None:
     if have & _RESULT and (have & (_TOOL | _CALL | _WORLD) or len(found) <= 2):
         return Part.RESULT, 0.9
     if have & _THOUGHT:
-        return Part.THOUGHT, 0.9
+        known = have <= _THOUGHT | _AGENT | _TOOL | _WORD
+        return (Part.THOUGHT, 0.9) if known else None  # else it names somebody who thinks
     if have & _TOOL and have & _CALL:
         return Part.CALL, 0.9
     if have & _SYSTEM:

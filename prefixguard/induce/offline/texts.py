@@ -26,6 +26,11 @@ class Said:
     mixed: str | None = None
     blocks: Any = None
 
+    @property
+    def size(self) -> int:
+        """Characters of all texts."""
+        return sum(map(len, self.texts))
+
 
 _NOT_TEXT = (Meaning.MODEL, Meaning.TIME, Meaning.RUN_ID, Meaning.CALL_ID, Meaning.ROLE, Meaning.STATUS)
 

@@ -24,13 +24,15 @@ _ID = re.compile(r"[^\s]{1,120}\Z")
 @dataclass
 class Column:
     """One place in the elements of a unit. values: None where absent. json: strings that hold an object or a list.
-    value: how the spec reads it. whole: objects or lists, not scalars."""
+    value: how the spec reads it. whole: objects or lists, not scalars. literal: some strings spell an object as Python
+    does."""
 
     place: Place
     value: Any
     values: list[Any]
     json: bool = False
     whole: bool = False
+    literal: bool = False
 
     @cached_property
     def present(self) -> float:
@@ -70,6 +72,7 @@ class Column:
         return bool(texts) and sum(bool(_ID.match(text)) for text in texts) >= 0.95 * len(texts)
 
 
+_LITERAL = re.compile(r"\s*[{\[].*[}\]]\s*\Z", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][\w.:/ -]{0,63}\Z")
 
 
@@ -190,9 +193,13 @@ def columns_of(elements: Sequence[Any]) -> dict[Place, Column]:
         column = Column(place, spell("@", place), found, whole=whole)
         there = [value for value in found if isinstance(value, str) and value]
         if there and not whole:
-            some = there[:200]
+            some = there[:: max(1, len(there) // 200)]
             inside = sum(value.lstrip()[:1] in ("{", "[") and parse_inside(value) is not None for value in some)
             column.json = inside >= 0.7 * len(some)
+            column.literal = not column.json and sum(_LITERAL.match(value) is not None for value in some) >= 0.5 * len(
+                some
+            )
+            column.json = column.json or column.literal and inside > 0
         out[place] = column
     return out
 
