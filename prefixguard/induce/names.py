@@ -89,7 +89,8 @@ _VOCABULARY: dict[Meaning, dict[tuple[str, ...], float]] = {
             "reference, reference answer, reference solution, correct answer, evaluation criteria, rubric, "
             "expected actions, level, hardness, difficulty, user scenario, hint, hints, oracle, solution, "
             "golden, target answer, test patch, fail to pass, pass to pass, assertions, evaluator, eval config, "
-            "user instruction, simulator instruction, user info, user simulator, simulator guidelines, annotation, annotations, annotator, gt",
+            "user instruction, simulator instruction, user info, user simulator, simulator guidelines, "
+            "annotation, annotations, annotator, gt",
             1.0,
         ),
         **_phrases("label, labels, target, persona, required documents, issues, criteria, checks, tests, trial", 0.5),
@@ -133,10 +134,10 @@ _VOCABULARY: dict[Meaning, dict[tuple[str, ...], float]] = {
     Meaning.GROUP: {
         **_phrases(
             "domain, domain name, environment, env, env name, dataset, benchmark, split, category, repository, repo, "
-            "suite, website, site, language, subset, data source, project, app, source, subject, topic",
+            "suite, website, site, language, subset, data source, project, app, subject, topic",
             1.0,
         ),
-        **_phrases("type, kind, name, version, tag, folder", 0.3),
+        **_phrases("type, kind, name, version, tag, folder, source", 0.3),
     },
     Meaning.AGENT: {
         **_phrases("agent, agent name, agent id, actor, author, speaker, sender, role name, agent type, scaffold", 1.0),
@@ -258,6 +259,7 @@ _ABOUT = frozenset(
         "spec",
     ]
 )
+_EMPTY = frozenset(["field", "column", "attr", "attribute", "property", "prop", "value", "item", "element"])
 _QUESTION = frozenset(["is", "has", "was", "did", "are"])
 
 #: How much a name further out says: of the place itself 1, of what holds it less. What lies in "reward_info" or in
@@ -437,6 +439,17 @@ def _speaks(found: tuple[str, ...], meaning: Meaning) -> float:
 
 def _alike(found: tuple[str, ...], phrase: tuple[str, ...]) -> bool:
     return len(found) == len(phrase) and all(a == b or a == b + "s" for a, b in zip(found, phrase, strict=True))
+
+
+@lru_cache(maxsize=8192)
+def says_something(path: str) -> bool:
+    """Is the innermost name made of words, in whatever language (not k12, x, field_3)?
+
+    >>> says_something("$.sampled"), says_something("$.info.k12"), says_something("")
+    (True, False, False)
+    """
+    names = path_names(path)
+    return bool(names) and any(len(word) >= 4 and word not in _EMPTY for word in words(names[-1]))
 
 
 @lru_cache(maxsize=8192)

@@ -266,7 +266,7 @@ def _id_lists(
     if share < 0.5:
         return []
     kind = "string" if isinstance(keys[0], str) else "number"
-    found = []
+    found = _pairs(beside, source, kind, keys, members)
     for order, (place, by) in enumerate(members.items()):
         names = path_names(spell("$", place))
         sign = polarity(names[-1]) if names else 0
@@ -293,6 +293,35 @@ def _id_lists(
         label = "the list of a neighbouring file"
         why = f"{n} of {n + m} runs stand in the list {spell('$', place)} of {beside.template}"
         found.append(OutcomeCandidate(outcome, sides, confidence, why, label, str(keys[0]), 6000 + order))
+    return found
+
+
+def _pairs(
+    beside: Beside, source: Column, kind: str, keys: Sequence[Any], members: Mapping[Place, Mapping[str, set[Any]]]
+) -> list[OutcomeCandidate]:
+    """A list of what went well and one of what did not, if every run stands in one of them."""
+
+    def listed(place: Place) -> list[bool]:
+        by = members[place]
+        return [f is not None and key in by.get(f.path, ()) for key, f in zip(keys, beside.files, strict=True)]
+
+    signs = {place: polarity(str(place[-1])) if place else 0 for place in members}
+    found = []
+    for good in (place for place, sign in signs.items() if sign > 0):
+        for bad in (place for place, sign in signs.items() if sign < 0):
+            sides = [won - lost for won, lost in zip(listed(good), listed(bad), strict=True)]
+            if sum(1 for side in sides if side) < 0.99 * len(sides):
+                continue
+            named = max(affinity(str(place[-1]), Meaning.OUTCOME) for place in (good, bad))
+            tests = [{"in": {"sibling": beside.template, "path": spell("$", place)}} for place in (good, bad)]
+            outcome = {"of": source.spec, "type": kind, "success": tests[0], "failure": tests[1]}
+            why = f"every run stands in {spell('$', good)} or in {spell('$', bad)} of {beside.template}"
+            confidence = 0.45 + 0.5 * named - 0.01 * beside.template.count("..")
+            found.append(
+                OutcomeCandidate(
+                    outcome, tuple(sides), confidence, why, "the lists of a neighbouring file", str(keys[0]), 5900
+                )
+            )
     return found
 
 

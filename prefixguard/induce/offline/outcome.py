@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity, path_names, polarity
+from prefixguard.induce.names import Meaning, affinity, path_names, polarity, says_something
 from prefixguard.stepview import MISSING
 
 #: A place with more different words than this tells something else.
@@ -100,9 +100,13 @@ def _kind(value: Any) -> str:
 def _weighed(form: OutcomeForm, name: str, pure: float) -> OutcomeForm:
     """With what the name says: it can lift a fitting shape, and lower one that is called something else."""
     speaks = affinity(name, Meaning.OUTCOME)
+    if speaks < 0.5 and (names := path_names(name)) and polarity(names[-1]):
+        speaks = 0.5
     other = max(affinity(name, Meaning.AFTER_END), affinity(name, Meaning.HARNESS)) - speaks
     other = max(other, affinity(name, Meaning.SETUP) - speaks, affinity(name, Meaning.TASK_ID) - 0.35 - speaks)
     confidence = form.confidence + 0.5 * speaks - 0.25 * max(0.0, other)
+    if speaks < 0.3 and form.type != "string" and says_something(name):
+        confidence *= 0.5  # a switch or a share of something else, by its name
     if not (form.won and form.lost):
         confidence -= 0.1 if form.won + form.lost > 4 else 0.03
     confidence = max(0.02, min(0.98, confidence * pure))

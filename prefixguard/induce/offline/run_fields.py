@@ -73,7 +73,7 @@ def infer_run_fields(
     outcome, others = _outcome(views, samples, places, task, hints, ask, choices, notes)
     if task is not None and outcome is not None and task.spec == outcome.outcome["of"] and "task" not in hints:
         again = find_task(views, places, [task.spec])
-        if outcome.label != "the list of a neighbouring file" and again:
+        if not outcome.label.startswith("the list") and again:
             task = again[0]
 
     run_id = _id(places, hints, outcome)
@@ -104,7 +104,7 @@ def infer_run_fields(
         mapped.append(Mapped(labels.label, "labels", labels.coverage, labels.confidence, labels.why))
 
     keep = [preamble.spec] if preamble is not None else []
-    hidden = hidden_places(places, keep)
+    hidden = hidden_places(places, keep, [run_id, *([task.spec] if task is not None else [])])
     skip = list(outcome.skip) if outcome is not None else []
     skip.extend(one for one in events_after_end(views) if one not in skip)
     notes.extend(_remarks(outcome, others, views, samples))

@@ -13,15 +13,16 @@ _AFTER = (Meaning.AFTER_END, Meaning.HARNESS, Meaning.OUTCOME, Meaning.MISTAKE)
 _BEFORE = (Meaning.SETUP, Meaning.GROUP, Meaning.MODEL, Meaning.AGENT, Meaning.TASK_ID, Meaning.RUN_ID)
 
 
-def hidden_places(places: Places, keep: Sequence[Any]) -> list[tuple[str, str]]:
+def hidden_places(places: Places, keep: Sequence[Any], named: Sequence[Any] = ()) -> list[tuple[str, str]]:
     """Paths for `hidden` and why, in the order of the places. keep: specs that records read (the preamble); what holds
-    the events or one of these is not hidden whole, only what else lies in it."""
+    the events or one of these is not hidden whole, only what else lies in it. named: ids and groups, which need no
+    hiding of their own."""
     kept = {column.place for column in places.columns if column.spec in keep and str(column.spec).startswith("$")}
     found = list(_hide("$", places.run, (), [*places.events, *kept]))
     if places.runs:
         kept = {column.place for column in places.columns if column.spec in keep and str(column.spec).startswith("%")}
         found.extend(_hide("%", places.document, (), [places.runs, *kept]))
-    return found
+    return [(path, why) for path, why in found if path not in named]
 
 
 def _hide(root: str, node: Node, place: Place, keep: Sequence[Place]) -> Iterator[tuple[str, str]]:

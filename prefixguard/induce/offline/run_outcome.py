@@ -113,8 +113,9 @@ def weigh(
             confidence *= 0.5
         if tasks is not None and _fixed(list(tasks), candidate.sides):
             confidence *= 0.6
-        # what tells how runs went goes with how long they were; this only breaks ties between unnamed places
-        confidence += 0.04 * _association(lengths, candidate.sides)
+        # what tells how runs went mostly goes with how long they were; a coin does not
+        tied = _association(lengths, candidate.sides)
+        confidence += (0.04 if candidate.confidence >= 0.5 else 0.2) * tied
         weighed.append(replace(candidate, confidence=max(0.0, min(0.99, confidence))))
     return sorted(weighed, key=lambda one: (-round(one.confidence, 6), len(one.needs), one.order, one.label))
 
@@ -132,7 +133,7 @@ def _fixed(groups: Sequence[str | None], sides: Sequence[int]) -> bool:
 
 
 def _association(numbers: Sequence[float], sides: Sequence[int]) -> float:
-    """How far from chance the sides are ordered by the numbers: 2 |AUC - 1/2|, in [0, 1]."""
+    """How far from chance the sides are ordered by the numbers: 2 |AUC - 1/2|, in [0, 1]; 0 where chance may be all."""
     won = sorted(x for x, side in zip(numbers, sides, strict=True) if side > 0)
     lost = sorted(x for x, side in zip(numbers, sides, strict=True) if side < 0)
     if len(won) < 5 or len(lost) < 5:
@@ -146,7 +147,8 @@ def _association(numbers: Sequence[float], sides: Sequence[int]) -> float:
         total += (i + j + 1) / 2 * sum(one for _, one in ranked[i:j])
         i = j
     auc = (total - len(won) * (len(won) + 1) / 2) / (len(won) * len(lost))
-    return 2 * abs(auc - 0.5)
+    noise = ((len(won) + len(lost) + 1) / (12 * len(won) * len(lost))) ** 0.5  # of the AUC, were there no tie
+    return 2 * abs(auc - 0.5) if abs(auc - 0.5) > 3 * noise else 0.0
 
 
 def rivals(ranked: Sequence[OutcomeCandidate]) -> list[OutcomeCandidate]:

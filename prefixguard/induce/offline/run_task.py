@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from prefixguard.stepview import canonical
 LEAST_TEXT = 24
 #: Share of runs that must agree before two columns count as saying the same.
 AGREES = 0.97
+#: More values a run than this are no repetition: two runs that began in the same second, say.
+MOST_VALUES = 0.8
 #: Below this, what looks like a task is not taken.
 LEAST_CONFIDENCE = 0.25
 
@@ -68,7 +71,7 @@ def _judged(column: Column, evidence: Sequence[Key], documents: Sequence[str], n
     why = []
     if max(named, worded) >= 0.4:
         why.append("the name speaks for a task")
-    repeats = 1 < d < n
+    repeats = 1 < d <= MOST_VALUES * n
     alone = _constant_within(texts, documents)
     if repeats:
         confidence += 0.1 + 0.1 * d / n
@@ -77,24 +80,45 @@ def _judged(column: Column, evidence: Sequence[Key], documents: Sequence[str], n
             confidence -= 0.1  # so few: a trial number, an agent, a model
     elif d == n and column.name and affinity(column.name, Meaning.RUN_ID) > named:
         confidence -= 0.15
+    if d == n and column.coverage == 1 and column.near == "run" and _id_like(column):
+        confidence += 0.05  # every run its own task, if nothing else is known
+        why.append("an id, one value a run")
     if alone and len(set(documents)) < n and not is_long:
         confidence -= 0.3
     agreement = max((_agreement(texts, key) for key in evidence), default=0.0)
-    if repeats and agreement >= 0.7:
+    if repeats and evidence and agreement < 0.75 and not named:
+        confidence -= 0.2
+    elif repeats and agreement >= 0.7:
         confidence += 0.3 * agreement
         why.append(f"runs with the same value have the same task text ({agreement:.0%})")
     if not column.name:  # of the file's name
-        confidence += 0.25 if repeats and not alone else 0.15 if repeats and _crosses(texts, documents) else 0.0
+        counted = sum(1 for text in texts if text is not None and text.isdigit()) > 0.5 * n
+        if repeats:
+            confidence += 0.25 if not alone else 0.15 if _crosses(texts, documents) else 0.0
+            confidence -= 0.15 if counted else 0.0  # 1.json, 2.json ... count files, not tasks
         if column.spec == {"file": "parent"} and not agreement:
             confidence -= 0.12
         if repeats:
             why.append("the same file name stands in several folders")
     if is_long:
-        confidence -= 0.05
-    if confidence < LEAST_CONFIDENCE and not (d == n and named >= 0.7):
+        confidence -= 0.1  # an id that says the same is the better name
+    is_own = d == n and (named >= 0.7 or why[-1:] == ["an id, one value a run"])
+    if confidence < LEAST_CONFIDENCE and not is_own:
         return None
     spec = column.spec
-    return TaskCandidate(spec, texts, min(0.97, max(confidence, 0.26)), "; ".join(why) or "an id", column.example())
+    floor = 0.26 if named >= 0.7 else 0.15
+    return TaskCandidate(spec, texts, min(0.97, max(confidence, floor)), "; ".join(why) or "an id", column.example())
+
+
+def _id_like(column: Column) -> bool:
+    """Are the values ids: one word of letters and digits, not a time, not a plain count?"""
+    if column.length > 80 or affinity(column.name, Meaning.TIME) >= 0.6:
+        return False
+    return all(text is not None and _ID.fullmatch(text) and not _TIME.match(text) for text in column.texts)
+
+
+_ID = re.compile(r"[A-Za-z0-9_./:-]{2,80}")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{9,}(\.[0-9]+)?$|[0-9]+\.[0-9]+$")
 
 
 def _constant_within(texts: Sequence[str | None], documents: Sequence[str]) -> bool:
@@ -135,8 +159,8 @@ def _evidence(views: Sequence[RunView], places: Places) -> list[Key]:
 
 
 def _gist(text: str) -> str:
-    """The beginning of a text, as it is when a word or a blank changes on the way between two sources."""
-    return "".join(letter for letter in text[:300].lower() if letter.isalnum())[:100]
+    """The beginning of a text without what changes on the way between two sources: blanks, signs, capitals."""
+    return "".join(letter for letter in text[:1200].lower() if letter.isalnum())[:800]
 
 
 def _tells(key: Key, n: int) -> bool:
@@ -245,10 +269,14 @@ def _joined(best: TaskCandidate, text: Key, alone: float, places: Places) -> Tas
         if len(set(keys)) > max(0.6 * len(keys), len(set(best.keys))):
             continue  # so fine that nothing repeats
         split, back = _one_way(keys, text), _one_way(text, keys)
-        if split - alone < 0.25 * (1 - alone) or back < 0.9:
+        if split - alone < 0.5 * (1 - alone) or back < 0.9:
             continue
         # the fewest values that tell the ids apart: a domain rather than a user or a seed
-        worth = split + 0.5 * affinity(column.name, Meaning.GROUP) - 0.3 * column.distinct / len(text)
+        worth = (
+            (2.0 if split >= AGREES else split)
+            + 0.5 * affinity(column.name, Meaning.GROUP)
+            - 0.3 * column.distinct / len(text)
+        )
         options.append((worth, column.order, column, keys))
     if not options:
         return None
