@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from .clock import SYSTEM, Clock, line, pretty
@@ -219,25 +220,30 @@ def openai_responses(stories: tuple[Story, ...]) -> Written:
     return written
 
 
+def _in_two(text: str) -> str:
+    """A long text as two parts: they are read as lines."""
+    return text.replace(". ", ".\n", 1) if len(text) > 60 else text
+
+
 def a2a(stories: tuple[Story, ...]) -> Written:
     """One JSON file a task: only what agents say to each other."""
     written = Written(Told(calls=False))
-    for story in stories:
+    for told in stories:
+        turns = [replace(turn, user=_in_two(turn.user), say=_in_two(turn.say)) for turn in told.turns]
+        story = replace(told, turns=tuple(turns))
         clock = Clock("a2a", story)
         task, context = clock.uuid(), clock.uuid()
         history = []
         for turn in story.turns:
             for role, text in (("ROLE_USER", turn.user), ("ROLE_AGENT", turn.say)):
                 if text:
-                    cut = text.find(". ") + 1
-                    parts = [text[:cut], text[cut + 1 :]] if cut and len(text) > 60 else [text]
                     history.append(
                         {
                             "messageId": clock.uuid(),
                             "contextId": context,
                             "taskId": task,
                             "role": role,
-                            "parts": [{"text": part} for part in parts],
+                            "parts": [{"text": part} for part in text.split("\n")],
                         }
                     )
         value = {

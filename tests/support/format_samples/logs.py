@@ -147,7 +147,7 @@ def claude_code(stories: tuple[Story, ...]) -> Written:
 
 def mcp(stories: tuple[Story, ...]) -> Written:
     """A folder a session: the traffic of a proxy, where only tools are seen; a verdict beside it."""
-    written = Written(Told(texts=False, users=False))
+    written = Written(Told(texts=False, users=False, late=True))
     for story in stories:
         clock = Clock("mcp", story)
         session = f"session-{clock.hex(8)}"
