@@ -1,0 +1,290 @@
+"""What is said only when a run is over: verdicts and totals in the last lines of a log's runs."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from prefixguard.induce.names import Meaning, affinity, polarity
+from prefixguard.induce.offline.outcome import judge_values
+from prefixguard.induce.offline.text_heads import Lines, Mark
+from prefixguard.induce.offline.text_lines import Token, heads_of, mask, regex_of, tokens_of
+from prefixguard.induce.offline.text_runs import Span
+
+#: A line of a verdict is no longer than this.
+LONGEST = 160
+#: Lines at the end of a run that are looked at.
+MOST_LINES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A line at the end of runs that says how they went.
+
+    regex: RE2 with one group, the value. values: one a run, None where it is not said. success, failure: tests of the
+    spec over the text of the value. whole: RE2 of what must be cut from records. confidence: in [0, 1].
+    """
+
+    regex: str
+    values: tuple[str | None, ...]
+    success: Any
+    failure: Any
+    whole: str
+    confidence: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """verdicts: best first. cuts: RE2 of what is taken out of events: totals, summaries, what the harness says."""
+
+    verdicts: tuple[Verdict, ...]
+    cuts: tuple[str, ...]
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A line at the end of a run. at: how many lines after the last event began."""
+
+    run: int
+    at: int
+    text: str
+    tokens: tuple[Token, ...]
+
+
+def find_ends(lines: Lines, marks: Sequence[Mark], spans: Sequence[Span], named: Mapping[str, str]) -> Ends:
+    """Verdicts and tails. named: role by head, of heads that name one."""
+    if len(spans) < 2:
+        return Ends((), (), ())
+    counts = Counter(mark.head for mark in marks)
+    rare = {head for head, n in counts.items() if n <= 1.2 * len(spans) and len(counts) > 2}
+    ends: list[_Said] = []
+    inside: set[tuple[int, int]] = set()
+    head_at = {(mark.doc, mark.line): mark for mark in marks}
+    for run, span in enumerate(spans):
+        last = _last_mark(head_at, span, rare)
+        first = max(span.first if last is None else last, span.stop - MOST_LINES)
+        for at in range(first, span.stop):
+            line = lines.docs[span.doc][at]
+            inside.add((span.doc, at))
+            mark = head_at.get((span.doc, at))
+            if mark is not None and mark.head not in rare:
+                line = line[sum(len(token.text) for token in tokens_of(line[:72])[: mark.length]) :]
+            line = line.strip()
+            if line and len(line) <= LONGEST:
+                ends.append(_Said(run, at - first, line, tokens_of(line)))
+    elsewhere = _elsewhere(lines, head_at, inside)
+    verdicts = _verdicts(ends, elsewhere, len(spans))
+    cuts, why = _tails(lines, ends, elsewhere, len(spans))
+    return Ends(tuple(verdicts), tuple([one.whole for one in verdicts[:2]] + cuts), tuple(why))
+
+
+def _last_mark(head_at: Mapping[tuple[int, int], Mark], span: Span, rare: set[str]) -> int | None:
+    """Line of the last event that is not itself a line about the end."""
+    for at in range(span.stop - 1, span.start - 1, -1):
+        mark = head_at.get((span.doc, at))
+        if mark is not None and mark.head not in rare:
+            return at
+    return None
+
+
+def _shape(tokens: Sequence[Token]) -> str:
+    return "".join(
+        "±" if token.kind == "word" and polarity(token.text) else mask((token,)) for token in tokens if token.kind
+    )
+
+
+def _elsewhere(lines: Lines, head_at: Mapping[tuple[int, int], Mark], inside: set[tuple[int, int]]) -> Counter[str]:
+    """Shapes of short lines that do not stand at the end of a run."""
+    found: Counter[str] = Counter()
+    for doc, all_lines in enumerate(lines.docs):
+        for at, line in enumerate(all_lines):
+            if (doc, at) in inside or not line or len(line) > LONGEST + 40 or line.isspace():
+                continue
+            mark = head_at.get((doc, at))
+            if mark is not None:
+                line = line[sum(len(token.text) for token in tokens_of(line[:72])[: mark.length]) :]
+            line = line.strip()
+            if line and len(line) <= LONGEST:
+                found[_shape(tokens_of(line))] += 1
+    return found
+
+
+def _verdicts(ends: Sequence[_Said], elsewhere: Mapping[str, int], runs: int) -> list[Verdict]:
+    by_shape: dict[str, list[_Said]] = {}
+    for said in ends:
+        by_shape.setdefault(_shape(said.tokens), []).append(said)
+    found = []
+    for shape, sayings in sorted(by_shape.items()):
+        told = {said.run for said in sayings}
+        if len(told) < max(2, 0.3 * runs) or elsewhere.get(shape, 0) > 0.1 * len(sayings):
+            continue
+        if "#" in shape or "±" in shape:
+            verdict = _numbers(sayings, runs) if "±" not in shape else _words(sayings, runs)
+            if verdict is None and "±" in shape and "#" in shape:
+                verdict = _numbers(sayings, runs)
+            if verdict is not None:
+                found.append(verdict)
+    merged = _merged(by_shape, elsewhere, runs)
+    if merged is not None:
+        found.append(merged)
+    return sorted(found, key=lambda one: (-one.confidence, one.regex))
+
+
+def _words(sayings: Sequence[_Said], runs: int) -> Verdict | None:
+    """A word that speaks of success in some runs and of failure in others."""
+    values: list[str | None] = [None] * runs
+    for said in sayings:
+        word = next((t.text for t in said.tokens if t.kind == "word" and polarity(t.text)), None)
+        values[said.run] = word
+    words = sorted({value for value in values if value is not None})
+    good = [word for word in words if polarity(word) > 0]
+    bad = [word for word in words if polarity(word) < 0]
+    if not words or not (good or bad) or (len(words) < 2 and len({v for v in values}) < 2):
+        return None
+    if not (good and bad):
+        return None
+    parts, slot = [], False
+    for token in sayings[0].tokens:
+        if token.kind == "word" and polarity(token.text) and not slot:
+            parts.append("(" + "|".join(words) + ")")
+            slot = True
+        else:
+            parts.append(regex_of((token,)))
+    regex = "".join(parts)
+    told = sum(value is not None for value in values)
+    closed = regex.replace("(" + "|".join(words) + ")", "(?:" + "|".join(words) + ")")
+    return Verdict(
+        rf"\b{regex}" if regex[:1].isalpha() else regex,
+        tuple(values),
+        {"in": good} if len(good) > 1 else good[0],
+        {"in": bad} if len(bad) > 1 else bad[0],
+        closed,
+        min(0.95, 0.55 + 0.4 * told / runs),
+        f"the last lines of {told} of {runs} runs say {' or '.join(words)}",
+    )
+
+
+def _merged(by_shape: Mapping[str, Sequence[_Said]], elsewhere: Mapping[str, int], runs: int) -> Verdict | None:
+    """Different last lines for success and failure: "Task solved." and "Gave up: failed"."""
+    kinds: dict[int, list[tuple[int, str, Sequence[_Said]]]] = {1: [], -1: []}
+    for shape, sayings in sorted(by_shape.items()):
+        texts = {said.text for said in sayings}
+        if "±" not in shape or len(sayings) < 2 or elsewhere.get(shape, 0) > 0.1 * len(sayings) or len(texts) > 3:
+            continue
+        sign = {polarity(t.text) for t in sayings[0].tokens if t.kind == "word" and polarity(t.text)}
+        if len(sign) == 1:
+            kinds[sign.pop()].append((len(sayings), shape, sayings))
+    if not kinds[1] or not kinds[-1]:
+        return None
+    good = max(kinds[1], key=lambda one: (one[0], one[1]))
+    bad = max(kinds[-1], key=lambda one: (one[0], one[1]))
+    values: list[str | None] = [None] * runs
+    for _, _, sayings in (good, bad):
+        for said in sayings:
+            values[said.run] = said.text
+    told = sum(value is not None for value in values)
+    if told < 0.6 * runs or {s.run for s in good[2]} & {s.run for s in bad[2]}:
+        return None
+    either = "|".join(sorted(regex_of(one[2][0].tokens) for one in (good, bad)))
+    return Verdict(
+        f"({either})",
+        tuple(values),
+        {"re": regex_of(good[2][0].tokens)},
+        {"re": regex_of(bad[2][0].tokens)},
+        f"(?:{either})",
+        0.5 + 0.3 * told / runs,
+        f"runs end with {good[2][0].text!r} or {bad[2][0].text!r}",
+    )
+
+
+def _numbers(sayings: Sequence[_Said], runs: int) -> Verdict | None:
+    """A number that differs from run to run, beside words that speak of an outcome."""
+    width = len(sayings[0].tokens)
+    same = [said for said in sayings if len(said.tokens) == width]
+    slots = [i for i, token in enumerate(sayings[0].tokens) if token.kind == "num"]
+    varying = [i for i in slots if len({said.tokens[i].text for said in same}) > 1]
+    if len(varying) != 1:
+        return None
+    slot = varying[0]
+    before = " ".join(t.text for t in sayings[0].tokens[:slot] if t.kind == "word")
+    name = max((before.split() or [""]), key=lambda word: affinity(word, Meaning.OUTCOME))
+    if affinity(name, Meaning.OUTCOME) < 0.5 or not re.search("[A-Za-z]", before):
+        return None
+    values: list[str | None] = [None] * runs
+    for said in same:
+        values[said.run] = said.tokens[slot].text
+    numbers = [None if value is None else _number(value) for value in values]
+    forms = judge_values(numbers, name)
+    if not forms:
+        return None
+    form = forms[0]
+    bound = form.success.get("ge") if isinstance(form.success, dict) else None
+    if bound is None:
+        return None
+    good = sorted({v for v, n in zip(values, numbers, strict=True) if v is not None and n is not None and n >= bound})
+    parts = []
+    for i, token in enumerate(sayings[0].tokens):
+        parts.append(
+            r"(-?[0-9]+(?:\.[0-9]+)?)"
+            if i == slot
+            else regex_of((token,))
+            if i not in slots
+            else re.escape(token.text).replace("\\-", "-")
+        )
+    regex = "".join(parts)
+    top = max(n for n in numbers if n is not None)
+    whole_match = rf"^{int(bound)}(\.0+)?$" if bound == top and float(bound).is_integer() else None
+    success: Any = {"re": whole_match} if whole_match else {"in": good}
+    told = sum(value is not None for value in values)
+    return Verdict(
+        regex,
+        tuple(values),
+        success,
+        "else",
+        regex.replace(r"(-?[0-9]+(?:\.[0-9]+)?)", r"-?[0-9]+(?:\.[0-9]+)?"),
+        min(0.95, form.confidence + 0.2 * told / runs),
+        f"the last lines of {told} of {runs} runs say {name!r} and a number: {form.why}",
+    )
+
+
+def _number(text: str) -> float | int:
+    return (
+        int(text) if text.lstrip("-").isdigit() else float(text) if re.fullmatch(r"-?\d+\.\d+", text) else float("nan")
+    )
+
+
+def _tails(lines: Lines, ends: Sequence[_Said], elsewhere: Mapping[str, int], runs: int) -> tuple[list[str], list[str]]:
+    """Lines that stand at the end of nearly every run and nowhere else: from there on nothing is the agent's."""
+    if runs < 3:
+        return [], []
+    by_shape: dict[str, list[_Said]] = {}
+    for said in ends:
+        if said.at > 0:
+            by_shape.setdefault(mask(said.tokens) + "$", []).append(said)
+            for head in heads_of(said.text):
+                if not head.whole and head.words:
+                    by_shape.setdefault(head.key, []).append(said)
+    cuts, why = [], []
+    for shape, sayings in sorted(by_shape.items(), key=lambda kv: (min(s.at for s in kv[1]), kv[0])):
+        told = {said.run for said in sayings}
+        if len(told) < 0.8 * runs or len(shape) < 3:
+            continue
+        if shape.endswith("$"):
+            other = elsewhere.get(_shape(sayings[0].tokens), 0)
+            regex = regex_of(sayings[0].tokens) + r"[ \t]*(?:\n.*)?$"
+        else:
+            head = next(one for one in heads_of(sayings[0].text) if one.key == shape)
+            other = lines.count(shape) - len(sayings)
+            regex = regex_of(head.tokens) + r".*$"
+        if other > 0.15 * len(sayings):
+            continue
+        cuts.append(r"(?s)(?:^|\n)[ \t]*" + regex)
+        why.append(f"{sayings[0].text[:60]!r} ends {len(told)} of {runs} runs: cut, with what follows")
+        if len(cuts) >= 3:
+            break
+    return cuts, why
