@@ -83,9 +83,12 @@ def _judged(column: Column, evidence: Sequence[Key], documents: Sequence[str], n
     if d == n and column.coverage == 1 and column.near == "run" and _id_like(column):
         confidence += 0.05  # every run its own task, if nothing else is known
         why.append("an id, one value a run")
+    if repeats and column.near == "run" and not is_long and _once_a_document(texts, documents):
+        confidence += 0.15
+        why.append("every file has each value once")
     if alone and len(set(documents)) < n and not is_long:
         confidence -= 0.3
-    agreement = max((_agreement(texts, key) for key in evidence), default=0.0)
+    agreement = max((_agreement(texts, key, documents) for key in evidence), default=0.0)
     if repeats and evidence and agreement < 0.75 and not named:
         confidence -= 0.2
     elif repeats and agreement >= 0.7:
@@ -127,6 +130,14 @@ def _constant_within(texts: Sequence[str | None], documents: Sequence[str]) -> b
     for text, document in zip(texts, documents, strict=True):
         seen.setdefault(document, set()).add(text)
     return len(seen) < len(texts) and all(len(values) == 1 for values in seen.values())
+
+
+def _once_a_document(texts: Sequence[str | None], documents: Sequence[str]) -> bool:
+    """Is every value there once in a file, and again in other files: the same tasks, done by several?"""
+    n = len(texts)
+    if len(set(documents)) < 2 or len(set(documents)) > 0.5 * n:
+        return False
+    return len(set(zip(texts, documents, strict=True))) == n and len(set(texts)) <= 0.7 * n
 
 
 def _crosses(texts: Sequence[str | None], documents: Sequence[str]) -> bool:
@@ -239,9 +250,12 @@ def _one_way(key: Key, other: Key) -> float:
     return sum(counts.most_common(1)[0][1] for counts in groups.values()) / total if total else 0.0
 
 
-def _agreement(key: Key, other: Key) -> float:
-    """Do both split the runs alike? In [0, 1]."""
-    return min(_one_way(key, other), _one_way(other, key))
+def _agreement(key: Key, text: Key, documents: Sequence[str]) -> float:
+    """Do both split the runs alike, at least within a document (ids may be counted anew in each)? In [0, 1]."""
+    back = _one_way(text, key)
+    several = len(set(documents)) <= 0.5 * len(documents)
+    within = _one_way(_pair(documents, key), text) if several else 0.0
+    return min(back, max(_one_way(key, text), 0.9 * within))
 
 
 def _apart(best: TaskCandidate, views: Sequence[RunView], places: Places, evidence: Sequence[Key]) -> TaskCandidate:
