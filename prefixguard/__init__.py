@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from prefixguard.cli import demo, info
     from prefixguard.errors import PrefixGuardError
     from prefixguard.evaluate import EvaluationTable, evaluate
+    from prefixguard.induce import CheckReport, Induced, check_adapter, induce_adapter
     from prefixguard.learn import LearnListener, TrainConfig
     from prefixguard.learn.train import TrainResult, train
     from prefixguard.runtime import Drift, Monitor, Reading, ScoredRun, Session, load, parse, score, watch
@@ -37,8 +38,10 @@ _ROOMS = {
     "Adapter": "stepview",
     "AlarmPolicy": "alarm",
     "Bundle": "bundle",
+    "CheckReport": "induce",
     "Drift": "runtime",
     "EvaluationTable": "evaluate",
+    "Induced": "induce",
     "LearnListener": "learn",
     "Level": "alarm",
     "Mistake": "trace",
@@ -53,8 +56,10 @@ _ROOMS = {
     "StepRecord": "stepview",
     "TrainConfig": "learn",
     "TrainResult": "learn",
+    "check_adapter": "induce",
     "demo": "cli",
     "evaluate": "evaluate",
+    "induce_adapter": "induce",
     "info": "cli",
     "list_adapters": "stepview",
     "load": "runtime",
@@ -70,8 +75,10 @@ __all__ = [
     "Adapter",
     "AlarmPolicy",
     "Bundle",
+    "CheckReport",
     "Drift",
     "EvaluationTable",
+    "Induced",
     "LearnListener",
     "Level",
     "Mistake",
@@ -86,8 +93,10 @@ __all__ = [
     "StepRecord",
     "TrainConfig",
     "TrainResult",
+    "check_adapter",
     "demo",
     "evaluate",
+    "induce_adapter",
     "info",
     "list_adapters",
     "load",

@@ -1,6 +1,7 @@
 """The application: its commands, and what becomes of errors.
 
-Exit codes: 0 done; 1 the answer is no (an alarm under --fail-on-alarm); 2 bad input or usage; 3 interrupted.
+Exit codes: 0 done; 1 the answer is no (an alarm under --fail-on-alarm, a check that failed); 2 bad input or usage;
+3 interrupted.
 """
 
 from __future__ import annotations
@@ -14,7 +15,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from prefixguard.cli.commands import adapters, demo, evaluate, info, parse, score, train, watch
+from prefixguard.cli.commands import (
+    adapters,
+    check_adapter,
+    demo,
+    evaluate,
+    induce_adapter,
+    info,
+    parse,
+    score,
+    train,
+    watch,
+)
 from prefixguard.cli.console import abandon_output, say
 from prefixguard.errors import PrefixGuardError
 
@@ -113,6 +125,7 @@ def _global(
 
     Start with `prefixguard demo`, or, with runs of your own:
 
+        prefixguard induce-adapter samples/
         prefixguard parse runs.jsonl --adapter openai_chat
         prefixguard train runs.jsonl --adapter openai_chat --out monitors/mine
         prefixguard evaluate monitors/mine runs.jsonl
@@ -123,6 +136,6 @@ def _global(
     """
 
 
-for _module in (demo, train, evaluate, score, parse, watch, info, adapters):
+for _module in (demo, train, evaluate, score, parse, watch, induce_adapter, check_adapter, info, adapters):
     _name = _module.__name__.rpartition(".")[2]
-    app.command(_name)(getattr(_module, f"{_name}_command"))
+    app.command(_name.replace("_", "-"))(getattr(_module, f"{_name}_command"))

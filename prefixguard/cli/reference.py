@@ -16,13 +16,13 @@ from prefixguard.cli.app import app
 
 _HEAD = """# Command line
 
-Every command is a thin twin of a function of the same name in `prefixguard` (`watch` is `load().start()`), with the
-same options and defaults.
+Every command is a thin twin of a function of the same name in `prefixguard` (`watch` is `load().start()`, a `-` is a
+`_`), with the same options and defaults.
 
 Data goes to standard output, a line at a time; tables, progress and messages go to standard error, progress only to a
-terminal. Exit codes: 0 done; 1 the answer is no (an alarm under `--fail-on-alarm`); 2 bad input or usage, or an error
-that we did not foresee; 3 interrupted. `--traceback` before the command, or PREFIXGUARD_TRACEBACK=1, shows where an
-error arose.
+terminal. Exit codes: 0 done; 1 the answer is no (an alarm under `--fail-on-alarm`, a check that failed); 2 bad input or
+usage, or an error that we did not foresee; 3 interrupted. `--traceback` before the command, or
+PREFIXGUARD_TRACEBACK=1, shows where an error arose.
 
 This page is written by `python -m prefixguard.cli.reference > docs/cli.md`, and a test keeps it true.
 """

@@ -1,1 +1,36 @@
 """Writes adapters: offline inference, proposals of a language model, checks, freezing."""
+
+from prefixguard.induce.checks import CheckReport, Finding
+from prefixguard.induce.freezing import Frozen, freeze
+from prefixguard.induce.golden import Golden, golden_samples
+from prefixguard.induce.induction import HINTS, Induced, check_adapter, induce_adapter
+from prefixguard.induce.model import Endpoint, sample_pack
+from prefixguard.induce.preview import first_steps
+from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option, Proposal
+from prefixguard.induce.report import Report, Usage
+from prefixguard.induce.samples import Samples, open_samples
+
+__all__ = [
+    "HINTS",
+    "CheckReport",
+    "Choice",
+    "Endpoint",
+    "Finding",
+    "Frozen",
+    "Golden",
+    "Induced",
+    "LeftOut",
+    "Mapped",
+    "Option",
+    "Proposal",
+    "Report",
+    "Samples",
+    "Usage",
+    "check_adapter",
+    "first_steps",
+    "freeze",
+    "golden_samples",
+    "induce_adapter",
+    "open_samples",
+    "sample_pack",
+]

@@ -29,10 +29,18 @@ TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
     "watch": (watch, {"run", "run_id", "fail_on_alarm", "as_json"}, {"stream"}),
     "info": (prefixguard.info, {"as_json"}, {"progress"}),
     "adapters": (prefixguard.list_adapters, {"as_json"}, set()),
+    "induce-adapter": (
+        prefixguard.induce_adapter,
+        {"yes", "show_pack", "as_json"},
+        {"ask", "offer", "approve", "listen"},
+    ),
+    "check-adapter": (prefixguard.check_adapter, {"as_json"}, {"listen"}),
     "demo": (prefixguard.demo, {"as_json"}, {"listener"}),
 }
 #: Where the two cannot have one default: without runs the command finds its own, and names the bundle after them.
 OTHER_DEFAULTS = {("train", "runs"), ("train", "adapter"), ("train", "out")}
+#: What a command takes as KEY=VALUE, several times, is a mapping of the function.
+OTHER_DEFAULTS |= {("induce-adapter", "hints"), ("induce-adapter", "waive")}
 
 
 def parameters_of(function: Callable[..., Any]) -> dict[str, Any]:

@@ -36,4 +36,4 @@ def adapters_command(
     for adapter in shipped:
         table.add_row(f"{adapter.name}\n{adapter.version}", adapter.description)
     people().print(table)
-    say("Another format: write a .json of its own (docs/adapter-spec.md) and give its path as --adapter.")
+    say("Another format: prefixguard induce-adapter SAMPLES makes one; give its path as --adapter.")

@@ -1,0 +1,172 @@
+"""`prefixguard induce-adapter`: an adapter for a format nobody has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prefixguard.cli.console import people, say, write_data, write_json
+from prefixguard.cli.induction_talk import (
+    ask_choice,
+    is_conversation,
+    offer_shipped,
+    say_shipped,
+    show_preview,
+    show_report,
+)
+from prefixguard.errors import ConfigError
+from prefixguard.stepview import Adapter, Recognised
+
+CHECKS_FAILED = 1
+
+
+def induce_adapter_command(
+    samples: Annotated[str, typer.Argument(help="File, folder, glob or archive with a few raw runs.")],
+    name: Annotated[str | None, typer.Option(help="Name of the adapter. Default: after the samples.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder that the adapter goes into.")] = Path("stepview_adapters"),
+    model: Annotated[
+        str | None, typer.Option(help="Ask this language model; the key is read from OPENAI_API_KEY.")
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option(help="Where the model is: any server that speaks chat completions.")
+    ] = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask no model, whatever else is said; without --model none is asked.")
+    ] = False,
+    rounds: Annotated[int, typer.Option(min=1, max=20, help="Proposals that the model may make.")] = 4,
+    price_in: Annotated[
+        float | None, typer.Option(help="Price of a million tokens that are sent, for the line of costs.")
+    ] = None,
+    price_out: Annotated[float | None, typer.Option(help="Price of a million tokens that come back.")] = None,
+    pack_tokens: Annotated[int, typer.Option(help="Tokens of samples that the model is shown.")] = 12_000,
+    hints: Annotated[
+        list[str] | None,
+        typer.Option("--hint", help="Where something is: outcome=$.result.ok, tool=@.action.name. May be repeated."),
+    ] = None,
+    waive: Annotated[
+        list[str] | None,
+        typer.Option(help="A leak that is harmless, and why: PATH=REASON. It stands in the spec. May be repeated."),
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="Outcomes beside the samples: run_id,outcome[,task_id] as .jsonl or .csv.")
+    ] = None,
+    recognise: Annotated[bool, typer.Option(help="Look whether a shipped adapter reads the samples.")] = True,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an adapter of that name.")] = False,
+    write: Annotated[bool, typer.Option(help="Write the adapter; --no-write checks and reports only.")] = True,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Ask nothing: what is unclear is decided by the stated rule.")
+    ] = False,
+    show_pack: Annotated[
+        bool, typer.Option("--show-pack", help="Print what a model would be shown of the samples, and end.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON on standard output.")] = False,
+) -> None:
+    """Make an adapter for runs of any format, from a few samples: by inference alone, or with a language model's help.
+
+    Before anything is written you see how the first steps are read, what is left out and why, and what the checks say.
+    An adapter that fails a check is not written. Samples are sent nowhere unless --model names an endpoint; likely
+    secrets are masked. Exit codes: 0 the adapter is frozen, or a shipped one was taken; 1 a check failed or you said
+    no; 2 bad input; 3 interrupted.
+
+    Examples:
+
+        prefixguard induce-adapter samples/
+        prefixguard induce-adapter samples/ --name my_agent --hint outcome=$.result.ok --yes
+        prefixguard induce-adapter samples/ --model gpt-4.1 --rounds 3
+        prefixguard induce-adapter samples/ --model qwen --base-url http://localhost:8000/v1
+        prefixguard induce-adapter samples/ --show-pack
+    """
+    from prefixguard.induce import Report, first_steps, induce_adapter, open_samples, sample_pack
+
+    if show_pack:
+        pack = sample_pack(open_samples(samples), pack_tokens)
+        write_data(pack.text)
+        for sentence in pack.cut:
+            say(sentence)
+        say(f"about {pack.tokens:,} tokens of {len(pack.files)} files; {pack.masked} likely secrets masked")
+        return
+    asked = is_conversation() and not yes
+    seen: list[bool] = []
+
+    def offered(shipped: Sequence[Recognised]) -> bool:
+        if asked:
+            return offer_shipped(shipped)
+        say_shipped(shipped)
+        return False
+
+    def approved(adapter: Adapter, report: Report) -> bool:
+        seen.append(True)
+        show_preview(first_steps(samples, adapter))
+        show_report(report)
+        return not asked or not write or typer.confirm(f"Freeze adapter {report.name}?", default=True, err=True)
+
+    console = people()
+    told = (lambda what: console.print(f"{what} ...", style="dim")) if console.is_terminal else None
+    induced = induce_adapter(
+        samples,
+        name=name,
+        out=out,
+        model=model,
+        base_url=base_url,
+        offline=offline,
+        rounds=rounds,
+        price_in=price_in,
+        price_out=price_out,
+        pack_tokens=pack_tokens,
+        hints=_pairs(hints, "--hint", "outcome=$.result.ok"),
+        waive=_pairs(waive, "--waive", "@.content=the score is cut out of it"),
+        labels=labels,
+        recognise=recognise,
+        overwrite=overwrite,
+        write=write,
+        ask=ask_choice if asked else _first,
+        offer=offered,
+        approve=approved,
+        listen=told,
+    )
+    report = induced.report
+    if report is None:
+        shipped = induced.adapter.name if induced.adapter is not None else ""
+        say(f"Next: prefixguard parse {samples} --adapter {shipped}")
+        return
+    if as_json:
+        paths = [str(path) for path in induced.paths.all] if induced.paths is not None else []
+        write_json({**report.to_dict(), "paths": paths})
+    if not seen:
+        if induced.adapter is not None:
+            show_preview(first_steps(samples, induced.adapter))
+        show_report(report)
+    if not induced.ok:
+        say(
+            "A check failed, so nothing is written. Give a --hint, a --waive where a finding is harmless, more "
+            "samples, or a --model; or write the spec by hand (docs/adapter-spec.md).",
+            error=True,
+        )
+        raise typer.Exit(CHECKS_FAILED)
+    if induced.paths is None:
+        say("Nothing is written.")
+        if write:
+            raise typer.Exit(CHECKS_FAILED)
+        return
+    for path in induced.paths.all:
+        say(str(path))
+    say(f"{report.name} {report.version}  {induced.paths.sha256[:12]}", style="bold green")
+    say(f"Next: prefixguard train {samples} --adapter {induced.paths.adapter}")
+
+
+def _first(choice: object) -> int:
+    return int(getattr(choice, "taken", 0))
+
+
+def _pairs(given: list[str] | None, option: str, example: str) -> dict[str, str]:
+    """KEY=VALUE, as often as it was said. ConfigError for what is none."""
+    pairs = {}
+    for text in given or ():
+        key, equals, value = text.partition("=")
+        if not key.strip() or not equals or not value.strip():
+            raise ConfigError(f"{option} {text!r}: KEY=VALUE is needed, such as {option} '{example}'.")
+        pairs[key.strip()] = value.strip()
+    return pairs

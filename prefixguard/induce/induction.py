@@ -1,0 +1,250 @@
+"""`induce_adapter`: from sample files to a frozen adapter. Everything it decides it says, and nothing unchecked is
+written.
+
+Source: PrefixGuard 4.1: an adapter is induced once, offline, frozen before training, reviewed for structure only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from prefixguard.errors import AdapterError, ConfigError, EndpointError, MissingExtraError, PrefixGuardError, TraceError
+from prefixguard.induce.checks import CheckReport, Finding
+from prefixguard.induce.checks import check_adapter as check_opened
+from prefixguard.induce.freezing import Frozen, check_name, check_target, freeze, name_for
+from prefixguard.induce.golden import golden_samples
+from prefixguard.induce.model import Endpoint, ModelResult, propose_with_model
+from prefixguard.induce.offline.inference import propose_offline
+from prefixguard.induce.proposal import Asker, Proposal, take_first
+from prefixguard.induce.report import Report, Usage
+from prefixguard.induce.samples import Samples, open_samples
+from prefixguard.stepview import Adapter, Recognised, adapter_for, load_adapter
+from prefixguard.stepview import recognise as recognise_shipped
+
+#: Where adapters go unless it is said otherwise: a folder of this name, here.
+OUT = Path("stepview_adapters")
+#: What may be told beforehand: parts of a run or a record, and where they are.
+HINTS = (
+    *("outcome", "task", "id", "runs", "events", "role", "tool", "arguments", "call_id", "result", "action", "status"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Induced:
+    """What an induction came to.
+
+    adapter: None where the spec could not be compiled. proposal, report: None where a shipped adapter was taken
+    instead. paths: None where nothing was written: a check failed, or whoever was asked said no.
+    """
+
+    adapter: Adapter | None
+    proposal: Proposal | None
+    report: Report | None
+    paths: Frozen | None
+
+    @property
+    def ok(self) -> bool:
+        """Every check passed (or is waived); a shipped adapter counts."""
+        return self.report is None or self.report.check.ok
+
+
+def induce_adapter(
+    samples: str | Path,
+    *,
+    name: str | None = None,
+    out: str | Path = OUT,
+    model: str | None = None,
+    base_url: str | None = None,
+    offline: bool = False,
+    rounds: int = 4,
+    price_in: float | None = None,
+    price_out: float | None = None,
+    pack_tokens: int = 12_000,
+    hints: Mapping[str, str] = MappingProxyType({}),
+    waive: Mapping[str, str] = MappingProxyType({}),
+    labels: str | Path | None = None,
+    recognise: bool = True,
+    overwrite: bool = False,
+    write: bool = True,
+    ask: Asker = take_first,
+    offer: Callable[[Sequence[Recognised]], bool] | None = None,
+    approve: Callable[[Adapter, Report], bool] | None = None,
+    listen: Callable[[str], None] | None = None,
+) -> Induced:
+    """Make an adapter for the format of these samples and freeze it in the folder `out`.
+
+    samples: a file, folder, glob or archive with a few raw runs. name: of the adapter; None: after the samples.
+    model, base_url: an endpoint to ask; samples leave this machine only where one is named. offline: never ask it.
+    rounds: at most so many proposals of the model. pack_tokens: of samples that it is shown. price_in, price_out: of a
+    million tokens, in any currency.
+    hints: where something is, by HINTS, as paths of the spec language. waive: path to reason: a leak or an overlap with
+    the outcome that is harmless. labels: a file of outcomes beside the samples, for the statistical leak checks.
+    recognise: look whether a shipped adapter reads the samples; False hides them.
+    overwrite: replace an adapter of that name. write: False checks and reports, and writes nothing.
+    ask: asked where the samples do not decide; the default takes the likeliest. offer: told which shipped adapters read
+    the samples well; True takes the best of them and induces nothing. approve: asked before anything is written.
+    listen: told what is being done, a sentence each.
+    Raises TraceError (nothing to read), ConfigError (a name, a hint, an endpoint), OutputError (already there).
+    """
+    tell = listen if listen is not None else lambda _: None
+    name = check_name(name if name is not None else name_for(samples))
+    _check_hints(hints)
+    if model is None and base_url is not None:
+        raise ConfigError("a base URL without a model: name the --model too, or leave both out.")
+    asks = model is not None and not offline
+    endpoint = Endpoint(model or "", base_url, price_in=price_in, price_out=price_out) if asks else None
+    if write:
+        check_target(out, name, overwrite)
+    tell("reading the samples")
+    opened = open_samples(samples)
+    shipped: tuple[Recognised, ...] = ()
+    if recognise:
+        tell("looking for a shipped adapter that reads them")
+        shipped = tuple(one for one in recognise_shipped(samples) if one.reads_well)
+        if shipped and offer is not None and offer(shipped):
+            return Induced(load_adapter(shipped[0].name), None, None, None)
+    asked, notes = _asked(opened, name, endpoint, rounds, pack_tokens, hints, labels, tell)
+    drafts = []
+    if asked is not None and asked.proposal is not None:
+        drafts.append(_checked(asked.proposal, name, samples, waive, labels, tell))
+    if not any(draft[2].ok for draft in drafts):
+        tell("inferring the structure")
+        try:
+            inferred = propose_offline(opened, name=name, hints=hints, ask=ask)
+        except TraceError:
+            if not drafts:
+                raise
+        else:
+            drafts.append(_checked(inferred, name, samples, waive, labels, tell))
+    proposal, adapter, check = max(drafts, key=lambda draft: (draft[1] is not None, draft[2].ok, draft[2].score()))
+    usage = None if asked is None else _usage(asked, model or "", proposal)
+    golden = golden_samples(samples, adapter) if adapter is not None and check.ok else None
+    report = Report(
+        name,
+        str(proposal.spec.get("version", "")),
+        adapter.sha256 if adapter is not None else "",
+        opened,
+        replace(proposal, score=check.score()),
+        check,
+        shipped,
+        usage,
+        tuple(waive.items()),
+        (*notes, *(golden.notes if golden is not None else ())),
+    )
+    paths = None
+    if adapter is not None and golden is not None and (approve is None or approve(adapter, report)) and write:
+        tell("writing")
+        said = asked.transcript.to_jsonl() if asked is not None else None
+        page = report.to_markdown()
+        paths = freeze(adapter, report.to_dict(), page, golden, out, transcript=said, overwrite=overwrite)
+    return Induced(adapter, proposal, report, paths)
+
+
+def check_adapter(
+    adapter: str | Path | Adapter,
+    runs: str | Path,
+    *,
+    labels: str | Path | None = None,
+    processes: bool = True,
+    listen: Callable[[str], None] | None = None,
+) -> CheckReport:
+    """Does an adapter read these runs as it should, and nothing that a live run does not show?
+
+    adapter: a shipped name, the path of a .json file, or an opened one. labels: outcomes beside the runs, for the
+    statistical leak checks. processes: read the runs in a second process too, under another hash seed and locale.
+    listen: told the name of each check. Raises AdapterError for a spec that is wrong; runs that cannot be read are a
+    finding.
+    """
+    return check_opened(adapter_for(adapter, runs), runs, labels=labels, processes=processes, listen=listen)
+
+
+def _check_hints(hints: Mapping[str, str]) -> None:
+    for key, path in hints.items():
+        if key not in HINTS:
+            raise ConfigError(
+                f"hint {key!r}: nothing of that name. A hint says where one of these is: {', '.join(HINTS)}."
+            )
+        if not path or path[0] not in "$@%^":
+            raise ConfigError(f"hint {key}={path!r}: a path is needed, such as $.result.ok (of the run) or @.content.")
+
+
+def _asked(
+    samples: Samples,
+    name: str,
+    endpoint: Endpoint | None,
+    rounds: int,
+    pack_tokens: int,
+    hints: Mapping[str, str],
+    labels: str | Path | None,
+    tell: Callable[[str], None],
+) -> tuple[ModelResult | None, tuple[str, ...]]:
+    """What the model proposes, if one is asked, and a note where it cannot be."""
+    if endpoint is None:
+        return None, ()
+    tell(f"asking {endpoint.shown}")
+    try:
+        result = propose_with_model(
+            samples,
+            endpoint,
+            name=name,
+            rounds=rounds,
+            pack_tokens=pack_tokens,
+            hints=hints,
+            labels=None if labels is None else str(labels),
+            listen=tell,
+        )
+    except (EndpointError, MissingExtraError) as exc:
+        note = f"The language model could not be asked ({exc}) This is offline inference."
+        tell(note)
+        return None, (note,)
+    if result.proposal is None:
+        tell(f"no usable answer ({result.why})")
+    return result, ()
+
+
+def _usage(result: ModelResult, model: str, taken: Proposal) -> Usage:
+    """The bill, and a sentence where what the model proposed is not what is taken."""
+    why = ""
+    if result.proposal is None:
+        why = f"It gave no usable adapter ({result.why}) This is offline inference."
+    elif taken.origin == "offline":
+        why = f"The checks found errors in its adapter ({result.why}) Offline inference did better and is taken."
+    return Usage(model, result.rounds, result.tokens_in, result.tokens_out, result.cost, why)
+
+
+def _checked(
+    proposal: Proposal,
+    name: str,
+    samples: str | Path,
+    waive: Mapping[str, str],
+    labels: str | Path | None,
+    tell: Callable[[str], None],
+) -> tuple[Proposal, Adapter | None, CheckReport]:
+    """The proposal as an adapter, with what is waived in it, and what the checks say."""
+    spec: dict[str, Any] = {**proposal.spec, "name": name}
+    if waive:
+        waived = [one for one in spec.get("waived", []) if one.get("path") not in waive]
+        spec["waived"] = [*waived, *({"path": path, "reason": reason} for path, reason in waive.items())]
+    proposal = replace(proposal, spec=spec)
+    try:
+        adapter = Adapter(spec, name)
+    except AdapterError as exc:
+        refused = Finding("spec", "error", str(exc), "spec", remedy="Give a --hint, or mend the spec by hand.")
+        return proposal, None, CheckReport(name, "", (refused,), MappingProxyType({}), MappingProxyType({}))
+    try:
+        return (
+            proposal,
+            adapter,
+            check_opened(adapter, samples, labels=labels, listen=lambda what: tell(f"checking: {what}")),
+        )
+    except PrefixGuardError as exc:
+        unread = Finding("reads", "error", str(exc), str(samples), remedy="Give a --hint, or mend the spec by hand.")
+        return (
+            proposal,
+            adapter,
+            CheckReport(name, adapter.sha256, (unread,), MappingProxyType({}), MappingProxyType({})),
+        )

@@ -1,0 +1,190 @@
+"""`induce-adapter` and `check-adapter`: what is shown, asked and written, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prefixguard.errors import TraceError
+from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option, Proposal
+from prefixguard.stepview import load_adapter
+
+
+def spec(**changes: Any) -> dict[str, Any]:
+    return {
+        "schema": "prefixguard/adapter/v1",
+        "name": "x",
+        "version": "1.0.0",
+        "container": {"format": "json", "runs": "$[*]"},
+        "run": {
+            "id": "$.trip",
+            "outcome": {"of": "$.won", "type": "boolean", "success": {"eq": True}, "failure": "else"},
+        },
+        "events": "$.legs[*]",
+        "rules": [{"emit": "step", "tool": "@.did", "arguments": "@.to", "result": {"text": "@.saw"}}],
+        "status": "ok",
+        "hidden": ["$.won"],
+        **changes,
+    }
+
+
+CHOICE = Choice(
+    "result", (Option("what it saw", "@.saw", 0.7, "text"), Option("where it went", "@.to", 0.3, "short", "place 1")), 0,
+    "the likeliest is taken",
+)  # fmt: skip
+
+
+@pytest.fixture
+def samples(tmp_path: Path) -> Path:
+    runs = [
+        {
+            "trip": f"t{i}",
+            "won": i % 3 > 0,
+            "legs": [{"did": "go", "to": f"p{i}{k}", "saw": f"s {k} {i}"} for k in range(3)],
+        }
+        for i in range(12)
+    ]
+    (tmp_path / "samples").mkdir()
+    (tmp_path / "samples" / "a.json").write_text(json.dumps(runs))
+    return tmp_path / "samples"
+
+
+@pytest.fixture(autouse=True)
+def play(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Sets the spec that offline inference proposes; gives the options it was asked with, and the answers it got."""
+    seen: list[Any] = []
+
+    def use(**changes: Any) -> list[Any]:
+        def propose(samples: Any, *, name: str, hints: Any, ask: Any) -> Proposal:
+            seen.append((dict(hints), ask(CHOICE)))
+            mapped = (Mapped("@.did", "tool", 1.0, 0.9, "few values"),)
+            return Proposal(spec(**changes), mapped, (LeftOut("$.won", "tells the end", 0.01),), (CHOICE,), ("a note",))
+
+        monkeypatch.setattr("prefixguard.induce.induction.propose_offline", propose)
+        return seen
+
+    use()
+    return use
+
+
+def test_without_a_terminal_nothing_is_asked_and_everything_is_said(cli: Any, samples: Path, play: Any) -> None:
+    out = samples.parent / "out"
+    said = cli("induce-adapter", samples, "--out", out, "--hint", "outcome=$.won", env={"COLUMNS": "200"})
+    assert said.code == 0 and said.out == ""
+    assert play() == [({"outcome": "$.won"}, 0)]
+    for part in (
+        "How the first steps are read", "run t0", "step 1", "What is read", "@.did", "few values", "What is left out",
+        "tells the end", "Decided: result is what it saw (the likeliest is taken). It could be: where it went", "a note",
+        "Figures:", f"Next: prefixguard train {samples} --adapter {out}/samples.json",
+    ):  # fmt: skip
+        assert part in said.told, part
+    adapter = load_adapter(out / "samples.json")
+    assert f"samples 1.0.0 {adapter.sha256[:12]}" in said.told
+    assert said.err.index("How the first steps") < said.err.index(f"{out}/samples.report.md"), "seen before written"
+
+
+def test_json_is_the_report(cli: Any, samples: Path) -> None:
+    said = cli("induce-adapter", samples, "--out", samples.parent / "out", "--yes", "--json")
+    (report,) = said.lines
+    assert report["adapter"]["name"] == "samples" and report["check"]["ok"]
+    assert [Path(path).name for path in report["paths"]][:2] == ["samples.json", "samples.report.md"]
+
+
+def test_a_check_that_fails_is_exit_code_1_and_nothing_is_written(cli: Any, samples: Path, play: Any) -> None:
+    play(rules=[{"emit": "step", "tool": "@.did", "result": {"text": "$.won"}}], hidden=[])
+    said = cli("induce-adapter", samples, "--out", samples.parent / "out")
+    assert said.code == 1
+    assert "the outcome is read from" in said.told and "A check failed, so nothing is written." in said.told
+    assert not (samples.parent / "out").exists()
+    said = cli("induce-adapter", samples, "--no-write", "--json", "--waive", "$.won=told by the agent")
+    assert (
+        said.lines[0]["waived"] == [{"path": "$.won", "reason": "told by the agent"}]
+    assert said.lines[0]["paths"] == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--hint", "outcome"), "--hint 'outcome': KEY=VALUE is needed, such as --hint 'outcome=$.result.ok'"),
+        (("--waive", "$.x="), "--waive '$.x=': KEY=VALUE is needed"),
+        (("--name", "../x"), "an adapter cannot be called '../x'"),
+        (("--hint", "colour=$.x"), "hint 'colour'"),
+    ],
+)
+def test_bad_input_is_exit_code_2(cli: Any, samples: Path, options: tuple[str, ...], message: str) -> None:
+    said = cli("induce-adapter", samples, *options)
+    assert said.code == 2 and message in said.told
+
+
+def test_samples_that_are_not_there_or_say_nothing(cli: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    said = cli("induce-adapter", tmp_path / "none")
+    assert said.code == 2 and "there is no such file or folder" in said.told
+
+    def refuse(*args: Any, **options: Any) -> Proposal:
+        raise TraceError("nothing looks like runs.")
+
+    monkeypatch.setattr("prefixguard.induce.induction.propose_offline", refuse)
+    (tmp_path / "a.txt").write_text("hello")
+    said = cli("induce-adapter", tmp_path)
+    assert said.code == 2 and "nothing looks like runs." in said.told
+
+
+def test_an_interruption_leaves_nothing(cli: Any, samples: Path, monkeypatch: Any) -> None:
+    def stop(*args: Any, **options: Any) -> Proposal:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("prefixguard.induce.induction.propose_offline", stop)
+    said = cli("induce-adapter", samples, "--out", samples.parent / "out")
+    assert said.code == 3 and "Nothing is left behind" in said.told and not (samples.parent / "out").exists()
+
+
+def test_at_a_terminal_choices_and_the_freezing_are_asked(cli: Any, samples: Path, play: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr("prefixguard.cli.commands.induce_adapter.is_conversation", lambda: True)
+    out = samples.parent / "out"
+    said = cli("induce-adapter", samples, "--out", out, stdin="7\n2\nn\n")
+    assert play()[-1] == ({}, 1), "the second option"
+    assert "The samples do not decide: result." in said.told and "place 1" in said.told
+    assert "A number from 1 to 2." in said.told and "Freeze adapter samples?" in said.told
+    assert said.code == 1 and not out.exists()
+    assert cli("induce-adapter", samples, "--out", out, stdin="\n\n").code == 0 and play()[-1][1] == 0
+    asked = cli("induce-adapter", samples, "--out", out, "--overwrite", "--yes")
+    assert asked.code == 0 and "Which" not in asked.told
+
+
+def test_a_known_format_is_said_and_offered(cli: Any, fresh_lab_file: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    said = cli("induce-adapter", fresh_lab_file, "--out", tmp_path, "--no-write")
+    assert "Known format: openai_chat reads 20 runs" in said.told and "--adapter openai_chat" in said.told
+    assert "Known format" not in cli("induce-adapter", fresh_lab_file, "--no-write", "--no-recognise").told
+    monkeypatch.setattr("prefixguard.cli.commands.induce_adapter.is_conversation", lambda: True)
+    said = cli("induce-adapter", fresh_lab_file, "--out", tmp_path, stdin="y\n")
+    assert said.code == 0 and f"Next: prefixguard parse {fresh_lab_file} --adapter openai_chat" in said.told
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_pack_is_shown_and_nothing_else_is_done(cli: Any, samples: Path, play: Any) -> None:
+    said = cli("induce-adapter", samples, "--show-pack", "--model", "m")
+    assert said.code == 0 and "a.json" in said.out and "trip" in said.out
+    assert "tokens of 1 files" in said.told and play() == []
+
+
+def test_control_characters_of_samples_do_not_reach_the_terminal(cli: Any, samples: Path) -> None:
+    text = (samples / "a.json").read_text().replace("s 0 0", "\\u001b[31mred")
+    (samples / "a.json").write_text(text)
+    said = cli("induce-adapter", samples, "--no-write")
+    assert "\x1b" not in said.err and "red" in said.err
+
+
+def test_check_adapter_says_findings_and_exits_with_1_for_errors(cli: Any, samples: Path, tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    good.write_text(json.dumps(spec(name="good")))
+    bad.write_text(json.dumps(spec(name="bad", rules=[{"when": {"@.did": "never"}, "emit": "skip"}])))
+    said = cli("check-adapter", good, samples, "--no-processes")
+    assert said.code == 0 and f"good {load_adapter(good).sha256[:12]}: no errors, score" in said.told
+    said = cli("check-adapter", bad, samples, "--no-processes", "--json")
+    assert said.code == 1 and said.lines[0]["ok"] is False and "error: " in said.told and "bad" in said.told
+    said = cli("check-adapter", "tau3", samples)
+    assert said.code == 2 and "Nearest: tau2" in said.told
