@@ -159,7 +159,7 @@ def langgraph_dumpd(stories: tuple[Story, ...]) -> Written:
 
 def openai_responses(stories: tuple[Story, ...]) -> Written:
     """JSON lines, a conversation a line: items of all its responses in order."""
-    written = Written(Told(flags=False, late=True, split=True))
+    written = Written(Told(late=True, split=True))
     lines = []
     for n, story in enumerate(stories, 1):
         clock = Clock("responses", story)

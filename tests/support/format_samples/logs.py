@@ -13,7 +13,7 @@ from .truth import Told, serial
 
 def atif(stories: tuple[Story, ...]) -> Written:
     """A folder a trial: agent/trajectory.json and the verifier's result.json."""
-    written = Written(Told(flags=False))
+    written = Written(Told())
     seen: dict[str, int] = {}
     for story in stories:
         clock = Clock("atif", story)

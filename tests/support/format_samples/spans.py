@@ -180,7 +180,7 @@ def otel_genai(stories: tuple[Story, ...]) -> Written:
 
 def otel_genai_old(stories: tuple[Story, ...]) -> Written:
     """One document a trace: messages as events on chat spans, the history again on each; tools without content."""
-    written = Written(Told(flags=False))
+    written = Written(Told())
     good = []
     for story in stories:
         trace = _Trace("otel-old", story)

@@ -13,12 +13,11 @@ from .stories import Story, Turn
 class Told:
     """What a format tells of a story.
 
-    flags: failures are flagged, not only told by text. late: a late result can be told from one in time, and its call
+    late: a late result can be told from one in time, and its call
     is over by then. final: the tool that a last answer is given through; "" where it is plain speech. texts, users,
     calls: are there any. ends_open: the final call has no result.
     """
 
-    flags: bool = True
     late: bool = False
     texts: bool = True
     users: bool = True
@@ -77,12 +76,13 @@ def records(story: Story, told: Told) -> list[dict[str, Any]]:
                 add("respond", "", say, "", "ok")
                 say = ""
             for n, one in enumerate(turn.calls):
-                failed = one.error if told.flags else one.result.startswith("Error")
                 if told.late and n in turn.late:
                     add(one.tool, canonical(one.args), say if n == 0 else "", "", "unknown")
                     late.append(one.result)
                 else:
-                    add(one.tool, canonical(one.args), say if n == 0 else "", one.result, "error" if failed else "ok")
+                    add(
+                        one.tool, canonical(one.args), say if n == 0 else "", one.result, "error" if one.error else "ok"
+                    )
         elif say and told.final and i == len(story.turns) - 1:
             add(told.final, canonical({"answer": say}), "", say, "ok")
         elif say:
