@@ -13,9 +13,9 @@ from .stories import Story, Turn
 class Told:
     """What a format tells of a story.
 
-    late: a late result can be told from one in time, and its call
-    is over by then. final: the tool that a last answer is given through; "" where it is plain speech. texts, users,
-    calls: are there any. ends_open: the final call has no result.
+    late: a late result can be told from one in time, and its call is over by then. split: nothing ties what is said to
+    the calls that follow it, so it is a record of its own. final: the tool that a last answer is given through; ""
+    where it is plain speech. texts, users, calls: are there any.
     """
 
     late: bool = False
