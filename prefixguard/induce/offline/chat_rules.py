@@ -92,12 +92,26 @@ def _results(made: KindPlan, when: dict[str, Any]) -> list[dict[str, Any]]:
         more = made.said is not None or len(made.results) > 1
         if result.unit.each is not None and more:
             rule["then"] = "continue"
-        rules.append(_rule(when, rule, _present(result.unit)))
+        rules.append(_rule(when, rule, _present(result.unit) or _there(result)))
+    if rules and all(result.unit.each is None for result in made.results) and "when" in rules[-1]:
+        rules.append(_rule(when, {"emit": "skip"}))
     return rules
+
+
+def _there(result: ResultPlan) -> dict[str, Any]:
+    """A condition: does the event bring a result at all? Empty where all of its kind do."""
+    filled = sum(bool(text) for text in result.text.texts) / max(1, len(result.text.texts))
+    if filled >= 0.9 or result.text.path is None:
+        return {}
+    if result.text.other is not None:
+        return {"any": [{result.text.path: {"present": True}}, {result.text.other: {"present": True}}]}
+    return {result.text.path: {"present": True}}
 
 
 def _result_text(result: ResultPlan) -> Any:
     said = result.text
+    if said.other is not None:
+        return {"first": [said.value, {"text": said.other}]}
     if said.mixed is not None:
         return {"first": [said.blocks, {"text": said.mixed}]}
     return said.value
@@ -162,12 +176,14 @@ def _agent(made: KindPlan, when: dict[str, Any]) -> list[dict[str, Any]]:
         rule["result"] = _result_text(result)
         if n + 1 < len(made.results) or made.said is not None:
             rule["then"] = "continue"
-        rules.append(_rule(when, rule, _present(result.unit)))
+        rules.append(_rule(when, rule, _present(result.unit) or _there(result)))
     for call in own:
         tool = call.shape.tool
-        if tool is not None and tool.present < 0.97 and made.said is not None and not nested:
+        if tool is not None and tool.present < 0.97 and not nested:
             rules.append(_rule(when, _call(call, made, True), {tool.name: {"present": True}}))
             none_of[tool.name] = {"present": False}
+            if made.said is None:
+                rules.append(_rule(when, {"emit": "skip"}))
         else:
             rules.append(_rule(when, _call(call, made, True)))
             return rules
@@ -246,7 +262,12 @@ def turn_of(table: Table, plans: Plans) -> str | None:
             if not runs_of or runs_of[-1] != key:
                 runs_of.append(key)
         mean = sum(groups.values()) / max(1, len(groups))
-        if 1.15 <= mean <= 6 and len(runs_of) <= 1.1 * len(groups) and len(groups) > table.n_runs:
+        if (
+            1.15 <= mean <= 6
+            and len(runs_of) <= 1.1 * len(groups)
+            and len(groups) >= 2.5 * table.n_runs
+            and len({text for _, text in groups}) >= 0.5 * len(groups)
+        ):
             return spell("@", place)
     return None
 

@@ -78,7 +78,8 @@ def _draft(source: Source, samples: Samples, name: str, hints: Mapping[str, str]
     table = table_of(listings)
     if not table.events:
         return None
-    kinds = divide(table.events, table.runs, hint=hints.get("role"))
+    flat = isinstance(events, dict) and "unflatten" in events
+    kinds = divide(table.events, table.runs, hint=hints.get("role"), reach=5 if flat else 2)
     units = units_of(table, kinds)
     rows, plans = None, None
     spoken = sum(len(u.elements) for u in units if u.each is None and any(map(_speaks, u.words)))
@@ -114,7 +115,7 @@ def _draft(source: Source, samples: Samples, name: str, hints: Mapping[str, str]
     spec["rules"] = rules
     spec["status"], mapped, left_out = _status(rows, result_unit, results)
     spec["budgets"] = BUDGETS
-    quality = _quality(spec, source, table)
+    quality = _quality(spec, source, table) * (0.7 + 0.3 * _told(plans, rows))
     return Draft(source, spec, quality, table, units, plans, rows, mapped, left_out)
 
 
@@ -241,6 +242,14 @@ def _status(rows: RowPlan | None, unit: Unit | None, results: list[str]) -> tupl
     return list(form.rules), list(form.mapped), list(form.left_out)
 
 
+def _told(plans: Plans | None, rows: RowPlan | None) -> float:
+    """Share of the events of which something other than their order says what they are, in [0, 1]."""
+    if plans is None:
+        return max(0.0, min(1.0, rows.sure)) if rows is not None else 0.0
+    n = sum(len(made.own.elements) for made in plans.kinds)
+    return sum(len(made.own.elements) for made in plans.kinds if made.sure >= 0.7) / max(1, n)
+
+
 def _quality(spec: dict[str, Any], source: Source, table: Table) -> float:
     """How well a spec reads the samples, in [0, 1]: 0.3 for calls with a result, 0.2 for steps with a tool, 0.25 for
     text that reaches a record, 0.15 for records in most runs, 0.1 for runs of two steps or more."""
@@ -266,7 +275,11 @@ def _quality(spec: dict[str, Any], source: Source, table: Table) -> float:
     covered = min(1.0, said / raw)
     long = sum(len(run.records) >= 2 for run in runs) / len(runs)
     read = 0.3 * answered * min(1.0, share * 2) + 0.2 * tools + 0.25 * covered
-    return (read + 0.15 * min(1.0, len(runs) / 3) + 0.1 * long) * min(1.0, source.share / 0.3)
+    return (
+        (read + 0.15 * min(1.0, len(runs) / 3) + 0.1 * long)
+        * min(1.0, source.share / 0.3)
+        * min(1.0, 0.5 + source.novelty)
+    )
 
 
 def _finish(draft: Draft, samples: Samples, name: str, hints: Mapping[str, str], ask: Asker) -> Proposal:

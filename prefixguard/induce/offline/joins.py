@@ -39,9 +39,10 @@ def find_joins(units: Sequence[Unit], parts: Sequence[tuple[Part, float] | None]
                 continue
             if calls.kind is results.kind and (shaped[v] >= 0.5 or calls.holder == results.holder):
                 continue  # one list of calls twice in an event
+            same = calls.kind is results.kind
             for p in ids[u]:
                 for q in ids[v]:
-                    join = _join(units, u, v, p, q)
+                    join = _join(units, u, v, p.within(same), q.within(same))
                     if join is None:
                         continue
                     weight = join.weight + 0.35 * shaped[u] - 0.25 * shaped[v]
@@ -84,16 +85,25 @@ def _ids(unit: Unit) -> list[Column]:
 class _Ids:
     """Values of a column by run, with the events that have them."""
 
-    __slots__ = ("by_run", "column", "n", "some")
+    __slots__ = ("_event", "by_run", "column", "n", "some", "unit")
 
-    def __init__(self, unit: Unit, column: Column) -> None:
-        self.column = column
+    def __init__(self, unit: Unit, column: Column, scopes: Sequence[int] | None = None) -> None:
+        self.column, self.unit = column, unit
+        self._event: _Ids | None = None
         self.by_run: dict[tuple[int, str], list[int]] = defaultdict(list)
-        for run, event, text in zip(unit.runs, unit.events, column.texts, strict=True):
+        for run, event, text in zip(scopes or unit.runs, unit.events, column.texts, strict=True):
             if text:
                 self.by_run[run, text].append(event)
         self.n = sum(map(len, self.by_run.values()))
         self.some = list(self.by_run)[:: max(1, len(self.by_run) // 40)]
+
+    def within(self, event: bool) -> _Ids:
+        """The same by event, for calls and results that stand in one: their ids may repeat from event to event."""
+        if not event:
+            return self
+        if self._event is None:
+            self._event = _Ids(self.unit, self.column, self.unit.events)
+        return self._event
 
 
 def _join(units: Sequence[Unit], u: int, v: int, made_ids: _Ids, brought_ids: _Ids) -> Join | None:

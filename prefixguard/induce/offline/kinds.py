@@ -72,7 +72,7 @@ def _divide(
         return whole
     place = _best(members, shapes, runs, hint, used)
     if place is None:
-        key = _telling_key(members, shapes) if not used else None
+        key = _telling_key(members, shapes) if not used and runs is not None else None
         if key is None:
             return whole
         have = tuple(i for i in members if shapes[i].get(key) not in (None, "", "[]", "{}"))
@@ -138,7 +138,7 @@ def _best(
     values: dict[Place, Counter[Any]] = defaultdict(Counter)
     for i in members:
         for place, value in shapes[i].items():
-            if len(place) > 3 or place in used or None in place:
+            if len(place) > 5 or place in used or None in place:
                 continue
             if isinstance(value, str | bool) and value != "" and len(str(value)) <= 60:
                 there[place] += 1
@@ -152,6 +152,8 @@ def _best(
         distinct = values[place]
         k = len(distinct)
         name = spell("@", place)
+        if affinity(name, Meaning.AFTER_END) >= 0.9:
+            continue  # why the model stopped, how it ended: not what the event is
         if not 2 <= k + (present < n) <= MOST_KINDS or k > max(2, n / 3) or k < 1:
             continue
         if present < 0.9 * n and not (present >= 0.25 * n and _spoken(distinct) > 0.6):

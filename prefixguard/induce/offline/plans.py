@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity
+from prefixguard.induce.names import Meaning, affinity, words
 from prefixguard.induce.offline.call_forms import CallForm, infer_call_form
 from prefixguard.induce.offline.joins import Join, find_joins
 from prefixguard.induce.offline.places import spell
@@ -68,6 +68,8 @@ class Plans:
 
 def plan(table: Table, units: Sequence[Unit], hints: Mapping[str, str]) -> Plans:
     """Decide what every kind is."""
+    repeats = [(unit.kind, unit.holder) for unit in units if unit.each is not None and _history(unit)]
+    units = [unit for unit in units if unit.each is None or not any(_within(unit, one) for one in repeats)]
     parts = [_named_part(unit) for unit in units]
     joins = find_joins(units, parts)
     by_kind: dict[int, list[int]] = defaultdict(list)
@@ -89,9 +91,11 @@ def plan(table: Table, units: Sequence[Unit], hints: Mapping[str, str]) -> Plans
 
 def _named_part(unit: Unit) -> tuple[Part, float] | None:
     """What the words that pick the unit say; of an event the first that is sure, of what is inside it the innermost."""
-    words = unit.words if unit.each is None else tuple(reversed(unit.words))
-    said = [one for one in map(part_of, words) if one is not None]
+    told = unit.words if unit.each is None else tuple(reversed(unit.words))
+    said = [one for one in map(part_of, told) if one is not None]
     if unit.each is None:
+        if len(said) > 1 and said[-1][0] in (Part.NOISE, Part.SYSTEM, Part.THOUGHT):
+            return said[-1]
         return next((one for one in said if one[1] >= 0.7), said[-1] if said else None)
     return said[0] if said else None
 
@@ -160,6 +164,17 @@ def _kind(
         made.part, made.sure, made.why = Part.USER, 0.8, "it brings results"
     else:
         made.part, made.sure, made.why = Part.NOISE, 0.0, "nothing says what it is"
+    if (
+        made.calls
+        and not made.results
+        and made.part is not Part.USER
+        and all(call.inline is None for call in made.calls)
+    ):
+        back = _own_result(own, made)
+        if back is not None:
+            made.results.append(back)
+            if made.said is not None and made.said.covered == back.text.covered:
+                made.said = None
     if made.part is Part.USER and made.agent is not None and made.agent.distinct >= 3 and not made.results:
         made.part, made.sure, made.why = (
             Part.SAY,
@@ -171,6 +186,27 @@ def _kind(
     if made.results and made.part is Part.NOISE:
         made.part = Part.USER
     return made
+
+
+def _own_result(own: Unit, made: KindPlan) -> ResultPlan | None:
+    """What came back, where it stands beside the calls in the event of the agent."""
+    if any(call.unit is own or call.call_id is not None for call in made.calls):
+        return None
+    best: tuple[float, int, Column] | None = None
+    for column in own.columns.values():
+        if any(column.place[: len(call.unit.holder)] == call.unit.holder for call in made.calls):
+            continue
+        named = affinity(column.name, Meaning.RESULT)
+        if named < 0.9 or column.present < 0.2 or len(column.place) > 3 or not column.size:
+            continue
+        if affinity(column.name, Meaning.MODEL) >= 0.5 or affinity(column.name, Meaning.TEXT) > named:
+            continue
+        if best is None or (named, column.size) > best[:2]:
+            best = named, column.size, column
+    if best is None:
+        return None
+    column = best[2]
+    return ResultPlan(own, Said({"text": column.name}, column.name, column.texts, (column.place,), best[0]), None, 0.7)
 
 
 def _one_way(made: KindPlan) -> None:
@@ -208,9 +244,14 @@ def _inline(unit: Unit, shape: CallShape) -> Column | None:
 
 
 def _agent_name(own: Unit) -> Column | None:
-    """The column of the speaker's name."""
+    """The column of the speaker's name; never what a call is called."""
     best: tuple[float, str, Column] | None = None
+    tool = call_shape(own).tool
     for column in own.columns.values():
+        if tool is not None and (column.place == tool.place or column.texts == tool.texts):
+            continue
+        if any(set(words(step or "")) & _CALLED for step in column.place):
+            continue
         if column.whole or not column.present > 0.5 or len(column.place) > 3:
             continue
         if not 2 <= column.distinct <= 40 or column.distinct > 0.5 * len(own.elements) or not column.is_name:
@@ -221,14 +262,37 @@ def _agent_name(own: Unit) -> Column | None:
     return best[2] if best is not None else None
 
 
+_CALLED = frozenset({"tool", "function", "call", "args", "arguments", "params", "parameters", "input"})
+
+
 def _pieces(texts: Sequence[str]) -> set[int]:
     return {hash(text.strip()[:400]) for text in texts if len(text.strip()) >= 12}
+
+
+def _within(unit: Unit, repeat: tuple[Any, Any]) -> bool:
+    kind, holder = repeat
+    return unit.kind is kind and unit.holder[: len(holder)] == holder
+
+
+def _history(unit: Unit) -> bool:
+    """Do the elements say again and again what they said before: the history that every request repeats?"""
+    seen: set[tuple[int, int]] = set()
+    new = total = 0
+    for i, run in enumerate(unit.runs):
+        total += 1
+        key = run, hash(repr(unit.elements[i])[:4000])
+        if key not in seen:
+            seen.add(key)
+            new += 1
+    return total >= 6 and new < 0.5 * total
 
 
 def _drop_repeated(plans: Sequence[KindPlan]) -> None:
     """Calls and results that another kind already says (a history repeated in every request) are read once."""
     claims: list[tuple[KindPlan, CallPlan]] = [(made, call) for made in plans for call in made.calls]
-    claims.sort(key=lambda one: (one[1].call_id is None, one[1].inline is None, one[1].unit.depth, one[1].unit.label))
+    claims.sort(
+        key=lambda one: (one[1].call_id is None and one[1].inline is None, one[1].unit.depth, one[1].unit.label)
+    )
     seen: set[tuple[int, str, str]] = set()
     for made, call in claims:
         if call.shape.tool is None:
@@ -248,9 +312,13 @@ def _drop_repeated(plans: Sequence[KindPlan]) -> None:
 
 def _users_calls(plans: Sequence[KindPlan]) -> None:
     """Calls that a user makes, and their results, are no steps of the agent."""
+    others = any(made.calls for made in plans if made.part is not Part.USER)
     for made in plans:
         if made.part is Part.USER and made.calls:
-            made.calls.clear()
+            if others:
+                made.calls.clear()
+            else:
+                made.part, made.why = Part.SAY, "only this side makes calls"
 
 
 def _by_order(table: Table, plans: Sequence[KindPlan]) -> None:
@@ -336,6 +404,11 @@ def _by_form(table: Table, plans: Sequence[KindPlan]) -> None:
     if any(made.calls for made in plans):
         return
     says = [made for made in plans if made.part is Part.SAY and made.said is not None]
+    together = [text for made in says if made.said is not None for text in made.said.texts if text]
+    if len(says) > 1 and (form := infer_call_form(together, "@")) is not None and form.share * form.confidence < 0.25:
+        return
+    if len(says) > 1 and form is None:
+        return
     for made in says:
         if made.said is None:
             continue

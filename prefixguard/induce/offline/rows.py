@@ -45,6 +45,8 @@ def plan_rows(unit: Unit, hints: Mapping[str, str]) -> RowPlan | None:
     }
     shape = call_shape(unit, tool=hints.get("tool"), arguments=hints.get("arguments"))
     structured = shape if shape.tool is not None and shape.arguments is not None and shape.weight >= 0.35 else None
+    if structured is not None and structured.arguments is not None and structured.arguments.present < 0.6:
+        return None  # some events are calls and others are not
     taken = [c for c in (structured.tool, structured.arguments)] if structured else []
     texts = [c for c in texts if not any(t is not None and (c.place[: len(t.place)] == t.place) for t in taken)]
     forms: dict[int, CallForm | None] = {}
@@ -114,6 +116,8 @@ def _is_text(unit: Unit, column: Column) -> bool:
         return False
     if column.is_id and column.distinct >= 0.9 * len(texts) > 3 and affinity(column.name, Meaning.RESULT) < 0.6:
         return False
+    if len({(run, text) for run, text in zip(unit.runs, column.texts, strict=True) if text}) < 0.2 * len(texts):
+        return False  # the same all through a run
     mean = sum(map(len, texts)) / len(texts)
     return mean >= 3 and not all(re.fullmatch(r"[\d:.TZ+-]+", text) for text in texts[:20])
 

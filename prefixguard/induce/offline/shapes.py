@@ -39,6 +39,8 @@ def call_shape(unit: Unit, *, tool: str | None = None, arguments: str | None = N
         weight = _arguments(unit, column, named[0] if named else None)
         if weight > 0.3 and (best is None or (-weight, column.name) < (-best[0], best[1])):
             best = weight, column.name, column
+    if best is not None and named is not None and (pair := _inner_pair(unit, best[2])) is not None:
+        return CallShape(pair[0], pair[1], min(1.0, 0.5 * named[1] + 0.5))
     tool_weight = named[1] if named else 0.0
     if best is None:
         return CallShape(named[0] if named else None, None, 0.4 * tool_weight)
@@ -51,6 +53,16 @@ def speaks_for_itself(unit: Unit, shape: CallShape) -> bool:
         return False
     named = min(affinity(shape.tool.name, Meaning.TOOL), affinity(shape.arguments.name, Meaning.ARGUMENTS))
     return named >= 0.5 or _keys_depend(unit, shape.tool) >= 0.8
+
+
+def _inner_pair(unit: Unit, outer: Column) -> tuple[Column, Column] | None:
+    """A name and its arguments inside what looked like the arguments: {"method": .., "params": {"name", "arguments"}}."""
+    inside = [c for c in unit.columns.values() if len(c.place) == len(outer.place) + 1 and c.place[:-1] == outer.place]
+    names = [
+        c for c in inside if not c.whole and c.is_name and c.present > 0.4 and affinity(c.name, Meaning.TOOL) >= 0.5
+    ]
+    given = [c for c in inside if (c.whole or c.json) and affinity(c.name, Meaning.ARGUMENTS) >= 0.9]
+    return (names[0], given[0]) if len(names) == 1 and len(given) == 1 else None
 
 
 def _given(unit: Unit, path: str | None) -> tuple[Column, float] | None:

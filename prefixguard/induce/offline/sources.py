@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from prefixguard.induce.offline.places import DEEPEST, Place, find, spell, text_size
+from prefixguard.induce.offline.places import DEEPEST, Place, find, leaves, spell, text_size
 from prefixguard.induce.offline.run_places import RunView
 from prefixguard.induce.samples import Kind, SampleFile, Samples
 from prefixguard.stepview import decode, decode_text
@@ -46,6 +46,7 @@ class Source:
     columns: tuple[str, ...] = ()
     group_by: Any = None
     root: str = ""
+    novelty: float = 1.0
     share: float = 1.0
     notes: list[str] = field(default_factory=list)
 
@@ -82,11 +83,28 @@ def sources(samples: Samples, hints: Mapping[str, str]) -> list[Source]:
     found = [source for source in found if source.views]
     for source in found:
         source.root = samples.source
+        source.novelty = _novelty(source)
     if "events" in hints:
         found = [source for source in found if hints["events"] in source.event_places] or found
     if "runs" in hints:
         found = [source for source in found if source.runs == hints["runs"]] or found
     return sorted(found, key=lambda source: (-source.prior, str(source.events)))
+
+
+def _novelty(source: Source) -> float:
+    """Share of the events' text that is not said before, in this run or another: low where every event, or every run,
+    repeats the history."""
+    seen: set[int] = set()
+    new = total = 0
+    for view in source.views[:60]:
+        for event in view.events[:200]:
+            for _, value in leaves(event):
+                if isinstance(value, str) and len(value) >= 16:
+                    total += len(value)
+                    if hash(value) not in seen:
+                        seen.add(hash(value))
+                        new += len(value)
+    return new / total if total else 1.0
 
 
 def _spread(files: Sequence[SampleFile], n: int) -> list[SampleFile]:
@@ -111,9 +129,10 @@ def _of_documents(kind: Kind, files: Sequence[SampleFile], everything: Sequence[
         chosen = chosen[: 20 * MOST_DOCUMENTS]
     arrays = _survey([value for _, value in chosen])
     total = sum(text_size(value) for _, value in chosen) or 1
+    ours = sum(file.size for file in files) / max(1, sum(file.size for file in everything))
     out = []
     for array in arrays:
-        share = array.size / total
+        share = array.size / total * min(1.0, 3 * ours)
         if share < 0.02 or not array.lengths:
             continue
         for runs_place in _levels(array.place, [value for _, value in chosen]):
@@ -205,6 +224,8 @@ def _list(
     left: list[int],
 ) -> None:
     inside = (*place, None)
+    if items and all(isinstance(item, dict) and set(item) == {"key", "value"} for item in items):
+        return  # typed attributes: one object, not a list
     objects = sum(isinstance(item, dict) for item in items)
     pairs = sum(isinstance(item, list) and 2 <= len(item) <= 4 for item in items)
     if items and (objects >= 0.8 * len(items) or pairs >= 0.9 * len(items)):
@@ -442,7 +463,7 @@ def _groups(files: Sequence[SampleFile], elements: Place) -> list[str]:
     found = []
     for key, values in sorted(counts.items()):
         there = sum(values.values())
-        if there >= 0.95 * n and len(values) >= 2 and there / len(values) >= 3:
+        if there >= 0.7 * n and len(values) >= 2 and there / len(values) >= 3:
             longest = median(len(value) for value in values)
             alike = sum(any(c.isdigit() for c in value) for value in values) / len(values)
             found.append((-(longest >= 8) - alike, -len(values), key))

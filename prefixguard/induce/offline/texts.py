@@ -16,7 +16,7 @@ from prefixguard.induce.offline.units import Column, Unit
 class Said:
     """value: of the spec, from @. path: the place, where it is one plain path; None where it is put together. texts:
     of each element. mixed: path of a place that holds a text in some events and blocks in others. blocks: value that
-    reads the blocks. covered: places that it reads. score: how surely this is what was said."""
+    reads the blocks. covered: places that it reads. other: path of what stands there instead (an error for a result). score: how surely this is what was said."""
 
     value: Any
     path: str | None
@@ -25,6 +25,7 @@ class Said:
     score: float
     mixed: str | None = None
     blocks: Any = None
+    other: str | None = None
 
     @property
     def size(self) -> int:
@@ -57,19 +58,48 @@ def said_in(
         named = max(affinity(column.name, meaning), 0.6 * affinity(column.name, Meaning.TEXT))
         other = max(affinity(column.name, other) for other in _NOT_TEXT)
         thought = affinity(column.name, Meaning.THOUGHT)
+        wrong = max(affinity(step or "", Meaning.ERROR) for step in place) if place and meaning is Meaning.TEXT else 0.0
+        if affinity(column.name, Meaning.OUTCOME) >= 0.85 or (
+            column.json and place not in blocks and meaning is Meaning.TEXT
+        ):
+            continue
         score = 0.6 * named + 0.5 * min(1.0, share) + 0.25 * min(1.0, column.present)
-        score -= 0.5 * max(0.0, other - named) + 0.5 * (thought if thought > named else 0.0) + 0.06 * len(place)
+        score -= 0.5 * (other - named if other >= 0.8 and other > named else 0.0) + 0.4 * (
+            wrong if wrong > named else 0.0
+        )
+        score -= 0.5 * (thought if thought > named else 0.0) + 0.06 * len(place)
         score -= 0.3 * max(0.0, affinity(column.name, Meaning.AFTER_END) - 0.6)
         strings = sum(isinstance(value, str) for value in column.values)
         if column.whole and strings == 0 and place not in blocks and meaning is not Meaning.RESULT:
             continue
+        if place in blocks:
+            score -= 0.8 * (1 - _novelty(blocks[place][2]))
         score -= 0.25 * (column.whole and place not in blocks and strings == 0) + 0.4 * (beside_call and named < 0.4)
         if score < (0.35 if not beside_call else 0.5):
             continue
         said = _said(column, blocks.get(place), score)
         if best is None or (-score, column.name) < (-best[0], best[1]):
             best = score, column.name, said
-    return best[2] if best is not None else None
+    if best is None:
+        return None
+    if meaning is Meaning.RESULT:
+        _complete(unit, best[2])
+    return best[2]
+
+
+def _complete(unit: Unit, said: Said) -> None:
+    """Where a result is missing, an error may stand in its place."""
+    missing = [i for i, text in enumerate(said.texts) if not text]
+    if said.path is None or len(said.texts) != len(unit.elements) or len(missing) < 0.02 * len(said.texts):
+        return
+    for column in sorted(unit.columns.values(), key=lambda c: (len(c.place), c.name)):
+        if affinity(column.name, Meaning.ERROR) < 0.9 or column.place in said.covered:
+            continue
+        filled = sum(bool(column.texts[i]) for i in missing)
+        if filled and filled >= 0.9 * sum(map(bool, column.texts)):
+            said.other = column.name
+            said.texts = [a or b for a, b in zip(said.texts, column.texts, strict=True)]
+            return
 
 
 def _may_be_text(column: Column, meaning: Meaning) -> bool:
@@ -78,6 +108,8 @@ def _may_be_text(column: Column, meaning: Meaning) -> bool:
     texts = [text for text in column.texts if text]
     if not texts or not any(isinstance(value, str) for value in column.values):
         return meaning is Meaning.RESULT and bool(texts) and affinity(column.name, meaning) > 0.6
+    if column.is_name and column.distinct <= 8 < len(texts) and affinity(column.name, Meaning.TEXT) < 1:
+        return False  # a field of few names
     if column.distinct >= 0.9 * len(texts) and len(texts) > 4 and all(" " not in text for text in texts):
         return affinity(column.name, meaning) > 0.8  # ids, hashes, times
     return True
@@ -87,20 +119,37 @@ def _blocks(unit: Unit, nested: Sequence[Unit]) -> dict[Place, tuple[Any, Unit, 
     """Lists of blocks inside the unit: place of the list to the value that reads their texts."""
     found: dict[Place, tuple[float, Any, Unit, Column]] = {}
     for inner in nested:
-        if inner.depth != unit.depth + 1 or not isinstance(inner.each, str):
+        if inner.depth <= unit.depth:
             continue
         named = [part_of(word) for word in inner.words]
         if any(one is not None and one[0] in (Part.THOUGHT, Part.CALL, Part.RESULT) for one in named):
+            continue
+        if isinstance(inner.each, str) and affinity(inner.each, Meaning.OUTCOME) >= 0.85:
+            continue
+        place = next((p for p in unit.columns if p and p == inner.holder[: len(p)] and _holds(unit.columns[p])), None)
+        if place is None:
             continue
         for column in inner.columns.values():
             if column.whole or not any(isinstance(value, str) for value in column.values):
                 continue
             score = affinity(column.name, Meaning.TEXT) + min(1.0, column.size / 200) - 0.1 * len(column.place)
             score -= max(affinity(column.name, other) for other in _NOT_TEXT)
-            place = inner.holder
             if score > 0.3 and (place not in found or score > found[place][0]):
-                found[place] = score, inner.each + column.name[1:], inner, column
+                leaf = column.name[1:]
+                each = inner.each
+                value = {**each, "path": each["path"] + leaf} if isinstance(each, dict) else each + leaf
+                found[place] = score, value, inner, column
     return {place: (value, inner, column) for place, (_, value, inner, column) in found.items()}
+
+
+def _holds(column: Column) -> bool:
+    return column.json or any(isinstance(value, list) for value in column.values)
+
+
+def _novelty(column: Column) -> float:
+    """Share of the texts that are not said before."""
+    texts = [text for text in column.texts if len(text) >= 16]
+    return len(set(texts)) / len(texts) if texts else 1.0
 
 
 def _said(column: Column, blocks: tuple[Any, Unit, Column] | None, score: float) -> Said:
@@ -112,11 +161,12 @@ def _said(column: Column, blocks: tuple[Any, Unit, Column] | None, score: float)
     for event, text in zip(inner.events, leaf.texts, strict=True):
         if text:
             texts.setdefault(event, []).append(text)
-    strings = any(isinstance(one, str) and one for one in column.values)
+    strings = not column.json and any(isinstance(one, str) and one for one in column.values)
     said = ["" if not isinstance(one, str) else one for one in column.values]
+    plain = isinstance(value, str) and "[" not in value
     return Said(
         {"text": value},
-        None if strings else value if value.count("[") == 0 else None,
+        None if strings or not plain else value,
         said if strings else ["\n".join(found) for found in texts.values()],
         (column.place,),
         score,

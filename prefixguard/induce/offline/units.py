@@ -4,7 +4,6 @@ block, a tool call), or of a list that a string inside it holds as JSON."""
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -223,18 +222,17 @@ def _nested(unit: Unit, table: Table, depth: int) -> list[Unit]:
             if isinstance(value, str) and column.json:
                 value = parse_inside(value)
                 from_json = True
-            if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+            if isinstance(value, list) and any(isinstance(item, dict) and set(item) != _TYPED for item in value):
                 lists.append((i, [item for item in value if isinstance(item, dict)]))
-        if not lists or (unit.each is not None and isinstance(unit.each, dict)):
-            continue
+        if not lists or (from_json and isinstance(unit.each, dict)):
+            continue  # JSON in a string inside JSON in a string
         elements = [item for _, items in lists for item in items]
         if len(elements) > 3 * MOST_EVENTS:
             continue
         holders = [i for i, items in lists for _ in items]
         for kind in divide(elements, None, depth=1, reach=1):
             base: Any = spell("@", place)
-            path = base if unit.each is None else f"{_path_of(unit.each)}{base[1:]}"
-            each, inner = _each(path, from_json, kind)
+            each = _each(unit.each, base, from_json, kind)
             members = list(kind.members)
             made = Unit(
                 unit.kind,
@@ -251,31 +249,21 @@ def _nested(unit: Unit, table: Table, depth: int) -> list[Unit]:
             )
             made.columns = columns_of(made.elements)
             out.append(made)
-            if depth < _NESTED and not from_json:
+            if depth < _NESTED:
                 out += _nested(made, table, depth + 1)
     return out
 
 
-def _path_of(each: Any) -> str:
-    return str(each)
-
-
-def _each(path: str, from_json: bool, kind: Kind) -> tuple[Any, tuple[tuple[Place, Any], ...]]:
+def _each(outer: Any, base: str, from_json: bool, kind: Kind) -> Any:
     """How the spec gets at the elements of a kind: by a filter where one field with a text tells them."""
     only = kind.when[0] if len(kind.when) == 1 and len(kind.when[0][0]) == 1 else None
-    test = (
-        f"[{only[0][0]}={only[1]}]"
-        if only is not None and isinstance(only[1], str) and _FILTER.match(only[1])
-        else "[*]"
-    )
-    if from_json:
-        return {"json": path, "path": "$" + test}, kind.when
-    return path + test, kind.when
+    told = only is not None and isinstance(only[1], str) and _FILTER.match(only[1])
+    test = f"[{only[0][0]}={only[1]}]" if only is not None and told else "[*]"
+    if isinstance(outer, dict):
+        return {**outer, "path": outer["path"] + base[1:] + test}
+    path = base if outer is None else outer + base[1:]
+    return {"json": path, "path": "$" + test} if from_json else path + test
 
 
+_TYPED = {"key", "value"}  # of an attribute, not of something said
 _FILTER = re.compile(r"[\w.:/ -]+\Z")
-
-
-def shares(column: Column) -> Counter[str]:
-    """How often each text occurs."""
-    return Counter(text for text in column.texts if text)
