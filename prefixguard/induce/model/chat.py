@@ -129,9 +129,8 @@ class Chat:
 
     def _retried(self, once: Callable[[], Body], end: float, say: Callable[[str], None]) -> Body:
         tenacity, endpoint = self._tenacity, self.endpoint
-        backoff = tenacity.wait_exponential_jitter(
-            initial=endpoint.first_wait, max=60.0, jitter=min(1.0, endpoint.first_wait)
-        )
+        first = endpoint.first_wait
+        backoff = tenacity.wait_exponential(multiplier=first, max=60) + tenacity.wait_random(0, min(1.0, first))
 
         def wait(state: Any) -> float:
             fault = state.outcome.exception()

@@ -43,7 +43,8 @@ def feedback(trial: Trial, screened: Sequence[str], masker: Masker) -> str:
 
 
 def _told(trial: Trial) -> list[str]:
-    return [told(fault) for fault in sorted(trial.faults, key=lambda fault: fault.severity)]
+    order = ("error", "warning", "note")
+    return [told(fault) for fault in sorted(trial.faults, key=lambda fault: order.index(fault.severity))]
 
 
 def told(fault: Fault) -> str:

@@ -72,7 +72,7 @@ class Masker:
     def __init__(self, emails: bool = False, known: tuple[str, ...] = ()) -> None:
         """emails: mask addresses too. known: secrets that are known to be secret, such as the key of the endpoint."""
         shapes = _SHAPES + ((_EMAIL,) if emails else ())
-        self._shapes = tuple(re2.compile(shape.encode(), _OPTIONS) for shape in shapes)
+        self._shapes = tuple(re2.compile(_loose(shape).encode(), _OPTIONS) for shape in shapes)
         self._known = tuple(secret for secret in known if len(secret) >= 6)
         self._marks: dict[bytes, int] = {}
 
@@ -138,6 +138,11 @@ class Masker:
                 pieces += (data[end : match.start()], self._mark(match.group(0)))
                 end = match.end()
         return b"".join((*pieces, data[end:])) if pieces else data
+
+
+def _loose(shape: str) -> str:
+    """The shape, begun also after an escape: in JSON inside JSON a secret may follow the two characters of `\\n`."""
+    return rf"(?P<keep>\\[nrt]|\b){shape[2:]}" if shape.startswith(r"\b") and "?P<keep>" not in shape else shape
 
 
 def _looks_random(token: bytes) -> bool:

@@ -10,9 +10,9 @@ from typing import Any
 from prefixguard.induce.model.masking import Masker
 
 #: Elements of one list that are looked at: the first, the last, and others evenly between.
-MAX_ELEMENTS = 120
-#: Values looked at of one group of documents.
-MAX_VALUES = 120_000
+MAX_ELEMENTS = 400
+#: Values looked at of one group of documents, in equal parts.
+MAX_VALUES = 160_000
 #: Distinct short values kept of a place; one more and it is no list of kinds.
 MAX_KINDS = 16
 _KIND_LENGTH = 40
@@ -49,17 +49,19 @@ class Place:
 class Outline:
     """Places in the order they were met. Add documents, then read `lines`."""
 
-    def __init__(self) -> None:
+    def __init__(self, documents: int = 1) -> None:
+        """documents: how many will be added."""
         self.places: dict[str, Place] = {}
-        self._left = MAX_VALUES
+        self._share = MAX_VALUES // max(documents, 1)
 
     def add(self, value: Any, path: str = "$") -> set[str]:
         """Takes in one document; returns the paths (and kinds, as `path=value`) that it has."""
         met: set[str] = set()
         stack: list[tuple[str, Any, str, int]] = [(path, value, "", 0)]
-        while stack and self._left > 0:
+        left = self._share
+        while stack and left > 0:
             here, inner, key, depth = stack.pop()
-            self._left -= 1
+            left -= 1
             place = self._note(here, inner, key)
             met.add(here)
             if isinstance(inner, str):
@@ -150,10 +152,15 @@ class Outline:
         kept: set[str] = set()
         left = room - 60
         for path in rank:
-            if size[path] > left or (_parent(path) in lines and _parent(path) not in kept):
-                continue
-            kept.add(path)
-            left -= size[path]
+            wanted = []
+            above = path
+            while above and above not in kept:
+                wanted += [above] if above in lines else []
+                above = _parent(above)
+            needed = sum(size[one] for one in wanted)
+            if needed <= left:
+                kept.update(wanted)
+                left -= needed
         rows = [" " * depth[path] + f"{_last(path)}  {line}" for path, line in lines.items() if path in kept]
         missing = len(lines) - len(kept)
         if missing:

@@ -169,8 +169,9 @@ def _texts(group: list[SampleFile], room: int, masker: Masker) -> tuple[str, lis
 
 
 def _documents(group: list[SampleFile], room: int, masker: Masker, cut: list[str]) -> tuple[str, list[str]]:
-    outline = Outline()
-    read = [(file, outline.add(file.value, _root(file))) for file in spread(group, _DOCUMENTS)]
+    taken = spread(group, _DOCUMENTS)
+    outline = Outline(len(taken))
+    read = [(file, outline.add(file.value, _root(file))) for file in taken]
     told, missing = outline.tree(masker, room * 2 // 5)
     if missing:
         cut.append(f"{group[0].path}: {missing} deep places are not listed")

@@ -32,7 +32,7 @@ def reference() -> str:
         if name in _OURS:
             continue
         required = ", required" if name in spec["required"] else ""
-        lines.append(f"- `{name}`{required}: {_said(part)}")
+        lines.append(f"- `{name}`{required}: {_said(part, nested=False)}")
         lines += [f"  - {line}" for line in _properties(part)]
     lines += ["", "## container (`files`: globs; ** any folders, * within a name, {a,b} either)"]
     told: set[str] = set()
@@ -75,7 +75,7 @@ def _properties(part: dict[str, Any], skip: tuple[str, ...] = ()) -> Iterator[st
         yield f"`{name}`: {said}" if said else f"`{name}`"
 
 
-def _said(part: dict[str, Any]) -> str:
+def _said(part: dict[str, Any], nested: bool = True) -> str:
     """What the schema says of a part, in a sentence: its description, or the choices it has."""
     said = str(part.get("description", ""))
     choices = part.get("enum")
@@ -85,7 +85,7 @@ def _said(part: dict[str, Any]) -> str:
         named = " | ".join(json.dumps(choice) for choice in choices)
         said = f"{named}. {said}".rstrip(". ") + "."
     inner = part.get("properties")
-    if inner and "head" in inner:
+    if inner and nested:
         said = f"{said} {{{'; '.join(_properties(part))}}}".strip()
     if not said and "$ref" in part:
         kind = part["$ref"].rpartition("/")[2]

@@ -215,7 +215,11 @@ class _Talk:
         answer = read_answer(reply.text, reply.finish, reply.refusal)
         if answer.spec is None:
             return _Round(
-                number, answer, Screened(None), failed("answer", answer.fault or "no spec"), reply.text[:2000]
+                number,
+                answer,
+                Screened(None),
+                failed("answer", answer.fault or "no spec"),
+                self.masker.mask(reply.text[:2000]),
             )
         screened = screen(answer.spec, self.samples, name=self.name, hints=self.hints, allow_waivers=self.allow_waivers)
         if screened.spec is None:
@@ -335,7 +339,7 @@ class _Talk:
 
 def _finished(now: _Round, before: _Round | None, is_better: bool) -> str | None:
     """Why no further round is needed; None where one is."""
-    if now.trial.ok and not now.trial.warnings and not now.screened.faults:
+    if now.trial.is_clean and not now.screened.faults:
         return "the checks found nothing more"
     if before is not None and before.trial.ok and not is_better:
         return "the score did not improve and there was no error"

@@ -48,12 +48,12 @@ def screen(
 
     Refuses what is too big or too deep to run. Work is bounded by the limits above.
     """
-    size = _size_fault(spec)
-    if size is not None:
-        return Screened(None, (size,))
     rules = spec.get("rules")
     if isinstance(rules, list) and len(rules) > MAX_RULES:
         return Screened(None, (f"{len(rules):,} rules; at most {MAX_RULES}. Write rules for kinds of events.",))
+    size = _size_fault(spec)
+    if size is not None:
+        return Screened(None, (size,))
     faults: list[str] = []
     own = {key: value for key, value in spec.items() if key not in ("$schema", "budgets", "view", "waived")}
     own |= {"schema": SCHEMA, "name": name, "version": "1.0.0"}

@@ -20,13 +20,15 @@ from prefixguard.errors import AdapterError, PrefixGuardError
 from prefixguard.induce.checks import CheckReport, check_adapter
 from prefixguard.stepview import FIELDS, Adapter, read_runs
 
+#: Notes of the checks that a model should see; other notes are for people.
+_NOTES = ("coverage", "joins", "reads")
 _PREVIEWED = 6
 _SHOWN = 90
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing to mend. severity: error or warning; see `checks.Finding`."""
+    """One thing to mend. severity: error, warning, or note for what may be lost; see `checks.Finding`."""
 
     check: str
     severity: str
@@ -59,6 +61,11 @@ class Trial:
         return sum(fault.severity == "warning" for fault in self.faults)
 
     @property
+    def is_clean(self) -> bool:
+        """No error, no warning, and no kind of event, result, task or outcome that seems to be lost."""
+        return self.ok and all(fault.severity == "note" and fault.check == "coverage.place" for fault in self.faults)
+
+    @property
     def rank(self) -> tuple[bool, bool, int, float, float]:
         """Better ones are greater: compiled, without errors, with fewer, by score, by text that reaches records."""
         return self.compiled, self.ok, -self.errors, self.score, float(self.figures.get("coverage", 0.0))
@@ -85,7 +92,7 @@ def _trial(report: CheckReport, preview: str) -> Trial:
     faults = tuple(
         Fault(one.check, one.severity, one.what, one.where, one.remedy)
         for one in report.findings
-        if one.severity in ("error", "warning")
+        if one.severity != "note" or one.check.partition(".")[0] in _NOTES
     )
     figures = {name: float(value) for name, value in report.figures.items()}
     return Trial(

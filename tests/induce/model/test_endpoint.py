@@ -1,0 +1,73 @@
+"""Endpoints: what is refused, what they cost, and that keys stay where they are."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import pytest
+
+from prefixguard.errors import ConfigError, MissingExtraError
+from prefixguard.induce.model import Endpoint
+from prefixguard.induce.model.chat import Chat
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"model": " "}, "name of a model"),
+        ({"base_url": "localhost:8000"}, "http://"),
+        ({"base_url": "file:///etc/passwd"}, "http://"),
+        ({"timeout": 0}, "timeout"),
+        ({"patience": float("nan")}, "patience"),
+        ({"max_retries": -1}, "max_retries"),
+        ({"price_in": -1.0}, "price_in"),
+        ({"first_wait": -1.0}, "first_wait"),
+    ],
+)
+def test_options_out_of_range_are_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Endpoint(**{"model": "m", **options})
+
+
+def test_the_key_is_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTHER_KEY", " abc ")
+    assert Endpoint("m", key_from="OTHER_KEY").key() == "abc"
+    assert "abc" not in repr(Endpoint("m", key_from="OTHER_KEY"))
+
+
+def test_a_server_of_ones_own_needs_no_key() -> None:
+    assert Endpoint("m", "http://localhost:1/v1").key() == "none"
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY is not set"):
+        Chat(Endpoint("m"))
+
+
+def test_credentials_in_a_url_are_not_shown() -> None:
+    assert Endpoint("m", "https://bob:secret@host/v1?key=hidden").shown == "m at https://host/v1"
+
+
+def test_cost() -> None:
+    assert Endpoint("m", price_in=1.0, price_out=2.0).cost(1_000_000, 500_000) == 2.0
+    assert Endpoint("m", price_in=1.0).cost(5, 5) is None
+
+
+@pytest.mark.parametrize("package", ["openai", "tenacity"])
+def test_without_the_packages_the_remedy_is_said(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def missing(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name.partition(".")[0] == package:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=package)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(MissingExtraError, match=r'pip install "prefixguard\[llm\]"'):
+        Chat(Endpoint("m", "http://localhost:1/v1"))
+
+
+def test_the_room_is_imported_without_the_packages() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, prefixguard.induce.model; sys.exit(any(m in sys.modules for m in ('openai', 'tenacity')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,148 @@
+"""The sample pack: bounded, deterministic, complete in keys, and open about what it cuts."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from prefixguard.errors import ConfigError
+from prefixguard.induce.model import Pack, sample_pack
+from prefixguard.induce.samples import open_samples
+
+Make = Callable[[int], dict[str, Any]]
+
+
+def write(folder: Path, name: str, value: Any) -> None:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+
+
+def packed(folder: Path, tokens: int = 12_000) -> Pack:
+    return sample_pack(open_samples(folder), tokens)
+
+
+def test_a_small_set_is_shown_whole(folder: Path) -> None:
+    pack = packed(folder)
+    for key in ("run", "job", "log", "who", "uses", "does", "with", "broken", "verdict", "points"):
+        assert f".{key}" in pack.text
+    assert "runs/3.json" in pack.text and "'machine'" in pack.text
+    assert pack.tokens == -(-len(pack.text) // 4) <= 12_000
+
+
+@pytest.mark.parametrize("tokens", [500, 800, 1500, 4000, 12_000])
+def test_the_budget_holds(tmp_path: Path, tokens: int, run_of: Make) -> None:
+    for i in range(40):
+        run = run_of(i)
+        run["log"] = run["log"] * 30
+        run["log"][3]["text"] = "long " * 20_000
+        write(tmp_path, f"runs/{i}.json", run)
+        write(tmp_path, f"reports/{i}/report.json", {"resolved": bool(i % 2), **{f"k{j}": j for j in range(50)}})
+    write(tmp_path, "notes.log", "step 1: look\nstep 2: act\n" * 5000)
+    pack = packed(tmp_path, tokens)
+    assert pack.tokens <= tokens and len(pack.text) <= 4 * tokens
+
+
+def test_the_same_samples_give_the_same_pack(tmp_path: Path, folder: Path) -> None:
+    write(folder, "z.log", "== a ==\nstep 1\n== b ==\nstep 2\n" * 50)
+    assert packed(folder) == packed(folder)
+
+
+def test_long_values_are_cut_with_a_mark_that_says_how_much(folder: Path, run_of: Make) -> None:
+    run = run_of(0)
+    run["log"][0]["text"] = "begin " + "x" * 50_000 + " the very end"
+    write(folder / "alone", "0.json", run)
+    text = packed(folder / "alone").text
+    assert "of 50,019 characters cut" in text and "begin " in text and "the very end" in text
+
+
+def test_lists_show_the_first_the_last_every_kind_errors_and_parallel_calls(tmp_path: Path) -> None:
+    plain = [{"role": "a", "text": f"step {i}", "uses": [{"n": i}]} for i in range(200)]
+    plain[101] = {"role": "rare", "text": "once", "uses": []}
+    plain[120]["uses"] = [{"n": 1}, {"n": 2}, {"n": 3}]
+    plain[150]["text"] = "Error: no such thing"
+    plain[199] = {"role": "a", "text": "finished", "uses": []}
+    write(tmp_path, "one.json", {"events": plain})
+    text = packed(tmp_path, 2500).text
+    for shown in (
+        "step 0",
+        '"rare"',
+        '[{"n": 1}, {"n": 2}, {"n": 3}]',
+        "Error: no such thing",
+        "finished",
+        "left out>",
+    ):
+        assert shown in text, shown
+
+
+def test_a_kind_that_is_in_no_excerpt_is_shown_apart(tmp_path: Path) -> None:
+    for i in range(30):
+        events = [{"role": role, "text": "t" * 300} for role in ("x", "y") * 30]
+        if i == 17:
+            events[40] = {"role": "odd", "text": "only here", "extra": {"deep": True}}
+        write(tmp_path, f"{i:02}.json", {"events": events})
+    assert "only here" in packed(tmp_path, 3000).text
+
+
+def test_an_object_of_runs_is_a_table(tmp_path: Path) -> None:
+    write(tmp_path, "all.json", {str(i): {"task": i, "acts": ["a", "b", "c"], "score": 1.0} for i in range(300)})
+    text = packed(tmp_path, 2000).text
+    assert ".*  object" in text and ".acts  array" in text and "more keys like these" in text
+
+
+def test_text_logs_show_how_their_lines_begin(tmp_path: Path) -> None:
+    write(tmp_path, "a.log", "".join(f"Question: q{i}\nThought 1: t\nAction 1: Search[x]\n" for i in range(400)))
+    text = packed(tmp_path, 1500).text
+    assert "400 x 'Question:'" in text and "Thought 0:" in text and "characters cut; goes on in line" in text
+
+
+def test_companions_zip_members_and_lines_are_shown(tmp_path: Path) -> None:
+    write(tmp_path, "runs/a.jsonl", "".join(json.dumps({"trace": i % 3, "kind": "k"}) + "\n" for i in range(60)))
+    write(tmp_path, "summary.json", {"resolved": ["a", "b"]})
+    with zipfile.ZipFile(tmp_path / "log.zip", "w") as archive:
+        archive.writestr("samples/1.json", json.dumps({"scores": {"accuracy": 1}}))
+    text = packed(tmp_path).text
+    for shown in ("runs/a.jsonl", ".trace", "summary.json", ".resolved", "log.zip", "accuracy"):
+        assert shown in text, shown
+
+
+def test_secrets_are_masked_in_packs(folder: Path, run_of: Make) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    run = run_of(0)
+    run["log"][0]["text"] = "z" * 699 + " " + secret + " " + "z" * 5000
+    run["log"][1]["password"] = "letmein"
+    write(folder, "runs/0.json", run)
+    write(folder, "a.log", f"token {secret}\n" * 9)
+    for tokens in (700, 1000, 2000, 4000, 12_000):
+        text = packed(folder, tokens).text
+        assert "letmein" not in text and secret[:16] not in text and secret[-16:] not in text
+
+
+@pytest.mark.parametrize("tokens", [0, -1, 499, 10**9])
+def test_budgets_out_of_range_are_refused(folder: Path, tokens: int) -> None:
+    with pytest.raises(ConfigError, match="sample pack"):
+        packed(folder, tokens)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=8), inner, max_size=6),
+    max_leaves=40,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(JSON.filter(lambda value: isinstance(value, dict | list)), min_size=1, max_size=3))
+def test_any_json_is_packed_within_its_budget(tmp_path: Path, values: list[Any]) -> None:
+    for old in tmp_path.iterdir():
+        old.unlink()
+    for i, value in enumerate(values):
+        write(tmp_path, f"{i}.json", json.dumps(value))
+    assert packed(tmp_path, 500).tokens <= 500
