@@ -3,7 +3,8 @@
     PrefixGuardError
     ├── TraceError            a raw run, or a file of runs, is not what its adapter reads
     ├── AdapterError          an adapter spec is wrong
-    │   └── UnknownAdapterError   no adapter of that name
+    │   ├── UnknownAdapterError   no adapter of that name
+    │   └── OtherAdapterError     a monitor is to read through another adapter than it was trained through
     ├── DataError             runs are well-formed but cannot be used for this (one class, too few, no outcome)
     ├── ConfigError           an option is outside its range
     ├── BundleError           a bundle cannot be used (missing, damaged)
@@ -32,6 +33,10 @@ class AdapterError(PrefixGuardError, ValueError):
 
 class UnknownAdapterError(AdapterError):
     """No adapter of that name."""
+
+
+class OtherAdapterError(AdapterError):
+    """A monitor is to read runs through another adapter than the one it was trained through."""
 
 
 class DataError(PrefixGuardError, ValueError):

@@ -19,7 +19,7 @@ from prefixguard.evaluate.rows import ScoreRow, rule_threshold
 from prefixguard.evaluate.scoring import RESAMPLES, evaluate_scores
 from prefixguard.evaluate.table import EvaluationTable, LeftOut
 from prefixguard.runtime import Monitor, Reading, load
-from prefixguard.stepview import ReadReport, StepRecord, read_runs
+from prefixguard.stepview import Adapter, ReadReport, StepRecord, read_runs
 from prefixguard.trace import Outcome, Run, Side, run_digest, task_hash, task_key
 
 #: What a task may have been used for that makes its runs no test of the monitor.
@@ -32,6 +32,7 @@ def evaluate(
     monitor: Monitor | str | os.PathLike[str],
     runs: str | os.PathLike[str] | Iterable[Run[StepRecord]],
     *,
+    adapter: str | Path | Adapter | None = None,
     labels: str | os.PathLike[str] | None = None,
     all: bool = False,
     strict: bool = False,
@@ -48,14 +49,17 @@ def evaluate(
 
     monitor: an opened monitor, or the folder of its bundle.
     runs: parsed runs, or a file, folder, glob or tar that the monitor's own adapter reads, with `labels` beside it.
+    adapter: the one that is meant; another than the monitor's own is refused.
     all: count the runs of tasks the monitor was made from too; the table then says IN SAMPLE.
     strict: a run that cannot be read is an error, not a skip.
     group_by: the group (agent, file, ...) within which runs are compared; None: the first of agent, model and file
         that has two values here.
     resamples, seed: of the bootstrap over tasks. progress: called with the number of runs read so far.
-    Raises DataError where no run is left, TraceError and BundleError as `read_runs` and `load` do.
+    Raises DataError where no run is left, TraceError, BundleError and OtherAdapterError as `read_runs`
+    and `load` do.
     """
     opened = monitor if isinstance(monitor, Monitor) else load(monitor)
+    opened.refuse_other(adapter, os.fspath(runs) if isinstance(runs, (str, os.PathLike)) else "-")
     report = ReadReport()
     parsed: Iterable[Run[StepRecord]]
     if isinstance(runs, (str, os.PathLike)):

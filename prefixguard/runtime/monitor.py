@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from prefixguard.bundle import Bundle, open_bundle
-from prefixguard.errors import BundleError, PrefixGuardError, TraceError
+from prefixguard.errors import BundleError, OtherAdapterError, PrefixGuardError, TraceError
 from prefixguard.runtime.model import OnnxModel
 from prefixguard.runtime.reading import Reading
 from prefixguard.runtime.session import Session
-from prefixguard.stepview import StepRecord
+from prefixguard.stepview import Adapter, StepRecord, adapter_for
 
 _PROBE = StepRecord(1, "agent", "", "find", '{"id":"A1"}', "Where is it?", "I look.", "Error: no A1", "error")
 
@@ -59,20 +60,41 @@ class Monitor:
             ) from exc
         return Session(self, parser)
 
+    def refuse_other(self, adapter: str | Path | Adapter | None, runs: str = "-") -> None:
+        """OtherAdapterError unless this is the very adapter, by its hash, that the monitor was trained through.
+
+        None: whoever asks names none, and the monitor's own is used. runs: for the name `raw` alone.
+        """
+        if adapter is None:
+            return
+        own, other = self.bundle.adapter, adapter_for(adapter, runs)
+        named = other.name if isinstance(adapter, Adapter) else adapter
+        if own.sha256 != other.sha256:
+            raise OtherAdapterError(
+                f"{self.bundle.path}: was trained through adapter {own.name} {own.version} (sha256 {own.sha256[:12]}), "
+                f"and is to read through {other.name} {other.version} (sha256 {other.sha256[:12]}): its risks would "
+                "mean nothing. Name no adapter, and it reads through its own; name a file with the same hash; or train "
+                f"a monitor through this one: prefixguard train RUNS --adapter {named}"
+            )
+
     def score_run(self, records: Iterable[StepRecord]) -> list[Reading]:
         """Readings of a whole run, by the same path that a live run takes."""
         session = Session(self, None)
         return [session.observe_record(record) for record in records]
 
 
-def load(path: str | os.PathLike[str]) -> Monitor:
+def load(path: str | os.PathLike[str], *, adapter: str | Path | Adapter | None = None) -> Monitor:
     """Open the bundle in this folder and make it ready to watch.
 
-    Raises BundleVersionError when a newer release wrote it, BundleError when it is missing, damaged or cannot be run.
+    adapter: what the runs are read through elsewhere, if it shall be made sure that the monitor was trained through it.
+    Raises BundleVersionError when a newer release wrote it, BundleError when it is missing, damaged or cannot be run,
+    OtherAdapterError when it was trained through another adapter.
 
     >>> load("nowhere")
     Traceback (most recent call last):
     ...
     prefixguard.errors.BundleError: No bundle at nowhere: it does not exist. Name the folder that `train` wrote.
     """
-    return Monitor(open_bundle(path))
+    monitor = Monitor(open_bundle(path))
+    monitor.refuse_other(adapter)
+    return monitor

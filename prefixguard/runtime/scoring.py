@@ -10,7 +10,7 @@ from typing import Any
 
 from prefixguard.runtime.monitor import Monitor, load
 from prefixguard.runtime.reading import Reading
-from prefixguard.stepview import ReadReport, StepRecord, read_runs
+from prefixguard.stepview import Adapter, ReadReport, StepRecord, read_runs
 from prefixguard.trace import Run
 
 
@@ -30,17 +30,20 @@ def score(
     monitor: Monitor | str | os.PathLike[str],
     runs: str | os.PathLike[str] | Iterable[Run[StepRecord]],
     *,
+    adapter: str | Path | Adapter | None = None,
     strict: bool = False,
     report: ReadReport | None = None,
 ) -> Iterator[ScoredRun]:
     """Every run with its readings, one at a time; outcomes are not needed and not looked at.
 
     monitor: an opened monitor, or the folder of its bundle. runs: parsed runs, or a file, folder, glob, tar or `-`
-    that the monitor's own adapter reads. strict: the first run that cannot be read is an error, not a skip.
+    that the monitor's own adapter reads. adapter: the one that is meant; another than its own is refused.
+    strict: the first run that cannot be read is an error, not a skip.
     report: filled with what reading met, such as runs without a step, which are not yielded.
-    Raises BundleError as `load` does, TraceError as `read_runs` does.
+    Raises BundleError and OtherAdapterError as `load` does, TraceError as `read_runs` does.
     """
     opened = monitor if isinstance(monitor, Monitor) else load(monitor)
+    opened.refuse_other(adapter, os.fspath(runs) if isinstance(runs, str | os.PathLike) else "-")
     if isinstance(runs, str | os.PathLike):
         source = runs if isinstance(runs, str) else Path(runs)
         runs = read_runs(source, opened.bundle.adapter, strict=strict, report=report)

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from prefixguard.alarm import Level
 from prefixguard.runtime.monitor import Monitor
 from prefixguard.runtime.reading import Reading
-from prefixguard.stepview import read_events
+from prefixguard.stepview import Adapter, read_events
 
 
-def watch(monitor: Monitor, stream: BinaryIO, *, header: Mapping[str, Any] | None = None) -> Iterator[Reading]:
+def watch(
+    monitor: Monitor,
+    stream: BinaryIO,
+    *,
+    header: Mapping[str, Any] | None = None,
+    adapter: str | Path | Adapter | None = None,
+) -> Iterator[Reading]:
     """The readings of a run, each as soon as its step is complete.
 
     stream: one raw event a line, JSON (for adapters of text: the text); a line that is no event is a reading of level
     UNKNOWN that says why, and the watch goes on. header: as for `Monitor.start`.
+    adapter: the one that is meant; another than the monitor's own is refused (OtherAdapterError).
     Raises what `Monitor.start` raises, and nothing once the run has begun but what the stream itself raises.
     """
+    monitor.refuse_other(adapter)
     session = monitor.start(header)
     steps = 0
     for line in read_events(stream, monitor.bundle.adapter):

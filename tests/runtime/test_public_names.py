@@ -48,7 +48,7 @@ except prefixguard.errors.BundleError as exc:
 
 
 def test_signatures_are_those_of_the_rooms() -> None:
-    assert list(inspect.signature(prefixguard.score).parameters) == ["monitor", "runs", "strict", "report"]
+    assert list(inspect.signature(prefixguard.score).parameters) == ["monitor", "runs", "adapter", "strict", "report"]
     assert prefixguard.load is sys.modules["prefixguard.runtime"].load
 
 

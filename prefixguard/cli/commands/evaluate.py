@@ -13,6 +13,9 @@ from prefixguard.cli.console import counting, say, write_data
 def evaluate_command(
     monitor: Annotated[Path, typer.Argument(help="Folder of the monitor's bundle.")],
     runs: Annotated[str, typer.Argument(help="File, folder, glob or tar of runs, or - for standard input.")],
+    adapter: Annotated[
+        str | None, typer.Option(help="The adapter that is meant; refused unless the monitor was trained through it.")
+    ] = None,
     labels: Annotated[
         Path | None, typer.Option(help="Outcomes beside the runs: run_id,outcome[,task_id] as .jsonl or .csv.")
     ] = None,
@@ -43,6 +46,7 @@ def evaluate_command(
         table = evaluate(
             monitor,
             runs,
+            adapter=adapter,
             labels=labels,
             all=all,
             strict=strict,

@@ -14,6 +14,9 @@ from prefixguard.cli.notes import notes_of, refuse_empty
 def score_command(
     monitor: Annotated[Path, typer.Argument(help="Folder of the monitor's bundle.")],
     runs: Annotated[str, typer.Argument(help="File, folder, glob or tar of runs, or - for standard input.")],
+    adapter: Annotated[
+        str | None, typer.Option(help="The adapter that is meant; refused unless the monitor was trained through it.")
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first run that cannot be read.")] = False,
 ) -> None:
     """Score whole runs: one JSON object a step on standard output. Outcomes are not needed and not looked at.
@@ -30,7 +33,7 @@ def score_command(
 
     report = ReadReport()
     with counting("Scoring") as show:
-        for count, scored in enumerate(score(monitor, runs, strict=strict, report=report), 1):
+        for count, scored in enumerate(score(monitor, runs, adapter=adapter, strict=strict, report=report), 1):
             for line in scored.to_json():
                 write_json(line)
             show(count)

@@ -27,6 +27,9 @@ def watch_command(
     header: Annotated[
         Path | None, typer.Option(help="With -: JSON file of what is known at the start (the object without events).")
     ] = None,
+    adapter: Annotated[
+        str | None, typer.Option(help="The adapter that is meant; refused unless the monitor was trained through it.")
+    ] = None,
     run_id: Annotated[
         str | None, typer.Option(help="With a file: watch this run only. With -: what the run is called.")
     ] = None,
@@ -47,7 +50,7 @@ def watch_command(
         tail -n +1 -f events.jsonl | prefixguard watch monitors/mine - --json
         prefixguard watch monitors/mine finished_run.json --fail-on-alarm
     """
-    opened = load(monitor)
+    opened = load(monitor, adapter=adapter)
     if run == "-":
         named = run_id or "stdin"
         said = ((named, reading) for reading in watch(opened, standard_input(), header=_header(header)))
