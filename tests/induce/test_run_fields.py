@@ -415,3 +415,49 @@ def test_odd_runs_do_no_harm(tmp_path: Path) -> None:
     folder = Folder(tmp_path, {"a.json": [odd, {"messages": []}, {**odd, "a.b": {"reward": False}}]}, runs="$[*]")
     assert folder.fields.run["outcome"]["of"] == '$["a.b"].reward'
     assert folder.outcomes() == "sf"
+
+
+def test_a_task_named_in_the_report(tmp_path: Path) -> None:
+    files: dict[str, Any] = {}
+    for i in range(8):
+        files[f"trial-{i:02d}x/agent/run.json"] = {"session_id": f"s-{i}-abc", "messages": turns(3)}
+        report = {"task_name": f"task-{i % 4}", "verifier_result": {"reward": float(i % 2)}, "finished_at": "2026"}
+        files[f"trial-{i:02d}x/result.jso"] = report
+    folder = Folder(tmp_path, files)
+    assert folder.fields.run["task"] == {"sibling": "../result.jso", "path": "$.task_name"}
+    assert folder.tasks() == [f"task-{i % 4}" for i in range(8)] and folder.outcomes() == "fs" * 4
+
+
+def test_folders_of_a_task_hold_its_repetitions(tmp_path: Path) -> None:
+    files = {f"results/{t}/{i}/m.json": {"messages": turns(3)} for t in ("book", "refund", "logs") for i in range(3)}
+    assert Folder(tmp_path, files).tasks() == ["book"] * 3 + ["logs"] * 3 + ["refund"] * 3
+
+
+def test_names_that_number_the_repetitions_of_a_task(tmp_path: Path) -> None:
+    files = {f"{t}__{i}f3a9c{i}.json": {"messages": turns(3)} for t in ("book", "refund", "logs") for i in range(3)}
+    assert Folder(tmp_path, files).tasks() == ["book"] * 3 + ["logs"] * 3 + ["refund"] * 3
+
+
+def test_a_header_line_names_the_task(tmp_path: Path) -> None:
+    runs = many(12)
+    for i, run in enumerate(runs):
+        run["messages"].insert(0, {"type": "start", "task_id": f"t{i % 4}", "content": "begin"})
+    assert Folder(tmp_path, {"a.json": runs}, runs="$[*]").tasks() == [f"t{i % 4}" for i in range(12)]
+
+
+def test_attributes_of_spans(tmp_path: Path) -> None:
+    def attributes(**values: str) -> list[dict[str, Any]]:
+        return [{"key": key.replace("_", "."), "value": {"stringValue": value}} for key, value in values.items()]
+
+    runs = []
+    for i in range(10):
+        spans: list[dict[str, Any]] = [
+            {"traceId": f"t-{i}", "content": f"span {j}", "attributes": attributes(tool_name="ls")} for j in range(4)
+        ]
+        spans[0]["attributes"] += attributes(benchmark_task=f"task-{i % 5}")
+        told = attributes(evaluation_score_label="pass" if i % 3 else "fail")
+        spans[2]["events"] = [{"name": "evaluation.result", "attributes": told}]
+        runs.append({"messages": spans})
+    folder = Folder(tmp_path, {"a.json": runs}, runs="$[*]")
+    assert folder.outcomes() == "fssfssfssf"
+    assert folder.tasks() == [f"task-{i % 5}" for i in range(10)]

@@ -43,18 +43,35 @@ class Beside:
         return len(set(there)) <= max(1, 0.34 * len(there)) and len(there) > 1
 
 
-def companion_candidates(
-    views: Sequence[RunView], samples: Samples, places: Places, task: Any
-) -> list[OutcomeCandidate]:
-    """From the files that stand beside the runs, as far as the spec can say it."""
+def find_companions(views: Sequence[RunView], samples: Samples, places: Places, task: Any = None) -> list[Beside]:
+    """Files that stand beside the runs: at a fixed place, or under a name that holds a value of the run."""
     others = _others(views, samples)
     if not others:
         return []
+    return [*_fixed(views, others), *_templates(views, others, _sources(places), task)]
+
+
+def companion_columns(besides: Sequence[Beside], order: int) -> list[Column]:
+    """Fields of the files that belong to one run each; a task may be named there."""
+    columns: list[Column] = []
+    for beside in besides:
+        if beside.is_shared or beside.needs or "{task}" in beside.template:
+            continue
+        for place, values in _report_fields(beside).items():
+            path = spell("$", place)
+            if len(place) <= 3:
+                spec = {"sibling": beside.template, "path": path}
+                columns.append(Column(spec, path, tuple(values), order + len(columns), "companion", place))
+    return columns
+
+
+def companion_candidates(besides: Sequence[Beside], places: Places) -> list[OutcomeCandidate]:
+    """Outcomes in the files that stand beside the runs, as far as the spec can say it."""
     sources = _sources(places)
     found: list[OutcomeCandidate] = []
-    for beside in [*_fixed(views, others), *_templates(views, others, sources, task)]:
+    for beside in besides:
         if beside.is_shared:
-            found.extend(_from_lists(views, beside, sources))
+            found.extend(_from_lists(beside, sources))
         else:
             found.extend(_from_reports(beside))
     return found
@@ -185,6 +202,16 @@ def _from_reports(beside: Beside) -> list[OutcomeCandidate]:
         for form in judge_values(texts, beside.template.rpartition("/")[2].partition(".")[0]):
             found.append(_candidate(beside, of, form, texts, beside.template))
         return found
+    for place, values in _report_fields(beside).items():
+        path = spell("$", place)
+        for form in judge_values(values, path):
+            of = {"sibling": beside.template, "path": path}
+            found.append(_candidate(beside, of, form, values, f"{path} in {beside.template}", len(place)))
+    return found
+
+
+def _report_fields(beside: Beside) -> dict[Place, list[Any]]:
+    """Scalars of a file for each run, by their place."""
     table: dict[Place, list[Any]] = {}
     for i, file in enumerate(beside.files):
         if file is None or file.kind != Kind.JSON:
@@ -192,12 +219,7 @@ def _from_reports(beside: Beside) -> list[OutcomeCandidate]:
         for place, value in inner_places(file.value, Node()):
             if not isinstance(value, list) and (place in table or len(table) < 400):
                 table.setdefault(place, [MISSING] * len(beside.files))[i] = value
-    for place, values in table.items():
-        path = spell("$", place)
-        for form in judge_values(values, path):
-            of = {"sibling": beside.template, "path": path}
-            found.append(_candidate(beside, of, form, values, f"{path} in {beside.template}", len(place)))
-    return found
+    return table
 
 
 def _candidate(
@@ -219,7 +241,7 @@ def _candidate(
     )
 
 
-def _from_lists(views: Sequence[RunView], beside: Beside, sources: Sequence[Column]) -> list[OutcomeCandidate]:
+def _from_lists(beside: Beside, sources: Sequence[Column]) -> list[OutcomeCandidate]:
     """From a file for many runs: lists of ids, or of objects with an id and a verdict."""
     documents: dict[str, SampleFile] = {file.path: file for file in beside.files if file is not None}
     lists: dict[Place, dict[str, list[Any]]] = {}

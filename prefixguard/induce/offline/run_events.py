@@ -67,7 +67,7 @@ def _candidate(
     if form.type == "string":
         outcome = form.spec(of)
     else:
-        outcome = _as_text(of, form, values)
+        outcome = as_text(of, form, values)
     sides = tuple(form.side(value) for value in values)
     share = sum(1 for side in sides if side) / max(1, len(sides))
     # a kind of event that is called after a result speaks for what it holds; one without a telling name does not
@@ -78,7 +78,7 @@ def _candidate(
     return OutcomeCandidate(outcome, sides, confidence, why, listed, example, 8000 + order, skip=(closing.condition,))
 
 
-def _as_text(of: Any, form: OutcomeForm, values: Sequence[Any]) -> dict[str, Any]:
+def as_text(of: Any, form: OutcomeForm, values: Sequence[Any]) -> dict[str, Any]:
     """The form over the text of the values: a path with a filter finds a list."""
     texts: dict[int, set[str]] = {1: set(), -1: set()}
     for value in values:

@@ -6,8 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from prefixguard.induce.offline.companions import companion_candidates, companion_notes
+from prefixguard.induce.offline.companions import (
+    Beside,
+    companion_candidates,
+    companion_columns,
+    companion_notes,
+    find_companions,
+)
 from prefixguard.induce.offline.outcome import judge_values
+from prefixguard.induce.offline.run_event_places import event_columns, event_field_candidates
 from prefixguard.induce.offline.run_events import event_candidates, events_after_end
 from prefixguard.induce.offline.run_hidden import hidden_places
 from prefixguard.induce.offline.run_labels import find_labels
@@ -69,10 +76,13 @@ def infer_run_fields(
     mapped: list[Mapped] = []
     run: dict[str, Any] = {}
 
-    task = _task(views, places, hints, ask, choices)
-    outcome, others = _outcome(views, samples, places, task, hints, ask, choices, notes)
+    said = event_columns(views, places)
+    more = [*companion_columns(find_companions(views, samples, places), len(places.columns)), *said]
+    task = _task(views, places, more, hints, ask, choices)
+    besides = find_companions(views, samples, places, task.spec if task is not None else None)
+    outcome, others = _outcome(views, besides, said, places, task, hints, ask, choices, notes)
     if task is not None and outcome is not None and task.spec == outcome.outcome["of"] and "task" not in hints:
-        again = find_task(views, places, [task.spec])
+        again = find_task(views, places, [task.spec], more)
         if not outcome.label.startswith("the list") and again:
             task = again[0]
 
@@ -132,13 +142,18 @@ def _values(views: Sequence[RunView], path: str) -> tuple[Any, ...]:
 
 
 def _task(
-    views: Sequence[RunView], places: Places, hints: Mapping[str, str], ask: Asker, choices: list[Choice]
+    views: Sequence[RunView],
+    places: Places,
+    more: Sequence[Column],
+    hints: Mapping[str, str],
+    ask: Asker,
+    choices: list[Choice],
 ) -> TaskCandidate | None:
     if "task" in hints:
         path = hints["task"]
         column = Column(path, path, _values(views, path), 0, "run")
         return TaskCandidate(path, column.texts, 1.0, "named by a hint", column.example())
-    found = find_task(views, places, [])
+    found = find_task(views, places, [], more)
     if not found:
         return None
     near = [found[0]]
@@ -165,7 +180,8 @@ def _asked(ask: Asker, choice: Choice, choices: list[Choice]) -> int:
 
 def _outcome(
     views: Sequence[RunView],
-    samples: Samples,
+    besides: Sequence[Beside],
+    said: Sequence[Column],
     places: Places,
     task: TaskCandidate | None,
     hints: Mapping[str, str],
@@ -176,8 +192,9 @@ def _outcome(
     if "outcome" in hints:
         return _hinted(views, hints["outcome"], notes), []
     candidates = column_candidates(places)
-    candidates.extend(companion_candidates(views, samples, places, task.spec if task is not None else None))
+    candidates.extend(companion_candidates(besides, places))
     candidates.extend(event_candidates(views, places))
+    candidates.extend(event_field_candidates(said))
     ranked = weigh(candidates, views, task.keys if task is not None else None)
     able = [one for one in ranked if one.confidence >= LEAST_CONFIDENCE]
     if not able:

@@ -44,7 +44,7 @@ def column_candidates(places: Places) -> list[OutcomeCandidate]:
     for column in places.columns:
         if column.near == "document":
             continue
-        if column.near == "file" and column.spec != {"file": "parent"}:
+        if column.near == "file" and (column.spec == {"file": "stem"} or "name" in column.spec.values()):
             continue
         found.extend((column, form) for form in judge_values(column.values, column.name))
     candidates = [_candidate(column, form) for column, form in found]

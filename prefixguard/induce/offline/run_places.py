@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -178,10 +179,42 @@ def file_columns(views: Sequence[RunView], order: int) -> Iterator[Column]:
         values = tuple(part_of(view.file, part) or MISSING for view in views)
         yield Column({"file": part}, "", values, order + 1, "file")
     bases = tuple(base_of(view.file) or MISSING for view in views)
+    yield from _folder_columns(views, order + 3)
     suffixes = sorted({view.file.rpartition("/")[2][len(str(b)) :] for view, b in zip(views, bases, strict=True)})
     if len(suffixes) == 1 and suffixes[0].count(".") > 1:
         pattern = "^(.+)" + suffixes[0].replace(".", "\\.") + "$"
         yield Column({"file": "name", "re": pattern}, "", bases, order + 2, "file")
+
+
+#: What numbers the repetitions of a task in a name: task__3fa9c1, task-2, task.1-of-3.2026-01-01.
+REPETITION = r"^(.+?)(?:__[0-9A-Za-z]+|[._-](?:[0-9a-f]{6,}|[0-9]{1,3}|[0-9]+-of-[0-9]+.*))$"
+_REPETITION = re.compile(REPETITION)
+
+
+def _folder_columns(views: Sequence[RunView], order: int) -> Iterator[Column]:
+    """Folders further out than the parent; names without what numbers the repetitions of a task."""
+    for level, pattern in ((2, "([^/]+)/[^/]+/[^/]+$"), (3, "([^/]+)/[^/]+/[^/]+/[^/]+$")):
+        values = tuple(_outer(view.file, level) for view in views)
+        if len(set(values)) > 1 and MISSING not in values:
+            yield Column({"file": "path", "re": pattern}, "", values, order, "file")
+        kept = tuple(_kept(value) for value in values)
+        if MISSING not in kept and 1 < len(set(kept)) < len(set(values)):
+            spec = {"file": "path", "re": f"([^/]+?){REPETITION[6:-1]}/{pattern.partition('/')[2]}"}
+            yield Column(spec, "", kept, order, "file")
+    for part in ("stem", "parent"):
+        kept = tuple(_kept(part_of(view.file, part)) for view in views)
+        if MISSING not in kept and 1 < len(set(kept)) < len(views):
+            yield Column({"file": part, "re": REPETITION}, "", kept, order, "file")
+
+
+def _outer(path: str, level: int) -> Any:
+    parts = path.split("/")
+    return parts[-1 - level] if len(parts) > level else MISSING
+
+
+def _kept(name: Any) -> Any:
+    found = _REPETITION.match(name) if isinstance(name, str) else None
+    return found[1] if found is not None else MISSING
 
 
 def part_of(path: str, part: str) -> str:

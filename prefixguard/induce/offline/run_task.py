@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,13 +38,16 @@ class TaskCandidate:
         return sum(1 for key in self.keys if key is not None) / max(1, len(self.keys))
 
 
-def find_task(views: Sequence[RunView], places: Places, refused: Sequence[Any]) -> list[TaskCandidate]:
-    """Candidates, likeliest first. refused: specs that something else reads (the outcome)."""
+def find_task(
+    views: Sequence[RunView], places: Places, refused: Sequence[Any], more: Sequence[Column] = ()
+) -> list[TaskCandidate]:
+    """Candidates, likeliest first. refused: specs that something else reads (the outcome). more: columns that are not
+    of the runs, such as fields of companion files."""
     n = len(views)
     evidence = _evidence(views, places)
     documents = tuple(view.file for view in views)
     found: list[tuple[float, int, TaskCandidate]] = []
-    for column in places.columns:
+    for column in [*places.columns, *more]:
         if column.near == "document" or column.spec in refused or column.coverage < 0.8:
             continue
         candidate = _judged(column, evidence, documents, n)
@@ -80,9 +82,6 @@ def _judged(column: Column, evidence: Sequence[Key], documents: Sequence[str], n
             confidence -= 0.1  # so few: a trial number, an agent, a model
     elif d == n and column.name and affinity(column.name, Meaning.RUN_ID) > named:
         confidence -= 0.15
-    if d == n and column.coverage == 1 and column.near == "run" and _id_like(column):
-        confidence += 0.05  # every run its own task, if nothing else is known
-        why.append("an id, one value a run")
     if repeats and column.near == "run" and not is_long and _once_a_document(texts, documents):
         confidence += 0.15
         why.append("every file has each value once")
@@ -94,6 +93,8 @@ def _judged(column: Column, evidence: Sequence[Key], documents: Sequence[str], n
     elif repeats and agreement >= 0.7:
         confidence += 0.3 * agreement
         why.append(f"runs with the same value have the same task text ({agreement:.0%})")
+    if (named < 0.7 and column.near == "companion") or (column.near in ("event", "events") and not (repeats and named)):
+        return None
     if not column.name:  # of the file's name
         counted = sum(1 for text in texts if text is not None and text.isdigit()) > 0.5 * n
         if repeats:
@@ -105,23 +106,12 @@ def _judged(column: Column, evidence: Sequence[Key], documents: Sequence[str], n
             why.append("the same file name stands in several folders")
     if is_long:
         confidence -= 0.1  # an id that says the same is the better name
-    is_own = d == n and (named >= 0.7 or why[-1:] == ["an id, one value a run"])
-    if confidence < LEAST_CONFIDENCE and not is_own:
+    if confidence < LEAST_CONFIDENCE and not (d == n and named >= 0.7):
         return None
     spec = column.spec
-    floor = 0.26 if named >= 0.7 else 0.15
-    return TaskCandidate(spec, texts, min(0.97, max(confidence, floor)), "; ".join(why) or "an id", column.example())
-
-
-def _id_like(column: Column) -> bool:
-    """Are the values ids: one word of letters and digits, not a time, not a plain count?"""
-    if column.length > 80 or affinity(column.name, Meaning.TIME) >= 0.6:
-        return False
-    return all(text is not None and _ID.fullmatch(text) and not _TIME.match(text) for text in column.texts)
-
-
-_ID = re.compile(r"[A-Za-z0-9_./:-]{2,80}")
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{9,}(\.[0-9]+)?$|[0-9]+\.[0-9]+$")
+    return TaskCandidate(
+        spec, texts, min(0.97, max(confidence, LEAST_CONFIDENCE)), "; ".join(why) or "an id", column.example()
+    )
 
 
 def _constant_within(texts: Sequence[str | None], documents: Sequence[str]) -> bool:
@@ -254,7 +244,7 @@ def _agreement(key: Key, text: Key, documents: Sequence[str]) -> float:
     """Do both split the runs alike, at least within a document (ids may be counted anew in each)? In [0, 1]."""
     back = _one_way(text, key)
     several = len(set(documents)) <= 0.5 * len(documents)
-    within = _one_way(_pair(documents, key), text) if several else 0.0
+    within = _one_way(_pair(tuple(documents), key), text) if several else 0.0
     return min(back, max(_one_way(key, text), 0.9 * within))
 
 
