@@ -31,10 +31,7 @@ from agreement import Reading, agree, read_truth, readings, worst
 from mutations import KINDS, LAYOUTS, mutate
 from samples import take
 
-try:
-    from prefixguard.induce.offline import propose_offline
-except ImportError:
-    from prefixguard.induce.offline.inference import propose_offline
+from prefixguard.induce.offline import propose_offline
 from prefixguard.induce.proposal import take_first
 from prefixguard.induce.samples import open_samples
 from prefixguard.stepview import Adapter, load_adapter, read_runs
