@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from prefixguard.induce.model.masking import Masker
@@ -244,6 +245,7 @@ def spread(items: Sequence[Any], most: int) -> list[Any]:
     return [items[round(i * (n - 1) / (most - 1))] for i in range(most)]
 
 
+@lru_cache(8192)
 def step(key: str) -> str:
     """A key as a step of a path.
 

@@ -267,20 +267,19 @@ def _one_line(value: Any) -> str:
 
 
 def _events(value: Any, path: str, lists: Sequence[str]) -> list[tuple[str, str, Any]]:
-    """Elements of these lists in one document: path of the list, where, the element; at most 2,000."""
+    """Elements of these lists in one document: path of the list, where, the element; about 1,000 at most."""
     out: list[tuple[str, str, Any]] = []
     stack: list[tuple[str, str, Any]] = [(path, path, value)]
-    while stack and len(out) < 2000:
+    while stack and len(out) < 1000:
         here, spelled, inner = stack.pop()
         if not any(one.startswith(here) for one in lists):
             continue
         if isinstance(inner, dict):
             in_table = is_table(inner)
-            children = [
-                (f"{here}.*" if in_table else here + step(str(name)), spelled + step(str(name)), deep)
-                for name, deep in inner.items()
-            ]
-            stack.extend(reversed(children[:500]))
+            for name, deep in reversed(list(inner.items())[:500]):
+                if isinstance(deep, dict | list):
+                    spelled_step = step(str(name))
+                    stack.append((f"{here}.*" if in_table else here + spelled_step, spelled + spelled_step, deep))
         elif isinstance(inner, list):
             if here in lists:
                 out += [(here, f"{spelled}[{i}]", one) for i, one in enumerate(inner) if isinstance(one, dict)]

@@ -39,9 +39,9 @@ def test_a_small_set_is_shown_whole(folder: Path) -> None:
 
 @pytest.mark.parametrize("tokens", [500, 800, 1500, 4000, 12_000])
 def test_the_budget_holds(tmp_path: Path, tokens: int, run_of: Make) -> None:
-    for i in range(40):
+    for i in range(12):
         run = run_of(i)
-        run["log"] = run["log"] * 30
+        run["log"] = run["log"] * 10
         run["log"][3]["text"] = "long " * 20_000
         write(tmp_path, f"runs/{i}.json", run)
         write(tmp_path, f"reports/{i}/report.json", {"resolved": bool(i % 2), **{f"k{j}": j for j in range(50)}})
@@ -138,7 +138,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(JSON.filter(lambda value: isinstance(value, dict | list)), min_size=1, max_size=3))
 def test_any_json_is_packed_within_its_budget(tmp_path: Path, values: list[Any]) -> None:
     for old in tmp_path.iterdir():
