@@ -15,6 +15,8 @@ SHORT = 24
 MUCH = 0.05
 #: Head of a text that is compared.
 _HEAD = 400
+#: Texts of a run that are looked up among all its raw texts.
+_LOOKED_UP = 50
 
 _FIELDS = ("observation", "action", "arguments", "result")
 
@@ -65,6 +67,7 @@ def _twice(seen: SeenRun) -> list[tuple[int, str, str]]:
     """(record, field, field): a text of a record that stands again in another field or in the next record."""
     found: list[tuple[int, str, str]] = []
     raw: Counter[str] | None = None
+    looked_up = 0
     for record, then in itertools.pairwise((*seen.wide, None)):
         assert record is not None
         for first, second in itertools.combinations(_FIELDS, 2):
@@ -81,8 +84,9 @@ def _twice(seen: SeenRun) -> list[tuple[int, str, str]]:
             ("action", "observation"),
         ):
             text = getattr(record, first)[:_HEAD].strip()
-            if len(text) < SHORT or text not in getattr(then, second):
+            if len(text) < SHORT or text not in getattr(then, second) or looked_up >= _LOOKED_UP:
                 continue
+            looked_up += 1
             raw = _raw_texts(seen) if raw is None else raw
             if sum(n for whole, n in raw.items() if text in whole) < 2:
                 found.append((then.index, f"{first} of a record", f"{second} of the next"))

@@ -42,9 +42,9 @@ PHRASES: tuple[Phrase, ...] = (
     _phrase(
         "your score",
         r"(?i)\b(?:your|final|total|episode|task|overall|evaluation)[ _](?:final )?(?:score|reward|return|grade)\b"
-        r"[^\n]{0,40}?-?\d",
+        r"(?:[^\n:=]{0,12}(?:\([^()\n]{0,40}\))?\s{0,3}[:=]|\s(?:is|was|of))\s{0,3}-?\d[\d.]{0,8}",
     ),
-    _phrase("reward: 1", r"(?i)\breward\b[\"']?\s{0,3}[:=]\s{0,3}-?\d"),
+    _phrase("reward: 1", r"(?i)\breward\b[\"']?\s{0,3}[:=]\s{0,3}-?\d[\d.]{0,8}"),
     _phrase(
         "correct answer:",
         r"(?i)\b(?:correct|expected|reference|gold(?:en)?|true) (?:answer|output|solution|actions?|result)s?\b[\"']?"
@@ -67,22 +67,29 @@ PHRASES: tuple[Phrase, ...] = (
         False,
     ),
     _phrase("exit reason", r"(?i)\b(?:exit|termination|stop|finish)[ _](?:reason|status)\b", False),
+    _phrase(
+        "cut off by the harness",
+        r"(?i)\b(?:exit|forced|early|max|exceeded)[ _](?:max )?"
+        r"(?:cost|context|format|api|stop|submit|turns?|steps?|limits?|timeout)\b",
+        False,
+    ),
     _phrase("###STOP###", r"#{2,}[A-Z_]{3,}#{2,}|<\|?(?:STOP|END|DONE|EOS|TERMINATE)\|?>|^TERMINATE$", False),
 )
 
-_FIELDS = ("observation", "result", "action")
+_FIELDS = ("observation", "result", "action", "tool")
 
 
 def find_phrases(evidence: Evidence) -> Iterator[Suspicion]:
     """Phrases in last records, and in first ones where they tell the outcome."""
+    own = () if evidence.spec.get("view") == "raw" else ("action",)  # the control has all text in one field
     for field in _FIELDS:
         for phrase in PHRASES:
-            if field == "action" and not phrase.is_verdict:
+            if field in own and not phrase.is_verdict:
                 continue  # an agent may well say that it is done
-            yield from _find(evidence, phrase, field)
+            yield from _find(evidence, phrase, field, field in own)
 
 
-def _find(evidence: Evidence, phrase: Phrase, field: str) -> Iterator[Suspicion]:
+def _find(evidence: Evidence, phrase: Phrase, field: str, is_own: bool) -> Iterator[Suspicion]:
     runs = [seen for seen in evidence.seen if seen.wide]
     earlier = sum(len(seen.wide) - 1 for seen in runs)
     last = [_match(seen.wide[-1], field, phrase) for seen in runs]
@@ -92,7 +99,7 @@ def _find(evidence: Evidence, phrase: Phrase, field: str) -> Iterator[Suspicion]
         rate, rate_before = n_last / len(runs), before / max(1, earlier)
         if rate >= FOCUS * rate_before:
             tells = _tells([seen.won for seen in runs], last)
-            yield Suspicion(_last(phrase, field, n_last, len(runs), rate_before, tells))
+            yield Suspicion(_last(phrase, field, is_own, n_last, len(runs), rate_before, tells))
     if field == "observation":
         first = [_match(seen.wide[0], field, phrase) for seen in runs if len(seen.wide) > 1]
         tells = _tells([seen.won for seen in runs if len(seen.wide) > 1], first)
@@ -108,11 +115,11 @@ def _match(record: StepRecord, field: str, phrase: Phrase) -> str | None:
     return None if found is None else found[0].lower()
 
 
-def _last(phrase: Phrase, field: str, n: int, runs: int, before: float, tells: float | None) -> Finding:
+def _last(phrase: Phrase, field: str, is_own: bool, n: int, runs: int, before: float, tells: float | None) -> Finding:
     severity: Severity
     if tells is None:  # too few runs to measure
-        severity = "error" if phrase.is_verdict and field != "action" else "note"
-    elif field == "action":
+        severity = "error" if phrase.is_verdict and not is_own else "note"
+    elif is_own:
         severity = "warning" if tells >= 0.8 else "note"
     elif phrase.is_verdict:
         severity = "error" if tells >= 0.6 else "warning"

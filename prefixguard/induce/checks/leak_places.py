@@ -78,8 +78,11 @@ def _starts(place: Place, base: Place) -> bool:
 def _by_name(evidence: Evidence, reading: Reading) -> Iterator[Suspicion]:
     names, in_event = _inner_names(evidence, reading.place)
     where = spell(reading.place, evidence)
-    for name in [*names, *_held_names(evidence, reading.place, in_event)]:
-        meaning = _told_by(name, in_event, name not in names[:-1])
+    judged = [(name, _EVENT if in_event else _OUTER) for name in names[:-1]]
+    judged += [(name, _EVENT if in_event else _LAST) for name in names[-1:]]
+    judged += [(name, _EVENT if in_event else _HELD) for name in _held_names(evidence, reading.place, in_event)]
+    for name, position in judged:
+        meaning = _told_by(name, position)
         if meaning is None:
             continue
         finding = Finding(
@@ -125,19 +128,27 @@ def _held_names(evidence: Evidence, place: Place, in_event: bool) -> list[str]:
     return list(found)
 
 
-def _told_by(name: str, in_event: bool, is_last: bool) -> str | None:
+#: Where a name stands: in an event; last on a path of the run, or before the last; somewhere inside what is read.
+_EVENT, _LAST, _OUTER, _HELD = range(4)
+
+_TELLS = {
+    Meaning.OUTCOME: "tells the outcome of the run",
+    Meaning.AFTER_END: "is known when the run is over",
+    Meaning.HARNESS: "only those who set the task know",
+    Meaning.MISTAKE: "tells where the run went wrong",
+}
+
+
+def _told_by(name: str, position: int) -> str | None:
     """What a place of this name tells that a live run does not, as the end of a sentence."""
     plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace("-", "_")
-    if in_event:
-        return "only the end of the run, or its judge, knows" if _EVENT_NAMES.search(plain) else None
+    if _EVENT_NAMES.search(plain):
+        return "only the end of the run, or its judge, knows"
+    if position == _EVENT or (position == _HELD and "_" not in plain):
+        return None
     for meaning, least in RUN_NAMES.items():
-        if affinity(name, meaning) >= (least if is_last else 1.0):
-            return {
-                Meaning.OUTCOME: "tells the outcome of the run",
-                Meaning.AFTER_END: "is known when the run is over",
-                Meaning.HARNESS: "only those who set the task know",
-                Meaning.MISTAKE: "tells where the run went wrong",
-            }[meaning]
+        if affinity(name, meaning) >= (least if position == _LAST else 1.0):
+            return _TELLS[meaning]
     return None
 
 
@@ -202,8 +213,10 @@ def _is_said(texts: list[Leaf], found: list[Leaf], seen: SeenRun) -> bool:
     for leaf in found:
         if leaf.event >= 0 and isinstance(leaf.value, str):
             said.update(_triples(leaf.value))
-    wanted = [triple for leaf in texts if isinstance(leaf.value, str) for triple in _triples(leaf.value)]
-    return not wanted or sum(triple in said for triple in wanted) >= 0.5 * len(wanted)
+    wanted = _triples(" ".join(leaf.value for leaf in texts if isinstance(leaf.value, str)))
+    if not wanted:  # a name or two in one place may be anything; a list of them is what the harness wants done
+        return len(texts) == 1
+    return sum(triple in said for triple in wanted) >= 0.5 * len(wanted)
 
 
 def _triples(text: str) -> list[tuple[str, ...]]:

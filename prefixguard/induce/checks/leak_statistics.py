@@ -27,7 +27,7 @@ from prefixguard.induce.checks.finding import Finding, Severity
 from prefixguard.induce.checks.raw_leaves import is_read, leaves, spell
 from prefixguard.induce.checks.waivers import Suspicion
 from prefixguard.metrics import auroc
-from prefixguard.stepview import Place, StepRecord
+from prefixguard.stepview import FIELDS, Place, StepRecord
 
 FEWEST = 12
 SEPARATES = 0.80
@@ -61,6 +61,7 @@ def find_by_statistics(evidence: Evidence) -> Iterator[Suspicion]:
     if min(won, len(runs) - won) < FEWEST:
         return
     outcomes = [bool(seen.won) for seen in runs]
+    given = FIELDS if evidence.spec.get("view") == "raw" else GIVEN  # the control has all text in one field
     last = [seen.run.records[-1] for seen in runs]
     before = [seen.run.records[-2] if len(seen.run.records) > 1 else None for seen in runs]
     first = [seen.run.records[0] if len(seen.run.records) > 1 else None for seen in runs]
@@ -69,20 +70,33 @@ def find_by_statistics(evidence: Evidence) -> Iterator[Suspicion]:
         rest = max(rest, *(one.separates for one in _tell(before, field, outcomes)[:1]), 0.5)
     evidence.figures["separates_before_last"] = round(rest, 4)
     for field in (*GIVEN, *OWN):
-        yield from _jumps(field, last, before, outcomes, rest)
-    for field in ("observation", "tool", "action", "arguments"):
-        yield from _from_start(field, first, outcomes)
+        yield from _jumps(field, last, before, outcomes, rest, field in given)
+    for field in (*GIVEN, *OWN):
+        yield from _from_start(field, first, outcomes, field in given)
     yield from _raw_values(evidence, runs, outcomes)
 
 
 def _jumps(
-    field: str, last: list[StepRecord], before: list[StepRecord | None], outcomes: list[bool], rest: float
+    field: str,
+    last: list[StepRecord],
+    before: list[StepRecord | None],
+    outcomes: list[bool],
+    rest: float,
+    is_given: bool,
 ) -> Iterator[Suspicion]:
     told = [one for one in _tell(last, field, outcomes) if one.separates >= SEPARATES]
     if not told:
         return
+    every_step = [one for one in _tell(before, field, outcomes) if one.separates >= SEPARATES_FIRST]
+    if every_step and is_given:
+        best = every_step[0]
+        what = f"the {field} of the last record but one tells the outcome: {_named(every_step)} (0.5 is nothing)."
+        numbers = {"separates": best.separates, "p": best.chance, "runs": len(outcomes)}
+        remedy = "No step should tell so much by itself: see what writes it, and whether a live run has it."
+        yield Suspicion(Finding("leaks.every_step", "error", what, field, numbers, remedy))
+        return
     earlier = {one.feature: one for one in _tell(before, field, outcomes, least=0.0)}
-    if field in GIVEN:
+    if is_given:
         told = [one for one in told if _holds_within(one, last, field, outcomes)]
     jumping = [
         one for one in told if one.feature not in earlier or one.separates - earlier[one.feature].separates >= JUMP
@@ -91,14 +105,11 @@ def _jumps(
         return
     best = jumping[0]
     was = earlier[best.feature].separates if best.feature in earlier else 0.5
-    severity: Severity = "error" if field in GIVEN and best.separates >= rest + JUMP / 2 else "warning"
-    named = ", ".join(
-        f"{one.feature} ({'success' if one.won else 'failure'}, {one.separates:.2f})" for one in jumping[:_NAMED]
-    )
+    severity: Severity = "error" if is_given and best.separates >= rest + JUMP / 2 else "warning"
     what = (
-        f"the {field} of the last record tells the outcome: {named}; in the record before, {was:.2f} (0.5 is nothing)."
+        f"the {field} of the last record tells the outcome: {_named(jumping)}; before it, {was:.2f} (0.5 is nothing)."
     )
-    if field in OWN:
+    if not is_given:
         what += " The agent wrote it, so a live monitor sees it too, but no sooner than the end."
     numbers = {"separates": best.separates, "before": was, "elsewhere": rest, "p": best.chance, "runs": len(outcomes)}
     remedy = (
@@ -107,19 +118,23 @@ def _jumps(
     yield Suspicion(Finding("leaks.last_step", severity, what, field, numbers, remedy))
 
 
-def _from_start(field: str, first: list[StepRecord | None], outcomes: list[bool]) -> Iterator[Suspicion]:
+def _from_start(
+    field: str, first: list[StepRecord | None], outcomes: list[bool], is_given: bool
+) -> Iterator[Suspicion]:
     told = [one for one in _tell(first, field, outcomes) if one.separates >= SEPARATES_FIRST - 0.05]
     if not told:
         return
     best = told[0]
-    severity: Severity = "error" if field in GIVEN and best.separates >= SEPARATES_FIRST else "warning"
-    named = ", ".join(
-        f"{one.feature} ({'success' if one.won else 'failure'}, {one.separates:.2f})" for one in told[:_NAMED]
-    )
-    what = f"the {field} of the first record tells how the run will end: {named} (0.5 is nothing)."
+    severity: Severity = "error" if is_given and best.separates >= SEPARATES_FIRST else "warning"
+    what = f"the {field} of the first record tells how the run will end: {_named(told)} (0.5 is nothing)."
     remedy = "Nothing that is known at the start tells so much, but a verdict or a name: read less there."
     numbers = {"separates": best.separates, "p": best.chance, "runs": len(outcomes)}
     yield Suspicion(Finding("leaks.first_step", severity, what, field, numbers, remedy))
+
+
+def _named(told: list[Told]) -> str:
+    sides = ("failure", "success")
+    return ", ".join(f"{one.feature} ({sides[one.won]}, {one.separates:.2f})" for one in told[:_NAMED])
 
 
 def features(text: str) -> set[str]:

@@ -15,7 +15,7 @@ from prefixguard.induce.checks.finding import Finding
 from prefixguard.induce.checks.raw_leaves import is_within, leaves, spell
 from prefixguard.induce.checks.waivers import Suspicion
 from prefixguard.induce.names import Meaning, affinity
-from prefixguard.stepview import Pattern, Place, StepRecord
+from prefixguard.stepview import Pattern, Place, Reading, StepRecord, overlaps
 
 _SEEN_FIELDS = ("observation", "result", "action", "arguments")
 #: A hidden text this long (words), most of which stands in the first observation, was given away.
@@ -30,19 +30,36 @@ _TOKENS = re.compile(r"[A-Za-z_]{2,30}|/|\d+")
 
 
 def find_outcome_left(evidence: Evidence) -> Iterator[Suspicion]:
-    """What the outcome's own regular expressions find is still in a record: the cut left something."""
-    outcome = evidence.spec.get("run", {}).get("outcome")
-    for expression in _expressions(outcome):
+    """What the outcome's own regular expressions find is still in a record: the cut left something.
+
+    Only where records and outcome read the same text; an expression that matches all along the run tells nothing.
+    """
+    told = evidence.adapter.program.readings
+    is_log = evidence.adapter.program.events.split is not None
+    if not any(_is_shared(one.place, other, is_log) for one in told.outcome for other in told.record):
+        return
+    for expression in _expressions(evidence.spec.get("run", {}).get("outcome")):
         pattern = Pattern(expression, "run.outcome")
         hits: dict[str, int] = defaultdict(int)
+        before: dict[str, int] = defaultdict(int)
+        earlier = 0
         for seen in evidence.seen:
+            earlier += len(seen.wide[:-2])
             for field in _SEEN_FIELDS:
                 hits[field] += any(pattern.found(getattr(record, field)) for record in seen.wide[-2:])
+                before[field] += sum(pattern.found(getattr(record, field)) for record in seen.wide[:-2])
         for field, n in sorted(hits.items()):
-            if n:
+            if n and n / len(evidence.seen) >= 5 * before[field] / max(1, earlier):
                 what = f"the outcome is read with {expression!r}, and that still matches the {field} of {n} run(s)."
                 remedy = f'Cut it where it is read: {{"cut": {expression!r}, "of": ...}}.'
                 yield Suspicion(Finding("leaks.outcome", "error", what, field, {"runs": n}, remedy))
+
+
+def _is_shared(outcome: Place, reading: Reading, is_log: bool) -> bool:
+    """Does a record read text that the outcome is read from? Logs have their text under two names."""
+    names = {steps[-1] for steps in (outcome.steps, reading.place.steps) if steps}
+    same_log = is_log and names <= {("name", "text"), ("name", "body")}
+    return same_log or (outcome.root == reading.place.root and overlaps(outcome, reading.place))
 
 
 def _expressions(value: Any, depth: int = 0) -> Iterator[str]:
@@ -135,7 +152,8 @@ def find_lengths(evidence: Evidence) -> Iterator[Suspicion]:
             if len(agree) < FEWEST_RUNS or len(lengths[field, label]) < FEWEST_LENGTHS:
                 continue
             if sum(agree) >= AGREEING * len(agree):
-                what = f"the number after {label!r} in {field} is {kind} in {sum(agree)} of {len(agree)} runs."
+                which = f"number after {label!r}" if label else "first number"
+                what = f"the {which} in {field} is {kind} in {sum(agree)} of {len(agree)} runs."
                 numbers = {"runs": float(len(agree)), "share": sum(agree) / len(agree)}
                 remedy = "Only the end of the run knows it: read another place, or cut the number."
                 yield Suspicion(Finding("leaks.length", "error", what, field, numbers, remedy))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from prefixguard.induce.checks.evidence import Evidence
 from prefixguard.induce.checks.finding import Finding
+from prefixguard.induce.checks.leak_events import find_judged_events, find_last_status
 from prefixguard.induce.checks.leak_future import find_future
 from prefixguard.induce.checks.leak_phrases import find_phrases
 from prefixguard.induce.checks.leak_places import find_by_place
@@ -24,6 +25,8 @@ SEARCHES = (
     find_outcome_left,
     find_phrases,
     find_hidden_texts,
+    find_judged_events,
+    find_last_status,
     find_lengths,
     find_identities,
     find_future,

@@ -18,7 +18,7 @@ from prefixguard.stepview import Adapter, StepRecord, read_runs, serialize
 from prefixguard.trace import Run
 
 #: Runs that a digest covers, from the first.
-COUNTED_RUNS = 200
+COUNTED_RUNS = 100
 
 
 class RunDigest:

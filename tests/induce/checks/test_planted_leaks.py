@@ -1,0 +1,321 @@
+"""Every leak that importers of agent traces were seen to make is planted here, and found."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from prefixguard.induce.checks import CheckReport
+
+Check = Callable[..., CheckReport]
+Chats = Callable[..., list[dict[str, Any]]]
+
+#: A rule for every step of a list of steps, as importers write them.
+STEPS: dict[str, Any] = {
+    "events": "$.steps[*]",
+    "rules": [
+        {
+            "emit": "step",
+            "observation": {"text": "@.context"},
+            "action": {"text": "@.action"},
+            "tool": "@.tool",
+            "result": {"text": "@.result"},
+        }
+    ],
+}
+
+
+def kinds(report: CheckReport, severity: str = "error") -> set[str]:
+    return {finding.check for finding in report.findings if finding.severity == severity}
+
+
+def stepped(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The chats as lists of steps."""
+    out = []
+    for run in runs:
+        steps, context = [], run["messages"][1]["content"]
+        for call, result in zip(run["messages"][2:-1:2], run["messages"][3:-1:2], strict=True):
+            steps.append({"context": context, "action": call["content"], "tool": call["tool_calls"][0]["name"],
+                          "result": result["content"], "status": "completed"})  # fmt: skip
+            context = ""
+        out.append({key: value for key, value in run.items() if key != "messages"} | {"steps": steps})
+    return out
+
+
+def test_an_honest_adapter_has_no_leak(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    report = check(spec, make_chats(80))
+    assert report.ok, report.findings
+    assert not report.of("leaks")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_noise_is_no_leak(seed: int, spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    runs = make_chats(60, seed=seed)
+    chance = random.Random(seed)
+    for run in runs:
+        run["reward"] = float(chance.random() < 0.4)
+    assert not check(spec, runs).of("leaks")
+
+
+@pytest.mark.parametrize("n", [6, 40])
+def test_a_verdict_as_the_status_of_the_last_step(
+    n: int, spec: dict[str, Any], check: Check, make_chats: Chats
+) -> None:
+    """tau2-bench, TerminalBench, SkillsBench as imported by the reference code."""
+    runs = stepped(make_chats(n))
+    for run in runs:
+        run["steps"][-1]["status"] = "success" if run["reward"] else "failure"
+    by_map = {"map": {"success": "ok", "completed": "ok", "failure": "error"}, "of": "@.status"}
+    status = [{"when": {"value": by_map, "is": "error"}, "is": "error"}, {"is": "ok"}]
+    report = check(spec | STEPS | {"status": status}, runs)
+    assert "leaks.last_status" in kinds(report)
+    assert ("leaks.last_step" in kinds(report)) == (n == 40)
+    assert not report.ok
+    assert report.score() == 0
+
+
+def test_a_status_that_is_the_outcome_at_every_step(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    status = [{"when": {"$.reward": {"ge": 1}}, "is": "ok"}, {"is": "error"}]
+    waived = [{"path": "$.reward", "reason": "we were careless"}]
+    report = check(spec | {"status": status, "waived": waived}, make_chats(60))
+    assert {"leaks.every_step", "leaks.first_step", "stream"} <= kinds(report)
+
+
+def test_pages_that_hold_all_later_pages(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    """WebArena: an unclosed element, so that the text of a page goes on to the end of the file."""
+    runs = stepped(make_chats(12, steps=(6, 9)))
+    for run in runs:
+        pages = [f"{step['result']}\nACTION: {step['action']}" for step in run["steps"]]
+        for i, step in enumerate(run["steps"]):
+            step["result"] = "\n".join(pages[i:])
+    report = check(spec | STEPS, runs)
+    assert {"leaks.future", "leaks.countdown"} <= kinds(report)
+
+
+def test_a_shrinking_rest_without_the_agents_words(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    runs = stepped(make_chats(12, steps=(6, 9)))
+    for run in runs:
+        pages = [step["result"] for step in run["steps"]]
+        for i, step in enumerate(run["steps"]):
+            step["result"] = "\n".join(pages[i:])
+    assert "leaks.countdown" in kinds(check(spec | STEPS, runs))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "user_scenario", "reward_info", "is_resolved", "parser_results", "final_metrics", "info.exit_status", "score",
+        "info.submission", "termination_reason", "review", "scores", "mistake_step", "info.task.expected_actions",
+        "ground_truth", "reference_answer", "duration", "agent_cost", "evaluation_criteria.actions", "num_turns",
+        "verifier_result.rewards.reward", "info.resolved", "summary.max_reward", "finalStatus", "total_cost",
+    ],
+)  # fmt: skip
+def test_names_of_what_only_the_end_or_the_harness_knows(
+    path: str, spec: dict[str, Any], check: Check, make_chats: Chats
+) -> None:
+    runs = make_chats(4)
+    for run in runs:
+        inner: Any = "some text"
+        for name in reversed(path.split(".")):
+            inner = {name: inner}
+        run.update(inner)
+    spec["run"]["preamble"] = {"text": f"$.{path}"}
+    report = check(spec, runs)
+    assert "leaks.name" in kinds(report)
+    assert f"$.{path}" in {finding.where for finding in report.of("leaks.name")}
+
+
+@pytest.mark.parametrize("path", ["model", "trial_name", "trial_id", "run_id", "model_name"])
+def test_who_ran_it_is_no_part_of_a_record(path: str, spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    """TerminalBench and tau2 as imported by the reference code."""
+    runs = make_chats(4)
+    for run in runs:
+        run[path] = "gpt-4.1"
+    spec["run"]["preamble"] = {"join": [f"$.{path}", "$.messages[1].content"], "sep": " "}
+    assert "leaks.identity" in kinds(check(spec, runs))
+
+
+def test_names_that_are_visible_are_not_accused(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    runs = make_chats(4)
+    for run in runs:
+        run |= {"question": "What?", "policy": "Be kind.", "problem_statement": "It is broken."}
+    for path in ("question", "policy", "problem_statement"):
+        spec["run"]["preamble"] = {"text": f"$.{path}"}
+        assert not check(spec, runs).of("leaks")
+
+
+def test_the_whole_of_an_object_that_holds_the_reward(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    runs = make_chats(4)
+    for run in runs:
+        run["info"] = {"domain": "shop", "reward_info": {"reward": run["reward"]}}
+    spec["run"]["preamble"] = {"text": "$.info"}
+    assert "leaks.name" in kinds(check(spec, runs))
+
+
+def test_what_the_simulated_user_was_told(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    """tau-bench: info.task.instruction, beside the expected actions."""
+    runs = make_chats(10)
+    for i, run in enumerate(runs):
+        instruction = f"You are customer number {i} and want {run['messages'][3]['content'][::-1]} but will not say so"
+        run["info"] = {"task": {"instruction": instruction, "actions": [{"name": "find", "kwargs": {"q": f"x{i}"}}]}}
+        run["info"]["reward_info"] = {"reward": run["reward"]}
+    spec["run"]["preamble"] = {"text": "$.info.task.instruction"}
+    assert "leaks.neighbours" in kinds(check(spec, runs))
+    spec["run"]["preamble"] = {"text": "$.info.task.actions"}
+    assert "leaks.neighbours" in kinds(check(spec, runs))
+    spec["run"]["preamble"] = {"text": "$.info.task.instruction"}
+    spec |= {"hidden": ["$.info"], "waived": [{"path": "$.info.task.instruction", "reason": "why not"}]}
+    report = check(spec, runs)
+    assert {"leaks.hidden", "stream"} <= kinds(report)
+    assert any(one.what.startswith("waived (why not)") for one in report.of("leaks.neighbours"))
+
+
+def test_a_task_beside_the_verdict_that_the_agent_was_told(
+    spec: dict[str, Any], check: Check, make_chats: Chats
+) -> None:
+    runs = make_chats(10)
+    for run in runs:
+        run["results"] = {"instruction": run["messages"][1]["content"], "is_resolved": bool(run["reward"])}
+    spec["run"]["preamble"] = {"text": "$.results.instruction"}
+    assert not check(spec, runs).of("leaks")
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ("Answer is CORRECT", "Answer is INCORRECT"),
+        ("Your score (min 0.0, max 1.0): 1.0", "Your score (min 0.0, max 1.0): 0.25"),
+        ("[Result] (PASS) task 3", "[Result] (FAIL) task 3"),
+        ("final reward: 1.0", "final reward: 0.0"),
+        ("Correct answer: birch", "Correct answer: cedar"),
+        ("Verdict: pass", "Verdict: fail"),
+    ],
+)
+@pytest.mark.parametrize("n", [4, 60])
+def test_a_verdict_in_words(good: str, bad: str, n: int, spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    runs = make_chats(n)
+    for run in runs:
+        run["messages"].pop()
+        run["messages"][-1]["content"] += "\n" + (good if run["reward"] else bad)
+    assert kinds(check(spec, runs)) & {"leaks.verdict", "leaks.last_step"}
+
+
+def test_a_weak_word_must_tell_the_outcome(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    """###STOP### of a simulated user is said in every run that ends well or badly; the agent sees it too."""
+    runs = make_chats(60)
+    for run in runs:
+        run["messages"] += [{"role": "user", "content": "###STOP###"}, {"role": "assistant", "content": "Bye."}]
+    report = check(spec, runs)
+    assert report.ok
+    assert {one.severity for one in report.of("leaks.verdict")} == {"note"}
+
+
+def test_a_cut_that_leaves_the_score(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    runs = make_chats(20)
+    for run in runs:
+        run["messages"].pop()
+        run["messages"][-1]["content"] += f"\nmark={int(run['reward'])}"
+    spec["run"]["outcome"] = {
+        "of": {"re": "mark=([01])", "of": "$.messages[-1].content"},
+        "success": "1",
+        "failure": "0",
+    }
+    content = {"cut": "score=[01]", "of": "@.content"}
+    spec["rules"] = [
+        {"when": {"@.role": "tool"}, "emit": "result", "call_id": "@.call_id", "result": content},
+        {
+            "when": {"@.role": "assistant"},
+            "emit": "call",
+            "each": "@.tool_calls[*]",
+            "call_id": "@.id",
+            "tool": "@.name",
+        },
+    ]
+    assert "leaks.outcome" in kinds(check(spec, runs))
+    content["cut"] = "mark=[01]"
+    assert not check(spec, runs).of("leaks")
+
+
+def test_the_length_of_the_run_and_what_remains(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    runs = stepped(make_chats(12))
+    for run in runs:
+        for i, step in enumerate(run["steps"]):
+            step["action"] = f"Step {i + 1} of {len(run['steps'])}: {step['action']}"
+    report = check(spec | STEPS, runs)
+    assert "leaks.length" in kinds(report)
+    for run in runs:
+        for i, step in enumerate(run["steps"]):
+            step["action"] = f"({len(run['steps']) - i - 1} remaining) {step['context']}"
+    assert "leaks.length" in kinds(check(spec | STEPS, runs))
+    for run in runs:
+        for i, step in enumerate(run["steps"]):
+            step["action"] = f"Step {i + 1} of 30: {step['context']}"
+    assert not check(spec | STEPS, runs).of("leaks.length")
+
+
+def test_an_evaluation_among_the_events(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    runs = make_chats(6)
+    for run in runs:
+        text = "the refund was not issued as the policy says" if run["reward"] else "all was done as wanted"
+        run["messages"].insert(-1, {"role": "user", "name": "gen_ai.evaluation.result", "content": text})
+    assert "leaks.judged_event" in kinds(check(spec, runs))
+
+
+def test_a_reward_under_a_meaningless_name(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    """Names help; where they say nothing, the numbers do."""
+    runs = make_chats(60)
+    for run in runs:
+        run["q7"] = 3 + run["reward"]
+        run["messages"][-2]["w"] = run["reward"]
+        for message in run["messages"][:-2]:
+            message["w"] = 0.5
+    spec["run"]["preamble"] = {"join": ["$.q7", "$.messages[1].content"], "sep": " "}
+    result = {"join": ["@.w", "@.content"], "sep": " "}
+    spec["rules"][-1]["result"] = result
+    report = check(spec, runs)
+    found = {(one.check, one.where) for one in report.findings if one.severity == "error"}
+    assert {("leaks.first_step", "observation"), ("leaks.raw_value", "$.q7"), ("leaks.raw_value", "@.w")} <= found
+
+
+def test_a_word_of_the_last_result_that_tells(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    runs = make_chats(60)
+    for run in runs:
+        run["messages"].pop()
+        run["messages"][-1]["content"] += " zorp" if run["reward"] else " blip"
+    (found,) = check(spec, runs).of("leaks.last_step")
+    assert (found.severity, found.where) == ("error", "result")
+    assert found.numbers["separates"] > 0.95
+    assert found.numbers["before"] < 0.6
+
+
+def test_what_the_agent_itself_says_last_is_a_warning(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    runs = make_chats(60)
+    for run in runs:
+        run["messages"][-1]["content"] = "I could not do it." if not run["reward"] else "All is done."
+    report = check(spec, runs)
+    assert report.ok
+    assert {(one.severity, one.where) for one in report.of("leaks.last_step")} == {("warning", "action")}
+
+
+def test_a_waiver_names_what_it_waives(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    runs = make_chats(60)
+    for run in runs:
+        run["messages"].pop()
+        run["messages"][-1]["content"] += " zorp" if run["reward"] else " blip"
+    spec["waived"] = [{"path": "status", "reason": "another"}]
+    assert not check(spec, runs).ok
+    spec["waived"] = [{"path": "result", "reason": "the agent sees it"}]
+    report = check(spec, runs)
+    assert report.ok
+    assert "waived (the agent sees it)" in report.of("leaks.last_step")[0].what
+
+
+def test_file_names_in_the_text(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    runs = make_chats(20)
+    for i, run in enumerate(runs):
+        run["id"] = f"gpt-4o_run-{i}"
+        run["messages"][1]["content"] += f" (log {run['id']})"
+    assert "leaks.identity" in kinds(check(spec, runs), "warning")
