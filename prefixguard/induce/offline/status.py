@@ -63,6 +63,7 @@ _SAYINGS: tuple[str, ...] = (
     r"(?m:^(?:/bin/)?\w*sh: )",
     r"(?m:command not found)",
     r"No such file or directory",
+    r"(?m:^\S+ \S{1,200} (?:was |is )?not found\b)",
     r"(?i:permission denied)",
     r"(?i:syntax ?error)",
     r"(?i:^\s*usage: )",
@@ -128,6 +129,8 @@ def infer_status(
     last: Mapping[str, Any] = {"is": "ok"}
     if code is not None:
         zero, some, share, shown = code
+        if share >= 0.5:
+            rules.append({"when": {"result": {"present": False}}, "is": "unknown"})
         rules.append({"when": {"result": {"re": zero}}, "is": "ok"})
         if share >= 0.9:
             last = {"is": "error"}
@@ -354,10 +357,12 @@ def _sayings(texts: Sequence[str]) -> list[str]:
             continue
         line = text.strip().split("\n", 1)[0]
         words = line.split()
-        if not len(words) >= 2 or len(line) > 400 or not _NEGATION.search(" ".join(words[:7])):
+        if not len(words) >= 2 or len(line) > 160 or not _NEGATION.search(" ".join(words[:7])):
             continue
         opening = " ".join(words[:3])[:60]
-        if not re.search(r"[/\d\\]|\w\.\w", opening):  # names of files and numbers are of one run
+        if not re.search(
+            r"[/\d\\]|\w\.\w|(?i:^no (?:matches|hits|entries))", opening
+        ):  # names of files and numbers are of one run
             openings[opening] += 1
     least = max(3, 0.003 * len(texts))
     kept = [opening for opening, n in sorted(openings.items(), key=lambda kv: (-kv[1], kv[0])) if n >= least][:12]
@@ -379,14 +384,14 @@ def _errors(rules: Sequence[Mapping[str, Any]], results: Sequence[str], flags: M
     patterns = {
         rule["when"]["result"]["re"]: re2.compile(rule["when"]["result"]["re"])
         for rule in rules
-        if "result" in rule.get("when", {})
+        if "re" in rule.get("when", {}).get("result", {})
     }
     for i, text in enumerate(results):
         text = text.encode("utf-8", "replace").decode("utf-8")
         for rule in rules:
             when = rule.get("when")
             if when is None or all(
-                patterns[test["re"]].search(text) is not None
+                (patterns[test["re"]].search(text) is not None if "re" in test else not text)
                 if key == "result"
                 else i < len(flags[key]) and _holds(test, flags[key][i])
                 for key, test in when.items()

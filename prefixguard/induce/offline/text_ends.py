@@ -77,7 +77,7 @@ def find_ends(lines: Lines, marks: Sequence[Mark], spans: Sequence[Span], named:
             line = line.strip()
             if line and len(line) <= LONGEST:
                 ends.append(_Said(run, at - first, line, tokens_of(line)))
-    elsewhere = _elsewhere(lines, head_at, inside)
+    elsewhere = _elsewhere(lines, head_at, inside, {_first(said.text) for said in ends})
     verdicts = _verdicts(ends, elsewhere, len(spans))
     cuts, why = _tails(lines, ends, elsewhere, len(spans))
     return Ends(tuple(verdicts), tuple([one.whole for one in verdicts[:2]] + cuts), tuple(why))
@@ -90,6 +90,16 @@ def _last_mark(head_at: Mapping[tuple[int, int], Mark], span: Span, rare: set[st
         if mark is not None and mark.head not in rare:
             return at
     return None
+
+
+_FIRST = re.compile(r"[A-Za-z_][\w]*|\d|\S")
+
+
+def _first(line: str) -> str:
+    """How a line begins: a word, a digit, a sign; words of success and failure are one."""
+    match = _FIRST.match(line)
+    found = match.group(0) if match is not None else ""
+    return "#" if found.isdigit() else "±" if found.isalpha() and polarity(found) else found
 
 
 def _shape(tokens: Sequence[Token]) -> str:
@@ -109,7 +119,7 @@ def _elsewhere(lines: Lines, head_at: Mapping[tuple[int, int], Mark], inside: se
             if mark is not None:
                 line = line[sum(len(token.text) for token in tokens_of(line[:72])[: mark.length]) :]
             line = line.strip()
-            if line and len(line) <= LONGEST:
+            if line and len(line) <= LONGEST and _first(line) in firsts:
                 found[_shape(tokens_of(line))] += 1
     return found
 
@@ -272,16 +282,16 @@ def _tails(lines: Lines, ends: Sequence[_Said], elsewhere: Mapping[str, int], ru
     cuts, why = [], []
     for shape, sayings in sorted(by_shape.items(), key=lambda kv: (min(s.at for s in kv[1]), kv[0])):
         told = {said.run for said in sayings}
-        if len(told) < 0.8 * runs or len(shape) < 3:
+        if len(told) < (0.5 if runs >= 6 else 0.8) * runs or len(shape) < 3:
             continue
         if shape.endswith("$"):
             other = elsewhere.get(_shape(sayings[0].tokens), 0)
-            regex = regex_of(sayings[0].tokens) + r"[ \t]*(?:\n.*)?$"
+            regex = regex_of(sayings[0].tokens) + r"\s*(?:\n.*)?$"
         else:
             head = next(one for one in heads_of(sayings[0].text) if one.key == shape)
             other = lines.count(shape) - len(sayings)
             regex = regex_of(head.tokens) + r".*$"
-        if other > 0.15 * len(sayings):
+        if other > (0.15 if len(told) >= 0.8 * runs else 0.0) * len(sayings):
             continue
         cuts.append(r"(?s)(?:^|\n)[ \t]*" + regex)
         why.append(f"{sayings[0].text[:60]!r} ends {len(told)} of {runs} runs: cut, with what follows")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prefixguard.induce.offline.text_lines import Head, heads_of
+from prefixguard.induce.offline.text_noise import blocked_lines, repeated_blocks
 
 #: Lines that are looked at, and heads that are compared.
 MOST_LINES = 120_000
@@ -42,15 +43,19 @@ class Lines:
         self.docs: list[list[str]] = []
         self.heads: dict[str, Head] = {}
         self.places: dict[str, list[tuple[int, int]]] = {}
-        self.lengths: dict[str, int] = {}
-        self.noise = _spinners(texts)
+        self._alone: dict[str, frozenset[tuple[int, int]]] = {}
+        self.noise, self.spinners = _repeating(texts)
+        self.blocks = repeated_blocks(texts)
+        blocked = blocked_lines(texts, self.blocks)
         total = 0
         for number, text in enumerate(texts):
             lines = text.split("\n")[: MOST_LINES - total]
             total += len(lines)
             self.docs.append(lines)
             for at, line in enumerate(lines):
-                if not line or line.isspace() or (self.noise and words_of(line) in self.noise):
+                if not line or line.isspace() or (number, at) in blocked:
+                    continue
+                if self.noise and words_of(line) in self.noise:
                     continue
                 for head in heads_of(line):
                     key = head.key
@@ -63,16 +68,30 @@ class Lines:
     def count(self, key: str) -> int:
         return len(self.places.get(key, ()))
 
+    def alone(self, key: str) -> frozenset[tuple[int, int]]:
+        """Lines that are nothing but this head."""
+        if key not in self._alone:
+            size = sum(len(token.text) for token in self.heads[key].tokens) + 24
+            self._alone[key] = frozenset(
+                (doc, at)
+                for doc, at in self.places[key]
+                if len(self.docs[doc][at].strip()) <= size
+                and self.docs[doc][at].rstrip().endswith((":", "]", ">", "-", "=", "*"))
+            )
+        return self._alone[key]
+
 
 def words_of(line: str) -> str:
     """A short line without the sign it begins with: what a spinner or a progress line says over and over."""
     return re.sub(r"^[^\w\s]\s+|\d+(?:\.\d+)?", "", line.strip()) if len(line) < 100 else ""
 
 
-def _spinners(texts: Sequence[str]) -> frozenset[str]:
-    """What short lines say that stand three and more times in a row, nearly always, and begin with changing signs."""
+def _repeating(texts: Sequence[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """What short lines say that stand three and more times in a row, nearly always; and what spinners say: the same
+    after one of many signs."""
     total: Counter[str] = Counter()
     rows: Counter[str] = Counter()
+    signs: dict[str, set[str]] = {}
     for text in texts:
         last, n = "", 0
         for line in text.split("\n")[:MOST_LINES]:
@@ -85,9 +104,13 @@ def _spinners(texts: Sequence[str]) -> frozenset[str]:
                 last, n = said, 1
             if said:
                 total[said] += 1
+                if line[0] > "\x7f":
+                    signs.setdefault(said, set()).add(line[0])
         if n >= 3:
             rows[last] += n
-    return frozenset(said for said, n in rows.items() if n >= 6 and n >= 0.5 * total[said] and len(said) >= 6)
+    spinners = frozenset(said for said, found in signs.items() if len(found) >= 4 and total[said] >= 6)
+    rowed = frozenset(said for said, n in rows.items() if n >= 6 and n >= 0.5 * total[said] and len(said) >= 6)
+    return rowed | spinners, spinners
 
 
 def marks(lines: Lines, keys: Sequence[str]) -> list[Mark]:
@@ -204,10 +227,13 @@ def _cycles(lines: Lines, usable: Sequence[str]) -> list[HeadSet]:
             if _empty_share(lines, (one, two)) > 0.4:
                 continue
             score = (n + m) * turns**4 * _weight(lines, one) * _weight(lines, two)
+            score *= 0.1 + max(_diversity(lines, one), _diversity(lines, two))
             pairs.append((score, one, two))
     pairs.sort(key=lambda pair: (-pair[0], pair[1:]))
     found = []
     for score, one, two in pairs[:4]:
+        names = f"{lines.heads[one].name!r} and {lines.heads[two].name!r} take turns"
+        found.append(HeadSet((one, two), score, names))
         keys = _extended(lines, [one, two], usable)
         gained = sum(lines.count(key) for key in keys) / (lines.count(one) + lines.count(two))
         names = ", ".join(repr(lines.heads[key].name) for key in keys)
@@ -223,14 +249,7 @@ def _same_lines(lines: Lines, one: str, two: str) -> bool:
 
 def _inside(lines: Lines, keys: Sequence[str], key: str) -> bool:
     """Do its lines come right after a line that is nothing but one of the heads? Then it opens their text."""
-    alone = {
-        (doc, at)
-        for one in keys
-        for doc, at in lines.places[one]
-        if len(lines.docs[doc][at].strip()) <= sum(len(token.text) for token in lines.heads[one].tokens) + 24
-        and lines.docs[doc][at].rstrip().endswith((":", "]", ">", "-", "=", "*"))
-    }
-    n = sum((doc, at - 1) in alone for doc, at in lines.places[key])
+    n = sum(any((doc, at - 1) in lines.alone(one) for one in keys) for doc, at in lines.places[key])
     return n >= 0.7 * lines.count(key)
 
 
@@ -323,6 +342,18 @@ def _has_a_place(lines: Lines, keys: Sequence[str], key: str, known: bool) -> bo
         return True
     # A label inside the text of an event also stands between the same heads: it is another's line, not its own.
     return _starts_block(lines, key) >= 0.8 and _starts_block(lines, keys[0]) >= 0.8
+
+
+def _diversity(lines: Lines, key: str) -> float:
+    """Share of different texts right after a head: what says the same every time is no step."""
+    places = lines.places[key][:400]
+    said = set()
+    for doc, at in places:
+        size = sum(len(token.text) for token in lines.heads[key].tokens)
+        rest = lines.docs[doc][at][size : size + 80].strip()
+        nexts = " ".join(lines.docs[doc][at + 1 : at + 3])[:120] if len(rest) < 12 else ""
+        said.add(rest + nexts)
+    return len(said) / max(1, len(places))
 
 
 def _starts_block(lines: Lines, key: str) -> float:

@@ -110,6 +110,8 @@ def tokens_of(start: str) -> tuple[Token, ...]:
 def heads_of(line: str) -> Iterator[Head]:
     """The heads that a line may have, shortest first."""
     line = line.rstrip()
+    if line[:1] in (" ", "\t"):
+        return
     start = line[:LONGEST_HEAD]
     tokens = tokens_of(start)
     words = 0
@@ -138,7 +140,12 @@ def heads_of(line: str) -> Iterator[Head]:
         if following is None and len(line) <= LONGEST_HEAD:
             yield Head(head, True)
             return
-    if len(line) <= LONGEST_HEAD and tokens and len(tokens) < 28 and not tokens[-1].text.endswith(_CLOSERS):
+    if (
+        len(line) <= LONGEST_HEAD
+        and tokens
+        and len(tokens) < 28
+        and not tokens[-1].text.endswith((*_CLOSERS, ",", ";", "(", "{", "["))
+    ):
         yield Head(tokens, True)
 
 

@@ -12,7 +12,7 @@ from prefixguard.induce.names import Meaning, affinity, polarity
 from prefixguard.induce.offline.outcome import judge_values
 from prefixguard.induce.offline.status import infer_status
 from prefixguard.induce.offline.text_ends import Ends, find_ends
-from prefixguard.induce.offline.text_heads import HeadSet, Lines, Mark, marks, words_of
+from prefixguard.induce.offline.text_heads import HeadSet, Lines, Mark, marks
 from prefixguard.induce.offline.text_lines import Head, Token, literal, regex_of, tokens_of
 from prefixguard.induce.offline.text_roles import Event, Roles, assign_roles, role_of_name
 from prefixguard.induce.offline.text_runs import RunPlan, plan_runs
@@ -64,7 +64,7 @@ def draft_spec(source: TextSource, lines: Lines, heads: HeadSet, name: str, hint
         return None
     ends = find_ends(lines, found, plan.spans, {})
     regex, tests = _events_head(lines, keys)
-    cuts = [*_noise(lines), *ends.cuts]
+    cuts = [*_noise(lines), *ends.cuts, *_rulers(lines, found)]
     events = _events(lines, found, plan, cuts)
     prompts = frozenset(
         key for key in keys if not lines.heads[key].whole and key.rstrip()[-1:] in ">$#%" and len(keys) == 1
@@ -82,7 +82,7 @@ def draft_spec(source: TextSource, lines: Lines, heads: HeadSet, name: str, hint
     _task(draft, source, lines, run, told_in, hints)
     _outcome(draft, source, run, told_in, hints)
     numbered = any("(?P<number" in regex for _ in (0,))
-    rules = _rules(draft, events, tests, run)
+    rules = _rules(draft, events, tests, run, _preambles(source, plan, run))
     container = dict(source.container)
     if plan.head and not source.of:
         container["runs"] = {"split": {"head": plan.head}}
@@ -104,9 +104,7 @@ def draft_spec(source: TextSource, lines: Lines, heads: HeadSet, name: str, hint
     }
     if "thought" in roles.of.values():
         spec["turn"] = "@.number" if numbered and _counters_agree(lines, found, roles) else {"const": "1"}
-    spec.update(
-        rules=rules, status=_status(draft, events, hints), budgets=_BUDGETS, hidden=hidden, waived=[]
-    )
+    spec.update(rules=rules, status=_status(draft, events, hints), budgets=_BUDGETS, hidden=hidden, waived=[])
     draft.spec = spec
     draft.notes.extend(roles.why)
     draft.notes.extend(ends.why)
@@ -211,24 +209,49 @@ def _events(lines: Lines, found: Sequence[Mark], plan: RunPlan, cuts: Sequence[s
 
 
 def _noise(lines: Lines) -> list[str]:
-    """RE2 for lines that a spinner or a progress bar leaves behind."""
-    found = []
-    for said in sorted(lines.noise)[:6]:
-        text = said.strip()
-        if re.search(r"[A-Za-z]{3}", text) and words_of(f"* {text}").strip() == text:
-            found.append(rf"(?m)^[^\w\s][ \t]+{literal(text)}[ \t]*$")
-    return found
+    """RE2 for lines that spinners leave behind."""
+    blocks = [block.regex for block in lines.blocks]
+    return blocks + [rf"(?m)^[^\x00-\x7f][ \t]+{literal(said.strip())}[ \t]*$" for said in sorted(lines.spinners)[:6]]
+
+
+_RULER = re.compile(r"([^\w\s])\1{7,}[ \t]*")
+
+
+def _rulers(lines: Lines, found: Sequence[Mark]) -> list[str]:
+    """RE2 for rulers that stand right before events: they end the text of the event before."""
+    before: Counter[str] = Counter()
+    for mark in found:
+        at = mark.line - 1
+        while at >= 0 and not lines.docs[mark.doc][at].strip():
+            at -= 1
+        if at >= 0 and _RULER.fullmatch(lines.docs[mark.doc][at]):
+            before[lines.docs[mark.doc][at][0]] += 1
+    return [rf"(?:^|\n){literal(sign)}{{8,}}\s*$" for sign, n in sorted(before.items()) if n >= 0.2 * len(found)]
 
 
 # --- parts of the spec
 
 
 def _rules(
-    draft: Draft, events: Sequence[Event], tests: Mapping[str, _HeadRule], run: Mapping[str, Any]
+    draft: Draft,
+    events: Sequence[Event],
+    tests: Mapping[str, _HeadRule],
+    run: Mapping[str, Any],
+    preambles: Sequence[str],
 ) -> list[dict[str, Any]]:
     roles = draft.roles
     rules: list[dict[str, Any]] = []
-    order = {"noise": 0, "end": 0, "task": 1, "thought": 2, "action": 3, "step": 3, "result": 4, "user": 5, "observe": 6}
+    order = {
+        "noise": 0,
+        "end": 0,
+        "task": 1,
+        "thought": 2,
+        "action": 3,
+        "step": 3,
+        "result": 4,
+        "user": 5,
+        "observe": 6,
+    }
     kinds = sorted(roles.of, key=lambda kind: (order.get(roles.of[kind], 9), tests[kind].name, kind))
     count = Counter(event.kind for event in events)
     total = max(1, len(events))
@@ -252,13 +275,43 @@ def _rules(
             rules.extend(_act(draft, kind, rule, role))
         elif role == "result":
             rules.append({"when": {**rule.test, "open_call": True}, "emit": "result", "result": "@.body"})
-            rules.append({"when": rule.test, "emit": "observe", "observation": "@.body"})
+            if _says_task_again(draft, events, kind, preambles):
+                rules.append({"when": rule.test, "emit": "skip", "comment": "the task once more"})
+            else:
+                rules.append({"when": rule.test, "emit": "observe", "observation": "@.body"})
             draft.mapped.append(Mapped(rule.name, "result", 1.0, 0.85, "what follows a call"))
         else:
             rules.append({"when": rule.test, "emit": "observe", "observation": "@.body"})
             draft.mapped.append(Mapped(rule.name, "observation", 1.0, 0.7, "what arrives between the agent's steps"))
     rules.append({"emit": "skip", "comment": "text before the first event"})
     return rules
+
+
+def _preambles(source: TextSource, plan: RunPlan, run: Mapping[str, Any]) -> list[str]:
+    """What each run of the samples is asked to do, where a file beside the log says it."""
+    path = run.get("preamble")
+    if not source.member or not isinstance(path, str):
+        return []
+    asked = [str(_flat(record, f"$.{source.member}").get(path, "")) for record in source.records]
+    return [asked[span.doc] for span in plan.spans]
+
+
+def _says_task_again(draft: Draft, events: Sequence[Event], kind: str, preambles: Sequence[str]) -> bool:
+    """Does the first text of this kind, before any call, say what the run is asked to do?"""
+    first: dict[int, Event] = {}
+    acted: set[int] = set()
+    for event in events:
+        if draft.roles.of.get(event.kind) in ("action", "thought"):
+            acted.add(event.run)
+        elif event.kind == kind and event.run not in acted:
+            first.setdefault(event.run, event)
+    if not preambles or not first:
+        return False
+    same = 0
+    for run, event in first.items():
+        asked = " ".join(preambles[run].split())[:48] if run < len(preambles) else ""
+        same += bool(asked) and asked in " ".join(event.body.split())
+    return same >= 0.5 * len(first)
 
 
 _WHY_LEFT = {
@@ -330,16 +383,20 @@ def _harness_action(draft: Draft, events: Sequence[Event]) -> tuple[str, str] | 
 
 
 def _status(draft: Draft, events: Sequence[Event], hints: Mapping[str, str]) -> list[Any]:
-    results = [event.body for event in events if draft.roles.of.get(event.kind) == "result" and event.body]
+    results = [
+        event.body
+        for before, event in zip(events, events[1:], strict=False)
+        if draft.roles.of.get(event.kind) == "result"
+        and event.body
+        and before.run == event.run
+        and draft.roles.of.get(before.kind) == "action"
+    ]
     if "step" in draft.roles.of.values():
         results = [event.body.partition("\n")[2] for event in events if "\n" in event.body]
     form = infer_status(results)
     draft.mapped.extend(form.mapped)
     draft.notes.append(f"Status: {form.why}")
-    rules = list(form.rules)
-    if rules and rules[-1] == {"is": "error"}:
-        rules.insert(0, {"when": {"result": {"present": False}}, "is": "unknown"})
-    return rules
+    return list(form.rules)
 
 
 # --- run values
@@ -398,7 +455,9 @@ def _repeated_tail(titles: Sequence[str]) -> str:
     return rest.rsplit(" ", 1)[0] if n >= 3 else ""
 
 
-_TASK_LINE = re.compile(r"(?im)^[^\w\n]{0,6}((?:task|question|goal|instruction|objective|problem|query|intent)\w{0,4})\b[^\w\n:]{0,4}:[ \t]*(\S.*)$")
+_TASK_LINE = re.compile(
+    r"(?im)^[^\w\n]{0,6}((?:task|question|goal|instruction|objective|problem|query|intent)\w{0,4})\b[^\w\n:]{0,4}:[ \t]*(\S.*)$"
+)
 
 
 def _stated_task(draft: Draft, lines: Lines, told_in: str) -> Any:
@@ -497,7 +556,9 @@ def _outcome(draft: Draft, source: TextSource, run: dict[str, Any], told_in: str
             value = {"of": "$.section.verdict", "type": "string", "success": _either(good), "failure": _either(bad)}
             share = len(told) / len(plan.spans)
             options.append(
-                Option("the heading above the run", value, 0.6 + 0.38 * share, f"headings say {', '.join(words)}", told[0])
+                Option(
+                    "the heading above the run", value, 0.6 + 0.38 * share, f"headings say {', '.join(words)}", told[0]
+                )
             )
     for verdict in draft.ends.verdicts[:3]:
         of: Any = {"re": verdict.regex, "of": told_in}
