@@ -108,8 +108,10 @@ def _shape(tokens: Sequence[Token]) -> str:
     )
 
 
-def _elsewhere(lines: Lines, head_at: Mapping[tuple[int, int], Mark], inside: set[tuple[int, int]]) -> Counter[str]:
-    """Shapes of short lines that do not stand at the end of a run."""
+def _elsewhere(
+    lines: Lines, head_at: Mapping[tuple[int, int], Mark], inside: set[tuple[int, int]], firsts: set[str]
+) -> Counter[str]:
+    """Shapes of short lines that do not stand at the end of a run. firsts: how the lines begin that are asked for."""
     found: Counter[str] = Counter()
     for doc, all_lines in enumerate(lines.docs):
         for at, line in enumerate(all_lines):
