@@ -4,9 +4,10 @@
 
 Runs are matched by equal content, then by place, then by what they share; the records of matched runs are aligned in
 order (the alignment that keeps most content in common). Two records are the same step if at least half of their words
-are common, in whichever fields the words stand. Two conventions that are no errors are counted, not hidden: `split
-speech` (what the agent says before a call as a record of its own; `records_joined` is the agreement with such a record
-counted as part of its call) and `result as observation` (what came back stands in the next record's observation).
+are common, in whichever fields the words stand, or nine tenths of those of the deed (tool, arguments, action). Two
+conventions that are no errors are counted, not hidden: `split speech` (what the agent says before a call as a record of
+its own; `records_joined` is the agreement with such a record counted as part of its call) and `result as observation`
+(what came back stands in the next record's observation).
 """
 
 from __future__ import annotations
@@ -247,10 +248,7 @@ def _align(a: Sequence[StepRecord], b: Sequence[StepRecord], words: _Words) -> l
     inner_a, inner_b = a[start : len(a) - end], b[start : len(b) - end]
     bags_a, bags_b = [_words_of(r, words) for r in inner_a], [_words_of(r, words) for r in inner_b]
     n, m = len(bags_a), len(bags_b)
-    alike = [
-        [dice(x, y) + 0.01 * (inner_a[i].tool == inner_b[j].tool) for j, y in enumerate(bags_b)]
-        for i, x in enumerate(bags_a)
-    ]
+    alike = [[_alike(x, y) + 0.01 * (x[2] == y[2]) for y in bags_b] for x in bags_a]
     best = [[0.0] * (m + 1) for _ in range(n + 1)]
     for i in range(n - 1, -1, -1):
         for j in range(m - 1, -1, -1):
@@ -276,11 +274,18 @@ def _same_texts(x: StepRecord, y: StepRecord) -> bool:
     return (x.tool, x.arguments, x.action, x.result) == (y.tool, y.arguments, y.action, y.result)
 
 
-def _words_of(record: StepRecord, words: _Words) -> Counter[str]:
-    out: Counter[str] = Counter()
-    for text in (record.tool, record.arguments, record.action, record.result):
-        out.update(words.of(text))
-    return out
+def _words_of(record: StepRecord, words: _Words) -> tuple[Counter[str], Counter[str], str]:
+    """Words of what was done, words of that and of what came back, and the tool."""
+    done: Counter[str] = Counter()
+    for text in (record.tool, record.arguments, record.action):
+        done.update(words.of(text))
+    return done, done + words.of(record.result), record.tool
+
+
+def _alike(x: tuple[Counter[str], Counter[str], str], y: tuple[Counter[str], Counter[str], str]) -> float:
+    """Common words; the same deed is the same step even if what came back differs (that is a figure of its own)."""
+    whole = dice(x[1], y[1])
+    return max(whole, SAME) if whole >= SAME or dice(x[0], y[0]) >= EQUAL_TEXT else whole
 
 
 def _split_speech(

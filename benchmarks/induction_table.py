@@ -87,7 +87,7 @@ def _mutations(done: dict[str, Any]) -> list[str]:
     ]
     kinds.sort(key=order.index)
     lines = [
-        "records (split speech joined) / tools / results / outcomes; a dash: nothing to change. Without call ids nobody",
+        "records (split speech joined) / tools / results / outcomes; a dash: nothing to change. Without ids nobody",
         "can tell results that come in another order than their calls: a right adapter gets 0.97 / 0.98 / 0.90 there.",
         "",
         f"| | {' | '.join(kinds)} |",
