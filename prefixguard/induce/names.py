@@ -46,6 +46,10 @@ def _phrases(text: str, weight: float) -> dict[tuple[str, ...], float]:
     return {tuple(phrase.split()): weight for phrase in text.replace("\n", " ").split(", ")}
 
 
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 #: Phrases by meaning: how much a name that is exactly this phrase speaks for the meaning, in [0, 1].
 _VOCABULARY: dict[Meaning, dict[tuple[str, ...], float]] = {
     Meaning.OUTCOME: {
@@ -242,25 +246,9 @@ _VOCABULARY: dict[Meaning, dict[tuple[str, ...], float]] = {
 }
 
 #: A name that ends in one of these is about the thing, not the thing: reward_basis, max_reward_idx, score_threshold.
-_ABOUT = frozenset(
-    [
-        "idx",
-        "index",
-        "count",
-        "basis",
-        "threshold",
-        "config",
-        "type",
-        "kind",
-        "reason",
-        "breakdown",
-        "info",
-        "version",
-        "spec",
-    ]
-)
-_EMPTY = frozenset(["field", "column", "attr", "attribute", "property", "prop", "value", "item", "element"])
-_QUESTION = frozenset(["is", "has", "was", "did", "are"])
+_ABOUT = _set("idx index count basis threshold config type kind reason breakdown info version spec")
+_EMPTY = _set("field column attr attribute property prop value item element")
+_QUESTION = _set("is has was did are")
 
 #: How much a name further out says: of the place itself 1, of what holds it less. What lies in "reward_info" or in
 #: "evaluation_criteria" is hidden with it, whatever it is called.
@@ -276,104 +264,19 @@ _OUTER_ELSE = (1.0, 0.5, 0.3)
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
 _STEP = re.compile(r"\[\"([^\"]*)\"\]|\['([^']*)'\]|\[[^\]]*\]|([^.\[\]%$@^]+)")
 
-_POSITIVE = frozenset(
-    [
-        "success",
-        "successful",
-        "successfully",
-        "succeed",
-        "succeeded",
-        "pass",
-        "passed",
-        "passes",
-        "resolved",
-        "solved",
-        "correct",
-        "right",
-        "completed",
-        "complete",
-        "accepted",
-        "ok",
-        "okay",
-        "win",
-        "won",
-        "good",
-        "true",
-        "yes",
-        "approved",
-        "achieved",
-        "satisfied",
-        "perfect",
-        "fulfilled",
-        "valid",
-        "reached",
-        "finished",
-        "done",
-        "positive",
-        "accomplished",
-    ]
+_POSITIVE = _set(
+    "success successful successfully succeed succeeded pass passed passes resolved solved correct right completed "
+    "complete accepted ok okay win won good true yes approved achieved satisfied perfect fulfilled valid reached "
+    "finished done positive accomplished"
 )
-_NEGATIVE = frozenset(
-    [
-        "fail",
-        "failed",
-        "fails",
-        "failure",
-        "failing",
-        "error",
-        "errored",
-        "errors",
-        "incorrect",
-        "wrong",
-        "unresolved",
-        "unsolved",
-        "unsuccessful",
-        "rejected",
-        "timeout",
-        "exceeded",
-        "crash",
-        "crashed",
-        "abort",
-        "aborted",
-        "invalid",
-        "halted",
-        "lost",
-        "loss",
-        "lose",
-        "bad",
-        "false",
-        "no",
-        "denied",
-        "incomplete",
-        "unsatisfied",
-        "mistake",
-        "exception",
-        "negative",
-        "killed",
-        "stuck",
-        "broken",
-        "limit",
-        "missed",
-    ]
+_NEGATIVE = _set(
+    "fail failed fails failure failing error errored errors incorrect wrong unresolved unsolved unsuccessful "
+    "rejected timeout exceeded crash crashed abort aborted invalid halted lost loss lose bad false no denied "
+    "incomplete unsatisfied mistake exception negative killed stuck broken limit missed"
 )
-_FLIP = frozenset(["not", "no", "non", "never", "un", "without"])
-_HALF = frozenset(
-    [
-        "partial",
-        "partially",
-        "partly",
-        "pending",
-        "running",
-        "unknown",
-        "skipped",
-        "mixed",
-        "none",
-        "na",
-        "maybe",
-        "unset",
-    ]
-)
-_LIMIT = frozenset(["max", "limit", "timed", "budget", "cap"])
+_FLIP = _set("not no non never un without")
+_HALF = _set("partial partially partly pending running unknown skipped mixed none na maybe unset")
+_LIMIT = _set("max limit timed budget cap")
 
 
 @lru_cache(maxsize=8192)

@@ -461,3 +461,48 @@ def test_attributes_of_spans(tmp_path: Path) -> None:
     folder = Folder(tmp_path, {"a.json": runs}, runs="$[*]")
     assert folder.outcomes() == "fssfssfssf"
     assert folder.tasks() == [f"task-{i % 5}" for i in range(10)]
+
+
+def test_a_guess_may_be_refused(tmp_path: Path) -> None:
+    runs = many(12, k1=lambda i: i % 2 == 0)
+    folder = Folder(tmp_path, {"a.json": runs}, runs="$[*]")
+    (choice,) = folder.asked
+    assert choice.options[-1].value is None and folder.fields.run["outcome"]["of"] == "$.k1"
+    views = [RunView("a.json", runs, run, None, i, tuple(run["messages"]), 12) for i, run in enumerate(runs, 1)]
+    fields = infer_run_fields(
+        views,
+        open_samples(tmp_path),
+        runs_path="$[*]",
+        events_paths=["$.messages[*]"],
+        hints={},
+        ask=lambda asked: len(asked.options) - 1,
+    )
+    assert "outcome" not in fields.run and fields.outcomes is None
+
+
+def test_a_state_that_all_runs_share_gives_way(tmp_path: Path) -> None:
+    runs = many(12, status="success", rating=lambda i: {"rubric": {"value": "C" if i % 2 else "I"}})
+    folder = Folder(tmp_path, {"a.json": runs}, runs="$[*]")
+    assert folder.fields.run["outcome"]["of"] == "$.rating.rubric.value"
+    assert folder.outcomes() == "fs" * 6
+
+
+def test_repetitions_numbered_in_a_folder_further_out(tmp_path: Path) -> None:
+    files = {f"{t}__{i}f3a9c{i}/agent/x.json": {"messages": turns(3)} for t in ("book", "logs") for i in range(4)}
+    assert Folder(tmp_path, files).tasks() == ["book"] * 4 + ["logs"] * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("verdicts.csv", "run,passed\n" + "".join(f"run-{i}-x,{'yes' if i % 2 else 'no'}\n" for i in range(6))),
+        ("verdicts.jsn", json.dumps({f"run-{i}-x": {"passed": i % 2 == 0} for i in range(6)})),
+        ("verdicts.jsn", json.dumps({"results": {f"run-{i}-x": float(i % 2) for i in range(6)}})),
+        ("verdicts.jsl", "".join(json.dumps({"id": f"run-{i}-x", "passed": i < 2}) + "\n" for i in range(6))),
+    ],
+)
+def test_a_table_that_no_spec_can_read_is_named(tmp_path: Path, name: str, text: str) -> None:
+    runs = many(6, run_id=lambda i: f"run-{i}-x")
+    folder = Folder(tmp_path, {"a.json": runs, name: text}, runs="$[*]")
+    assert "outcome" not in folder.fields.run
+    assert any(name in note and "--labels" in note for note in folder.fields.notes)

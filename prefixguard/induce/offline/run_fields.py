@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from prefixguard.induce.offline.companions import (
-    Beside,
     companion_candidates,
     companion_columns,
-    companion_notes,
     find_companions,
 )
 from prefixguard.induce.offline.outcome import judge_values
+from prefixguard.induce.offline.run_beside import Beside
 from prefixguard.induce.offline.run_event_places import event_columns, event_field_candidates
 from prefixguard.induce.offline.run_events import event_candidates, events_after_end
 from prefixguard.induce.offline.run_hidden import hidden_places
@@ -21,6 +20,7 @@ from prefixguard.induce.offline.run_labels import find_labels
 from prefixguard.induce.offline.run_outcome import LEAST_CONFIDENCE, OutcomeCandidate, column_candidates, rivals, weigh
 from prefixguard.induce.offline.run_places import Column, Places, RunView, collect, sampled
 from prefixguard.induce.offline.run_preamble import find_groups, find_id, find_preamble
+from prefixguard.induce.offline.run_tables import table_notes
 from prefixguard.induce.offline.run_task import TaskCandidate, find_task
 from prefixguard.induce.proposal import Asker, Choice, LeftOut, Mapped, Option
 from prefixguard.induce.samples import Samples
@@ -28,6 +28,8 @@ from prefixguard.stepview import MISSING, canonical, parse_path, walk
 
 #: Task candidates this near to the best, with another partition of the runs, are a choice for a person.
 NEAR = 0.08
+#: An outcome below this is a guess: it is asked about, and said so.
+SURE = 0.5
 
 
 @dataclass(frozen=True)
@@ -36,14 +38,16 @@ class RunFields:
 
     run: the spec's `run` section. hidden: the spec's `hidden`. skip_events: conditions (`when`) of events that carry
     the outcome or come after the end: a rule before all others must skip them. cut: regular expressions of what tells
-    the outcome inside texts that records read. mapped, left_out, choices, notes: for the report. outcomes: of the
-    views handed in, 1, -1 or 0 (unknown), None where there is no outcome. tasks: of the views, None likewise.
+    the outcome inside texts that records read. waived: for the spec's `waived`, where a rule reads a field of other
+    events under the name that the outcome has in those of `skip_events`. mapped, left_out, choices, notes: for the
+    report. outcomes: of the views handed in, 1, -1 or 0 (unknown), None where there is no outcome. tasks: likewise.
     """
 
     run: dict[str, Any]
     hidden: list[Any]
     skip_events: list[dict[str, Any]] = field(default_factory=list)
     cut: tuple[str, ...] = ()
+    waived: list[dict[str, str]] = field(default_factory=list)
     mapped: tuple[Mapped, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     choices: tuple[Choice, ...] = ()
@@ -117,12 +121,15 @@ def infer_run_fields(
     hidden = hidden_places(places, keep, [run_id, *([task.spec] if task is not None else [])])
     skip = list(outcome.skip) if outcome is not None else []
     skip.extend(one for one in events_after_end(views) if one not in skip)
-    notes.extend(_remarks(outcome, others, views, samples))
+    notes.extend(_remarks(outcome, others, views))
+    if outcome is None or outcome.confidence < SURE:
+        notes.extend(table_notes(views, samples, places))
     return RunFields(
         run,
         [path for path, _ in hidden],
         skip,
         outcome.cut if outcome is not None else (),
+        _waivers(outcome),
         tuple(mapped),
         tuple(LeftOut(path, why) for path, why in hidden),
         tuple(choices),
@@ -130,6 +137,14 @@ def infer_run_fields(
         outcome.sides if outcome is not None else None,
         task.keys if task is not None else None,
     )
+
+
+def _waivers(outcome: OutcomeCandidate | None) -> list[dict[str, str]]:
+    if outcome is None or not outcome.skip:
+        return []
+    of = outcome.outcome["of"]
+    path = of["text"] if isinstance(of, dict) and "text" in of else of
+    return [{"path": path, "reason": "the events that the outcome is read from are skipped by the first rule"}]
 
 
 def _values(views: Sequence[RunView], path: str) -> tuple[Any, ...]:
@@ -200,7 +215,8 @@ def _outcome(
     if not able:
         return None, ranked
     near = rivals(able)
-    if len(near) == 1:
+    unsure = able[0].confidence < SURE
+    if len(near) == 1 and not unsure:
         return able[0], ranked
     options = tuple(
         Option(
@@ -208,8 +224,13 @@ def _outcome(
         )
         for one in near
     )
+    if unsure:
+        why = "every run is then of unknown outcome, until labels are brought"
+        options += (Option("none of these", None, 0.0, why),)
     rule = "the name, the shape of the values, both sides occur, outside the events; then the order of the places"
     taken = _asked(ask, Choice("outcome", options, 0, rule), choices)
+    if taken == len(near):
+        return None, []
     return near[taken], [near[taken], *(one for one in ranked if one is not near[taken])]
 
 
@@ -251,7 +272,7 @@ def _id(places: Places, hints: Mapping[str, str], outcome: OutcomeCandidate | No
 
 
 def _remarks(
-    outcome: OutcomeCandidate | None, ranked: Sequence[OutcomeCandidate], views: Sequence[RunView], samples: Samples
+    outcome: OutcomeCandidate | None, ranked: Sequence[OutcomeCandidate], views: Sequence[RunView]
 ) -> list[str]:
     notes = []
     if outcome is None:
@@ -262,7 +283,6 @@ def _remarks(
         if ranked:
             best = ranked[0]
             notes.append(f"Nearest to an outcome: {best.label} ({best.why}); too unsure to be taken.")
-        notes.extend(companion_notes(views, samples))
         return notes
     won, lost = sum(1 for s in outcome.sides if s > 0), sum(1 for s in outcome.sides if s < 0)
     notes.append(
@@ -271,7 +291,7 @@ def _remarks(
     )
     if not (won and lost):
         notes.append("All samples with an outcome ended alike: check which value means success.")
-    if outcome.confidence < 0.5:
+    if outcome.confidence < SURE:
         notes.append("The outcome is a guess. Check it, or name the place with --hint outcome=PATH.")
     return notes
 

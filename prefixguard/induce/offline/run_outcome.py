@@ -107,8 +107,11 @@ def weigh(
     several = len(set(documents)) < len(documents)
     lengths = [float(len(view.events)) for view in views]
     weighed = []
+    two_sided = any(_both(one.sides) and one.confidence >= 0.35 for one in candidates)
     for candidate in candidates:
         confidence = candidate.confidence
+        if two_sided and len(views) >= 5 and not _both(candidate.sides):
+            confidence *= 0.6  # a state that all runs end in, beside one that tells them apart
         if several and _fixed(documents, candidate.sides):
             confidence *= 0.5
         if tasks is not None and _fixed(list(tasks), candidate.sides):
@@ -118,6 +121,10 @@ def weigh(
         confidence += (0.04 if candidate.confidence >= 0.5 else 0.2) * tied
         weighed.append(replace(candidate, confidence=max(0.0, min(0.99, confidence))))
     return sorted(weighed, key=lambda one: (-round(one.confidence, 6), len(one.needs), one.order, one.label))
+
+
+def _both(sides: Sequence[int]) -> bool:
+    return 1 in sides and -1 in sides
 
 
 def _fixed(groups: Sequence[str | None], sides: Sequence[int]) -> bool:

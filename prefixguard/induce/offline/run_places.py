@@ -199,7 +199,7 @@ def _folder_columns(views: Sequence[RunView], order: int) -> Iterator[Column]:
             yield Column({"file": "path", "re": pattern}, "", values, order, "file")
         kept = tuple(_kept(value) for value in values)
         if MISSING not in kept and 1 < len(set(kept)) < len(set(values)):
-            spec = {"file": "path", "re": f"([^/]+?){REPETITION[6:-1]}/{pattern.partition('/')[2]}"}
+            spec = {"file": "path", "re": f"([^/]+?){REPETITION[6:-1]}{pattern.removeprefix('([^/]+)')}"}
             yield Column(spec, "", kept, order, "file")
     for part in ("stem", "parent"):
         kept = tuple(_kept(part_of(view.file, part)) for view in views)
