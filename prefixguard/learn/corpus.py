@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from prefixguard import context
 from prefixguard.encoder import Vocabulary, tokenize
+from prefixguard.runtime import FillCounts
 from prefixguard.stepview import StepRecord, serialize
 from prefixguard.trace import Outcome, Run, run_digest, task_key
 
@@ -59,6 +60,7 @@ class Corpus:
     groups: one mapping a run, for evaluation only. context: float32 (steps, d).
     documents: serialised records, one entry a step.
     without_task: runs that had no task id and count as a task of their own.
+    fills: how often the fields of the records are filled.
     """
 
     run_ids: list[str]
@@ -71,6 +73,7 @@ class Corpus:
     documents: Spool
     without_task: int = 0
     unknown: int = 0
+    fills: FillCounts | None = None
 
     def __len__(self) -> int:
         return len(self.run_ids)
@@ -146,12 +149,14 @@ def featurise(runs: Iterable[Run[StepRecord]], *, on_run: Callable[[int], None] 
     vectors: list[NDArray[np.float32]] = []
     documents = Spool()
     without_task = unknown = 0
+    fills = FillCounts()
     for n, run in enumerate(runs, 1):
         if on_run:
             on_run(n)
         if run.outcome is Outcome.UNKNOWN:
             unknown += 1
             continue
+        fills.add(run.records)
         state = context.start()
         rows = np.empty((len(run.records), context.N_FEATURES), dtype=np.float32)
         for t, record in enumerate(run.records):
@@ -178,4 +183,5 @@ def featurise(runs: Iterable[Run[StepRecord]], *, on_run: Callable[[int], None] 
         documents=documents,
         without_task=without_task,
         unknown=unknown,
+        fills=fills,
     )

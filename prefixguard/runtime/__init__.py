@@ -2,6 +2,7 @@
 
 from prefixguard.alarm import Level
 from prefixguard.runtime.drift import Drift
+from prefixguard.runtime.lapses import FillCounts
 from prefixguard.runtime.model import OnnxModel
 from prefixguard.runtime.monitor import Monitor, load
 from prefixguard.runtime.parsing import parse
@@ -13,6 +14,7 @@ from prefixguard.runtime.watching import watch
 __all__ = [
     "MAX_STEP_BYTES",
     "Drift",
+    "FillCounts",
     "Level",
     "Monitor",
     "OnnxModel",

@@ -14,6 +14,8 @@ class Drift:
         is not the training runs'. unread_share: share of events that the adapter could not read, in [0, 1].
     unjudged_steps: steps without a risk. saturated_words: different words beyond what the context remembers; above 0
         its novelty and grounding features are less exact than in training.
+    lapsed: fields that were filled in training and have been empty for too long here (see `lapses`).
+    skipped_share: share of the last 64 events that no rule of the adapter takes, in [0, 1].
     Shares are 0.0 before the first event or step.
     """
 
@@ -23,14 +25,18 @@ class Drift:
     unread_share: float
     unjudged_steps: int
     saturated_words: int
+    lapsed: tuple[str, ...] = ()
+    skipped_share: float = 0.0
 
 
 class Tally:
-    """Plain counters of one session. events: calls of `observe`. terms, tokens: over all judged steps."""
+    """Plain counters of one session. events: calls of `observe`. lapsed_steps: steps not judged because
+    the run is no longer read as training runs were. terms, tokens: over all judged steps."""
 
     __slots__ = (
         "empty_rows",
         "events",
+        "lapsed_steps",
         "reasons_failed",
         "steps",
         "terms",
@@ -40,7 +46,7 @@ class Tally:
     )
 
     def __init__(self) -> None:
-        self.events = self.unread_events = 0
+        self.events = self.unread_events = self.lapsed_steps = 0
         self.steps = self.unjudged_steps = self.empty_rows = 0
         self.tokens = self.terms = self.reasons_failed = 0
 
@@ -48,7 +54,7 @@ class Tally:
         """Name to count, names sorted."""
         return {name: getattr(self, name) for name in self.__slots__}
 
-    def drift(self, saturated_words: int) -> Drift:
+    def drift(self, saturated_words: int, lapsed: tuple[str, ...] = (), skipped_share: float = 0.0) -> Drift:
         """The shares."""
         return Drift(
             steps=self.steps,
@@ -57,4 +63,6 @@ class Tally:
             unread_share=self.unread_events / self.events if self.events else 0.0,
             unjudged_steps=self.unjudged_steps,
             saturated_words=saturated_words,
+            lapsed=lapsed,
+            skipped_share=skipped_share,
         )

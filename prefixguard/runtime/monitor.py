@@ -9,6 +9,7 @@ from typing import Any
 
 from prefixguard.bundle import Bundle, open_bundle
 from prefixguard.errors import BundleError, OtherAdapterError, PrefixGuardError, TraceError
+from prefixguard.runtime.lapses import Expected
 from prefixguard.runtime.model import OnnxModel
 from prefixguard.runtime.reading import Reading
 from prefixguard.runtime.session import Session
@@ -21,9 +22,10 @@ class Monitor:
     """Watches runs by one bundle. Thread-safe: nothing in it changes after it is made.
 
     bundle: the opened bundle. model: its step. imminent_map, outcome_map: logit to calibrated probability.
+    expected: how training runs were read; None where the bundle does not say.
     """
 
-    __slots__ = ("bundle", "imminent_map", "model", "outcome_map")
+    __slots__ = ("bundle", "expected", "imminent_map", "model", "outcome_map")
 
     def __init__(self, bundle: Bundle) -> None:
         """Raises BundleError when the bundle's model cannot be run or is not what the bundle promises."""
@@ -31,6 +33,7 @@ class Monitor:
         self.model = OnnxModel(bundle)
         self.imminent_map = bundle.calibration.imminent
         self.outcome_map = bundle.calibration.outcome
+        self.expected = Expected.of(bundle.manifest, f"{bundle.path}/manifest.json")
         # One step from text to reading, so that a bundle that cannot judge is refused here, and so that the first
         # step of the first run is not the one that pays for libraries warming up.
         reading = self.score_run([_PROBE])[0]

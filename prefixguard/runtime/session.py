@@ -6,6 +6,8 @@ A session never raises into its host. What it cannot judge becomes a reading of 
   event that no rule takes is skipped and counted, as in a file, unless nothing was taken for `PATIENCE` events);
 - a failure while a step is taken in: nothing after it can be judged, since every later judgement rests on all steps
   before it; so all later readings are UNKNOWN;
+- steps or events that are no longer read as those of the training runs were (`lapses`): a field that stays empty, no
+  step for too long, too many events of unknown kinds; until that is over;
 - a call after `end`.
 """
 
@@ -22,9 +24,10 @@ from prefixguard.alarm import AlarmState, Level
 from prefixguard.encoder import tokenize
 from prefixguard.errors import TraceError
 from prefixguard.runtime.drift import Drift, Tally
+from prefixguard.runtime.lapses import Lapses
 from prefixguard.runtime.reading import Reading, plain
 from prefixguard.runtime.reasons import say_reasons
-from prefixguard.stepview import Parser, StepRecord, serialize
+from prefixguard.stepview import GAP_WINDOW, Parser, StepRecord, serialize
 
 if TYPE_CHECKING:
     from prefixguard.runtime.monitor import Monitor
@@ -46,7 +49,18 @@ class Session:
     same session wait for each other; their order, and so the order of the steps, is then the caller's affair.
     """
 
-    __slots__ = ("_alarm", "_broken", "_context", "_ended", "_lock", "_monitor", "_parser", "_state", "_tally")
+    __slots__ = (
+        "_alarm",
+        "_broken",
+        "_context",
+        "_ended",
+        "_lapses",
+        "_lock",
+        "_monitor",
+        "_parser",
+        "_state",
+        "_tally",
+    )
 
     def __init__(self, monitor: Monitor, parser: Parser | None) -> None:
         """parser: None for a session that is given records only (`observe_record`)."""
@@ -55,6 +69,7 @@ class Session:
         self._context = context.start()
         self._state = monitor.model.initial
         self._alarm = AlarmState(monitor.bundle.calibration.policy, monitor.bundle.calibration.thresholds)
+        self._lapses = Lapses(monitor.expected) if monitor.expected is not None else None
         self._tally = Tally()
         self._lock = threading.Lock()
         self._ended = False
@@ -82,7 +97,8 @@ class Session:
             tally = self._tally
             if tally.steps == 0 and tally.events >= PATIENCE and self._skipped() >= tally.events:
                 return [self._unknown(self._no_steps(), began)]
-            return []
+            why = self._gap()
+            return [] if why is None else [self._unknown(why, began)]
 
     def observe_record(self, record: StepRecord) -> Reading:
         """Take one step that is a record already. Never raises."""
@@ -124,7 +140,16 @@ class Session:
     @property
     def drift(self) -> Drift:
         """Whether the run looks like those the monitor was trained on."""
-        return self._tally.drift(self._context.saturated)
+        lapsed = self._lapses.lapsed if self._lapses is not None else ()
+        skipped = self._parser.gaps.skipped / min(self._parser.gaps.events or 1, GAP_WINDOW) if self._parser else 0.0
+        return self._tally.drift(self._context.saturated, lapsed, skipped)
+
+    def _gap(self) -> str | None:
+        """Why the events are no longer like those of the training runs; None where they are, or nobody knows."""
+        expected = self._monitor.expected
+        if expected is None or self._parser is None:
+            return None
+        return expected.gap(self._parser.gaps)
 
     def _skipped(self) -> int:
         """Events, or pieces of them, that no rule of the adapter took."""
@@ -161,6 +186,10 @@ class Session:
             imminent_logit, outcome_logit, symbol, self._state = monitor.model.step(row, numbers, before)
             if not (math.isfinite(imminent_logit) and math.isfinite(outcome_logit)):
                 raise ArithmeticError("the model gave a number that is not finite")
+            lapsed = (self._lapses.step(record) or self._gap()) if self._lapses is not None else None
+            if lapsed is not None:
+                tally.lapsed_steps += 1
+                return self._unjudged(lapsed, began)
             imminent = monitor.imminent_map(imminent_logit)
             outcome = monitor.outcome_map(outcome_logit)
             level = self._alarm.step(outcome)
@@ -192,6 +221,8 @@ class Session:
 
     def _unread(self, exc: Exception, began: int) -> Reading:
         self._tally.unread_events += 1
+        if self._parser is not None:
+            self._parser.gaps.unread()
         said = _describe(exc) if not isinstance(exc, TraceError) else plain(str(exc), _REASON_LENGTH)
         return self._unknown(f"the event could not be read: {said}", began)
 

@@ -2,6 +2,7 @@
 
 from prefixguard.stepview.adapter import Adapter, list_adapters, load_adapter, raw_view
 from prefixguard.stepview.events import Splitter
+from prefixguard.stepview.gaps import WINDOW as GAP_WINDOW
 from prefixguard.stepview.gaps import EventGaps
 from prefixguard.stepview.jsontext import canonical, decode, decode_text
 from prefixguard.stepview.lines import MAX_LINE_BYTES, EventLine, read_events
@@ -22,6 +23,7 @@ from prefixguard.stepview.visibility import Place, Reading, overlaps
 
 __all__ = [
     "FIELDS",
+    "GAP_WINDOW",
     "MAX_LINE_BYTES",
     "MISSING",
     "Adapter",

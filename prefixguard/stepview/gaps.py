@@ -22,6 +22,10 @@ class EventGaps:
         self._recent = 0  # a bit an event, the newest lowest: was it skipped?
         self._index = 0
 
+    def unread(self) -> None:
+        """One more event, which could not be read at all."""
+        self.count(True, self._index)
+
     def count(self, is_skipped: bool, index: int) -> None:
         """One more event. index: number of the last record that is complete with it."""
         self.events += 1
