@@ -229,7 +229,8 @@ def _merged(rules: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         key = plain[0]
         others = {name: test for name, test in when.items() if name != key}
         print_ = json.dumps([key, others, {k: v for k, v in rule.items() if k != "when"}], sort_keys=True)
-        if print_ in groups:
+        between = out[groups[print_] + 1 :] if print_ in groups else []
+        if print_ in groups and not any(other.get("when", {}).get(key) == when[key] for other in between):
             at = groups[print_]
             test = out[at]["when"][key]
             values = test["in"] if isinstance(test, dict) else [test]

@@ -60,7 +60,9 @@ def propose_offline(
         draft = _draft(source, samples, name, hints)
         if draft is not None:
             drafts.append(draft)
-    best = max(drafts, key=lambda draft: (draft.quality, draft.source.prior), default=None)
+    for draft in drafts:
+        draft.quality *= _left_behind(draft, drafts)
+    best = max(drafts, key=lambda draft: draft.quality + 0.05 * draft.source.prior, default=None)
     if best is None or best.quality < 0.35:
         text = propose_text(samples, name=name, hints=hints, ask=ask)
         if text is not None:
@@ -240,6 +242,17 @@ def _status(rows: RowPlan | None, unit: Unit | None, results: list[str]) -> tupl
                 flags[column.name] = [v if isinstance(v, str | int | float | bool) else None for v in column.values]
     form = infer_status(results, flags, unit.runs if unit is not None and len(unit.runs) == len(results) else None)
     return list(form.rules), list(form.mapped), list(form.left_out)
+
+
+def _left_behind(draft: Draft, drafts: list[Draft]) -> float:
+    """Share of the text of a list that reads well which a list inside it has: what stands beside is lost."""
+    path = f"{draft.source.runs or '$'}{draft.source.event_places[0][1:]}"
+    share = 1.0
+    for other in drafts:
+        outer = f"{other.source.runs or '$'}{other.source.event_places[0][1:]}"
+        if other is not draft and other.quality >= 0.6 and path.startswith(outer) and path != outer:
+            share = min(share, draft.source.share / max(1e-9, other.source.share))
+    return share
 
 
 def _told(plans: Plans | None, rows: RowPlan | None) -> float:

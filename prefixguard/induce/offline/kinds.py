@@ -178,20 +178,19 @@ def _best(
 
 
 def _signatures(members: Sequence[int], shapes: Mapping[int, Mapping[Place, Any]]) -> list[frozenset[Place]]:
-    """Which of the places that some have and some have not each element has; at most the 24 most telling."""
+    """Which of the places that some have and some have not each element has: the 24 most telling of the outermost
+    level that tells anything. Further in, the arguments of calls differ, and say nothing of kinds."""
     n = len(members)
     count: Counter[Place] = Counter()
     for i in members:
         for place, value in shapes[i].items():
             if value is not None and value != "":
                 count[place] += 1
-    telling = sorted(
-        (place for place, k in count.items() if 0.02 * n < k < 0.98 * n),
-        key=lambda p: (abs(count[p] / n - 0.5), str(p)),
-    )[:24]
-    chosen = frozenset(telling)
+    varied = [place for place, k in count.items() if 0.02 * n < k < 0.98 * n]
+    level = min((len(place) for place in varied), default=0)
+    telling = sorted((p for p in varied if len(p) == level), key=lambda p: (abs(count[p] / n - 0.5), str(p)))[:24]
     return [
-        frozenset(place for place, value in shapes[i].items() if place in chosen and value not in (None, ""))
+        frozenset(place for place in telling if shapes[i].get(place) is not None and shapes[i].get(place) != "")
         for i in members
     ]
 

@@ -13,9 +13,9 @@ from prefixguard.induce.offline.call_forms import CallForm, infer_call_form
 from prefixguard.induce.offline.joins import Join, find_joins
 from prefixguard.induce.offline.places import spell
 from prefixguard.induce.offline.shapes import CallShape, call_shape, speaks_for_itself
-from prefixguard.induce.offline.speakers import Part, part_of
-from prefixguard.induce.offline.texts import Said, said_in
-from prefixguard.induce.offline.units import Column, Table, Unit
+from prefixguard.induce.offline.speakers import Part
+from prefixguard.induce.offline.texts import Said, complete, said_in
+from prefixguard.induce.offline.units import Column, Table, Unit, part_of_unit
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ def plan(table: Table, units: Sequence[Unit], hints: Mapping[str, str]) -> Plans
     """Decide what every kind is."""
     repeats = [(unit.kind, unit.holder) for unit in units if unit.each is not None and _history(unit)]
     units = [unit for unit in units if unit.each is None or not any(_within(unit, one) for one in repeats)]
-    parts = [_named_part(unit) for unit in units]
+    parts = [part_of_unit(unit) for unit in units]
     joins = find_joins(units, parts)
     by_kind: dict[int, list[int]] = defaultdict(list)
     for i, unit in enumerate(units):
@@ -87,17 +87,6 @@ def plan(table: Table, units: Sequence[Unit], hints: Mapping[str, str]) -> Plans
     n_brought = sum(len(units[join.result].elements) for join in joins)
     matched = sum(join.matched * len(units[join.result].elements) for join in joins) / n_brought if n_brought else 0.0
     return Plans(plans, joins, matched)
-
-
-def _named_part(unit: Unit) -> tuple[Part, float] | None:
-    """What the words that pick the unit say; of an event the first that is sure, of what is inside it the innermost."""
-    told = unit.words if unit.each is None else tuple(reversed(unit.words))
-    said = [one for one in map(part_of, told) if one is not None]
-    if unit.each is None:
-        if len(said) > 1 and said[-1][0] in (Part.NOISE, Part.SYSTEM, Part.THOUGHT):
-            return said[-1]
-        return next((one for one in said if one[1] >= 0.7), said[-1] if said else None)
-    return said[0] if said else None
 
 
 def _kind(
@@ -156,6 +145,8 @@ def _kind(
         made.part, made.sure, made.why = Part.RESULT, 0.95, "its ids are those of calls"
         return made
     made.said = said_in(own, nested, meaning, without=tuple(without), beside_call=bool(made.calls))
+    if made.said is not None and any(_same_text(made.said, call) for call in made.calls):
+        made.said = None
     if part is not None:
         made.part, made.sure, made.why = part[0], part[1], f"named {own.words[-1]!r}" if own.words else ""
     elif made.calls:
@@ -188,6 +179,15 @@ def _kind(
     return made
 
 
+def _same_text(said: Said, call: CallPlan) -> bool:
+    """Does the text only say the arguments again?"""
+    arguments = call.shape.arguments
+    if arguments is None or len(arguments.texts) != len(said.texts):
+        return False
+    pairs = [(a, b) for a, b in zip(said.texts, arguments.texts, strict=True) if a and b]
+    return bool(pairs) and sum(a == b for a, b in pairs) >= 0.6 * len(pairs)
+
+
 def _own_result(own: Unit, made: KindPlan) -> ResultPlan | None:
     """What came back, where it stands beside the calls in the event of the agent."""
     if any(call.unit is own or call.call_id is not None for call in made.calls):
@@ -206,7 +206,9 @@ def _own_result(own: Unit, made: KindPlan) -> ResultPlan | None:
     if best is None:
         return None
     column = best[2]
-    return ResultPlan(own, Said({"text": column.name}, column.name, column.texts, (column.place,), best[0]), None, 0.7)
+    said = Said({"text": column.name}, column.name, column.texts, (column.place,), best[0])
+    complete(own, said)
+    return ResultPlan(own, said, None, 0.7)
 
 
 def _one_way(made: KindPlan) -> None:
@@ -240,7 +242,17 @@ def _inline(unit: Unit, shape: CallShape) -> Column | None:
             continue
         if best is None or (named, column.size) > best[:2]:
             best = named, column.size, column
-    return best[2] if best is not None else None
+    return _leaf(unit, best[2]) if best is not None else None
+
+
+def _leaf(unit: Unit, column: Column) -> Column:
+    """The text inside an object that holds little else."""
+    if not column.whole:
+        return column
+    for place, inner in sorted(unit.columns.items(), key=lambda kv: str(kv[0])):
+        if place[: len(column.place)] == column.place and not inner.whole and inner.size >= 0.6 * column.size:
+            return inner
+    return column
 
 
 def _agent_name(own: Unit) -> Column | None:

@@ -73,6 +73,8 @@ def plan_rows(unit: Unit, hints: Mapping[str, str]) -> RowPlan | None:
         if not ranked or does(ranked[0]) < 0.3:
             return None
         action, sure = ranked[0], min(1.0, does(ranked[0]))
+        if action.present < 0.6:
+            return None
     elif structured is not None:
         sure = structured.weight
     rest = [column for column in texts if column is not action]
@@ -114,12 +116,17 @@ def _is_text(unit: Unit, column: Column) -> bool:
         return False
     if column.distinct < 3 and len(texts) > 6:
         return False
-    if column.is_id and column.distinct >= 0.9 * len(texts) > 3 and affinity(column.name, Meaning.RESULT) < 0.6:
+    named = max(affinity(column.name, Meaning.RESULT), 1.0 if set(words(column.place[-1] or "")) & _DOES else 0.0)
+    if column.is_id and named < 0.6 and sum(map(_numbered, texts)) >= 0.8 * len(texts):
         return False
     if len({(run, text) for run, text in zip(unit.runs, column.texts, strict=True) if text}) < 0.2 * len(texts):
         return False  # the same all through a run
     mean = sum(map(len, texts)) / len(texts)
     return mean >= 3 and not all(re.fullmatch(r"[\d:.TZ+-]+", text) for text in texts[:20])
+
+
+def _numbered(text: str) -> bool:
+    return len(text) >= 6 and any(character.isdigit() for character in text)
 
 
 def _repeats(column: Column, others: Sequence[Column]) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.places import DEEPEST, Place, find, leaves, spell, text_size
 from prefixguard.induce.offline.run_places import RunView
 from prefixguard.induce.samples import Kind, SampleFile, Samples
@@ -160,7 +161,11 @@ def is_map(value: dict[str, Any]) -> bool:
     >>> is_map({"0": {"a": 1}, "1": {"a": 2}, "2": {"a": 3}})
     True
     """
-    if len(value) < 3 or not all(isinstance(item, dict) for item in value.values()):
+    if not value or not all(isinstance(item, dict) for item in value.values()):
+        return False
+    if all(key.isdecimal() for key in value):
+        return True
+    if len(value) < 3:
         return False
     shapes = [frozenset(item) for item in list(value.values())[:50]]
     common = frozenset.intersection(*shapes)
@@ -450,23 +455,33 @@ def _of_lines(files: Sequence[SampleFile], everything: Sequence[SampleFile]) -> 
 
 
 def _groups(files: Sequence[SampleFile], elements: Place) -> list[str]:
-    """Fields that gather lines into runs: ids that several lines share, and that differ."""
+    """Fields that gather lines into runs: ids that several lines share, and that differ. Where one of them has a value
+    a file, a run is a file and finer fields are something else."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
+    in_file: dict[str, list[int]] = defaultdict(list)
     n = 0
-    for file in _spread(files, 40):
+    spread = _spread(files, 40)
+    for file in spread:
+        here: dict[str, set[str]] = defaultdict(set)
         for line in file.value[:2000]:
             for element in find(line, elements) if elements else [line]:
                 n += 1
                 for key, value in element.items() if isinstance(element, dict) else ():
                     if isinstance(value, str) and 0 < len(value) <= 80 and " " not in value:
                         counts[key][value] += 1
+                        here[key].add(value)
+        for key, values in here.items():
+            in_file[key].append(len(values))
     found = []
     for key, values in sorted(counts.items()):
         there = sum(values.values())
         if there >= 0.7 * n and len(values) >= 2 and there / len(values) >= 3:
             longest = median(len(value) for value in values)
             alike = sum(any(c.isdigit() for c in value) for value in values) / len(values)
-            found.append((-(longest >= 8) - alike, -len(values), key))
+            found.append((-(longest >= 8) - alike, len(values), key))
+    one = [key for _, n_values, key in found if max(in_file[key]) == 1 and n_values >= 0.9 * len(spread) > 1]
+    if one:
+        found = [item for item in found if item[2] in one]
     return [spell("@", (key,)) for _, _, key in sorted(found)[:2]]
 
 
@@ -504,6 +519,8 @@ def _lines_source(
     middle = median(lengths)
     prior = 3 * min(1.0, size / total) + (0.0 if middle < 2 else 1.0 if middle < 3 else 1.5)
     prior += 0.3 * isinstance(group, str) * (len(views) > len(files)) + 0.1 * min(len(views), 5)
+    if isinstance(group, str):
+        prior += 0.1 * affinity(group, Meaning.RUN_ID) - 0.02 * min(10.0, len(views) / max(1, len(files)))
     prior -= 0.8 * (middle > 400)
     step = max(1, -(-len(views) // MOST_RUNS))
     why = f"{len(views)} runs of {middle:g} lines each"

@@ -29,7 +29,9 @@ def _set(text: str) -> frozenset[str]:
 _RESULT = _set("result results output outputs observation observations obs executed returned toolmessage execution")
 _CALL = _set("call calls use request requests invoke invocation action actions start")
 _TOOL = _set("tool tools function functions fn")
-_AGENT = _set("assistant ai agent bot model gpt llm claude aimessage gemini chatbot")
+_AGENT = _set(
+    "assistant ai agent bot model gpt llm claude aimessage gemini chatbot generation completion chat inference"
+)
 _USER = _set("user human customer client humanmessage")
 _SYSTEM = _set("system developer systemmessage instructions")
 _WORLD = _set("environment env terminal ipython computer shell sandbox server executor")

@@ -8,8 +8,8 @@ from typing import Any
 
 from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.places import Place
-from prefixguard.induce.offline.speakers import Part, part_of
-from prefixguard.induce.offline.units import Column, Unit
+from prefixguard.induce.offline.speakers import Part
+from prefixguard.induce.offline.units import Column, Unit, part_of_unit
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ def said_in(
             continue
         score = 0.6 * named + 0.5 * min(1.0, share) + 0.25 * min(1.0, column.present)
         score -= 0.5 * (other - named if other >= 0.8 and other > named else 0.0) + 0.4 * (
-            wrong if wrong > named else 0.0
+            wrong if wrong >= named else 0.0
         )
         score -= 0.5 * (thought if thought > named else 0.0) + 0.06 * len(place)
         score -= 0.3 * max(0.0, affinity(column.name, Meaning.AFTER_END) - 0.6)
@@ -83,11 +83,11 @@ def said_in(
     if best is None:
         return None
     if meaning is Meaning.RESULT:
-        _complete(unit, best[2])
+        complete(unit, best[2])
     return best[2]
 
 
-def _complete(unit: Unit, said: Said) -> None:
+def complete(unit: Unit, said: Said) -> None:
     """Where a result is missing, an error may stand in its place."""
     missing = [i for i, text in enumerate(said.texts) if not text]
     if said.path is None or len(said.texts) != len(unit.elements) or len(missing) < 0.02 * len(said.texts):
@@ -121,8 +121,8 @@ def _blocks(unit: Unit, nested: Sequence[Unit]) -> dict[Place, tuple[Any, Unit, 
     for inner in nested:
         if inner.depth <= unit.depth:
             continue
-        named = [part_of(word) for word in inner.words]
-        if any(one is not None and one[0] in (Part.THOUGHT, Part.CALL, Part.RESULT) for one in named):
+        told = part_of_unit(inner)
+        if told is not None and told[0] in (Part.THOUGHT, Part.CALL, Part.RESULT):
             continue
         if isinstance(inner.each, str) and affinity(inner.each, Meaning.OUTCOME) >= 0.85:
             continue

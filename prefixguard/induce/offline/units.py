@@ -11,7 +11,9 @@ from typing import Any
 
 from prefixguard.induce.offline.kinds import ABSENT, PRESENT, Kind, divide
 from prefixguard.induce.offline.places import Place, find, own_leaves, spell
+from prefixguard.induce.names import words
 from prefixguard.induce.offline.sources import parse_inside
+from prefixguard.induce.offline.speakers import Part, part_of
 from prefixguard.stepview import to_text
 
 #: Events that inference looks at, and lists inside an event that it opens, one inside another.
@@ -267,3 +269,20 @@ def _each(outer: Any, base: str, from_json: bool, kind: Kind) -> Any:
 
 _TYPED = {"key", "value"}  # of an attribute, not of something said
 _FILTER = re.compile(r"[\w.:/ -]+\Z")
+
+
+def part_of_unit(unit: Unit) -> tuple[Part, float] | None:
+    """What the words that pick the unit say; of an event the first that is sure, of what is inside it the innermost."""
+    told = unit.words if unit.each is None else tuple(reversed(unit.words))
+    if (
+        unit.each is not None
+        and not unit.inner
+        and {"output", "outputs"} & set(words(unit.words[-1] if unit.words else ""))
+    ):
+        return None  # of a model or of a tool: the name of the list does not say
+    said = [one for one in map(part_of, told) if one is not None]
+    if unit.each is None:
+        if len(said) > 1 and said[-1][0] in (Part.NOISE, Part.SYSTEM, Part.THOUGHT):
+            return said[-1]
+        return next((one for one in said if one[1] >= 0.7), said[-1] if said else None)
+    return said[0] if said else None
