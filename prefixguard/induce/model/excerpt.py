@@ -91,6 +91,8 @@ class Excerpt:
         inner = f"{path}[*]"
         some = self.elements if path in self.main else min(self.elements, 3)
         if not any(isinstance(one, dict | list) for one in value):
+            if all(not isinstance(one, str) or len(one) < 60 for one in spread(value, 50)):
+                some = min(some, 6)  # names and numbers: a few tell what the others are
             shown = value if len(value) <= some else value[: max(some - 1, 1)] + value[-1:]
             out: list[Any] = [self.cut(one, inner, key, depth + 1) for one in shown]
             if len(value) > len(shown):

@@ -72,7 +72,7 @@ def sample_pack(samples: Samples, tokens: int = 12_000, *, emails: bool = False)
         cut.append(f"{len(groups) - _GROUPS} small groups of files are named and not shown")
     shown = groups[:_GROUPS]
     left = room - len(parts[0]) - 2
-    weights = [math.sqrt(sum(file.size for file in group)) + 1 for group in shown]
+    weights = [math.log2(2 + sum(file.size for file in group)) ** 2 for group in shown]
     for i in sorted(range(len(shown)), key=lambda j: weights[j]):  # small ones first; what they leave is for the big
         share = int(left * weights[i] / sum(weights[j] for j in range(len(shown)) if weights[j] >= weights[i]))
         share = max(share, min(left, 600)) if i else left
@@ -218,6 +218,7 @@ def _excerpts(
     for i, (file, fresh) in enumerate(files):
         left = room - sum(len(part) + 1 for part in parts)
         share = left if i == len(files) - 1 else left * 3 // 4
+        fresh = fresh if names else None  # nothing to compare with where the first did not fit
         title = f"## {file.path}{', what is new in it' if fresh is not None else ''}\n"
         text, signatures = _fitted(file, fresh, share - len(title), masker, kinds, main)
         if text:

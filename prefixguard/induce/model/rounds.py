@@ -12,6 +12,7 @@ from prefixguard.induce.model.chat import Chat
 from prefixguard.induce.model.endpoint import Endpoint, Reply
 from prefixguard.induce.model.feedback import feedback
 from prefixguard.induce.model.masking import Masker
+from prefixguard.induce.model.model_result import ModelResult
 from prefixguard.induce.model.pack import Pack, sample_pack
 from prefixguard.induce.model.prompt import PROMPT_VERSION, first_messages, next_messages
 from prefixguard.induce.model.reply import Answer, is_refusal, read_answer
@@ -26,44 +27,6 @@ MOST_ROUNDS = 20
 
 #: Compiles a spec and runs it on the samples: (spec, source, labels, seconds).
 Try = Callable[[Mapping[str, Any], str, str | None, float], Trial]
-
-
-@dataclass(frozen=True, slots=True)
-class ModelResult:
-    """What came of asking a model.
-
-    proposal: the best spec that compiles; None where there was none. ok: the checks found no error in it; otherwise it
-    must not be frozen as it is. trial: what the checks said of it. why: a sentence: which proposal won and by what, or
-    why there is none. rounds: replies that were read. cost: in the currency of the endpoint's prices; None where they
-    are not known. estimated: some tokens were not counted by the server but by us (four characters each).
-    """
-
-    proposal: Proposal | None
-    ok: bool
-    why: str
-    transcript: Transcript
-    trial: Trial | None
-    pack: Pack
-    rounds: int
-    tokens_in: int
-    tokens_out: int
-    cost: float | None
-    estimated: bool
-    seconds: float
-
-    @property
-    def tokens(self) -> int:
-        return self.tokens_in + self.tokens_out
-
-    @property
-    def bill(self) -> str:
-        """Rounds, tokens, cost and time in a line."""
-        about = "about " if self.estimated else ""
-        cost = f"cost {self.cost:.4f}" if self.cost is not None else "cost unknown (name prices to see it)"
-        return (
-            f"{self.rounds} round(s), {about}{self.tokens_in:,} tokens in and {self.tokens_out:,} out, {cost}, "
-            f"{self.seconds:.1f} s"
-        )
 
 
 @dataclass(slots=True)
