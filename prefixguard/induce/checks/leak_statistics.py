@@ -7,10 +7,11 @@ numbers and flags that a record reads are judged by the same area, over their va
 
 A finding needs FEWEST runs of each outcome, a separation of SEPARATES, a chance below LEVEL after Bonferroni's
 correction for all features tried (Fisher's exact test; Mann and Whitney's for numbers), and, at the last record, a jump
-of JUMP over the record before. Where the agent's last act differs between the outcomes (one that stops by itself, one
-that is cut off), the separation must hold among runs with the same last tool. What the agent itself wrote can be known
-live: it is a warning, what it was given is an error. Runs count as independent; repeats of a task are not, which
-the high bars are for.
+of JUMP over the record before. There it is an error for a feature of last records alone (see `is_ordinary`), and for a
+status that tells more than the result it should be judged from; otherwise a warning. Where the agent's last act differs
+between the outcomes (one that stops by itself, one that is cut off), the separation must hold among runs with the same
+last tool. What the agent itself wrote can be known live: that too is a warning. Runs count as independent; repeats of a
+task are not, which the high bars are for.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ LEVEL = 0.01
 #: Words of a field that are looked at, half from each end.
 MOST_WORDS = 600
 _NAMED = 4
+#: Features whose earlier records are looked at, and records of a run that are.
+_TRIED = 50
+_EARLIER = 12
 _WORDS = re.compile(r"\w+|[^\w\s]")
 
 #: Who wrote a field: what the agent was given can be tampered with by the harness.
@@ -57,70 +61,116 @@ class Told:
 def find_by_statistics(evidence: Evidence) -> Iterator[Suspicion]:
     """Findings over sampled runs with a known outcome; none below FEWEST of each."""
     runs = [seen for seen in evidence.seen if seen.won is not None and seen.run.records]
-    won = sum(bool(seen.won) for seen in runs)
-    if min(won, len(runs) - won) < FEWEST:
+    if not _enough(runs):
         return
-    outcomes = [bool(seen.won) for seen in runs]
+    yield from _raw_values(evidence, runs, [bool(seen.won) for seen in runs])
+    several = _Ends([seen for seen in runs if len(seen.run.records) > 1])
+    if not _enough(several.runs):
+        return
     given = FIELDS if evidence.spec.get("view") == "raw" else GIVEN  # the control has all text in one field
-    last = [seen.run.records[-1] for seen in runs]
-    before = [seen.run.records[-2] if len(seen.run.records) > 1 else None for seen in runs]
-    first = [seen.run.records[0] if len(seen.run.records) > 1 else None for seen in runs]
-    rest = 0.5
-    for field in (*GIVEN, *OWN):
-        rest = max(rest, *(one.separates for one in _tell(before, field, outcomes)[:1]), 0.5)
+    rest = max([0.5, *(told[0].separates for told in (several.before(field) for field in (*GIVEN, *OWN)) if told)])
     evidence.figures["separates_before_last"] = round(rest, 4)
     for field in (*GIVEN, *OWN):
-        yield from _jumps(field, last, before, outcomes, rest, field in given)
-    for field in (*GIVEN, *OWN):
-        yield from _from_start(field, first, outcomes, field in given)
-    yield from _raw_values(evidence, runs, outcomes)
+        yield from _jumps(several, field, rest, field in given)
+        yield from _from_start(field, [seen.run.records[0] for seen in several.runs], several.outcomes, field in given)
 
 
-def _jumps(
-    field: str,
-    last: list[StepRecord],
-    before: list[StepRecord | None],
-    outcomes: list[bool],
-    rest: float,
-    is_given: bool,
-) -> Iterator[Suspicion]:
-    told = [one for one in _tell(last, field, outcomes) if one.separates >= SEPARATES]
+def _enough(runs: Sequence[SeenRun]) -> bool:
+    won = sum(bool(seen.won) for seen in runs)
+    return min(won, len(runs) - won) >= FEWEST
+
+
+class _Ends:
+    """Runs of two records and more, and what fields tell at their last record and at the one before."""
+
+    def __init__(self, runs: list[SeenRun]) -> None:
+        self.runs = runs
+        self.outcomes = [bool(seen.won) for seen in runs]
+        self._told: dict[tuple[str, int], list[Told]] = {}
+
+    def last(self, field: str) -> list[Told]:
+        return self._at(field, -1)
+
+    def before(self, field: str) -> list[Told]:
+        return self._at(field, -2)
+
+    def at(self, position: int) -> list[StepRecord]:
+        return [seen.run.records[position] for seen in self.runs]
+
+    def _at(self, field: str, position: int) -> list[Told]:
+        if (field, position) not in self._told:
+            self._told[field, position] = _tell(self.at(position), field, self.outcomes)
+        return self._told[field, position]
+
+    def separation(self, feature: str, field: str, position: int) -> float:
+        """What a feature tells at this record, chance or not."""
+        has, n = [0, 0], [0, 0]
+        for record, won in zip(self.at(position), self.outcomes, strict=True):
+            n[won] += 1
+            has[won] += feature in features(getattr(record, field))
+        return (1 + abs(has[True] / n[True] - has[False] / n[False])) / 2
+
+    def is_ordinary(self, feature: str, field: str) -> bool:
+        """Do records before the last have it too, and are the last records of one side like those before them?
+
+        A harness that ends a run at its first success makes honest fields tell at the end: what came back is good or
+        bad as it was all along. A verdict is a thing of the last record.
+        """
+        last, earlier = [[0, 0], [0, 0]], [[0, 0], [0, 0]]  # [won][how many, how many have it]
+        for seen, won in zip(self.runs, self.outcomes, strict=True):
+            for record in (*seen.run.records[:-1][-_EARLIER:], seen.run.records[-1]):
+                tally = last if record is seen.run.records[-1] else earlier
+                tally[won][0] += 1
+                tally[won][1] += feature in features(getattr(record, field))
+        if sum(has for _, has in earlier) < 0.02 * sum(n for n, _ in earlier):
+            return False
+        changes = [abs(last[won][1] / last[won][0] - earlier[won][1] / earlier[won][0]) for won in (0, 1)]
+        return min(changes) <= JUMP
+
+
+def _jumps(ends: _Ends, field: str, rest: float, is_given: bool) -> Iterator[Suspicion]:
+    told = [one for one in ends.last(field) if one.separates >= SEPARATES]
     if not told:
         return
-    every_step = [one for one in _tell(before, field, outcomes) if one.separates >= SEPARATES_FIRST]
+    every_step = [one for one in ends.before(field) if one.separates >= SEPARATES_FIRST]
     if every_step and is_given:
         best = every_step[0]
         what = f"the {field} of the last record but one tells the outcome: {_named(every_step)} (0.5 is nothing)."
-        numbers = {"separates": best.separates, "p": best.chance, "runs": len(outcomes)}
+        numbers = {"separates": best.separates, "p": best.chance, "runs": len(ends.runs)}
         remedy = "No step should tell so much by itself: see what writes it, and whether a live run has it."
         yield Suspicion(Finding("leaks.every_step", "error", what, field, numbers, remedy))
         return
-    earlier = {one.feature: one for one in _tell(before, field, outcomes, least=0.0)}
     if is_given:
-        told = [one for one in told if _holds_within(one, last, field, outcomes)]
-    jumping = [
-        one for one in told if one.feature not in earlier or one.separates - earlier[one.feature].separates >= JUMP
-    ]
+        told = [one for one in told if _holds_within(one, ends.at(-1), field, ends.outcomes)]
+    jumping = [one for one in told if one.separates - ends.separation(one.feature, field, -2) >= JUMP]
     if not jumping:
         return
+    severity: Severity = "warning"
+    if is_given and jumping[0].separates >= rest + JUMP / 2:
+        if field == "status":  # judged from what came back, it tells what that tells; set by a verifier, more
+            by_result = [one.separates for one in ends.last("result")[:1]]
+            told_more = jumping if jumping[0].separates > max([0.5, *by_result]) + 0.02 else []
+        else:
+            told_more = [one for one in jumping[:_TRIED] if not ends.is_ordinary(one.feature, field)]
+        if told_more:
+            severity, jumping = "error", told_more
     best = jumping[0]
-    was = earlier[best.feature].separates if best.feature in earlier else 0.5
-    severity: Severity = "error" if is_given and best.separates >= rest + JUMP / 2 else "warning"
+    was = ends.separation(best.feature, field, -2)
     what = (
         f"the {field} of the last record tells the outcome: {_named(jumping)}; before it, {was:.2f} (0.5 is nothing)."
     )
     if not is_given:
         what += " The agent wrote it, so a live monitor sees it too, but no sooner than the end."
-    numbers = {"separates": best.separates, "before": was, "elsewhere": rest, "p": best.chance, "runs": len(outcomes)}
+    elif severity == "warning":
+        what += " Earlier records are like it: the harness may end a run at its first success or failure."
+    numbers = {"separates": best.separates, "before": was, "elsewhere": rest, "p": best.chance, "runs": len(ends.runs)}
     remedy = (
         "See what writes it: cut a verdict, set a step's status from that step's own result, skip the harness's entry."
     )
     yield Suspicion(Finding("leaks.last_step", severity, what, field, numbers, remedy))
 
 
-def _from_start(
-    field: str, first: list[StepRecord | None], outcomes: list[bool], is_given: bool
-) -> Iterator[Suspicion]:
+def _from_start(field: str, first: list[StepRecord], outcomes: list[bool], is_given: bool) -> Iterator[Suspicion]:
     told = [one for one in _tell(first, field, outcomes) if one.separates >= SEPARATES_FIRST - 0.05]
     if not told:
         return
@@ -151,13 +201,11 @@ def features(text: str) -> set[str]:
     return seen
 
 
-def _tell(records: Sequence[StepRecord | None], field: str, outcomes: list[bool], least: float = 0.65) -> list[Told]:
+def _tell(records: Sequence[StepRecord], field: str, outcomes: list[bool], least: float = 0.65) -> list[Told]:
     """What each feature of a field tells, the most telling first; only beyond chance and `least`."""
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     n = [0, 0]
     for record, success in zip(records, outcomes, strict=True):
-        if record is None:
-            continue
         n[success] += 1
         for feature in features(getattr(record, field)):
             counts[feature][success] += 1
@@ -170,8 +218,8 @@ def _tell(records: Sequence[StepRecord | None], field: str, outcomes: list[bool]
         separates = (1 + abs(gap)) / 2
         if separates < least:
             continue
-        chance = 1.0 if least == 0.0 else min(1.0, len(frequent) * fisher(won, n[True], lost, n[False]))
-        if least == 0.0 or chance < LEVEL:
+        chance = min(1.0, len(frequent) * fisher(won, n[True], lost, n[False]))
+        if chance < LEVEL:
             told.append(Told(feature, separates, chance, gap > 0))
     return sorted(told, key=lambda one: (-one.separates, len(one.feature), one.feature))
 

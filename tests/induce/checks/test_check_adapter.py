@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,12 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from prefixguard.induce.checks import WEIGHTS, CheckReport, Finding, check_adapter, determinism, timing
 from prefixguard.induce.checks.check_report import worst_first
 from prefixguard.induce.checks.leak_statistics import fisher
 from prefixguard.induce.checks.order import as_time
 from prefixguard.stepview import Adapter, list_adapters, load_adapter
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["role", "content", "tool_calls", "id", "name", "arguments", "time"]), inner)
+    ),
+    max_leaves=12,
+)
 
 Check = Callable[..., CheckReport]
 Chats = Callable[..., list[dict[str, Any]]]
@@ -273,3 +285,31 @@ def test_shipped_adapters_have_no_error(name: str) -> None:
     report = check_adapter(load_adapter(name), GOLDEN / name / "runs", processes=False)
     assert [one for one in report.findings if one.severity == "error"] == []
     assert not [one for one in report.of("leaks") if one.severity == "warning"]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(document=JSON)
+def test_no_document_breaks_a_check(document: Any, spec: dict[str, Any], check: Check) -> None:
+    messages = document if isinstance(document, list) else [document]
+    runs = [{"id": str(i), "reward": i, "messages": [*messages, {"role": "assistant", "content": "x"}]} for i in (0, 1)]
+    report = check(spec, runs)
+    assert 0 <= report.score() <= 1
+    assert all(value == value for value in report.figures.values())
+    json.dumps(report.to_dict())
+
+
+@pytest.mark.real
+def test_a_real_set_and_its_leaking_twin() -> None:
+    root = Path(os.environ.get("PREFIXGUARD_TRACES") or Path(__file__).parents[3] / ".traces") / "webshop_react"
+    if not root.exists():
+        pytest.skip(f"no real runs at {root}: unpack them, or set PREFIXGUARD_TRACES")
+    honest = load_adapter("webshop_react")
+    report = check_adapter(honest, root, processes=False)
+    assert report.ok
+    assert not report.of("leaks")
+    spec = json.loads(honest.to_bytes())
+    del spec["events"]["split"]["cut"]
+    spec["waived"] = [{"path": "$.body", "reason": "a twin that leaks"}]
+    leaking = check_adapter(Adapter(spec), root, processes=False)
+    errors = {one.check for one in leaking.findings if one.severity == "error"}
+    assert {"leaks.last_step", "leaks.outcome", "leaks.verdict"} <= errors

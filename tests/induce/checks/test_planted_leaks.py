@@ -319,3 +319,27 @@ def test_file_names_in_the_text(spec: dict[str, Any], check: Check, make_chats: 
         run["id"] = f"gpt-4o_run-{i}"
         run["messages"][1]["content"] += f" (log {run['id']})"
     assert "leaks.identity" in kinds(check(spec, runs), "warning")
+
+
+def test_a_harness_that_stops_at_the_first_success(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    """Honest, if of little use: what comes back last is good in runs that succeed, because they end there."""
+    chance = random.Random(3)
+    runs = make_chats(80, steps=(4, 8))
+    for run in runs:
+        run["messages"].pop()
+        results = [message for message in run["messages"] if message["role"] == "tool"]
+        for result in results:
+            good = run["reward"] if result is results[-1] else chance.random() < 0.1
+            result["content"] = ("rows: " if good else "Error: ") + result["content"].removeprefix("Error: ")
+    report = check(spec, runs)
+    assert report.ok
+    assert {one.where for one in report.of("leaks.last_step")} == {"result", "status"}
+
+
+def test_the_raw_view_has_its_verdict_found(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    runs = make_chats(60)
+    for run in runs:
+        run["messages"].pop()
+        run["messages"][-1]["content"] += " zorp" if run["reward"] else " blip"
+    report = check(spec | {"view": "raw"}, runs)
+    assert ("error", "action") in {(one.severity, one.where) for one in report.of("leaks.last_step")}
