@@ -12,9 +12,9 @@ field; with the first step that fills it again they are judged again.
 
 False signals. If a run is like the n training runs, the chance that its longest stretch exceeds all of theirs is at
 most 1 / (n + 1), whatever the distribution (all orders are equally likely), and doubling leaves room on top: it need
-not be assumed that steps are independent, which they are not. Between two halves of seven public sets no run in 3,515
-was called lapsed. One training run in a thousand may be passed over, so that a broken file does not switch the rule off.
-The price is delay: the steps before the limit are judged as they are.
+not be assumed that steps are independent, which they are not. Between two halves of seven public sets no run in
+3,515 was called lapsed. One training run in a thousand may be passed over, so that a broken file does not switch the
+rule off. The price is delay: the steps before the limit are judged as they are.
 
 Stretches of steps in which the agent only speaks are no lapse of what calls have: `SERIES` says what applies where.
 """
