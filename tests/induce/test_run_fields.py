@@ -506,3 +506,25 @@ def test_a_table_that_no_spec_can_read_is_named(tmp_path: Path, name: str, text:
     folder = Folder(tmp_path, {"a.json": runs, name: text}, runs="$[*]")
     assert "outcome" not in folder.fields.run
     assert any(name in note and "--labels" in note for note in folder.fields.notes)
+
+
+def test_a_list_of_successes_that_no_sample_is_in(tmp_path: Path) -> None:
+    files: dict[str, Any] = {f"trajs/repo-{i}.traj": {"messages": turns(3)} for i in range(6)}
+    every = [f"repo-{i}" for i in range(9)]
+    files["results.jso"] = {"completed_ids": every[1:], "resolved": ["repo-8"], "submitted_ids": every}
+    folder = Folder(tmp_path, files, match="**/*.traj")
+    assert folder.fields.run["outcome"]["success"] == {"in": {"sibling": "../results.jso", "path": "$.resolved"}}
+    assert folder.outcomes() == "f" * 6
+
+
+def test_ids_counted_anew_in_data_sets_of_one_environment(tmp_path: Path) -> None:
+    files = {}
+    for data in ("one", "two", "three"):
+        files[f"m/{data}.json"] = {
+            str(i): {
+                "environment": "bash" if data != "three" else "sql", "dataset": data, "task_id": i,
+                "query": f"list the files of {data} {i} by size", "reward": i % 2, "messages": turns(3),
+            }
+            for i in range(12)
+        }  # fmt: skip
+    assert len(set(Folder(tmp_path, files, runs="$.*").tasks())) == 36

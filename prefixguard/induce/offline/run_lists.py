@@ -72,11 +72,12 @@ def _id_lists(
         ]
         n = sum(1 for one in inside if one)
         m = sum(1 for one in inside if one is False)
-        if not n or (not m and len(keys) > 3):
-            continue
+        named = affinity(names[-1] if names else "", Meaning.OUTCOME)
+        if (not n or (not m and len(keys) > 3)) and named < 0.8:
+            continue  # none or all of the samples stand in it, and it is not called after an outcome
         test = {"in": {"sibling": beside.template, "path": spell("$", place)}}
         good = sign >= 0
-        confidence = 0.3 + 0.5 * affinity(names[-1] if names else "", Meaning.OUTCOME)
+        confidence = 0.3 + 0.5 * named
         confidence -= 0.15 if sign == 0 else 0.1 if sign < 0 else 0.0
         confidence = confidence * (0.3 + 0.7 * share) - 0.01 * beside.template.count("..")
         outcome = {
@@ -88,7 +89,9 @@ def _id_lists(
         sides = tuple(0 if one is None else (1 if one == good else -1) for one in inside)
         label = "the list of a neighbouring file"
         why = f"{n} of {n + m} runs stand in the list {spell('$', place)} of {beside.template}"
-        found.append(OutcomeCandidate(outcome, sides, confidence, why, label, str(keys[0]), 6000 + order))
+        found.append(
+            OutcomeCandidate(outcome, sides, confidence, why, label, str(keys[0]), 6000 + order, shows_both=True)
+        )
     return found
 
 

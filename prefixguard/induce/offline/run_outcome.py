@@ -23,7 +23,7 @@ class OutcomeCandidate:
 
     label: where it is read, for a person. reads: the places it looks at. skip: conditions of events that carry it.
     cut: what must be cut from texts of records. needs: parts of the run section that a template of it asks for.
-    order: where it stands, for ties.
+    order: where it stands, for ties. shows_both: the file it is read from shows both sides, if not of these runs.
     """
 
     outcome: dict[str, Any]
@@ -36,6 +36,11 @@ class OutcomeCandidate:
     skip: tuple[dict[str, Any], ...] = ()
     cut: tuple[str, ...] = ()
     needs: tuple[tuple[str, Any], ...] = ()
+    shows_both: bool = False
+
+    @property
+    def is_two_sided(self) -> bool:
+        return self.shows_both or (1 in self.sides and -1 in self.sides)
 
 
 def column_candidates(places: Places) -> list[OutcomeCandidate]:
@@ -107,10 +112,10 @@ def weigh(
     several = len(set(documents)) < len(documents)
     lengths = [float(len(view.events)) for view in views]
     weighed = []
-    two_sided = any(_both(one.sides) and one.confidence >= 0.35 for one in candidates)
+    two_sided = any(one.is_two_sided and one.confidence >= 0.35 for one in candidates)
     for candidate in candidates:
         confidence = candidate.confidence
-        if two_sided and len(views) >= 5 and not _both(candidate.sides):
+        if two_sided and len(views) >= 5 and not candidate.is_two_sided:
             confidence *= 0.6  # a state that all runs end in, beside one that tells them apart
         if several and _fixed(documents, candidate.sides):
             confidence *= 0.5
@@ -121,10 +126,6 @@ def weigh(
         confidence += (0.04 if candidate.confidence >= 0.5 else 0.2) * tied
         weighed.append(replace(candidate, confidence=max(0.0, min(0.99, confidence))))
     return sorted(weighed, key=lambda one: (-round(one.confidence, 6), len(one.needs), one.order, one.label))
-
-
-def _both(sides: Sequence[int]) -> bool:
-    return 1 in sides and -1 in sides
 
 
 def _fixed(groups: Sequence[str | None], sides: Sequence[int]) -> bool:

@@ -146,7 +146,10 @@ def _evidence(views: Sequence[RunView], places: Places) -> list[Key]:
     for column in places.columns:
         if column.near == "document" or not column.is_text or column.length < LEAST_TEXT or column.coverage < 0.6:
             continue
-        if not 1 < column.distinct < n or _constant_within(column.texts, documents):
+        own = (
+            column.distinct == n and affinity(column.name, Meaning.TASK_TEXT) >= 0.9
+        )  # every run asks its own question
+        if not (own or 1 < column.distinct < n) or _constant_within(column.texts, documents):
             continue
         if column.distinct <= max(2, 0.01 * n):
             continue
@@ -270,7 +273,7 @@ def _joined(best: TaskCandidate, text: Key, alone: float, places: Places) -> Tas
         if column.spec == best.spec or column.distinct < 2 or column.length > 80 or column.coverage < 0.9:
             continue
         keys = _pair(column.texts, best.keys)
-        if len(set(keys)) > max(0.6 * len(keys), len(set(best.keys))):
+        if len(set(keys)) > max(0.6 * len(keys), len(set(best.keys))) and column.distinct > max(3, 0.05 * len(keys)):
             continue  # so fine that nothing repeats
         split, back = _one_way(keys, text), _one_way(text, keys)
         if split - alone < 0.5 * (1 - alone) or back < 0.9:
