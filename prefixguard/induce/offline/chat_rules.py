@@ -67,7 +67,7 @@ def _said_rules(said: Said, when: dict[str, Any], field: str, body: dict[str, An
         return [_rule(when, {**body, field: said.value})]
     return [
         _rule(when, {**body, field: {"text": said.mixed}}, {said.mixed: {"type": "string"}}),
-        _rule(when, {**body, field: said.blocks}),
+        _rule(when, {**body, field: said.blocks} if said.blocks is not None else {"emit": "skip"}),
     ]
 
 
@@ -112,16 +112,20 @@ def _result_text(result: ResultPlan) -> Any:
     said = result.text
     if said.other is not None:
         return {"first": [said.value, {"text": said.other}]}
-    if said.mixed is not None:
-        return {"first": [said.blocks, {"text": said.mixed}]}
-    return said.value
+    return _either(said)
+
+
+def _either(said: Said) -> Any:
+    """The text of a place that holds blocks in some events and a text in others."""
+    if said.mixed is None:
+        return said.value
+    return {"first": [said.blocks, {"text": said.mixed}]} if said.blocks is not None else {"text": said.mixed}
 
 
 def _plain_result(made: KindPlan, when: dict[str, Any]) -> list[dict[str, Any]]:
     if made.said is None:
         return [_rule(when, {"emit": "skip"})]
-    value = made.said.value if made.said.mixed is None else {"first": [made.said.blocks, {"text": made.said.mixed}]}
-    return [_rule(when, {"emit": "result", "result": value})]
+    return [_rule(when, {"emit": "result", "result": _either(made.said)})]
 
 
 def _call(call: CallPlan, made: KindPlan, first: bool) -> dict[str, Any]:
@@ -138,17 +142,15 @@ def _call(call: CallPlan, made: KindPlan, first: bool) -> dict[str, Any]:
         rule["arguments"] = arguments_value(column)
     if call.inline is not None:
         rule["result"] = {"text": call.inline.name}
-    if made.said is not None and first:
-        rule["action"] = _first_text(made.said, inside)
+    if made.said is not None and first and (action := _first_text(made.said, inside)) is not None:
+        rule["action"] = action
     if made.agent is not None:
         rule["agent"] = _outer(made.agent.name) if inside else made.agent.name
     return rule
 
 
 def _first_text(said: Said, inside: bool) -> Any:
-    value = said.value if said.mixed is None else {"first": [said.blocks, {"text": said.mixed}]}
-    if said.mixed is not None and said.blocks is not None:
-        value = said.blocks
+    value = said.blocks if said.mixed is not None else said.value
     return _outer(value) if inside else value
 
 
@@ -212,8 +214,13 @@ def _agent(made: KindPlan, when: dict[str, Any]) -> list[dict[str, Any]]:
                 return rules
         rules.append(_rule(when, {"emit": "say", **body, "action": {"text": at}}, none_of))
         return rules
-    said = _said_rules(made.said, {**when, **none_of} if more else when, "action", {"emit": "say", **body})
-    return rules + said
+    test = {**when, **none_of} if more else when
+    filled = sum(bool(text) for text in made.said.texts) / max(1, len(made.said.texts))
+    silent = made.said.mixed is None and not made.calls and filled < 0.97
+    if silent:  # what it called stands elsewhere
+        test = {**test, "value": made.said.value, "is": {"present": True}}
+    said = _said_rules(made.said, test, "action", {"emit": "say", **body})
+    return rules + said + ([_rule(when, {"emit": "skip"})] if silent else [])
 
 
 def _merged(rules: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,14 +11,15 @@ from typing import Any
 from prefixguard.errors import AdapterError, PrefixGuardError, TraceError
 from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.chat_rules import chat_rules, join_spec, turn_of
-from prefixguard.induce.offline.kinds import divide
+from prefixguard.induce.offline.kinds import Kind, divide
 from prefixguard.induce.offline.places import leaves, spell, text_size
 from prefixguard.induce.offline.plans import Plans, plan
 from prefixguard.induce.offline.rows import RowPlan, plan_rows, row_rules
 from prefixguard.induce.offline.run_fields import infer_run_fields
 from prefixguard.induce.offline.sources import Source, sources
-from prefixguard.induce.offline.speakers import Part
+from prefixguard.induce.offline.speakers import Part, part_of
 from prefixguard.induce.offline.status import infer_status
+from prefixguard.induce.offline.text_log import propose_text
 from prefixguard.induce.offline.units import Table, Unit, columns_of, table_of, units_of
 from prefixguard.induce.proposal import Asker, LeftOut, Mapped, Proposal, take_first
 from prefixguard.induce.samples import Samples
@@ -52,8 +54,6 @@ def propose_offline(
     hints: what a person knows, as paths of the spec (`outcome`, `task`, `id`, `runs`, `events`, `role`, `tool`,
     `arguments`, `call_id`, `result`, `action`). ask: is asked what the samples do not decide.
     """
-    from prefixguard.induce.offline.text_log import propose_text
-
     hints = dict(hints or {})
     drafts = []
     for source in sources(samples, hints)[:MOST_TRIED]:
@@ -122,16 +122,12 @@ def _draft(source: Source, samples: Samples, name: str, hints: Mapping[str, str]
 
 
 def _speaks(word: str) -> bool:
-    from prefixguard.induce.offline.speakers import part_of
-
     found = part_of(word)
     return found is not None and found[0] in (Part.SAY, Part.USER, Part.RESULT, Part.CALL)
 
 
 def _whole(table: Table) -> Unit:
     """All events as one unit."""
-    from prefixguard.induce.offline.kinds import Kind
-
     members = [i for i, event in enumerate(table.events) if isinstance(event, dict)]
     elements = [table.events[i] for i in members]
     unit = Unit(Kind((), tuple(members)), {}, None, (), elements, members, [table.runs[i] for i in members])
@@ -149,6 +145,11 @@ def _unflattened(source: Source) -> tuple[list[list[Any]], Any]:
         listings = [[_plain(event, fields) for event in listing] for listing in listings]
         events = events if isinstance(events, dict) else {"path": events}
         events = {**events, "unflatten": [spell("@", (field,)) for field in fields]}
+    again = _replayed(listings)
+    if again is not None:
+        listings = [list({str(_at(event, again)): event for event in reversed(one)}.values())[::-1] for one in listings]
+        events = events if isinstance(events, dict) else {"path": events}
+        events = {**events, "drop_repeats": spell("@", (again,))}
     order = _order(listings)
     if order is not None:
         place, key = order
@@ -168,9 +169,7 @@ def _attributes(sample: list[dict[str, Any]]) -> list[str]:
                 isinstance(value, list)
                 and value
                 and all(isinstance(v, dict) and set(v) >= {"key", "value"} for v in value)
-            ):
-                found[key] += 1
-            elif isinstance(value, dict) and value and sum("." in name for name in value) >= 0.5 * len(value):
+            ) or (isinstance(value, dict) and value and sum("." in name for name in value) >= 0.5 * len(value)):
                 found[key] += 1
             there[key] += value not in (None, [], {})
     return sorted(key for key, n in found.items() if n >= 0.6 * there[key])
@@ -180,6 +179,33 @@ def _plain(event: Any, fields: list[str]) -> Any:
     if not isinstance(event, dict):
         return event
     return {key: unflatten(value) if key in fields else value for key, value in event.items()}
+
+
+def _at(event: Any, key: str) -> Any:
+    return event.get(key) if isinstance(event, dict) else None
+
+
+def _replayed(listings: list[list[Any]]) -> str | None:
+    """The id of events that stand twice, word for word, in a run: a transcript that was resumed."""
+    names = {key for listing in listings[:20] for event in listing[:20] if isinstance(event, dict) for key in event}
+    for key in sorted(names):
+        n = there = again = 0
+        for listing in listings[:60]:
+            seen: dict[str, Any] = {}
+            for event in listing:
+                value = _at(event, key)
+                n += 1
+                if not isinstance(value, str) or len(value) < 6 or " " in value:
+                    continue
+                there += 1
+                if value in seen:
+                    again += 1
+                    if seen[value] != event:
+                        again = -(1 << 30)
+                seen[value] = event
+        if 0 < again <= 0.2 * there and there >= 0.7 * n:
+            return key
+    return None
 
 
 def _order(listings: list[list[Any]]) -> tuple[tuple[str, ...], Any] | None:
@@ -399,8 +425,6 @@ def _mapped(draft: Draft) -> list[Mapped]:
 
 def _left_out(draft: Draft) -> list[LeftOut]:
     """Places of the events that no record reads, by their share of the text."""
-    import json
-
     spelled = json.dumps(draft.spec["rules"])
     sizes: Counter[str] = Counter()
     total = 0

@@ -31,7 +31,8 @@ class Join:
 def find_joins(units: Sequence[Unit], parts: Sequence[tuple[Part, float] | None]) -> list[Join]:
     """Joins that do not contradict each other, the weightiest first. parts: what the names of each unit say."""
     ids = [[_Ids(unit, column) for column in _ids(unit)] for unit in units]
-    shaped = [call_shape(unit).weight for unit in units]
+    shapes = [call_shape(unit) for unit in units]
+    shaped = [shape.weight for shape in shapes]
     found: list[Join] = []
     for u, calls in enumerate(units):
         for v, results in enumerate(units):
@@ -46,6 +47,8 @@ def find_joins(units: Sequence[Unit], parts: Sequence[tuple[Part, float] | None]
                     if join is None:
                         continue
                     weight = join.weight + 0.35 * shaped[u] - 0.25 * shaped[v]
+                    if shapes[u].tool is None and shapes[u].arguments is None:
+                        weight -= 0.5  # nothing in it is called
                     weight += _said(parts[u], Part.CALL) - _said(parts[u], Part.RESULT)
                     weight += _said(parts[v], Part.RESULT) - _said(parts[v], Part.CALL)
                     found.append(Join(u, v, p.column, q.column, join.matched, weight))

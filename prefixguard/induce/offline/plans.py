@@ -11,7 +11,7 @@ from typing import Any
 from prefixguard.induce.names import Meaning, affinity, words
 from prefixguard.induce.offline.call_forms import CallForm, infer_call_form
 from prefixguard.induce.offline.joins import Join, find_joins
-from prefixguard.induce.offline.places import spell
+from prefixguard.induce.offline.places import Place, spell
 from prefixguard.induce.offline.shapes import CallShape, call_shape, speaks_for_itself
 from prefixguard.induce.offline.speakers import Part
 from prefixguard.induce.offline.texts import Said, complete, said_in
@@ -82,6 +82,7 @@ def plan(table: Table, units: Sequence[Unit], hints: Mapping[str, str]) -> Plans
         plans.append(_kind(indexes, units, parts, call_side, result_side, hints))
     _drop_repeated(plans)
     _users_calls(plans)
+    _beside(plans)
     _by_order(table, plans)
     _by_form(table, plans)
     n_brought = sum(len(units[join.result].elements) for join in joins)
@@ -130,7 +131,7 @@ def _kind(
         made.calls = [call for call in made.calls if call.call_id is not None or call.inline is not None]
     _one_way(made)
     taken = [call.unit for call in made.calls] + [result.unit for result in made.results]
-    nested = [unit for unit in made.units[1:] if unit not in taken]
+    nested = [unit for unit in made.units[1:] if unit not in taken and not any(_inside(unit, one) for one in taken)]
     part = parts[indexes[0]]
     part_name = part[0] if part is not None else None
     meaning = Meaning.RESULT if part_name is Part.RESULT else Meaning.TEXT
@@ -144,7 +145,8 @@ def _kind(
     if own_result is not None:
         made.part, made.sure, made.why = Part.RESULT, 0.95, "its ids are those of calls"
         return made
-    made.said = said_in(own, nested, meaning, without=tuple(without), beside_call=bool(made.calls))
+    lists = tuple(unit.holder for unit in taken if unit.each is not None)
+    made.said = said_in(own, nested, meaning, without=tuple(without), beside_call=bool(made.calls), lists=lists)
     if made.said is not None and any(_same_text(made.said, call) for call in made.calls):
         made.said = None
     if part is not None:
@@ -155,17 +157,6 @@ def _kind(
         made.part, made.sure, made.why = Part.USER, 0.8, "it brings results"
     else:
         made.part, made.sure, made.why = Part.NOISE, 0.0, "nothing says what it is"
-    if (
-        made.calls
-        and not made.results
-        and made.part is not Part.USER
-        and all(call.inline is None for call in made.calls)
-    ):
-        back = _own_result(own, made)
-        if back is not None:
-            made.results.append(back)
-            if made.said is not None and made.said.covered == back.text.covered:
-                made.said = None
     if made.part is Part.USER and made.agent is not None and made.agent.distinct >= 3 and not made.results:
         made.part, made.sure, made.why = (
             Part.SAY,
@@ -188,13 +179,22 @@ def _same_text(said: Said, call: CallPlan) -> bool:
     return bool(pairs) and sum(a == b for a, b in pairs) >= 0.6 * len(pairs)
 
 
+def _inside(unit: Unit, outer: Unit) -> bool:
+    """Is the unit a part of the other's elements?"""
+    return outer.each is not None and unit.depth > outer.depth and unit.holder[: len(outer.holder)] == outer.holder
+
+
+def _nests(a: Place, b: Place) -> bool:
+    return a[: len(b)] == b or b[: len(a)] == a
+
+
 def _own_result(own: Unit, made: KindPlan) -> ResultPlan | None:
     """What came back, where it stands beside the calls in the event of the agent."""
     if any(call.unit is own or call.call_id is not None for call in made.calls):
         return None
     best: tuple[float, int, Column] | None = None
     for column in own.columns.values():
-        if any(column.place[: len(call.unit.holder)] == call.unit.holder for call in made.calls):
+        if any(_nests(column.place, call.unit.holder) for call in made.calls):
             continue
         named = affinity(column.name, Meaning.RESULT)
         if named < 0.9 or column.present < 0.2 or len(column.place) > 3 or not column.size:
@@ -320,6 +320,17 @@ def _drop_repeated(plans: Sequence[KindPlan]) -> None:
             made.calls.remove(call)
             continue
         seen |= set(keys)
+
+
+def _beside(plans: Sequence[KindPlan]) -> None:
+    """Results that stand beside the calls, in the event of the agent."""
+    for made in plans:
+        if made.calls and not made.results and all(call.inline is None for call in made.calls):
+            back = _own_result(made.own, made)
+            if back is not None:
+                made.results.append(back)
+                if made.said is not None and made.said.covered == back.text.covered:
+                    made.said = None
 
 
 def _users_calls(plans: Sequence[KindPlan]) -> None:

@@ -144,10 +144,8 @@ def _repeats(column: Column, others: Sequence[Column]) -> bool:
 def _before(unit: Unit, action: Column | None, seen: Column) -> bool:
     """Does the row hold what the agent saw before it acted? By where the words of the action come from: out of this
     row's text, which stands before the action in the row and is not there after it."""
-    if (
-        action is None
-        or affinity(seen.name, Meaning.RESULT) >= 0.95
-        and words(seen.place[-1] or "")[-1:] != ("observation",)
+    if action is None or (
+        affinity(seen.name, Meaning.RESULT) >= 0.95 and words(seen.place[-1] or "")[-1:] != ("observation",)
     ):
         return False
     order = list(unit.elements[0]) if unit.elements and isinstance(unit.elements[0], dict) else []

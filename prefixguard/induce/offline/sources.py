@@ -478,7 +478,8 @@ def _groups(files: Sequence[SampleFile], elements: Place) -> list[str]:
         if there >= 0.7 * n and len(values) >= 2 and there / len(values) >= 3:
             longest = median(len(value) for value in values)
             alike = sum(any(c.isdigit() for c in value) for value in values) / len(values)
-            found.append((-(longest >= 8) - alike, len(values), key))
+            if alike >= 0.5 or len(values) >= max(4, 0.9 * len(spread)):
+                found.append((-(longest >= 8) - alike, len(values), key))
     one = [key for _, n_values, key in found if max(in_file[key]) == 1 and n_values >= 0.9 * len(spread) > 1]
     if one:
         found = [item for item in found if item[2] in one]

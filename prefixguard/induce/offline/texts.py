@@ -43,9 +43,10 @@ def said_in(
     *,
     without: Sequence[Place] = (),
     beside_call: bool = False,
+    lists: Sequence[Place] = (),
 ) -> Said | None:
     """What the unit says. nested: units inside it whose texts may be blocks of it. meaning: TEXT or RESULT. without:
-    places that are something else already."""
+    places that are something else already. lists: places whose elements are calls or results: where such a place holds a text instead, it is said."""
     best: tuple[float, str, Said] | None = None
     total = sum(column.size for column in unit.columns.values() if not column.whole) or 1
     blocks = _blocks(unit, nested)
@@ -78,6 +79,11 @@ def said_in(
         if score < (0.35 if not beside_call else 0.5):
             continue
         said = _said(column, blocks.get(place), score)
+        if place in lists and place not in blocks:
+            if not strings:
+                continue
+            said.mixed, said.path = column.name, None
+            said.texts = [value if isinstance(value, str) else "" for value in column.values]
         if best is None or (-score, column.name) < (-best[0], best[1]):
             best = score, column.name, said
     if best is None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from prefixguard.induce.names import words
 from prefixguard.induce.offline.kinds import ABSENT, PRESENT, Kind, divide
 from prefixguard.induce.offline.places import Place, find, own_leaves, spell
-from prefixguard.induce.names import words
 from prefixguard.induce.offline.sources import parse_inside
 from prefixguard.induce.offline.speakers import Part, part_of
 from prefixguard.stepview import to_text
@@ -200,7 +200,7 @@ def columns_of(elements: Sequence[Any]) -> dict[Place, Column]:
             column.literal = not column.json and sum(_LITERAL.match(value) is not None for value in some) >= 0.5 * len(
                 some
             )
-            column.json = column.json or column.literal and inside > 0
+            column.json = column.json or (column.literal and inside > 0)
         out[place] = column
     return out
 
