@@ -34,7 +34,7 @@ _WIDTH = 112
 #: Keys in the order in which a person reads them; others follow by name.
 _ORDER = (
     *("schema", "name", "version", "description", "comment", "format", "files", "container", "run"),
-    *("id", "task", "groups", "preamble", "outcome", "events", "path", "zip", "split", "flatten"),
+    *("id", "task", "groups", "preamble", "outcome", "events", "sibling", "path", "zip", "split", "flatten"),
     *("rules", "when", "then", "emit", "each", "actor", "agent", "call_id", "tool", "arguments"),
     *("observation", "action", "result", "of", "type", "success", "failure", "is"),
     *("status", "join", "turn", "kind", "budgets", "view", "hidden", "waived"),

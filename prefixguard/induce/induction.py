@@ -12,7 +12,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from prefixguard.errors import AdapterError, ConfigError, EndpointError, MissingExtraError, PrefixGuardError, TraceError
+from prefixguard.errors import (
+    AdapterError,
+    ConfigError,
+    EndpointError,
+    MissingExtraError,
+    PrefixGuardError,
+    TraceError,
+    UsageError,
+)
 from prefixguard.induce.checks import CheckReport, Finding
 from prefixguard.induce.checks import check_adapter as check_opened
 from prefixguard.induce.freezing import Frozen, check_name, check_target, freeze, name_for
@@ -91,6 +99,8 @@ def induce_adapter(
     Raises TraceError (nothing to read), ConfigError (a name, a hint, an endpoint), OutputError (already there).
     """
     tell = listen if listen is not None else lambda _: None
+    if str(samples) == "-":
+        raise UsageError("samples are read several times, and standard input only once. Save them to a file.")
     name = check_name(name if name is not None else name_for(samples))
     _check_hints(hints)
     if model is None and base_url is not None:

@@ -133,6 +133,11 @@ def test_samples_that_are_not_there_or_say_nothing(cli: Any, tmp_path: Path, mon
     assert said.code == 2 and "nothing looks like runs." in said.told
 
 
+def test_standard_input_cannot_be_read_twice(cli: Any) -> None:
+    said = cli("induce-adapter", "-", stdin="{}")
+    assert said.code == 2 and "Save them to a file" in said.told
+
+
 def test_an_interruption_leaves_nothing(cli: Any, samples: Path, monkeypatch: Any) -> None:
     def stop(*args: Any, **options: Any) -> Proposal:
         raise KeyboardInterrupt
