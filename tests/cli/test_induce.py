@@ -31,10 +31,8 @@ def spec(**changes: Any) -> dict[str, Any]:
     }
 
 
-CHOICE = Choice(
-    "result", (Option("what it saw", "@.saw", 0.7, "text"), Option("where it went", "@.to", 0.3, "short", "place 1")), 0,
-    "the likeliest is taken",
-)  # fmt: skip
+OPTIONS = (Option("what it saw", "@.saw", 0.7, "text"), Option("where it went", "@.to", 0.3, "short", "place 1"))
+CHOICE = Choice("result", OPTIONS, 0, "the likeliest is taken")
 
 
 @pytest.fixture
@@ -77,8 +75,8 @@ def test_without_a_terminal_nothing_is_asked_and_everything_is_said(cli: Any, sa
     assert play() == [({"outcome": "$.won"}, 0)]
     for part in (
         "How the first steps are read", "run t0", "step 1", "What is read", "@.did", "few values", "What is left out",
-        "tells the end", "Decided: result is what it saw (the likeliest is taken). It could be: where it went", "a note",
-        "Figures:", f"Next: prefixguard train {samples} --adapter {out}/samples.json",
+        "tells the end", "Decided: result is what it saw (the likeliest is taken). It could be: where it went",
+        "a note", "Figures:", f"Next: prefixguard train {samples} --adapter {out}/samples.json",
     ):  # fmt: skip
         assert part in said.told, part
     adapter = load_adapter(out / "samples.json")
@@ -100,10 +98,8 @@ def test_a_check_that_fails_is_exit_code_1_and_nothing_is_written(cli: Any, samp
     assert "the outcome is read from" in said.told and "A check failed, so nothing is written." in said.told
     assert not (samples.parent / "out").exists()
     said = cli("induce-adapter", samples, "--no-write", "--json", "--waive", "$.won=told by the agent")
-    assert (
-        said.lines[0]["waived"] == [{"path": "$.won", "reason": "told by the agent"}]
+    assert said.lines[0]["waived"] == [{"path": "$.won", "reason": "told by the agent"}]
     assert said.lines[0]["paths"] == []
-    )
 
 
 @pytest.mark.parametrize(
