@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import re2
+
 from prefixguard.induce.names import Meaning, affinity, polarity
 from prefixguard.induce.offline.outcome import judge_values
 from prefixguard.induce.offline.text_heads import Lines, Mark
@@ -48,10 +50,12 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """A line at the end of a run. at: how many lines after the last event began."""
+    """A line at the end of a run. at: how many lines after the last event began. apart: it is a ruler, or a blank line
+    stands before it."""
 
     run: int
     at: int
+    apart: bool
     text: str
     tokens: tuple[Token, ...]
 
@@ -62,6 +66,7 @@ def find_ends(lines: Lines, marks: Sequence[Mark], spans: Sequence[Span], named:
         return Ends((), (), ())
     counts = Counter(mark.head for mark in marks)
     rare = {head for head, n in counts.items() if n <= 1.2 * len(spans) and len(counts) > 2}
+    usual = _usual_openings(lines, marks)
     ends: list[_Said] = []
     inside: set[tuple[int, int]] = set()
     head_at = {(mark.doc, mark.line): mark for mark in marks}
@@ -76,11 +81,31 @@ def find_ends(lines: Lines, marks: Sequence[Mark], spans: Sequence[Span], named:
                 line = line[sum(len(token.text) for token in tokens_of(line[:72])[: mark.length]) :]
             line = line.strip()
             if line and len(line) <= LONGEST:
-                ends.append(_Said(run, at - first, line, tokens_of(line)))
+                before = lines.docs[span.doc][first + 1 : at]
+                opens = at > first and not any(one.strip() for one in before)
+                if opens and usual not in ("", _first(line)):
+                    ends.append(_Said(run, at - first, True, line, tokens_of(line)))
+                    continue
+                apart = not lines.docs[span.doc][at - 1].strip() or not any(map(str.isalnum, line))
+                ends.append(_Said(run, at - first, apart, line, tokens_of(line)))
     elsewhere = _elsewhere(lines, head_at, inside, {_first(said.text) for said in ends})
     verdicts = _verdicts(ends, elsewhere, len(spans))
     cuts, why = _tails(lines, ends, elsewhere, len(spans))
     return Ends(tuple(verdicts), tuple([one.whole for one in verdicts[:2]] + cuts), tuple(why))
+
+
+def _usual_openings(lines: Lines, marks: Sequence[Mark]) -> str:
+    """How nearly all texts under the last kind of event begin, where they stand under a bare head; "" if they do not."""
+    last = Counter(mark.head for mark in marks[-1:]).most_common(1)
+    if not last:
+        return ""
+    openings: Counter[str] = Counter()
+    for mark in marks:
+        if mark.head == last[0][0]:
+            below = (line.strip() for line in lines.docs[mark.doc][mark.line + 1 : mark.line + 4])
+            openings[_first(next((line for line in below if line), ""))] += 1
+    sign, n = openings.most_common(1)[0]
+    return sign if n >= 0.6 * sum(openings.values()) else ""
 
 
 def _last_mark(head_at: Mapping[tuple[int, int], Mark], span: Span, rare: set[str]) -> int | None:
@@ -276,11 +301,14 @@ def _tails(lines: Lines, ends: Sequence[_Said], elsewhere: Mapping[str, int], ru
         return [], []
     by_shape: dict[str, list[_Said]] = {}
     for said in ends:
-        if said.at > 0:
+        if said.at == 0:
+            continue
+        # What comes right under other text may be the last result, if it is neither a number, a verdict nor a label.
+        if said.apart or any(t.kind == "num" or (t.kind == "word" and polarity(t.text)) for t in said.tokens):
             by_shape.setdefault(mask(said.tokens) + "$", []).append(said)
-            for head in heads_of(said.text):
-                if not head.whole and head.words:
-                    by_shape.setdefault(head.key, []).append(said)
+        for head in heads_of(said.text):
+            if not head.whole and head.words:
+                by_shape.setdefault(head.key, []).append(said)
     cuts, why = [], []
     for shape, sayings in sorted(by_shape.items(), key=lambda kv: (min(s.at for s in kv[1]), kv[0])):
         told = {said.run for said in sayings}
@@ -294,6 +322,8 @@ def _tails(lines: Lines, ends: Sequence[_Said], elsewhere: Mapping[str, int], ru
             other = lines.count(shape) - len(sayings)
             regex = regex_of(head.tokens) + r".*$"
         if other > (0.15 if len(told) >= 0.8 * runs else 0.0) * len(sayings):
+            continue
+        if any(re2.search(cut, f"\n{said.text}") for cut in cuts for said in sayings[:3]):
             continue
         cuts.append(r"(?s)(?:^|\n)[ \t]*" + regex)
         why.append(f"{sayings[0].text[:60]!r} ends {len(told)} of {runs} runs: cut, with what follows")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prefixguard.induce.offline.text_lines import Head, heads_of
+from prefixguard.induce.offline.text_lines import Head, heads_of, tokens_of
 from prefixguard.induce.offline.text_noise import blocked_lines, repeated_blocks
 
 #: Lines that are looked at, and heads that are compared.
@@ -71,12 +71,12 @@ class Lines:
     def alone(self, key: str) -> frozenset[tuple[int, int]]:
         """Lines that are nothing but this head."""
         if key not in self._alone:
-            size = sum(len(token.text) for token in self.heads[key].tokens) + 24
+            size = len(self.heads[key].tokens)
             self._alone[key] = frozenset(
                 (doc, at)
                 for doc, at in self.places[key]
-                if len(self.docs[doc][at].strip()) <= size
-                and self.docs[doc][at].rstrip().endswith((":", "]", ">", "-", "=", "*"))
+                if "".join(token.text for token in tokens_of(self.docs[doc][at][:72])[:size])
+                == self.docs[doc][at].rstrip()
             )
         return self._alone[key]
 
@@ -310,6 +310,7 @@ def _extended(lines: Lines, keys: list[str], usable: Sequence[str]) -> list[str]
         key
         for key, head in lines.heads.items()
         if key not in keys
+        and not key.startswith("<")
         and head.strong
         and head.skeleton in skeletons
         and not any(_same_lines(lines, key, other) for other in keys)

@@ -9,10 +9,11 @@ the best by a stated score is proposed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from prefixguard.induce.offline.text_heads import HeadSet, Lines, head_sets
+from prefixguard.induce.offline.text_fields import fields_draft
+from prefixguard.induce.offline.text_heads import Lines, head_sets
 from prefixguard.induce.offline.text_source import TextSource, find_sources
 from prefixguard.induce.offline.text_spec import Draft, draft_spec
 from prefixguard.induce.offline.text_trial import Trial, try_spec
@@ -32,16 +33,12 @@ def propose_text(samples: Samples, *, name: str, hints: Mapping[str, str], ask: 
     best: tuple[float, Draft, Trial, TextSource] | None = None
     tried: list[tuple[float, str]] = []
     for source in find_sources(samples):
-        lines = Lines(source.texts)
-        for heads in _worth_trying(lines):
-            draft = draft_spec(source, lines, heads, name, hints)
-            if draft is None:
-                continue
+        for why, draft in _drafts(source, name, hints):
             trial = try_spec(draft, source)
             if trial is None:
                 continue
             score = trial.score(draft.sure)
-            tried.append((score, f"{heads.why} ({draft.plan.why}): {trial.why}"))
+            tried.append((score, f"{why} ({draft.plan.why}): {trial.why}"))
             if best is None or score > best[0] + 1e-9:
                 best = (score, draft, trial, source)
         if best is not None and best[0] > 0.5:
@@ -52,9 +49,20 @@ def propose_text(samples: Samples, *, name: str, hints: Mapping[str, str], ask: 
     return _proposal(draft, trial, source, score, tried, ask)
 
 
-def _worth_trying(lines: Lines) -> list[HeadSet]:
+def _drafts(source: TextSource, name: str, hints: Mapping[str, str]) -> Iterator[tuple[str, Draft]]:
+    """Ways to read the texts, each with what it rests on."""
+    pairs = fields_draft(source, name, hints)
+    if pairs is not None:
+        yield "lines of key=value", pairs
+        return
+    lines = Lines(source.texts)
     found = head_sets(lines)
-    return [one for one in found[:MOST_TRIED] if one.score >= 0.05 * found[0].score]
+    for heads in found[:MOST_TRIED]:
+        if heads.score < 0.05 * found[0].score:
+            break
+        draft = draft_spec(source, lines, heads, name, hints)
+        if draft is not None:
+            yield heads.why, draft
 
 
 def _proposal(

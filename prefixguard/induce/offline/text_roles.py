@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from prefixguard.induce.names import words
-from prefixguard.induce.offline.call_forms import CallForm, infer_call_form
+from prefixguard.induce.offline.call_forms import CallForm, infer_call_form, vocabulary
 from prefixguard.induce.offline.text_words import prose_share
 
 #: Words that name a part of a step. The last word of a head that is here counts.
@@ -89,6 +89,7 @@ def assign_roles(events: Sequence[Event], names: Mapping[str, str], prompts: fro
         first = [body.split("\n", 1)[0] for body in bodies[kinds[0]]]
         form = infer_call_form(first, "@.body")
         return Roles({kinds[0]: "step"}, form, 0.7, (f"{names[kinds[0]]!r}: typed, and what came back",), forms)
+    follow = _follow(events)
     runs = len({event.run for event in events})
     roles: dict[str, str] = {}
     once = {kind for kind in kinds if len(bodies[kind]) <= max(1, runs) and len(kinds) > 2}
@@ -100,15 +101,16 @@ def assign_roles(events: Sequence[Event], names: Mapping[str, str], prompts: fro
         for kind in agents:  # beside actions, what an agent says is its thought
             roles[kind] = "thought" if prose_share(bodies[kind]) >= 0.4 else "action"
     sure = 0.9
-    follow = _follow(events)
     if not actions:
         sure = 0.6
         chosen = _acting(kinds, bodies, named, forms, follow, once)
         actions = [chosen] if chosen is not None else []
         if actions:
             why.append(f"{names[actions[0]]!r} acts: what follows it answers it, and its texts have the form of calls")
+    arguments = _arguments(actions, bodies, follow)
     for kind in actions:
-        roles[kind] = "action"
+        roles[kind] = "arguments" if kind == arguments else "action"
+    actions = [kind for kind in actions if kind != arguments]
     for kind in kinds:
         if kind in roles:
             continue
@@ -150,6 +152,21 @@ def assign_roles(events: Sequence[Event], names: Mapping[str, str], prompts: fro
     main = actions[0] if actions else None
     form = forms.get(main) if main is not None else None
     return Roles(roles, form, sure, tuple(why), forms)
+
+
+def _arguments(
+    actions: Sequence[str], bodies: Mapping[str, Sequence[str]], follow: Mapping[str, Counter[str]]
+) -> str | None:
+    """Of two kinds that act, the one that always comes right after the other, which says names that repeat."""
+    for name in actions:
+        for kind in actions:
+            n = len(bodies[name])
+            if kind == name or not 0.8 * n <= len(bodies[kind]) <= 1.1 * n:
+                continue
+            after = follow.get(name, Counter())[kind]
+            if after >= 0.9 * n and vocabulary([body for body in bodies[name] if body and " " not in body], n):
+                return kind
+    return None
 
 
 def _repeats(kind: str, bodies: Mapping[str, Sequence[str]], kinds: Sequence[str]) -> bool:

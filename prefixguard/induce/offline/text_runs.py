@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -247,6 +248,11 @@ def _captured(lines: Lines, head: Head, found: Sequence[str], groups: dict[str, 
         return regex + r"[ \t]*$"
     rest = [line[len(_start(line, head)) :].strip() for line in found]
     if sum(map(bool, rest)) >= 0.5 * len(rest) and "title" not in groups:
+        closing = Counter(match.group(0) for one in rest if (match := re.search(r"([=#*~_\]-])\1*$", one)))
+        sign, n = closing.most_common(1)[0] if closing else ("", 0)
+        if n == len(rest):
+            groups["title"] = [one[: -len(sign)].strip() for one in rest]
+            return regex + rf"[ \t]*(?P<title>.*?)[ \t]*{literal(sign)}[ \t]*$"
         groups["title"] = rest
         return regex + r"[ \t]*(?P<title>.*)$"
     return regex + ".*$"

@@ -20,7 +20,7 @@ from prefixguard.induce.offline.text_source import TextSource
 from prefixguard.induce.offline.text_words import is_prose, reads_as_prose
 from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option
 
-_BUDGETS = {"observation": [1200, 800], "action": [1200, 800], "arguments": [1500, 500], "result": [1200, 800]}
+BUDGETS = {"observation": [1200, 800], "action": [1200, 800], "arguments": [1500, 500], "result": [1200, 800]}
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ def draft_spec(source: TextSource, lines: Lines, heads: HeadSet, name: str, hint
     if cuts:
         split["cut"] = cuts if len(cuts) > 1 else cuts[0]
     run: dict[str, Any] = {}
-    _task(draft, source, lines, run, told_in, hints)
+    _task(draft, source, lines, run, text_of, hints)
     _outcome(draft, source, run, told_in, hints)
     numbered = any("(?P<number" in regex for _ in (0,))
     rules = _rules(draft, events, tests, run, _preambles(source, plan, run))
@@ -104,7 +104,7 @@ def draft_spec(source: TextSource, lines: Lines, heads: HeadSet, name: str, hint
     }
     if "thought" in roles.of.values():
         spec["turn"] = "@.number" if numbered and _counters_agree(lines, found, roles) else {"const": "1"}
-    spec.update(rules=rules, status=_status(draft, events, hints), budgets=_BUDGETS, hidden=hidden, waived=[])
+    spec.update(rules=rules, status=_status(draft, events, hints), budgets=BUDGETS, hidden=hidden, waived=[])
     draft.spec = spec
     draft.notes.extend(roles.why)
     draft.notes.extend(ends.why)
@@ -268,7 +268,14 @@ def _rules(
         elif role == "thought":
             rules.append({"when": rule.test, "emit": "say", "action": "@.body"})
             draft.mapped.append(Mapped(rule.name, "action", 1.0, 0.85, "said before a call, and joined to it"))
+        elif role == "arguments":
+            rules.append({"when": rule.test, "emit": "update", "arguments": "@.body"})
+            draft.mapped.append(Mapped(rule.name, "arguments", 1.0, 0.85, "what comes right after the name of a tool"))
         elif role in ("action", "step"):
+            if "arguments" in roles.of.values():
+                rules.append({"when": rule.test, "emit": "call", "tool": {"strip": "@.body"}})
+                draft.mapped.append(Mapped(rule.name, "tool", 1.0, 0.85, "names that repeat"))
+                continue
             if harness is not None and harness[0] == kind:
                 rules.append({"when": {**rule.test, "@.body": harness[1]}, "emit": "skip"})
                 draft.left_out.append(LeftOut(f"{rule.name} {harness[1]}", "the same first action in every run", 0.0))
@@ -389,7 +396,7 @@ def _status(draft: Draft, events: Sequence[Event], hints: Mapping[str, str]) -> 
         if draft.roles.of.get(event.kind) == "result"
         and event.body
         and before.run == event.run
-        and draft.roles.of.get(before.kind) == "action"
+        and draft.roles.of.get(before.kind) in ("action", "arguments")
     ]
     if "step" in draft.roles.of.values():
         results = [event.body.partition("\n")[2] for event in events if "\n" in event.body]
@@ -403,7 +410,7 @@ def _status(draft: Draft, events: Sequence[Event], hints: Mapping[str, str]) -> 
 
 
 def _task(
-    draft: Draft, source: TextSource, lines: Lines, run: dict[str, Any], told_in: str, hints: Mapping[str, str]
+    draft: Draft, source: TextSource, lines: Lines, run: dict[str, Any], text_of: str, hints: Mapping[str, str]
 ) -> None:
     plan = draft.plan
     if "id" in hints:
@@ -425,11 +432,9 @@ def _task(
             draft.mapped.append(Mapped("$.title", "preamble", len(titles) / len(plan.spans), 0.8, "the question"))
         draft.mapped.append(Mapped("$.title", "task", len(titles) / len(plan.spans), 0.8, "the line a run begins with"))
     else:
-        stated = _stated_task(draft, lines, told_in)
-        if stated is not None:
-            run["task"] = stated
-            if "task" not in draft.roles.of.values():
-                run["preamble"] = stated
+        stated = _headed_task(draft, lines) or _stated_task(draft, lines)
+        if stated:
+            run["task"] = run["preamble"] = {"strip": {"re": stated, "of": text_of}}
         elif "number" in plan.groups:
             run["task"] = "$.number"
             draft.mapped.append(Mapped("$.number", "task", 1.0, 0.5, "the number of the run"))
@@ -460,7 +465,7 @@ _TASK_LINE = re.compile(
 )
 
 
-def _stated_task(draft: Draft, lines: Lines, told_in: str) -> Any:
+def _stated_task(draft: Draft, lines: Lines) -> str:
     """A line such as `Task: ...` that stands in every run, and differs."""
     labels: Counter[str] = Counter()
     values: dict[str, set[str]] = {}
@@ -476,10 +481,18 @@ def _stated_task(draft: Draft, lines: Lines, told_in: str) -> Any:
     for line, n in sorted(labels.items(), key=lambda kv: (-kv[1], kv[0])):
         if n >= 0.9 * len(draft.plan.spans) and (len(values[line]) > 1 or n == 1):
             draft.mapped.append(Mapped(line.strip(), "task", n / len(draft.plan.spans), 0.8, "a line of every run"))
-            # The run's own text has it; where events are read from the same place, the line is no part of an event.
-            of = told_in if told_in != "$.log" else "$.log"
-            return {"strip": {"re": rf"(?m)^{literal(line)}(.*)$", "of": of}}
-    return None
+            return rf"(?m)^{literal(line)}(.*)$"
+    return ""
+
+
+def _headed_task(draft: Draft, lines: Lines) -> str:
+    """RE2 of the one line a run that begins as an event does and says what the run is about."""
+    for kind, role in sorted(draft.roles.of.items()):
+        if role == "task" and 0.9 * len(draft.plan.spans) <= lines.count(kind) <= 1.1 * len(draft.plan.spans):
+            head = lines.heads[kind]
+            draft.mapped.append(Mapped(head.name, "task", 1.0, 0.8, "once a run, before its first step"))
+            return rf"(?m)^{regex_of(head.tokens)}[ \t]*" + (r"\n[ \t]*(.*)$" if head.whole else "(.*)$")
+    return ""
 
 
 def _flat(value: Any, path: str = "$", depth: int = 0) -> dict[str, Any]:

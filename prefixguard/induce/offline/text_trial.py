@@ -35,7 +35,7 @@ class Trial:
     coverage: float
     ends: float
     tools: Mapping[str, int]
-    expected: int
+    said: int
 
     @property
     def why(self) -> str:
@@ -46,7 +46,7 @@ class Trial:
 
     def score(self, sure: float) -> float:
         """In about [0, 1]: runs that have steps 0.2, records with a tool 0.2, calls with a result 0.25, text that is
-        kept 0.15, few tools 0.1, known outcomes 0.05, how sure the roles are 0.05."""
+        kept 0.1, few tools 0.1, known outcomes 0.05, calls with what the agent said 0.05, how sure the roles are 0.05."""
         if not self.records:
             return 0.0
         steps = self.records / max(1, self.runs)
@@ -57,7 +57,8 @@ class Trial:
             0.2 * alive * usual
             + 0.2 * self.calls / self.records
             + 0.25 * (self.answered / self.calls if self.calls else 0.0)
-            + 0.15 * min(1.0, self.coverage)
+            + 0.1 * min(1.0, self.coverage)
+            + 0.05 * self.said / self.records
             + 0.1 * few
             + 0.05 * self.ends
             + 0.05 * sure
@@ -75,7 +76,7 @@ def try_spec(draft: Draft, source: TextSource) -> Trial | None:
         size = _write(Path(name), source)
         report = ReadReport()
         tools: Counter[str] = Counter()
-        runs = records = calls = answered = kept = known = 0
+        runs = records = calls = answered = kept = known = said = 0
         try:
             for run in read_runs(name, adapter, report=report):
                 runs += 1
@@ -87,6 +88,7 @@ def try_spec(draft: Draft, source: TextSource) -> Trial | None:
                         calls += 1
                         tools[record.tool] += 1
                     answered += bool(record.result)
+                    said += bool(record.action)
         except PrefixGuardError as exc:
             draft.notes.append(f"A spec read nothing: {exc}")
             return None
@@ -99,7 +101,7 @@ def try_spec(draft: Draft, source: TextSource) -> Trial | None:
         min(1.0, kept / max(1, size)),
         known / max(1, runs),
         dict(tools.most_common(MOST_NAMES + 1)),
-        len(draft.plan.spans),
+        said,
     )
 
 

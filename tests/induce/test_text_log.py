@@ -1,0 +1,226 @@
+"""Logs of home-made loggers: whatever they look like, runs, calls, results, outcomes and tasks are found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from prefixguard.induce.offline.text_log import propose_text
+from prefixguard.induce.proposal import Proposal, take_first
+from prefixguard.induce.samples import open_samples
+from prefixguard.stepview import Adapter, read_runs
+
+PLACES = ("Lisbon", "Oslo", "Quito", "Perth", "Turin", "Kyoto", "Dakar", "Lyon")
+FACTS = (
+    "a harbour town whose old quarter burned in the spring",
+    "the seat of a court that moved there from the coast",
+    "known for a bridge of iron and for its paper mills",
+    "it lies on a plain that floods in most years",
+    "its market is held on the steps of the cathedral",
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A thought, a call and what came back."""
+
+    thought: str
+    tool: str
+    argument: str
+    result: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """A run as it happened. good: did it reach its goal?"""
+
+    task: str
+    steps: tuple[Step, ...]
+    good: bool
+
+
+def tales(n: int = 8) -> list[Told]:
+    """Runs of two to five steps with three tools; every third one fails."""
+    runs = []
+    for i in range(n):
+        place = PLACES[i % len(PLACES)]
+        steps = []
+        for j in range(2 + i % 4):
+            other = PLACES[(i + j * 3) % len(PLACES)]
+            if j % 3 == 2:
+                result = f"Error: no page called {other} {i}{j}"
+            else:
+                result = f"{other} {i}{j}: {FACTS[(i + j) % 5]}\nIt has {i + 3 * j} gates and a wall."
+            tool = ("search", "open_page", "lookup")[j % 3]
+            steps.append(
+                Step(f"I should see what is known about {other} before I answer, so I look at it next.", tool, f"{other} {i}{j}", result)
+            )
+        good = i % 3 != 2
+        steps.append(Step(f"That is enough, so I can give the answer for {place} now.", "finish", f"{place} {i}", "The answer was noted."))
+        runs.append(Told(f"Which town near {place} was founded first, number {i}?", tuple(steps), good))
+    return runs
+
+
+def colons(runs: list[Told]) -> dict[str, str]:
+    out = []
+    for i, run in enumerate(runs):
+        out.append(f"=== Task {i}: {run.task} ===")
+        for step in run.steps:
+            out += [f"Thought: {step.thought}", f"Action: {step.tool}[{step.argument}]", f"Observation: {step.result}"]
+        out += [f"Reward: {1.0 if run.good else 0.0}", ""]
+    return {"all.log": "\n".join(out)}
+
+
+def clocks(runs: list[Told]) -> dict[str, str]:
+    out = []
+    clock = 0
+
+    def now() -> str:
+        nonlocal clock
+        clock += 7
+        return f"[{10 + clock // 3600:02}:{clock // 60 % 60:02}:{clock % 60:02}]"
+
+    for i, run in enumerate(runs):
+        out.append(f"{now()} ##### episode {i} #####")
+        out.append(f"{now()} GOAL > {run.task}")
+        for step in run.steps:
+            out.append(f'{now()} AGENT > {step.tool}("{step.argument}")')
+            out.append(f"{now()} ENV > {step.result}")
+        out.append(f"{now()} ##### episode over: {'success' if run.good else 'failure'} #####")
+    return {"session.txt": "\n".join(out)}
+
+
+def letters(runs: list[Told]) -> dict[str, str]:
+    """Meaningless heads, a file a run, the outcome in its name."""
+    files = {}
+    for i, run in enumerate(runs):
+        out = []
+        for step in run.steps:
+            out += [f"A> {step.tool} {step.argument}", f"B> {step.result}"]
+        files[f"run_{i}_{'passed' if run.good else 'failed'}.log"] = "\n".join(out) + "\n"
+    return files
+
+
+def markdown(runs: list[Told]) -> dict[str, str]:
+    files = {}
+    for i, run in enumerate(runs):
+        out = [f"# Transcript {i}", "", f"Task: {run.task}", ""]
+        for step in run.steps:
+            call = json.dumps({"tool": step.tool, "args": {"text": step.argument}})
+            out += ["### Thought", step.thought, "", "### Action", "```json", call, "```", "", "### Observation", step.result, ""]
+        out += [f"Final verdict: {'PASS' if run.good else 'FAIL'}", ""]
+        files[f"t{i}.txt"] = "\n".join(out)
+    return files
+
+
+def prompts(runs: list[Told]) -> dict[str, str]:
+    return {
+        f"{'solved' if run.good else 'unsolved'}/{i}.log": "".join(
+            f">>> {step.tool} {step.argument}\n{step.result}\n" for step in run.steps
+        )
+        for i, run in enumerate(runs)
+    }
+
+
+def levels(runs: list[Told]) -> dict[str, str]:
+    out = []
+    for i, run in enumerate(runs):
+        at = f"2024-05-{i + 1:02} 12:00"
+        out.append(f"{at}:00,120 INFO runner - starting run {i}")
+        out.append(f"{at}:01,010 INFO runner - question: {run.task}")
+        for j, step in enumerate(run.steps):
+            out.append(f"{at}:{j + 2:02},500 DEBUG agent - thought: {step.thought}")
+            out.append(f"{at}:{j + 2:02},700 INFO agent - call: {step.tool}({step.argument})")
+            out.append(f"{at}:{j + 2:02},900 INFO tools - returned: {step.result}")
+        out.append(f"{at}:59,900 INFO runner - run finished, score {1 if run.good else 0}")
+    return {"agent.log": "\n".join(out)}
+
+
+def counters(runs: list[Told]) -> dict[str, str]:
+    """No separators at all: a counter starts again."""
+    out = []
+    for run in runs:
+        for j, step in enumerate(run.steps, 1):
+            out += [f"({j}) X: {step.thought}", f"({j}) Y: {step.tool}[{step.argument}]", f"({j}) Z: {step.result}"]
+        out.append(f"outcome = {'success' if run.good else 'failure'}")
+    return {"log.txt": "\n".join(out)}
+
+
+def inputs(runs: list[Told]) -> dict[str, str]:
+    out = []
+    for run in runs:
+        out += ["> Entering new chain...", f"Question: {run.task}"]
+        for step in run.steps:
+            out += [f"Thought: {step.thought}", f"Action: {step.tool}", f"Action Input: {step.argument}", f"Observation: {step.result}"]
+        out += [f"Final status: {'success' if run.good else 'failed'}", "> Finished chain.", ""]
+    return {"chain.log": "\n".join(out)}
+
+
+def fields(runs: list[Told]) -> dict[str, str]:
+    out = []
+    for i, run in enumerate(runs):
+        out.append(f'ts=2024-05-01T10:{i:02}:00Z level=info event=run_start run={i} task="{run.task}"')
+        for j, step in enumerate(run.steps):
+            at = f"ts=2024-05-01T10:{i:02}:{j + 1:02}Z level=info"
+            out.append(f'{at} event=tool_call run={i} tool={step.tool} args="{step.argument}"')
+            text = step.result.replace("\n", " ")
+            out.append(f'{at} event=tool_result run={i} tool={step.tool} output="{text}"')
+        out.append(f"ts=2024-05-01T10:{i:02}:59Z level=info event=run_end run={i} success={'true' if run.good else 'false'}")
+    return {"app.log": "\n".join(out)}
+
+
+def folders(runs: list[Told]) -> dict[str, str]:
+    files = {}
+    for i, run in enumerate(runs):
+        out = ["booting", "loading model ... done"]
+        for j, step in enumerate(run.steps):
+            out += [f"bot [{j}]>", step.thought, "```sh", f"{step.tool} '{step.argument}'", "```", "", "terminal:", f"<exit>{1 if step.result.startswith('Error') else 0}</exit>", step.result, ""]
+        files[f"r{i}/console.log"] = "\n".join(out)
+        files[f"r{i}/meta.json"] = json.dumps({"task_id": f"town-{i}", "resolved": run.good, "instruction": run.task, "seconds": 3 * i})
+    return files
+
+
+FORMATS: tuple[Callable[[list[Told]], dict[str, str]], ...] = (
+    colons, clocks, letters, markdown, prompts, levels, counters, inputs, fields, folders,
+)
+#: What a format does not tell.
+NO_TASK = ("letters", "prompts", "counters")
+
+
+def propose(folder: Path, files: dict[str, str]) -> Proposal:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    proposal = propose_text(open_samples(folder), name="homemade", hints={}, ask=take_first)
+    assert proposal is not None
+    return proposal
+
+
+@pytest.mark.parametrize("render", FORMATS, ids=lambda render: render.__name__)
+def test_a_home_made_log_is_read_whole(render: Callable[[list[Told]], dict[str, str]], tmp_path: Path) -> None:
+    told = tales()
+    proposal = propose(tmp_path, render(told))
+    runs = list(read_runs(tmp_path, Adapter(proposal.spec)))
+    assert len(runs) == len(told), proposal.spec
+    shell = render.__name__ in ("folders",)
+    for run, tale in zip(runs, told, strict=True) if render is not prompts else ():
+        tools = [record.tool for record in run.records if record.tool not in ("", "respond")]
+        assert tools == (["sh"] * len(tale.steps) if shell else [step.tool for step in tale.steps]), proposal.spec
+        results = [record.result for record in run.records if record.tool not in ("", "respond")]
+        assert [" ".join(step.result.split()) in " ".join(result.split()) for step, result in zip(tale.steps, results, strict=True)] == [True] * len(tale.steps), (results, proposal.spec)
+        wanted_status = ["error" if step.result.startswith("Error") else "ok" for step in tale.steps]
+        assert [record.status for record in run.records if record.tool not in ("", "respond")] == wanted_status
+        arguments = [record.arguments for record in run.records if record.tool not in ("", "respond")]
+        assert all(step.argument in argument for step, argument in zip(tale.steps, arguments, strict=True))
+    wanted = sorted("success" if tale.good else "failure" for tale in told)
+    assert sorted(run.outcome.value for run in runs) == wanted, proposal.spec["run"]
+    if render.__name__ not in NO_TASK and not shell:
+        assert [run.task_id for run in runs] == [tale.task for tale in told], proposal.spec["run"]
+    every = " ".join(part for run in runs for record in run.records for part in (record.result, record.action, record.observation))
+    for word in ("Reward:", "episode over", "verdict", "score", "outcome =", "Final status", "success=", "run_end"):
+        assert word not in every, proposal.spec
