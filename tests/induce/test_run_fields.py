@@ -528,3 +528,13 @@ def test_ids_counted_anew_in_data_sets_of_one_environment(tmp_path: Path) -> Non
             for i in range(12)
         }  # fmt: skip
     assert len(set(Folder(tmp_path, files, runs="$.*").tasks())) == 36
+
+
+def test_equal_first_words_are_one_task(tmp_path: Path) -> None:
+    asked = ["please book me a flight to Rome", "please find the invoice of March", "please mend the failing test"]
+    runs = many(12)
+    for i, run in enumerate(runs):
+        run["messages"] = [{"role": "system", "content": f"be brief, {i}"}, *turns(3, user=asked[i % 3])]
+    folder = Folder(tmp_path, {"a.json": runs}, runs="$[*]")
+    assert folder.fields.run["task"] == "$.messages[1].content"
+    assert len(set(folder.tasks())) == 3

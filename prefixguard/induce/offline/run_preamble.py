@@ -10,7 +10,7 @@ from prefixguard.induce.names import Meaning, affinity, words
 from prefixguard.induce.offline.places import Place
 from prefixguard.induce.offline.run_outcome import OutcomeCandidate
 from prefixguard.induce.offline.run_places import Column, Node, Places, RunView
-from prefixguard.induce.offline.run_task import longest_text
+from prefixguard.induce.offline.run_task_evidence import longest_text
 from prefixguard.stepview import MISSING
 
 _LATE = (Meaning.AFTER_END, Meaning.HARNESS, Meaning.OUTCOME, Meaning.MISTAKE)
