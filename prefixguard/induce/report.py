@@ -161,7 +161,7 @@ def plain(text: Any) -> str:
     """Text from samples, harmless in Markdown: one line, no cell borders, no links or markup, cut to 300 characters."""
     shown = "".join(c if c.isprintable() else " " for c in str(text))
     shown = shown if len(shown) <= 300 else shown[:299] + "…"
-    for mark in ("|", "<", "[", "`"):
+    for mark in ("\\", "|", "<", "[", "`"):
         shown = shown.replace(mark, "\\" + mark)
     return shown
 
