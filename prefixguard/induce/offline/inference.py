@@ -260,7 +260,7 @@ def _results_of(plans: Plans) -> tuple[list[str], Unit | None]:
 
 def _status(rows: RowPlan | None, unit: Unit | None, results: list[str]) -> tuple[Any, list[Mapped], list[LeftOut]]:
     if not any(results):
-        return "unknown", [], []
+        return ("unknown" if rows is not None else "ok"), [], []
     flags: dict[str, list[Any]] = {}
     if unit is not None and len(unit.elements) == len(results):
         for column in unit.columns.values():
@@ -318,6 +318,7 @@ def _quality(spec: dict[str, Any], source: Source, table: Table) -> float:
         (read + 0.15 * min(1.0, len(runs) / 3) + 0.1 * long)
         * min(1.0, source.share / 0.3)
         * min(1.0, 0.5 + source.novelty)
+        * (1 - 0.5 * source.inner)
     )
 
 

@@ -79,10 +79,12 @@ def _ids(unit: Unit) -> list[Column]:
             continue
         if column.distinct < 2 and len(there) > 2:
             continue
-        if all(isinstance(value, int) for value in there) and affinity(column.name, Meaning.CALL_ID) < 0.5:
-            continue
         out.append(column)
     return out
+
+
+def _numbers(column: Column) -> bool:
+    return any(isinstance(value, int) for value in column.values[:200])
 
 
 class _Ids:
@@ -131,4 +133,8 @@ def _join(units: Sequence[Unit], u: int, v: int, made_ids: _Ids, brought_ids: _I
         return None  # many results of one call: a group, not a call
     weight = 0.5 * matched + 0.2 * met / n_made
     weight += 0.15 * (affinity(p.name, Meaning.CALL_ID) + affinity(q.name, Meaning.CALL_ID))
+    if _numbers(p) or _numbers(q):
+        if matched < 0.8 or p.place != q.place:
+            return None  # numbers meet by chance
+        weight -= 0.1
     return Join(u, v, p, q, matched, weight)

@@ -80,6 +80,7 @@ def plan(table: Table, units: Sequence[Unit], hints: Mapping[str, str]) -> Plans
     plans = []
     for indexes in by_kind.values():
         plans.append(_kind(indexes, units, parts, call_side, result_side, hints))
+    _same_place(plans)
     _drop_repeated(plans)
     _users_calls(plans)
     _beside(plans)
@@ -168,6 +169,42 @@ def _kind(
     if made.results and made.part is Part.NOISE:
         made.part = Part.USER
     return made
+
+
+def _same_place(plans: Sequence[KindPlan]) -> None:
+    """Kinds in which no place was found that says something: where the other kinds say it, or a thought."""
+    places = Counter(made.said.covered[0] for made in plans if made.said is not None and made.said.covered)
+    common = min(places, key=lambda place: (-places[place], str(place)), default=None)
+    for made in plans:
+        if made.said is not None or made.part in (Part.NOISE, Part.RESULT) and made.sure > 0:
+            continue
+        taken = [call.unit for call in made.calls] + [result.unit for result in made.results]
+        nested = [unit for unit in made.units[1:] if unit not in taken and not any(_inside(unit, one) for one in taken)]
+        lists = tuple(unit.holder for unit in taken if unit.each is not None)
+        without = tuple(
+            column.place
+            for call in made.calls
+            if call.unit is made.own
+            for column in (call.shape.tool, call.shape.arguments, call.call_id, call.inline)
+            if column is not None
+        )
+        if common is not None and common in made.own.columns:
+            made.said = said_in(made.own, nested, Meaning.TEXT, without=without, lists=lists, prefer=common)
+            if made.said is not None and made.said.covered[0] != common:
+                made.said = None
+        if made.said is None and made.calls:
+            made.said = _thought(made, nested, without)
+
+
+def _thought(made: KindPlan, nested: Sequence[Unit], without: Sequence[Place]) -> Said | None:
+    """What the agent says before a call, where it is called a thought. Reasoning that is not shown has other names."""
+    for place, column in sorted(made.own.columns.items(), key=lambda kv: str(kv[0])):
+        if place and {"thought", "thoughts"} & set(words(place[-1] or "")) and len(place) <= 3 and place not in without:
+            if any(isinstance(value, str) and value for value in column.values):
+                return Said({"text": column.name}, column.name, column.texts, (place,), 0.6)
+            inside = [unit for unit in nested if unit.holder == place]
+            return said_in(made.own, inside, Meaning.TEXT, prefer=place) if inside else None
+    return None
 
 
 def _same_text(said: Said, call: CallPlan) -> bool:

@@ -44,9 +44,10 @@ def said_in(
     without: Sequence[Place] = (),
     beside_call: bool = False,
     lists: Sequence[Place] = (),
+    prefer: Place | None = None,
 ) -> Said | None:
     """What the unit says. nested: units inside it whose texts may be blocks of it. meaning: TEXT or RESULT. without:
-    places that are something else already. lists: places whose elements are calls or results: where such a place holds a text instead, it is said."""
+    places that are something else already. lists: places whose elements are calls or results: where such a place holds a text instead, it is said. prefer: the place where other kinds say what they say."""
     best: tuple[float, str, Said] | None = None
     total = sum(column.size for column in unit.columns.values() if not column.whole) or 1
     blocks = _blocks(unit, nested)
@@ -73,6 +74,7 @@ def said_in(
         strings = sum(isinstance(value, str) for value in column.values)
         if column.whole and strings == 0 and place not in blocks and meaning is not Meaning.RESULT:
             continue
+        score += 0.6 * (place == prefer)
         if place in blocks:
             score -= 0.8 * (1 - _novelty(blocks[place][2]))
         score -= 0.25 * (column.whole and place not in blocks and strings == 0) + 0.4 * (beside_call and named < 0.4)
