@@ -14,7 +14,7 @@ from itertools import pairwise
 from prefixguard.induce.checks.coverage import words
 from prefixguard.induce.checks.evidence import Evidence, SeenRun
 from prefixguard.induce.checks.finding import Finding
-from prefixguard.induce.checks.raw_leaves import Leaf, leaves, spell
+from prefixguard.induce.checks.raw_leaves import Leaf, is_within, leaves, spell
 from prefixguard.induce.checks.waivers import Suspicion
 from prefixguard.induce.names import Meaning, affinity
 from prefixguard.stepview import Place, Reading, overlaps
@@ -36,6 +36,7 @@ _EVENT_NAMES = re.compile(
 _WHO = (Meaning.MODEL, Meaning.RUN_ID)
 #: Runs in which a text from the run's own fields is looked up among its events.
 _LOOKED_UP = 40
+_NAMED = 8
 
 
 def find_by_place(evidence: Evidence) -> Iterator[Suspicion]:
@@ -51,6 +52,7 @@ def find_by_place(evidence: Evidence) -> Iterator[Suspicion]:
                 said.add(key)
                 yield suspicion
     yield from _by_neighbours(evidence)
+    yield from _unnamed(evidence)
 
 
 def _inner_names(evidence: Evidence, place: Place) -> tuple[list[str], bool]:
@@ -199,6 +201,25 @@ def _by_neighbours(evidence: Evidence) -> Iterator[Suspicion]:
             "Read the task from what the agent is shown; put the harness's own fields under `hidden`.",
         )
         yield Suspicion(finding, place)
+
+
+def _unnamed(evidence: Evidence) -> Iterator[Suspicion]:
+    """A note on places of the run that tell its end by their names, are not read, and are not called hidden."""
+    told = evidence.adapter.program.readings
+    named = [*told.hidden, *told.outcome, *told.record]
+    found: dict[str, None] = {}
+    for seen in evidence.seen[:_LOOKED_UP]:
+        for leaf in leaves(evidence, seen):
+            if leaf.event >= 0 or is_within(leaf.place, named):
+                continue
+            names, _ = _inner_names(evidence, leaf.place)
+            if names and (_told_by(names[-1], _HELD) or any(_told_by(name, _OUTER) for name in names[:-1])):
+                found[spell(leaf.place, evidence)] = None
+    if found:
+        places = ", ".join(sorted(found)[:_NAMED]) + (", ..." if len(found) > _NAMED else "")
+        what = f"{len(found)} place(s) are not read, and by their names are not for a live run: {places}."
+        remedy = "Name them under `hidden`, so that no later version of the spec reads them."
+        yield Suspicion(Finding("leaks.unnamed", "note", what, "hidden", {"places": len(found)}, remedy))
 
 
 def _tells_end(name: str) -> bool:

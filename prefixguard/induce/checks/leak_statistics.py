@@ -2,11 +2,10 @@
 
 Features are words, pairs of words, whole short values and emptiness of every field (as a monitor reads them, cut to
 their budgets), at the first record, the last and the one before. A feature separates by (1 + |a - b|) / 2, where a and
-b are the shares of successes and of failures that have it: the area under the ROC curve of a yes-or-no feature. Raw
-numbers and flags that a record reads are judged by the same area, over their values.
+b are the shares of successes and of failures that have it: the area under the ROC curve of a yes-or-no feature.
 
 A finding needs FEWEST runs of each outcome, a separation of SEPARATES, a chance below LEVEL after Bonferroni's
-correction for all features tried (Fisher's exact test; Mann and Whitney's for numbers), and, at the last record, a jump
+correction for all features tried (Fisher's exact test), and, at the last record, a jump
 of JUMP over the record before. There it is an error for a feature of last records alone (see `is_ordinary`), and for a
 status that tells more than the result it should be judged from; otherwise a warning. Where the agent's last act differs
 between the outcomes (one that stops by itself, one that is cut off), the separation must hold among runs with the same
@@ -18,17 +17,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from prefixguard.induce.checks.evidence import Evidence, SeenRun
 from prefixguard.induce.checks.finding import Finding, Severity
-from prefixguard.induce.checks.raw_leaves import is_read, leaves, spell
 from prefixguard.induce.checks.waivers import Suspicion
-from prefixguard.metrics import auroc
-from prefixguard.stepview import FIELDS, Place, StepRecord
+from prefixguard.stepview import FIELDS, StepRecord
 
 FEWEST = 12
 SEPARATES = 0.80
@@ -63,7 +60,6 @@ def find_by_statistics(evidence: Evidence) -> Iterator[Suspicion]:
     runs = [seen for seen in evidence.seen if seen.won is not None and seen.run.records]
     if not _enough(runs):
         return
-    yield from _raw_values(evidence, runs, [bool(seen.won) for seen in runs])
     several = _Ends([seen for seen in runs if len(seen.run.records) > 1])
     if not _enough(several.runs):
         return
@@ -261,64 +257,3 @@ def fisher(a: int, n: int, b: int, m: int) -> float:
 
 def _choose(n: int, k: int) -> float:
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
-
-
-def _raw_values(evidence: Evidence, runs: list[SeenRun], outcomes: list[bool]) -> Iterator[Suspicion]:
-    """Raw numbers and flags that records read: their last value, the one before it, and those of the run."""
-    told = evidence.adapter.program.readings
-    ends: dict[Place, dict[int, float]] = defaultdict(dict)
-    earlier: dict[Place, dict[int, float]] = defaultdict(dict)
-    of_run: set[Place] = set()
-    read: dict[Place, bool] = {}
-    for number, seen in enumerate(runs):
-        for leaf in leaves(evidence, seen):
-            if not isinstance(leaf.value, bool | int | float) or (
-                isinstance(leaf.value, float) and leaf.value != leaf.value
-            ):
-                continue
-            if leaf.place not in read:
-                read[leaf.place] = is_read(leaf.place, told.record)
-            if not read[leaf.place]:
-                continue
-            if leaf.event < 0:
-                of_run.add(leaf.place)
-            elif number in ends[leaf.place]:
-                earlier[leaf.place][number] = ends[leaf.place][number]
-            ends[leaf.place][number] = float(min(max(leaf.value, -1e15), 1e15))
-    tried = max(1, len(ends))
-    for place in sorted(ends, key=str):
-        told_last = _area(ends[place], outcomes)
-        if told_last is None or told_last[0] < SEPARATES or min(1.0, told_last[1] * tried) >= LEVEL:
-            continue
-        told_before = _area(earlier[place], outcomes)
-        was = told_before[0] if told_before is not None else 0.5
-        if place not in of_run and told_last[0] - was < JUMP:
-            continue
-        where = spell(place, evidence)
-        at = "tells" if place in of_run else "at the last event tells"
-        what = (
-            f"{where}, which a record reads, {at} the outcome ({told_last[0]:.2f}; before, {was:.2f}; 0.5 is nothing)."
-        )
-        numbers = {
-            "separates": told_last[0],
-            "before": was,
-            "p": min(1.0, told_last[1] * tried),
-            "runs": len(ends[place]),
-        }
-        remedy = "Do not read it; put it under `hidden` if it is written when the run is over."
-        yield Suspicion(Finding("leaks.raw_value", "error", what, where, numbers, remedy), place)
-
-
-def _area(values: dict[int, float], outcomes: list[bool]) -> tuple[float, float] | None:
-    """Area under the ROC curve, turned to 0.5 or more, and the chance of it; None for too few runs."""
-    n = Counter(outcomes[i] for i in values)
-    if min(n[True], n[False]) < FEWEST:
-        return None
-    area = auroc([outcomes[i] for i in values], list(values.values()))
-    ties = Counter(values.values())
-    total = len(values)
-    spread = 1 - sum(t**3 - t for t in ties.values()) / (total**3 - total)
-    if spread <= 0:
-        return 0.5, 1.0
-    deviation = math.sqrt((total + 1) * spread / (12 * n[True] * n[False]))
-    return max(area, 1 - area), math.erfc(abs(area - 0.5) / deviation / math.sqrt(2))

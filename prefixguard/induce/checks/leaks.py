@@ -8,6 +8,7 @@ from prefixguard.induce.checks.evidence import Evidence
 from prefixguard.induce.checks.finding import Finding
 from prefixguard.induce.checks.leak_events import find_judged_events, find_last_status
 from prefixguard.induce.checks.leak_future import find_future
+from prefixguard.induce.checks.leak_numbers import find_by_numbers
 from prefixguard.induce.checks.leak_phrases import find_phrases
 from prefixguard.induce.checks.leak_places import find_by_place
 from prefixguard.induce.checks.leak_statistics import find_by_statistics
@@ -31,6 +32,7 @@ SEARCHES = (
     find_identities,
     find_future,
     find_by_statistics,
+    find_by_numbers,
 )
 
 

@@ -180,6 +180,7 @@ def test_a_task_beside_the_verdict_that_the_agent_was_told(
     for run in runs:
         run["results"] = {"instruction": run["messages"][1]["content"], "is_resolved": bool(run["reward"])}
     spec["run"]["preamble"] = {"text": "$.results.instruction"}
+    spec["hidden"].append("$.results.is_resolved")
     assert not check(spec, runs).of("leaks")
 
 
@@ -343,3 +344,29 @@ def test_the_raw_view_has_its_verdict_found(spec: dict[str, Any], check: Check, 
         run["messages"][-1]["content"] += " zorp" if run["reward"] else " blip"
     report = check(spec | {"view": "raw"}, runs)
     assert ("error", "action") in {(one.severity, one.where) for one in report.of("leaks.last_step")}
+
+
+def test_what_should_be_hidden_and_is_not_named(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    runs = make_chats(4)
+    for run in runs:
+        run |= {"termination_reason": "stop", "info": {"reward_info": 1.0}, "domain": "shop"}
+    (note,) = check(spec, runs).of("leaks.unnamed")
+    assert note.severity == "note"
+    assert "$.info.reward_info, $.termination_reason" in note.what
+    assert not check(spec | {"hidden": ["$.info", "$.termination_reason"]}, runs).of("leaks.unnamed")
+
+
+def test_an_error_flag_of_a_harness_that_stops_at_success(
+    spec: dict[str, Any], check: Check, make_chats: Chats
+) -> None:
+    chance = random.Random(5)
+    runs = make_chats(80, steps=(4, 8))
+    for run in runs:
+        run["messages"].pop()
+        results = [message for message in run["messages"] if message["role"] == "tool"]
+        for result in results:
+            result["is_error"] = not run["reward"] if result is results[-1] else chance.random() < 0.7
+            result["content"] = result["content"].removeprefix("Error: ")
+    spec["rules"][-1]["result"] = {"join": ["@.is_error", "@.content"], "sep": " "}
+    report = check(spec, runs)
+    assert ("warning", "@.is_error") in {(one.severity, one.where) for one in report.of("leaks.raw_value")}
