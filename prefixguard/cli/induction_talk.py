@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
@@ -35,16 +36,32 @@ def ask_choice(choice: Choice) -> int:
         example = f"  e.g. {visible(option.example)[:80]}" if option.example else ""
         say(f"  {i}  {visible(option.label)}  ({option.confidence:.0%}) {visible(option.why)}{example}")
     while True:
-        number = int(typer.prompt("Which", default=choice.taken + 1, type=int, err=True))
+        with _interrupting():
+            number = int(typer.prompt("Which", default=choice.taken + 1, type=int, err=True))
         if 1 <= number <= len(choice.options):
             return number - 1
         say(f"A number from 1 to {len(choice.options)}.")
 
 
+def agrees(question: str) -> bool:
+    """Ask a person yes or no; yes is the default."""
+    with _interrupting():
+        return typer.confirm(question, default=True, err=True)
+
+
+@contextmanager
+def _interrupting() -> Iterator[None]:
+    """Ctrl-C, or the end of the input, at a question is an interruption like any other."""
+    try:
+        yield
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+
+
 def offer_shipped(shipped: Sequence[Recognised]) -> bool:
     """Say which shipped adapter reads the samples, and ask whether to take it."""
     say_shipped(shipped)
-    return typer.confirm(f"Take {shipped[0].name} instead of making an adapter?", default=True, err=True)
+    return agrees(f"Take {shipped[0].name} instead of making an adapter?")
 
 
 def say_shipped(shipped: Sequence[Recognised]) -> None:

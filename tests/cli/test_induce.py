@@ -152,6 +152,7 @@ def test_at_a_terminal_choices_and_the_freezing_are_asked(cli: Any, samples: Pat
     assert "A number from 1 to 2." in said.told and "Freeze adapter samples?" in said.told
     assert said.code == 1 and not out.exists()
     assert cli("induce-adapter", samples, "--out", out, stdin="\n\n").code == 0 and play()[-1][1] == 0
+    assert cli("induce-adapter", samples, "--out", out, "--overwrite", stdin="").code == 3, "the input ended"
     asked = cli("induce-adapter", samples, "--out", out, "--overwrite", "--yes")
     assert asked.code == 0 and "Which" not in asked.told
 

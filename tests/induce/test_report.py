@@ -63,7 +63,8 @@ def test_everything_is_in_both_forms() -> None:
         "| @.did | tool | 50% | 0.75 | few values \\| many |", "| $.won | 12.5% |",
         "**task**: rule", "| > | id | 0.40 |", "a note", "another", "The outcome was written by hand.",
         "| @.text | cut |",
-        "| error | leaks.verdict | status | the last step tells the end | cut it |", "| runs | 12 |", "| b.json | empty |",
+        "| error | leaks.verdict | status | the last step tells the end | cut it |", "| runs | 12 |",
+        "| b.json | empty |",
         "m: 2 rounds, 1,000 tokens", "cost 0.2500", "It was not taken.", "tau2 reads 3 runs",
     ):  # fmt: skip
         assert said in page, said

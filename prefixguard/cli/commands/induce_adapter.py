@@ -10,6 +10,7 @@ import typer
 
 from prefixguard.cli.console import people, say, write_data, write_json
 from prefixguard.cli.induction_talk import (
+    agrees,
     ask_choice,
     is_conversation,
     offer_shipped,
@@ -101,7 +102,7 @@ def induce_adapter_command(
         seen.append(True)
         show_preview(first_steps(samples, adapter))
         show_report(report)
-        return not asked or not write or typer.confirm(f"Freeze adapter {report.name}?", default=True, err=True)
+        return not asked or not write or agrees(f"Freeze adapter {report.name}?")
 
     console = people()
     told = (lambda what: console.print(f"{what} ...", style="dim")) if console.is_terminal else None
