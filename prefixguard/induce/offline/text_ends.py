@@ -72,8 +72,9 @@ def find_ends(lines: Lines, marks: Sequence[Mark], spans: Sequence[Span], named:
     head_at = {(mark.doc, mark.line): mark for mark in marks}
     for run, span in enumerate(spans):
         last = _last_mark(head_at, span, rare)
-        first = max(span.first if last is None else last, span.stop - MOST_LINES)
-        for at in range(first, span.stop):
+        first = span.first if last is None else last
+        region = [at for at in range(first, span.stop) if lines.docs[span.doc][at].strip()]
+        for at in region if len(region) <= MOST_LINES else region[: MOST_LINES // 4] + region[-MOST_LINES:]:
             line = lines.docs[span.doc][at]
             inside.add((span.doc, at))
             mark = head_at.get((span.doc, at))

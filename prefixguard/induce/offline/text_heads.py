@@ -53,7 +53,10 @@ class Lines:
             total += len(lines)
             self.docs.append(lines)
             for at, line in enumerate(lines):
-                if not line or line.isspace() or (number, at) in blocked:
+                if not line or line.isspace():
+                    continue
+                if (number, at) in blocked or (self.spinners and words_of(line) in self.spinners):
+                    lines[at] = ""  # the spec cuts it, so nothing else is to be found there
                     continue
                 if self.noise and words_of(line) in self.noise:
                     continue
