@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from prefixguard.errors import AdapterError, PrefixGuardError, TraceError
@@ -187,7 +188,7 @@ def _at(event: Any, key: str) -> Any:
 
 def _replayed(listings: list[list[Any]]) -> str | None:
     """The id of events that stand twice, word for word, in a run: a transcript that was resumed."""
-    names = {key for listing in listings[:20] for event in listing[:20] if isinstance(event, dict) for key in event}
+    names = {str(key) for one in listings[:20] for event in one[:20] if isinstance(event, dict) for key in event}
     for key in sorted(names):
         n = there = again = 0
         for listing in listings[:60]:
@@ -220,14 +221,14 @@ def _order(listings: list[list[Any]]) -> tuple[tuple[str, ...], Any] | None:
         wrong = n = 0
         ok = True
         for listing in listings[:60]:
-            values = [event.get(key) if isinstance(event, dict) else None for event in listing]
+            values: list[Any] = [_at(event, key) for event in listing]
             if any(not isinstance(value, str | int | float) or isinstance(value, bool) for value in values):
                 ok = False
                 break
             if len({type(value) for value in values}) > 1:
                 ok = False
                 break
-            wrong += sum(a > b for a, b in zip(values, values[1:], strict=False))
+            wrong += sum(a > b for a, b in pairwise(values))
             n += max(0, len(values) - 1)
         if ok and n and wrong > 0.03 * n:
             start = 0.5 * ("start" in key.lower()) - 0.5 * ("end" in key.lower())
@@ -254,7 +255,7 @@ def _results_of(plans: Plans) -> tuple[list[str], Unit | None]:
                 found.append((len(call.unit.elements), call.inline.texts, call.unit))
     if not found:
         return [], None
-    n, texts, unit = max(found, key=lambda one: one[0])
+    _, texts, unit = max(found, key=lambda one: one[0])
     return texts, unit if len(texts) == len(unit.elements) else None
 
 
@@ -285,8 +286,9 @@ def _told(plans: Plans | None, rows: RowPlan | None) -> float:
     """Share of the events of which something other than their order says what they are, in [0, 1]."""
     if plans is None:
         return max(0.0, min(1.0, rows.sure)) if rows is not None else 0.0
-    n = sum(len(made.own.elements) for made in plans.kinds)
-    return sum(len(made.own.elements) for made in plans.kinds if made.sure >= 0.7) / max(1, n)
+    speaking = [made for made in plans.kinds if made.said is not None or made.calls or made.results]
+    n = sum(len(made.own.elements) for made in speaking)
+    return sum(len(made.own.elements) for made in speaking if made.sure >= 0.7) / max(1, n)
 
 
 def _quality(spec: dict[str, Any], source: Source, table: Table) -> float:
@@ -317,7 +319,7 @@ def _quality(spec: dict[str, Any], source: Source, table: Table) -> float:
     return (
         (read + 0.15 * min(1.0, len(runs) / 3) + 0.1 * long)
         * min(1.0, source.share / 0.3)
-        * min(1.0, 0.5 + source.novelty)
+        * min(1.0, 0.4 + source.novelty)
         * (1 - 0.5 * source.inner)
     )
 
@@ -338,7 +340,9 @@ def _finish(draft: Draft, samples: Samples, name: str, hints: Mapping[str, str],
     spec["rules"] = rules
     spec["hidden"] = fields.hidden
     spec = {key: spec[key] for key in _ORDER if key in spec}
-    spec = _settled(spec)
+    if fields.waived:
+        spec["waived"] = list(fields.waived)
+    spec = _settled({key: spec[key] for key in _ORDER if key in spec})
     mapped = [*_mapped(draft), *draft.mapped, *fields.mapped]
     left_out = [*_left_out(draft), *draft.left_out, *fields.left_out]
     notes = [

@@ -41,8 +41,11 @@ class ResultPlan:
 
 @dataclass(slots=True)
 class KindPlan:
-    """How one kind of event is read. part: what it is. said: its text. form: how calls stand in that text. agent:
-    column of the speaker's name. speaker: path whose value is the speaker, where it is what tells kinds apart. sure: in [0, 1]. why: a sentence."""
+    """How one kind of event is read.
+
+    part: what it is. said: its text. form: how calls stand in that text. agent: column of the speaker's name. speaker:
+    path whose value is the speaker, where it is what tells kinds apart. sure: in [0, 1]. why: a sentence.
+    """
 
     own: Unit
     units: list[Unit]
@@ -176,7 +179,7 @@ def _same_place(plans: Sequence[KindPlan]) -> None:
     places = Counter(made.said.covered[0] for made in plans if made.said is not None and made.said.covered)
     common = min(places, key=lambda place: (-places[place], str(place)), default=None)
     for made in plans:
-        if made.said is not None or made.part in (Part.NOISE, Part.RESULT) and made.sure > 0:
+        if made.said is not None or (made.part in (Part.NOISE, Part.RESULT) and made.sure > 0):
             continue
         taken = [call.unit for call in made.calls] + [result.unit for result in made.results]
         nested = [unit for unit in made.units[1:] if unit not in taken and not any(_inside(unit, one) for one in taken)]

@@ -47,7 +47,7 @@ def plan_rows(unit: Unit, hints: Mapping[str, str]) -> RowPlan | None:
     structured = shape if shape.tool is not None and shape.arguments is not None and shape.weight >= 0.35 else None
     if structured is not None and structured.arguments is not None and structured.arguments.present < 0.6:
         return None  # some events are calls and others are not
-    taken = [c for c in (structured.tool, structured.arguments)] if structured else []
+    taken = [structured.tool, structured.arguments] if structured else []
     texts = [c for c in texts if not any(t is not None and (c.place[: len(t.place)] == t.place) for t in taken)]
     forms: dict[int, CallForm | None] = {}
 

@@ -1,5 +1,5 @@
-"""What a call looks like, whatever its keys are called: a short name from a small vocabulary beside an object whose keys
-depend on it."""
+"""What a call looks like, whatever its keys are called: a short name from a small vocabulary beside an object whose
+keys depend on it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def speaks_for_itself(unit: Unit, shape: CallShape) -> bool:
 
 
 def _inner_pair(unit: Unit, outer: Column) -> tuple[Column, Column] | None:
-    """A name and its arguments inside what looked like the arguments: {"method": .., "params": {"name", "arguments"}}."""
+    """A name and its arguments inside what looked like the arguments: {"method", "params": {"name", "arguments"}}."""
     inside = [c for c in unit.columns.values() if len(c.place) == len(outer.place) + 1 and c.place[:-1] == outer.place]
     names = [
         c for c in inside if not c.whole and c.is_name and c.present > 0.4 and affinity(c.name, Meaning.TOOL) >= 0.5

@@ -122,7 +122,7 @@ def _inner(source: Source) -> float:
             for item in value.values():
                 size(item, deep)
         elif isinstance(value, list):
-            long = deep or len(value) >= 4 and sum(isinstance(item, dict) for item in value) >= 4
+            long = deep or (len(value) >= 4 and sum(isinstance(item, dict) for item in value) >= 4)
             for item in value:
                 size(item, long and not (isinstance(item, dict) and set(item) == {"key", "value"}))
         elif isinstance(value, str) and len(value) >= 16 and hash(value) not in seen:
@@ -498,8 +498,8 @@ def _groups(files: Sequence[SampleFile], elements: Place) -> list[str]:
                     if isinstance(value, str) and 0 < len(value) <= 80 and " " not in value:
                         counts[key][value] += 1
                         here[key].add(value)
-        for key, values in here.items():
-            in_file[key].append(len(values))
+        for key, there_values in here.items():
+            in_file[key].append(len(there_values))
     found = []
     for key, values in sorted(counts.items()):
         there = sum(values.values())
@@ -508,7 +508,7 @@ def _groups(files: Sequence[SampleFile], elements: Place) -> list[str]:
             alike = sum(any(c.isdigit() for c in value) for value in values) / len(values)
             if alike >= 0.5 or len(values) >= max(4, 0.9 * len(spread)):
                 found.append((-(longest >= 8) - alike, len(values), key))
-    one = [key for _, n_values, key in found if max(in_file[key]) == 1 and n_values >= 0.9 * len(spread) > 1]
+    one = [key for _, n_values, key in found if max(in_file[key]) == 1 and n_values >= max(2, 0.9 * len(spread))]
     if one:
         found = [item for item in found if item[2] in one]
     return [spell("@", (key,)) for _, _, key in sorted(found)[:2]]

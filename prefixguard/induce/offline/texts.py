@@ -14,9 +14,13 @@ from prefixguard.induce.offline.units import Column, Unit, part_of_unit
 
 @dataclass(slots=True)
 class Said:
-    """value: of the spec, from @. path: the place, where it is one plain path; None where it is put together. texts:
+    """A text and how it is read.
+
+    value: of the spec, from @. path: the place, where it is one plain path; None where it is put together. texts:
     of each element. mixed: path of a place that holds a text in some events and blocks in others. blocks: value that
-    reads the blocks. covered: places that it reads. other: path of what stands there instead (an error for a result). score: how surely this is what was said."""
+    reads the blocks. covered: places that it reads. other: path of what stands there instead (an error for a result).
+    score: how surely this is what was said.
+    """
 
     value: Any
     path: str | None
@@ -46,10 +50,15 @@ def said_in(
     lists: Sequence[Place] = (),
     prefer: Place | None = None,
 ) -> Said | None:
-    """What the unit says. nested: units inside it whose texts may be blocks of it. meaning: TEXT or RESULT. without:
-    places that are something else already. lists: places whose elements are calls or results: where such a place holds a text instead, it is said. prefer: the place where other kinds say what they say."""
+    """What the unit says.
+
+    nested: units inside it whose texts may be blocks of it. meaning: TEXT or RESULT. without: places that are something
+    else already. lists: places whose elements are calls or results: where such a place holds a text instead, it is
+    said. prefer: the place where other kinds say what they say.
+    """
     best: tuple[float, str, Said] | None = None
-    total = sum(column.size for column in unit.columns.values() if not column.whole) or 1
+    texts = (column for column in unit.columns.values() if not column.whole and _may_be_text(column, meaning))
+    total = sum(column.size for column in texts) or 1
     blocks = _blocks(unit, nested)
     for place, column in unit.columns.items():
         if any(place[: len(w)] == w or w[: len(place)] == place for w in without if w):
@@ -80,7 +89,7 @@ def said_in(
         score -= 0.25 * (column.whole and place not in blocks and strings == 0) + 0.4 * (beside_call and named < 0.4)
         if score < (0.35 if not beside_call else 0.5):
             continue
-        said = _said(column, blocks.get(place), score)
+        said = _said(unit, column, blocks.get(place), score)
         if place in lists and place not in blocks:
             if not strings:
                 continue
@@ -160,7 +169,7 @@ def _novelty(column: Column) -> float:
     return len(set(texts)) / len(texts) if texts else 1.0
 
 
-def _said(column: Column, blocks: tuple[Any, Unit, Column] | None, score: float) -> Said:
+def _said(unit: Unit, column: Column, blocks: tuple[Any, Unit, Column] | None, score: float) -> Said:
     path = column.name
     if blocks is None:
         return Said({"text": path}, path, column.texts, (column.place,), score)
@@ -175,7 +184,7 @@ def _said(column: Column, blocks: tuple[Any, Unit, Column] | None, score: float)
     return Said(
         {"text": value},
         None if strings or not plain else value,
-        said if strings else ["\n".join(found) for found in texts.values()],
+        said if strings else ["\n".join(texts.get(event, ())) for event in unit.events],
         (column.place,),
         score,
         mixed=path if strings else None,
