@@ -57,10 +57,22 @@ def tales(n: int = 8) -> list[Told]:
                 result = f"{other} {i}{j}: {FACTS[(i + j) % 5]}\nIt has {i + 3 * j} gates and a wall."
             tool = ("search", "open_page", "lookup")[j % 3]
             steps.append(
-                Step(f"I should see what is known about {other} before I answer, so I look at it next.", tool, f"{other} {i}{j}", result)
+                Step(
+                    f"I should see what is known about {other} before I answer, so I look at it next.",
+                    tool,
+                    f"{other} {i}{j}",
+                    result,
+                )
             )
         good = i % 3 != 2
-        steps.append(Step(f"That is enough, so I can give the answer for {place} now.", "finish", f"{place} {i}", "The answer was noted."))
+        steps.append(
+            Step(
+                f"That is enough, so I can give the answer for {place} now.",
+                "finish",
+                f"{place} {i}",
+                "The answer was noted.",
+            )
+        )
         runs.append(Told(f"Which town near {place} was founded first, number {i}?", tuple(steps), good))
     return runs
 
@@ -111,7 +123,19 @@ def markdown(runs: list[Told]) -> dict[str, str]:
         out = [f"# Transcript {i}", "", f"Task: {run.task}", ""]
         for step in run.steps:
             call = json.dumps({"tool": step.tool, "args": {"text": step.argument}})
-            out += ["### Thought", step.thought, "", "### Action", "```json", call, "```", "", "### Observation", step.result, ""]
+            out += [
+                "### Thought",
+                step.thought,
+                "",
+                "### Action",
+                "```json",
+                call,
+                "```",
+                "",
+                "### Observation",
+                step.result,
+                "",
+            ]
         out += [f"Final verdict: {'PASS' if run.good else 'FAIL'}", ""]
         files[f"t{i}.txt"] = "\n".join(out)
     return files
@@ -155,7 +179,12 @@ def inputs(runs: list[Told]) -> dict[str, str]:
     for run in runs:
         out += ["> Entering new chain...", f"Question: {run.task}"]
         for step in run.steps:
-            out += [f"Thought: {step.thought}", f"Action: {step.tool}", f"Action Input: {step.argument}", f"Observation: {step.result}"]
+            out += [
+                f"Thought: {step.thought}",
+                f"Action: {step.tool}",
+                f"Action Input: {step.argument}",
+                f"Observation: {step.result}",
+            ]
         out += [f"Final status: {'success' if run.good else 'failed'}", "> Finished chain.", ""]
     return {"chain.log": "\n".join(out)}
 
@@ -169,7 +198,9 @@ def fields(runs: list[Told]) -> dict[str, str]:
             out.append(f'{at} event=tool_call run={i} tool={step.tool} args="{step.argument}"')
             text = step.result.replace("\n", " ")
             out.append(f'{at} event=tool_result run={i} tool={step.tool} output="{text}"')
-        out.append(f"ts=2024-05-01T10:{i:02}:59Z level=info event=run_end run={i} success={'true' if run.good else 'false'}")
+        out.append(
+            f"ts=2024-05-01T10:{i:02}:59Z level=info event=run_end run={i} success={'true' if run.good else 'false'}"
+        )
     return {"app.log": "\n".join(out)}
 
 
@@ -178,14 +209,36 @@ def folders(runs: list[Told]) -> dict[str, str]:
     for i, run in enumerate(runs):
         out = ["booting", "loading model ... done"]
         for j, step in enumerate(run.steps):
-            out += [f"bot [{j}]>", step.thought, "```sh", f"{step.tool} '{step.argument}'", "```", "", "terminal:", f"<exit>{1 if step.result.startswith('Error') else 0}</exit>", step.result, ""]
+            out += [
+                f"bot [{j}]>",
+                step.thought,
+                "```sh",
+                f"{step.tool} '{step.argument}'",
+                "```",
+                "",
+                "terminal:",
+                f"<exit>{1 if step.result.startswith('Error') else 0}</exit>",
+                step.result,
+                "",
+            ]
         files[f"r{i}/console.log"] = "\n".join(out)
-        files[f"r{i}/meta.json"] = json.dumps({"task_id": f"town-{i}", "resolved": run.good, "instruction": run.task, "seconds": 3 * i})
+        files[f"r{i}/meta.json"] = json.dumps(
+            {"task_id": f"town-{i}", "resolved": run.good, "instruction": run.task, "seconds": 3 * i}
+        )
     return files
 
 
 FORMATS: tuple[Callable[[list[Told]], dict[str, str]], ...] = (
-    colons, clocks, letters, markdown, prompts, levels, counters, inputs, fields, folders,
+    colons,
+    clocks,
+    letters,
+    markdown,
+    prompts,
+    levels,
+    counters,
+    inputs,
+    fields,
+    folders,
 )
 #: What a format does not tell.
 NO_TASK = ("letters", "prompts", "counters")
@@ -212,7 +265,10 @@ def test_a_home_made_log_is_read_whole(render: Callable[[list[Told]], dict[str, 
         tools = [record.tool for record in run.records if record.tool not in ("", "respond")]
         assert tools == (["sh"] * len(tale.steps) if shell else [step.tool for step in tale.steps]), proposal.spec
         results = [record.result for record in run.records if record.tool not in ("", "respond")]
-        assert [" ".join(step.result.split()) in " ".join(result.split()) for step, result in zip(tale.steps, results, strict=True)] == [True] * len(tale.steps), (results, proposal.spec)
+        assert [
+            " ".join(step.result.split()) in " ".join(result.split())
+            for step, result in zip(tale.steps, results, strict=True)
+        ] == [True] * len(tale.steps), (results, proposal.spec)
         wanted_status = ["error" if step.result.startswith("Error") else "ok" for step in tale.steps]
         assert [record.status for record in run.records if record.tool not in ("", "respond")] == wanted_status
         arguments = [record.arguments for record in run.records if record.tool not in ("", "respond")]
@@ -221,6 +277,8 @@ def test_a_home_made_log_is_read_whole(render: Callable[[list[Told]], dict[str, 
     assert sorted(run.outcome.value for run in runs) == wanted, proposal.spec["run"]
     if render.__name__ not in NO_TASK and not shell:
         assert [run.task_id for run in runs] == [tale.task for tale in told], proposal.spec["run"]
-    every = " ".join(part for run in runs for record in run.records for part in (record.result, record.action, record.observation))
+    every = " ".join(
+        part for run in runs for record in run.records for part in (record.result, record.action, record.observation)
+    )
     for word in ("Reward:", "episode over", "verdict", "score", "outcome =", "Final status", "success=", "run_end"):
         assert word not in every, proposal.spec

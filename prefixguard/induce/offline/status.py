@@ -14,35 +14,17 @@ from typing import Any
 
 import re2
 
-from prefixguard.induce.offline.text_words import sampled
+from prefixguard.induce.offline.text_words import sampled, word_set
 from prefixguard.induce.proposal import LeftOut, Mapped
 
 _BAD_NAME = re.compile(r"(?i)err|fail|exception|fault|timed_?out|timeout|denied|refused|reject|abort|crash|invalid")
 _GOOD_NAME = re.compile(r"(?i)(^|_|\b|is)(ok|okay|success|succeeded|successful|passed|valid|done)(_|\b|$)|success")
 _CODE_NAME = re.compile(r"(?i)exit_?(code|status)?$|return_?code|^rc$|ret_?code|status_?code|exit_?value|errno")
-_BAD_WORDS = frozenset(
-    [
-        "error",
-        "errored",
-        "err",
-        "fail",
-        "failed",
-        "failure",
-        "exception",
-        "timeout",
-        "timedout",
-        "denied",
-        "rejected",
-        "aborted",
-        "invalid",
-        "ko",
-        "bad",
-        "cancelled",
-        "canceled",
-        "crashed",
-        "refused",
-        "fatal",
-    ]
+_BAD_WORDS = word_set(
+    """
+    error errored err fail failed failure exception timeout timedout denied rejected aborted invalid ko bad
+    cancelled canceled crashed refused fatal
+    """
 )
 _GOOD_WORDS = frozenset(
     "ok okay success succeeded successful completed complete done passed pass finished valid good".split()  # noqa: SIM905
@@ -375,7 +357,7 @@ def _occurs(saying: str, texts: Sequence[str]) -> bool:
     """Is it in some of the texts, and not in so many that it must be part of a frame?"""
     pattern = re2.compile(saying)
     n = sum(1 for text in texts if pattern.search(text))
-    return 0 < n <= 0.9 * len(texts) or (n == len(texts) <= 2)
+    return 0 < n <= 0.9 * len(texts) or (0 < n == len(texts) <= 2)
 
 
 def _errors(rules: Sequence[Mapping[str, Any]], results: Sequence[str], flags: Mapping[str, Sequence[Any]]) -> float:

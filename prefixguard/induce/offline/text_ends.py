@@ -50,8 +50,7 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """A line at the end of a run. at: how many lines after the last event began. apart: it is a ruler, or a blank line
-    stands before it."""
+    """A line at the end of a run. at: lines after the last event. apart: a ruler, or after a blank line."""
 
     run: int
     at: int
@@ -182,7 +181,7 @@ def _words(sayings: Sequence[_Said], runs: int) -> Verdict | None:
     words = sorted({value for value in values if value is not None})
     good = [word for word in words if polarity(word) > 0]
     bad = [word for word in words if polarity(word) < 0]
-    if not words or not (good or bad) or (len(words) < 2 and len({v for v in values}) < 2):
+    if not words or not (good or bad) or (len(words) < 2 and len(set(values)) < 2):
         return None
     if not (good and bad):
         return None
@@ -310,7 +309,8 @@ def _tails(lines: Lines, ends: Sequence[_Said], elsewhere: Mapping[str, int], ru
         for head in heads_of(said.text):
             if not head.whole and head.words:
                 by_shape.setdefault(head.key, []).append(said)
-    cuts, why = [], []
+    cuts: list[str] = []
+    why: list[str] = []
     for shape, sayings in sorted(by_shape.items(), key=lambda kv: (min(s.at for s in kv[1]), kv[0])):
         told = {said.run for said in sayings}
         if len(told) < (0.5 if runs >= 6 else 0.8) * runs or len(shape) < 3:

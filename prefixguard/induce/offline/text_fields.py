@@ -6,24 +6,27 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from prefixguard.induce.names import Meaning, affinity, polarity
 from prefixguard.induce.offline.call_forms import vocabulary
 from prefixguard.induce.offline.outcome import judge_values
 from prefixguard.induce.offline.status import infer_status
+from prefixguard.induce.offline.text_draft import BUDGETS, Draft
 from prefixguard.induce.offline.text_ends import Ends
 from prefixguard.induce.offline.text_heads import order_of
 from prefixguard.induce.offline.text_lines import literal
 from prefixguard.induce.offline.text_roles import Roles, role_of_name
 from prefixguard.induce.offline.text_runs import RunPlan, Span
 from prefixguard.induce.offline.text_source import TextSource
-from prefixguard.induce.offline.text_spec import BUDGETS, Draft
 from prefixguard.induce.offline.text_words import is_prose
 from prefixguard.induce.proposal import LeftOut, Mapped
 
 _PAIR = re.compile(r'([A-Za-z_][\w.-]*)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
-_KIND_NAMES = frozenset("event type kind msg message action role step name op phase stage".split(" "))
+_KIND_NAMES = frozenset(
+    ["event", "type", "kind", "msg", "message", "action", "role", "step", "name", "op", "phase", "stage"]
+)
 #: Lines that are looked at.
 MOST_ROWS = 40_000
 
@@ -92,7 +95,7 @@ def _rows(texts: Sequence[str]) -> tuple[list[_Row], int]:
                 return rows, total
             pairs = _PAIR.findall(line[:4000])
             if len(pairs) >= 2:
-                values = {}
+                values: dict[str, str] = {}
                 for key, value in pairs:
                     values.setdefault(key, value[1:-1] if value[:1] == '"' else value)
                 rows.append(_Row(doc, at, values))
@@ -141,7 +144,7 @@ def _runs(rows: Sequence[_Row], kind: str, source: TextSource) -> RunPlan:
 
 def _roles(rows: Sequence[_Row], kind: str, kinds: Mapping[str, int], once: set[str]) -> dict[str, str]:
     follow: dict[str, Counter[str]] = {}
-    for one, two in zip(rows, rows[1:], strict=False):
+    for one, two in pairwise(rows):
         if one.doc == two.doc:
             follow.setdefault(one.values.get(kind, ""), Counter())[two.values.get(kind, "")] += 1
     roles: dict[str, str] = {}
@@ -185,7 +188,7 @@ def _tool_key(rows: Sequence[_Row], kind: str, value: str) -> str | None:
         named = affinity(key, Meaning.TOOL)
         if len(values) < 0.8 * n or sum(names.values()) < 0.9 * len(values) or (len(names) < 2 and named < 0.5):
             continue
-        changes = sum(a != b for a, b in zip(values, values[1:], strict=False)) / max(1, len(values) - 1)
+        changes = sum(a != b for a, b in pairwise(values)) / max(1, len(values) - 1)
         score = changes + named
         if best is None or score > best[0]:
             best = (score, key)
@@ -267,7 +270,7 @@ def _constant(rows: Sequence[_Row], kind: str) -> set[str]:
         having = [row for row in rows if key in row.values]
         if len({row.values.get(kind) for row in having}) < max(2, 0.6 * len(kinds)):
             continue
-        same = sum(a.values[key] == b.values[key] for a, b in zip(having, having[1:], strict=False))
+        same = sum(a.values[key] == b.values[key] for a, b in pairwise(having))
         if same >= 0.7 * max(1, len(having) - 1) or _is_clock([row.values[key] for row in having]):
             found.add(key)
     return found
@@ -301,7 +304,9 @@ def _run_values(
             typed = [{"true": True, "false": False}.get(one.lower(), _numeric(one)) for one in values]
             if all(isinstance(one, str) for one in typed) and is_prose(values, least=1):
                 if affinity(key, Meaning.TASK_TEXT) >= 0.4 or affinity(key, Meaning.TASK_ID) >= 0.4:
-                    task = {"re": rf'(?m){literal(kind)}="?{literal(value)}"?[ \t].*?\b{literal(key)}="((?:[^"\\]|\\.)*)"'}
+                    task = {
+                        "re": rf'(?m){literal(kind)}="?{literal(value)}"?[ \t].*?\b{literal(key)}="((?:[^"\\]|\\.)*)"'
+                    }
                     of = "$.about" if draft.plan.head and draft.plan.head.endswith("(?P<about>(?:[ \\t].*)?)$") else ""
                     found = _value(key, of) if of else {**task, "of": text_of}
                     run["task"] = run["preamble"] = found

@@ -6,9 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from prefixguard.induce.offline.text_lines import Head, heads_of, tokens_of
 from prefixguard.induce.offline.text_noise import blocked_lines, repeated_blocks
+from prefixguard.induce.offline.text_roles import role_of_name
 
 #: Lines that are looked at, and heads that are compared.
 MOST_LINES = 120_000
@@ -202,7 +204,7 @@ def order_of(kinds: Sequence[str]) -> float:
     if len(kinds) < 2:
         return 0.0
     follow: dict[str, Counter[str]] = {}
-    for one, two in zip(kinds, kinds[1:], strict=False):
+    for one, two in pairwise(kinds):
         follow.setdefault(one, Counter())[two] += 1
     good = sum(max(n * (0.5 if other == kind else 1.0) for other, n in nexts.items()) for kind, nexts in follow.items())
     return good / (len(kinds) - 1)
@@ -213,7 +215,7 @@ def alternation(lines: Lines, one: str, two: str) -> float:
     found = sorted(
         [(place, 0) for place in lines.places[one][:2000]] + [(place, 1) for place in lines.places[two][:2000]]
     )
-    pairs = [(a[1], b[1]) for a, b in zip(found, found[1:], strict=False) if a[0][0] == b[0][0]]
+    pairs = [(a[1], b[1]) for a, b in pairwise(found) if a[0][0] == b[0][0]]
     return sum(a != b for a, b in pairs) / len(pairs) if pairs else 0.0
 
 
@@ -270,7 +272,7 @@ def _empty_share(lines: Lines, keys: Sequence[str]) -> float:
     """Share of the marks without any text: the head is all of its line, and the next line is a head again."""
     found = marks(lines, keys)
     n = 0
-    for one, two in zip(found, found[1:], strict=False):
+    for one, two in pairwise(found):
         line = lines.docs[one.doc][one.line]
         head = lines.heads[one.head]
         n += one.doc == two.doc and two.line == one.line + 1 and (head.whole or len(line.strip()) < 4)
@@ -278,8 +280,6 @@ def _empty_share(lines: Lines, keys: Sequence[str]) -> float:
 
 
 def _weight(lines: Lines, key: str) -> float:
-    from prefixguard.induce.offline.text_roles import role_of_name
-
     head = lines.heads[key]
     weight = 1.4 if role_of_name(head.name) else 1.0
     if head.strong:
@@ -289,8 +289,6 @@ def _weight(lines: Lines, key: str) -> float:
 
 def _extended(lines: Lines, keys: list[str], usable: Sequence[str]) -> list[str]:
     """With heads that always stand at the same place of the cycle, or are of the same make."""
-    from prefixguard.induce.offline.text_roles import role_of_name
-
     base = min(lines.count(key) for key in keys)
     skeletons = {lines.heads[key].skeleton for key in keys if lines.heads[key].strong}
     for key in usable:
@@ -328,7 +326,7 @@ def _has_a_place(lines: Lines, keys: Sequence[str], key: str, known: bool) -> bo
     found = [mark.head for mark in marks(lines, (*keys, key))]
     before: Counter[str] = Counter()
     after: Counter[str] = Counter()
-    for one, two in zip(found, found[1:], strict=False):
+    for one, two in pairwise(found):
         if two == key:
             before[one] += 1
         if one == key:

@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from prefixguard.induce.offline.text_draft import Draft
 from prefixguard.induce.offline.text_fields import fields_draft
 from prefixguard.induce.offline.text_heads import Lines, head_sets
 from prefixguard.induce.offline.text_source import TextSource, find_sources
-from prefixguard.induce.offline.text_spec import Draft, draft_spec
+from prefixguard.induce.offline.text_spec import draft_spec
 from prefixguard.induce.offline.text_trial import Trial, try_spec
 from prefixguard.induce.proposal import Asker, Choice, Mapped, Option, Proposal
 from prefixguard.induce.samples import Samples

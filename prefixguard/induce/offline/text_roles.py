@@ -7,32 +7,25 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from prefixguard.induce.names import words
 from prefixguard.induce.offline.call_forms import CallForm, infer_call_form, vocabulary
 from prefixguard.induce.offline.text_words import prose_share
 
 #: Words that name a part of a step. The last word of a head that is here counts.
-_WORDS: dict[str, str] = {
-    **dict.fromkeys(
-        "thought thoughts think thinking reasoning reason rationale reflection plan scratchpad".split(), "thought"
-    ),
-    **dict.fromkeys(
-        "action actions act command cmd call toolcall invoke execute exec executing run input click".split(), "action"
-    ),
-    **dict.fromkeys("agent assistant ai bot model llm gpt claude actor planner solver".split(), "agent"),
-    **dict.fromkeys(
-        "observation observations obs result results output outputs out response return returned stdout env environment "
-        "toolresult feedback reply observe tool".split(),
-        "result",
-    ),
-    **dict.fromkeys("user human customer client operator".split(), "user"),
-    **dict.fromkeys("system debug warning metrics stats usage tokens cost heartbeat".split(), "noise"),
-    **dict.fromkeys(
-        "question task goal instruction instructions objective query problem prompt request".split(), "task"
-    ),
-    **dict.fromkeys("score reward outcome verdict summary finished final graded evaluation".split(), "end"),
-}  # noqa: SIM905
+_ROLES: dict[str, str] = {
+    "thought": "thought thoughts think thinking reasoning reason rationale reflection plan scratchpad",
+    "action": "action actions act command cmd call toolcall invoke execute exec executing run input click",
+    "agent": "agent assistant ai bot model llm gpt claude actor planner solver",
+    "result": "observation observations obs result results output outputs out response return returned stdout env "
+    "environment toolresult feedback reply observe tool tools",
+    "user": "user human customer client operator",
+    "noise": "system debug warning metrics stats usage tokens cost heartbeat",
+    "task": "question task goal instruction instructions objective query problem prompt request",
+    "end": "score reward outcome verdict summary finished final graded evaluation",
+}
+_WORDS = {word: role for role, listed in _ROLES.items() for word in listed.split()}
 
 
 @lru_cache(maxsize=4096)
@@ -175,7 +168,7 @@ def _repeats(kind: str, bodies: Mapping[str, Sequence[str]], kinds: Sequence[str
 
 def _follow(events: Sequence[Event]) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {}
-    for one, two in zip(events, events[1:], strict=False):
+    for one, two in pairwise(events):
         if one.run == two.run:
             found.setdefault(one.kind, Counter())[two.kind] += 1
     return found

@@ -12,9 +12,32 @@ from prefixguard.induce.offline.text_heads import Lines, Mark
 from prefixguard.induce.offline.text_lines import Head, Token, heads_of, literal, mask, regex_of, tokens_of, whole_line
 
 _RUN_WORDS = frozenset(
-    "run task episode trial question problem instance session example test case query goal instruction conversation "
-    "start begin sample game rollout trajectory attempt id".split()
-)  # noqa: SIM905
+    [
+        "run",
+        "task",
+        "episode",
+        "trial",
+        "question",
+        "problem",
+        "instance",
+        "session",
+        "example",
+        "test",
+        "case",
+        "query",
+        "goal",
+        "instruction",
+        "conversation",
+        "start",
+        "begin",
+        "sample",
+        "game",
+        "rollout",
+        "trajectory",
+        "attempt",
+        "id",
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)

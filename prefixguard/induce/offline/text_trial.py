@@ -12,8 +12,8 @@ from typing import Any
 
 from prefixguard.errors import PrefixGuardError
 from prefixguard.induce.offline.call_forms import MOST_NAMES
+from prefixguard.induce.offline.text_draft import Draft
 from prefixguard.induce.offline.text_source import TextSource
-from prefixguard.induce.offline.text_spec import Draft
 from prefixguard.induce.samples import Kind
 from prefixguard.stepview import Adapter, ReadReport, read_runs
 
@@ -24,8 +24,11 @@ MOST_TEXT = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a spec found. calls: records with a tool; answered: of them, with a result. coverage: share of the text that
-    reached a record. ends: share of runs with a known outcome."""
+    """What a spec found.
+
+    calls: records with a tool; answered: of them, with a result; said: records with the agent's text. coverage: share
+    of the text that reached a record. ends: share of runs with a known outcome.
+    """
 
     runs: int
     empty: int
@@ -45,8 +48,11 @@ class Trial:
         )
 
     def score(self, sure: float) -> float:
-        """In about [0, 1]: runs that have steps 0.2, records with a tool 0.2, calls with a result 0.25, text that is
-        kept 0.1, few tools 0.1, known outcomes 0.05, calls with what the agent said 0.05, how sure the roles are 0.05."""
+        """In about [0, 1].
+
+        Runs that have steps 0.2, records with a tool 0.2, calls with a result 0.25, text that is kept 0.1, few tools
+        0.1, known outcomes 0.05, records with what the agent said 0.05, how sure the roles are 0.05.
+        """
         if not self.records:
             return 0.0
         steps = self.records / max(1, self.runs)

@@ -9,81 +9,18 @@ from collections.abc import Sequence
 MOST_TEXTS = 3000
 LONGEST = 60_000
 
-FUNCTION_WORDS = frozenset(
-    [
-        "i",
-        "you",
-        "we",
-        "he",
-        "she",
-        "it",
-        "they",
-        "me",
-        "us",
-        "them",
-        "my",
-        "your",
-        "our",
-        "their",
-        "its",
-        "the",
-        "a",
-        "an",
-        "this",
-        "that",
-        "these",
-        "those",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "am",
-        "have",
-        "has",
-        "had",
-        "do",
-        "does",
-        "did",
-        "will",
-        "would",
-        "can",
-        "could",
-        "should",
-        "may",
-        "might",
-        "must",
-        "not",
-        "and",
-        "but",
-        "or",
-        "so",
-        "because",
-        "if",
-        "then",
-        "which",
-        "who",
-        "what",
-        "when",
-        "where",
-        "how",
-        "there",
-        "here",
-        "please",
-        "let's",
-        "i'm",
-        "i'll",
-        "i've",
-        "it's",
-        "don't",
-        "of",
-        "with",
-        "need",
-        "now",
-        "yes",
-        "no",
-    ]
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text, as a set."""
+    return frozenset(text.split())
+
+
+FUNCTION_WORDS = word_set(
+    """
+    i you we he she it they me us them my your our their its the a an this that these those is are was were be
+    been am have has had do does did will would can could should may might must not and but or so because if
+    then which who what when how there here please let's i'm i'll i've it's don't of with need now yes no
+    """
 )
 _WORD = re.compile(r"[A-Za-z][A-Za-z'’-]*")
 _ENDS = (".", "!", "?", ":", ".)", '."', "…")
