@@ -90,6 +90,12 @@ def infer_run_fields(
         if not outcome.label.startswith("the list") and again:
             task = again[0]
 
+    if task is None and outcome is not None and outcome.outcome["of"] == {"file": "stem"}:
+        column = next((one for one in places.columns if one.spec == {"file": "stem"}), None)
+        if column is not None:
+            why = "the outcome is listed under the file's name"
+            task = TaskCandidate(column.spec, column.texts, 0.5, why, column.example())
+
     run_id = _id(places, hints, outcome)
     if run_id is not None:
         run["id"] = run_id

@@ -65,6 +65,8 @@ def _judged(column: Column, evidence: Sequence[Key], documents: Sequence[str], n
         return None
     if any(value is not None for value in texts) and any(isinstance(value, bool) for value in column.values):
         return None
+    if column.name and affinity(column.name, Meaning.MISTAKE) >= 0.6:
+        return None
     named = affinity(column.name, Meaning.TASK_ID) if column.name else 0.0
     worded = 0.6 * affinity(column.name, Meaning.TASK_TEXT) if column.name else 0.0
     late = max(affinity(column.name, Meaning.AFTER_END), affinity(column.name, Meaning.OUTCOME)) if column.name else 0.0
@@ -95,6 +97,8 @@ def _judged(column: Column, evidence: Sequence[Key], documents: Sequence[str], n
         why.append(f"runs with the same value have the same task text ({agreement:.0%})")
     if (named < 0.7 and column.near == "companion") or (column.near in ("event", "events") and not (repeats and named)):
         return None
+    if not column.name and column.spec != {"file": "stem"} and agreement < 0.5 and _names_apart(documents):
+        return None  # files of names of their own: the folder is as likely an agent as a task
     if not column.name:  # of the file's name
         counted = sum(1 for text in texts if text is not None and text.isdigit()) > 0.5 * n
         if repeats:
@@ -120,6 +124,12 @@ def _once_a_document(texts: Sequence[str | None], documents: Sequence[str]) -> b
     if len(set(documents)) < 2 or len(set(documents)) > 0.5 * n:
         return False
     return len(set(zip(texts, documents, strict=True))) == n and len(set(texts)) <= 0.7 * n
+
+
+def _names_apart(documents: Sequence[str]) -> bool:
+    """Has nearly every file a name of its own that is more than a number?"""
+    names = {document.rpartition("/")[2].partition(".")[0] for document in documents}
+    return len(names) > 0.8 * len(set(documents)) and sum(name.isdigit() for name in names) < 0.5 * len(names)
 
 
 def _crosses(texts: Sequence[str | None], documents: Sequence[str]) -> bool:
@@ -227,7 +237,8 @@ def _shared_over_domains(best: TaskCandidate, places: Places) -> TaskCandidate |
         domains: dict[str | None, set[str | None]] = {}
         for key, domain in zip(best.keys, column.texts, strict=True):
             domains.setdefault(key, set()).add(domain)
-        if any(len(found) > 1 for found in domains.values()):
+        short = all(key is None or len(key) <= 4 for key in best.keys)
+        if short or any(len(found) > 1 for found in domains.values()):
             why = f"{best.why}; ids are numbers that every {_shown(column.spec)} counts for itself"
             spec, keys = _join(column.spec, best.spec), _pair(column.texts, best.keys)
             return TaskCandidate(spec, keys, best.confidence, why, best.example)

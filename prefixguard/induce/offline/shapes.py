@@ -94,10 +94,8 @@ def _best_tool(unit: Unit, used: set[tuple[str | None, ...]]) -> tuple[Column, f
 
 
 def arguments_value(column: Column) -> Any:
-    """How the spec reads arguments: as they are, or as the JSON (or the Python spelling) that a string holds."""
-    if not column.json:
-        return column.name
-    return {"json": column.name, "python": True} if column.literal else {"json": column.name}
+    """How the spec reads arguments: as they are, or as the object that a string spells, in JSON or as Python does."""
+    return {"json": column.name, "python": True} if column.json else column.name
 
 
 def objects_of(column: Column) -> list[dict[str, object] | None]:

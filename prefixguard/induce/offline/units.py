@@ -25,15 +25,13 @@ _ID = re.compile(r"[^\s]{1,120}\Z")
 @dataclass
 class Column:
     """One place in the elements of a unit. values: None where absent. json: strings that hold an object or a list.
-    value: how the spec reads it. whole: objects or lists, not scalars. literal: some strings spell an object as Python
-    does."""
+    value: how the spec reads it. whole: objects or lists, not scalars."""
 
     place: Place
     value: Any
     values: list[Any]
     json: bool = False
     whole: bool = False
-    literal: bool = False
 
     @cached_property
     def present(self) -> float:
@@ -197,10 +195,8 @@ def columns_of(elements: Sequence[Any]) -> dict[Place, Column]:
             some = there[:: max(1, len(there) // 200)]
             inside = sum(value.lstrip()[:1] in ("{", "[") and parse_inside(value) is not None for value in some)
             column.json = inside >= 0.7 * len(some)
-            column.literal = not column.json and sum(_LITERAL.match(value) is not None for value in some) >= 0.5 * len(
-                some
-            )
-            column.json = column.json or (column.literal and inside > 0)
+            alike = sum(_LITERAL.match(value) is not None for value in some)
+            column.json = column.json or (inside > 0 and alike >= 0.5 * len(some))
         out[place] = column
     return out
 
