@@ -4,6 +4,7 @@ from prefixguard.induce.checks import CheckReport, Finding
 from prefixguard.induce.freezing import Frozen, freeze
 from prefixguard.induce.golden import Golden, golden_samples
 from prefixguard.induce.induction import HINTS, Induced, check_adapter, induce_adapter
+from prefixguard.induce.mending import freeze_mended
 from prefixguard.induce.model import Endpoint, sample_pack
 from prefixguard.induce.preview import first_steps
 from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option, Proposal
@@ -29,6 +30,7 @@ __all__ = [
     "check_adapter",
     "first_steps",
     "freeze",
+    "freeze_mended",
     "golden_samples",
     "induce_adapter",
     "open_samples",

@@ -10,19 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from prefixguard.errors import (
-    AdapterError,
     ConfigError,
     EndpointError,
     MissingExtraError,
-    PrefixGuardError,
     TraceError,
     UsageError,
 )
-from prefixguard.induce.checks import CheckReport, Finding
+from prefixguard.induce.checks import CheckReport
 from prefixguard.induce.checks import check_adapter as check_opened
+from prefixguard.induce.drafting import checked, waived_in
 from prefixguard.induce.freezing import Frozen, check_name, check_target, freeze, name_for
 from prefixguard.induce.golden import golden_samples
 from prefixguard.induce.model import Endpoint, ModelResult, propose_with_model
@@ -120,7 +118,7 @@ def induce_adapter(
     asked, notes = _asked(opened, name, endpoint, rounds, pack_tokens, hints, labels, tell)
     drafts = []
     if asked is not None and asked.proposal is not None:
-        drafts.append(_checked(asked.proposal, name, samples, waive, labels, tell))
+        drafts.append(checked(asked.proposal, name, samples, waive, labels, tell))
     if not any(draft[2].ok for draft in drafts):
         tell("inferring the structure")
         try:
@@ -129,7 +127,7 @@ def induce_adapter(
             if not drafts:
                 raise
         else:
-            drafts.append(_checked(inferred, name, samples, waive, labels, tell))
+            drafts.append(checked(inferred, name, samples, waive, labels, tell))
     proposal, adapter, check = max(drafts, key=lambda draft: (draft[1] is not None, draft[2].ok, draft[2].score()))
     usage = None if asked is None else _usage(asked, model or "", proposal)
     golden = golden_samples(samples, adapter) if adapter is not None and check.ok else None
@@ -142,7 +140,7 @@ def induce_adapter(
         check,
         shipped,
         usage,
-        tuple(waive.items()),
+        waived_in(proposal.spec),
         (*notes, *(golden.notes if golden is not None else ())),
     )
     paths = None
@@ -224,37 +222,3 @@ def _usage(result: ModelResult, model: str, taken: Proposal) -> Usage:
     elif taken.origin == "offline":
         why = f"The checks found errors in its adapter ({result.why}) Offline inference did better and is taken."
     return Usage(model, result.rounds, result.tokens_in, result.tokens_out, result.cost, why)
-
-
-def _checked(
-    proposal: Proposal,
-    name: str,
-    samples: str | Path,
-    waive: Mapping[str, str],
-    labels: str | Path | None,
-    tell: Callable[[str], None],
-) -> tuple[Proposal, Adapter | None, CheckReport]:
-    """The proposal as an adapter, with what is waived in it, and what the checks say."""
-    spec: dict[str, Any] = {**proposal.spec, "name": name}
-    if waive:
-        waived = [one for one in spec.get("waived", []) if one.get("path") not in waive]
-        spec["waived"] = [*waived, *({"path": path, "reason": reason} for path, reason in waive.items())]
-    proposal = replace(proposal, spec=spec)
-    try:
-        adapter = Adapter(spec, name)
-    except AdapterError as exc:
-        refused = Finding("spec", "error", str(exc), "spec", remedy="Give a --hint, or mend the spec by hand.")
-        return proposal, None, CheckReport(name, "", (refused,), MappingProxyType({}), MappingProxyType({}))
-    try:
-        return (
-            proposal,
-            adapter,
-            check_opened(adapter, samples, labels=labels, listen=lambda what: tell(f"checking: {what}")),
-        )
-    except PrefixGuardError as exc:
-        unread = Finding("reads", "error", str(exc), str(samples), remedy="Give a --hint, or mend the spec by hand.")
-        return (
-            proposal,
-            adapter,
-            CheckReport(name, adapter.sha256, (unread,), MappingProxyType({}), MappingProxyType({})),
-        )

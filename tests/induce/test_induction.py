@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import prefixguard
-from prefixguard.errors import ConfigError, EndpointError, OutputError, TraceError
-from prefixguard.induce import Proposal, check_adapter, induce_adapter
+from prefixguard.errors import AdapterError, ConfigError, EndpointError, OutputError, TraceError
+from prefixguard.induce import Proposal, check_adapter, freeze_mended, induce_adapter
 from prefixguard.induce.model import Transcript
 from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option
 from prefixguard.stepview import load_adapter, read_runs
@@ -263,6 +263,27 @@ def test_a_model_that_fails_is_said_and_inference_goes_on(samples: Path, monkeyp
 def test_offline_asks_nobody(samples: Path, monkeypatch: Any) -> None:
     asked = model(monkeypatch, proposal("m"))
     assert run(samples, model="m", offline=True).proposal.origin == "offline" and not asked
+
+
+def test_a_mended_adapter_says_what_was_changed_by_hand(samples: Path, offline: Any) -> None:
+    offline(proposal(rules=[{"when": {"@.did": "never"}, "emit": "skip"}]))
+    first = run(samples)
+    out = samples.parent / "out"
+    mended = {**json.loads(first.adapter.to_bytes()), "rules": SPEC["rules"]}
+    induced = freeze_mended(mended, samples, mended=["The rule was written by hand."], induced=first, out=out)
+    kept = json.loads(induced.paths.report_json.read_text())
+    assert kept["mended"] == ["The rule was written by hand."] and kept["origin"] == "offline" and kept["mapped"]
+    assert load_adapter(out / "samples.json").sha256 == induced.adapter.sha256
+    again = freeze_mended(out / "samples.json", samples, mended=[], out=out, overwrite=True)
+    assert again.adapter.sha256 == induced.adapter.sha256 and again.report.proposal.origin == "hand"
+    with pytest.raises(OutputError, match="is there already"):
+        freeze_mended(mended, samples, mended=[], out=out)
+    leaky = {**mended, "rules": [{"emit": "step", "tool": "@.did", "result": {"text": "$.won"}}]}
+    with pytest.raises(AdapterError, match="hidden"):
+        freeze_mended(leaky, samples, mended=[], out=samples.parent / "other")
+    nothing = {**mended, "rules": [{"when": {"@.did": "never"}, "emit": "skip"}]}
+    refused = freeze_mended(nothing, samples, mended=[], out=samples.parent / "other")
+    assert not refused.ok and refused.paths is None and not (samples.parent / "other").exists()
 
 
 def test_a_shipped_adapter_is_offered(fresh_lab_file: Path, samples: Path) -> None:
