@@ -90,7 +90,8 @@ def infer_run_fields(
         if not outcome.label.startswith("the list") and again:
             task = again[0]
 
-    if task is None and outcome is not None and outcome.outcome["of"] == {"file": "stem"}:
+    of_file = task is None or (isinstance(task.spec, dict) and "file" in task.spec)
+    if of_file and "task" not in hints and outcome is not None and outcome.outcome["of"] == {"file": "stem"}:
         column = next((one for one in places.columns if one.spec == {"file": "stem"}), None)
         if column is not None:
             why = "the outcome is listed under the file's name"

@@ -97,7 +97,8 @@ def _judged(column: Column, evidence: Sequence[Key], documents: Sequence[str], n
         why.append(f"runs with the same value have the same task text ({agreement:.0%})")
     if (named < 0.7 and column.near == "companion") or (column.near in ("event", "events") and not (repeats and named)):
         return None
-    if not column.name and column.spec != {"file": "stem"} and agreement < 0.5 and _names_apart(documents):
+    folder = column.spec == {"file": "parent"} or (isinstance(column.spec, dict) and column.spec.get("file") == "path")
+    if not column.name and folder and agreement < 0.5 and _names_apart(documents):
         return None  # files of names of their own: the folder is as likely an agent as a task
     if not column.name:  # of the file's name
         counted = sum(1 for text in texts if text is not None and text.isdigit()) > 0.5 * n
@@ -228,7 +229,8 @@ def _joined(best: TaskCandidate, text: Key, alone: float, places: Places) -> Tas
 
 def _shared_over_domains(best: TaskCandidate, places: Places) -> TaskCandidate | None:
     """Plain numbers that several domains (by name) count from the start: joined with the domain."""
-    if not all(key is None or key.isdigit() for key in best.keys):
+    here = [key for key in best.keys if key is not None]
+    if sum(key.isdigit() for key in here) < 0.8 * len(here):
         return None
     for column in places.columns:
         named = affinity(column.name, Meaning.GROUP)
@@ -237,7 +239,7 @@ def _shared_over_domains(best: TaskCandidate, places: Places) -> TaskCandidate |
         domains: dict[str | None, set[str | None]] = {}
         for key, domain in zip(best.keys, column.texts, strict=True):
             domains.setdefault(key, set()).add(domain)
-        short = all(key is None or len(key) <= 4 for key in best.keys)
+        short = all(len(key) <= 4 for key in here if key.isdigit())
         if short or any(len(found) > 1 for found in domains.values()):
             why = f"{best.why}; ids are numbers that every {_shown(column.spec)} counts for itself"
             spec, keys = _join(column.spec, best.spec), _pair(column.texts, best.keys)
