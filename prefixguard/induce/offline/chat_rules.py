@@ -9,7 +9,7 @@ from typing import Any
 
 from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.places import spell
-from prefixguard.induce.offline.plans import CallPlan, KindPlan, Plans, ResultPlan
+from prefixguard.induce.offline.plan_types import CallPlan, KindPlan, Plans, ResultPlan
 from prefixguard.induce.offline.shapes import arguments_value
 from prefixguard.induce.offline.speakers import Part
 from prefixguard.induce.offline.texts import Said

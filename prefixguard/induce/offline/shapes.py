@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prefixguard.induce.names import Meaning, affinity
-from prefixguard.induce.offline.sources import parse_inside
+from prefixguard.induce.offline.arrays import parse_inside
 from prefixguard.induce.offline.units import Column, Unit
 
 #: More names than this are no vocabulary of tools.

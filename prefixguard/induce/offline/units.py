@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 
 from prefixguard.induce.names import words
+from prefixguard.induce.offline.arrays import parse_inside
 from prefixguard.induce.offline.kinds import ABSENT, PRESENT, Kind, divide
 from prefixguard.induce.offline.places import Place, find, own_leaves, spell
-from prefixguard.induce.offline.sources import parse_inside
 from prefixguard.induce.offline.speakers import Part, part_of
 from prefixguard.stepview import to_text
 

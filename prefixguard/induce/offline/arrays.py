@@ -1,0 +1,202 @@
+"""Lists in JSON samples that could be events: of objects, of short lists, or parallel lists of texts."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from prefixguard.induce.offline.places import DEEPEST, Place, find, text_size
+from prefixguard.stepview import decode, decode_text
+
+MOST_NODES = 400_000
+
+
+#: Stands in a place for "the JSON that this string holds".
+INSIDE = "\x00json"
+
+
+@dataclass(slots=True)
+class EventArray:
+    """A list at one place over all documents: instances by document, and the names of parallel columns."""
+
+    place: Place
+    columns: tuple[str, ...] = ()
+    pads: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    size: int = 0
+    lengths: list[int] = field(default_factory=list)
+    documents: set[int] = field(default_factory=set)
+    wide: int = 0
+
+
+def survey(values: Sequence[Any]) -> list[EventArray]:
+    arrays: dict[tuple[Place, tuple[str, ...]], EventArray] = {}
+    zips: dict[Place, list[tuple[int, dict[str, int], int]]] = defaultdict(list)
+    for number, value in enumerate(values):
+        _walk(value, (), number, arrays, zips, [MOST_NODES])
+    for place, instances in sorted(zips.items(), key=lambda kv: str(kv[0])):
+        array = _zip_of(place, instances)
+        if array is not None:
+            arrays[place, array.columns] = array
+    return sorted(arrays.values(), key=lambda array: (-array.size, str(array.place)))
+
+
+def is_map(value: dict[str, Any]) -> bool:
+    """Is the object a list in disguise: keys are ids, values alike?
+
+    >>> is_map({"0": {"a": 1}, "1": {"a": 2}, "2": {"a": 3}})
+    True
+    """
+    if not value or not all(isinstance(item, dict) for item in value.values()):
+        return False
+    if all(key.isdecimal() for key in value):
+        return True
+    if len(value) < 3:
+        return False
+    shapes = [frozenset(item) for item in list(value.values())[:50]]
+    common = frozenset.intersection(*shapes)
+    union = frozenset.union(*shapes)
+    if not common or len(common) < 0.5 * len(union):
+        return False
+    numbered = all(re.search(r"\d", key) for key in list(value)[:50])
+    return numbered or len(value) >= 8
+
+
+def _walk(
+    value: Any,
+    place: Place,
+    number: int,
+    arrays: dict[tuple[Place, tuple[str, ...]], EventArray],
+    zips: dict[Place, list[tuple[int, dict[str, int], int]]],
+    left: list[int],
+) -> None:
+    left[0] -= 1
+    if left[0] < 0 or len(place) > DEEPEST:
+        return
+    if isinstance(value, dict):
+        if is_map(value):
+            _list(list(value.values()), place, number, arrays, zips, left)
+            return
+        lists = {}
+        for key, item in value.items():
+            if isinstance(item, list) and item and not any(isinstance(one, dict | list) for one in item[:50]):
+                lists[str(key)] = item
+            else:
+                _walk(item, (*place, str(key)), number, arrays, zips, left)
+        if lists:
+            sizes = {key: len(item) for key, item in lists.items()}
+            zips[place].append((number, sizes, sum(text_size(item) for item in lists.values())))
+    elif isinstance(value, list):
+        _list(value, place, number, arrays, zips, left)
+    elif isinstance(value, str) and len(value) > 40 and value.lstrip()[:1] in ("[", "{"):
+        inner = parse_inside(value)
+        if inner is not None:
+            _walk(inner, (*place, INSIDE), number, arrays, zips, left)
+
+
+def parse_inside(value: str) -> Any:
+    """The list or object that a string holds as JSON; None where it holds none."""
+    try:
+        try:
+            inner = decode(value.encode("utf-8"))
+        except UnicodeEncodeError:
+            inner = decode_text(value)
+    except (ValueError, RecursionError):
+        return None
+    return inner if isinstance(inner, dict | list) else None
+
+
+def _list(
+    items: list[Any],
+    place: Place,
+    number: int,
+    arrays: dict[tuple[Place, tuple[str, ...]], EventArray],
+    zips: dict[Place, list[tuple[int, dict[str, int], int]]],
+    left: list[int],
+) -> None:
+    inside = (*place, None)
+    if items and all(isinstance(item, dict) and set(item) == {"key", "value"} for item in items):
+        return  # typed attributes: one object, not a list
+    objects = sum(isinstance(item, dict) for item in items)
+    pairs = sum(isinstance(item, list) and 2 <= len(item) <= 4 for item in items)
+    if items and (objects >= 0.8 * len(items) or pairs >= 0.9 * len(items)):
+        array = arrays.setdefault((inside, ()), EventArray(inside))
+        array.size += text_size(items)
+        array.lengths.append(len(items))
+        array.documents.add(number)
+    for item in items:
+        _walk(item, inside, number, arrays, zips, left)
+
+
+def _zip_of(place: Place, instances: list[tuple[int, dict[str, int], int]]) -> EventArray | None:
+    """Parallel lists: those that are as long as the longest, or nearly, in most of the objects that hold them."""
+    together: Counter[str] = Counter()
+    there: Counter[str] = Counter()
+    for _, sizes, _ in instances:
+        longest = max(sizes.values())
+        for name, n in sizes.items():
+            there[name] += 1
+            together[name] += longest - 1 <= n <= longest
+    names = sorted(
+        name for name, n in together.items() if n >= 0.8 * there[name] and there[name] >= 0.05 * len(instances)
+    )
+    if len(names) < 2:
+        return None
+    pads = [
+        name
+        for name in names
+        if any(name in sizes and sizes[name] < max(sizes.get(other, 0) for other in names) for _, sizes, _ in instances)
+    ]
+    if len(pads) == len(names):
+        return None
+    holders = [sizes for _, sizes, _ in instances if any(name in sizes for name in names)]
+    optional = [name for name in names if there[name] < len(holders)]
+    if len(optional) == len(names):
+        return None
+    array = EventArray(place, tuple(names), tuple(pads), tuple(optional))
+    for number, sizes, size in instances:
+        if any(name in sizes for name in names):
+            array.size += size
+            array.lengths.append(max(sizes.get(name, 0) for name in names))
+            array.documents.add(number)
+    return array
+
+
+def levels(place: Place, values: Sequence[Any]) -> list[Place]:
+    """Places that can be the run for events at `place`: the document, and elements of outer lists whose own fields
+    differ from one to the next."""
+    out: list[Place] = [()]
+    stars = [i for i, step in enumerate(place) if step is None]
+    for i in stars[:-1] if place and place[-1] is None else stars:
+        level = place[: i + 1]
+        if INSIDE not in level and _independent(level, values):
+            out.append(level)
+    return out
+
+
+def _independent(level: Place, values: Sequence[Any]) -> bool:
+    """Have the elements fields of their own that differ, other than counters?"""
+    seen: dict[str, set[Any]] = defaultdict(set)
+    counters: set[str] = set()
+    n = 0
+    for value in values:
+        for i, element in enumerate(find(value, level)[:200]):
+            n += 1
+            if not isinstance(element, dict):
+                return False
+            for key, item in element.items():
+                if isinstance(item, str | int | float | bool) and len(str(item)) < 400:
+                    seen[key].add(item)
+                    if item not in (i, i + 1) or isinstance(item, str | bool):
+                        counters.add(key)
+                elif isinstance(item, dict):
+                    for inner, scalar in list(item.items())[:20]:
+                        if isinstance(scalar, str | int | float | bool) and len(str(scalar)) < 400:
+                            seen[f"{key}.{inner}"].add(scalar)
+                            counters.add(f"{key}.{inner}")
+        if n > 2000:
+            break
+    return n >= 2 and any(len(items) > 1 and key in counters for key, items in seen.items())
