@@ -282,3 +282,94 @@ def test_a_home_made_log_is_read_whole(render: Callable[[list[Told]], dict[str, 
     )
     for word in ("Reward:", "episode over", "verdict", "score", "outcome =", "Final status", "success=", "run_end"):
         assert word not in every, proposal.spec
+
+
+def bars(runs: list[Told]) -> dict[str, str]:
+    """A table-like log, arrows for who speaks, a summary at the end of the file."""
+    out = ["harness 0.3 started", ""]
+    for i, run in enumerate(runs):
+        out += [f"+------ attempt {i} ------", f"| prompt: {run.task}"]
+        for step in run.steps:
+            out += [f"-> {json.dumps({'name': step.tool, 'arguments': {'q': step.argument}})}", f"<- {step.result}"]
+        out += [f"evaluation: {'correct' if run.good else 'wrong'}", ""]
+    out += ["all attempts are over", f"total {len(runs)}"]
+    return {"out.log": "\n".join(out)}
+
+
+def chat(runs: list[Told]) -> dict[str, str]:
+    """A dialogue with XML calls in the assistant's turns."""
+    files = {}
+    for i, run in enumerate(runs):
+        out = ["[user]", run.task, ""]
+        for step in run.steps:
+            out += [
+                "[assistant]",
+                step.thought,
+                f"<{step.tool}>{step.argument}</{step.tool}>",
+                "",
+                "[tool]",
+                step.result,
+                "",
+            ]
+        out += [f"[end] {'solved' if run.good else 'unsolved'}"]
+        files[f"{i}.txt"] = "\n".join(out)
+    return files
+
+
+@pytest.mark.parametrize("render", [bars, chat], ids=lambda render: render.__name__)
+def test_more_home_made_logs(render: Callable[[list[Told]], dict[str, str]], tmp_path: Path) -> None:
+    told = tales()
+    proposal = propose(tmp_path, render(told))
+    runs = list(read_runs(tmp_path, Adapter(proposal.spec)))
+    assert len(runs) == len(told), proposal.spec
+    for run, tale in zip(runs, told, strict=True):
+        calls = [record for record in run.records if record.tool not in ("", "respond")]
+        assert [record.tool for record in calls] == [step.tool for step in tale.steps], proposal.spec
+        for record, step in zip(calls, tale.steps, strict=True):
+            assert record.result == step.result and step.argument in record.arguments, proposal.spec
+    wanted = ["success" if tale.good else "failure" for tale in told]
+    assert [run.outcome.value for run in runs] == wanted, proposal.spec["run"]
+    assert all(
+        "solved" not in record.result and "evaluation" not in record.result for run in runs for record in run.records
+    )
+
+
+@pytest.mark.parametrize("n", [2, 3, 30])
+def test_few_and_many_runs(n: int, tmp_path: Path) -> None:
+    told = tales(n)
+    proposal = propose(tmp_path, colons(told))
+    runs = list(read_runs(tmp_path, Adapter(proposal.spec)))
+    assert [len(run.records) for run in runs] == [len(tale.steps) for tale in told]
+    assert all("Reward" not in record.result for run in runs for record in run.records)
+
+
+def test_prose_and_noise_are_no_logs(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("\n\n".join(f"{fact.capitalize()}. {fact.capitalize()}." for fact in FACTS * 6))
+    (tmp_path / "noise.txt").write_bytes(bytes(range(256)) * 40 + b"\n" + b"x" * 300_000)
+    assert propose_text(open_samples(tmp_path), name="x", hints={}, ask=take_first) is None
+
+
+def test_hints_have_the_last_word(tmp_path: Path) -> None:
+    for name, text in folders(tales()).items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    hints = {"task": "$.meta.instruction", "outcome": "$.meta.resolved"}
+    proposal = propose_text(open_samples(tmp_path), name="x", hints=hints, ask=take_first)
+    assert proposal is not None
+    assert proposal.spec["run"]["task"] == "$.meta.instruction"
+    assert proposal.spec["run"]["outcome"]["of"] == "$.meta.resolved"
+
+
+def test_the_same_samples_give_the_same_spec(tmp_path: Path) -> None:
+    proposal = propose(tmp_path, clocks(tales()))
+    again = propose_text(open_samples(tmp_path), name="homemade", hints={}, ask=take_first)
+    assert again is not None
+    assert json.dumps(proposal.spec) == json.dumps(again.spec)
+
+
+def test_what_is_mapped_and_left_out_is_said(tmp_path: Path) -> None:
+    proposal = propose(tmp_path, colons(tales()))
+    fields_ = {mapped.field for mapped in proposal.mapped}
+    assert {"result", "action", "outcome", "task", "status"} <= fields_
+    assert proposal.notes and proposal.extra["runs"] == 8
+    assert all(0 <= mapped.confidence <= 1 and mapped.why for mapped in proposal.mapped)

@@ -91,11 +91,11 @@ def find_ends(lines: Lines, marks: Sequence[Mark], spans: Sequence[Span], named:
     elsewhere = _elsewhere(lines, head_at, inside, {_first(said.text) for said in ends})
     verdicts = _verdicts(ends, elsewhere, len(spans))
     cuts, why = _tails(lines, ends, elsewhere, len(spans))
-    return Ends(tuple(verdicts), tuple([one.whole for one in verdicts[:2]] + cuts), tuple(why))
+    return Ends(tuple(verdicts), (*cuts, *(one.whole for one in verdicts[:2])), tuple(why))
 
 
 def _usual_openings(lines: Lines, marks: Sequence[Mark]) -> str:
-    """How nearly all texts under the last kind of event begin, where they stand under a bare head; "" if they do not."""
+    """How most texts under the last kind of event begin, if they stand under a bare head; "" if they do not."""
     last = Counter(mark.head for mark in marks[-1:]).most_common(1)
     if not last:
         return ""
@@ -181,29 +181,35 @@ def _words(sayings: Sequence[_Said], runs: int) -> Verdict | None:
     words = sorted({value for value in values if value is not None})
     good = [word for word in words if polarity(word) > 0]
     bad = [word for word in words if polarity(word) < 0]
-    if not words or not (good or bad) or (len(words) < 2 and len(set(values)) < 2):
+    if not (good or bad):
         return None
-    if not (good and bad):
+    told = sum(value is not None for value in values)
+    if not (good and bad) and (told < 0.6 * runs or len({said.text for said in sayings}) > 2):
         return None
+    # All of the samples went one way: the other is any other word there.
+    slot_re = "|".join(words) if good and bad else r"\w+"
     parts, slot = [], False
     for token in sayings[0].tokens:
         if token.kind == "word" and polarity(token.text) and not slot:
-            parts.append("(" + "|".join(words) + ")")
+            parts.append(f"({slot_re})")
             slot = True
         else:
             parts.append(regex_of((token,)))
     regex = "".join(parts)
-    told = sum(value is not None for value in values)
-    closed = regex.replace("(" + "|".join(words) + ")", "(?:" + "|".join(words) + ")")
+    closed = regex.replace(f"({slot_re})", f"(?:{slot_re})")
     return Verdict(
         rf"\b{regex}" if regex[:1].isalpha() else regex,
         tuple(values),
-        {"in": good} if len(good) > 1 else good[0],
-        {"in": bad} if len(bad) > 1 else bad[0],
+        _either(good) if good else "else",
+        _either(bad) if bad else "else",
         closed,
-        min(0.95, 0.55 + 0.4 * told / runs),
+        min(0.95, 0.55 + 0.4 * told / runs) if good and bad else 0.5,
         f"the last lines of {told} of {runs} runs say {' or '.join(words)}",
     )
+
+
+def _either(words: Sequence[str]) -> Any:
+    return words[0] if len(words) == 1 else {"in": list(words)}
 
 
 def _merged(by_shape: Mapping[str, Sequence[_Said]], elsewhere: Mapping[str, int], runs: int) -> Verdict | None:
@@ -245,9 +251,9 @@ def _numbers(sayings: Sequence[_Said], runs: int) -> Verdict | None:
     same = [said for said in sayings if len(said.tokens) == width]
     slots = [i for i, token in enumerate(sayings[0].tokens) if token.kind == "num"]
     varying = [i for i in slots if len({said.tokens[i].text for said in same}) > 1]
-    if len(varying) != 1:
+    if len(varying) > 1 or not slots:
         return None
-    slot = varying[0]
+    slot = varying[0] if varying else slots[-1]
     before = " ".join(t.text for t in sayings[0].tokens[:slot] if t.kind == "word")
     name = max((before.split() or [""]), key=lambda word: affinity(word, Meaning.OUTCOME))
     if affinity(name, Meaning.OUTCOME) < 0.5 or not re.search("[A-Za-z]", before):
@@ -275,7 +281,9 @@ def _numbers(sayings: Sequence[_Said], runs: int) -> Verdict | None:
         )
     regex = "".join(parts)
     top = max(n for n in numbers if n is not None)
-    whole_match = rf"^{int(bound)}(\.0+)?$" if bound == top and float(bound).is_integer() else None
+    whole_match = rf"^{int(bound)}(\.0+)?$" if bound >= top and float(bound).is_integer() else None
+    if not whole_match and not good:
+        return None
     success: Any = {"re": whole_match} if whole_match else {"in": good}
     told = sum(value is not None for value in values)
     return Verdict(

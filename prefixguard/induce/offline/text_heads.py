@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from prefixguard.induce.offline.text_lines import Head, heads_of, tokens_of
+from prefixguard.induce.offline.text_lines import PROMPTS, Head, heads_of, tokens_of
 from prefixguard.induce.offline.text_noise import blocked_lines, repeated_blocks
 from prefixguard.induce.offline.text_roles import role_of_name
 
@@ -133,7 +133,7 @@ def head_sets(lines: Lines) -> list[HeadSet]:
     """Candidates, best first: cycles of heads that alternate, and whole families that share a skeleton."""
     least = 2 if lines.total < 60 else 3
     usable = [key for key, places in lines.places.items() if len(places) >= least and _may_begin(lines, key)]
-    usable = [key for key in usable if not _doubled(lines, key)]
+    usable = [key for key in usable if not _doubled(lines, key) and not _valued(lines, key)]
     usable.sort(key=lambda key: (-lines.count(key), key))
     usable = usable[: 2 * MOST_HEADS]
     usable = [key for key in usable if not _nested(lines, usable, key)][:MOST_HEADS]
@@ -157,6 +157,18 @@ def _doubled(lines: Lines, key: str) -> bool:
     return always != lines.heads[key].whole
 
 
+def _valued(lines: Lines, key: str) -> bool:
+    """Is it a label and one of its values, such as `Action: reset`, where the label stands with others too?"""
+    head = lines.heads[key]
+    if not head.whole or head.tokens[-1].kind not in ("word", "num"):
+        return False
+    return any(
+        other.words and lines.count(other.key) >= 1.3 * lines.count(key)
+        for other in (Head(head.tokens[: i + 1], False) for i in range(len(head.tokens) - 1))
+        if other.tokens[-1].kind == "sign"
+    )
+
+
 def _nested(lines: Lines, usable: Sequence[str], key: str) -> bool:
     """Does it open the text of another head, whose line is bare?"""
     n = lines.count(key)
@@ -171,7 +183,7 @@ def _may_begin(lines: Lines, key: str) -> bool:
     if head.words:
         return True
     signs = [token.text for token in head.tokens if token.kind == "sign"]
-    return not head.whole and bool(signs) and signs[-1] in (">", ">>>", "$", ">>", "#", "%") and head.numbers == 0
+    return not head.whole and bool(signs) and signs[-1] in PROMPTS and head.numbers == 0
 
 
 def _families(lines: Lines) -> list[HeadSet]:
@@ -372,7 +384,7 @@ def _prompts(lines: Lines, usable: Sequence[str]) -> list[HeadSet]:
     for key in usable:
         head = lines.heads[key]
         signs = [token.text for token in head.tokens if token.kind == "sign"]
-        if head.whole or not signs or signs[-1] not in (">", ">>>", "$", ">>", "#", "%"):
+        if head.whole or not signs or signs[-1] not in PROMPTS:
             continue
         n = lines.count(key)
         share = n / max(1, lines.total)

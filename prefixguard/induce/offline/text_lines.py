@@ -26,9 +26,11 @@ NUMBER_RE2 = r"-?\d[\d.]*"
 _NUMBER = r"-?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?"
 _TOKEN = re.compile(
     rf"(?P<time>{_TIME})|(?P<num>{_NUMBER})|(?P<word>[A-Za-z_À-ɏ][\w'’]*(?:[.-][A-Za-z_]\w*)*)|(?P<space>[ \t]+)"
-    r"|(?P<sign>(?P<one>[^\w\s])(?P=one)*)"
+    r"|(?P<sign>[-=]>|<[-=]|(?P<one>[^\w\s])(?P=one)*)"
 )
-_CLOSERS = (":", ">", "]", "|", ")", "→", "»", "::", ">>", ">>>", "=>", "->", "*", "**", "]:", "$", "#", "%", "=")
+#: Signs that alone may be the head of an event: prompts and arrows.
+PROMPTS = (">", ">>", ">>>", "$", "#", "%", "→", "»", "=>", "->", "<", "<<", "<<<", "←", "«", "<=", "<-")
+_CLOSERS = (":", ">", "]", "|", ")", "→", "»", "=>", "->", "*", "$", "#", "%", "=", "<<", "←", "«", "<-")
 _LEVELS = frozenset("debug info warning warn error critical fatal trace notice".split())  # noqa: SIM905
 
 
@@ -120,7 +122,7 @@ def heads_of(line: str) -> Iterator[Head]:
             words += 1
             if words > MOST_WORDS:
                 return
-        if token.kind != "sign" or not token.text.endswith(_CLOSERS):
+        if token.kind != "sign" or not (token.text.endswith(_CLOSERS) or (i == 0 and token.text in PROMPTS)):
             continue
         following = tokens[i + 1] if i + 1 < len(tokens) else None
         if following is not None and following.kind == "sign":

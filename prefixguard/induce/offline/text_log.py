@@ -34,11 +34,11 @@ def propose_text(samples: Samples, *, name: str, hints: Mapping[str, str], ask: 
     best: tuple[float, Draft, Trial, TextSource] | None = None
     tried: list[tuple[float, str]] = []
     for source in find_sources(samples):
-        for why, draft in _drafts(source, name, hints):
+        for why, weight, draft in _drafts(source, name, hints):
             trial = try_spec(draft, source)
             if trial is None:
                 continue
-            score = trial.score(draft.sure)
+            score = 0.9 * trial.score(draft.sure) + 0.1 * weight
             tried.append((score, f"{why} ({draft.plan.why}): {trial.why}"))
             if best is None or score > best[0] + 1e-9:
                 best = (score, draft, trial, source)
@@ -50,11 +50,11 @@ def propose_text(samples: Samples, *, name: str, hints: Mapping[str, str], ask: 
     return _proposal(draft, trial, source, score, tried, ask)
 
 
-def _drafts(source: TextSource, name: str, hints: Mapping[str, str]) -> Iterator[tuple[str, Draft]]:
-    """Ways to read the texts, each with what it rests on."""
+def _drafts(source: TextSource, name: str, hints: Mapping[str, str]) -> Iterator[tuple[str, float, Draft]]:
+    """Ways to read the texts: what each rests on, how often its heads stand there (1: the most), the draft."""
     pairs = fields_draft(source, name, hints)
     if pairs is not None:
-        yield "lines of key=value", pairs
+        yield "lines of key=value", 1.0, pairs
         return
     lines = Lines(source.texts)
     found = head_sets(lines)
@@ -63,7 +63,7 @@ def _drafts(source: TextSource, name: str, hints: Mapping[str, str]) -> Iterator
             break
         draft = draft_spec(source, lines, heads, name, hints)
         if draft is not None:
-            yield heads.why, draft
+            yield heads.why, heads.score / found[0].score, draft
 
 
 def _proposal(

@@ -11,7 +11,7 @@ from prefixguard.induce.names import Meaning, affinity, polarity
 from prefixguard.induce.offline.outcome import judge_values
 from prefixguard.induce.offline.text_draft import Draft
 from prefixguard.induce.offline.text_heads import Lines
-from prefixguard.induce.offline.text_lines import literal, regex_of
+from prefixguard.induce.offline.text_lines import literal, mask, regex_of, tokens_of
 from prefixguard.induce.offline.text_runs import RunPlan
 from prefixguard.induce.offline.text_source import TextSource
 from prefixguard.induce.offline.text_words import is_prose, reads_as_prose
@@ -70,28 +70,32 @@ def _repeated_tail(titles: Sequence[str]) -> str:
 
 
 _TASK_LINE = re.compile(
-    r"(?im)^[^\w\n]{0,6}((?:task|question|goal|instruction|objective|problem|query|intent)\w{0,4})\b"
-    r"[^\w\n:]{0,4}:[ \t]*(\S.*)$"
+    r"(?im)^([^a-z\n]{0,40}(?:task|question|goal|instruction|objective|problem|query|intent)\w{0,4}"
+    r"[^\w\n:>|=]{0,4}[:>|=]+[ \t]*)(\S.*)$"
 )
 
 
 def _stated_task(draft: Draft, lines: Lines) -> str:
-    """A line such as `Task: ...` that stands in every run, and differs."""
+    """A line such as `Task: ...` that stands in every run, and differs; times before it may differ too."""
+    spans = draft.plan.spans
     labels: Counter[str] = Counter()
     values: dict[str, set[str]] = {}
-    for span in draft.plan.spans:
+    regexes: dict[str, str] = {}
+    for span in spans:
         stop = min(span.stop, max(span.first, span.start) + 12)
         seen = set()
         for match in _TASK_LINE.finditer("\n".join(lines.docs[span.doc][span.start : stop])):
-            line = match.group(0)[: match.start(2) - match.start()]
-            if line not in seen:
-                seen.add(line)
-                labels[line] += 1
-                values.setdefault(line, set()).add(match.group(2))
-    for line, n in sorted(labels.items(), key=lambda kv: (-kv[1], kv[0])):
-        if n >= 0.9 * len(draft.plan.spans) and (len(values[line]) > 1 or n == 1):
-            draft.mapped.append(Mapped(line.strip(), "task", n / len(draft.plan.spans), 0.8, "a line of every run"))
-            return rf"(?m)^{literal(line)}(.*)$"
+            tokens = tokens_of(match.group(1).rstrip())
+            label = mask(tokens)
+            if label not in seen:
+                seen.add(label)
+                labels[label] += 1
+                values.setdefault(label, set()).add(match.group(2))
+                regexes.setdefault(label, regex_of(tokens))
+    for label, n in sorted(labels.items(), key=lambda kv: (-kv[1], kv[0])):
+        if n >= 0.9 * len(spans) and (len(values[label]) > 1 or n == 1):
+            draft.mapped.append(Mapped(label.strip(), "task", n / len(spans), 0.8, "a line of every run"))
+            return rf"(?m)^{regexes[label]}[ \t]*(.*)$"
     return ""
 
 
