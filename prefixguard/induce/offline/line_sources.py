@@ -60,6 +60,8 @@ def _groups(files: Sequence[SampleFile], elements: Place) -> list[str]:
             alike = sum(any(c.isdigit() for c in value) for value in values) / len(values)
             if alike >= 0.5 or len(values) >= max(4, 0.9 * len(shown)):
                 found.append((-(longest >= 8) - alike, len(values), key))
+    whole = [item for item in found if sum(counts[item[2]].values()) >= 0.98 * n]
+    found = whole or found  # what the first line of a run lacks is the id of something inside it
     one = [key for _, n_values, key in found if max(in_file[key]) == 1 and n_values >= max(2, 0.9 * len(shown))]
     if one:
         found = [item for item in found if item[2] in one]

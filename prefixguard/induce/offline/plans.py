@@ -11,7 +11,14 @@ from prefixguard.induce.names import Meaning, affinity, words
 from prefixguard.induce.offline.beside import inline_result, is_inside, results_beside, same_place
 from prefixguard.induce.offline.joins import find_joins
 from prefixguard.induce.offline.plan_types import CallPlan, KindPlan, Plans, ResultPlan
-from prefixguard.induce.offline.repeats import drop_repeated, is_history, once, says_arguments, within_repeat
+from prefixguard.induce.offline.repeats import (
+    drop_echoes,
+    drop_repeated,
+    is_history,
+    once,
+    says_arguments,
+    within_repeat,
+)
 from prefixguard.induce.offline.shapes import call_shape, speaks_for_itself
 from prefixguard.induce.offline.speakers import Part
 from prefixguard.induce.offline.texts import said_in
@@ -37,6 +44,7 @@ def plan(table: Table, units: Sequence[Unit], hints: Mapping[str, str]) -> Plans
     drop_repeated(plans)
     _users_calls(plans)
     results_beside(plans)
+    drop_echoes(plans)
     by_order(table, plans)
     by_form(table, plans)
     n_brought = sum(len(units[join.result].elements) for join in joins)
@@ -59,7 +67,7 @@ def _kind(
         unit, part = units[i], parts[i]
         shape = call_shape(unit, tool=hints.get("tool"), arguments=hints.get("arguments"))
         if i in result_side:
-            text = said_in(unit, [], Meaning.RESULT, without=(result_side[i].place,))
+            text = said_in(unit, _parts_of(unit, units), Meaning.RESULT, without=(result_side[i].place,))
             if text is not None:
                 made.results.append(ResultPlan(unit, text, result_side[i], 1.0))
             continue
@@ -76,7 +84,7 @@ def _kind(
             inline = None if i in call_side else inline_result(unit, shape)
             made.calls.append(CallPlan(unit, shape, call_side.get(i), inline, shape.weight))
         elif unit.each is not None and named is Part.RESULT and part is not None and part[1] >= 0.8:
-            text = said_in(unit, [], Meaning.RESULT)
+            text = said_in(unit, _parts_of(unit, units), Meaning.RESULT)
             if text is not None:
                 made.results.append(ResultPlan(unit, text, None, part[1]))
     if any(call.call_id is not None for call in made.calls) or any(call.unit is not own for call in made.calls):
@@ -155,3 +163,12 @@ def _users_calls(plans: Sequence[KindPlan]) -> None:
                 made.calls.clear()
             else:
                 made.part, made.why = Part.SAY, "only this side makes calls"
+
+
+def _parts_of(unit: Unit, units: Sequence[Unit]) -> list[Unit]:
+    """Units in the lists that the unit's elements hold."""
+    return [
+        one
+        for one in units
+        if one.kind is unit.kind and one.depth > unit.depth and (unit.each is None or is_inside(one, unit))
+    ]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from prefixguard.induce.offline.plan_types import CallPlan, KindPlan
+from prefixguard.induce.offline.speakers import Part
 from prefixguard.induce.offline.texts import Said
 from prefixguard.induce.offline.units import Unit
 
@@ -78,3 +79,19 @@ def drop_repeated(plans: Sequence[KindPlan]) -> None:
             made.calls.remove(call)
             continue
         seen |= set(keys)
+
+
+def drop_echoes(plans: Sequence[KindPlan]) -> None:
+    """Speech that only says what other kinds said (the answer again, in the span of the whole run) is left out."""
+    says = [made for made in plans if made.part is Part.SAY and made.said is not None and not made.calls]
+    for made in says:
+        mine = [text for text in made.said.texts if text] if made.said is not None else []
+        others = {
+            text
+            for one in plans
+            if one is not made and one.part is Part.SAY and one.said is not None
+            for text in one.said.texts
+            if text
+        }
+        if mine and len(mine) < len(others) and sum(text in others for text in mine) >= 0.8 * len(mine):
+            made.part, made.said, made.why = Part.NOISE, None, "it says again what was said"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from prefixguard.induce.names import Meaning, affinity
-from prefixguard.induce.offline.places import Place
+from prefixguard.induce.offline.arrays import parse_inside
+from prefixguard.induce.offline.places import Place, find
 from prefixguard.induce.offline.speakers import Part
 from prefixguard.induce.offline.units import Column, Unit, part_of_unit
 
@@ -153,10 +154,28 @@ def _blocks(unit: Unit, nested: Sequence[Unit]) -> dict[Place, tuple[Any, Unit, 
             score -= max(affinity(column.name, other) for other in _NOT_TEXT)
             if score > 0.3 and (place not in found or score > found[place][0]):
                 leaf = column.name[1:]
-                each = inner.each
+                each = _from(unit, inner)
+                if each is None:
+                    continue
                 value = {**each, "path": each["path"] + leaf} if isinstance(each, dict) else each + leaf
                 found[place] = score, value, inner, column
     return {place: (value, inner, column) for place, (_, value, inner, column) in found.items()}
+
+
+def _from(unit: Unit, inner: Unit) -> Any:
+    """How the inner unit's elements are got at from an element of the outer; None where that cannot be said."""
+    if unit.each is None:
+        return inner.each
+    if not isinstance(unit.each, str) or not isinstance(inner.each, str) or not inner.each.startswith(unit.each):
+        return None
+    return "@" + inner.each[len(unit.each) :]
+
+
+def _inside(value: Any, place: Place) -> str:
+    """Texts of the blocks in a list, or in the JSON that a string holds."""
+    if isinstance(value, str):
+        value = parse_inside(value)
+    return "\n".join(one for one in find(value, place) if isinstance(one, str) and one)
 
 
 def _holds(column: Column) -> bool:
@@ -174,17 +193,15 @@ def _said(unit: Unit, column: Column, blocks: tuple[Any, Unit, Column] | None, s
     if blocks is None:
         return Said({"text": path}, path, column.texts, (column.place,), score)
     value, inner, leaf = blocks
-    texts: dict[int, list[str]] = {}
-    for event, text in zip(inner.events, leaf.texts, strict=True):
-        if text:
-            texts.setdefault(event, []).append(text)
+    below = inner.holder[len(unit.holder) + len(column.place) :]
+    texts = [_inside(one, (None, *below, *((None,) if below else ()), *leaf.place)) for one in column.values]
     strings = not column.json and any(isinstance(one, str) and one for one in column.values)
     said = ["" if not isinstance(one, str) else one for one in column.values]
     plain = isinstance(value, str) and "[" not in value
     return Said(
         {"text": value},
         None if strings or not plain else value,
-        said if strings else ["\n".join(texts.get(event, ())) for event in unit.events],
+        said if strings else texts,
         (column.place,),
         score,
         mixed=path if strings else None,
