@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from prefixguard.induce.names import Meaning, affinity, words
+from prefixguard.induce.names import Meaning, affinity, says_something, words
 from prefixguard.induce.offline.places import Place
 from prefixguard.induce.offline.plan_types import KindPlan, ResultPlan
 from prefixguard.induce.offline.shapes import CallShape
@@ -77,11 +77,28 @@ def _own_result(own: Unit, made: KindPlan) -> ResultPlan | None:
         if best is None or (named, column.size) > best[:2]:
             best = named, column.size, column
     if best is None:
+        best = _unnamed(own, made)
+    if best is None:
         return None
     column = best[2]
     said = Said({"text": column.name}, column.name, column.texts, (column.place,), best[0])
     complete(own, said)
     return ResultPlan(own, said, None, 0.7)
+
+
+def _unnamed(own: Unit, made: KindPlan) -> tuple[float, int, Column] | None:
+    """The longest text beside the calls whose name says nothing: what came back is longer than what was said."""
+    found = [
+        (0.5, column.size, column)
+        for column in own.columns.values()
+        if not column.whole
+        and not says_something(column.name)
+        and column.distinct >= 3
+        and not column.is_name
+        and any(isinstance(value, str) for value in column.values)
+        and not any(_nests(column.place, call.unit.holder) for call in made.calls)
+    ]
+    return max(found, key=lambda one: (one[1], one[2].name), default=None)
 
 
 def inline_result(unit: Unit, shape: CallShape) -> Column | None:

@@ -85,9 +85,14 @@ def said_in(
         if column.whole and strings == 0 and place not in blocks and meaning is not Meaning.RESULT:
             continue
         score += 0.6 * (place == prefer)
+        if column.distinct < 2 and len(column.values) > 4 and place not in blocks:
+            continue  # the same in all
+        score -= 0.3 * (meaning is Meaning.RESULT and column.is_name and named < 0.6)
         if place in blocks:
             score -= 0.8 * (1 - _novelty(blocks[place][2]))
-        score -= 0.25 * (column.whole and place not in blocks and strings == 0) + 0.4 * (beside_call and named < 0.4)
+        if column.whole and place not in blocks and strings == 0:
+            score -= 0.1 if meaning is Meaning.RESULT else 0.25
+        score -= 0.4 * (beside_call and named < 0.4)
         if score < (0.35 if not beside_call else 0.5):
             continue
         said = _said(unit, column, blocks.get(place), score)
@@ -150,8 +155,12 @@ def _blocks(unit: Unit, nested: Sequence[Unit]) -> dict[Place, tuple[Any, Unit, 
         for column in inner.columns.values():
             if column.whole or not any(isinstance(value, str) for value in column.values):
                 continue
+            if column.is_id and affinity(column.name, Meaning.TEXT) < 0.9:
+                continue
             score = affinity(column.name, Meaning.TEXT) + min(1.0, column.size / 200) - 0.1 * len(column.place)
             score -= max(affinity(column.name, other) for other in _NOT_TEXT)
+            score += 0.5 * column.distinct / max(1, len(column.values))
+            score -= 0.5 * (column.distinct < 2 < len(column.values))
             if score > 0.3 and (place not in found or score > found[place][0]):
                 leaf = column.name[1:]
                 each = _from(unit, inner)

@@ -278,7 +278,8 @@ def part_of_unit(unit: Unit) -> tuple[Part, float] | None:
         return None  # of a model or of a tool: the name of the list does not say
     said = [one for one in map(part_of, told) if one is not None]
     if unit.each is None:
-        if len(said) > 1 and said[-1][0] in (Part.NOISE, Part.SYSTEM, Part.THOUGHT):
+        inner = said[-1][0] if len(said) > 1 else None
+        if inner in (Part.SYSTEM, Part.THOUGHT) or (inner is Part.NOISE and said[0][0] is Part.RESULT):
             return said[-1]
         return next((one for one in said if one[1] >= 0.7), said[-1] if said else None)
     return said[0] if said else None
