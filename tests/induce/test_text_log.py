@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 from prefixguard.induce.offline.text_log import propose_text
 from prefixguard.induce.proposal import Proposal, take_first
 from prefixguard.induce.samples import open_samples
-from prefixguard.stepview import Adapter, read_runs
+from prefixguard.stepview import Adapter, load_adapter, read_runs
 
 PLACES = ("Lisbon", "Oslo", "Quito", "Perth", "Turin", "Kyoto", "Dakar", "Lyon")
 FACTS = (
@@ -373,3 +375,63 @@ def test_what_is_mapped_and_left_out_is_said(tmp_path: Path) -> None:
     assert {"result", "action", "outcome", "task", "status"} <= fields_
     assert proposal.notes and proposal.extra["runs"] == 8
     assert all(0 <= mapped.confidence <= 1 and mapped.why for mapped in proposal.mapped)
+
+
+def test_the_outcome_of_folders_is_what_nearly_all_of_them_say(tmp_path: Path) -> None:
+    for name, text in folders(tales(12)).items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        if name.endswith(".json"):
+            meta = json.loads(text)
+            number = int(meta["task_id"].removeprefix("town-"))
+            meta["checks"] = {f"check_{number % 6}_passed": number % 2 == 0}
+            meta["resolved"] = None if number == 5 else meta["resolved"]
+            text = json.dumps(meta)
+        path.write_text(text)
+    proposal = propose_text(open_samples(tmp_path), name="x", hints={}, ask=take_first)
+    assert proposal is not None
+    assert proposal.spec["run"]["outcome"]["of"] == "$.meta.resolved"
+
+
+@pytest.mark.parametrize("render", [colons, levels, inputs, counters, markdown], ids=lambda render: render.__name__)
+def test_names_of_heads_help_and_do_not_decide(render: Callable[[list[Told]], dict[str, str]], tmp_path: Path) -> None:
+    """The same logs with names that mean nothing."""
+    told = tales()
+    meaningless = {"Thought": "Qx", "Action": "Wy", "Action Input": "Yz", "Observation": "Vz"}
+    meaningless |= {"thought": "fa", "call": "fb", "returned": "fc"}
+    names = re.compile(r"\b(Thought|Action Input|Action|Observation|thought|call|returned)(?= ?[:\n])")
+    files = {name: names.sub(lambda match: meaningless[match.group(1)], text) for name, text in render(told).items()}
+    proposal = propose(tmp_path, files)
+    runs = list(read_runs(tmp_path, Adapter(proposal.spec)))
+    assert len(runs) == len(told), proposal.spec
+    for run, tale in zip(runs, told, strict=True):
+        calls = [record for record in run.records if record.tool not in ("", "respond")]
+        assert [record.tool for record in calls] == [step.tool for step in tale.steps], proposal.spec
+        for record, step in zip(calls, tale.steps, strict=True):
+            assert step.result in record.result and step.argument in record.arguments, proposal.spec
+
+
+TRACES = Path(os.environ.get("PREFIXGUARD_TRACES") or Path(__file__).parents[2] / ".traces")
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("folder", "adapter"), [("webshop_react", "webshop_react"), ("reflexion", "react_log")])
+def test_real_logs_are_read_as_by_hand(folder: str, adapter: str) -> None:
+    source = TRACES / folder
+    if not source.is_dir():
+        pytest.skip(f"{source} is not there: unpack the real runs into .traces or name them by PREFIXGUARD_TRACES")
+    proposal = propose_text(open_samples(source), name="induced", hints={}, ask=take_first)
+    assert proposal is not None
+    mine = list(read_runs(source, Adapter(proposal.spec)))
+    wanted = list(read_runs(source, load_adapter(adapter)))
+    assert [run.run_id for run in mine] == [run.run_id for run in wanted]
+    assert [run.outcome for run in mine] == [run.outcome for run in wanted]
+    assert [run.task_id for run in mine] == [run.task_id for run in wanted]
+    pairs = [pair for one, two in zip(mine, wanted, strict=True) for pair in zip(one.records, two.records, strict=True)]
+    assert sum(one.tool == two.tool for one, two in pairs) == len(pairs)
+    same = sum(
+        (one.arguments, one.observation, one.action, one.result, one.status)
+        == (two.arguments, two.observation, two.action, two.result, two.status)
+        for one, two in pairs
+    )
+    assert same >= 0.99 * len(pairs)

@@ -100,10 +100,14 @@ def assign_roles(events: Sequence[Event], names: Mapping[str, str], prompts: fro
         actions = [chosen] if chosen is not None else []
         if actions:
             why.append(f"{names[actions[0]]!r} acts: what follows it answers it, and its texts have the form of calls")
-    arguments = _arguments(actions, bodies, follow)
+    parted = _parted_call(kinds, bodies, follow, named, actions)
+    if parted is not None:
+        tool, arguments = parted
+        actions = [tool]
+        roles[arguments] = "arguments"
+        why.append(f"{names[tool]!r} names the tool, {names[arguments]!r} its arguments")
     for kind in actions:
-        roles[kind] = "arguments" if kind == arguments else "action"
-    actions = [kind for kind in actions if kind != arguments]
+        roles[kind] = "action"
     for kind in kinds:
         if kind in roles:
             continue
@@ -147,18 +151,30 @@ def assign_roles(events: Sequence[Event], names: Mapping[str, str], prompts: fro
     return Roles(roles, form, sure, tuple(why), forms)
 
 
-def _arguments(
-    actions: Sequence[str], bodies: Mapping[str, Sequence[str]], follow: Mapping[str, Counter[str]]
-) -> str | None:
-    """Of two kinds that act, the one that always comes right after the other, which says names that repeat."""
-    for name in actions:
-        for kind in actions:
-            n = len(bodies[name])
-            if kind == name or not 0.8 * n <= len(bodies[kind]) <= 1.1 * n:
+def _parted_call(
+    kinds: Sequence[str],
+    bodies: Mapping[str, Sequence[str]],
+    follow: Mapping[str, Counter[str]],
+    named: Mapping[str, str],
+    actions: Sequence[str],
+) -> tuple[str, str] | None:
+    """The kind that says names that repeat and the kind that always comes right after it, before what came back."""
+    for tool in kinds:
+        n = len(bodies[tool])
+        said = [body for body in bodies[tool] if body and len(body.split()) == 1]
+        if named[tool] in ("result", "user") or len(said) < 0.9 * n or not vocabulary(said, n):
+            continue
+        for kind in kinds:
+            nexts = follow.get(kind, Counter())
+            if kind == tool or named[kind] == "result" or follow.get(tool, Counter())[kind] < 0.9 * n or not nexts:
                 continue
-            after = follow.get(name, Counter())[kind]
-            if after >= 0.9 * n and vocabulary([body for body in bodies[name] if body and " " not in body], n):
-                return kind
+            if len(bodies[kind]) > 1.1 * n or not {tool, kind} & set(actions):
+                continue
+            after = max(sorted(nexts), key=lambda one: nexts[one])
+            beyond = follow.get(after, Counter())
+            again = max(sorted(beyond), key=lambda one: beyond[one], default=None)
+            if after != tool and (named[kind] == "action" or named[after] == "result" or again not in (tool, None)):
+                return tool, kind
     return None
 
 

@@ -171,9 +171,12 @@ def add_outcome(draft: Draft, source: TextSource, run: dict[str, Any], told_in: 
     plan = draft.plan
     if source.member:
         for path, column in _member_values(source).items():
+            filled = sum(value is not None for value in column) / max(1, len(column))
             for form in judge_values(column, path)[:1]:
-                if form.confidence >= 0.35:
-                    options.append(Option(path, form.spec(path), form.confidence, form.why, str(column[0])[:60]))
+                sure = form.confidence * (0.25 + 0.75 * filled)
+                if sure >= 0.3:
+                    shown = next((str(value)[:60] for value in column if value is not None), "")
+                    options.append(Option(path, form.spec(path), sure, form.why, shown))
     told = [verdict for verdict in plan.verdicts if verdict is not None]
     if told:
         words = sorted(set(told))
