@@ -60,7 +60,11 @@ def said_in(
     best: tuple[float, str, Said] | None = None
     texts = (column for column in unit.columns.values() if not column.whole and _may_be_text(column, meaning))
     total = sum(column.size for column in texts) or 1
-    blocks = _blocks(unit, nested)
+    blocks = {
+        place: found
+        for place, found in _blocks(unit, nested).items()
+        if not unit.columns[place].json or found[2].size >= 0.5 * unit.columns[place].size or meaning is Meaning.TEXT
+    }  # JSON that came back is a result as it is, not a list of things said
     for place, column in unit.columns.items():
         if any(place[: len(w)] == w or w[: len(place)] == place for w in without if w):
             continue
