@@ -8,7 +8,7 @@ from prefixguard.induce.model.masking import Masker
 from prefixguard.induce.model.trial import Fault, Trial
 
 _MOST = 10
-_LENGTH = 420
+_LENGTH = 600
 #: Figures worth a model's attention, in this order.
 _FIGURES = (
     "runs",
@@ -22,13 +22,19 @@ _FIGURES = (
     "outcomes_known",
     "tasks_known",
 )
+_UNREAD = "coverage.place"
+_UNREAD_IS = (
+    "Read what the agent sees, hide what is written after the run; kinds, ids, signatures and what repeats another place "
+    "are right as they are."
+)
 
 
 def feedback(trial: Trial, screened: Sequence[str], masker: Masker) -> str:
     """Faults of one proposal, worst first, with what its first run became. screened: what was changed or refused before
     the trial."""
-    lines = [f"{i}. {_sentence(text, masker)}" for i, text in enumerate([*screened, *_told(trial)][:_MOST], 1)]
-    missing = len(screened) + len(trial.faults) - _MOST
+    said = [*screened, *_told(trial)]
+    lines = [f"{i}. {_sentence(text, masker)}" for i, text in enumerate(said[:_MOST], 1)]
+    missing = len(said) - _MOST
     if missing > 0:
         lines.append(f"... and {missing} more")
     if not lines:
@@ -43,8 +49,17 @@ def feedback(trial: Trial, screened: Sequence[str], masker: Masker) -> str:
 
 
 def _told(trial: Trial) -> list[str]:
+    """A line a fault, worst first; places whose text is not read share one, since most are right as they are."""
     order = ("error", "warning", "note")
-    return [told(fault) for fault in sorted(trial.faults, key=lambda fault: order.index(fault.severity))]
+    faults = sorted(trial.faults, key=lambda fault: order.index(fault.severity))
+    unread = [fault for fault in faults if fault.check == _UNREAD and fault.severity == "note"]
+    lines = [told(fault) for fault in faults if fault not in unread]
+    if unread:
+        places = ", ".join(fault.what.partition(" of the raw")[0] for fault in unread)
+        lines.append(
+            f"[note, {_UNREAD}] little of these places reaches a record: {places} of the raw text. {_UNREAD_IS}"
+        )
+    return lines
 
 
 def told(fault: Fault) -> str:

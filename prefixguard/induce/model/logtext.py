@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import re2
 
 from prefixguard.induce.model.masking import Masker
@@ -14,6 +16,8 @@ _HEAD = re2.compile(
     rb"^\s{0,3}(?:[#=*>\-_~]{2,}.{0,60}|\[?[\w#(][^\n:\]>]{0,38}[:\]>]|(?:[A-Z][\w-]*)(?: [\w-]+){0,3} 0\b)", _OPTIONS
 )
 _LINES_LOOKED_AT = 200_000
+#: Characters of a line that is counted whole.
+_SHORTEST, _LONGEST = 6, 90
 _ERROR = ("error", "traceback", "exception", "failed", "invalid", "could not")
 
 
@@ -33,6 +37,26 @@ def line_heads(text: str, masker: Masker, most: int = 24) -> list[str]:
     for head, (n, first) in kept:
         begin = head.decode("utf-8", "replace").strip()
         out.append(f"{n:,} x {begin!r}, first in line {first + 1}: {masker.mask(lines[first][:300])[:100]!r}")
+    return out
+
+
+def repeated_lines(text: str, masker: Masker, most: int = 16) -> list[str]:
+    """Short lines that stand in a text at least three times (digits as 0) and say more than how they begin: verdicts,
+    errors, empty answers. With counts, frequent ones first, at most four that begin alike."""
+    counts: Counter[str] = Counter()
+    for line in text.split("\n", _LINES_LOOKED_AT)[:_LINES_LOOKED_AT]:
+        if _SHORTEST <= len(line) <= _LONGEST:
+            plain = _NUMBER.sub(b"0", line.strip().encode("utf-8", "replace"))
+            match = _HEAD.search(plain)
+            if any(map(str.isalpha, line)) and (match is None or match.end() < len(plain)):
+                counts[plain.decode("utf-8", "replace")] += 1
+    alike: Counter[str] = Counter()
+    out: list[str] = []
+    for line, n in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        begin = line.split(" ", 1)[0]
+        alike[begin] += 1
+        if n >= 3 and len(out) < most and alike[begin] <= 4:
+            out.append(f"{n:,} x {masker.mask(line)!r}")
     return out
 
 

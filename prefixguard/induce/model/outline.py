@@ -17,7 +17,8 @@ MAX_VALUES = 160_000
 #: Distinct short values kept of a place; one more and it is no list of kinds.
 MAX_KINDS = 16
 _KIND_LENGTH = 40
-#: An object with at least so many keys, whose values are alike, is a table: its keys are data and are written `*`.
+#: An object with at least so many keys, whose values are alike, is a table: its keys are data and are written `*`. Keys
+#: that are numbers are data however few they are.
 _TABLE = 6
 
 
@@ -33,6 +34,7 @@ class Place:
     shortest: int = -1
     longest: int = 0
     json_text: int = 0
+    python_text: int = 0
     mass: int = 0
     key: str = ""
 
@@ -97,6 +99,7 @@ class Outline:
         place.mass += len(value) if isinstance(value, str) else 4
         if isinstance(value, str) and value[:1] in ("{", "[") and value[-1:] in ("}", "]"):
             place.json_text += 1
+            place.python_text += value[1:2] == "'"
         if not place.too_many and not isinstance(value, dict | list) and value is not None:
             text = value if isinstance(value, str) else ("true" if value else "false") if value in (True, False) else ""
             if isinstance(value, bool) or (isinstance(value, str) and len(text) <= _KIND_LENGTH):
@@ -199,6 +202,8 @@ class Outline:
             text += f", {_range(place)} elements"
         if place.json_text and place.json_text >= 0.5 * place.types["string"]:
             text += ", text of JSON"
+            if place.python_text:
+                text += f" ({_share(place.python_text / place.seen)} spelled as Python)"
         if place.kinds and not place.too_many and (place.discriminates or len(place.kinds) <= 3):
             text += self._kinds(place, masker)
         elif place.types["string"] and place.longest:
@@ -218,9 +223,11 @@ class Outline:
 
 def is_table(value: dict[str, Any]) -> bool:
     """An object whose keys are data: many of them, and all values objects (or lists) of the same make."""
+    values = spread(list(value.values()), 50)
+    if values and all(str(key).isdigit() for key in value) and all(isinstance(inner, dict) for inner in values):
+        return True
     if len(value) < _TABLE:
         return False
-    values = spread(list(value.values()), 50)
     if all(isinstance(inner, dict) for inner in values):
         keys = Counter(key for inner in values for key in inner)
         common = sum(n >= 0.8 * len(values) for n in keys.values())

@@ -15,7 +15,7 @@ from typing import Any
 
 from prefixguard.errors import ConfigError
 from prefixguard.induce.model.excerpt import Excerpt, Signature, render_json
-from prefixguard.induce.model.logtext import line_heads, pieces
+from prefixguard.induce.model.logtext import line_heads, pieces, repeated_lines
 from prefixguard.induce.model.masking import Masker
 from prefixguard.induce.model.outline import Outline, is_table, spread, step
 from prefixguard.induce.samples import Kind, SampleFile, Samples
@@ -154,6 +154,9 @@ def _texts(group: list[SampleFile], room: int, masker: Masker) -> tuple[str, lis
         parts[0] += " (outputs of all cells)"
     said = "How lines begin, digits as 0:\n" + "\n".join(heads)
     if heads and len(said) < room * 0.4:
+        parts.append(said)
+    said = "Lines that come again, digits as 0:\n" + "\n".join(again := repeated_lines(first.text, masker))
+    if again and len(said) < room * 0.1:
         parts.append(said)
     left = room - sum(len(part) + 1 for part in parts)
     others = [file for file in spread(group, 3) if file is not first][:1]

@@ -53,8 +53,10 @@ def reference() -> str:
     lines += ["", "## Paths", parts["path"]["description"], "", "## Values", parts["value"]["description"]]
     for name, part in parts.items():
         if name.startswith("value_"):
-            extra = "; ".join(_properties(part, skip=(name.removeprefix("value_"), "of")))
-            lines.append(f"- `{name.removeprefix('value_')}`: {part['description']} {extra}".rstrip())
+            word = name.removeprefix("value_")
+            own = _said(part["properties"][word]) if "description" in part["properties"][word] else ""
+            extra = "; ".join(_properties(part, skip=(word, "of")))
+            lines.append(" ".join(one for one in (f"- `{word}`: {part['description']}", own, extra) if one))
     lines += ["", "## Tests", parts["test"]["anyOf"][0].get("description", parts["test"]["description"])]
     lines += [f"- {line}" for line in _properties(parts["test"]["anyOf"][1])]
     lines += ["", "## when", parts["when"]["description"]]

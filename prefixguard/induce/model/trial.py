@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from prefixguard.stepview import FIELDS, Adapter, read_runs
 
 #: Notes of the checks that a model should see; other notes are for people.
 _NOTES = ("coverage", "joins", "reads")
-_PREVIEWED = 6
+_PREVIEWED = 5  # and the last one, where verdicts stand
 _SHOWN = 90
 
 
@@ -109,7 +108,8 @@ def _preview(adapter: Adapter, source: str) -> str:
     if run is None:
         return ""
     lines = [f"run {run.run_id!r}, task {run.task_id!r}, outcome {run.outcome.value}, {len(run.records)} records"]
-    for record in islice(run.records, _PREVIEWED):
+    last = run.records[-1:] if len(run.records) > _PREVIEWED else ()
+    for record in (*run.records[:_PREVIEWED], *last):
         said = []
         for name in FIELDS:
             text = getattr(record, name)

@@ -146,3 +146,28 @@ def test_any_json_is_packed_within_its_budget(tmp_path: Path, values: list[Any])
     for i, value in enumerate(values):
         write(tmp_path, f"{i}.json", json.dumps(value))
     assert packed(tmp_path, 500).tokens <= 500
+
+
+def test_runs_by_number_are_a_table_however_few(tmp_path: Path) -> None:
+    for i in range(3):
+        write(tmp_path, f"{i}.json", {str(7 * i): {"ask": f"q{i}", "turns": ["a", "b"]}})
+    text = packed(tmp_path).text
+    assert "\n .*  object" in text and '["7"]' not in text
+
+
+def test_calls_spelled_as_python_are_told(tmp_path: Path) -> None:
+    for i in range(4):
+        write(tmp_path, f"{i}.json", {"args": f"{{'n': {i}}}" if i == 0 else f'{{"n": {i}}}'})
+    assert "text of JSON (25% spelled as Python)" in packed(tmp_path).text
+
+
+def test_lines_of_a_log_that_come_again_are_told(tmp_path: Path) -> None:
+    runs = [
+        f"Question: what is {i}?\nThought 1: look for {i}\n"
+        + "word " * 300
+        + f"\nSeen 2: Answer is {'RIGHT' if i % 3 else 'WRONG'}\n"
+        for i in range(40)
+    ]
+    write(tmp_path, "all.log", "".join(runs))
+    text = packed(tmp_path, 1500).text
+    assert "26 x 'Seen 0: Answer is RIGHT'" in text and "14 x 'Seen 0: Answer is WRONG'" in text
