@@ -122,7 +122,8 @@ def infer_status(
             why = f"{share:.0%} of the results state {shown}; 0 is ok, another an error"
         mapped.append(Mapped("result", "status", share, 0.9, why))
         reasons.append(why)
-    if last["is"] == "ok":
+    # A format that flags its errors is believed: a test run that prints FAILED is no step that failed.
+    if last["is"] == "ok" and not any(_flags_errors(values, one) for (_, values), one in _mapped_flags(stated, mapped)):
         sayings = _sayings(texts)
         if sayings:
             rules.append({"when": {"result": {"re": "|".join(sayings)}}, "is": "error"})
@@ -140,6 +141,21 @@ def infer_status(
         max((one.confidence for one in mapped), default=0.4),
         "; ".join(reasons) or "no result says that anything went wrong",
     )
+
+
+def _mapped_flags(
+    stated: Sequence[tuple[str, Sequence[Any]]], mapped: Sequence[Mapped]
+) -> list[tuple[tuple[str, Sequence[Any]], Mapped]]:
+    by_path = {one.raw: one for one in mapped}
+    return [((path, values), by_path[path]) for path, values in stated if path in by_path]
+
+
+def _flags_errors(values: Sequence[Any], one: Mapped) -> bool:
+    """Does a flag of errors (a boolean, or something that is there only then) say of every result how it went?"""
+    there = [value for value in values if value is not None]
+    if all(isinstance(value, bool) for value in there):
+        return one.coverage >= 0.5 or not all(there) or len(there) < len(values)
+    return one.coverage < 0.6 and not all(isinstance(value, int | float) for value in there)
 
 
 def _last_name(path: str) -> str:
