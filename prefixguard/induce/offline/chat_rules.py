@@ -101,11 +101,11 @@ def _results(made: KindPlan, when: dict[str, Any]) -> list[dict[str, Any]]:
 def _there(result: ResultPlan) -> dict[str, Any]:
     """A condition: does the event bring a result at all? Empty where all of its kind do."""
     filled = sum(bool(text) for text in result.text.texts) / max(1, len(result.text.texts))
-    if filled >= 0.9 or result.text.path is None:
+    if filled >= 0.9:
         return {}
-    if result.text.other is not None:
-        return {"any": [{result.text.path: {"present": True}}, {result.text.other: {"present": True}}]}
-    return {result.text.path: {"present": True}}
+    path = result.text.path
+    there = {path: {"present": True}} if path is not None else {"value": result.text.value, "is": {"present": True}}
+    return {"any": [there, {result.text.other: {"present": True}}]} if result.text.other is not None else there
 
 
 def _result_text(result: ResultPlan) -> Any:

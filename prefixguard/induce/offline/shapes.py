@@ -39,7 +39,7 @@ def call_shape(unit: Unit, *, tool: str | None = None, arguments: str | None = N
         weight = _arguments(unit, column, named[0] if named else None)
         if weight > 0.3 and (best is None or (-weight, column.name) < (-best[0], best[1])):
             best = weight, column.name, column
-    if best is not None and named is not None and (pair := _inner_pair(unit, best[2])) is not None:
+    if best is not None and named is not None and (pair := _inner_pair(unit, named[0], best[2])) is not None:
         return CallShape(pair[0], pair[1], min(1.0, 0.5 * named[1] + 0.5))
     tool_weight = named[1] if named else 0.0
     if best is None:
@@ -55,14 +55,19 @@ def speaks_for_itself(unit: Unit, shape: CallShape) -> bool:
     return named >= 0.5 or _keys_depend(unit, shape.tool) >= 0.8
 
 
-def _inner_pair(unit: Unit, outer: Column) -> tuple[Column, Column] | None:
-    """A name and its arguments inside what looked like the arguments: {"method", "params": {"name", "arguments"}}."""
+def _inner_pair(unit: Unit, tool: Column, outer: Column) -> tuple[Column, Column] | None:
+    """A name and its arguments inside what looked like the arguments: {"method", "params": {"name", "arguments"}}. By
+    their names, or because the outer name is nearly always the same and the inner one decides the keys beside it."""
     inside = [c for c in unit.columns.values() if len(c.place) == len(outer.place) + 1 and c.place[:-1] == outer.place]
-    names = [
-        c for c in inside if not c.whole and c.is_name and c.present > 0.4 and affinity(c.name, Meaning.TOOL) >= 0.5
-    ]
-    given = [c for c in inside if (c.whole or c.json) and affinity(c.name, Meaning.ARGUMENTS) >= 0.9]
-    return (names[0], given[0]) if len(names) == 1 and len(given) == 1 else None
+    names = [c for c in inside if not c.whole and c.is_name and c.present > 0.4]
+    objects = [c for c in inside if c.whole or c.json]
+    said = [c for c in names if affinity(c.name, Meaning.TOOL) >= 0.5]
+    given = [c for c in objects if affinity(c.name, Meaning.ARGUMENTS) >= 0.9]
+    if len(said) == 1 and len(given) == 1:
+        return said[0], given[0]
+    usual = Counter(tool.texts).most_common(1)[0][1] / max(1, len(tool.texts))
+    deciding = [(c, o) for c in names for o in objects if c.distinct >= 3 and _decides(c, o) >= 0.9]
+    return deciding[0] if usual >= 0.6 and len(deciding) == 1 else None
 
 
 def _given(unit: Unit, path: str | None) -> tuple[Column, float] | None:
@@ -110,20 +115,25 @@ def objects_of(column: Column) -> list[dict[str, object] | None]:
 
 def _keys_depend(unit: Unit, tool: Column) -> float:
     """1 where some object beside the name has keys that the name decides, less where they vary otherwise."""
-    best = 0.0
-    for place, column in unit.columns.items():
-        if not (column.whole or column.json) or place == tool.place[: len(place)]:
-            continue
-        by: dict[str, Counter[frozenset[str]]] = defaultdict(Counter)
-        for text, value in zip(tool.texts, objects_of(column), strict=True):
-            if value is not None and text:
-                by[text][frozenset(value)] += 1
-        shapes = {keys for counts in by.values() for keys in counts}
-        if len(shapes) < 2 or len(by) < 2:
-            continue
-        same = sum(counts.most_common(1)[0][1] for counts in by.values()) / sum(c.total() for c in by.values())
-        best = max(best, same)
-    return best
+    return max(
+        (
+            _decides(tool, column)
+            for place, column in unit.columns.items()
+            if (column.whole or column.json) and place != tool.place[: len(place)]
+        ),
+        default=0.0,
+    )
+
+
+def _decides(name: Column, column: Column) -> float:
+    """Share of the objects whose keys are the usual ones of their name; 0 where keys or names do not vary."""
+    by: dict[str, Counter[frozenset[str]]] = defaultdict(Counter)
+    for text, value in zip(name.texts, objects_of(column), strict=True):
+        if value is not None and text:
+            by[text][frozenset(value)] += 1
+    if len(by) < 2 or len({keys for counts in by.values() for keys in counts}) < 2:
+        return 0.0
+    return sum(counts.most_common(1)[0][1] for counts in by.values()) / sum(counts.total() for counts in by.values())
 
 
 def _arguments(unit: Unit, column: Column, tool: Column | None) -> float:

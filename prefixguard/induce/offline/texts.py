@@ -117,7 +117,7 @@ def said_in(
 def complete(unit: Unit, said: Said) -> None:
     """Where a result is missing, an error may stand in its place."""
     missing = [i for i, text in enumerate(said.texts) if not text]
-    if said.path is None or len(said.texts) != len(unit.elements) or len(missing) < 0.02 * len(said.texts):
+    if said.mixed is not None or len(said.texts) != len(unit.elements) or len(missing) < 0.02 * len(said.texts):
         return
     for column in sorted(unit.columns.values(), key=lambda c: (len(c.place), c.name)):
         if affinity(column.name, Meaning.ERROR) < 0.9 or column.place in said.covered:
