@@ -51,6 +51,7 @@ class Draft:
         "result",
         "status",
         "tool",
+        "waits",
     )
 
     def __init__(
@@ -68,6 +69,7 @@ class Draft:
         self.call_id: str | None = None
         self.position = 0  # number of the call among those made since the last act
         self.done = False
+        self.waits = False  # speech that the next call or step takes with it
 
 
 class Machine:
@@ -125,12 +127,14 @@ class Machine:
             draft, self.held = self.held, None
             self._emit(draft)
 
-    def acts(self, turn: Any) -> None:
-        """The agent acts: what was open is over, unless this belongs to the same turn."""
+    def acts(self, turn: Any, takes: bool = False) -> None:
+        """The agent acts: what was open is over, unless this belongs to the same turn. takes: by a call or a step, which
+        takes speech that waits for one with it."""
         if turn is not None and turn == self.turn:
             return
         self.turn = turn
-        self.release()
+        if not (takes and self.held is not None and self.held.waits):
+            self.release()
         self.flush()
 
     def flush(self) -> None:
@@ -143,6 +147,24 @@ class Machine:
                     self.count("calls_without_result")
                 self._emit(draft)
 
+    def hold(self, draft: Draft) -> None:
+        """Speech that waits for the call or step that follows; more of it is put together."""
+        if self.held is not None and self.held.waits:
+            draft.observation = self.held.observation or draft.observation
+            draft.action = _together(self.held.action, draft.action)
+        else:
+            self.release()
+        draft.waits = True
+        self.held = draft
+
+    def take(self, draft: Draft) -> None:
+        """Held speech becomes part of the draft: what the agent said, and saw, before it acted."""
+        held = self.held
+        if held is not None:
+            self.held = None
+            draft.observation = held.observation or draft.observation
+            draft.action = _together(held.action, draft.action)
+
     def say(self, draft: Draft, turn: Any) -> None:
         """Speech, or a whole step: complete at once, or with the turn where turns are told apart."""
         if turn is None:
@@ -154,19 +176,12 @@ class Machine:
             self.held = draft
         else:
             held = self.held
-            held.action = (
-                f"{held.action}\n{draft.action}" if held.action and draft.action else held.action or draft.action
-            )
+            held.action = _together(held.action, draft.action)
             held.status = draft.status
 
     def call(self, draft: Draft, turn: Any) -> None:
         """A call begins to wait for its result."""
-        if self.held is not None:
-            held, self.held = self.held, None
-            draft.observation = held.observation or draft.observation
-            draft.action = (
-                f"{held.action}\n{draft.action}" if held.action and draft.action else held.action or draft.action
-            )
+        self.take(draft)
         draft.position = self.open[-1].position + 1 if self.open else self.results
         self.open.append(draft)
         if len(self.open) > MOST_OPEN:
@@ -233,3 +248,7 @@ class Machine:
             draft.event,
         )
         self.out.append(raw_record(record) if self.is_raw else record)
+
+
+def _together(first: str, second: str) -> str:
+    return f"{first}\n{second}" if first and second else first or second

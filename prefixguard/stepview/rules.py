@@ -104,13 +104,15 @@ def compile_rule(spec: Any, number: int, shared: RuleSite) -> Rule:
     emit = spec.get("emit")
     if emit not in EMITS:
         raise site.error(f"emit {emit!r}; it is one of {', '.join(EMITS)}.")
-    common = ("when", "emit", "each", "then", "comment")
+    common = ("when", "emit", "each", "then", "comment", *(("hold",) if emit == "say" else ()))
     known_keys(spec, common + _ALLOWED[emit], site)
     for name in _REQUIRED.get(emit, ()):
         if name not in spec:
             raise site.error(f"a rule that emits {emit!r} needs {name!r}.")
     if spec.get("then", "stop") not in ("stop", "continue"):
         raise site.at("then").error('"then" is "stop" (the default) or "continue": later rules see the event too.')
+    if not isinstance(spec.get("hold", False), bool):
+        raise site.at("hold").error("true or false: does the speech wait for the call that follows?")
     when = compile_when(spec.get("when", "else"), site.at("when"))
     each: Getter | None = None
     inner = site
@@ -250,16 +252,23 @@ def _observe(fields: _Fields) -> Act:
 
 def _say(fields: _Fields) -> Act:
     result = fields.result
+    waits = fields.spec.get("hold", False)
+    is_step = fields.spec["emit"] == "step"
 
     def act(machine: Machine, scope: Scope) -> None:
         turn = scope.turn
         if not scope.element or turn is None:
-            machine.acts(turn)
+            machine.acts(turn, is_step or waits)
         draft = fields.draft(machine, scope)
         if result is not None:
             draft.result = result(scope)
         draft.done = True
         draft.status = fields.judge(scope, draft)
+        if waits:
+            machine.hold(draft)
+            return
+        if is_step and machine.held is not None and machine.held.waits:
+            machine.take(draft)
         machine.say(draft, turn)
 
     return act
@@ -274,7 +283,7 @@ def _call(fields: _Fields) -> Act:
         if not scope.element and not (
             parallel and call_id is not None and machine.open and machine.results == 0 and machine.held is None
         ):
-            machine.acts(turn)
+            machine.acts(turn, True)
         draft = fields.draft(machine, scope)
         draft.call_id = call_id
         machine.call(draft, turn)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from prefixguard.errors import AdapterError
 from prefixguard.stepview import Adapter, StepRecord
 
 
@@ -129,6 +130,59 @@ def test_a_turn_joins_lines_of_one_reply(make: Any) -> None:
         ("respond", "", "one\ntwo"),
         ("respond", "", "other"),
     ]
+
+
+HELD: list[dict[str, Any]] = [
+    {"when": {"@.kind": "thought"}, "emit": "say", "hold": True, "action": "@.text"},
+    {"when": {"@.kind": "user"}, "emit": "observe", "observation": "@.text"},
+    {"when": {"@.kind": "call"}, "emit": "call", "tool": "@.tool", "action": "@.text"},
+    {"when": {"@.kind": "out"}, "emit": "result", "result": "@.text"},
+    {"when": {"@.kind": "step"}, "emit": "step", "tool": "@.tool", "action": "@.text", "result": "@.out"},
+    {"emit": "say", "action": "@.text"},
+]
+
+
+def of(kind: str, text: str = "", **more: Any) -> dict[str, Any]:
+    return {"kind": kind, "text": text, **more}
+
+
+def test_held_speech_becomes_part_of_the_call_that_follows(make: Any) -> None:
+    adapter = make(rules=HELD, join={"by": "order"})
+    steps = live(adapter, of("user", "go"), of("thought", "I look."), of("call", tool="ls"), of("out", "a b"))
+    assert [len(step) for step in steps] == [0, 0, 0, 1, 0]
+    assert brief(steps[3][0]) == ("ls", "go", "I look.", "a b")
+    steps = live(adapter, of("thought", "One."), of("thought", "Two."), of("step", "Now.", tool="rm", out="ok"))
+    (record,) = steps[2]
+    assert brief(record) == ("rm", "", "One.\nTwo.\nNow.", "ok")
+
+
+def test_held_speech_is_a_record_where_no_call_follows(make: Any) -> None:
+    adapter = make(rules=HELD, join={"by": "order"})
+    steps = live(adapter, of("thought", "Hm."), of("user", "hurry"), of("call", tool="ls"), of("thought", "Last."))
+    assert [[r.tool for r in step] for step in steps] == [[], ["respond"], [], ["ls"], ["respond"]]
+    assert brief(steps[1][0]) == ("respond", "", "Hm.", "")
+    assert steps[3][0].observation == "hurry"
+    steps = live(adapter, of("thought", "Hm."), of("answer", "42"))
+    assert [r.action for step in steps for r in step] == ["Hm.", "42"]
+
+
+def test_a_held_thought_does_not_swallow_the_result_of_an_open_call(make: Any) -> None:
+    adapter = make(rules=HELD, join={"by": "order"})
+    steps = live(
+        adapter, of("call", tool="ls"), of("thought", "While I wait."), of("out", "late"), of("call", tool="cat")
+    )
+    records = [r for step in steps for r in step]
+    assert [(r.tool, r.action, r.result) for r in records] == [
+        ("ls", "", ""), ("respond", "While I wait.", ""), ("cat", "", ""),
+    ]  # fmt: skip
+    assert records[2].observation == "late"
+
+
+def test_hold_is_true_or_false_and_goes_with_say(make: Any) -> None:
+    with pytest.raises(AdapterError, match=r"rules\[0\].hold: true or false: does the speech wait"):
+        make(rules=[{"emit": "say", "action": "@.text", "hold": "yes"}])
+    with pytest.raises(AdapterError, match="hold"):
+        make(rules=[{"emit": "step", "action": "@.text", "hold": True}])
 
 
 def test_update_fills_an_open_call(make: Any, chat: dict[str, Any]) -> None:

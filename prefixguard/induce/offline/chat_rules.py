@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity
+from prefixguard.induce.names import Meaning, affinity, words
 from prefixguard.induce.offline.places import spell
 from prefixguard.induce.offline.plan_types import CallPlan, KindPlan, Plans, ResultPlan
 from prefixguard.induce.offline.shapes import arguments_value
@@ -23,7 +23,9 @@ def chat_rules(table: Table, plans: Plans) -> list[dict[str, Any]]:
     calls = any(made.calls for made in plans.kinds) or by_form
     rules: list[dict[str, Any]] = []
     for made in sorted(plans.kinds, key=lambda one: (-len(one.own.when), one.own.label)):
-        rules += _of_kind(made, calls=calls, replies=by_form and not answered)
+        found = _of_kind(made, calls=calls, replies=by_form and not answered)
+        # Its calls are read where they ran: what it said with them waits for them.
+        rules += [{**rule, "hold": True} if rule["emit"] == "say" and made.called else rule for rule in found]
     merged = _merged(rules)
     return merged or [{"emit": "skip"}]
 
@@ -33,13 +35,19 @@ def _of_kind(made: KindPlan, *, calls: bool, replies: bool) -> list[dict[str, An
     part = made.part
     if part in (Part.SYSTEM, Part.NOISE) and not made.calls and not made.results:
         return [_rule(when, {"emit": "skip"})]
-    if part is Part.THOUGHT and not made.calls:
+    if part is Part.THOUGHT and not made.calls and not _said_aloud(made):
         return [_rule(when, {"emit": "skip", "comment": "reasoning, not said"})]
     if part is Part.USER or (part is Part.RESULT and not calls):
         return _results(made, when) + _observes(made, when, replies)
     if part is Part.RESULT:
         return _results(made, when) or _plain_result(made, when)
     return _agent(made, when)
+
+
+def _said_aloud(made: KindPlan) -> bool:
+    """Is it a thought that the trace shows as an event of the agent, not a model's hidden reasoning?"""
+    found = {one for word in made.own.words for one in words(word)}
+    return bool(found & {"thought", "thoughts"}) and made.said is not None
 
 
 def _rule(when: dict[str, Any], body: dict[str, Any], more: dict[str, Any] | None = None) -> dict[str, Any]:

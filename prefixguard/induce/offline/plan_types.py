@@ -39,6 +39,7 @@ class KindPlan:
 
     part: what it is. said: its text. form: how calls stand in that text. agent: column of the speaker's name. speaker:
     path whose value is the speaker, where it is what tells kinds apart. sure: in [0, 1]. why: a sentence.
+    called: its calls are read from another kind, where they ran.
     """
 
     own: Unit
@@ -52,6 +53,7 @@ class KindPlan:
     sure: float = 0.5
     why: str = ""
     speaker: str | None = None
+    called: bool = False
 
 
 @dataclass(slots=True)

@@ -77,6 +77,7 @@ def drop_repeated(plans: Sequence[KindPlan]) -> None:
         itself = len(keys) - len(set(keys))
         if keys and (repeated > 0.7 * len(keys) or itself > 0.6 * len(keys)) and len(claims) > 1:
             made.calls.remove(call)
+            made.called = repeated > 0.7 * len(keys)
             continue
         seen |= set(keys)
 
