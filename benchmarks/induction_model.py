@@ -3,25 +3,25 @@
     python benchmarks/induction_model.py RUNS --model NAME --base-url URL [--sets ...]
     python benchmarks/induction_model.py --table
 
-The model sees what the prompt holds: a pack of a few runs of a set, nothing of the shipped adapter. What it writes reads
-other runs of the set, and so does the shipped adapter; agreement is defined in agreement.py. A set a call is kept in
-OUT.json, and OUT.md is written from all that is there.
+The model sees what the prompt holds: a pack of a few runs of a set, nothing of the shipped adapter. What it writes
+reads other runs of the set, and so does the shipped adapter; agreement is defined in agreement.py. Each set is kept in
+OUT.json as it is done, and OUT.md is written from all that is there.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from agreement import agree, readings
+from agreement import Reading, agree, readings
 from induction import SETS
 from induction_table import reached
 from mutations import LAYOUTS
@@ -62,8 +62,27 @@ def measure(args: argparse.Namespace, name: str, work: Path) -> dict[str, Any]:
         folder = work / "compared"
         take(root, folder, LAYOUTS[name], whole, runs=args.runs_compared, seed=args.seed + 1)
         reference = readings(read_runs(folder, load_adapter(SETS[name])), folder)
-    found = readings(read_runs(folder, Adapter(said.proposal.spec)), folder)
+    found = _placed(readings(read_runs(folder, Adapter(said.proposal.spec)), folder), reference)
     return {"runs_compared": len(reference), **out, **asdict(agree(found, reference))}
+
+
+def _placed(found: Sequence[Reading], reference: Sequence[Reading]) -> list[Reading]:
+    """A run that is a folder is named by one of its files or another: where one file only of a folder holds runs, it
+    goes by the name that the reference has."""
+
+    def alone(some: Sequence[Reading]) -> dict[str, str]:
+        inside: dict[str, set[str]] = defaultdict(set)
+        for run in some:
+            parts = run.place.split("/")[:-1]
+            for depth in range(1, len(parts) + 1):
+                inside["/".join(parts[:depth])].add(run.place)
+        return {folder: next(iter(places)) for folder, places in inside.items() if len(places) == 1}
+
+    theirs, ours, known = alone(reference), alone(found), {run.place for run in reference}
+    names = {
+        ours[folder]: theirs[folder] for folder in sorted(theirs.keys() & ours.keys()) if ours[folder] not in known
+    }
+    return [replace(run, place=names.get(run.place, run.place)) for run in found]
 
 
 def told(said: ModelResult) -> dict[str, Any]:

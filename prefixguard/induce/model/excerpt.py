@@ -32,8 +32,9 @@ class Omitted(str):
 class Excerpt:
     """Cuts values down. texts: characters kept of a text. elements: of a list; longer ones show the first, one of every
     kind, one with an error, one with several calls, the last. runs: elements of a list of big things. kinds: paths
-    whose values name kinds (see `Outline`). main: lists that get all `elements`; others get three at most. fresh: where
-    given, only containers at or above these paths are shown; the others are as in what was shown before."""
+    whose values name kinds (see `Outline`). main: lists that, with those around them, get all `elements`; others get
+    three at most. fresh: where given, only containers at or above these paths are shown; the others are as in what was
+    shown before."""
 
     def __init__(
         self,
@@ -89,7 +90,8 @@ class Excerpt:
 
     def _elements(self, value: list[Any], path: str, key: str, depth: int) -> Any:
         inner = f"{path}[*]"
-        some = self.elements if path in self.main else min(self.elements, 3)
+        outer = any(one.startswith(inner) for one in self.main)  # messages, where their blocks hold the text
+        some = self.elements if outer or path in self.main else min(self.elements, 3)
         if not any(isinstance(one, dict | list) for one in value):
             if all(not isinstance(one, str) or len(one) < 60 for one in spread(value, 50)):
                 some = min(some, 6)  # names and numbers: a few tell what the others are
@@ -169,11 +171,16 @@ def _is_big(value: list[Any]) -> bool:
         if isinstance(one, dict):
             for inner in one.values():
                 lists = list(inner.values()) if isinstance(inner, dict) else [inner]
-                if any(isinstance(deep, list) and len(deep) >= 4 for deep in lists):
+                if any(isinstance(deep, list) and len(deep) >= 4 and not _is_attributes(deep) for deep in lists):
                     return True
         elif isinstance(one, list) and len(one) >= 2:
             return True
     return False
+
+
+def _is_attributes(value: list[Any]) -> bool:
+    """A list of names with their values, as spans have: one thing's fields, not a list of events."""
+    return all(isinstance(one, dict) and len(one) == 2 and "key" in one and "value" in one for one in value)
 
 
 def _has_several(event: Any) -> bool:

@@ -24,8 +24,8 @@ _FIGURES = (
 )
 _UNREAD = "coverage.place"
 _UNREAD_IS = (
-    "Read what the agent sees, hide what is written after the run; kinds, ids, signatures and what repeats another place "
-    "are right as they are."
+    "Read what the agent sees, hide what is written after the run; kinds, ids and repeats of other places are "
+    "right as they are."
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import re2
 
@@ -11,9 +12,11 @@ from prefixguard.induce.model.masking import Masker
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
 _NUMBER = re2.compile(rb"[0-9]+", _OPTIONS)
-#: How a line that begins something looks: a word or two and a mark, a bracket, a rule, a number in it.
+#: How a line that begins something looks: a time, a word or two and a mark, a bracket, a rule, a number in it.
 _HEAD = re2.compile(
-    rb"^\s{0,3}(?:[#=*>\-_~]{2,}.{0,60}|\[?[\w#(][^\n:\]>]{0,38}[:\]>]|(?:[A-Z][\w-]*)(?: [\w-]+){0,3} 0\b)", _OPTIONS
+    rb"^\s{0,3}(?:\[?0(?:[-:./T ,]+0)+Z?[\s\-\]]*[^\n:\]>]{0,38}[:\]>][^\s:]{0,20}:?|[#=*>\-_~]{2,}.{0,60}|"
+    rb"\[?[\w#(][^\n:\]>]{0,38}[:\]>]|(?:[A-Z][\w-]*)(?: [\w-]+){0,3} 0\b)",
+    _OPTIONS,
 )
 _LINES_LOOKED_AT = 200_000
 #: Characters of a line that is counted whole.
@@ -21,10 +24,10 @@ _SHORTEST, _LONGEST = 6, 90
 _ERROR = ("error", "traceback", "exception", "failed", "invalid", "could not")
 
 
-def line_heads(text: str, masker: Masker, most: int = 24) -> list[str]:
+def line_heads(texts: Sequence[str], masker: Masker, most: int = 24) -> list[str]:
     """How lines begin that begin alike (digits as 0) at least three times: with counts and the first such line."""
     counts: dict[bytes, list[int]] = {}
-    lines = text.split("\n", _LINES_LOOKED_AT)[:_LINES_LOOKED_AT]
+    lines = _lines(texts)
     for number, line in enumerate(lines):
         match = _HEAD.search(_NUMBER.sub(b"0", line[:120].encode("utf-8", "replace")))
         if match is None:
@@ -32,19 +35,25 @@ def line_heads(text: str, masker: Masker, most: int = 24) -> list[str]:
         entry = counts.setdefault(match.group(0).rstrip(), [0, number])
         entry[0] += 1
     often = sorted(counts.items(), key=lambda item: (-item[1][0], item[1][1]))
-    kept = sorted((item for item in often if item[1][0] >= 3), key=lambda item: (-item[1][0], item[1][1]))[:most]
     out = []
-    for head, (n, first) in kept:
+    for head, (n, first) in [item for item in often if item[1][0] >= 3][:most]:
         begin = head.decode("utf-8", "replace").strip()
-        out.append(f"{n:,} x {begin!r}, first in line {first + 1}: {masker.mask(lines[first][:300])[:100]!r}")
+        where = f"first in line {first + 1}" if len(texts) == 1 else "such as"
+        out.append(f"{n:,} x {begin!r}, {where}: {masker.mask(lines[first][:300])[:100]!r}")
     return out
 
 
-def repeated_lines(text: str, masker: Masker, most: int = 16) -> list[str]:
-    """Short lines that stand in a text at least three times (digits as 0) and say more than how they begin: verdicts,
-    errors, empty answers. With counts, frequent ones first, at most four that begin alike."""
+def _lines(texts: Sequence[str]) -> list[str]:
+    """Lines of all texts, of each an equal share of those that are looked at."""
+    each = _LINES_LOOKED_AT // max(len(texts), 1)
+    return [line for text in texts for line in text.split("\n", each)[:each]]
+
+
+def repeated_lines(texts: Sequence[str], masker: Masker, most: int = 16) -> list[str]:
+    """Short lines that stand in the texts at least three times (digits as 0) and say more than how they begin:
+    verdicts, errors, empty answers. With counts, frequent ones first, at most four that begin alike."""
     counts: Counter[str] = Counter()
-    for line in text.split("\n", _LINES_LOOKED_AT)[:_LINES_LOOKED_AT]:
+    for line in _lines(texts):
         if _SHORTEST <= len(line) <= _LONGEST:
             plain = _NUMBER.sub(b"0", line.strip().encode("utf-8", "replace"))
             match = _HEAD.search(plain)

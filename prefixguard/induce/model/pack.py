@@ -28,6 +28,8 @@ _GROUPS = 8
 _DOCUMENTS = 40
 #: From generous to lean: characters of a text, elements of a list, elements of a list of runs.
 _SIZES = (
+    (6000, 60, 12),
+    (3000, 30, 6),
     (1500, 20, 3),
     (900, 16, 3),
     (600, 14, 2),
@@ -148,14 +150,15 @@ def _group(group: list[SampleFile], room: int, masker: Masker, cut: list[str]) -
 
 def _texts(group: list[SampleFile], room: int, masker: Masker) -> tuple[str, list[str]]:
     first = max(group, key=lambda file: (min(len(file.text), 40_000), file.path))
-    heads = line_heads(first.text, masker)
+    texts = [file.text for file in group]
+    heads = line_heads(texts, masker)
     parts = [f"{first.text.count(chr(10)) + 1:,} lines, {len(first.text):,} characters, rendered as a terminal would"]
     if first.kind is Kind.NOTEBOOK:
         parts[0] += " (outputs of all cells)"
-    said = "How lines begin, digits as 0:\n" + "\n".join(heads)
+    said = f"How lines {'of all files ' * (len(texts) > 1)}begin, digits as 0:\n" + "\n".join(heads)
     if heads and len(said) < room * 0.4:
         parts.append(said)
-    said = "Lines that come again, digits as 0:\n" + "\n".join(again := repeated_lines(first.text, masker))
+    said = "Lines that come again, digits as 0:\n" + "\n".join(again := repeated_lines(texts, masker))
     if again and len(said) < room * 0.1:
         parts.append(said)
     left = room - sum(len(part) + 1 for part in parts)

@@ -21,6 +21,8 @@ from prefixguard.stepview import FIELDS, Adapter, read_runs
 
 #: Notes of the checks that a model should see; other notes are for people.
 _NOTES = ("coverage", "joins", "reads")
+#: Findings that say as much of the machine, and what else it was doing, as of the spec.
+_OF_THE_MACHINE = ("time",)
 _PREVIEWED = 5  # and the last one, where verdicts stand
 _SHOWN = 90
 
@@ -91,7 +93,7 @@ def _trial(report: CheckReport, preview: str) -> Trial:
     faults = tuple(
         Fault(one.check, one.severity, one.what, one.where, one.remedy)
         for one in report.findings
-        if one.severity != "note" or one.check.partition(".")[0] in _NOTES
+        if (one.severity != "note" or one.check.partition(".")[0] in _NOTES) and one.check not in _OF_THE_MACHINE
     )
     figures = {name: float(value) for name, value in report.figures.items()}
     return Trial(

@@ -171,3 +171,19 @@ def test_lines_of_a_log_that_come_again_are_told(tmp_path: Path) -> None:
     write(tmp_path, "all.log", "".join(runs))
     text = packed(tmp_path, 1500).text
     assert "26 x 'Seen 0: Answer is RIGHT'" in text and "14 x 'Seen 0: Answer is WRONG'" in text
+
+
+def test_noise_with_a_time_before_it_is_told_of_all_files(tmp_path: Path) -> None:
+    for i in range(4):
+        write(
+            tmp_path, f"{i}.log", "\n".join(f"step {k}: look" for k in range(30)) + f"\n04:1{i}:59 - Proxy:ERROR: no\n"
+        )
+    text = packed(tmp_path, 1500).text
+    assert "4 x '0:0:0 - Proxy:ERROR:', such as: '04:10:59 - Proxy:ERROR: no'" in text
+
+
+def test_messages_are_shown_where_their_blocks_hold_the_text(tmp_path: Path) -> None:
+    blocks = [[{"type": "text", "text": f"block {i} {k}" * 5} for k in range(3)] for i in range(12)]
+    write(tmp_path, "one.json", {"messages": [{"content": content} for content in blocks]})
+    text = packed(tmp_path).text
+    assert all(f"block {i} 0" in text for i in range(12))
