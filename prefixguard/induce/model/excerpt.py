@@ -166,16 +166,23 @@ def _looked(value: list[Any], signatures: dict[int, Signature]) -> list[tuple[in
 
 
 def _is_big(value: list[Any]) -> bool:
-    """Do the elements hold lists of events themselves, as runs do?"""
-    for one in spread(value, 20):
-        if isinstance(one, dict):
-            for inner in one.values():
-                lists = list(inner.values()) if isinstance(inner, dict) else [inner]
-                if any(isinstance(deep, list) and len(deep) >= 4 and not _is_attributes(deep) for deep in lists):
-                    return True
-        elif isinstance(one, list) and len(one) >= 2:
-            return True
-    return False
+    """Do the elements hold lists of events themselves, as runs do: at least four each, on the whole?"""
+    some = spread(value, 20)
+    if any(isinstance(one, list) and len(one) >= 2 for one in some):
+        return True
+    return sum(_longest_inside(one) for one in some) >= 4 * max(len(some), 1)
+
+
+def _longest_inside(value: Any, depth: int = 0) -> int:
+    """Elements of the longest list in a value; lists of a few are looked into too, as wrappers are."""
+    if depth > 8 or not isinstance(value, dict | list):
+        return 0
+    if isinstance(value, dict):
+        return max((_longest_inside(inner, depth + 1) for inner in list(value.values())[:100]), default=0)
+    if _is_attributes(value):
+        return 0
+    deep = max((_longest_inside(one, depth + 1) for one in value), default=0) if len(value) <= 3 else 0
+    return max(len(value), deep)
 
 
 def _is_attributes(value: list[Any]) -> bool:
