@@ -95,6 +95,7 @@ def _unnamed(own: Unit, made: KindPlan) -> tuple[float, int, Column] | None:
         and not says_something(column.name)
         and column.distinct >= 3
         and not column.is_name
+        and not column.is_id
         and any(isinstance(value, str) for value in column.values)
         and not any(_nests(column.place, call.unit.holder) for call in made.calls)
     ]
@@ -127,7 +128,9 @@ def _leaf(unit: Unit, column: Column) -> Column:
 
 
 def results_beside(plans: Sequence[KindPlan]) -> None:
-    """Results that stand beside the calls, in the event of the agent."""
+    """Results that stand beside the calls, in the event of the agent; where no other event brings them."""
+    if any(made.results or (made.part is Part.RESULT and made.sure >= 0.7) for made in plans):
+        return
     for made in plans:
         if made.calls and not made.results and all(call.inline is None for call in made.calls):
             back = _own_result(made.own, made)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from prefixguard.induce.names import words
+from prefixguard.induce.names import Meaning, affinity, words
 from prefixguard.induce.offline.arrays import parse_inside
 from prefixguard.induce.offline.kinds import ABSENT, PRESENT, Kind, divide
 from prefixguard.induce.offline.places import Place, find, own_leaves, spell
@@ -228,7 +228,7 @@ def _nested(unit: Unit, table: Table, depth: int) -> list[Unit]:
         if len(elements) > 3 * MOST_EVENTS:
             continue
         holders = [i for i, items in lists for _ in items]
-        for kind in divide(elements, None, depth=1, reach=1):
+        for kind in _named(divide(elements, None, depth=1, reach=1), elements):
             base: Any = spell("@", place)
             each = _each(unit.each, base, from_json, kind)
             members = list(kind.members)
@@ -252,6 +252,25 @@ def _nested(unit: Unit, table: Table, depth: int) -> list[Unit]:
     return out
 
 
+_WHAT = frozenset({"tool", "function", "result", "results", "observation", "call"})
+
+
+def _named(kinds: list[Kind], elements: Sequence[Any]) -> list[Kind]:
+    """Where all elements are of one kind: by the field that says of all in the same word that they are calls, or
+    results."""
+    if len(kinds) != 1 or kinds[0].when:
+        return kinds
+    for key in sorted({key for element in elements[:200] for key in element if isinstance(key, str)}):
+        values = {element.get(key) if isinstance(element.get(key), str) else None for element in elements}
+        word = next(iter(values))
+        if len(values) > 1 or word is None or affinity(key, Meaning.ROLE) < 0.5:
+            continue
+        found = part_of(word)
+        if found is not None and found[0] in (Part.CALL, Part.RESULT) and _WHAT & set(words(word)):
+            return [Kind((((key,), word),), kinds[0].members)]
+    return kinds
+
+
 def _each(outer: Any, base: str, from_json: bool, kind: Kind) -> Any:
     """How the spec gets at the elements of a kind: by a filter where one field with a text tells them."""
     only = kind.when[0] if len(kind.when) == 1 and len(kind.when[0][0]) == 1 else None
@@ -270,11 +289,8 @@ _FILTER = re.compile(r"[\w.:/ -]+\Z")
 def part_of_unit(unit: Unit) -> tuple[Part, float] | None:
     """What the words that pick the unit say; of an event the first that is sure, of what is inside it the innermost."""
     told = unit.words if unit.each is None else tuple(reversed(unit.words))
-    if (
-        unit.each is not None
-        and not unit.inner
-        and {"output", "outputs"} & set(words(unit.words[-1] if unit.words else ""))
-    ):
+    last = set(words(unit.words[-1])) if unit.words else set()
+    if unit.each is not None and not unit.inner and {"output", "outputs"} & last:
         return None  # of a model or of a tool: the name of the list does not say
     said = [one for one in map(part_of, told) if one is not None]
     if unit.each is None:
@@ -282,4 +298,7 @@ def part_of_unit(unit: Unit) -> tuple[Part, float] | None:
         if inner in (Part.SYSTEM, Part.THOUGHT) or (inner is Part.NOISE and said[0][0] is Part.RESULT):
             return said[-1]
         return next((one for one in said if one[1] >= 0.7), said[-1] if said else None)
-    return said[0] if said else None
+    if said or unit.inner:
+        return said[0] if said else None
+    outer = [one for one in map(part_of, (str(value) for _, value in unit.kind.when)) if one is not None]
+    return next((one for one in outer if one[0] in (Part.CALL, Part.RESULT) and one[1] >= 0.9), None)
