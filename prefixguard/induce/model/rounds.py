@@ -134,8 +134,10 @@ class _Talk:
                 break
             now = self._judge(number, reply, left)
             is_better = best is None or now.trial.rank > best.trial.rank
-            before, best = best, now if is_better or best is None else best
-            self._report(now, is_better)
+            before = best
+            if best is None or is_better or _is_as_good(now, best):
+                best = now
+            self._report(now, best is now)
             if is_refusal(now.answer.fault):
                 stop = str(now.answer.fault)
                 break
@@ -298,6 +300,11 @@ class _Talk:
                 "waivers_asked": [dict(one) for one in best.screened.waivers],
             },
         )
+
+
+def _is_as_good(now: _Round, best: _Round) -> bool:
+    """Another spec of the same rank: written by who had seen what the one before became."""
+    return now.trial.rank == best.trial.rank and now.trial.compiled and now.screened.spec != best.screened.spec
 
 
 def _finished(now: _Round, before: _Round | None, is_better: bool) -> str | None:

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from prefixguard.stepview import FIELDS, Adapter, read_runs
 
 #: Notes of the checks that a model should see; other notes are for people.
 _NOTES = ("coverage", "joins", "reads")
-#: Findings that say as much of the machine, and what else it was doing, as of the spec.
+#: Findings that say as much of the machine, and what else it was doing, as of the spec: not for a comparison of specs.
 _OF_THE_MACHINE = ("time",)
 _PREVIEWED = 5  # and the last one, where verdicts stand
 _SHOWN = 90
@@ -90,10 +90,11 @@ def try_here(spec: Mapping[str, Any], source: str, labels: str | None = None) ->
 
 
 def _trial(report: CheckReport, preview: str) -> Trial:
+    report = replace(report, findings=tuple(one for one in report.findings if one.check not in _OF_THE_MACHINE))
     faults = tuple(
         Fault(one.check, one.severity, one.what, one.where, one.remedy)
         for one in report.findings
-        if (one.severity != "note" or one.check.partition(".")[0] in _NOTES) and one.check not in _OF_THE_MACHINE
+        if one.severity != "note" or one.check.partition(".")[0] in _NOTES
     )
     figures = {name: float(value) for name, value in report.figures.items()}
     return Trial(
