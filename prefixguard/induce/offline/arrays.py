@@ -11,16 +11,20 @@ from typing import Any
 from prefixguard.induce.offline.places import DEEPEST, Place, find, text_size
 from prefixguard.stepview import decode, decode_text
 
+#: Nodes of a document that are walked; what comes later in it counts as not there.
 MOST_NODES = 400_000
-
-
 #: Stands in a place for "the JSON that this string holds".
 INSIDE = "\x00json"
 
 
 @dataclass(slots=True)
 class EventArray:
-    """A list at one place over all documents: instances by document, and the names of parallel columns."""
+    """A list at one place over all documents.
+
+    columns: names of parallel lists, () where the list is one; pads, optional: those of them that may be one shorter,
+    or missing. size: characters of all strings inside. lengths: elements of each instance. documents: positions of the
+    documents that have one.
+    """
 
     place: Place
     columns: tuple[str, ...] = ()
@@ -29,19 +33,18 @@ class EventArray:
     size: int = 0
     lengths: list[int] = field(default_factory=list)
     documents: set[int] = field(default_factory=set)
-    wide: int = 0
 
 
-def survey(values: Sequence[Any]) -> list[EventArray]:
+def survey(values: Sequence[Any]) -> tuple[list[EventArray], int]:
+    """Lists of the documents that could be events, the largest first, and the characters of all strings walked."""
     arrays: dict[tuple[Place, tuple[str, ...]], EventArray] = {}
     zips: dict[Place, list[tuple[int, dict[str, int], int]]] = defaultdict(list)
-    for number, value in enumerate(values):
-        _walk(value, (), number, arrays, zips, [MOST_NODES])
+    walked = sum(_walk(value, (), number, arrays, zips, [MOST_NODES]) for number, value in enumerate(values))
     for place, instances in sorted(zips.items(), key=lambda kv: str(kv[0])):
         array = _zip_of(place, instances)
         if array is not None:
             arrays[place, array.columns] = array
-    return sorted(arrays.values(), key=lambda array: (-array.size, str(array.place)))
+    return sorted(arrays.values(), key=lambda array: (-array.size, str(array.place))), walked
 
 
 def is_map(value: dict[str, Any]) -> bool:
@@ -72,29 +75,33 @@ def _walk(
     arrays: dict[tuple[Place, tuple[str, ...]], EventArray],
     zips: dict[Place, list[tuple[int, dict[str, int], int]]],
     left: list[int],
-) -> None:
+) -> int:
+    """Characters of the strings in the value, as far as it is walked."""
     left[0] -= 1
     if left[0] < 0 or len(place) > DEEPEST:
-        return
+        return 0
     if isinstance(value, dict):
         if is_map(value):
-            _list(list(value.values()), place, number, arrays, zips, left)
-            return
-        lists = {}
+            return _list(list(value.values()), place, number, arrays, zips, left)
+        size = 0
+        lists: dict[str, list[Any]] = {}
         for key, item in value.items():
             if isinstance(item, list) and item and not any(isinstance(one, dict | list) for one in item[:50]):
                 lists[str(key)] = item
             else:
-                _walk(item, (*place, str(key)), number, arrays, zips, left)
+                size += _walk(item, (*place, str(key)), number, arrays, zips, left)
         if lists:
-            sizes = {key: len(item) for key, item in lists.items()}
-            zips[place].append((number, sizes, sum(text_size(item) for item in lists.values())))
-    elif isinstance(value, list):
-        _list(value, place, number, arrays, zips, left)
-    elif isinstance(value, str) and len(value) > 40 and value.lstrip()[:1] in ("[", "{"):
-        inner = parse_inside(value)
-        if inner is not None:
+            texts = sum(map(text_size, lists.values()))
+            zips[place].append((number, {key: len(item) for key, item in lists.items()}, texts))
+            size += texts
+        return size
+    if isinstance(value, list):
+        return _list(value, place, number, arrays, zips, left)
+    if isinstance(value, str):
+        if len(value) > 40 and value.lstrip()[:1] in ("[", "{") and (inner := parse_inside(value)) is not None:
             _walk(inner, (*place, INSIDE), number, arrays, zips, left)
+        return len(value)
+    return 0
 
 
 def parse_inside(value: str) -> Any:
@@ -116,19 +123,20 @@ def _list(
     arrays: dict[tuple[Place, tuple[str, ...]], EventArray],
     zips: dict[Place, list[tuple[int, dict[str, int], int]]],
     left: list[int],
-) -> None:
+) -> int:
+    """The same of a list, or of the values of an object that is one in disguise."""
     inside = (*place, None)
     if items and all(isinstance(item, dict) and set(item) == {"key", "value"} for item in items):
-        return  # typed attributes: one object, not a list
+        return text_size(items)  # typed attributes: one object, not a list
+    size = sum(_walk(item, inside, number, arrays, zips, left) for item in items)
     objects = sum(isinstance(item, dict) for item in items)
     pairs = sum(isinstance(item, list) and 2 <= len(item) <= 4 for item in items)
     if items and (objects >= 0.8 * len(items) or pairs >= 0.9 * len(items)):
         array = arrays.setdefault((inside, ()), EventArray(inside))
-        array.size += text_size(items)
+        array.size += size
         array.lengths.append(len(items))
         array.documents.add(number)
-    for item in items:
-        _walk(item, inside, number, arrays, zips, left)
+    return size
 
 
 def _zip_of(place: Place, instances: list[tuple[int, dict[str, int], int]]) -> EventArray | None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from statistics import median
 from typing import Any
 
 from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.arrays import INSIDE, survey
 from prefixguard.induce.offline.globs import narrow
-from prefixguard.induce.offline.places import Place, find, spell, text_size
+from prefixguard.induce.offline.places import Place, find, first, place_of, spell, text_size
 from prefixguard.induce.offline.run_places import RunView
 from prefixguard.induce.offline.source import MOST_RUNS, Source, spread
 from prefixguard.induce.samples import SampleFile
@@ -19,16 +20,18 @@ from prefixguard.induce.samples import SampleFile
 def line_sources(files: Sequence[SampleFile], everything: Sequence[SampleFile]) -> list[Source]:
     """Sources in which a line is an event (or holds some): a run is a file, or the lines that share an id."""
     lines = [line for file in spread(files, 40) for line in file.value[:400]]
-    total = sum(map(text_size, lines)) or 1
+    arrays, walked = survey(lines)
+    sizes: dict[int, int] = {}  # characters of an element, by its identity: each is met once a way to group them
     out = []
-    for elements in [(), *[array.place for array in survey(lines) if array.size > 0.3 * total and not array.columns]]:
+    for elements in [(), *[array.place for array in arrays if array.size > 0.3 * walked and not array.columns]]:
         if INSIDE in elements:
             continue
         below = [one for line in lines for one in find(line, elements)] if elements else lines
         if sum(isinstance(one, dict) for one in below) < 0.8 * len(below):
             continue
-        for group in [*_groups(files, elements), {"file": "path"}]:
-            source = _lines_source(files, everything, elements, group)
+        groups: list[str | dict[str, str]] = [*_groups(files, elements), {"file": "path"}]
+        for group in groups:
+            source = _lines_source(files, everything, elements, group, sizes)
             if source is not None:
                 out.append(source)
     return out
@@ -37,56 +40,85 @@ def line_sources(files: Sequence[SampleFile], everything: Sequence[SampleFile]) 
 def _groups(files: Sequence[SampleFile], elements: Place) -> list[str]:
     """Fields that gather lines into runs: ids that several lines share, and that differ. Where one of them has a value
     a file, a run is a file and finer fields are something else."""
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    in_file: dict[str, list[int]] = defaultdict(list)
+    counts: dict[Place, Counter[str]] = defaultdict(Counter)
+    in_file: dict[Place, list[int]] = defaultdict(list)
+    turns: Counter[Place] = Counter()  # how often the number differs from that of the line before
     n = 0
     shown = spread(files, 40)
     for file in shown:
-        here: dict[str, set[str]] = defaultdict(set)
+        here: dict[Place, set[str]] = defaultdict(set)
+        before: dict[Place, str] = {}
         for line in file.value[:2000]:
             for element in find(line, elements) if elements else [line]:
                 n += 1
-                for key, value in element.items() if isinstance(element, dict) else ():
-                    if isinstance(value, str) and 0 < len(value) <= 80 and " " not in value:
-                        counts[key][value] += 1
-                        here[key].add(value)
-        for key, there_values in here.items():
-            in_file[key].append(len(there_values))
+                for place, value in _scalars(element):
+                    text = str(value)
+                    counts[place][text] += 1
+                    here[place].add(text)
+                    if not isinstance(value, str):
+                        turns[place] += before.get(place) != text
+                        before[place] = text
+        for place, there_values in here.items():
+            in_file[place].append(len(there_values))
     found = []
-    for key, values in sorted(counts.items()):
+    for place, values in sorted(counts.items(), key=lambda kv: (len(kv[0]), str(kv[0]))):
         there = sum(values.values())
+        if turns[place] > 1.1 * sum(in_file[place]) and affinity(spell("@", place), Meaning.RUN_ID) < 0.5:
+            continue  # a number that comes and goes: a level, a counter of steps
         if there >= 0.7 * n and len(values) >= 2 and there / len(values) >= 3:
             longest = median(len(value) for value in values)
             alike = sum(any(c.isdigit() for c in value) for value in values) / len(values)
             if alike >= 0.5 or len(values) >= max(4, 0.9 * len(shown)):
-                found.append((-(longest >= 8) - alike, len(values), key))
-    whole = [item for item in found if sum(counts[item[2]].values()) >= 0.98 * n]
+                found.append((-(longest >= 8) - alike, len(values), len(place), spell("@", place), place))
+    whole = [item for item in found if sum(counts[item[-1]].values()) >= 0.98 * n]
     found = whole or found  # what the first line of a run lacks is the id of something inside it
-    one = [key for _, n_values, key in found if max(in_file[key]) == 1 and n_values >= max(2, 0.9 * len(shown))]
-    if one:
-        found = [item for item in found if item[2] in one]
-    return [spell("@", (key,)) for _, _, key in sorted(found)[:2]]
+    one = [item for item in found if max(in_file[item[-1]]) == 1 and item[1] >= max(2, 0.9 * len(shown))]
+    return [path for *_, path, _ in sorted(one or found, key=lambda item: item[:4])[:2]]
+
+
+def _scalars(element: Any) -> Iterator[tuple[Place, str | int]]:
+    """Short texts without blanks and whole numbers of an element and of the objects in it."""
+    for key, value in element.items() if isinstance(element, dict) else ():
+        if isinstance(value, dict):
+            yield from (((key, inner), one) for inner, one in islice(value.items(), 40) if _may_be_id(one))
+        elif _may_be_id(value):
+            yield (key,), value
+
+
+def _may_be_id(value: Any) -> bool:
+    if isinstance(value, str):
+        return 0 < len(value) <= 80 and " " not in value
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _lines_source(
-    files: Sequence[SampleFile], everything: Sequence[SampleFile], elements: Place, group: Any
+    files: Sequence[SampleFile],
+    everything: Sequence[SampleFile],
+    elements: Place,
+    group: str | dict[str, str],
+    sizes: dict[int, int],
 ) -> Source | None:
+    """group: path of the id that lines of a run share, or that of the file. sizes: known so far, by identity."""
     views: list[RunView] = []
-    size = 0
+    size = total = 0
+    place = place_of(group)[1] if isinstance(group, str) else ()
     for file in files:
         gathered: dict[str, list[Any]] = {}
         for line in file.value:
+            total += sizes[id(line)] if id(line) in sizes else sizes.setdefault(id(line), text_size(line))
             for element in find(line, elements) if elements else [line]:
-                if isinstance(group, str):
-                    key = element.get(group[2:]) if isinstance(element, dict) else None
-                    if not isinstance(key, str):
+                key = file.path
+                if place:
+                    value = first(element, place)
+                    if not _may_be_id(value):
                         continue
-                else:
-                    key = file.path
+                    key = str(value)
                 gathered.setdefault(key, []).append(element)
+                if elements and id(element) not in sizes:
+                    sizes[id(element)] = text_size(element)
+                size += sizes[id(element)]
         for position, (key, events) in enumerate(gathered.items(), 1):
             run = {"events": events, "group": key}
-            size += text_size(events)
             views.append(RunView(file.path, None, run, key, position, tuple(events), len(gathered)))
     if not views:
         return None
@@ -98,7 +130,7 @@ def _lines_source(
     pattern = narrow(holding, [file.path for file in everything if file.path not in set(holding)])
     if pattern:
         container["files"] = pattern
-    total = sum(text_size(file.value) for file in files) or 1
+    total = total or 1
     middle = median(lengths)
     prior = 3 * min(1.0, size / total) + (0.0 if middle < 2 else 1.0 if middle < 3 else 1.5)
     prior += 0.3 * isinstance(group, str) * (len(views) > len(files)) + 0.1 * min(len(views), 5)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from prefixguard.stepview import parse_path
+
 #: A step of a place: a name, or None for "all elements" (of a list, or of an object that maps ids to things).
 Place = tuple[str | None, ...]
 
@@ -33,6 +35,18 @@ def spell(root: str, place: Place) -> str:
         else:
             parts.append(f"['{step}']" if '"' in step else f'["{step}"]')
     return "".join(parts)
+
+
+def place_of(path: str) -> tuple[str, Place]:
+    """Root and place of a path of the spec; a filter counts as "all". AdapterError where it is no path.
+
+    >>> place_of('@.message.content[*]["a b"]')
+    ('@', ('message', 'content', None, 'a b'))
+    """
+    root, steps = parse_path(path, "path")
+    return root, tuple(
+        step[1] if step[0] == "name" else f"[{step[1]}]" if step[0] == "index" else None for step in steps
+    )
 
 
 def find(value: Any, place: Place) -> list[Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from prefixguard.induce.offline.arrays import INSIDE, EventArray, levels, parse_inside, survey
 from prefixguard.induce.offline.globs import narrow
 from prefixguard.induce.offline.line_sources import line_sources
-from prefixguard.induce.offline.places import Place, find, spell, text_size
+from prefixguard.induce.offline.places import Place, find, spell
 from prefixguard.induce.offline.run_places import RunView
 from prefixguard.induce.offline.source import MOST_DOCUMENTS, MOST_RUNS, Source, inner_share, novelty_of, spread
 from prefixguard.induce.samples import Kind, SampleFile, Samples
@@ -63,12 +63,11 @@ def _of_documents(kind: Kind, files: Sequence[SampleFile], everything: Sequence[
     chosen = list(_documents(kind, spread(files, MOST_DOCUMENTS)))
     if kind is Kind.JSONL:
         chosen = chosen[: 20 * MOST_DOCUMENTS]
-    arrays = survey([value for _, value in chosen])
-    total = sum(text_size(value) for _, value in chosen) or 1
+    arrays, walked = survey([value for _, value in chosen])
     ours = sum(file.size for file in files) / max(1, sum(file.size for file in everything))
     out = []
     for array in arrays:
-        share = array.size / total * min(1.0, 3 * ours)
+        share = array.size / max(1, walked) * min(1.0, 3 * ours)
         if share < 0.02 or not array.lengths:
             continue
         for runs_place in levels(array.place, [value for _, value in chosen]):
