@@ -106,18 +106,20 @@ def told(said: ModelResult) -> dict[str, Any]:
     }
 
 
-def table(results: Mapping[str, Any], note: str) -> str:
-    """The results as Markdown."""
-    done = {name: results[name] for name in SETS if name in results}
-    good, first = sum(map(reached, done.values())), sum(bool(one.get("first_valid")) for one in done.values())
-    title = f"## Real sets, the shipped adapter hidden: {good} of {len(done)} reach the aim, {first} valid at first"
-    lines = ["# Adapters written with a model, beside those written by hand", "", note, "", title, ""]
-    lines.append(f"| | {' | '.join(head for head, _ in _COLUMNS)} | aim |")
-    lines.append(f"| --- |{' --- |' * (len(_COLUMNS) + 1)}")
-    for name, one in done.items():
-        cells = " | ".join(_cell(one.get(key)) for _, key in _COLUMNS)
-        lines.append(f"| {name} | {cells} | {'yes' if reached(one) else 'no'} |")
-    return "\n".join((*lines, ""))
+def table(results: Mapping[str, Any]) -> str:
+    """The results as Markdown, of the newest wording of the prompt first."""
+    lines = ["# Adapters written with a model, beside those written by hand", "", results["note"], ""]
+    for prompt, sets in sorted(results["prompts"].items(), key=lambda item: -int(item[0])):
+        done = {name: sets[name] for name in SETS if name in sets}
+        good, first = sum(map(reached, done.values())), sum(bool(one.get("first_valid")) for one in done.values())
+        lines += [f"## Prompt {prompt}: {first} of {len(done)} valid at first, {good} reach the aim", ""]
+        lines.append(f"| | {' | '.join(head for head, _ in _COLUMNS)} | aim |")
+        lines.append(f"| --- |{' --- |' * (len(_COLUMNS) + 1)}")
+        for name, one in done.items():
+            cells = " | ".join(_cell(one.get(key)) for _, key in _COLUMNS)
+            lines.append(f"| {name} | {cells} | {'yes' if reached(one) else 'no'} |")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def _cell(value: Any) -> str:
@@ -147,19 +149,19 @@ def main() -> None:
     path: Path = args.out.with_suffix(".json")
 
     def kept() -> dict[str, Any]:
-        return dict(json.loads(path.read_text())) if path.exists() else {"sets": {}}
+        return dict(json.loads(path.read_text())) if path.exists() else {"prompts": {}}
 
     for name in () if args.table or args.runs is None else args.sets:
         with tempfile.TemporaryDirectory(prefix="induction-") as work:
             result = measure(args, name, Path(work))
         results = kept()  # read late: several sets may be measured at once
-        results["sets"][name] = result
+        results["prompts"].setdefault(PROMPT_VERSION, {})[name] = result
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
     results = kept()
     results["note"] = args.note or results.get("note", "")
     path.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
-    args.out.with_suffix(".md").write_text(text := table(results["sets"], results["note"]))
+    args.out.with_suffix(".md").write_text(text := table(results))
     print(text)
 
 

@@ -458,3 +458,12 @@ def test_nothing_is_sent_before_an_endpoint_is_asked(folder: Path) -> None:
     from prefixguard.induce.model import sample_pack
 
     assert "runs/0.json" in sample_pack(open_samples(folder)).text
+
+
+def test_of_two_specs_that_are_as_good_the_later_one_is_kept(folder: Path, good: dict[str, Any]) -> None:
+    first = {**good, "rules": [rule for rule in good["rules"] if rule["emit"] != "observe"]}
+    second = {**first, "comment": "looked at again"}
+    with model_server(says(answer(first)), says(answer(second))) as server:
+        result = ask(server, folder, rounds=4)
+    assert result.ok and result.proposal is not None
+    assert (result.rounds, result.proposal.extra["round"]) == (2, 2)
