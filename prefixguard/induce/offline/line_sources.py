@@ -127,9 +127,7 @@ def _lines_source(
     if elements:
         container["elements"] = spell("@", elements)
     holding = [file.path for file in files]
-    pattern = narrow(holding, [file.path for file in everything if file.path not in set(holding)])
-    if pattern:
-        container["files"] = pattern
+    container["files"] = narrow(holding, {file.path for file in everything} - set(holding))
     total = total or 1
     middle = median(lengths)
     prior = 3 * min(1.0, size / total) + (0.0 if middle < 2 else 1.0 if middle < 3 else 1.5)

@@ -111,9 +111,7 @@ def _source(
     middle = median(lengths)
     container: dict[str, Any] = {"format": {Kind.JSON: "json", Kind.JSONL: "jsonl", Kind.ZIP: "zip"}[kind]}
     others = [file.path for file in everything if file.path not in set(holding)]
-    pattern = narrow(holding, others)
-    if pattern:
-        container["files"] = pattern
+    container["files"] = narrow(holding, others)
     runs = spell("$", level) if level else None
     if runs is not None:
         container["runs"] = runs
