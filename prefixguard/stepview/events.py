@@ -21,7 +21,7 @@ from prefixguard.stepview.patterns import Pattern
 from prefixguard.stepview.scope import MISSING, Scope, describe
 from prefixguard.stepview.terminal import render_line
 from prefixguard.stepview.text import CUT_MARK
-from prefixguard.stepview.values import as_id, compile_value
+from prefixguard.stepview.values import as_id, compile_value, read_json
 
 #: A line longer than this (code points) is taken as several: memory of a live run is bounded.
 LONGEST_LINE = 262_144
@@ -30,7 +30,7 @@ LONGEST_BODY = 16_384
 #: Identifiers of events that `drop_repeats` remembers.
 REMEMBERED = 2048
 
-_MODIFIERS = ("order_by", "window", "drop_last", "until", "keep", "drop_repeats", "unflatten", "comment")
+_MODIFIERS = ("order_by", "window", "drop_last", "until", "keep", "drop_repeats", "decode", "unflatten", "comment")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,7 @@ class EventSource:
     until: Condition | None = None
     keep: bool = False
     drop_repeats: Getter | None = None
+    decode: tuple[str, ...] = ()
     unflatten: tuple[str, ...] = ()
 
 
@@ -222,19 +223,24 @@ def _modified(source: EventSource, spec: dict[str, Any], site: Site) -> EventSou
                 "keep is true or false and goes with until: is the event that stops the run its last?"
             )
         changes["keep"] = spec["keep"]
-    if "unflatten" in spec:
-        names = spec["unflatten"] if isinstance(spec["unflatten"], list) else [spec["unflatten"]]
-        fields = []
-        for name in names:
-            root, steps = parse_path(name, site.at("unflatten").where)
-            if root != "@" or len(steps) != 1 or steps[0][0] != "name":
-                raise site.at("unflatten").error('it names a field of the event, such as "@.attributes".')
-            fields.append(steps[0][1])
-        changes["unflatten"] = tuple(fields)
+    for opens, example in (("decode", "@.payload"), ("unflatten", "@.attributes")):
+        if opens in spec:
+            changes[opens] = _fields(spec[opens], site.at(opens), example)
     if not changes:
         return source
     values = {name: getattr(source, name) for name in source.__slots__}
     return EventSource(**{**values, **changes})
+
+
+def _fields(spec: Any, site: Site, example: str) -> tuple[str, ...]:
+    """Names of fields of the event."""
+    fields = []
+    for name in spec if isinstance(spec, list) else [spec]:
+        root, steps = parse_path(name, site.where)
+        if root != "@" or len(steps) != 1 or steps[0][0] != "name":
+            raise site.error(f'it names a field of the event, such as "{example}".')
+        fields.append(steps[0][1])
+    return tuple(fields)
 
 
 def _run_base(site: Site) -> Base:
@@ -442,8 +448,16 @@ def _digest(name: str) -> bytes:
     return hashlib.blake2b(name.encode("utf-8", "replace"), digest_size=8).digest()
 
 
-def unflattened(event: Any, names: tuple[str, ...]) -> Any:
-    """The event with these fields as nested JSON; the event itself is not changed."""
+def opened(event: Any, source: EventSource) -> Any:
+    """The event with the fields of `decode` read as the JSON that they spell, and those of `unflatten` as nested JSON.
+    The event itself is not changed; a text that is no JSON stays as it is."""
     if not isinstance(event, dict):
         return event
-    return {name: unflatten(value) if name in names else value for name, value in event.items()}
+    found = dict(event)
+    for name in source.decode:
+        if isinstance(found.get(name), str) and (value := read_json(found[name])) is not MISSING:
+            found[name] = value
+    for name in source.unflatten:
+        if name in found:
+            found[name] = unflatten(found[name])
+    return found

@@ -128,8 +128,8 @@ class Machine:
             self._emit(draft)
 
     def acts(self, turn: Any, takes: bool = False) -> None:
-        """The agent acts: what was open is over, unless this belongs to the same turn. takes: by a call or a step, which
-        takes speech that waits for one with it."""
+        """The agent acts: what was open is over, unless this belongs to the same turn. takes: by a call or a step,
+        which takes speech that waits for one with it."""
         if turn is not None and turn == self.turn:
             return
         self.turn = turn

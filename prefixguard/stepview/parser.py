@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from prefixguard.errors import AdapterError, TraceError
-from prefixguard.stepview.events import Reorder, Repeats, Splitter, expand, unflattened
+from prefixguard.stepview.events import Reorder, Repeats, Splitter, expand, opened
 from prefixguard.stepview.gaps import EventGaps
 from prefixguard.stepview.machine import Machine
 from prefixguard.stepview.program import Program
@@ -83,8 +83,8 @@ class Parser:
         source = self._program.events
         scope = self._scope
         if not source.levels and self._reorder is None:
-            if source.unflatten:
-                element = unflattened(element, source.unflatten)
+            if source.unflatten or source.decode:
+                element = opened(element, source)
             index = self._seen
             self._seen = index + 1
             self._take(element, scope.run, MISSING, index)
@@ -102,7 +102,7 @@ class Parser:
     def _inner(self, element: Any) -> Iterator[tuple[Any, Any, Any]]:
         source = self._program.events
         for event, parent, grandparent in expand(source, self._scope, element):
-            yield unflattened(event, source.unflatten) if source.unflatten else event, parent, grandparent
+            yield opened(event, source) if source.unflatten or source.decode else event, parent, grandparent
 
     def _take(self, event: Any, parent: Any, grandparent: Any, index: int) -> None:
         if self._stopped:

@@ -103,6 +103,25 @@ def test_drop_repeats_takes_an_identifier_once(make: Any) -> None:
     assert parser.counters["repeated_events"] == 1
 
 
+def test_decode_reads_fields_that_hold_json(make: Any) -> None:
+    adapter = make(
+        events={"path": "$.rows[*]", "decode": "@.payload"},
+        rules=[{"when": {"@.payload.kind": "tool"}, "emit": "step", "tool": "@.payload.name", "arguments": "@.payload.in"},
+               {"emit": "say", "action": {"text": "@.payload"}}],
+    )  # fmt: skip
+    rows = [
+        {"payload": '{"kind": "tool", "name": "ls", "in": {"b": 1.10, "a": 2}}'},
+        {"payload": "no JSON {"},
+        {"payload": {"kind": "tool", "name": "rm", "in": "x"}},
+        {"other": 1},
+    ]
+    records = [record for row in rows for record in adapter.parser().observe(row)]
+    assert [(r.tool, r.arguments, r.action) for r in records] == [
+        ("ls", '{"a":2,"b":1.10}', ""), ("respond", "", "no JSON {"), ("rm", "x", ""), ("respond", "", ""),
+    ]  # fmt: skip
+    assert rows[0]["payload"].startswith("{"), "the event itself is not changed"
+
+
 def test_unflatten_reads_span_attributes(make: Any) -> None:
     adapter = make(
         events={"path": "$.spans[*]", "unflatten": "@.attributes"},
@@ -206,6 +225,7 @@ def test_a_text_without_end_is_bounded(make: Any) -> None:
         ({"path": "$.a", "window": "x"}, "a whole number from 1"),
         ({"path": "$.a", "keep": True}, "keep is true or false and goes with until"),
         ({"path": "$.a", "unflatten": "$.b"}, 'a field of the event, such as "@.attributes"'),
+        ({"path": "$.a", "decode": "@.b.c"}, 'decode: it names a field of the event, such as "@.payload"'),
     ],
 )
 def test_no_events(make: Any, events: Any, message: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from prefixguard.induce.names import Meaning, affinity, says_something, words
+from prefixguard.induce.names import Meaning, affinity, words
 from prefixguard.induce.offline.places import Place
 from prefixguard.induce.offline.plan_types import KindPlan, ResultPlan
 from prefixguard.induce.offline.shapes import CallShape
@@ -92,7 +92,7 @@ def _unnamed(own: Unit, made: KindPlan) -> tuple[float, int, Column] | None:
         (0.5, column.size, column)
         for column in own.columns.values()
         if not column.whole
-        and not says_something(column.name)
+        and max(affinity(column.name, meaning) for meaning in Meaning) < 0.3
         and column.distinct >= 3
         and not column.is_name
         and not column.is_id

@@ -79,6 +79,8 @@ def _ids(unit: Unit) -> list[Column]:
             continue
         if column.distinct < 2 and len(there) > 2:
             continue
+        if max(affinity(column.name, meaning) for meaning in (Meaning.TIME, Meaning.RUN_ID)) >= 0.9:
+            continue
         out.append(column)
     return out
 

@@ -158,8 +158,9 @@ def _best(
             continue
         if present < 0.9 * n and not (present >= 0.25 * n and _spoken(distinct) > 0.6):
             continue
-        if all(isinstance(value, str) and ("\n" in value or value.count(" ") > 3) for value in distinct):
-            continue
+        worded = sum(count for value, count in distinct.items() if isinstance(value, str) and value.count(" ") > 2)
+        if worded > 0.5 * present:
+            continue  # sentences
         by = [_value(shapes[i].get(place)) for i in members]
         gain = _gain(signatures, by) if used or _entropy(signatures) > 0.05 else 0.0
         follow = _follows(members, by, runs) if runs is not None else 0.0
@@ -168,6 +169,9 @@ def _best(
         score = 0.6 * gain + 0.35 * follow + 0.9 * spoken + 0.25 * affinity(name, Meaning.ROLE)
         score -= 0.3 * (present < 0.9 * n) + 0.5 * rarely + 0.01 * k + 0.03 * len(place)
         score -= 0.5 * all(isinstance(value, bool) for value in distinct)
+        named = affinity(name, Meaning.TOOL) >= 0.5 and affinity(name, Meaning.ROLE) < 0.9
+        if spoken < 0.5 and named and _decides_keys(members, shapes, place):
+            continue  # it names the tool
         if runs is None and spoken < 0.5 and (k > 8 or affinity(name, Meaning.TOOL) > affinity(name, Meaning.ROLE)):
             continue
         if used and (k < 2 or (spoken < 0.5 and (gain < 0.5 or affinity(name, Meaning.ROLE) < 0.5))):
@@ -175,6 +179,22 @@ def _best(
         if best is None or (-score, name) < (-best[0], best[1]):
             best = score, name, place
     return best[2] if best is not None and best[0] > (0.45 if used else 0.35) else None
+
+
+def _decides_keys(members: Sequence[int], shapes: Mapping[int, Mapping[Place, Any]], place: Place) -> bool:
+    """Do the values of the place decide which keys an object beside it has, as a tool decides its arguments?"""
+    beside = {p[: len(place)] for i in members for p in shapes[i] if len(p) == len(place) + 1 and p[:-2] == place[:-1]}
+    for holder in sorted(beside, key=str):
+        by: dict[Any, Counter[frozenset[Place]]] = defaultdict(Counter)
+        for i in members:
+            keys = frozenset(p for p in shapes[i] if p[:-1] == holder)
+            if keys and place in shapes[i]:
+                by[shapes[i][place]][keys] += 1
+        usual = sum(counts.most_common(1)[0][1] for counts in by.values())
+        kinds = {keys for counts in by.values() for keys in counts}
+        if len(by) >= 3 and len(kinds) >= 3 and usual >= 0.7 * sum(counts.total() for counts in by.values()):
+            return True
+    return False
 
 
 def _signatures(members: Sequence[int], shapes: Mapping[int, Mapping[Place, Any]]) -> list[frozenset[Place]]:

@@ -7,13 +7,15 @@ from itertools import pairwise
 from typing import Any
 
 from prefixguard.induce.names import Meaning, affinity
-from prefixguard.induce.offline.places import spell
+from prefixguard.induce.offline.arrays import parse_inside
+from prefixguard.induce.offline.places import spell, text_size
 from prefixguard.induce.offline.source import Source
 from prefixguard.stepview import unflatten
 
 
 def listings_of(source: Source) -> tuple[list[list[Any]], Any]:
-    """Events with typed or dotted attributes made plain, ordered in time; and the `events` of the spec."""
+    """Events with typed or dotted attributes made plain and payloads decoded, ordered in time; and the `events` of the
+    spec."""
     sample = [event for view in source.views[:40] for event in view.events[:40] if isinstance(event, dict)]
     fields = _attributes(sample)
     events: Any = source.events
@@ -22,6 +24,11 @@ def listings_of(source: Source) -> tuple[list[list[Any]], Any]:
         listings = [[_plain(event, fields) for event in listing] for listing in listings]
         events = events if isinstance(events, dict) else {"path": events}
         events = {**events, "unflatten": [spell("@", (field,)) for field in fields]}
+    held = _payloads(sample)
+    if held:
+        listings = [[_decoded(event, held) for event in listing] for listing in listings]
+        events = events if isinstance(events, dict) else {"path": events}
+        events = {**events, "decode": [spell("@", (field,)) for field in held]}
     again = _replayed(listings)
     if again is not None:
         listings = [list({str(_at(event, again)): event for event in reversed(one)}.values())[::-1] for one in listings]
@@ -50,6 +57,37 @@ def _attributes(sample: list[dict[str, Any]]) -> list[str]:
                 found[key] += 1
             there[key] += value not in (None, [], {})
     return sorted(key for key, n in found.items() if n >= 0.6 * there[key])
+
+
+def _payloads(sample: list[dict[str, Any]]) -> list[str]:
+    """Fields that hold most of what events say, as an object spelled in JSON. Arguments and results, which are a part
+    of an event, are read where they stand."""
+    found: Counter[str] = Counter()
+    there: Counter[str] = Counter()
+    size: Counter[str] = Counter()
+    total = 0
+    for event in sample:
+        total += text_size(event)
+        for key, value in event.items():
+            if isinstance(value, str) and value:
+                there[key] += 1
+                if value.lstrip()[:1] == "{" and isinstance(parse_inside(value), dict):
+                    found[key] += 1
+                    size[key] += len(value)
+    n = max(1, len(sample))
+    return sorted(
+        key for key, k in found.items() if k >= 0.8 * there[key] and k >= 0.6 * n and size[key] >= 0.5 * total
+    )
+
+
+def _decoded(event: Any, fields: list[str]) -> Any:
+    if not isinstance(event, dict):
+        return event
+    found = dict(event)
+    for field in fields:
+        inner = parse_inside(found[field]) if isinstance(found.get(field), str) else None
+        found[field] = found.get(field) if inner is None else inner
+    return {key: value for key, value in found.items() if key in event}
 
 
 def _plain(event: Any, fields: list[str]) -> Any:

@@ -21,7 +21,7 @@ _WORD = re.compile(r"[A-Za-z0-9]{3,}")
 class RowPlan:
     """action: column of what was done, None where the call is objects (shape). form: how the call stands in its text.
     result, thought: columns. before: the row holds what the agent saw before it acted, not what came back. repeated:
-    columns that say again what others say. sure: in [0, 1]."""
+    columns that say again what others say. sure: in [0, 1]. other: what stands where a result is missing (an error)."""
 
     unit: Unit
     action: Column | None
@@ -32,6 +32,7 @@ class RowPlan:
     before: bool
     repeated: list[Column]
     sure: float
+    other: Column | None = None
 
 
 def plan_rows(unit: Unit, hints: Mapping[str, str]) -> RowPlan | None:
@@ -98,12 +99,15 @@ def plan_rows(unit: Unit, hints: Mapping[str, str]) -> RowPlan | None:
         if thought is None and left:
             prose = [c for c in left if prose_share([t for t in c.texts if t]) >= 0.6]
             thought = max(prose, key=lambda c: (c.size, c.name), default=None)
+    if result is not None:
+        result = _after(unit, result, [c for c in rest if c is not thought])
     if result is None and thought is None:
         return None
+    other = _instead(unit, result, [action, thought, *taken]) if result is not None else None
     form = form_of(action) if action is not None and structured is None else None
     before = result is not None and _before(unit, action or (structured.arguments if structured else None), result)
     return RowPlan(
-        unit, action if structured is None else None, structured, form, result, thought, before, repeated, sure
+        unit, action if structured is None else None, structured, form, result, thought, before, repeated, sure, other
     )
 
 
@@ -123,6 +127,40 @@ def _is_text(unit: Unit, column: Column) -> bool:
         return False  # the same all through a run
     mean = sum(map(len, texts)) / len(texts)
     return mean >= 3 and not all(re.fullmatch(r"[\d:.TZ+-]+", text) for text in texts[:20])
+
+
+def _after(unit: Unit, result: Column, others: Sequence[Column]) -> Column:
+    """Of two pages of a row, the one that came back: what the next row has as the page before."""
+    for other in others:
+        if other is result or other.size < 0.3 * result.size:
+            continue
+        pairs = [
+            (result.texts[i + 1], other.texts[i])
+            for i in range(len(unit.elements) - 1)
+            if unit.runs[i] == unit.runs[i + 1] and other.texts[i]
+        ]
+        if len(pairs) >= 3 and sum(a == b for a, b in pairs) >= 0.8 * len(pairs):
+            return other
+    return result
+
+
+def _instead(unit: Unit, result: Column, taken: Sequence[Column | None]) -> Column | None:
+    """The text that stands where the result is missing: what an error says."""
+    missing = [i for i, text in enumerate(result.texts) if not text]
+    if len(missing) < max(2, 0.02 * len(result.texts)):
+        return None
+    used = [column.place for column in (result, *taken) if column is not None]
+    found: list[tuple[float, int, str, Column]] = []
+    for column in unit.columns.values():
+        if not column.place or any(column.place == place or column.place[: len(place)] == place for place in used):
+            continue
+        filled = sum(bool(column.texts[i]) for i in missing)
+        if filled < 0.6 * len(missing) or filled < 0.9 * sum(map(bool, column.texts)) or column.is_name:
+            continue
+        if column.whole and any(isinstance(value, list) for value in column.values):
+            continue
+        found.append((affinity(column.name, Meaning.ERROR), -len(column.place), column.name, column))
+    return max(found, key=lambda one: one[:3], default=(0.0, 0, "", None))[3]
 
 
 def _numbered(text: str) -> bool:
@@ -182,7 +220,10 @@ def row_rules(row: RowPlan, kinds: Sequence[dict[str, Any]] = ()) -> list[dict[s
     """The rules of rows."""
     base: dict[str, Any] = {"emit": "step"}
     if row.result is not None:
-        base["observation" if row.before else "result"] = {"text": row.result.name}
+        text: dict[str, Any] = {"text": row.result.name}
+        if row.other is not None:
+            text = {"first": [text, {"text": row.other.name}]}
+        base["observation" if row.before else "result"] = text
     thought = {"text": row.thought.name} if row.thought is not None else None
     if row.shape is not None:
         rule = dict(base)
