@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import itertools
 import re
 from collections.abc import Iterable
 
 from prefixguard.trace import glob_pattern
-
 
 #: A list of more names than this is no pattern.
 MOST_NAMES = 4
@@ -53,7 +52,9 @@ def _by_name(names: set[str]) -> list[str]:
 
 def _by_stem(names: set[str], suffix: str) -> list[str]:
     """By what all names begin with: no digits at its end, they are of these runs."""
-    prefix = os.path.commonprefix([name.partition(".")[0] for name in sorted(names)]).rstrip("0123456789")
+    stems = [name.partition(".")[0] for name in sorted(names)]
+    same = itertools.takewhile(lambda letters: len(set(letters)) == 1, zip(*stems, strict=False))
+    prefix = "".join(letters[0] for letters in same).rstrip("0123456789")
     return [f"**/{prefix}*{suffix}"] if prefix and not _SPECIAL & set(prefix) else []
 
 
