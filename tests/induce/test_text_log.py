@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from prefixguard.induce.checks import check_adapter
 from prefixguard.induce.offline.text_log import propose_text
 from prefixguard.induce.proposal import Proposal, take_first
 from prefixguard.induce.samples import open_samples
@@ -435,3 +436,28 @@ def test_real_logs_are_read_as_by_hand(folder: str, adapter: str) -> None:
         for one, two in pairs
     )
     assert same >= 0.99 * len(pairs)
+
+
+def shells(runs: list[Told]) -> dict[str, str]:
+    """A shell session a file, with the task in a comment above."""
+    return {
+        f"s{i}.txt": f"# session {i}\n# task: {run.task}\n\n"
+        + "".join(f"$ {step.tool} '{step.argument}'\n{step.result}\n[exit 0]\n\n" for step in run.steps)
+        + f"=== RESULT: {'PASS' if run.good else 'FAIL'} ===\n"
+        for i, run in enumerate(runs)
+    }
+
+
+@pytest.mark.parametrize("render", [shells, levels, fields, inputs], ids=lambda render: render.__name__)
+def test_a_task_said_in_the_text_is_read_live_as_it_is_later(
+    render: Callable[[list[Told]], dict[str, str]], tmp_path: Path
+) -> None:
+    told = tales()
+    proposal = propose(tmp_path, render(told))
+    adapter = Adapter(proposal.spec)
+    runs = list(read_runs(tmp_path, adapter))
+    assert [run.task_id for run in runs] == [tale.task for tale in told], proposal.spec["run"]
+    if render is shells:
+        assert [run.records[0].observation for run in runs] == [tale.task for tale in told]
+    report = check_adapter(adapter, tmp_path, processes=False)
+    assert not [one for one in report.findings if one.severity == "error"], proposal.spec

@@ -309,7 +309,9 @@ def _run_values(
                     }
                     of = "$.about" if draft.plan.head and draft.plan.head.endswith("(?P<about>(?:[ \\t].*)?)$") else ""
                     found = _value(key, of) if of else {**task, "of": text_of}
-                    run["task"] = run["preamble"] = found
+                    run["task"] = found
+                    if of:  # a run that is still going on has no whole text
+                        run["preamble"] = found
                     draft.mapped.append(Mapped(f"{kind}={value} {key}", "task", 1.0, 0.8, "said once a run"))
                 continue
             for form in judge_values(typed, key)[:1]:

@@ -15,6 +15,8 @@ from prefixguard.induce.offline.text_roles import role_of_name
 #: Lines that are looked at, and heads that are compared.
 MOST_LINES = 120_000
 MOST_HEADS = 32
+#: Sets of heads that are told of; one more where a prompt is none of them.
+MOST_SETS = 5
 _SMALL = 24
 
 
@@ -144,7 +146,9 @@ def head_sets(lines: Lines) -> list[HeadSet]:
         found.setdefault(frozenset(one.keys), one)
     for one in _prompts(lines, usable):
         found.setdefault(frozenset(one.keys), one)
-    return sorted(found.values(), key=lambda one: (-one.score, one.keys))[:8]
+    ordered = sorted(found.values(), key=lambda one: (-one.score, one.keys))
+    prompt = next((one for one in ordered[MOST_SETS:] if len(one.keys) == 1), None)
+    return ordered[:MOST_SETS] + ([prompt] if prompt is not None else [])
 
 
 def _doubled(lines: Lines, key: str) -> bool:

@@ -21,9 +21,6 @@ from prefixguard.induce.offline.text_trial import Trial, try_spec
 from prefixguard.induce.proposal import Asker, Choice, Mapped, Option, Proposal
 from prefixguard.induce.samples import Samples
 
-#: Ways to read the samples that are tried.
-MOST_TRIED = 5
-
 
 def propose_text(samples: Samples, *, name: str, hints: Mapping[str, str], ask: Asker) -> Proposal | None:
     """A spec for samples that are text, notebooks, or folders of a run each with a text log in it.
@@ -58,9 +55,9 @@ def _drafts(source: TextSource, name: str, hints: Mapping[str, str]) -> Iterator
         return
     lines = Lines(source.texts)
     found = head_sets(lines)
-    for heads in found[:MOST_TRIED]:
+    for heads in found:
         if heads.score < 0.05 * found[0].score:
-            break
+            continue
         draft = draft_spec(source, lines, heads, name, hints)
         if draft is not None:
             yield heads.why, heads.score / found[0].score, draft

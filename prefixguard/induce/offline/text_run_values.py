@@ -43,7 +43,8 @@ def add_task(
     else:
         stated = _headed_task(draft, lines) or _stated_task(draft, lines)
         if stated:
-            run["task"] = run["preamble"] = {"strip": {"re": stated, "of": text_of}}
+            # No preamble: a run that is still going on has no whole text; the line is seen where it stands.
+            run["task"] = {"strip": {"re": stated, "of": text_of}}
         elif "number" in plan.groups:
             run["task"] = "$.number"
             draft.mapped.append(Mapped("$.number", "task", 1.0, 0.5, "the number of the run"))

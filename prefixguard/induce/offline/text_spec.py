@@ -266,8 +266,18 @@ def _rules(
         else:
             rules.append({"when": rule.test, "emit": "observe", "observation": "@.body"})
             draft.mapped.append(Mapped(rule.name, "observation", 1.0, 0.7, "what arrives between the agent's steps"))
+    stated = _stated(run.get("task"))
+    if stated:  # what stands above the first event reaches the agent only as far as it is the task
+        value = {"strip": {"re": stated, "of": "@.body"}}
+        rules.append({"when": {"@.body": {"re": stated}}, "emit": "observe", "observation": value})
     rules.append({"emit": "skip", "comment": "text before the first event"})
     return rules
+
+
+def _stated(task: Any) -> str:
+    """RE2 of the line of the run's text that says the task; empty where something else says it."""
+    inner = task.get("strip") if isinstance(task, dict) else None
+    return str(inner.get("re", "")) if isinstance(inner, dict) and inner.get("of") in ("$.text", "$.body") else ""
 
 
 def _preambles(source: TextSource, plan: RunPlan, run: Mapping[str, Any]) -> list[str]:
