@@ -136,7 +136,13 @@ def _printed(data: bytes, cells: Any) -> bytes:
 def _notebook(printed: bytes) -> bytes:
     lines = printed.decode("utf-8", "surrogatepass").splitlines(keepends=True)
     output = {"output_type": "stream", "name": "stdout", "text": lines}
-    cell: dict[str, Any] = {"cell_type": "code", "execution_count": None, "metadata": {}, "source": [], "outputs": [output]}
+    cell: dict[str, Any] = {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": {},
+        "source": [],
+        "outputs": [output],
+    }
     return _json({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
 
 
@@ -167,6 +173,8 @@ def _changed(data: bytes, in_json: Any, in_text: Any) -> bytes:
     """Every JSON value of a file through `in_json`, other text through `in_text`."""
     if data.startswith((b"PAR1", b"PK\x03\x04")):
         return data
+    if data.lstrip()[:1] in (b"{", b"[") and b"\n" not in data.strip() and _is_json(data):
+        return _line(data.strip(), in_json)  # one line of JSON may be a file of lines
     try:
         if data.lstrip()[:1] in (b"{", b"["):
             return _json(in_json(_value(data)))

@@ -1,6 +1,7 @@
 """StepView: the step record, and the adapters that turn raw runs of any format into records."""
 
 from prefixguard.stepview.adapter import Adapter, list_adapters, load_adapter, raw_view
+from prefixguard.stepview.containers import NO_GROUP
 from prefixguard.stepview.events import Splitter
 from prefixguard.stepview.gaps import WINDOW as GAP_WINDOW
 from prefixguard.stepview.gaps import EventGaps
@@ -26,6 +27,7 @@ __all__ = [
     "GAP_WINDOW",
     "MAX_LINE_BYTES",
     "MISSING",
+    "NO_GROUP",
     "Adapter",
     "EventGaps",
     "EventLine",

@@ -40,6 +40,8 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "zip": ("runs", "entries"),
     "parquet": ("json",),
 }
+#: Why a line that no group takes is not read: it ends so.
+NO_GROUP = "no value to group by, so it belongs to no run."
 #: Largest member of a zip archive that is read, in bytes: a small archive must not fill the memory.
 LARGEST_MEMBER = 1 << 30
 
@@ -104,6 +106,28 @@ class Counts:
                 return decode_text(self.text(data))
         except ValueError as exc:
             raise TraceError(_not_json(exc, data, where, line)) from exc
+
+
+class SharedCounts(Counts):
+    """For several readings of the same documents: JSON that one decoded is there for the next, up to a size."""
+
+    __slots__ = ("_kept", "_room")
+
+    def __init__(self, room: int) -> None:
+        """room: bytes of raw JSON whose values are kept."""
+        super().__init__()
+        self._room = room
+        self._kept: dict[tuple[str, int | None], Any] = {}
+
+    def json(self, data: bytes, where: str, line: int | None = None) -> Any:
+        key = (where, line)
+        if key in self._kept:
+            return self._kept[key]
+        value = super().json(data, where, line)
+        if len(data) <= self._room:
+            self._room -= len(data)
+            self._kept[key] = value
+        return value
 
 
 def _not_json(exc: ValueError, data: bytes, where: str, line: int | None) -> str:
@@ -351,7 +375,7 @@ def _grouped(spec: Mapping[str, Any], site: Site) -> Callable[[Document, Compani
                     scope.event, scope.parent = element, value
                     group = as_id(group_by(scope))
                     if group is None:
-                        yield Unread(where, f"{where}: no value to group by, so it belongs to no run.")
+                        yield Unread(where, f"{where}: {NO_GROUP}")
                         continue
                     groups.setdefault(group, []).append(element)
         for position, (group, events) in enumerate(groups.items(), 1):

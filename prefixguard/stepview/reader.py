@@ -110,19 +110,22 @@ def read_runs(
     strict: bool = False,
     report: ReadReport | None = None,
     witness: Callable[[Scope], None] | None = None,
+    most: int | None = None,
+    counts: Counts | None = None,
 ) -> Iterator[Run[StepRecord]]:
     """Runs of a file, folder, glob, tar archive or `-` (standard input), one at a time, in the order of their paths.
 
     labels: a file of outcomes joined by run id; it has the last word. strict: the first run that cannot be read is an
     error; otherwise it is skipped and named in the report. Runs without a record are counted there and not yielded.
     witness: is shown the scope of every run just before the run is yielded (see `side_by_side`).
-    TraceError if nothing at all could be read.
+    most: of runs and documents that are looked at, read or not; None: all. counts: shared with other readings of the
+    same documents. TraceError if nothing at all could be read.
     """
     report = ReadReport() if report is None else report
     told = read_labels(Path(labels)) if labels is not None else {}
     unused = dict.fromkeys(told)
     ids: dict[str, int] = {}
-    counts = Counts()
+    counts = Counts() if counts is None else counts
     program = adapter.program
     with open_documents(source) as documents:
         companions = _Companions(documents, counts)
@@ -139,9 +142,17 @@ def read_runs(
                 report.bad_bytes = counts.bad_bytes
                 if run is not None:
                     yield run
+                if most is not None and _looked_at(report) >= most:
+                    break
+            if most is not None and _looked_at(report) >= most:
+                break
     report.bad_bytes = counts.bad_bytes
     report.labels_unmatched = len(unused)
     _refuse_nothing(str(source), adapter, report)
+
+
+def _looked_at(report: ReadReport) -> int:
+    return report.runs + len(report.skipped) + sum(report.empty.values())
 
 
 def companions_of(scope: Scope) -> tuple[str, ...]:

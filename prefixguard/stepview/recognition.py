@@ -8,14 +8,21 @@ from pathlib import Path
 
 from prefixguard.errors import PrefixGuardError, UnknownAdapterError
 from prefixguard.stepview.adapter import RAW, Adapter, list_adapters, load_adapter, raw_view
+from prefixguard.stepview.containers import Counts, SharedCounts
 from prefixguard.stepview.reader import ReadReport, read_runs
 from prefixguard.trace import Outcome
 
 #: Runs that are read to judge an adapter by.
 MOST_RUNS = 20
+#: Runs and documents that are looked at to find those: the first may be empty, or of another kind.
+_LOOKED_AT = 60
+#: Bytes of JSON that are decoded once for all adapters.
+_SHARED = 16 << 20
 #: At most this share of the events may be left over, and of the documents unread, for an adapter to read runs well.
 _LEFT_OVER = 0.05
 _EMPTY = 0.6
+#: From this share of the records on, calls of tools are no accident.
+_TOOLS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +31,8 @@ class Recognised:
 
     runs, records: read of the first `MOST_RUNS`. outcomes: share of these runs whose outcome it knows; tools: share of
     the records that name a tool other than speech; skipped: share of the events that no rule takes; unread, empty:
-    shares of the runs looked at that could not be read, and that gave no record; all in [0, 1].
+    shares of the runs looked at that could not be read, and that gave no record; all in [0, 1]. filled: fields with
+    text in all these records.
     """
 
     name: str
@@ -35,13 +43,15 @@ class Recognised:
     skipped: float
     unread: float
     empty: float
+    filled: int = 0
 
     @property
     def reads_well(self) -> bool:
-        """Is hardly anything left over, and are most outcomes known? Empty runs are in many sets: an agent that never
-        began. They speak against an adapter only where they are most."""
+        """Is hardly anything left over, and are most outcomes known, or calls of tools found? Many formats tell no
+        outcome; labels do. Empty runs are in many sets: an agent that never began. They speak against an adapter only
+        where they are most."""
         little = self.skipped <= _LEFT_OVER and self.unread <= _LEFT_OVER and self.empty <= _EMPTY
-        return little and self.outcomes >= 0.5
+        return little and (self.outcomes >= 0.5 or self.tools >= _TOOLS)
 
     def __str__(self) -> str:
         return (
@@ -52,33 +62,39 @@ class Recognised:
 
 def recognise(runs: str | Path) -> tuple[Recognised, ...]:
     """Shipped adapters that read any of these runs, the best first: little left over, then known outcomes, then more
-    records. Reads the first `MOST_RUNS` runs through each adapter whose files are there; a file that is named itself is
-    tried by all of them."""
+    that is read. Reads the first `MOST_RUNS` runs through each adapter whose files are there; a file that is named
+    itself is tried by all of them."""
     if str(runs) == "-":
         return ()
-    found = [one for one in (_tried(runs, name) for name in list_adapters()) if one is not None]
+    counts = SharedCounts(_SHARED)
+    found = [one for one in (_tried(runs, name, counts) for name in list_adapters()) if one is not None]
     return tuple(
         sorted(
             found,
             key=lambda one: (
                 not one.reads_well,
                 round(one.skipped + one.unread - one.outcomes, 3),
+                -one.filled,
                 -one.tools,
-                -one.records,
                 one.name,
             ),
         )
     )
 
 
-def _tried(runs: str | Path, name: str) -> Recognised | None:
+def _tried(runs: str | Path, name: str, counts: Counts) -> Recognised | None:
     report = ReadReport()
     adapter = load_adapter(name)
-    outcomes = tools = 0
+    outcomes = tools = filled = 0
     try:
-        for run in islice(read_runs(runs, adapter, report=report), MOST_RUNS):
+        for run in islice(read_runs(runs, adapter, report=report, most=_LOOKED_AT, counts=counts), MOST_RUNS):
             outcomes += run.outcome is not Outcome.UNKNOWN
             tools += sum(record.tool not in ("", "respond") for record in run.records)
+            filled += sum(
+                bool(text)
+                for record in run.records
+                for text in (record.arguments, record.observation, record.action, record.result)
+            )
     except PrefixGuardError:
         return None
     if not report.runs:
@@ -94,6 +110,7 @@ def _tried(runs: str | Path, name: str) -> Recognised | None:
         sum(report.events_skipped.values()) / max(report.events, 1),
         len(report.skipped) / looked_at,
         empty / looked_at,
+        filled,
     )
 
 

@@ -125,3 +125,11 @@ def test_what_stays_too_large_is_left_out_and_said(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps({"all": [huge]}))
     golden = golden_samples(tmp_path, Adapter(spec()))
     assert not golden.files and "the smallest runs still take" in golden.notes[0]
+
+
+def test_a_file_of_lines_with_one_line_stays_one(tmp_path: Path) -> None:
+    adapter = Adapter(spec(container={"format": "jsonl"}))
+    (tmp_path / "a.jsonl").write_text(json.dumps(run(1)) + "\n")
+    golden = golden_samples(tmp_path, adapter)
+    assert golden.runs == 1 and golden.files["a.jsonl"].count(b"\n") == 1
+    assert again(golden, adapter, tmp_path / "again") == golden.expected

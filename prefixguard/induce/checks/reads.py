@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from prefixguard.induce.checks.evidence import Evidence
-from prefixguard.induce.checks.finding import Finding
+from prefixguard.induce.checks.finding import Finding, Severity
+from prefixguard.stepview import NO_GROUP
 from prefixguard.trace import Outcome
 
 #: Unread runs, of all, past which it is an error.
 TOO_MANY_UNREAD = 0.5
+#: Lines without a value to group by, of all lines: up to the first they are headings, past the second an error.
+_HEADINGS, _TOO_MANY_LINES = 0.1, 0.5
 _NAMED = 5
 
 
@@ -16,7 +19,7 @@ def check_reads(evidence: Evidence) -> list[Finding]:
     report = evidence.report
     figures = evidence.figures
     empty = sum(report.empty.values())
-    unread = len(report.skipped)
+    unread = sum(not reason.endswith(NO_GROUP) for _, reason in report.skipped)
     found = max(1, report.runs + empty + unread)
     figures.update(
         documents=report.documents, runs=report.runs, records=report.records, runs_looked_at=len(evidence.seen)
@@ -27,11 +30,17 @@ def check_reads(evidence: Evidence) -> list[Finding]:
     known = evidence.outcomes.get(Outcome.SUCCESS, 0) + evidence.outcomes.get(Outcome.FAILURE, 0)
     figures["outcomes_known"] = known / max(1, report.runs)
     figures["tasks_known"] = 1 - evidence.without_task / max(1, report.runs)
-    return [*_unread(evidence, found), *_empty(evidence, empty, found), *_counts(evidence), *_ends(evidence, known)]
+    return [
+        *_unread(evidence, found),
+        *_ungrouped(evidence),
+        *_empty(evidence, empty, found),
+        *_counts(evidence),
+        *_ends(evidence, known),
+    ]
 
 
 def _unread(evidence: Evidence, found: int) -> list[Finding]:
-    skipped = evidence.report.skipped
+    skipped = [(where, reason) for where, reason in evidence.report.skipped if not reason.endswith(NO_GROUP)]
     if not skipped:
         return []
     share = len(skipped) / found
@@ -44,6 +53,29 @@ def _unread(evidence: Evidence, found: int) -> list[Finding]:
             where,
             {"unread": len(skipped), "share": share},
             "Narrow `container.files` if these are no runs; otherwise mend the part of the spec that the reason names.",
+        )
+    ]
+
+
+def _ungrouped(evidence: Evidence) -> list[Finding]:
+    """Lines that belong to no run: a heading or a summary a file is nothing to worry about, most lines are."""
+    report = evidence.report
+    places = [where for where, reason in report.skipped if reason.endswith(NO_GROUP)]
+    if not places:
+        return []
+    share = len(places) / (len(places) + report.events)
+    a_file = len(places) / max(1, report.documents)
+    headings = share <= _HEADINGS or (share < _TOO_MANY_LINES and a_file <= 1)
+    severity: Severity = "note" if headings else "warning" if share <= _TOO_MANY_LINES else "error"
+    return [
+        Finding(
+            "reads.ungrouped",
+            severity,
+            f"{len(places)} line(s) have no value to group by, so they belong to no run.",
+            places[0],
+            {"lines": len(places), "share": share, "a_document": a_file},
+            "If they are part of a run, group by something that all lines have: "
+            'another field, {"first": [...]}, or {"file": "stem"}.',
         )
     ]
 

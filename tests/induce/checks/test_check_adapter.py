@@ -96,6 +96,32 @@ def test_empty_and_unread_runs_and_equal_ids(spec: dict[str, Any], check: Check,
     assert report.figures["runs_read"] == 0.8
 
 
+@pytest.mark.parametrize(
+    ("headings", "files", "severity"),
+    [(0, 4, None), (1, 4, "note"), (4, 4, "warning"), (60, 4, "error"), (1, 1, "note")],
+)
+def test_lines_that_belong_to_no_group(headings: int, files: int, severity: str | None, tmp_path: Path) -> None:
+    for n in range(files):
+        lines: list[dict[str, Any]] = [{"kind": "heading", "n": i} for i in range(headings)]
+        lines += [{"run": f"r{n}", "kind": "said", "text": f"word {i} of {n}"} for i in range(8)]
+        (tmp_path / f"{n}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    adapter = Adapter(
+        {
+            "schema": "prefixguard/adapter/v1",
+            "name": "lines",
+            "version": "1.0.0",
+            "container": {"format": "jsonl", "group_by": "@.run"},
+            "events": "$.events[*]",
+            "rules": [{"emit": "say", "action": "@.text"}],
+        }
+    )
+    report = check_adapter(adapter, tmp_path, processes=False)
+    assert [one.severity for one in report.findings if one.check == "reads.ungrouped"] == (
+        [severity] if severity else []
+    )
+    assert not report.of("reads.unread") and report.figures["runs_read"] == 1.0
+
+
 def test_results_that_find_no_call(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
     runs = make_chats(20)
     for run in runs:
