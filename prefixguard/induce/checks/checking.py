@@ -17,6 +17,7 @@ from prefixguard.induce.checks.joins import check_joins
 from prefixguard.induce.checks.leaks import check_leaks
 from prefixguard.induce.checks.order import check_order
 from prefixguard.induce.checks.reads import check_reads
+from prefixguard.induce.checks.sense import check_sense
 from prefixguard.induce.checks.streaming import check_stream
 from prefixguard.induce.checks.timing import check_time
 from prefixguard.stepview import Adapter
@@ -26,6 +27,7 @@ CHECKS: tuple[tuple[str, Callable[[Evidence], list[Finding]]], ...] = (
     ("reads", check_reads),
     ("coverage", check_coverage),
     ("joins", check_joins),
+    ("sense", check_sense),
     ("order", check_order),
     ("doubling", check_doubling),
     ("time", check_time),

@@ -32,6 +32,10 @@ _EVENT_NAMES = re.compile(
     r"mistake_\w+|outcome|run_outcome|user_scenario|task_success|run_success|eval(uation)?_(result|score|criteria)\w*|"
     r"final_status|termination_reason|ends?_in_failure|remaining_steps|steps?_(remaining|left)_in_run)$"
 )
+#: Of these, the name that steps have for how they went themselves: what varies from step to step is no end of a run.
+_OF_STEPS = frozenset({"outcome"})
+#: Share of the events that hold a value, and of the runs whose values differ, from which on it is the steps' own.
+_AT_STEPS, _DIFFERING, _FEWEST_STEPS = 0.3, 0.5, 3
 #: Who ran it: harmless to the agent, and a shortcut for a monitor.
 _WHO = (Meaning.MODEL, Meaning.RUN_ID)
 #: Runs in which a text from the run's own fields is looked up among its events.
@@ -87,10 +91,12 @@ def _by_name(evidence: Evidence, reading: Reading) -> Iterator[Suspicion]:
         meaning = _told_by(name, position)
         if meaning is None:
             continue
+        of_steps = position == _EVENT and name.lower() in _OF_STEPS and _varies(evidence, reading.place)
+        told = ", but other events of a run hold other values" if of_steps else ""
         finding = Finding(
             "leaks.name",
-            "error",
-            f"{reading.where} reads {where}: {name!r} is a name for what {meaning}.",
+            "warning" if of_steps else "error",
+            f"{reading.where} reads {where}: {name!r} is a name for what {meaning}{told}.",
             where,
             {},
             f'Do not read it; put it under `hidden`. If harmless: "waived": [{{"path": "{where}", "reason": ...}}].',
@@ -110,6 +116,22 @@ def _by_name(evidence: Evidence, reading: Reading) -> Iterator[Suspicion]:
                 "Make it a group (`run.groups`); groups serve evaluation and are never read by a monitor.",
             )
             yield Suspicion(finding, reading.place)
+
+
+def _varies(evidence: Evidence, place: Place) -> bool:
+    """Does the place hold values at many events of the runs, and other ones at other events?"""
+    long, differing, events, holding = 0, 0, 0, 0
+    for seen in evidence.seen[:_LOOKED_UP]:
+        by_event: dict[int, list[str]] = defaultdict(list)
+        for leaf in leaves(evidence, seen):
+            if leaf.event >= 0 and _starts(leaf.place, place):
+                by_event[leaf.event].append(str(leaf.value))
+        events += len(seen.events)
+        holding += len(by_event)
+        if len(by_event) >= _FEWEST_STEPS:
+            long += 1
+            differing += len({tuple(values) for values in by_event.values()}) > 1
+    return long > 0 and holding >= _AT_STEPS * events and differing >= _DIFFERING * long
 
 
 def _held_names(evidence: Evidence, place: Place, in_event: bool) -> list[str]:

@@ -128,6 +128,19 @@ def test_names_of_what_only_the_end_or_the_harness_knows(
     assert f"$.{path}" in {finding.where for finding in report.of("leaks.name")}
 
 
+@pytest.mark.parametrize(("of_step", "severity"), [(True, "warning"), (False, "error")])
+def test_how_a_step_went_is_not_how_the_run_ends(
+    of_step: bool, severity: str, spec: dict[str, Any], check: Check, make_chats: Chats
+) -> None:
+    runs = make_chats()
+    for run in runs:
+        for k, message in enumerate(run["messages"]):
+            told = ("found", "empty", "late")[k % 3] if of_step else "won" if run["reward"] else "lost"
+            message["outcome"] = {"data": f"{told} {k if of_step else ''}"}
+    spec["rules"][-1]["result"] = {"text": {"join": ["@.content", "@.outcome.data"]}}
+    assert {finding.severity for finding in check(spec, runs).of("leaks.name")} == {severity}
+
+
 @pytest.mark.parametrize("path", ["model", "trial_name", "trial_id", "run_id", "model_name"])
 def test_who_ran_it_is_no_part_of_a_record(path: str, spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
     """TerminalBench and tau2 as imported by the reference code."""
