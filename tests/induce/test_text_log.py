@@ -461,3 +461,47 @@ def test_a_task_said_in_the_text_is_read_live_as_it_is_later(
         assert [run.records[0].observation for run in runs] == [tale.task for tale in told]
     report = check_adapter(adapter, tmp_path, processes=False)
     assert not [one for one in report.findings if one.severity == "error"], proposal.spec
+
+
+def react(run: Told) -> str:
+    out = []
+    for j, step in enumerate(run.steps, 1):
+        out += [f"Thought {j}: {step.thought}", f"Action {j}: {step.tool}[{step.argument}]"]
+        out.append(f"Observation {j}: {step.result}")
+    return "\n".join(out)
+
+
+@pytest.mark.parametrize("shape", ["list", "lines", "inner list", "files"])
+def test_a_log_that_is_one_text_in_a_json_record(shape: str, tmp_path: Path) -> None:
+    told = tales()
+    records: list[dict[str, object]] = [
+        {"uid": f"u{i}", "question": run.task, "trace": {"log": react(run)}, "judged": "right" if run.good else "wrong"}
+        for i, run in enumerate(told)
+    ]
+    files = {
+        "list": {"all.json": json.dumps(records)},
+        "lines": {"all.jsonl": "\n".join(map(json.dumps, records))},
+        "inner list": {"all.json": json.dumps({"made": "2024-05-01", "rows": records})},
+        "files": {f"r{i}.json": json.dumps(record) for i, record in enumerate(records)},
+    }[shape]
+    proposal = propose(tmp_path, files)
+    adapter = Adapter(proposal.spec)
+    runs = list(read_runs(tmp_path, adapter))
+    assert [run.run_id for run in runs] == [f"u{i}" for i in range(len(told))], proposal.spec
+    assert [run.task_id for run in runs] == [tale.task for tale in told], proposal.spec["run"]
+    assert [run.outcome.value for run in runs] == ["success" if tale.good else "failure" for tale in told]
+    for run, tale in zip(runs, told, strict=True):
+        assert [record.tool for record in run.records] == [step.tool for step in tale.steps], proposal.spec
+        assert [record.arguments for record in run.records] == [step.argument for step in tale.steps]
+        assert [record.result for record in run.records] == [step.result for step in tale.steps]
+        assert all("right" not in record.result + record.observation for record in run.records)
+    report = check_adapter(adapter, tmp_path, processes=False)
+    assert not [one for one in report.findings if one.severity == "error"], report.findings
+
+
+def test_long_texts_in_json_are_no_logs_for_that(tmp_path: Path) -> None:
+    records = [
+        {"id": i, "title": fact, "body": "\n".join(f"{fact}." for fact in FACTS)} for i, fact in enumerate(FACTS)
+    ]
+    (tmp_path / "pages.json").write_text(json.dumps(records))
+    assert propose_text(open_samples(tmp_path), name="x", hints={}, ask=take_first) is None

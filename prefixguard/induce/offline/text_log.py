@@ -21,9 +21,13 @@ from prefixguard.induce.offline.text_trial import Trial, try_spec
 from prefixguard.induce.proposal import Asker, Choice, Mapped, Option, Proposal
 from prefixguard.induce.samples import Samples
 
+#: A text inside a JSON record is a log only if it reads as well as this: any document may hold long texts.
+LEAST_IN_JSON = 0.6
+
 
 def propose_text(samples: Samples, *, name: str, hints: Mapping[str, str], ask: Asker) -> Proposal | None:
-    """A spec for samples that are text, notebooks, or folders of a run each with a text log in it.
+    """A spec for samples that are text, notebooks, folders of a run each with a text log in it, or JSON records that
+    hold the whole log of a run as one text.
 
     name: of the adapter. hints: parts the user states, by key (`outcome`, `task`, `id`, `status`, ...), as paths.
     ask: decides what the samples leave open. None where the samples hold no log that can be read.
@@ -36,6 +40,8 @@ def propose_text(samples: Samples, *, name: str, hints: Mapping[str, str], ask: 
             if trial is None:
                 continue
             score = 0.9 * trial.score(draft.sure) + 0.1 * weight
+            if source.root == "$" and score < LEAST_IN_JSON:
+                continue
             tried.append((score, f"{why} ({draft.plan.why}): {trial.why}"))
             if best is None or score > best[0] + 1e-9:
                 best = (score, draft, trial, source)

@@ -13,7 +13,7 @@ from prefixguard.induce.offline.text_draft import Draft
 from prefixguard.induce.offline.text_heads import Lines
 from prefixguard.induce.offline.text_lines import literal, mask, regex_of, tokens_of
 from prefixguard.induce.offline.text_runs import RunPlan
-from prefixguard.induce.offline.text_source import TextSource
+from prefixguard.induce.offline.text_source import TextSource, flat_values
 from prefixguard.induce.offline.text_words import is_prose, reads_as_prose
 from prefixguard.induce.proposal import Choice, Mapped, Option
 
@@ -32,8 +32,10 @@ def add_task(
         if again:
             title = {"strip": {"re": rf"^(.*?)(?:{literal(again)}.*)?$", "of": "$.title"}}
             draft.notes.append(f"What follows {again!r} in the line of a run tells of earlier attempts: cut.")
-    if source.member:
+    if source.root:
         _member_task(draft, source, run)
+        if source.root == "$" and "task" not in run and (stated := _stated_task(draft, lines)):
+            run["task"] = {"strip": {"re": stated, "of": text_of}}
     elif titles:
         run["task"] = title
         if asked:
@@ -110,21 +112,9 @@ def _headed_task(draft: Draft, lines: Lines) -> str:
     return ""
 
 
-def flat_values(value: Any, path: str = "$", depth: int = 0) -> dict[str, Any]:
-    """Plain values of a JSON document by path, as far as three levels in."""
-    found: dict[str, Any] = {}
-    if isinstance(value, dict) and depth < 3:
-        for key, inner in list(value.items())[:200]:
-            step = f".{key}" if isinstance(key, str) and re.fullmatch(r"[A-Za-z_]\w*", key) else f'["{key}"]'
-            found.update(flat_values(inner, path + step, depth + 1))
-    elif not isinstance(value, list | dict):
-        found[path] = value
-    return found
-
-
 def _member_values(source: TextSource) -> dict[str, list[Any]]:
-    rows = [flat_values(record, f"$.{source.member}") for record in source.all_records]
-    paths = sorted({path for row in rows for path in row})
+    rows = [flat_values(record, source.root) for record in source.all_records]
+    paths = sorted({path for row in rows for path in row} - {source.of})
     return {path: [row.get(path) for row in rows] for path in paths}
 
 
@@ -147,22 +137,38 @@ def _member_task(draft: Draft, source: TextSource, run: dict[str, Any]) -> None:
     if task is not None:
         run["task"] = task
         draft.mapped.append(Mapped(task, "task", 1.0, 0.8, "by its name and by values that repeat"))
+    if source.root == "$" and "id" not in run:
+        named = _identities(values)
+        if named:
+            run["id"] = named
+            draft.mapped.append(Mapped(named, "id", 1.0, 0.8, "by its name, and another in every record"))
     if text is not None:
         run["preamble"] = text
         draft.mapped.append(Mapped(text, "preamble", 1.0, 0.8, "what the run is asked to do"))
 
 
+def _identities(values: Mapping[str, list[Any]]) -> str:
+    """Path of a plain value that is called an id and differs in every record; empty where there is none."""
+    found = []
+    for path, column in values.items():
+        told = [str(value) for value in column if isinstance(value, str | int) and not isinstance(value, bool)]
+        weight = max(affinity(path, Meaning.RUN_ID), 0.45 if path.lower().endswith("id") else 0.0)
+        if weight >= 0.4 and len(set(told)) == len(column) and all(0 < len(one) <= 120 for one in told):
+            found.append((weight, -len(path), path))
+    return max(found)[2] if found else ""
+
+
 def hidden_members(source: TextSource, run: Mapping[str, Any]) -> list[str]:
     """Everything in the JSON beside a log but the task and what it is asked to do."""
-    if not source.member:
+    if not source.root:
         return []
     shown = {str(run.get("preamble", ""))}
     outcome = run.get("outcome", {}).get("of") if isinstance(run.get("outcome"), dict) else None
     keys = sorted({key for record in source.all_records if isinstance(record, dict) for key in record})
     found = []
     for key in keys:
-        path = f"$.{source.member}" + (f".{key}" if re.fullmatch(r"[A-Za-z_]\w*", key) else f'["{key}"]')
-        if path != outcome and not any(one.startswith(path) for one in shown):
+        path = source.root + (f".{key}" if re.fullmatch(r"[A-Za-z_]\w*", key) else f'["{key}"]')
+        if path != outcome and not any(one.startswith(path) for one in (*shown, source.of)):
             found.append(path)
     return found
 
@@ -170,7 +176,7 @@ def hidden_members(source: TextSource, run: Mapping[str, Any]) -> list[str]:
 def add_outcome(draft: Draft, source: TextSource, run: dict[str, Any], told_in: str, hints: Mapping[str, str]) -> None:
     options: list[Option] = []
     plan = draft.plan
-    if source.member:
+    if source.root:
         for path, column in _member_values(source).items():
             filled = sum(value is not None for value in column) / max(1, len(column))
             for form in judge_values(column, path)[:1]:
@@ -216,7 +222,7 @@ def add_outcome(draft: Draft, source: TextSource, run: dict[str, Any], told_in: 
 
 
 def _hinted(source: TextSource, path: str) -> dict[str, Any]:
-    values = _member_values(source).get(path, []) if source.member else []
+    values = _member_values(source).get(path, []) if source.root else []
     forms = judge_values(values, path)
     if forms:
         return {"type": forms[0].type, "success": forms[0].success, "failure": forms[0].failure}
@@ -238,7 +244,7 @@ def _ran_out(plan: RunPlan, values: Sequence[str | None]) -> bool:
 
 def _from_path(source: TextSource, plan: RunPlan) -> list[Option]:
     """Folders or file names that say how runs went, where a file is a run."""
-    if plan.head or source.member:
+    if plan.head or source.root:
         return []
     options = []
     for part, regex in (("parent", r"([^/]+)/[^/]+$"), ("stem", r"([^/]+?)(?:\.[^./]*)?$")):

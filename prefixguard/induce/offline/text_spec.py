@@ -15,9 +15,9 @@ from prefixguard.induce.offline.text_ends import find_ends
 from prefixguard.induce.offline.text_heads import HeadSet, Lines, Mark, marks
 from prefixguard.induce.offline.text_lines import Head, Token, literal, regex_of, tokens_of
 from prefixguard.induce.offline.text_roles import Event, Roles, assign_roles, role_of_name
-from prefixguard.induce.offline.text_run_values import add_outcome, add_task, flat_values, hidden_members
+from prefixguard.induce.offline.text_run_values import add_outcome, add_task, hidden_members
 from prefixguard.induce.offline.text_runs import RunPlan, Span, plan_runs
-from prefixguard.induce.offline.text_source import TextSource
+from prefixguard.induce.offline.text_source import TextSource, flat_values
 from prefixguard.induce.proposal import LeftOut, Mapped
 
 
@@ -34,7 +34,7 @@ def draft_spec(source: TextSource, lines: Lines, heads: HeadSet, name: str, hint
     found = marks(lines, heads.keys)
     if len(found) < 3:
         return None
-    plan = plan_runs(lines, found, heads.keys) if not source.of else _one_a_file(lines, found)
+    plan = plan_runs(lines, found, heads.keys) if not source.of else _one_a_file(lines, found, source)
     keys = [key for key in heads.keys if key not in plan.used]
     if plan.used:
         found = marks(lines, keys)
@@ -89,12 +89,12 @@ def draft_spec(source: TextSource, lines: Lines, heads: HeadSet, name: str, hint
     return draft
 
 
-def _one_a_file(lines: Lines, found: Sequence[Mark]) -> RunPlan:
+def _one_a_file(lines: Lines, found: Sequence[Mark], source: TextSource) -> RunPlan:
     first: dict[int, int] = {}
     for mark in found:
         first.setdefault(mark.doc, mark.line)
     spans = [Span(doc, 0, at, len(lines.docs[doc])) for doc, at in sorted(first.items())]
-    return RunPlan("", spans, "one run a folder")
+    return RunPlan("", spans, f"one run a {'record' if source.root == '$' else 'folder'}")
 
 
 # --- heads as one expression
@@ -283,9 +283,9 @@ def _stated(task: Any) -> str:
 def _preambles(source: TextSource, plan: RunPlan, run: Mapping[str, Any]) -> list[str]:
     """What each run of the samples is asked to do, where a file beside the log says it."""
     path = run.get("preamble")
-    if not source.member or not isinstance(path, str):
+    if not source.root or not isinstance(path, str):
         return []
-    asked = [str(flat_values(record, f"$.{source.member}").get(path, "")) for record in source.records]
+    asked = [str(flat_values(record, source.root).get(path, "")) for record in source.records]
     return [asked[span.doc] for span in plan.spans]
 
 

@@ -114,6 +114,11 @@ def try_spec(draft: Draft, source: TextSource) -> Trial | None:
 def _write(folder: Path, source: TextSource) -> int:
     """Copies of samples, cut at whole lines; how many code points of log there are."""
     total = 0
+    if source.documents:
+        for path, kind, value in source.documents:
+            rows = value if kind is Kind.JSONL else [value]
+            _put(folder, path, "\n".join(json.dumps(row, default=str) for row in rows))
+        return sum(map(len, source.texts))
     for i, file in enumerate(source.files):
         text = file.text[:LONGEST_TEXT]
         if total and total + len(text) > MOST_TEXT:
