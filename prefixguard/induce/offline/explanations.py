@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
+from prefixguard.errors import AdapterError
 from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.draft import Draft
 from prefixguard.induce.offline.places import leaves, spell
 from prefixguard.induce.offline.speakers import Part
 from prefixguard.induce.proposal import LeftOut, Mapped
+from prefixguard.stepview import parse_path
+
+#: Names from an event to a place.
+Place = tuple[str, ...]
 
 
 def mapped_of(draft: Draft) -> list[Mapped]:
+    """What records read from events, by the plan of the draft."""
     out: list[Mapped] = []
     if draft.rows is not None:
         row = draft.rows
         for column, field in (
+            (row.shape.tool if row.shape is not None else None, "tool"),
+            (row.shape.arguments if row.shape is not None else None, "arguments"),
             (row.action, "arguments"),
             (row.result, "observation" if row.before else "result"),
             (row.thought, "action"),
@@ -62,9 +71,46 @@ def mapped_of(draft: Draft) -> list[Mapped]:
     return out
 
 
+def _read(spec: Mapping[str, Any]) -> tuple[set[Place], set[Place]]:
+    """Places of the events that rules, joins or the status read, and those that only tell events apart (`when`), both
+    without positions in lists. Inside `each`, a path starts at the element."""
+    read: set[Place] = set()
+    asked: set[Place] = set()
+
+    def walk(value: Any, above: Place, kept: set[Place]) -> None:
+        if isinstance(value, dict):
+            inner = _plain(value["each"]) if isinstance(value.get("each"), str) else above
+            for name, one in value.items():
+                if name == "when":
+                    walk(one, (), asked)
+                    continue
+                if name == "each":
+                    continue
+                walk(name, inner, kept)
+                if name != "comment":
+                    walk(one, inner, kept)
+        elif isinstance(value, list):
+            for one in value:
+                walk(one, above, kept)
+        elif isinstance(value, str) and (value == "@" or value.startswith(("@.", "@[", "^.", "^["))):
+            kept.add((*above, *_plain(value)) if value[0] == "@" else _plain(value))
+
+    walk([spec.get(part) for part in ("rules", "join", "turn", "status")], (), read)
+    return read, asked
+
+
+def _plain(path: str) -> Place:
+    """A path's names; what is no path has none that an event has."""
+    try:
+        steps = parse_path(path, "path")[1]
+    except AdapterError:
+        return (path,)
+    return tuple(str(step[1]) for step in steps if step[0] == "name")
+
+
 def left_out_of(draft: Draft) -> list[LeftOut]:
     """Places of the events that no record reads, by their share of the text."""
-    spelled = json.dumps(draft.spec["rules"])
+    read, asked = _read(draft.spec)
     sizes: Counter[str] = Counter()
     total = 0
     for event in draft.table.events[:3000]:
@@ -74,8 +120,8 @@ def left_out_of(draft: Draft) -> list[LeftOut]:
                 total += len(value)
     out = []
     for path, size in sizes.most_common(60):
-        last = path.rpartition(".")[2].replace("[*]", "")
-        if path.replace("[*]", "") in spelled or (last and f".{last}" in spelled):
+        place = _plain(path)
+        if place in asked or any(place[: len(one)] == one for one in read):
             continue
         if size < 0.002 * total:
             break
