@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from prefixguard.induce.names import Meaning, affinity, words
 from prefixguard.induce.offline.places import Place
-from prefixguard.induce.offline.plan_types import KindPlan, ResultPlan
+from prefixguard.induce.offline.plan_types import CallPlan, KindPlan, ResultPlan
 from prefixguard.induce.offline.shapes import CallShape
 from prefixguard.induce.offline.speakers import Part
 from prefixguard.induce.offline.texts import Said, complete, said_in
@@ -86,18 +86,40 @@ def _own_result(own: Unit, made: KindPlan) -> ResultPlan | None:
     return ResultPlan(own, said, None, 0.7)
 
 
-def _unnamed(own: Unit, made: KindPlan) -> tuple[float, int, Column] | None:
-    """The longest text beside the calls whose name says nothing: what came back is longer than what was said."""
-    found = [
-        (0.5, column.size, column)
-        for column in own.columns.values()
-        if not column.whole
+def _unnamed_inside(made: KindPlan, call: CallPlan) -> Column | None:
+    """The longest text of a call's event that nothing else reads and whose name says nothing: what came back, where no
+    event of its own brings it."""
+    taken = [column.place for column in (call.shape.tool, call.shape.arguments) if column is not None]
+    taken += made.said.covered if made.said is not None else ()
+    keys = list(made.own.elements[0]) if made.own.elements and isinstance(made.own.elements[0], dict) else []
+    at = max((keys.index(place[0]) for place in taken if place and place[0] in keys), default=-1)
+    found = [  # what stands after the arguments rather than before
+        (bool(keys) and column.place[0] in keys and keys.index(column.place[0]) > at, column.size, column.name, column)
+        for column in made.own.columns.values()
+        if _speaks_freely(column) and column.present >= 0.3 and not any(_nests(column.place, place) for place in taken)
+    ]
+    return max(found, key=lambda one: one[:3], default=(False, 0, "", None))[3]
+
+
+def _speaks_freely(column: Column) -> bool:
+    """Texts that vary, are no names and no ids, under a name that no vocabulary knows."""
+    return (
+        not column.whole
+        and bool(column.place)
         and max(affinity(column.name, meaning) for meaning in Meaning) < 0.3
         and column.distinct >= 3
         and not column.is_name
         and not column.is_id
         and any(isinstance(value, str) for value in column.values)
-        and not any(_nests(column.place, call.unit.holder) for call in made.calls)
+    )
+
+
+def _unnamed(own: Unit, made: KindPlan) -> tuple[float, int, Column] | None:
+    """The longest text beside the calls whose name says nothing: what came back is longer than what was said."""
+    found = [
+        (0.5, column.size, column)
+        for column in own.columns.values()
+        if _speaks_freely(column) and not any(_nests(column.place, call.unit.holder) for call in made.calls)
     ]
     return max(found, key=lambda one: (one[1], one[2].name), default=None)
 
@@ -132,6 +154,9 @@ def results_beside(plans: Sequence[KindPlan]) -> None:
     if any(made.results or (made.part is Part.RESULT and made.sure >= 0.7) for made in plans):
         return
     for made in plans:
+        for call in made.calls:
+            if call.unit is made.own and call.call_id is None and call.inline is None:
+                call.inline = _unnamed_inside(made, call)
         if made.calls and not made.results and all(call.inline is None for call in made.calls):
             back = _own_result(made.own, made)
             if back is not None:

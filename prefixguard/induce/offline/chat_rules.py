@@ -117,14 +117,13 @@ def _there(result: ResultPlan) -> dict[str, Any]:
 
 
 def _result_text(result: ResultPlan) -> Any:
-    said = result.text
-    if said.other is not None:
-        return {"first": [said.value, {"text": said.other}]}
-    return _either(said)
+    return _either(result.text)
 
 
 def _either(said: Said) -> Any:
-    """The text of a place that holds blocks in some events and a text in others."""
+    """The text of a place that holds blocks in some events and a text in others, or that something else stands for."""
+    if said.other is not None:
+        return {"first": [said.value, {"text": said.other}]}
     if said.mixed is None:
         return said.value
     return {"first": [said.blocks, {"text": said.mixed}]} if said.blocks is not None else {"text": said.mixed}

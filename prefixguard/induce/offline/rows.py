@@ -9,6 +9,7 @@ from typing import Any
 
 from prefixguard.induce.names import Meaning, affinity, words
 from prefixguard.induce.offline.call_forms import CallForm, infer_call_form
+from prefixguard.induce.offline.hints import column_at, named_calls
 from prefixguard.induce.offline.shapes import CallShape, arguments_value, call_shape
 from prefixguard.induce.offline.text_words import prose_share
 from prefixguard.induce.offline.units import Column, Unit
@@ -40,12 +41,11 @@ def plan_rows(unit: Unit, hints: Mapping[str, str]) -> RowPlan | None:
     texts = [column for column in unit.columns.values() if _is_text(unit, column)]
     repeated = [column for column in texts if _repeats(column, texts)]
     texts = [column for column in texts if column not in repeated]
-    by_hint = {
-        name: next((c for c in unit.columns.values() if c.name == hints.get(name)), None)
-        for name in ("action", "result")
-    }
-    shape = call_shape(unit, tool=hints.get("tool"), arguments=hints.get("arguments"))
+    by_hint = {name: column_at(unit, hints.get(name)) for name in ("action", "result")}
+    shape = call_shape(unit, **named_calls(unit, hints))
     structured = shape if shape.tool is not None and shape.arguments is not None and shape.weight >= 0.35 else None
+    if column_at(unit, hints.get("tool")) is not None:
+        structured = shape
     if structured is not None and structured.arguments is not None and structured.arguments.present < 0.6:
         return None  # some events are calls and others are not
     taken = [structured.tool, structured.arguments] if structured else []
@@ -79,7 +79,8 @@ def plan_rows(unit: Unit, hints: Mapping[str, str]) -> RowPlan | None:
     elif structured is not None:
         sure = structured.weight
     rest = [column for column in texts if column is not action]
-    thought = max(
+    thought = by_hint["action"] if structured is not None else None
+    thought = thought or max(
         (c for c in rest if affinity(c.name, Meaning.THOUGHT) >= 0.6),
         key=lambda c: (affinity(c.name, Meaning.THOUGHT), c.size),
         default=None,
@@ -89,13 +90,21 @@ def plan_rows(unit: Unit, hints: Mapping[str, str]) -> RowPlan | None:
         left = [c for c in rest if c is not thought]
         named = [c for c in left if affinity(c.name, Meaning.RESULT) >= 0.6]
         result = max(named, key=lambda c: (affinity(c.name, Meaning.RESULT), c.size), default=None)
+        # What stands beside the tool, inside the same object, is why it was called, not what came back.
+        tool = structured.tool if structured is not None else None
+        with_it = [c for c in left if tool is not None and len(tool.place) > 1 and c.place[:-1] == tool.place[:-1]]
+        if result is None and structured is not None and len(with_it) == len(left):
+            result = _object_back(unit, [*taken, thought])
+        left = [c for c in left if c not in with_it] or left
         if result is None and left:
             unnamed = [c for c in left if prose_share([t for t in c.texts if t]) < 0.8] or (
                 left if thought or len(left) > 1 else []
             )
             result = max(unnamed, key=lambda c: (c.size, c.name), default=None)
             sure -= 0.2
-        left = [c for c in left if c is not result]
+        if result is None and structured is not None:
+            result = _object_back(unit, [*taken, thought])
+        left = [c for c in {id(c): c for c in (*left, *with_it)}.values() if c is not result]
         if thought is None and left:
             prose = [c for c in left if prose_share([t for t in c.texts if t]) >= 0.6]
             thought = max(prose, key=lambda c: (c.size, c.name), default=None)
@@ -142,6 +151,21 @@ def _after(unit: Unit, result: Column, others: Sequence[Column]) -> Column:
         if len(pairs) >= 3 and sum(a == b for a, b in pairs) >= 0.8 * len(pairs):
             return other
     return result
+
+
+def _object_back(unit: Unit, taken: Sequence[Column | None]) -> Column | None:
+    """An object that came back, where no text did."""
+    used = [column.place for column in taken if column is not None]
+    found = [
+        (affinity(column.name, Meaning.RESULT), -len(column.place), column.name, column)
+        for column in unit.columns.values()
+        if column.whole
+        and column.size
+        and column.present >= 0.3
+        and not any(a.place[: len(p)] == p or p[: len(a.place)] == a.place for a in (column,) for p in used)
+    ]
+    best = max(found, key=lambda one: one[:3], default=None)
+    return best[3] if best is not None and best[0] >= 0.4 else None
 
 
 def _instead(unit: Unit, result: Column, taken: Sequence[Column | None]) -> Column | None:

@@ -151,7 +151,16 @@ def _arguments(unit: Unit, column: Column, tool: Column | None) -> float:
         varied = len(shapes) >= 2 or (len(objects) <= 3 and bool(shapes))
         near = tool is not None and place[:-1] == tool.place[:-1]
         decided = _decides(tool, column) if tool is not None else 0.0
-        return 0.7 * named + 0.45 * varied + 0.1 * column.json + 0.2 * near + 0.2 * (decided >= 0.9) - 0.03 * len(place)
+        back = max(0.0, affinity(column.name, Meaning.RESULT) - 0.2)
+        return (
+            0.7 * named
+            - 0.4 * back
+            + 0.45 * varied
+            + 0.1 * column.json
+            + 0.2 * near
+            + 0.2 * (decided >= 0.9)
+            - 0.03 * len(place)
+        )
     if named >= 0.4 and column.present > 0.3 and any(isinstance(value, str) for value in column.values):
         return 0.6 * named - 0.03 * len(place)
     return 0.0

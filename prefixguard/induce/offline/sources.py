@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from prefixguard.errors import AdapterError, ConfigError, TraceError
 from prefixguard.induce.offline.arrays import INSIDE, EventArray, levels, parse_inside, survey
 from prefixguard.induce.offline.globs import narrow
 from prefixguard.induce.offline.line_sources import line_sources
-from prefixguard.induce.offline.places import Place, find, spell
+from prefixguard.induce.offline.places import Place, find, place_of, spell, text_size
 from prefixguard.induce.offline.run_places import RunView
 from prefixguard.induce.offline.source import MOST_DOCUMENTS, MOST_RUNS, Source, inner_share, novelty_of, spread
 from prefixguard.induce.samples import Kind, SampleFile, Samples
@@ -34,18 +35,64 @@ def sources(samples: Samples, hints: Mapping[str, str]) -> list[Source]:
         if not files:
             continue
         if kind is Kind.JSONL:
-            found += line_sources(files, everything)
+            named = hints.get("runs", "")
+            found += line_sources(files, everything, named if named.startswith("@") else None)
         found += _of_documents(kind, files, everything)
     found = [source for source in found if source.views]
+    found = _hinted(found, families, everything, hints)
     for source in found:
         source.root = samples.source
         source.novelty = novelty_of(source)
         source.inner = inner_share(source)
-    if "events" in hints:
-        found = [source for source in found if hints["events"] in source.event_places] or found
-    if "runs" in hints:
-        found = [source for source in found if source.runs == hints["runs"]] or found
     return sorted(found, key=lambda source: (-source.prior, str(source.events)))
+
+
+def _hinted(
+    found: list[Source],
+    families: Mapping[Kind, Sequence[SampleFile]],
+    everything: Sequence[SampleFile],
+    hints: Mapping[str, str],
+) -> list[Source]:
+    """The sources that hints about runs and events leave; where none was found, what stands where the hints say.
+    TraceError where nothing does."""
+    asked = {key: _elements(hints[key], key) for key in ("runs", "events") if key in hints}
+    if not asked or not any(families.values()):
+        return found
+    fits = [source for source in found if _fits(source, asked)]
+    if fits:
+        return fits
+    level, below = asked.get("runs", ("$", ())), asked.get("events")
+    if below is not None and level[0] == "$":
+        for kind, files in families.items():
+            total = sum(text_size(value) for _, value in _documents(kind, files))
+            for outer in [level[1]] if "runs" in asked else [(), (None,)]:
+                array = EventArray((*outer, *below[1]))
+                source = _source(kind, files, everything, array, outer, 1.0) if total else None
+                if source is not None:
+                    size = sum(text_size(list(view.events)) for view in source.views)
+                    source.share = min(1.0, size / total)
+                    fits.append(source)
+    if not fits:
+        said = " ".join(f"--hint {key}={hints[key]}" for key in asked)
+        raise TraceError(f"{said}: no document of the samples has a list there. Look at a file, and give its path.")
+    return fits
+
+
+def _elements(path: str, key: str) -> tuple[str, Place]:
+    """Root and place of a hint about a list: its elements, also where the path stops at the list."""
+    try:
+        root, place = place_of(path)
+    except AdapterError as exc:
+        raise ConfigError(f"hint {key}: {exc}") from exc
+    return root, place if root == "@" or None in place[-1:] else (*place, None)
+
+
+def _fits(source: Source, asked: Mapping[str, tuple[str, Place]]) -> bool:
+    if "runs" in asked:
+        own = source.group_by if isinstance(source.group_by, str) else source.runs
+        if own is None or place_of(own) != asked["runs"]:
+            return False
+    return "events" not in asked or any(place_of(one) == asked["events"] for one in source.event_places)
 
 
 def _documents(kind: Kind, files: Sequence[SampleFile]) -> Iterator[tuple[SampleFile, Any]]:
@@ -115,7 +162,8 @@ def _source(
     runs = spell("$", level) if level else None
     if runs is not None:
         container["runs"] = runs
-    events, places = _events_spec(below, array)
+    is_object = not array.columns and INSIDE not in below and isinstance(_holder(full[0].run, below), dict)
+    events, places = _events_spec(below, array, is_object)
     prior = 3 * share + (0.0 if middle < 2 else 1.0 if middle < 3 else 1.5)
     prior -= 0.5 * (len(full) < 0.5 * len(views))
     prior += 0.4 * bool(level) + 0.1 * min(len(full), 5)
@@ -133,6 +181,11 @@ def _source(
         array.columns,
         share=share,
     )
+
+
+def _holder(run: Any, below: Place) -> Any:
+    """What holds the events: a list, or an object whose keys count them."""
+    return next(iter(find(run, below[:-1])), None) if below else run
 
 
 def _named(event: Any) -> Any:
@@ -182,7 +235,7 @@ def reader(below: Place, columns: tuple[str, ...]) -> Any:
     return read
 
 
-def _events_spec(below: Place, array: EventArray) -> tuple[Any, tuple[str, ...]]:
+def _events_spec(below: Place, array: EventArray, is_object: bool) -> tuple[Any, tuple[str, ...]]:
     if array.columns:
         columns = {name: spell("$", (*below, name, None)) for name in array.columns}
         spec: dict[str, Any] = {"zip": columns}
@@ -195,4 +248,6 @@ def _events_spec(below: Place, array: EventArray) -> tuple[Any, tuple[str, ...]]
         path = spell("$", below[: below.index(INSIDE)])
         return {"path": {"json": path}}, (path,)
     path = spell("$", below)
+    if is_object:
+        path = path.removesuffix("[*]") + ".*"
     return path, (path,)
