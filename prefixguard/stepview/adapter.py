@@ -29,7 +29,12 @@ class Adapter:
     def __init__(self, spec: Mapping[str, Any], where: str = "adapter") -> None:
         """Checks and compiles. AdapterError names the part of the spec that is wrong."""
         self.program: Program = compile_program(spec, where)
-        self._bytes = canonical(spec).encode("utf-8")
+        try:
+            self._bytes = canonical(spec).encode("utf-8")
+        except UnicodeEncodeError as exc:
+            raise AdapterError(
+                f"{where}: half a character (a lone surrogate) stands in a name or text of the spec."
+            ) from exc
         self.name = self.program.name
         self.version = self.program.version
         self.description = self.program.description

@@ -13,6 +13,8 @@ from prefixguard.stepview import decode, decode_text
 
 #: Nodes of a document that are walked; what comes later in it counts as not there.
 MOST_NODES = 400_000
+#: Characters of one string that count: a patch or a page beside the events shall not make them look small.
+LONGEST = 4000
 #: Stands in a place for "the JSON that this string holds".
 INSIDE = "\x00json"
 
@@ -22,7 +24,7 @@ class EventArray:
     """A list at one place over all documents.
 
     columns: names of parallel lists, () where the list is one; pads, optional: those of them that may be one shorter,
-    or missing. size: characters of all strings inside. lengths: elements of each instance. documents: positions of the
+    or missing. size: characters of all strings inside, of each at most LONGEST. lengths: elements of each instance. documents: positions of the
     documents that have one.
     """
 
@@ -36,7 +38,8 @@ class EventArray:
 
 
 def survey(values: Sequence[Any]) -> tuple[list[EventArray], int]:
-    """Lists of the documents that could be events, the largest first, and the characters of all strings walked."""
+    """Lists of the documents that could be events, the largest first, and the characters of all strings walked (see
+    `EventArray.size`)."""
     arrays: dict[tuple[Place, tuple[str, ...]], EventArray] = {}
     zips: dict[Place, list[tuple[int, dict[str, int], int]]] = defaultdict(list)
     walked = sum(_walk(value, (), number, arrays, zips, [MOST_NODES]) for number, value in enumerate(values))
@@ -91,7 +94,7 @@ def _walk(
             else:
                 size += _walk(item, (*place, str(key)), number, arrays, zips, left)
         if lists:
-            texts = sum(map(text_size, lists.values()))
+            texts = sum(_text(one) for items in lists.values() for one in items)
             zips[place].append((number, {key: len(item) for key, item in lists.items()}, texts))
             size += texts
         return size
@@ -100,8 +103,12 @@ def _walk(
     if isinstance(value, str):
         if len(value) > 40 and value.lstrip()[:1] in ("[", "{") and (inner := parse_inside(value)) is not None:
             _walk(inner, (*place, INSIDE), number, arrays, zips, left)
-        return len(value)
+        return _text(value)
     return 0
+
+
+def _text(value: Any) -> int:
+    return min(len(value), LONGEST) if isinstance(value, str) else 0
 
 
 def parse_inside(value: str) -> Any:

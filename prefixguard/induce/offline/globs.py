@@ -40,7 +40,7 @@ def narrow(holding: Iterable[str], others: Iterable[str]) -> str:
     for pattern in candidates:
         matches = glob_pattern([pattern])
         if all(map(matches, mine)) and not any(map(matches, rest)):
-            return pattern
+            return str(pattern)
     return f"**/*{suffix}"
 
 

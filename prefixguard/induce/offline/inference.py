@@ -9,6 +9,7 @@ from prefixguard.errors import AdapterError, TraceError
 from prefixguard.induce.offline.chat_rules import chat_rules, join_spec, turn_of
 from prefixguard.induce.offline.draft import Draft
 from prefixguard.induce.offline.explanations import left_out_of, mapped_of
+from prefixguard.induce.offline.hints import OF_EVENTS, column_at, not_followed
 from prefixguard.induce.offline.kinds import Kind, divide
 from prefixguard.induce.offline.listings import listings_of
 from prefixguard.induce.offline.plan_types import Plans
@@ -21,18 +22,19 @@ from prefixguard.induce.offline.sources import sources
 from prefixguard.induce.offline.speakers import Part, part_of
 from prefixguard.induce.offline.status import infer_status
 from prefixguard.induce.offline.text_log import propose_text
-from prefixguard.induce.offline.units import Table, Unit, columns_of, table_of, units_of
+from prefixguard.induce.offline.units import Column, Table, Unit, columns_of, table_of, units_of
 from prefixguard.induce.proposal import Asker, LeftOut, Mapped, Proposal, take_first
 from prefixguard.induce.samples import Samples
 from prefixguard.stepview import Adapter
 
 #: Ways to find runs and events that are tried to the end.
 MOST_TRIED = 6
-
-
+#: JSON that reads worse than this (see `quality_of`) may only stand beside a log of text; that is looked for too.
+GOOD = 0.35
+#: Records of something else (packages, places, users) come to 0.2 to 0.28 in trials; speech alone, the worst-read runs
+#: of agents, to 0.32.
+LEAST = 0.3
 SCHEMA = "prefixguard/adapter/v1"
-
-
 BUDGETS = {"observation": [1200, 800], "action": [1200, 800], "arguments": [1500, 500], "result": [1200, 800]}
 
 
@@ -42,7 +44,8 @@ def propose_offline(
     """An adapter inferred from samples alone. TraceError where nothing in them looks like runs of an agent.
 
     hints: what a person knows, as paths of the spec (`outcome`, `task`, `id`, `runs`, `events`, `role`, `tool`,
-    `arguments`, `call_id`, `result`, `action`). ask: is asked what the samples do not decide.
+    `arguments`, `call_id`, `result`, `action`, `status`); what cannot be followed is noted. ask: is asked what the
+    samples do not decide.
     """
     hints = dict(hints or {})
     drafts = []
@@ -52,17 +55,35 @@ def propose_offline(
             drafts.append(draft)
     for draft in drafts:
         draft.quality *= left_behind(draft, drafts)
-    best = max(drafts, key=lambda draft: draft.quality + 0.05 * draft.source.prior, default=None)
-    if best is None or best.quality < 0.35:
+    best = max(drafts, key=lambda draft: _rank(draft, hints), default=None)
+    if best is None or best.quality < GOOD:
         text = propose_text(samples, name=name, hints=hints, ask=ask)
         if text is not None:
             return text
-    if best is None:
+    if best is None or (not hints and _is_chance(best)):
         raise TraceError(
             f"{samples.source}: nothing in {len(samples.files)} file(s) looks like the events of an agent's runs. Give "
             "more samples, or say where they are: --hint events='$.messages[*]'."
         )
     return _finish(best, samples, name, hints, ask)
+
+
+def _is_chance(draft: Draft) -> bool:
+    """Do the events only look like those of runs because anything does: nothing calls, answers, or names who speaks?"""
+    if draft.plans is None:
+        return draft.quality < LEAST
+    kinds = draft.plans.kinds
+    acts = draft.plans.joins or any(made.calls for made in kinds)
+    sides = {made.part for made in kinds if made.said is not None}
+    named = any(made.sure >= 0.6 for made in kinds if made.said is not None)  # what order alone tells is less sure
+    clues = named + (len(sides) >= 2) + (draft.quality >= LEAST)
+    return not acts and clues < 2
+
+
+def _rank(draft: Draft, hints: Mapping[str, str]) -> tuple[int, float]:
+    """Hints that the draft can follow, then how well it reads; of what reads alike the source that was likelier."""
+    followed = sum(key in hints for key in OF_EVENTS) - len(not_followed(draft.units, hints))
+    return followed, draft.quality + 0.05 * draft.source.prior
 
 
 def _draft(source: Source, samples: Samples, name: str, hints: Mapping[str, str]) -> Draft | None:
@@ -75,9 +96,9 @@ def _draft(source: Source, samples: Samples, name: str, hints: Mapping[str, str]
     units = units_of(table, kinds)
     rows, plans = None, None
     spoken = sum(len(u.elements) for u in units if u.each is None and any(map(_speaks, u.words)))
-    if spoken < 0.5 * len(table.events) or source.columns:
-        whole = _whole(table)
-        rows = plan_rows(whole, hints)
+    divided = any(column_at(unit, hints.get("role")) is not None for unit in units)
+    if (spoken < 0.5 * len(table.events) or source.columns) and not divided:
+        rows = plan_rows(_whole(table), hints)
     if rows is not None:
         rules = row_rules(rows)
         join: dict[str, Any] | None = None
@@ -91,7 +112,7 @@ def _draft(source: Source, samples: Samples, name: str, hints: Mapping[str, str]
         rules = chat_rules(table, plans)
         join = join_spec(table, plans)
         turn = turn_of(table, plans)
-        results, result_unit = _results_of(plans)
+        results, result_unit = _results_of(plans, hints.get("status"))
     spec: dict[str, Any] = {
         "schema": SCHEMA,
         "name": name,
@@ -105,7 +126,7 @@ def _draft(source: Source, samples: Samples, name: str, hints: Mapping[str, str]
     if turn is not None:
         spec["turn"] = turn
     spec["rules"] = rules
-    spec["status"], mapped, left_out = _status(rows, result_unit, results)
+    spec["status"], mapped, left_out = _status(rows, result_unit, results, hints.get("status"))
     spec["budgets"] = BUDGETS
     quality = quality_of(spec, source, table) * (0.7 + 0.3 * told(plans, rows))
     return Draft(source, spec, quality, table, units, plans, rows, mapped, left_out)
@@ -125,8 +146,9 @@ def _whole(table: Table) -> Unit:
     return unit
 
 
-def _results_of(plans: Plans) -> tuple[list[str], Unit | None]:
-    """Texts that came back, and the unit with the most of them."""
+def _results_of(plans: Plans, status: str | None) -> tuple[list[str], Unit | None]:
+    """Texts that came back, and the unit with the most of them. status: path that a person named; one that has it goes
+    before."""
     found: list[tuple[int, list[str], Unit]] = []
     for made in plans.kinds:
         for result in made.results:
@@ -140,20 +162,35 @@ def _results_of(plans: Plans) -> tuple[list[str], Unit | None]:
                 found.append((len(call.unit.elements), call.inline.texts, call.unit))
     if not found:
         return [], None
-    _, texts, unit = max(found, key=lambda one: one[0])
+    _, texts, unit = max(found, key=lambda one: (column_at(one[2], status) is not None, one[0]))
     return texts, unit if len(texts) == len(unit.elements) else None
 
 
-def _status(rows: RowPlan | None, unit: Unit | None, results: list[str]) -> tuple[Any, list[Mapped], list[LeftOut]]:
+def _status(
+    rows: RowPlan | None, unit: Unit | None, results: list[str], hint: str | None
+) -> tuple[Any, list[Mapped], list[LeftOut]]:
+    """The `status` of the spec, from the texts that came back and from flags beside them. hint: path of the flag that a
+    person named: then no other and no text is asked."""
+    flag = column_at(unit, hint) if unit is not None else None
+    if flag is not None and len(flag.values) == len(results):
+        form = infer_status(results, {flag.name: _plain(flag)})
+        rules = [rule for rule in form.rules if flag.name in rule.get("when", {flag.name: None})]
+        if len(rules) > 1:
+            told = [one for one in form.mapped if one.raw == flag.name]
+            return [*rules[:-1], {"is": "ok"}], told, list(form.left_out)
     if not any(results):
         return ("unknown" if rows is not None else "ok"), [], []
     flags: dict[str, list[Any]] = {}
     if unit is not None and len(unit.elements) == len(results):
         for column in unit.columns.values():
             if not column.whole and not column.json and column.distinct <= 30 and None not in column.place:
-                flags[column.name] = [v if isinstance(v, str | int | float | bool) else None for v in column.values]
+                flags[column.name] = _plain(column)
     form = infer_status(results, flags, unit.runs if unit is not None and len(unit.runs) == len(results) else None)
     return list(form.rules), list(form.mapped), list(form.left_out)
+
+
+def _plain(column: Column) -> list[Any]:
+    return [value if isinstance(value, str | int | float | bool) else None for value in column.values]
 
 
 def _finish(draft: Draft, samples: Samples, name: str, hints: Mapping[str, str], ask: Asker) -> Proposal:
@@ -179,6 +216,7 @@ def _finish(draft: Draft, samples: Samples, name: str, hints: Mapping[str, str],
     left_out = [*left_out_of(draft), *draft.left_out, *fields.left_out]
     notes = [
         f"Runs and events: {source.container.get('runs', 'a document')} and {source.events}: {source.why}.",
+        *not_followed(draft.units, hints),
         *fields.notes,
     ]
     return Proposal(spec, tuple(mapped), tuple(left_out), fields.choices, tuple(notes), "offline", None)

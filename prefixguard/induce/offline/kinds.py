@@ -154,8 +154,10 @@ def _best(
         name = spell("@", place)
         if affinity(name, Meaning.AFTER_END) >= 0.9:
             continue  # why the model stopped, how it ended: not what the event is
-        if not 2 <= k + (present < n) <= MOST_KINDS or k > max(2, n / 3) or k < 1:
+        if not 2 <= k + (present < n) <= MOST_KINDS or k < 1:
             continue
+        if k > max(2, n / 3) and (k >= n or _spoken(distinct) <= 0.6):
+            continue  # few share a value, and the values do not say who speaks
         if present < 0.9 * n and not (present >= 0.25 * n and _spoken(distinct) > 0.6):
             continue
         worded = sum(count for value, count in distinct.items() if isinstance(value, str) and value.count(" ") > 2)

@@ -17,8 +17,11 @@ from prefixguard.induce.offline.source import MOST_RUNS, Source, spread
 from prefixguard.induce.samples import SampleFile
 
 
-def line_sources(files: Sequence[SampleFile], everything: Sequence[SampleFile]) -> list[Source]:
-    """Sources in which a line is an event (or holds some): a run is a file, or the lines that share an id."""
+def line_sources(
+    files: Sequence[SampleFile], everything: Sequence[SampleFile], group_by: str | None = None
+) -> list[Source]:
+    """Sources in which a line is an event (or holds some): a run is a file, or the lines that share an id.
+    group_by: path of that id, where a person named it."""
     lines = [line for file in spread(files, 40) for line in file.value[:400]]
     arrays, walked = survey(lines)
     sizes: dict[int, int] = {}  # characters of an element, by its identity: each is met once a way to group them
@@ -30,6 +33,8 @@ def line_sources(files: Sequence[SampleFile], everything: Sequence[SampleFile]) 
         if sum(isinstance(one, dict) for one in below) < 0.8 * len(below):
             continue
         groups: list[str | dict[str, str]] = [*_groups(files, elements), {"file": "path"}]
+        if group_by is not None:
+            groups = [group_by]
         for group in groups:
             source = _lines_source(files, everything, elements, group, sizes)
             if source is not None:

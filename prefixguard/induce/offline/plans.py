@@ -9,6 +9,7 @@ from typing import Any
 
 from prefixguard.induce.names import Meaning, affinity, words
 from prefixguard.induce.offline.beside import inline_result, is_inside, results_beside, same_place
+from prefixguard.induce.offline.hints import joins_by, named_calls, obey
 from prefixguard.induce.offline.joins import find_joins
 from prefixguard.induce.offline.plan_types import CallPlan, KindPlan, Plans, ResultPlan
 from prefixguard.induce.offline.repeats import (
@@ -31,7 +32,7 @@ def plan(table: Table, units: Sequence[Unit], hints: Mapping[str, str]) -> Plans
     repeats = [(unit.kind, unit.holder) for unit in units if unit.each is not None and is_history(unit)]
     units = [unit for unit in units if unit.each is None or not any(within_repeat(unit, one) for one in repeats)]
     parts = [part_of_unit(unit) for unit in units]
-    joins = find_joins(units, parts)
+    joins = joins_by(units, find_joins(units, parts), hints.get("call_id"))
     by_kind: dict[int, list[int]] = defaultdict(list)
     for i, unit in enumerate(units):
         by_kind[id(unit.kind)].append(i)
@@ -40,6 +41,7 @@ def plan(table: Table, units: Sequence[Unit], hints: Mapping[str, str]) -> Plans
     plans = []
     for indexes in by_kind.values():
         plans.append(_kind(indexes, units, parts, call_side, result_side, hints))
+    obey(plans, joins, units, hints)
     same_place(plans)
     drop_repeated(plans)
     _users_calls(plans)
@@ -65,7 +67,7 @@ def _kind(
     made.agent = _agent_name(own)
     for i in indexes:
         unit, part = units[i], parts[i]
-        shape = call_shape(unit, tool=hints.get("tool"), arguments=hints.get("arguments"))
+        shape = call_shape(unit, **named_calls(unit, hints))
         if i in result_side:
             text = said_in(unit, _parts_of(unit, units), Meaning.RESULT, without=(result_side[i].place,))
             if text is not None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from prefixguard.induce.names import Meaning, affinity, words
@@ -19,6 +20,8 @@ from prefixguard.stepview import to_text
 #: Events that inference looks at, and lists inside an event that it opens, one inside another.
 MOST_EVENTS = 12_000
 _NESTED = 2
+#: Values of one element that are looked at, of an object with very many names the first.
+MOST_LEAVES = 2000
 _ID = re.compile(r"[^\s]{1,120}\Z")
 
 
@@ -170,7 +173,7 @@ def columns_of(elements: Sequence[Any]) -> dict[Place, Column]:
             put((), i, element)
             continue
         seen: set[Place] = set()
-        for place, value in own_leaves(element):
+        for place, value in islice(own_leaves(element), MOST_LEAVES):
             if None in place:
                 place = place[: place.index(None)]
                 if place in seen:
