@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+import re2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -214,3 +215,16 @@ def test_any_text_gives_a_form_that_compiles(texts: list[str]) -> None:
         assert 0 <= form.share <= 1 and 0 <= form.confidence <= 1
         assert len(read(form, texts)) == len(texts)
         assert form == infer_call_form(texts, AT)
+
+
+@pytest.mark.parametrize(
+    "text", ["calling {tool} with {args}", "`{tool}`\n\n```json\n{args}\n```", "{tool} {args}", "**{tool}**: {args}"]
+)
+def test_a_name_and_a_json_object_with_words_around(text: str) -> None:
+    rows = [("search", {"q": f"oak {i}"}) if i % 3 else ("open", {"page": i, "deep": {"a": 1}}) for i in range(12)]
+    texts = [text.replace("{tool}", tool).replace("{args}", json.dumps(args)) for tool, args in rows]
+    form = infer_call_form(texts, "@.body")
+    assert form is not None and form.when is None, form
+    for one, (tool, args) in zip(texts, rows, strict=True):
+        assert re2.search(form.tool["re"], one).group(1) == tool
+        assert json.loads(re2.search(form.arguments["re"], one).group(1)) == args

@@ -505,3 +505,52 @@ def test_long_texts_in_json_are_no_logs_for_that(tmp_path: Path) -> None:
     ]
     (tmp_path / "pages.json").write_text(json.dumps(records))
     assert propose_text(open_samples(tmp_path), name="x", hints={}, ask=take_first) is None
+
+
+def notebooks(runs: list[Told]) -> dict[str, str]:
+    """Markdown with front matter, calls and results in code fences, errors under a heading of their own."""
+    files = {}
+    for i, run in enumerate(runs):
+        out = [
+            "---",
+            f"run: {i}",
+            f"task: {run.task}",
+            "model: some-model",
+            f"outcome: {'' if run.good else 'not '}solved",
+        ]
+        out += ["---", "", f"# {run.task}", ""]
+        for j, step in enumerate(run.steps, 1):
+            head = "Error" if step.result.startswith("Error") else "Observation"
+            call = json.dumps({"q": step.argument}, indent=2)
+            out += [f"## Step {j}", "", f"**Thought:** {step.thought}", "", f"**Action:** `{step.tool}`", ""]
+            out += ["```json", call, "```", "", f"**{head}:**", "", "```", step.result, "```", ""]
+        files[f"n{i}.md"] = "\n".join(out)
+    return files
+
+
+def test_front_matter_is_no_run_and_fences_are_no_part_of_what_they_hold(tmp_path: Path) -> None:
+    told = tales()
+    proposal = propose(tmp_path, notebooks(told))
+    adapter = Adapter(proposal.spec)
+    runs = list(read_runs(tmp_path, adapter))
+    assert len(runs) == len(told), proposal.spec
+    assert [run.task_id for run in runs] == [tale.task for tale in told], proposal.spec["run"]
+    assert [run.outcome.value for run in runs] == ["success" if tale.good else "failure" for tale in told]
+    for run, tale in zip(runs, told, strict=True):
+        calls = [record for record in run.records if record.tool not in ("", "respond")]
+        assert [record.tool for record in calls] == [step.tool for step in tale.steps], proposal.spec
+        assert [json.loads(record.arguments) for record in calls] == [{"q": step.argument} for step in tale.steps]
+        assert [record.result for record in calls] == [step.result for step in tale.steps]
+        wanted = ["error" if step.result.startswith("Error") else "ok" for step in tale.steps]
+        assert [record.status for record in calls] == wanted
+        assert all("solved" not in record.observation for record in run.records)
+    report = check_adapter(adapter, tmp_path, processes=False)
+    assert not [one for one in report.findings if one.severity == "error"], report.findings
+
+
+def test_rulers_between_runs_are_still_separators(tmp_path: Path) -> None:
+    told = tales()
+    runs = ["\n".join(["---", *react(tale).split("\n"), ""]) for tale in told]
+    proposal = propose(tmp_path, {"all.txt": "\n".join(runs)})
+    found = list(read_runs(tmp_path, Adapter(proposal.spec)))
+    assert [len(run.records) for run in found] == [len(tale.steps) for tale in told], proposal.spec

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from prefixguard.induce.offline.text_call_brackets import bracketed
 from prefixguard.induce.offline.text_call_form import MOST_NAMES, CallForm, Variant, vocabulary
-from prefixguard.induce.offline.text_call_json import json_call
+from prefixguard.induce.offline.text_call_json import json_call, worded
 from prefixguard.induce.offline.text_call_marked import labelled, tagged
 from prefixguard.induce.offline.text_call_plain import code, commands, fenced
 from prefixguard.induce.offline.text_words import sampled
@@ -28,6 +28,7 @@ def infer_call_form(texts: Sequence[str], at: str) -> CallForm | None:
     recognisers: tuple[Callable[[list[str], str], CallForm | None], ...] = (
         labelled,
         tagged,
+        worded,
         json_call,
         bracketed,
         fenced,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -10,12 +12,14 @@ import re2
 
 from prefixguard.induce.offline.text_call_form import (
     IDENTIFIER,
+    NAME,
     THOUGHT_NAMES,
     CallForm,
     example_of,
     of_text,
     ranked,
     rest_of,
+    share_of,
     vocabulary,
 )
 from prefixguard.induce.offline.text_words import is_prose, word_set
@@ -64,6 +68,52 @@ def json_call(texts: list[str], at: str) -> CallForm | None:
             example=example_of(test, texts),
         )
     return None
+
+
+_FENCE_OPEN = re.compile(r"```\w*\s*$")
+_WORD = re.compile(NAME)
+_BETWEEN = r"[^\w{]+"
+
+
+def worded(texts: list[str], at: str) -> CallForm | None:
+    """A name and a JSON object, bare, fenced or with words that never change around: `calling x with {...}`."""
+    told: list[tuple[str, ...]] = []
+    for text in texts:
+        before, brace, _ = text.partition("{")
+        if brace and len(before) <= 120 and text.rstrip().endswith(("}", "```")):
+            told.append(tuple(_WORD.findall(_FENCE_OPEN.sub("", before))))
+    sizes = Counter(map(len, told))
+    size, n = sizes.most_common(1)[0] if sizes else (0, 0)
+    if not 1 <= size <= 6 or n < max(2, 0.6 * len(texts)):
+        return None
+    rows = [row for row in told if len(row) == size]
+    varying = [i for i in range(size) if len({row[i] for row in rows}) > 1]
+    if len(varying) != 1:
+        return None
+    slot = varying[0]
+    names = vocabulary([row[slot] for row in rows], len(rows))
+    if not names:
+        return None
+    first = rows[0]
+    start = r"(?s)^[^\w{]*" + "".join(re.escape(word) + _BETWEEN for word in first[:slot])
+    end = "".join(_BETWEEN + re.escape(word) for word in first[slot + 1 :]) + r"[^\w{]*(?:```\w*\s*)?"
+    whole = rf"{start}{NAME}{end}\{{.*\}}[\s`]*$"
+    share = share_of(whole, texts)
+    if share < 0.6:
+        return None
+    around = " ".join("NAME" if i == slot else word for i, word in enumerate(first))
+    return CallForm(
+        {"re": whole} if share < 1 else None,
+        of_text(rf"{start}({NAME}){end}\{{", at),
+        of_text(rf"{start}{NAME}{end}(\{{.*\}})[\s`]*$", at),
+        None,
+        share,
+        0.6 + 0.35 * share,
+        "a name and a JSON object",
+        f"{share:.0%} of the texts are {around!r} with one of {len(names)} names, then a JSON object",
+        example_of(whole, texts),
+        tools=ranked(names),
+    )
 
 
 def json_at(bodies: Sequence[str], inside: Any, value: dict[str, Any], label: str) -> CallForm | None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from prefixguard.induce.offline.text_headers import headers_of
 from prefixguard.induce.offline.text_lines import PROMPTS, Head, heads_of, tokens_of
 from prefixguard.induce.offline.text_noise import blocked_lines, repeated_blocks
 from prefixguard.induce.offline.text_roles import role_of_name
@@ -49,6 +50,7 @@ class Lines:
         self.places: dict[str, list[tuple[int, int]]] = {}
         self._alone: dict[str, frozenset[tuple[int, int]]] = {}
         self.noise, self.spinners = _repeating(texts)
+        self.headers = headers_of(texts)
         self.blocks = repeated_blocks(texts)
         blocked = blocked_lines(texts, self.blocks)
         total = 0
@@ -59,8 +61,12 @@ class Lines:
             for at, line in enumerate(lines):
                 if not line or line.isspace():
                     continue
-                if (number, at) in blocked or (self.spinners and words_of(line) in self.spinners):
-                    lines[at] = ""  # the spec cuts it, so nothing else is to be found there
+                if (
+                    at < self.headers.sizes[number]
+                    or (number, at) in blocked
+                    or (self.spinners and words_of(line) in self.spinners)
+                ):
+                    lines[at] = ""  # the spec reads or cuts it otherwise, so nothing else is to be found there
                     continue
                 if self.noise and words_of(line) in self.noise:
                     continue
@@ -182,8 +188,10 @@ def _nested(lines: Lines, usable: Sequence[str], key: str) -> bool:
 
 
 def _may_begin(lines: Lines, key: str) -> bool:
-    """Rulers, numbers alone and lines of mere signs begin no event."""
+    """Rulers, fences, numbers alone and lines of mere signs begin no event."""
     head = lines.heads[key]
+    if head.tokens[0].text.startswith("```"):
+        return False
     if head.words:
         return True
     signs = [token.text for token in head.tokens if token.kind == "sign"]

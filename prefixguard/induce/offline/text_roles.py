@@ -134,6 +134,13 @@ def assign_roles(events: Sequence[Event], names: Mapping[str, str], prompts: fro
             if roles.get(best) != "user" or (form is not None and form.share >= 0.5):
                 roles[best] = "result"
                 why.append(f"{names[best]!r} answers: it follows {names[actions[0]]!r}")
+    results = [kind for kind in kinds if roles.get(kind) == "result"]
+    for kind in kinds:
+        if kind not in roles and results and _answers_too(kind, len(bodies[kind]), actions, results, roles, follow):
+            roles[kind] = "result"
+            why.append(
+                f"{names[kind]!r} answers as {names[results[0]]!r} does: it comes right after a call, in its place"
+            )
     for kind in kinds:
         if kind in roles:
             continue
@@ -149,6 +156,21 @@ def assign_roles(events: Sequence[Event], names: Mapping[str, str], prompts: fro
     main = actions[0] if actions else None
     form = forms.get(main) if main is not None else None
     return Roles(roles, form, sure, tuple(why), forms)
+
+
+def _answers_too(
+    kind: str,
+    n: int,
+    actions: Sequence[str],
+    results: Sequence[str],
+    roles: Mapping[str, str],
+    follow: Mapping[str, Counter[str]],
+) -> bool:
+    """Does it always come right after a call, and never before what answers calls?"""
+    acting = [*actions, *(one for one, role in roles.items() if role == "arguments")]
+    after = sum(follow.get(one, Counter())[kind] for one in acting)
+    then = sum(follow.get(kind, Counter())[one] for one in results)
+    return n >= 2 and after >= 0.9 * n and then <= 0.1 * n
 
 
 def _parted_call(

@@ -10,6 +10,7 @@ from typing import Any
 from prefixguard.induce.names import Meaning, affinity, polarity
 from prefixguard.induce.offline.outcome import judge_values
 from prefixguard.induce.offline.text_draft import Draft
+from prefixguard.induce.offline.text_headers import outcomes, task_key, value_of
 from prefixguard.induce.offline.text_heads import Lines
 from prefixguard.induce.offline.text_lines import literal, mask, regex_of, tokens_of
 from prefixguard.induce.offline.text_runs import RunPlan
@@ -44,7 +45,11 @@ def add_task(
         draft.mapped.append(Mapped("$.title", "task", len(titles) / len(plan.spans), 0.8, "the line a run begins with"))
     else:
         stated = _headed_task(draft, lines) or _stated_task(draft, lines)
-        if stated:
+        key = task_key(lines.headers) if not plan.head else ""
+        if key:
+            run["task"] = {"strip": value_of(key, text_of)}
+            draft.mapped.append(Mapped(f"{key}:", "task", 1.0, 0.85, "a key of the block above the log"))
+        elif stated:
             # No preamble: a run that is still going on has no whole text; the line is seen where it stands.
             run["task"] = {"strip": {"re": stated, "of": text_of}}
         elif "number" in plan.groups:
@@ -173,9 +178,15 @@ def hidden_members(source: TextSource, run: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def add_outcome(draft: Draft, source: TextSource, run: dict[str, Any], told_in: str, hints: Mapping[str, str]) -> None:
+def add_outcome(
+    draft: Draft, source: TextSource, lines: Lines, run: dict[str, Any], told_in: str, hints: Mapping[str, str]
+) -> None:
     options: list[Option] = []
     plan = draft.plan
+    for said in outcomes(lines.headers) if not plan.head else ():
+        of = value_of(said.key, told_in)
+        value = {"of": of, "type": "string", "success": said.success, "failure": said.failure}
+        options.append(Option(f"{said.key}: above the log", value, said.confidence, said.why, said.example))
     if source.root:
         for path, column in _member_values(source).items():
             filled = sum(value is not None for value in column) / max(1, len(column))
@@ -198,13 +209,13 @@ def add_outcome(draft: Draft, source: TextSource, run: dict[str, Any], told_in: 
                 )
             )
     for verdict in draft.ends.verdicts[:3]:
-        of: Any = {"re": verdict.regex, "of": told_in}
+        place: Any = {"re": verdict.regex, "of": told_in}
         missing = [i for i, one in enumerate(verdict.values) if one is None]
         why = verdict.why
         if missing and verdict.failure == "else" and _ran_out(plan, verdict.values):
-            of = {"first": [of, {"const": "none"}]}
+            place = {"first": [place, {"const": "none"}]}
             why += f"; {len(missing)} runs without it are longer than the others: they ran out of steps, and failed"
-        value = {"of": of, "type": "string", "success": verdict.success, "failure": verdict.failure}
+        value = {"of": place, "type": "string", "success": verdict.success, "failure": verdict.failure}
         example = next((one for one in verdict.values if one), "")
         options.append(Option("the last lines of a run", value, verdict.confidence * 0.97, why, example))
     options.extend(_from_path(source, plan))

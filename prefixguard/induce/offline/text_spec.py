@@ -12,6 +12,7 @@ from typing import Any
 from prefixguard.induce.offline.status import infer_status
 from prefixguard.induce.offline.text_draft import BUDGETS, Draft
 from prefixguard.induce.offline.text_ends import find_ends
+from prefixguard.induce.offline.text_fences import bare, unfenced
 from prefixguard.induce.offline.text_heads import HeadSet, Lines, Mark, marks
 from prefixguard.induce.offline.text_lines import Head, Token, literal, regex_of, tokens_of
 from prefixguard.induce.offline.text_roles import Event, Roles, assign_roles, role_of_name
@@ -58,9 +59,10 @@ def draft_spec(source: TextSource, lines: Lines, heads: HeadSet, name: str, hint
         split["cut"] = cuts if len(cuts) > 1 else cuts[0]
     run: dict[str, Any] = {}
     add_task(draft, source, lines, run, text_of, hints)
-    add_outcome(draft, source, run, told_in, hints)
+    add_outcome(draft, source, lines, run, told_in, hints)
     numbered = "(?P<number" in regex
-    rules = _rules(draft, events, tests, run, _preambles(source, plan, run))
+    failing = _failing(lines, roles)
+    rules = _rules(draft, events, tests, run, _preambles(source, plan, run), failing)
     container = dict(source.container)
     if plan.head and not source.of:
         container["runs"] = {"split": {"head": plan.head}}
@@ -82,7 +84,7 @@ def draft_spec(source: TextSource, lines: Lines, heads: HeadSet, name: str, hint
     }
     if "thought" in roles.of.values():
         spec["turn"] = "@.number" if numbered and _counters_agree(lines, found, roles) else {"const": "1"}
-    spec.update(rules=rules, status=_status(draft, events, hints), budgets=BUDGETS, hidden=hidden, waived=[])
+    spec.update(rules=rules, status=_status(draft, events, failing), budgets=BUDGETS, hidden=hidden, waived=[])
     draft.spec = spec
     draft.notes.extend(roles.why)
     draft.notes.extend(ends.why)
@@ -214,6 +216,7 @@ def _rules(
     tests: Mapping[str, _HeadRule],
     run: Mapping[str, Any],
     preambles: Sequence[str],
+    failing: frozenset[str],
 ) -> list[dict[str, Any]]:
     roles = draft.roles
     rules: list[dict[str, Any]] = []
@@ -257,7 +260,12 @@ def _rules(
                 draft.left_out.append(LeftOut(f"{rule.name} {harness[1]}", "the same first action in every run", 0.0))
             rules.extend(_act(draft, kind, rule, role))
         elif role == "result":
-            rules.append({"when": {**rule.test, "open_call": True}, "emit": "result", "result": "@.body"})
+            value = unfenced([event.body for event in events if event.kind == kind])
+            answer = {"when": {**rule.test, "open_call": True}, "emit": "result", "result": value}
+            if kind in failing:
+                answer["status"] = [{"is": "error"}]
+                draft.mapped.append(Mapped(rule.name, "status", share, 0.85, "results under this head are errors"))
+            rules.append(answer)
             if _says_task_again(draft, events, kind, preambles):
                 rules.append({"when": rule.test, "emit": "skip", "comment": "the task once more"})
             else:
@@ -375,18 +383,45 @@ def _harness_action(draft: Draft, events: Sequence[Event]) -> tuple[str, str] | 
     return kind, body
 
 
-def _status(draft: Draft, events: Sequence[Event], hints: Mapping[str, str]) -> list[Any]:
-    results = [
-        event.body
+_ERRORS = frozenset(["error", "errors", "err", "exception", "failure", "failed", "fatal", "critical", "traceback"])
+
+
+def _failing(lines: Lines, roles: Roles) -> frozenset[str]:
+    """Kinds of results whose head says that something went wrong, where other kinds of results say no such thing."""
+    results = [kind for kind, role in roles.of.items() if role == "result"]
+    bad = {
+        kind
+        for kind in results
+        if _ERRORS & {token.text.lower() for token in lines.heads[kind].tokens if token.kind == "word"}
+    }
+    return frozenset(bad) if len(bad) < len(results) else frozenset()
+
+
+def _status(draft: Draft, events: Sequence[Event], failing: frozenset[str]) -> list[Any]:
+    answers = [
+        event
         for before, event in pairwise(events)
         if draft.roles.of.get(event.kind) == "result"
         and event.body
         and before.run == event.run
         and draft.roles.of.get(before.kind) in ("action", "arguments")
     ]
+    results = [bare(event.body) for event in answers]
     if "step" in draft.roles.of.values():
         results = [event.body.partition("\n")[2] for event in events if "\n" in event.body]
+    if failing and any(event.kind in failing for event in answers):
+        # The head tells errors; it is believed, and the rule of that head says so already.
+        flags = {_FLAG: [event.kind in failing for event in answers]}
+        form = infer_status(results, flags)
+        rules = [rule for rule in form.rules if _FLAG not in rule.get("when", {})]
+        draft.notes.append("Status: by the heads of what came back")
+        draft.mapped.extend(one for one in form.mapped if one.raw != _FLAG)
+        return list(rules)
     form = infer_status(results)
     draft.mapped.extend(form.mapped)
     draft.notes.append(f"Status: {form.why}")
     return list(form.rules)
+
+
+#: How a head that tells errors is shown to the inference of the status.
+_FLAG = "@.is_error"
