@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from prefixguard.stepview import list_adapters, load_adapter, recognise, run_files
+from prefixguard.errors import TraceError
+from prefixguard.stepview import ReadReport, list_adapters, load_adapter, read_runs, recognise, run_files
 
 GOLDEN = Path(__file__).parents[2] / "stepview_adapters" / "golden"
 TRACES = Path(os.environ.get("PREFIXGUARD_TRACES", ".traces"))
+SAMPLES = Path(__file__).parents[1] / "induce" / "samples"
 SETS = {"tau_bench": "tau_bench", "tau2": "tau2", "terminal_log": "terminal_bench", "whoandwhen": "whoandwhen"}
 
 
@@ -19,7 +21,25 @@ SETS = {"tau_bench": "tau_bench", "tau2": "tau2", "terminal_log": "terminal_benc
 def test_a_format_is_recognised_by_its_own_samples(name: str) -> None:
     (best, *rest) = recognise(GOLDEN / name / "runs")
     assert best.name == name, (best, rest)
-    assert best.runs > 0 and best.records >= best.runs and best.outcomes > 0
+    assert best.reads_well and best.runs > 0 and best.records >= best.runs
+    if "outcome" in json.loads(load_adapter(name).to_bytes())["run"]:
+        assert best.outcomes > 0
+
+
+@pytest.mark.parametrize("folder", sorted(SAMPLES.iterdir()), ids=lambda folder: folder.name)
+def test_public_formats_are_recognised(folder: Path) -> None:
+    name = {"inspect": "inspect_log", "langgraph_dumpd": "langgraph"}.get(folder.name, folder.name)
+    assert recognise(folder)[0].name == name
+
+
+def test_what_cannot_be_read_is_not_read_to_its_end(tmp_path: Path) -> None:
+    for i in range(300):
+        (tmp_path / f"{i:03}.json").write_text('{"kept": [1, 2]}')
+    report = ReadReport()
+    with pytest.raises(TraceError):
+        list(read_runs(tmp_path, load_adapter("openai_chat"), report=report, most=60))
+    assert len(report.skipped) == 60
+    assert recognise(tmp_path) == ()
 
 
 def test_a_format_of_ones_own_is_not(tmp_path: Path) -> None:

@@ -119,11 +119,103 @@ def _whoandwhen(root: Path) -> Iterator[Live]:
         yield {}, run["history"]
 
 
+def _lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _files_of_lines(root: Path) -> Iterator[list[Any]]:
+    for path in sorted(root.rglob("*.jsonl")):
+        yield _lines(path)
+
+
+def _run_objects(root: Path, *lists: str) -> Iterator[Live]:
+    """JSON files with a run, JSONL files with a run a line; the events are under the first of these names."""
+    runs = [*_documents(root, "*.json"), *itertools.chain.from_iterable(_files_of_lines(root))]
+    for run in runs:
+        held = [run, *(run[name] for name in ("values", "outputs") if name in run)]
+        yield {}, next(one[name] for name in lists for one in held if name in one)
+
+
+def _messages(root: Path) -> Iterator[Live]:
+    yield from _run_objects(root, "messages")
+
+
+def _a2a(root: Path) -> Iterator[Live]:
+    for document in _documents(root, "*.json"):
+        yield {}, document.get("result", document)["history"]
+
+
+def _atif(root: Path) -> Iterator[Live]:
+    for run in _documents(root, "trajectory.json"):
+        yield {}, run["steps"]
+
+
+def _apart(lines: list[Any], key: Callable[[Any], Any]) -> Iterator[Live]:
+    """Lines that several runs wrote to one place, apart."""
+    found: dict[Any, list[Any]] = {}
+    for line in lines:
+        found.setdefault(key(line), []).append(line)
+    for events in found.values():
+        yield {}, events
+
+
+def _claude_code(root: Path) -> Iterator[Live]:
+    for lines in _files_of_lines(root):
+        yield from _apart(lines, lambda line: line.get("agentId"))
+
+
+def _openai_agents(root: Path) -> Iterator[Live]:
+    for lines in _files_of_lines(root):
+        yield from _apart(lines, lambda line: line.get("trace_id") or line["id"])
+
+
+def _openai_responses(root: Path) -> Iterator[Live]:
+    yield from _run_objects(root, "items", "output")
+
+
+def _mcp(root: Path) -> Iterator[Live]:
+    for lines in _files_of_lines(root):
+        yield {}, lines
+
+
+def _smolagents(root: Path) -> Iterator[Live]:
+    yield from _run_objects(root, "steps")
+
+
+def _inspect_log(root: Path) -> Iterator[Live]:
+    for log in _documents(root, "*.json"):
+        for sample in log["samples"]:
+            yield {}, sample["messages"]
+
+
+def _openhands(root: Path) -> Iterator[Live]:
+    yield from _run_objects(root, "history")
+
+
+def _spans(export: Any) -> list[Any]:
+    return [s for resource in export["resourceSpans"] for scope in resource["scopeSpans"] for s in scope["spans"]]
+
+
+def _otlp(root: Path) -> Iterator[Live]:
+    """Spans in the order in which they were exported, a trace for itself."""
+    exports = [*_documents(root, "*.json"), *itertools.chain.from_iterable(_files_of_lines(root))]
+    yield from _apart([span for export in exports for span in _spans(export)], lambda span: span["traceId"])
+
+
+def _span_events(root: Path) -> Iterator[Live]:
+    for header, spans in _otlp(root):
+        yield header, [event for span in spans for event in span["events"]]
+
+
 _LIVE: dict[str, Callable[[Path], Iterator[Live]]] = {
     "openai_chat": _openai_chat, "tau_bench": _tau_bench, "tau2": _tau2,
     "sweagent": _sweagent, "mini_swe_agent": _mini_swe_agent, "terminal_log": _terminal_log,
     "webshop_react": _webshop_react, "online_mind2web": _online_mind2web,
     "intercode": _intercode, "react_log": _react_log, "whoandwhen": _whoandwhen,
+    "a2a": _a2a, "anthropic_messages": _messages, "atif": _atif, "autogen": _messages,
+    "claude_code": _claude_code, "inspect_log": _inspect_log, "langgraph": _messages, "mcp": _mcp,
+    "openai_agents": _openai_agents, "openai_responses": _openai_responses, "openhands": _openhands,
+    "openinference": _otlp, "otel_genai": _otlp, "otel_genai_old": _span_events, "smolagents": _smolagents,
 }  # fmt: skip
 
 

@@ -38,7 +38,19 @@ TURNED = {
     "intercode": ("*.json", [('"max_reward": 1', '"max_reward": 0'), ("   1.0\n", "   0.3\n"), ("   1\n", "   0\n")]),
     "react_log": ("*.txt", [("BEGIN CORRECT", "BEGIN HALTED"), ("Answer is CORRECT", "Answer is INCORRECT")]),
     "whoandwhen": ("*.json", [('"is_correct": false', '"is_correct": true'), ('step": "2"', 'step": "4"')]),
+    "a2a": ("*.json", [("TASK_STATE_COMPLETED", "TASK_STATE_FAILED"), ('"rejected"', '"completed"')]),
+    "anthropic_messages": ("*", [('"outcome": "success"', '"outcome": "failure"'), ('"reward": 1', '"reward": 0')]),
+    "atif": ("result.json", [('"reward": 1.0', '"reward": 0.0')]),
+    "autogen": ("*", [('"success": true', '"success": false')]),
+    "inspect_log": ("*.json", [('"value": "C"', '"value": "I"')]),
+    "langgraph": ("*", [('"success": true', '"success": false'), ('"avg": 1.0', '"avg": 0.0')]),
+    "openai_responses": ("*", [('"success": true', '"success": false'), ('"reward": 0', '"reward": 1')]),
+    "openhands": ("*", [('"resolved": true', '"resolved": false')]),
+    "otel_genai": ("*", [('"stringValue": "pass"', '"stringValue": "fail"')]),
+    "smolagents": ("*", [('"success": true', '"success": false'), ('"reward": 1', '"reward": 0')]),
 }
+#: Formats that tell no outcome: labels do.
+TELL_NONE = ("claude_code", "mcp", "openai_agents", "openinference", "otel_genai_old")
 
 LiveRuns = dict[str, Callable[[Path], Iterator[tuple[dict[str, Any], list[Any]]]]]
 
@@ -78,7 +90,14 @@ def test_nothing_hidden_reaches_a_record_an_id_or_a_group(name: str) -> None:
         assert text not in seen
 
 
-@pytest.mark.parametrize("name", NAMES)
+def test_every_adapter_reads_an_outcome_or_is_known_not_to() -> None:
+    assert sorted([*TURNED, *TELL_NONE]) == list(NAMES)
+    for name in TELL_NONE:
+        assert "outcome" not in json.loads(load_adapter(name).to_bytes())["run"]
+        assert "join a labels file" in load_adapter(name).description
+
+
+@pytest.mark.parametrize("name", TURNED)
 def test_another_outcome_changes_no_record(name: str, tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / name / "runs", tmp_path / "runs")
     pattern, replacements = TURNED[name]
@@ -111,6 +130,8 @@ def test_a_golden_set_holds_both_outcomes(name: str) -> None:
     outcomes = {run.outcome for run in golden_runs(name)}
     if name == "whoandwhen":  # an attribution set: every run failed
         assert outcomes == {Outcome.FAILURE}
+    elif name in TELL_NONE:
+        assert outcomes == {Outcome.UNKNOWN}
     else:
         assert len(outcomes) > 1
 

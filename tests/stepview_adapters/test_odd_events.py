@@ -15,9 +15,16 @@ ADAPTERS = {name: load_adapter(name) for name in list_adapters()}
 NAMES = st.sampled_from([
     "role", "content", "tool_calls", "function", "name", "arguments", "id", "tool_call_id", "error",
     "action", "observation", "thought", "requestor", "kind", "body",
+    "type", "source", "message", "parts", "steps", "step_number", "span_data", "attributes", "events", "status",
+    "method", "params", "result", "kwargs", "data", "tool_use_id", "input", "output", "call_id", "is_error",
+    "gen_ai.operation.name", "gen_ai.input.messages", "gen_ai.output.messages", "openinference.span.kind",
 ])  # fmt: skip
 WORDS = st.sampled_from(
-    ["user", "assistant", "tool", "system", "", "Action: x", "execute[", "```bash\nls\n```", "{'a': ("]
+    [
+        *("user", "assistant", "tool", "system", "", "Action: x", "execute[", "```bash\nls\n```", "{'a': ("),
+        *("agent", "ROLE_AGENT", "human", "ai", "tool_use", "tool_result", "function", "generation", "tools/call"),
+        *("chat", "execute_tool", "LLM", "TOOL", "ActionEvent", "gen_ai.choice", "function_call", '[{"parts": [3]}]'),
+    ]
 )
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | WORDS | st.text(max_size=8),
