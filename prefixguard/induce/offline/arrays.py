@@ -6,9 +6,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
-from prefixguard.induce.offline.places import DEEPEST, Place, find, text_size
+from prefixguard.induce.offline.places import DEEPEST, Place, find, own_leaves, text_size
 from prefixguard.stepview import decode, decode_text
 
 #: Nodes of a document that are walked; what comes later in it counts as not there.
@@ -24,8 +25,8 @@ class EventArray:
     """A list at one place over all documents.
 
     columns: names of parallel lists, () where the list is one; pads, optional: those of them that may be one shorter,
-    or missing. size: characters of all strings inside, of each at most LONGEST. lengths: elements of each instance. documents: positions of the
-    documents that have one.
+    or missing. size: characters of all strings inside, of each at most LONGEST. lengths: elements of each instance.
+    documents: positions of the documents that have one.
     """
 
     place: Place
@@ -38,8 +39,8 @@ class EventArray:
 
 
 def survey(values: Sequence[Any]) -> tuple[list[EventArray], int]:
-    """Lists of the documents that could be events, the largest first, and the characters of all strings walked (see
-    `EventArray.size`)."""
+    """Lists of the documents that could be events, the largest first, and the characters of all strings walked, counted
+    as in `EventArray.size`."""
     arrays: dict[tuple[Place, tuple[str, ...]], EventArray] = {}
     zips: dict[Place, list[tuple[int, dict[str, int], int]]] = defaultdict(list)
     walked = sum(_walk(value, (), number, arrays, zips, [MOST_NODES]) for number, value in enumerate(values))
@@ -193,25 +194,20 @@ def levels(place: Place, values: Sequence[Any]) -> list[Place]:
 
 
 def _independent(level: Place, values: Sequence[Any]) -> bool:
-    """Have the elements fields of their own that differ, other than counters?"""
-    seen: dict[str, set[Any]] = defaultdict(set)
-    counters: set[str] = set()
+    """Have the elements fields of their own, at any depth outside lists, that differ and do not just count them?"""
+    seen: dict[Place, set[Any]] = defaultdict(set)
+    telling: set[Place] = set()
     n = 0
     for value in values:
         for i, element in enumerate(find(value, level)[:200]):
             n += 1
             if not isinstance(element, dict):
                 return False
-            for key, item in element.items():
+            for place, item in islice(own_leaves(element), 200):
                 if isinstance(item, str | int | float | bool) and len(str(item)) < 400:
-                    seen[key].add(item)
+                    seen[place].add(item)
                     if item not in (i, i + 1) or isinstance(item, str | bool):
-                        counters.add(key)
-                elif isinstance(item, dict):
-                    for inner, scalar in list(item.items())[:20]:
-                        if isinstance(scalar, str | int | float | bool) and len(str(scalar)) < 400:
-                            seen[f"{key}.{inner}"].add(scalar)
-                            counters.add(f"{key}.{inner}")
+                        telling.add(place)
         if n > 2000:
             break
-    return n >= 2 and any(len(items) > 1 and key in counters for key, items in seen.items())
+    return n >= 2 and any(len(items) > 1 and place in telling for place, items in seen.items())
