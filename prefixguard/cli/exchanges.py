@@ -17,8 +17,9 @@ FIELDS = ("actor", "agent", "tool", "arguments", "observation", "action", "resul
 _LONGEST = 1200  # characters of one event or field in the table
 
 
-def show_side_by_side(one: SideBySide, longest: int = _LONGEST) -> None:
-    """One run: events on the left, records on the right. longest: characters of one event or field."""
+def show_side_by_side(one: SideBySide, longest: int = _LONGEST, lines: int | None = None) -> None:
+    """One run: events on the left, records on the right. longest: characters of one event or field. lines: and so many
+    lines of it; None for all."""
     run = one.run
     groups = "".join(f", {name} {value}" for name, value in run.groups.items())
     title = f"run {run.run_id}, task {run.task_id or 'not named'}, {run.outcome.value}{groups}; {run.source}"
@@ -28,8 +29,8 @@ def show_side_by_side(one: SideBySide, longest: int = _LONGEST) -> None:
         column.ratio = 1
         column.overflow = "fold"
     for exchange in one.exchanges:
-        raw = "\n".join(_cut(_raw(event), longest) for event in exchange.events)
-        records = [_record(record, longest) for record in exchange.records]
+        raw = "\n".join(_cut(_raw(event), longest, lines) for event in exchange.events)
+        records = [_record(record, longest, lines) for record in exchange.records]
         table.add_row(Text(visible(raw)), Text("\n").join(records) or Text("no record"))
     people().print(table)
 
@@ -38,15 +39,18 @@ def _raw(event: Any) -> str:
     return event.rstrip("\n") if isinstance(event, str) else json.dumps(event, ensure_ascii=False, default=str)
 
 
-def _record(record: StepRecord, longest: int) -> Text:
+def _record(record: StepRecord, longest: int, lines: int | None) -> Text:
     text = Text(f"step {record.index}", style="bold")
     for name in FIELDS:
         value = getattr(record, name)
         if value:
             text.append(f"\n{name}: ", style="cyan not bold")
-            text.append(visible(_cut(value, longest)), style="not bold")
+            text.append(visible(_cut(value, longest, lines)), style="not bold")
     return text
 
 
-def _cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[:longest]} ... ({len(text) - longest:,} more characters)"
+def _cut(text: str, longest: int, lines: int | None) -> str:
+    kept = text[:longest]
+    if lines is not None:
+        kept = "\n".join(kept.split("\n")[:lines])
+    return text if len(kept) == len(text) else f"{kept} ... ({len(text) - len(kept):,} more characters)"

@@ -17,10 +17,12 @@ from prefixguard.cli.exchanges import show_side_by_side
 from prefixguard.stepview import Recognised, SideBySide
 
 if TYPE_CHECKING:
-    from prefixguard.induce import CheckReport, Choice, Report
+    from prefixguard.induce import CheckReport, Choice, Finding, Report
 
-_ROWS = 25
-_LONGEST = 500  # characters of an event in the preview
+#: Rows of what is read and of what is left out; the report has all.
+_READ, _LEFT = 14, 6
+#: Characters, and lines, of an event or a field in the preview; characters of a sentence of the report.
+_LONGEST, _LINES, _SENTENCE = 160, 3, 400
 _STYLES = {"error": "bold red", "warning": "yellow", "note": ""}
 
 
@@ -74,7 +76,7 @@ def show_preview(sides: Iterable[SideBySide]) -> None:
     """The first steps beside the raw input."""
     say("\nHow the first steps are read:", style="bold")
     for one in sides:
-        show_side_by_side(one, _LONGEST)
+        show_side_by_side(one, _LONGEST, _LINES)
 
 
 def show_report(report: Report) -> None:
@@ -84,31 +86,54 @@ def show_report(report: Report) -> None:
         "What is read",
         ("raw path", "becomes", "filled", "confidence", "why"),
         [(m.raw, m.field, f"{m.coverage:.0%}", f"{m.confidence:.2f}", m.why) for m in proposal.mapped],
+        _READ,
     )
     _table(
         "What is left out",
         ("raw path", "share of text", "why"),
         [(one.raw, f"{one.share:.1%}", one.why) for one in proposal.left_out],
+        _LEFT,
     )
     for choice in proposal.choices:
-        taken = choice.options[choice.taken]
-        others = ", ".join(option.label for i, option in enumerate(choice.options) if i != choice.taken)
-        other = f" It could be: {others}" if others else ""
-        say(visible(f"Decided: {choice.field} is {taken.label} ({choice.rule}).{other}"))
+        say(visible(_cut(decided(choice))))
     for note in (*proposal.notes, *report.notes):
-        say(visible(note))
+        say(visible(_cut(note)))
     if report.usage is not None:
         say(f"{report.usage}. {report.usage.why}".rstrip())
-    show_check(report.check)
+    _findings(one for one in report.check.findings if one.severity != "note")
+    notes = sum(one.severity == "note" for one in report.check.findings)
+    if notes:
+        say(f"The checks have {notes} note{'' if notes == 1 else 's'} too: see the report, or --json.")
+
+
+def decided(choice: Choice) -> str:
+    """What was taken where the samples do not decide, what else it could be, and how to say so."""
+    from prefixguard.induce import HINTS
+
+    others = [option for i, option in enumerate(choice.options) if i != choice.taken and option.value is not None]
+    text = f"Decided: {choice.field} is {choice.options[choice.taken].label}."
+    if others:
+        text += f" It could also be: {'; '.join(option.label for option in others)}."
+    return text if choice.field not in HINTS else f"{text} Say otherwise with --hint {choice.field}=PATH."
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SENTENCE else f"{text[:_SENTENCE]} ..."
+
+
+def say_verdict(report: Report) -> None:
+    """What the adapter comes to, in one line, and one on outcomes where they are missing."""
+    from prefixguard.induce import outcome_remedy, verdict
+
+    say(f"\n{verdict(report.check)}", style="bold")
+    remedy = outcome_remedy(report.check)
+    if remedy:
+        say(remedy, style="yellow")
 
 
 def show_check(check: CheckReport) -> None:
     """Findings and the figures behind them."""
-    for finding in check.findings:
-        where = f" {finding.where}:" if finding.where else ""
-        numbers = ", ".join(f"{name} {value:.3g}" for name, value in finding.numbers.items())
-        text = f"{finding.severity}: {finding.check}:{where} {finding.what}{f' ({numbers})' if numbers else ''}"
-        say(visible(f"{text} {finding.remedy}".rstrip()), style=_STYLES.get(finding.severity, ""))
+    _findings(check.findings)
     filled = ", ".join(f"{name} {share:.0%}" for name, share in check.fields.items())
     if filled:
         say(f"Filled, share of records: {filled}")
@@ -117,19 +142,27 @@ def show_check(check: CheckReport) -> None:
         say(f"Figures: {shown}")
 
 
+def _findings(findings: Iterable[Finding]) -> None:
+    for finding in findings:
+        where = f" {finding.where}:" if finding.where else ""
+        numbers = ", ".join(f"{name} {value:.3g}" for name, value in finding.numbers.items())
+        text = f"{finding.severity}: {finding.check}:{where} {finding.what}{f' ({numbers})' if numbers else ''}"
+        say(visible(f"{text} {finding.remedy}".rstrip()), style=_STYLES.get(finding.severity, ""))
+
+
 def _number(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
 
 
-def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> None:
     if not rows:
         return
     say(f"\n{title}:", style="bold")
     table = Table(*heads, box=box.SIMPLE_HEAD)
     for column in table.columns:
         column.overflow = "fold"
-    for row in rows[:_ROWS]:
+    for row in rows[:most]:
         table.add_row(*(Text(visible(cell)) for cell in row))
     people().print(table)
-    if len(rows) > _ROWS:
-        say(f"{len(rows) - _ROWS} more: --json has all")
+    if len(rows) > most:
+        say(f"{len(rows) - most} more: the report has all")

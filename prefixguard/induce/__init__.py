@@ -10,6 +10,7 @@ from prefixguard.induce.preview import first_steps
 from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option, Proposal
 from prefixguard.induce.report import Report, Usage
 from prefixguard.induce.samples import Samples, open_samples
+from prefixguard.induce.verdict import can_train, outcome_remedy, verdict
 
 __all__ = [
     "HINTS",
@@ -27,6 +28,7 @@ __all__ = [
     "Report",
     "Samples",
     "Usage",
+    "can_train",
     "check_adapter",
     "first_steps",
     "freeze",
@@ -34,5 +36,7 @@ __all__ = [
     "golden_samples",
     "induce_adapter",
     "open_samples",
+    "outcome_remedy",
     "sample_pack",
+    "verdict",
 ]

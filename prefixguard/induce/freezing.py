@@ -5,6 +5,7 @@
     FOLDER/NAME.transcript.jsonl    what was said to a language model and what it answered, where one was asked
     FOLDER/golden/NAME/runs/...     a few samples, cut small
     FOLDER/golden/NAME/expected.jsonl   the records they give
+    FOLDER/NAME.draft.json, NAME.draft.report.md   a spec that a check refused: not an adapter yet
 
 What identifies it is the hash of the spec's canonical JSON (`Adapter.sha256`). The spec takes its name last, so an
 adapter that is there has all the rest beside it.
@@ -146,6 +147,27 @@ def freeze(
         folder / f"{name}.transcript.jsonl" if transcript else None,
         adapter.sha256,
     )
+
+
+def write_draft(name: str, spec: Mapping[str, Any], page: str, out: str | Path) -> tuple[Path, Path]:
+    """Keep a spec that a check refused, with its report, so that a person can mend it: NAME.draft.json and
+    NAME.draft.report.md. An earlier draft of that name is replaced. OutputError where nothing can be written."""
+    folder = Path(out)
+    paths = folder / f"{check_name(name)}.draft.json", folder / f"{name}.draft.report.md"
+    mark = secrets.token_hex(4)
+    aside = [path.with_name(f".{path.name}.{mark}.tmp") for path in paths]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, text in zip(aside, (pretty(dict(spec)), page), strict=True):
+            _write(path, text.encode("utf-8", "backslashreplace"))
+        for new, path in zip(aside, paths, strict=True):
+            new.replace(path)
+    except OSError as exc:
+        raise OutputError(f"{folder}: the draft cannot be written ({exc.strerror}). Choose another --out.") from exc
+    finally:
+        for path in aside:
+            path.unlink(missing_ok=True)
+    return paths
 
 
 def _golden(temporary: Path, golden: Golden) -> Path | None:

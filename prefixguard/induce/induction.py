@@ -21,7 +21,7 @@ from prefixguard.errors import (
 from prefixguard.induce.checks import CheckReport
 from prefixguard.induce.checks import check_adapter as check_opened
 from prefixguard.induce.drafting import checked, waived_in
-from prefixguard.induce.freezing import Frozen, check_name, check_target, freeze, name_for
+from prefixguard.induce.freezing import Frozen, check_name, check_target, freeze, name_for, write_draft
 from prefixguard.induce.golden import golden_samples
 from prefixguard.induce.model import Endpoint, ModelResult, propose_with_model
 from prefixguard.induce.offline.inference import propose_offline
@@ -44,13 +44,15 @@ class Induced:
     """What an induction came to.
 
     adapter: None where the spec could not be compiled. proposal, report: None where a shipped adapter was taken
-    instead. paths: None where nothing was written: a check failed, or whoever was asked said no.
+    instead. paths: None where no adapter was written: a check failed, or whoever was asked said no. draft: the spec
+    that a check refused and its report, where a folder was named for it; not an adapter yet.
     """
 
     adapter: Adapter | None
     proposal: Proposal | None
     report: Report | None
     paths: Frozen | None
+    draft: tuple[Path, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -62,7 +64,7 @@ def induce_adapter(
     samples: str | Path,
     *,
     name: str | None = None,
-    out: str | Path = OUT,
+    out: str | Path | None = None,
     model: str | None = None,
     base_url: str | None = None,
     offline: bool = False,
@@ -83,6 +85,8 @@ def induce_adapter(
 ) -> Induced:
     """Make an adapter for the format of these samples and freeze it in the folder `out`.
 
+    out: None for the folder `stepview_adapters`, here. In a folder that is named, what a check refuses is kept as a
+    draft, to be mended by hand.
     samples: a file, folder, glob or archive with a few raw runs. name: of the adapter; None: after the samples.
     model, base_url: an endpoint to ask; samples leave this machine only where one is named. offline: never ask it.
     rounds: at most so many proposals of the model. pack_tokens: of samples that it is shown. price_in, price_out: of a
@@ -106,7 +110,7 @@ def induce_adapter(
     asks = model is not None and not offline
     endpoint = Endpoint(model or "", base_url, price_in=price_in, price_out=price_out) if asks else None
     if write:
-        check_target(out, name, overwrite)
+        check_target(OUT if out is None else out, name, overwrite)
     tell("reading the samples")
     opened = open_samples(samples)
     shipped: tuple[Recognised, ...] = ()
@@ -148,8 +152,13 @@ def induce_adapter(
         tell("writing")
         said = asked.transcript.to_jsonl() if asked is not None else None
         page = report.to_markdown()
-        paths = freeze(adapter, report.to_dict(), page, golden, out, transcript=said, overwrite=overwrite)
-    return Induced(adapter, proposal, report, paths)
+        paths = freeze(
+            adapter, report.to_dict(), page, golden, OUT if out is None else out, transcript=said, overwrite=overwrite
+        )
+    draft: tuple[Path, ...] = ()
+    if write and out is not None and not report.check.ok:
+        draft = write_draft(name, proposal.spec, report.to_markdown(), out)
+    return Induced(adapter, proposal, report, paths, draft)
 
 
 def check_adapter(

@@ -11,6 +11,7 @@ from typing import Any
 from prefixguard.induce.checks import CheckReport
 from prefixguard.induce.proposal import Proposal
 from prefixguard.induce.samples import Samples
+from prefixguard.induce.verdict import outcome_remedy, verdict
 from prefixguard.stepview import Recognised
 
 #: Rows of a table in the page; the JSON has all.
@@ -62,6 +63,7 @@ class Report:
         return {
             "schema": "prefixguard/induction/v1",
             "adapter": {"name": self.name, "version": self.version, "sha256": self.sha256},
+            "verdict": verdict(self.check),
             "origin": proposal.origin,
             "score": round(self.check.score(), 6),
             "samples": {
@@ -104,6 +106,7 @@ class Report:
         size = sum(file.size for file in samples.files)
         origin = "by offline inference" if proposal.origin == "offline" else f"by {proposal.origin}"
         yield f"Made {origin} from {len(samples.files):,} sample files ({size:,} bytes), score {check.score():.3f}.\n"
+        yield f"{' '.join(filter(None, (verdict(check), outcome_remedy(check))))}\n"
         if self.usage is not None:
             yield f"Language model: {self.usage}.{' ' + self.usage.why if self.usage.why else ''}\n"
         for one in self.recognised:

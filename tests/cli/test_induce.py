@@ -75,10 +75,12 @@ def test_without_a_terminal_nothing_is_asked_and_everything_is_said(cli: Any, sa
     assert play() == [({"outcome": "$.won"}, 0)]
     for part in (
         "How the first steps are read", "run t0", "step 1", "What is read", "@.did", "few values", "What is left out",
-        "tells the end", "Decided: result is what it saw (the likeliest is taken). It could be: where it went",
-        "a note", "Figures:", f"Next: prefixguard train {samples} --adapter {out}/samples.json",
+        "tells the end", "Decided: result is what it saw. It could also be: where it went. Say otherwise with --hint",
+        "a note", "Reads 12 runs, 36 calls, all with results; outcomes all known.",
+        f"Next: prefixguard train {samples} --adapter {out}/samples.json",
     ):  # fmt: skip
         assert part in said.told, part
+    assert "Figures:" not in said.told and "microseconds" not in said.told
     adapter = load_adapter(out / "samples.json")
     assert f"samples 1.0.0 {adapter.sha256[:12]}" in said.told
     assert said.err.index("How the first steps") < said.err.index(f"{out}/samples.report.md"), "seen before written"
@@ -95,11 +97,44 @@ def test_a_check_that_fails_is_exit_code_1_and_nothing_is_written(cli: Any, samp
     play(rules=[{"emit": "step", "tool": "@.did", "result": {"text": "$.won"}}], hidden=[])
     said = cli("induce-adapter", samples, "--out", samples.parent / "out")
     assert said.code == 1
-    assert "the outcome is read from" in said.told and "A check failed, so nothing is written." in said.told
-    assert not (samples.parent / "out").exists()
+    assert "the outcome is read from" in said.told and "A check failed (spec), so this is not an adapter" in said.told
+    draft = samples.parent / "out" / "samples.draft.json"
+    assert f"The draft is kept: {draft}" in said.told and json.loads(draft.read_text())["name"] == "samples"
+    assert sorted(path.name for path in draft.parent.iterdir()) == ["samples.draft.json", "samples.draft.report.md"]
     said = cli("induce-adapter", samples, "--no-write", "--json", "--waive", "$.won=told by the agent")
     assert said.lines[0]["waived"] == [{"path": "$.won", "reason": "told by the agent"}]
     assert said.lines[0]["paths"] == []
+
+
+def test_without_a_folder_a_refused_draft_is_not_kept(cli: Any, samples: Path, play: Any, monkeypatch: Any) -> None:
+    monkeypatch.chdir(samples.parent)
+    play(rules=[{"when": {"@.did": "never"}, "emit": "skip"}])
+    said = cli("induce-adapter", samples)
+    assert said.code == 1 and "so nothing is written." in said.told and "Reads no run." in said.told
+    assert [path.name for path in samples.parent.iterdir()] == ["samples"]
+
+
+def test_nothing_is_trained_where_no_outcome_is_known(cli: Any, samples: Path, play: Any) -> None:
+    play(run={"id": "$.trip"})
+    said = cli("induce-adapter", samples, "--out", samples.parent / "out")
+    assert said.code == 0 and "all with results; no outcome known." in said.told
+    assert "prefixguard train" not in said.told and "--hint outcome=PATH" in said.told and "--labels" in said.told
+    labels = samples.parent / "labels.csv"
+    labels.write_text("run_id,outcome\n" + "".join(f"t{i},{('success', 'failure')[i % 2]}\n" for i in range(12)))
+    said = cli("induce-adapter", samples, "--out", samples.parent / "out", "--labels", labels, "--overwrite")
+    assert f"--labels {labels}" in said.told and "outcomes all known" in said.told
+    assert "success; " in said.told, "the preview knows the labels too"
+
+
+def test_only_the_first_steps_are_shown_and_long_texts_are_cut(cli: Any, samples: Path) -> None:
+    runs = json.loads((samples / "a.json").read_text())
+    for run in runs:
+        run["legs"] = [{**leg, "saw": f"{leg['saw']}\n" + "a line of it\n" * 50} for leg in run["legs"] * 5]
+    (samples / "a.json").write_text(json.dumps(runs))
+    said = cli("induce-adapter", samples, "--no-write", env={"COLUMNS": "120"})
+    assert "step 6" in said.told and "step 7" not in said.told and "run t1" not in said.told
+    assert len(said.err.splitlines()) <= 85
+    assert "step 3" not in cli("induce-adapter", samples, "--no-write", "--steps", "2").told
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
     "adapters": (prefixguard.list_adapters, {"as_json"}, set()),
     "induce-adapter": (
         prefixguard.induce_adapter,
-        {"yes", "show_pack", "as_json"},
+        {"yes", "steps", "show_pack", "as_json"},
         {"ask", "offer", "approve", "listen"},
     ),
     "check-adapter": (prefixguard.check_adapter, {"as_json"}, {"listen"}),

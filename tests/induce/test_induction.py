@@ -177,7 +177,20 @@ def test_a_failed_check_writes_nothing(samples: Path, offline: Any) -> None:
     offline(proposal(rules=[{"when": {"@.did": "never"}, "emit": "skip"}]))
     induced = run(samples)
     assert not induced.ok and induced.paths is None and induced.report.check.findings[0].severity == "error"
-    assert not (samples.parent / "out").exists()
+    assert [path.name for path in induced.draft] == ["samples.draft.json", "samples.draft.report.md"], "not an adapter"
+    assert sorted(path.name for path in (samples.parent / "out").iterdir()) == [path.name for path in induced.draft]
+    assert json.loads(induced.draft[0].read_text())["rules"][0]["when"] == {"@.did": "never"}
+    assert run(samples, write=False, out=samples.parent / "other").draft == ()
+    assert not (samples.parent / "other").exists()
+
+
+def test_a_draft_that_was_mended_is_frozen(samples: Path, offline: Any) -> None:
+    offline(proposal(rules=[{"when": {"@.did": "never"}, "emit": "skip"}]))
+    (draft, _) = run(samples).draft
+    spec = {**json.loads(draft.read_text()), "rules": SPEC["rules"]}
+    draft.write_text(json.dumps(spec))
+    assert check_adapter(draft, samples, processes=False).ok
+    assert freeze_mended(draft, samples, mended=["The rule was written by hand."], out=draft.parent).paths is not None
 
 
 def test_a_spec_that_does_not_compile_is_a_finding(samples: Path, offline: Any) -> None:

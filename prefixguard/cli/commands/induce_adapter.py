@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,11 +16,15 @@ from prefixguard.cli.induction_talk import (
     is_conversation,
     offer_shipped,
     say_shipped,
+    say_verdict,
     show_preview,
     show_report,
 )
-from prefixguard.errors import ConfigError
+from prefixguard.errors import ConfigError, TraceError
 from prefixguard.stepview import Adapter, Recognised
+
+if TYPE_CHECKING:
+    from prefixguard.induce import Report
 
 CHECKS_FAILED = 1
 
@@ -27,7 +32,12 @@ CHECKS_FAILED = 1
 def induce_adapter_command(
     samples: Annotated[str, typer.Argument(help="File, folder, glob or archive with a few raw runs.")],
     name: Annotated[str | None, typer.Option(help="Name of the adapter. Default: after the samples.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder that the adapter goes into.")] = Path("stepview_adapters"),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder that the adapter goes into, and the draft if a check fails. Default: stepview_adapters."
+        ),
+    ] = None,
     model: Annotated[
         str | None, typer.Option(help="Ask this language model; the key is read from OPENAI_API_KEY.")
     ] = None,
@@ -45,7 +55,11 @@ def induce_adapter_command(
     pack_tokens: Annotated[int, typer.Option(help="Tokens of samples that the model is shown.")] = 12_000,
     hints: Annotated[
         list[str] | None,
-        typer.Option("--hint", help="Where something is: outcome=$.result.ok, tool=@.action.name. May be repeated."),
+        typer.Option(
+            "--hint",
+            help="Where something is: outcome=$.result.ok, tool=@.action.name; or success=VALUE: which value of the "
+            "outcome is one. May be repeated.",
+        ),
     ] = None,
     waive: Annotated[
         list[str] | None,
@@ -57,6 +71,7 @@ def induce_adapter_command(
     recognise: Annotated[bool, typer.Option(help="Look whether a shipped adapter reads the samples.")] = True,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an adapter of that name.")] = False,
     write: Annotated[bool, typer.Option(help="Write the adapter; --no-write checks and reports only.")] = True,
+    steps: Annotated[int, typer.Option(min=1, help="Steps that are shown as they are read.")] = 6,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Ask nothing: what is unclear is decided by the stated rule.")
     ] = False,
@@ -68,19 +83,20 @@ def induce_adapter_command(
     """Make an adapter for runs of any format, from a few samples: by inference alone, or with a language model's help.
 
     Before anything is written you see how the first steps are read, what is left out and why, and what the checks say.
-    An adapter that fails a check is not written. Samples are sent nowhere unless --model names an endpoint; likely
-    secrets are masked. Exit codes: 0 the adapter is frozen, or a shipped one was taken; 1 a check failed or you said
-    no; 2 bad input; 3 interrupted.
+    An adapter that fails a check is not written; where --out names a folder, it is kept there as NAME.draft.json, to be
+    mended by hand. Samples are sent nowhere unless --model names an endpoint; likely secrets are masked. Exit codes: 0
+    the adapter is frozen, or a shipped one was taken; 1 a check failed or you said no; 2 bad input; 3 interrupted.
 
     Examples:
 
         prefixguard induce-adapter samples/
         prefixguard induce-adapter samples/ --name my_agent --hint outcome=$.result.ok --yes
+        prefixguard induce-adapter samples/ --hint 'outcome={"file":"parent"}' --hint success=solved
         prefixguard induce-adapter samples/ --model gpt-4.1 --rounds 3
         prefixguard induce-adapter samples/ --model qwen --base-url http://localhost:8000/v1
         prefixguard induce-adapter samples/ --show-pack
     """
-    from prefixguard.induce import Report, first_steps, induce_adapter, open_samples, sample_pack
+    from prefixguard.induce import can_train, first_steps, induce_adapter, open_samples, sample_pack
 
     if show_pack:
         pack = sample_pack(open_samples(samples), pack_tokens)
@@ -100,7 +116,7 @@ def induce_adapter_command(
 
     def approved(adapter: Adapter, report: Report) -> bool:
         seen.append(True)
-        show_preview(first_steps(samples, adapter))
+        show_preview(first_steps(samples, adapter, steps=steps, labels=labels))
         show_report(report)
         return not asked or not write or agrees(f"Freeze adapter {report.name}?")
 
@@ -138,14 +154,12 @@ def induce_adapter_command(
         write_json({**report.to_dict(), "paths": paths})
     if not seen:
         if induced.adapter is not None:
-            show_preview(first_steps(samples, induced.adapter))
+            with suppress(TraceError):  # what cannot be read is a finding of the report
+                show_preview(first_steps(samples, induced.adapter, steps=steps, labels=labels))
         show_report(report)
+    say_verdict(report)
     if not induced.ok:
-        say(
-            "A check failed, so nothing is written. Give a --hint, a --waive where a finding is harmless, more "
-            "samples, or a --model; or write the spec by hand (docs/adapter-spec.md).",
-            error=True,
-        )
+        say(_refused(report, induced.draft, samples), error=True)
         raise typer.Exit(CHECKS_FAILED)
     if induced.paths is None:
         say("Nothing is written.")
@@ -155,7 +169,27 @@ def induce_adapter_command(
     for path in induced.paths.all:
         say(str(path))
     say(f"{report.name} {report.version}  {induced.paths.sha256[:12]}", style="bold green")
-    say(f"Next: prefixguard train {samples} --adapter {induced.paths.adapter}")
+    if can_train(report.check):
+        beside = f" --labels {labels}" if labels is not None else ""
+        say(f"Next: prefixguard train {samples} --adapter {induced.paths.adapter}{beside}")
+    else:
+        say(f"Next: prefixguard parse {samples} --adapter {induced.paths.adapter}")
+
+
+def _refused(report: Report, draft: Sequence[Path], samples: str) -> str:
+    """Why there is no adapter, where the draft is, and what to do."""
+    failed = ", ".join(dict.fromkeys(one.check for one in report.check.findings if one.severity == "error"))
+    if draft:
+        return (
+            f"A check failed ({failed}), so this is not an adapter yet. The draft is kept: {draft[0]}, with its report "
+            f"{draft[1]}. Mend it by hand (docs/adapter-spec.md) until this finds no error: prefixguard check-adapter "
+            f"{draft[0]} {samples}; or give a --hint, a --waive where a finding is harmless, more samples or a --model."
+        )
+    return (
+        f"A check failed ({failed}), so nothing is written. Give a --hint, a --waive where a finding is harmless, more "
+        "samples, or a --model; or name a folder with --out, which keeps the draft, and mend it by hand "
+        "(docs/adapter-spec.md)."
+    )
 
 
 def _first(choice: object) -> int:

@@ -8,8 +8,8 @@ from collections import defaultdict
 
 from prefixguard.induce.checks.evidence import Evidence, SeenRun
 from prefixguard.induce.checks.finding import Finding
-from prefixguard.induce.checks.raw_leaves import is_read, is_within, leaves, spell
-from prefixguard.stepview import FIELDS, Place, StepRecord
+from prefixguard.induce.checks.raw_leaves import is_within, leaves, spell
+from prefixguard.stepview import FIELDS, Place, Reading, StepRecord, overlaps
 
 #: Words of raw text that are compared in all, and at the head of one leaf.
 MOST_WORDS = 2_000_000
@@ -73,7 +73,7 @@ def check_coverage(evidence: Evidence) -> list[Finding]:
     left = MOST_WORDS
     program = evidence.adapter.program
     told = program.readings
-    outcome = [one for one in told.outcome if not is_read(one.place, told.record)]
+    outcome = [one for one in told.outcome if not _is_shared(one.place, told.record)]
     unseen = [*told.hidden, *outcome]
     kept_out: dict[Place, bool] = {}
     for seen in _spread(evidence.seen):
@@ -102,6 +102,11 @@ def check_coverage(evidence: Evidence) -> list[Finding]:
         return [Finding("coverage", "warning", "there is no text in the raw runs but what is hidden.", "hidden")]
     evidence.figures["coverage"] = sum(by_place.reached.values()) / total
     return [*_kinds(evidence, by_kind, total), *_places(by_place, total)]
+
+
+def _is_shared(place: Place, record: list[Reading]) -> bool:
+    """Do records read this place too, what it stands in, or a part of it?"""
+    return any(one.looks_inside and overlaps(one.place, place) for one in record)
 
 
 def _is_bookkeeping(text: str) -> bool:

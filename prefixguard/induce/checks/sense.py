@@ -173,7 +173,8 @@ def _cut_up(evidence: Evidence) -> Iterator[Finding]:
 
 def _text(evidence: Evidence) -> Iterator[Finding]:
     coverage = evidence.figures.get("coverage")
-    if coverage is not None and coverage < LITTLE:
+    raw, hidden = evidence.figures.get("raw_characters", 0), evidence.figures.get("hidden_characters", 0)
+    if coverage is not None and coverage < LITTLE and raw > LITTLE * (raw + hidden):
         yield Finding(
             "sense.text",
             "error",
