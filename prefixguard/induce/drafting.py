@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from prefixguard.errors import AdapterError, PrefixGuardError
+from prefixguard.errors import AdapterError, DataError, PrefixGuardError
 from prefixguard.induce.checks import CheckReport, Finding, check_adapter
 from prefixguard.induce.proposal import Proposal
 from prefixguard.stepview import Adapter
@@ -39,6 +39,8 @@ def checked(
             adapter,
             check_adapter(adapter, samples, labels=labels, listen=lambda what: tell(f"checking: {what}")),
         )
+    except DataError:
+        raise  # labels of other runs: nothing is wrong with the spec
     except PrefixGuardError as exc:
         unread = Finding("reads", "error", str(exc), str(samples), remedy="Give a --hint, or mend the spec by hand.")
         return (

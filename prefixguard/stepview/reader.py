@@ -19,7 +19,7 @@ from prefixguard.stepview.scope import MISSING, Scope, describe
 from prefixguard.stepview.values import as_id
 from prefixguard.trace import Mistake, Run
 from prefixguard.trace.documents import Document, Documents, companion_path, open_documents
-from prefixguard.trace.outcomes import Label, read_labels
+from prefixguard.trace.outcomes import LabelBook, read_labels
 
 #: Companion files kept decoded: a verifier's list is asked for once a run.
 _KEPT = 8
@@ -115,25 +115,26 @@ def read_runs(
 ) -> Iterator[Run[StepRecord]]:
     """Runs of a file, folder, glob, tar archive or `-` (standard input), one at a time, in the order of their paths.
 
-    labels: a file of outcomes joined by run id; it has the last word. strict: the first run that cannot be read is an
-    error; otherwise it is skipped and named in the report. Runs without a record are counted there and not yielded.
+    labels: a file of outcomes, joined by run id or by the file of a run (see LabelBook); it has the last word.
+    strict: the first run that cannot be read is an error; otherwise it is skipped and named in the report. Runs without
+    a record are counted there and not yielded.
     witness: is shown the scope of every run just before the run is yielded (see `side_by_side`).
     most: of runs and documents that are looked at, read or not; None: all. counts: shared with other readings of the
-    same documents. TraceError if nothing at all could be read.
+    same documents. TraceError if nothing at all could be read, DataError if no label is of a run.
     """
     report = ReadReport() if report is None else report
     told = read_labels(Path(labels)) if labels is not None else {}
-    unused = dict.fromkeys(told)
     ids: dict[str, int] = {}
     counts = Counts() if counts is None else counts
     program = adapter.program
     with open_documents(source) as documents:
         companions = _Companions(documents, counts)
+        book = LabelBook(told, (one.path for one in documents.matching(program.container.files)) if told else ())
         for document in documents.matching(program.container.files):
             report.documents += 1
             for found in _found(program, document, companions, counts, strict, report):
                 try:
-                    run = _read_run(program, found, document, companions, ids, told, unused, strict, report, witness)
+                    run = _read_run(program, found, document, companions, ids, book, strict, report, witness)
                 except TraceError as exc:
                     if strict:
                         raise
@@ -147,8 +148,10 @@ def read_runs(
             if most is not None and _looked_at(report) >= most:
                 break
     report.bad_bytes = counts.bad_bytes
-    report.labels_unmatched = len(unused)
+    report.labels_unmatched = book.unmatched
     _refuse_nothing(str(source), adapter, report)
+    if labels is not None and most is None:
+        book.refuse_strangers(Path(labels))
 
 
 def _looked_at(report: ReadReport) -> int:
@@ -184,8 +187,7 @@ def _read_run(
     document: Document,
     companions: _Companions,
     ids: dict[str, int],
-    told: dict[str, Label],
-    unused: dict[str, None],
+    book: LabelBook,
     strict: bool,
     report: ReadReport,
     witness: Callable[[Scope], None] | None,
@@ -215,9 +217,8 @@ def _read_run(
         name = _free_name(name, ids)
         label = None  # whose it would be nobody can say
     else:
-        label = told.get(name)
+        label = book.find(name, document.path if not found.several else None)
     if label is not None:
-        unused.pop(name, None)
         outcome, task = label.outcome, label.task_id or task
     groups = {}
     for key, get in program.groups:

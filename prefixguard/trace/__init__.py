@@ -2,7 +2,7 @@
 
 from prefixguard.trace.documents import Document, Documents, glob_pattern, open_documents, standard_input
 from prefixguard.trace.horizon import imminent_labels, remaining_steps
-from prefixguard.trace.outcomes import Label, read_labels
+from prefixguard.trace.outcomes import Label, LabelBook, read_labels
 from prefixguard.trace.repeats import link_tasks, repeat_groups, run_digest
 from prefixguard.trace.run import Mistake, Outcome, Run
 from prefixguard.trace.split import DEFAULT_SHARES, Move, Side, move_tasks, split_tasks, task_hash, task_key
@@ -12,6 +12,7 @@ __all__ = [
     "Document",
     "Documents",
     "Label",
+    "LabelBook",
     "Mistake",
     "Move",
     "Outcome",

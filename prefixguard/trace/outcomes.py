@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prefixguard.errors import TraceError
+from prefixguard.errors import DataError, TraceError
 from prefixguard.trace.run import Outcome
 
 _WORDS = {"success": Outcome.SUCCESS, "failure": Outcome.FAILURE, "unknown": Outcome.UNKNOWN, "": Outcome.UNKNOWN}
@@ -21,6 +22,82 @@ class Label:
 
     outcome: Outcome
     task_id: str | None
+
+
+class LabelBook:
+    """Labels, looked up by the id of a run or by the file that it is alone in.
+
+    A run that has a file to itself also goes by the path of that file, its name, and its name without suffixes, and so
+    does a label: `q1.json`, `runs/q1.json` and `q1` are one run as long as no other file, and no other label, would
+    answer to the name.
+    """
+
+    def __init__(self, labels: Mapping[str, Label], files: Iterable[str] = ()) -> None:
+        """labels: by run id, as `read_labels` gives them. files: paths of all documents, to see which names are
+        several files'."""
+        self._labels = labels
+        self._unused = dict.fromkeys(labels)
+        self._runs: list[str] = []
+        self._loose: dict[str, set[str]] = {}
+        self._files: Counter[str] = Counter()
+        if labels:
+            for run_id in labels:
+                for name in _names(run_id):
+                    self._loose.setdefault(name, set()).add(run_id)
+            for path in files:
+                self._files.update(_names(path))
+
+    def find(self, run_id: str, file: str | None = None) -> Label | None:
+        """The label of a run; None where it has none. file: the path of its document, if it is alone in it."""
+        if not self._labels:
+            return None
+        if len(self._runs) < _SHOWN:
+            self._runs.append(run_id)
+        key = run_id if run_id in self._labels else self._by_file(file) if file is not None else None
+        if key is None:
+            return None
+        self._unused.pop(key, None)
+        return self._labels[key]
+
+    def _by_file(self, file: str) -> str | None:
+        for name in _names(file):
+            found = self._loose.get(name, set())
+            if len(found) == 1 and self._files[name] <= 1:
+                return next(iter(found))
+        return None
+
+    @property
+    def unmatched(self) -> int:
+        """How many labels no run asked for so far."""
+        return len(self._unused)
+
+    def refuse_strangers(self, path: Path) -> None:
+        """DataError if there are labels and runs, and not one of the labels is of one of the runs."""
+        if not self._labels or not self._runs or len(self._unused) < len(self._labels):
+            return
+        told = ", ".join(map(repr, list(self._labels)[:_SHOWN]))
+        runs = ", ".join(map(repr, self._runs))
+        raise DataError(
+            f"{path}: none of its {len(self._labels)} labels is of a run that was read. It labels {told}; the runs "
+            f"are {runs}. Write the run ids, or the names of the files, as they are there."
+        )
+
+
+#: Ids that a message shows of labels and of runs.
+_SHOWN = 3
+
+
+def _names(path: str) -> list[str]:
+    """What a file may be called, the fullest name first: its path, its name, its name without suffixes."""
+    name = path.rstrip("/").rpartition("/")[2]
+    found = [path, name]
+    for _ in range(3):
+        stem, dot, suffix = name.rpartition(".")
+        if not (dot and stem and suffix.isascii() and suffix.isalnum() and len(suffix) <= 8 and not suffix.isdigit()):
+            break
+        name = stem
+        found.append(name)
+    return list(dict.fromkeys(found))
 
 
 def read_labels(path: Path) -> dict[str, Label]:
