@@ -7,6 +7,8 @@ The vocabulary is of words of the field ("reward", "tool", "verdict"), not of fo
 from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
 
@@ -264,15 +266,19 @@ _OUTER_ELSE = (1.0, 0.5, 0.3)
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
 _STEP = re.compile(r"\[\"([^\"]*)\"\]|\['([^']*)'\]|\[[^\]]*\]|([^.\[\]%$@^]+)")
 
+#: Beside English, the words of other languages that stand in verdicts and folders most often, without their accents.
 _POSITIVE = _set(
     "success successful successfully succeed succeeded pass passed passes resolved solved correct right completed "
     "complete accepted ok okay win won good true yes approved achieved satisfied perfect fulfilled valid reached "
-    "finished done positive accomplished"
+    "finished done positive accomplished green erfolg erfolgreich bestanden geloest gelost richtig reussi reussie "
+    "succes exito exitoso exitosa aprobado correcto sucesso riuscito"
 )
 _NEGATIVE = _set(
     "fail failed fails failure failing error errored errors incorrect wrong unresolved unsolved unsuccessful "
     "rejected timeout exceeded crash crashed abort aborted invalid halted lost loss lose bad false no denied "
-    "incomplete unsatisfied mistake exception negative killed stuck broken limit missed"
+    "incomplete unsatisfied mistake exception negative killed stuck broken limit missed escalated abandoned "
+    "cancelled canceled declined gaveup nok ko fehler fehlschlag fehlgeschlagen gescheitert misserfolg falsch echec "
+    "echoue fallido fallida fallo fracaso erreur falha fallito"
 )
 _FLIP = _set("not no non never un without")
 _HALF = _set("partial partially partly pending running unknown skipped mixed none na maybe unset")
@@ -286,7 +292,15 @@ def words(key: str) -> tuple[str, ...]:
     >>> words("maxReward_idx2"), words("gen_ai.tool-name"), words("HTTPStatus")
     (('max', 'reward', 'idx', '2'), ('gen', 'ai', 'tool', 'name'), ('http', 'status'))
     """
-    return tuple(word.lower() for word in _WORD.findall(key[:200]))
+    key = key[:200]
+    return tuple(word.lower() for word in _WORD.findall(key if key.isascii() else _bare(key)))
+
+
+def _bare(text: str) -> str:
+    """Latin letters without their accents; other letters as they are."""
+    split = unicodedata.normalize("NFD", text)
+    plain = (c for i, c in enumerate(split) if not (unicodedata.combining(c) and i and split[i - 1].isascii()))
+    return unicodedata.normalize("NFC", "".join(plain))
 
 
 @lru_cache(maxsize=8192)
@@ -355,6 +369,28 @@ def says_something(path: str) -> bool:
     return bool(names) and any(len(word) >= 4 and word not in _EMPTY for word in words(names[-1]))
 
 
+def is_foreign(names: Iterable[str]) -> bool:
+    """Are most of a format's names of words that the vocabulary does not have, so that not knowing one says nothing?
+
+    >>> is_foreign(["aufgabe", "schritte", "ergebnis", "werkzeug", "text"]), is_foreign(["steps", "goal", "sampled"])
+    (True, False)
+    """
+    telling = sorted({name for name in names if any(len(word) >= 4 for word in words(name))})
+    known = sum(1 for name in telling if _VOCABULARY_WORDS & set(words(name)))
+    return len(telling) >= 4 and known < 0.4 * len(telling)
+
+
+_VOCABULARY_WORDS = frozenset(
+    word for phrases in _VOCABULARY.values() for phrase in phrases for word in phrase if len(word) >= 3
+)
+
+
+@lru_cache(maxsize=8192)
+def is_undecided(text: str) -> bool:
+    """Does a verdict say that it is none: pending, unknown, partly?"""
+    return not text.strip() or bool(_HALF & set(words(text)))
+
+
 @lru_cache(maxsize=8192)
 def polarity(text: str) -> int:
     """Does a short text, or a name, speak of success (1), of failure (-1), or of neither (0)?
@@ -365,6 +401,8 @@ def polarity(text: str) -> int:
     found = words(text)
     if not found or len(found) > 6 or len(text) > 60 or _HALF & set(found):
         return 0
+    if found in (("gave", "up"), ("give", "up"), ("given", "up")):
+        return -1
     signs = []
     flip = False
     for word in found:

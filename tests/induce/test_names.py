@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefixguard.induce.names import Meaning, affinity, path_names, polarity, says_something, words
+from prefixguard.induce.names import Meaning, affinity, is_foreign, path_names, polarity, says_something, words
 
 
 @pytest.mark.parametrize(
@@ -107,3 +107,19 @@ def test_says_something() -> None:
 def test_any_name_has_affinities_in_range(name: str) -> None:
     assert all(0 <= affinity(name, meaning) <= 1 for meaning in Meaning)
     assert polarity(name) in (-1, 0, 1)
+
+
+def test_names_of_other_languages() -> None:
+    assert is_foreign(["aufgabe", "schritte", "ergebnis", "werkzeug", "k1"])
+    assert not is_foreign(["messages", "task_id", "sampled", "streaming", "reward"])
+    assert not is_foreign(["aufgabe", "k1"])
+
+
+@pytest.mark.parametrize("word", ["erfolgreich", "réussi", "Éxito", "bestanden"])
+def test_good_words_of_other_languages(word: str) -> None:
+    assert polarity(word) == 1
+
+
+@pytest.mark.parametrize("word", ["fehlgeschlagen", "échec", "fallido", "gave up", "escalated"])
+def test_bad_words_of_other_languages(word: str) -> None:
+    assert polarity(word) == -1

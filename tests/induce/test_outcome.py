@@ -115,3 +115,52 @@ def test_sides_are_counted_as_judged(values: list[Any], name: str) -> None:
         sides = [form.side(value) for value in values]
         assert 0 <= form.confidence <= 1
         assert (sides.count(1), sides.count(-1)) == (form.won, form.lost)
+
+
+def test_two_values_of_which_one_is_known_are_two_sides() -> None:
+    form = judge_values(["resolved"] * 4 + ["handed on"] * 6, "$.verdict")[0]
+    assert [form.side(v) for v in ("resolved", "handed on", "other")] == [1, -1, 0]
+    assert form.assumed and "guess" in form.why
+    assert form.confidence < judge_values(["resolved"] * 4 + ["failed"] * 6, "$.verdict")[0].confidence
+    lost = judge_values(["crashed"] * 4 + ["shipped"] * 6, "$.outcome")[0]
+    assert (lost.side("shipped"), lost.side("crashed")) == (1, -1)
+
+
+@pytest.mark.parametrize("other", ["pending", "unknown", "partially done", ""])
+def test_a_value_that_decides_nothing_is_no_side(other: str) -> None:
+    form = judge_values(["resolved"] * 4 + [other] * 6, "$.verdict")[0]
+    assert form.side(other) == 0 and not form.assumed
+
+
+def test_three_values_of_which_one_is_known_stay_open() -> None:
+    form = judge_values(["resolved", "handed on", "parked"] * 4, "$.verdict")[0]
+    assert [form.side(v) for v in ("resolved", "handed on", "parked")] == [1, 0, 0]
+
+
+def test_where_a_person_says_so_two_values_are_two_sides() -> None:
+    forms = judge_values(["blau", "gelb", "blau"], "$.farbe", named=True)
+    assert [form.success for form in forms] == ["blau", "gelb"] and all(form.assumed for form in forms)
+    assert judge_values(["blau", "gelb", "blau"], "$.farbe") == []
+    assert judge_values([3, 7, 3], "$.k", named=True)[0].side(7) == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "success", "sides"),
+    [
+        (["resolved", "escalated"], "escalated", [-1, 1]),
+        (["resolved", "escalated", "parked", "pending"], "Resolved", [1, -1, -1, 0]),
+        (["a", "b", "c"], '["a", "b"]', [1, 1, -1]),
+        ([True, False], "false", [-1, 1]),
+        ([1, 4, 5], "4", [-1, 1, 1]),
+        ([0, 1, 137], "0", [1, -1, -1]),
+        ([f"w{i}" for i in range(30)], "w3", [1 if i == 3 else -1 for i in range(30)]),
+    ],
+)
+def test_a_person_says_which_value_is_a_success(values: list[Any], success: str, sides: list[int]) -> None:
+    (form,) = judge_values(values, "$.verdict", success=success)
+    assert [form.side(value) for value in values] == sides
+
+
+def test_a_success_that_no_run_has_is_none() -> None:
+    assert judge_values(["resolved", "failed"], "$.verdict", success="solved") == []
+    assert judge_values([True, False], "$.verdict", success="yes") == []

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from prefixguard.errors import ConfigError
 from prefixguard.induce.offline.run_fields import RunFields, RunView, infer_run_fields
 from prefixguard.induce.proposal import Choice, take_first
 from prefixguard.induce.samples import open_samples
 from prefixguard.stepview import Adapter, parse_path, read_runs, walk
+from prefixguard.trace import LabelBook, read_labels
 
 RULES = [
     {"when": {"@.role": "user"}, "emit": "observe", "observation": {"text": "@.content"}},
@@ -538,3 +541,84 @@ def test_equal_first_words_are_one_task(tmp_path: Path) -> None:
     folder = Folder(tmp_path, {"a.json": runs}, runs="$[*]")
     assert folder.fields.run["task"] == "$.messages[1].content"
     assert len(set(folder.tasks())) == 3
+
+
+def fields_of(tmp_path: Path, runs: list[dict[str, Any]], **hints: str) -> Any:
+    views = [RunView("a.json", runs, run, None, i, tuple(run["messages"]), len(runs)) for i, run in enumerate(runs, 1)]
+    (tmp_path / "a.json").write_text(json.dumps(runs))
+    return infer_run_fields(
+        views,
+        open_samples(tmp_path),
+        runs_path="$[*]",
+        events_paths=["$.messages[*]"],
+        hints=hints,
+        ask=take_first,
+    )
+
+
+def test_one_known_word_of_two_is_taken_and_asked_about(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, {"a.json": many(12, verdict=lambda i: "resolved" if i % 2 else "handed on")}, runs="$[*]")
+    assert folder.outcomes() == "fs" * 6
+    assert [choice.field for choice in folder.asked] == ["outcome"]
+    assert any("--hint success=" in note for note in folder.fields.notes)
+
+
+def test_hints_say_where_and_which(tmp_path: Path) -> None:
+    runs = many(6, verdict=lambda i: "blau" if i % 2 else "gelb")
+    assert fields_of(tmp_path, runs, outcome="$.verdict", success="gelb").outcomes == (1, -1) * 3
+    assert fields_of(tmp_path, runs, success="blau").outcomes == (-1, 1) * 3
+    guessed = fields_of(tmp_path, runs, outcome="$.verdict")
+    assert guessed.outcomes == (-1, 1) * 3 and guessed.choices
+    assert any("--hint success=VALUE" in note for note in guessed.notes)
+    wrong = fields_of(tmp_path, runs, outcome="$.verdict", success="rot")
+    assert wrong.outcomes is None and any("'rot'" in note and "'blau'" in note for note in wrong.notes)
+    assert not any(note.startswith("No outcome was found") for note in wrong.notes)
+
+
+def test_a_hint_may_be_a_value_of_the_spec(tmp_path: Path) -> None:
+    runs = many(6)
+    fields = fields_of(tmp_path, runs, task='{"join": [{"file": "stem"}, "$.messages[1].content"], "sep": "/"}')
+    assert fields.run["task"] == {"join": [{"file": "stem"}, "$.messages[1].content"], "sep": "/"}
+    with pytest.raises(ConfigError, match="not a value of the spec language"):
+        fields_of(tmp_path, runs, outcome='{"folder": "parent"}')
+
+
+def test_two_folders_without_a_known_word_are_a_question(tmp_path: Path) -> None:
+    files = {f"{'kala' if i % 2 else 'mafa'}/r{i}x.json": {"messages": turns(3)} for i in range(8)}
+    folder = Folder(tmp_path, files)
+    assert "outcome" not in folder.fields.run
+    (choice,) = [choice for choice in folder.asked if choice.field == "outcome"]
+    assert [option.value is None for option in choice.options] == [True, False, False]
+    assert any("'kala' (4)" in note and "--hint success=" in note.replace("'", "") for note in folder.fields.notes)
+
+
+def test_folders_of_verdicts_in_other_languages(tmp_path: Path) -> None:
+    files = {f"{'erfolgreich' if i % 2 else 'gescheitert'}/r{i}x.json": {"messages": turns(3)} for i in range(8)}
+    assert sorted(Folder(tmp_path, files).outcomes()) == ["f"] * 4 + ["s"] * 4
+
+
+def test_labels_that_are_given_end_the_questions(tmp_path: Path) -> None:
+    fields = fields_of(tmp_path, many(12, k1=lambda i: i % 2 == 0), labels="labels.csv")
+    assert "outcome" not in fields.run and not fields.choices
+    assert not any("--labels" in note or "unknown" in note for note in fields.notes)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("results.csv", "file,result\n" + "".join(f"q{i}.json,{'pass' if i % 2 else 'fail'}\n" for i in range(6))),
+        ("results.jsonl", "".join(json.dumps({"run": f"q{i}", "verdict": i % 2 == 1}) + "\n" for i in range(6))),
+        ("verdict.json", json.dumps({f"q{i}": "accepted" if i % 2 else "rejected" for i in range(6)})),
+        ("verdict.json", json.dumps({"rows": [{"f": f"x/q{i}.json", "score": i % 2} for i in range(6)]})),
+    ],
+)
+def test_a_table_by_file_names_comes_with_a_command(tmp_path: Path, name: str, text: str) -> None:
+    files: dict[str, Any] = {f"q{i}.json": {"messages": turns(3)} for i in range(6)}
+    folder = Folder(tmp_path, {**files, name: text}, match="q*.json")
+    assert not any(note.startswith("No outcome was found") for note in folder.fields.notes)
+    (command,) = [note for note in folder.fields.notes if note.startswith("python3 -c")]
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    labels = LabelBook(read_labels(tmp_path / "labels.jsonl"), sorted(files))
+    outcomes = [labels.find(path, path) for path in sorted(files)]
+    assert "".join(label.outcome.value[0] for label in outcomes if label is not None) == "fsfsfs"

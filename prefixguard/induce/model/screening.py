@@ -150,6 +150,8 @@ _HINTED: Mapping[str, tuple[str, ...]] = {
 def _hint_faults(spec: dict[str, Any], hints: Mapping[str, str]) -> list[str]:
     faults = []
     for name, path in sorted(hints.items()):
+        if name == "success" or path.startswith("{"):
+            continue  # no path: the model is told it, and a person looks
         places = _HINTED.get(name, ("rules", "status"))
         read = [text for place in places for text in _texts(_at(spec, place))]
         wanted = {path, path.removesuffix("[*]")}

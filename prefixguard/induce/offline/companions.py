@@ -46,7 +46,9 @@ def companion_columns(besides: Sequence[Beside], order: int) -> list[Column]:
     return columns
 
 
-def companion_candidates(besides: Sequence[Beside], places: Places) -> list[OutcomeCandidate]:
+def companion_candidates(
+    besides: Sequence[Beside], places: Places, success: str | None = None
+) -> list[OutcomeCandidate]:
     """Outcomes in the files that stand beside the runs, as far as the spec can say it."""
     sources = _sources(places)
     found: list[OutcomeCandidate] = []
@@ -54,7 +56,7 @@ def companion_candidates(besides: Sequence[Beside], places: Places) -> list[Outc
         if beside.is_shared:
             found.extend(from_lists(beside, sources))
         else:
-            found.extend(_from_reports(beside))
+            found.extend(_from_reports(beside, success))
     return found
 
 
@@ -172,7 +174,7 @@ def _hole(column: Column, task: Any) -> tuple[str | None, tuple[tuple[str, Any],
     return "{id}", (("id", column.spec),)
 
 
-def _from_reports(beside: Beside) -> list[OutcomeCandidate]:
+def _from_reports(beside: Beside, success: str | None = None) -> list[OutcomeCandidate]:
     """From a file for each run: one of its fields, or its text."""
     texts = [file.text.strip() if file is not None and file.kind == Kind.TEXT else None for file in beside.files]
     found = []
@@ -180,12 +182,12 @@ def _from_reports(beside: Beside) -> list[OutcomeCandidate]:
         f is not None for f in beside.files
     ):
         of: Any = {"strip": {"sibling": beside.template, "format": "text"}}
-        for form in judge_values(texts, beside.template.rpartition("/")[2].partition(".")[0]):
+        for form in judge_values(texts, beside.template.rpartition("/")[2].partition(".")[0], success=success):
             found.append(_candidate(beside, of, form, texts, beside.template))
         return found
     for place, values in _report_fields(beside).items():
         path = spell("$", place)
-        for form in judge_values(values, path):
+        for form in judge_values(values, path, success=success):
             of = {"sibling": beside.template, "path": path}
             found.append(_candidate(beside, of, form, values, f"{path} in {beside.template}", len(place)))
     return found
@@ -219,4 +221,5 @@ def _candidate(
         example,
         5000 + depth,
         needs=beside.needs,
+        assumed=form.assumed,
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity, path_names, polarity, says_something
+from prefixguard.induce.names import Meaning, affinity, is_undecided, path_names, polarity, says_something
 from prefixguard.stepview import MISSING
 
 #: A place with more different words than this tells something else.
@@ -27,6 +28,7 @@ class OutcomeForm:
 
     type, success, failure: as in the spec's `outcome`. confidence: in [0, 1], of values and name together. won, lost:
     how many of the values are a success, a failure; what is neither is unknown. why: a sentence for a person.
+    assumed: one of its sides is no known word, and taken for a side because there is no third: to be asked about.
     """
 
     type: str
@@ -36,6 +38,7 @@ class OutcomeForm:
     why: str
     won: int = 0
     lost: int = 0
+    assumed: bool = False
 
     def spec(self, of: Any) -> dict[str, Any]:
         """The `outcome` of a spec that reads the value `of`."""
@@ -45,7 +48,8 @@ class OutcomeForm:
         """1 for a success, -1 for a failure, 0 for neither, as the spec would judge the value."""
         if value is None or value is MISSING or _kind(value) != self.type:
             return 0
-        won, lost = _holds(self.success, value), _holds(self.failure, value)
+        won = _holds(self.success, value)
+        lost = not won if self.failure == "else" else _holds(self.failure, value)
         return 0 if won is lost else 1 if won else -1
 
 
@@ -61,14 +65,23 @@ def _holds(test: Any, value: Any) -> bool:
             return False
         if name == "lt" and not value < wanted:
             return False
+        if name == "le" and not value <= wanted:
+            return False
+        if name == "gt" and not value > wanted:
+            return False
     return True
 
 
-def judge_values(values: Sequence[Any], name: str = "") -> list[OutcomeForm]:
+def judge_values(
+    values: Sequence[Any], name: str = "", *, success: str | None = None, named: bool = False
+) -> list[OutcomeForm]:
     """The ways to read outcomes from the values of a place, likeliest first; empty where they tell none.
 
     values: one a run; None or MISSING where a run has none (its outcome is unknown). name: of the place, a key or a
     path; it gives the direction of booleans and weighs, but without it a shape that fits is still a candidate.
+    success: the value that a person says is a success, as text or JSON (a list: one of these; a number: at least that,
+    or at most if it is the least there is). named: a person says that outcomes are here, so that two values are two
+    sides whatever they are called.
     """
     present = [value for value in values if value is not None and value is not MISSING]
     if not present:
@@ -76,12 +89,14 @@ def judge_values(values: Sequence[Any], name: str = "") -> list[OutcomeForm]:
     kinds = Counter(_kind(value) for value in present)
     kind, n = min(kinds.items(), key=lambda item: (-item[1], item[0]))
     mine = [value for value in present if _kind(value) == kind]
-    if kind == "boolean":
+    if success is not None:
+        forms = _stated(mine, kind, success)
+    elif kind == "boolean":
         forms = _booleans(mine, name)
     elif kind == "number":
-        forms = _numbers(mine, name)
+        forms = _numbers(mine, name) or (_two_numbers(mine) if named else [])
     elif kind == "string":
-        forms = _words(mine, name)
+        forms = _words(mine, name, named)
     else:
         return []
     pure = n / len(present)
@@ -111,7 +126,7 @@ def _weighed(form: OutcomeForm, name: str, pure: float) -> OutcomeForm:
         confidence -= 0.1 if form.won + form.lost > 4 else 0.03
     confidence = max(0.02, min(0.98, confidence * pure))
     called = f"; the name speaks for an outcome ({speaks:.2f})" if speaks >= 0.3 else ""
-    return OutcomeForm(form.type, form.success, form.failure, confidence, form.why + called, form.won, form.lost)
+    return replace(form, confidence=confidence, why=form.why + called)
 
 
 def _bad_name(name: str) -> bool:
@@ -168,7 +183,51 @@ def _numbers(values: Sequence[float], name: str) -> list[OutcomeForm]:
     return []
 
 
-def _words(values: Sequence[str], name: str) -> list[OutcomeForm]:
+def _two_numbers(values: Sequence[float]) -> list[OutcomeForm]:
+    """Two numbers where a person says that outcomes are: the greater is a success."""
+    if len(set(values)) != 2:
+        return []
+    high = max(values)
+    won = sum(1 for value in values if value == high)
+    why = f"two numbers, {won} of {len(values)} are {high:g}; that the greater is a success is a guess"
+    return [OutcomeForm("number", {"ge": high}, {"lt": high}, 0.1, why, won, len(values) - won, assumed=True)]
+
+
+def _stated(values: Sequence[Any], kind: str, success: str) -> list[OutcomeForm]:
+    """The form for a value that a person says is a success; none where no run has it."""
+    try:
+        said = json.loads(success)
+    except (ValueError, RecursionError):
+        said = success
+    wanted = said if isinstance(said, list) else [said]
+    why = f"{success} is said to be a success"
+    if kind == "boolean":
+        if len(wanted) != 1 or not isinstance(wanted[0], bool):
+            return []
+        form = OutcomeForm(kind, wanted[0], not wanted[0], 0.5, why)
+    elif kind == "number":
+        numbers = [one for one in wanted if _kind(one) == "number"]
+        if len(numbers) != 1 or len(wanted) != 1:
+            return []
+        (bound,) = numbers
+        least = bound <= min(values) < max(values)
+        form = OutcomeForm(kind, {"le" if least else "ge": bound}, {"gt" if least else "lt": bound}, 0.5, why)
+    else:
+        texts = {success.strip().casefold(), *(str(one).casefold() for one in wanted if isinstance(one, str))}
+        counts = Counter(values)
+        good = sorted(word for word in counts if word.strip().casefold() in texts)
+        bad = sorted(word for word in counts if word not in good and (len(counts) == 2 or not is_undecided(word)))
+        if not good:
+            return []
+        lost = _one_of(bad) if bad and len(counts) <= MOST_WORDS else "else"
+        form = OutcomeForm(kind, _one_of(good), lost, 0.5 if len(counts) <= MOST_WORDS else 0.1, why)
+    sides = [form.side(value) for value in values]
+    if 1 not in sides:
+        return []
+    return [replace(form, won=sides.count(1), lost=sides.count(-1))]
+
+
+def _words(values: Sequence[str], name: str, named: bool) -> list[OutcomeForm]:
     counts = Counter(values)
     if len(counts) > MOST_WORDS or max(map(len, counts)) > 80:
         return []
@@ -179,14 +238,39 @@ def _words(values: Sequence[str], name: str) -> list[OutcomeForm]:
         return [_sides(counts, numbers, 0.3, "0 and 1 spelled as text")]
     signs = {word: polarity(word) for word in counts}
     if not any(signs.values()):
-        return []
+        return _pairs(counts, signs, 0.1) if named else []
     spoken = sum(counts[word] for word in counts if signs[word]) / len(values)
     both = {1, -1} <= set(signs.values())
     # "unknown sign" words beside a single side that speaks are most likely reasons, not verdicts
     confidence = (0.5 if both else 0.35) * (0.3 + 0.7 * spoken)
     if max(len(word) for word in counts) > 40:
         confidence *= 0.5
-    return [_sides(counts, signs, confidence, "words of success and failure" if both else "words of one side")]
+    usual = [_sides(counts, signs, confidence, "words of success and failure" if both else "words of one side")]
+    if named or affinity(name, Meaning.OUTCOME) >= 0.5:
+        return [*_pairs(counts, signs, 0.35, 1 if named else 2), *usual][:1]
+    return [*usual, *_pairs(counts, signs, 0.5 * confidence, 2)]
+
+
+def _pairs(counts: Counter[str], signs: dict[str, int], confidence: float, least: int = 1) -> list[OutcomeForm]:
+    """Two values that have one known word, or none: two sides. Both ways round where none is known.
+
+    least: runs that must have a value which is no known word.
+    """
+    two = sorted(word for word in counts if word.strip())
+    unknown = [word for word in two if not signs[word]]
+    if len(two) != 2 or not unknown or any(is_undecided(word) or counts[word] < least for word in unknown):
+        return []
+    if len(unknown) == 1:
+        known = two[0] if two[1] == unknown[0] else two[1]
+        pair = {**signs, unknown[0]: -signs[known]}
+        other = "failure" if signs[known] > 0 else "success"
+        form = _sides(counts, pair, confidence, "two values, of which one is a known word")
+        return [replace(form, why=f"{form.why}; that {unknown[0]!r} means {other} is a guess", assumed=True)]
+    forms = []
+    for good, bad in (two, two[::-1]):
+        form = _sides(counts, {**signs, good: 1, bad: -1}, confidence, "two values, neither a known word")
+        forms.append(replace(form, why=f"{form.why}; that {good!r} means success is a guess", assumed=True))
+    return forms
 
 
 def _spelled_numbers(counts: Counter[str]) -> dict[str, int] | None:

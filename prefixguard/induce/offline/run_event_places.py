@@ -130,7 +130,7 @@ def _called(tail: str) -> str:
     return tail[at + 5 :].partition("]")[0] if at >= 0 else tail
 
 
-def event_field_candidates(columns: Sequence[Column]) -> list[OutcomeCandidate]:
+def event_field_candidates(columns: Sequence[Column], success: str | None = None) -> list[OutcomeCandidate]:
     """Outcomes among fields said once a run, inside named elements of lists, if their name says so."""
     found = []
     for column in columns:
@@ -138,13 +138,22 @@ def event_field_candidates(columns: Sequence[Column]) -> list[OutcomeCandidate]:
             continue
         if affinity(column.name, Meaning.OUTCOME) < 0.5:
             continue
-        for form in judge_values(column.values, column.name)[:1]:
+        for form in judge_values(column.values, column.name, success=success)[:1]:
             outcome = form.spec(column.spec) if form.type == "string" else as_text(column.spec, form, column.values)
             sides = tuple(form.side(value) for value in column.values)
             share = sum(1 for side in sides if side) / max(1, len(sides))
             why = f"{form.why}; said once a run"
             confidence = form.confidence * (0.4 + 0.6 * share) - 0.1
             found.append(
-                OutcomeCandidate(outcome, sides, confidence, why, column.spec["text"], column.example(), column.order)
+                OutcomeCandidate(
+                    outcome,
+                    sides,
+                    confidence,
+                    why,
+                    column.spec["text"],
+                    column.example(),
+                    column.order,
+                    assumed=form.assumed,
+                )
             )
     return found

@@ -33,7 +33,7 @@ class Closing:
         return {spell("@", (self.name,)): self.value}
 
 
-def event_candidates(views: Sequence[RunView], places: Places) -> list[OutcomeCandidate]:
+def event_candidates(views: Sequence[RunView], places: Places, success: str | None = None) -> list[OutcomeCandidate]:
     """Outcomes told by events at the end. Their kind must occur at the ends of runs only, once a run."""
     base = next((place for place in places.events if None not in place), None)
     if base is None:
@@ -50,9 +50,21 @@ def event_candidates(views: Sequence[RunView], places: Places) -> list[OutcomeCa
         for order, (place, values) in enumerate(table.items()):
             if place == (closing.name,) or (isinstance(values, list) and _wordy(values)):
                 continue
-            for form in judge_values(values, spell("$", place))[:1]:
+            for form in judge_values(values, spell("$", place), success=success)[:1]:
                 found.append(_candidate(base, closing, place, values, form, order))
     return found
+
+
+def closing_events(views: Sequence[RunView], places: Places, path: str) -> list[dict[str, Any]]:
+    """Conditions of the events at the end that the path reads from: `$.events[event=finished].verdict`."""
+    base = next((place for place in places.events if None not in place), None)
+    if base is None:
+        return []
+    return [
+        closing.condition
+        for closing in _closings(views)
+        if path.startswith(f"{spell('$', base)}[{closing.name}={closing.value}]")
+    ]
 
 
 def _wordy(values: Sequence[Any]) -> bool:
@@ -75,7 +87,10 @@ def _candidate(
     confidence = form.confidence * (0.4 + 0.6 * share) + 0.15 * speaks - 0.1
     why = f"{form.why}; in the {closing.name}={closing.value} event that ends a run"
     example = next((repr(value) for value in values if value is not MISSING and value is not None), "")
-    return OutcomeCandidate(outcome, sides, confidence, why, listed, example, 8000 + order, skip=(closing.condition,))
+    skip = (closing.condition,)
+    return OutcomeCandidate(
+        outcome, sides, confidence, why, listed, example, 8000 + order, skip=skip, assumed=form.assumed
+    )
 
 
 def as_text(of: Any, form: OutcomeForm, values: Sequence[Any]) -> dict[str, Any]:
@@ -89,9 +104,9 @@ def as_text(of: Any, form: OutcomeForm, values: Sequence[Any]) -> dict[str, Any]
         texts[1 if form.success is True else -1].add("true")
         texts[1 if form.success is False else -1].add("false")
     else:
-        good, bad = ("1", "0") if isinstance(form.success, dict) and "ge" in form.success else ("0", "1")
-        texts[1].update((good, good + ".0"))
-        texts[-1].update((bad, bad + ".0"))
+        for value in (0, 1):
+            if side := form.side(value):
+                texts[side].update((str(value), f"{value}.0"))
     success: Any = {"in": sorted(texts[1])}
     if form.type == "number" and len(texts[-1]) > 6:
         return {"of": of, "type": "string", "success": success, "failure": {"re": "^[0-9.]+$", "not": success}}
@@ -174,4 +189,4 @@ def events_after_end(views: Sequence[RunView]) -> list[dict[str, Any]]:
     return found
 
 
-__all__ = ["Closing", "event_candidates", "events_after_end"]
+__all__ = ["Closing", "closing_events", "event_candidates", "events_after_end"]

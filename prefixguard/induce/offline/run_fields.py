@@ -14,22 +14,35 @@ from prefixguard.induce.offline.companions import (
 from prefixguard.induce.offline.outcome import judge_values
 from prefixguard.induce.offline.run_beside import Beside
 from prefixguard.induce.offline.run_event_places import event_columns, event_field_candidates
-from prefixguard.induce.offline.run_events import event_candidates, events_after_end
+from prefixguard.induce.offline.run_events import closing_events, event_candidates, events_after_end
 from prefixguard.induce.offline.run_hidden import hidden_places
+from prefixguard.induce.offline.run_hints import as_spec, getter_of
 from prefixguard.induce.offline.run_labels import find_labels
-from prefixguard.induce.offline.run_outcome import LEAST_CONFIDENCE, OutcomeCandidate, column_candidates, rivals, weigh
+from prefixguard.induce.offline.run_outcome import (
+    LEAST_CONFIDENCE,
+    OutcomeCandidate,
+    column_candidates,
+    folder_question,
+    from_folder,
+    rivals,
+    weigh,
+)
 from prefixguard.induce.offline.run_places import Column, Places, RunView, collect, sampled
 from prefixguard.induce.offline.run_preamble import find_groups, find_id, find_preamble
 from prefixguard.induce.offline.run_tables import table_notes
 from prefixguard.induce.offline.run_task import TaskCandidate, find_task
 from prefixguard.induce.proposal import Asker, Choice, LeftOut, Mapped, Option
 from prefixguard.induce.samples import Samples
-from prefixguard.stepview import MISSING, canonical, parse_path, walk
+from prefixguard.stepview import MISSING, Scope, canonical, parse_path, walk
 
 #: Task candidates this near to the best, with another partition of the runs, are a choice for a person.
 NEAR = 0.08
 #: An outcome below this is a guess: it is asked about, and said so.
 SURE = 0.5
+NOTHING_TELLS = (
+    "No outcome was found in the runs, their events or the files beside them, so every run is of unknown outcome. "
+    "Bring outcomes with --labels, or name the place with --hint outcome=PATH."
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +81,9 @@ def infer_run_fields(
     """Everything that a spec says of whole runs.
 
     runs_path: the container's `runs` (None: the document is the run). events_paths: where the events are; what lies
-    there is not run-level. hints: "outcome", "task", "id": paths that a person named. ask: is shown what the samples
+    there is not run-level. hints: "outcome", "task", "id": paths that a person named, or values of the spec language as
+    JSON; "success": the value of the outcome that is one; "labels": a file of labels that is there, so that nobody is
+    asked about a guess. ask: is shown what the samples
     do not decide; the most confident option stands first.
     """
     views = sampled(views)
@@ -128,9 +143,12 @@ def infer_run_fields(
     hidden = hidden_places(places, keep, [run_id, *([task.spec] if task is not None else [])])
     skip = list(outcome.skip) if outcome is not None else []
     skip.extend(one for one in events_after_end(views) if one not in skip)
-    notes.extend(_remarks(outcome, others, views))
-    if outcome is None or outcome.confidence < SURE:
-        notes.extend(table_notes(views, samples, places))
+    notes.extend(_remarks(outcome, others, views, hints))
+    if (outcome is None or outcome.confidence < SURE) and not {"labels", "outcome"} & hints.keys():
+        tables = table_notes(views, samples, places, run_id, hints.get("success"))
+        if tables:
+            notes = [note for note in notes if note is not NOTHING_TELLS]
+        notes.extend(tables)
     return RunFields(
         run,
         [path for path, _ in hidden],
@@ -172,9 +190,9 @@ def _task(
     choices: list[Choice],
 ) -> TaskCandidate | None:
     if "task" in hints:
-        path = hints["task"]
-        column = Column(path, path, _values(views, path), 0, "run")
-        return TaskCandidate(path, column.texts, 1.0, "named by a hint", column.example())
+        spec = as_spec(hints["task"], "task")
+        column = Column(spec, hints["task"], _read(views, places, more, spec), 0, "run")
+        return TaskCandidate(spec, column.texts, 1.0, "named by a hint", column.example())
     found = find_task(views, places, [], more)
     if not found:
         return None
@@ -211,18 +229,29 @@ def _outcome(
     choices: list[Choice],
     notes: list[str],
 ) -> tuple[OutcomeCandidate | None, list[OutcomeCandidate]]:
+    success = hints.get("success")
     if "outcome" in hints:
-        return _hinted(views, hints["outcome"], notes), []
-    candidates = column_candidates(places)
-    candidates.extend(companion_candidates(besides, places))
-    candidates.extend(event_candidates(views, places))
-    candidates.extend(event_field_candidates(said))
+        columns = [*companion_columns(besides, len(places.columns)), *said]
+        return _hinted(views, places, columns, hints, ask, choices, notes), []
+    keys = [
+        str(name) for view in views[:5] for event in view.events[:5] if isinstance(event, Mapping) for name in event
+    ]
+    candidates = column_candidates(places, success, keys)
+    candidates.extend(companion_candidates(besides, places, success))
+    candidates.extend(event_candidates(views, places, success))
+    candidates.extend(event_field_candidates(said, success))
+    if success is not None:
+        # a list of solved runs has no values of its own: it cannot be what the person means
+        candidates = [one for one in candidates if one.is_two_sided or 1 in one.sides]
     ranked = weigh(candidates, views, task.keys if task is not None else None)
     able = [one for one in ranked if one.confidence >= LEAST_CONFIDENCE]
-    if not able:
+    if "labels" in hints and able and (able[0].confidence < SURE or able[0].assumed):
         return None, ranked
+    if not able:
+        return _folders(places, task, hints, ask, choices, notes), ranked
     near = rivals(able)
-    unsure = able[0].confidence < SURE
+    near += [one for one in ranked if one.assumed and one.label == able[0].label and one not in near]
+    unsure = able[0].confidence < SURE or able[0].assumed
     if len(near) == 1 and not unsure:
         return able[0], ranked
     options = tuple(
@@ -241,9 +270,68 @@ def _outcome(
     return near[taken], [near[taken], *(one for one in ranked if one is not near[taken])]
 
 
-def _hinted(views: Sequence[RunView], path: str, notes: list[str]) -> OutcomeCandidate | None:
-    values = _values(views, path)
-    of: Any = path
+def _folders(
+    places: Places,
+    task: TaskCandidate | None,
+    hints: Mapping[str, str],
+    ask: Asker,
+    choices: list[Choice],
+    notes: list[str],
+) -> OutcomeCandidate | None:
+    """Two folders with words that nobody knows: asked about, and taken for nothing where nobody answers."""
+    found = folder_question(places, [task.spec] if task is not None else [])
+    if found is None or "labels" in hints:
+        return None
+    column, forms = found
+    one, other = sorted(set(filter(None, column.texts)))
+    n, m = column.texts.count(one), column.texts.count(other)
+    options = (
+        Option("none of these", None, 0.2, "folders may divide the runs by anything"),
+        *(
+            Option(f"the folder ({form.success!r} is success)", form.spec(column.spec), 0.15, form.why, one)
+            for form in forms
+        ),
+    )
+    rule = "two folders without a known word are no outcome unless a person says so"
+    taken = _asked(ask, Choice("outcome", options, 0, rule), choices)
+    if taken:
+        return from_folder(column, forms[taken - 1])
+    notes.append(
+        f"All runs lie in one of two folders, {one!r} ({n}) and {other!r} ({m}). If that is how they ended, say so: "
+        f"--hint 'outcome={{\"file\":\"parent\"}}' --hint 'success={one}' (or {other!r})."
+    )
+    return None
+
+
+def _read(views: Sequence[RunView], places: Places, more: Sequence[Column], spec: Any) -> tuple[Any, ...]:
+    """What every run has at a path, or under a value of the spec that is among the known columns."""
+    if isinstance(spec, str):
+        return _values(views, spec)
+    known = next((column for column in (*places.columns, *more) if column.spec == spec), None)
+    if known is not None:
+        return known.values
+    get = getter_of(spec)
+    values = []
+    for view in views:
+        scope = Scope()
+        scope.run, scope.document, scope.key, scope.position = view.run, view.document, view.key, view.position
+        scope.file = view.file
+        values.append(get(scope))
+    return tuple(values)
+
+
+def _hinted(
+    views: Sequence[RunView],
+    places: Places,
+    more: Sequence[Column],
+    hints: Mapping[str, str],
+    ask: Asker,
+    choices: list[Choice],
+    notes: list[str],
+) -> OutcomeCandidate | None:
+    path, success = hints["outcome"], hints.get("success")
+    of: Any = as_spec(path, "outcome")
+    values = _read(views, places, more, of)
     if any(isinstance(value, list) for value in values):
         of = {"text": path}
         values = tuple(
@@ -256,21 +344,45 @@ def _hinted(views: Sequence[RunView], path: str, notes: list[str]) -> OutcomeCan
             else value
             for value in values
         )
-    forms = judge_values(values, path)
+    forms = judge_values(values, path if isinstance(of, str) else "", success=success, named=True)
     if not forms:
-        notes.append(
-            f"The hint outcome={path} was not followed: its values are neither booleans, nor numbers from 0 to 1, nor "
-            f"words of success and failure. Bring outcomes with --labels."
-        )
+        notes.append(f"The hint outcome={path} was not followed: {_why_not(values, success)}")
         return None
-    form = forms[0]
+    taken = 0
+    if forms[0].assumed:
+        options = tuple(
+            Option(f"{path} ({form.success!r} is success)", form.spec(of), form.confidence, form.why) for form in forms
+        )
+        taken = _asked(ask, Choice("outcome", options, 0, "the first by the alphabet"), choices)
+        notes.append(
+            f"Which value of {path} means success is a guess: {forms[taken].success!r} is taken. Say it with --hint "
+            "success=VALUE."
+        )
+    form = forms[taken]
     sides = tuple(form.side(value) for value in values)
-    return OutcomeCandidate(form.spec(of), sides, 1.0, f"named by a hint; {form.why}", path)
+    skip = tuple(closing_events(views, places, path))
+    confidence = 0.6 if form.assumed else 1.0
+    return OutcomeCandidate(
+        form.spec(of), sides, confidence, f"named by a hint; {form.why}", path, skip=skip, assumed=form.assumed
+    )
+
+
+def _why_not(values: Sequence[Any], success: str | None) -> str:
+    seen = sorted({str(value) for value in values if value is not None and value is not MISSING})
+    if not seen:
+        return "no run has a value there."
+    shown = ", ".join(repr(one[:40]) for one in seen[:5]) + (", ..." if len(seen) > 5 else "")
+    if success is not None:
+        return f"no run has {success!r} there; its values are {shown}."
+    return (
+        f"its values ({shown}) are neither two, nor numbers from 0 to 1, nor words of success and failure. Say which "
+        f"of them means success: --hint success=VALUE; or bring outcomes with --labels."
+    )
 
 
 def _id(places: Places, hints: Mapping[str, str], outcome: OutcomeCandidate | None) -> Any:
     if "id" in hints:
-        return hints["id"]
+        return as_spec(hints["id"], "id")
     if outcome is not None:
         needed = dict(outcome.needs).get("id")
         if needed is not None:
@@ -279,14 +391,19 @@ def _id(places: Places, hints: Mapping[str, str], outcome: OutcomeCandidate | No
 
 
 def _remarks(
-    outcome: OutcomeCandidate | None, ranked: Sequence[OutcomeCandidate], views: Sequence[RunView]
+    outcome: OutcomeCandidate | None,
+    ranked: Sequence[OutcomeCandidate],
+    views: Sequence[RunView],
+    hints: Mapping[str, str],
 ) -> list[str]:
     notes = []
+    if outcome is None and "labels" in hints:
+        notes.append("The outcomes are those of the labels that were given; the adapter reads none from the runs.")
+        return notes
+    if outcome is None and "outcome" in hints:
+        return notes  # why the hint was not followed is said already
     if outcome is None:
-        notes.append(
-            "No outcome was found in the runs, their events or the files beside them, so every run is of unknown "
-            "outcome. Bring outcomes with --labels, or name the place with --hint outcome=PATH."
-        )
+        notes.append(NOTHING_TELLS)
         if ranked:
             best = ranked[0]
             notes.append(f"Nearest to an outcome: {best.label} ({best.why}); too unsure to be taken.")
@@ -298,7 +415,9 @@ def _remarks(
     )
     if not (won and lost):
         notes.append("All samples with an outcome ended alike: check which value means success.")
-    if outcome.confidence < SURE:
+    if outcome.assumed and "outcome" not in hints:
+        notes.append("One side of the outcome is a guess. Check it, or say it with --hint success=VALUE.")
+    elif outcome.confidence < SURE:
         notes.append("The outcome is a guess. Check it, or name the place with --hint outcome=PATH.")
     return notes
 

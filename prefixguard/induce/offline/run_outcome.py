@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity, words
+from prefixguard.induce.names import Meaning, affinity, is_foreign, path_names, polarity, words
 from prefixguard.induce.offline.outcome import OutcomeForm, judge_values
 from prefixguard.induce.offline.run_places import Column, Places, RunView, sides_by
 from prefixguard.stepview import MISSING
@@ -37,23 +37,62 @@ class OutcomeCandidate:
     cut: tuple[str, ...] = ()
     needs: tuple[tuple[str, Any], ...] = ()
     shows_both: bool = False
+    assumed: bool = False  # see OutcomeForm
 
     @property
     def is_two_sided(self) -> bool:
         return self.shows_both or (1 in self.sides and -1 in self.sides)
 
 
-def column_candidates(places: Places) -> list[OutcomeCandidate]:
-    """From the fields of the runs, and from folders named after outcomes."""
+def column_candidates(places: Places, success: str | None = None, keys: Sequence[str] = ()) -> list[OutcomeCandidate]:
+    """From the fields of the runs, and from folders named after outcomes.
+
+    success: see `judge_values`. keys: names in the events: where most names are of another language than the
+    vocabulary, a name that it does not have speaks against no place.
+    """
     found: list[tuple[Column, OutcomeForm]] = []
+    names = [path_names(column.name)[-1] for column in places.columns if path_names(column.name)]
+    foreign = is_foreign([*names, *keys])
     for column in places.columns:
         if column.near == "document":
             continue
         if column.near == "file" and (column.spec == {"file": "stem"} or "name" in column.spec.values()):
             continue
-        found.extend((column, form) for form in judge_values(column.values, column.name))
+        two = column.near == "file" and column.distinct == 2
+        called = "" if foreign and _says_nothing(column.name) else column.name
+        forms = judge_values(column.values, called, success=success)
+        if two and not (forms and forms[0].won and forms[0].lost):
+            pairs = judge_values(column.values, column.name, named=True)
+            forms = [form for form in pairs if any(polarity(text or "") for text in column.texts)] or forms
+        found.extend((column, form) for form in forms)
     candidates = [_candidate(column, form) for column, form in found]
     return candidates + _complementary(found)
+
+
+def _says_nothing(name: str) -> bool:
+    """Is it a name that the vocabulary does not have, under any meaning?"""
+    return not any(affinity(name, meaning) >= 0.3 for meaning in Meaning)
+
+
+def folder_question(places: Places, taken: Sequence[Any] = ()) -> tuple[Column, tuple[OutcomeForm, ...]] | None:
+    """Folders of two names that all runs lie in, several in each: perhaps how they ended, and no word says which.
+
+    taken: specs that are read for something else, such as the task. The ways round: each name once as the success.
+    """
+    for column in places.columns:
+        if column.near != "file" or column.distinct != 2 or column.coverage < 1 or column.spec in taken:
+            continue
+        if column.spec != {"file": "parent"} or min(map(column.texts.count, set(column.texts))) < 2:
+            continue
+        forms = tuple(judge_values(column.values, named=True))
+        if len(forms) == 2:
+            return column, forms
+    return None
+
+
+def from_folder(column: Column, form: OutcomeForm) -> OutcomeCandidate:
+    """The folder read that way round."""
+    return _candidate(column, form)
 
 
 def _candidate(column: Column, form: OutcomeForm) -> OutcomeCandidate:
@@ -64,7 +103,14 @@ def _candidate(column: Column, form: OutcomeForm) -> OutcomeCandidate:
     label = column.spec if isinstance(column.spec, str) else "the name of the folder"
     sides = tuple(form.side(value) for value in column.values)
     return OutcomeCandidate(
-        form.spec(column.spec), sides, confidence, form.why, label, column.example() or _shown(column), column.order
+        form.spec(column.spec),
+        sides,
+        confidence,
+        form.why,
+        label,
+        column.example() or _shown(column),
+        column.order,
+        assumed=form.assumed,
     )
 
 
