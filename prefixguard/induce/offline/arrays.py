@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.places import DEEPEST, Place, find, own_leaves, text_size
 from prefixguard.stepview import decode, decode_text
 
@@ -194,7 +195,8 @@ def levels(place: Place, values: Sequence[Any]) -> list[Place]:
 
 
 def _independent(level: Place, values: Sequence[Any]) -> bool:
-    """Have the elements fields of their own, at any depth outside lists, that differ and do not just count them?"""
+    """Have the elements fields of their own, at any depth outside lists, that differ and do not just count them? What
+    is called an id may count."""
     seen: dict[Place, set[Any]] = defaultdict(set)
     telling: set[Place] = set()
     n = 0
@@ -206,7 +208,8 @@ def _independent(level: Place, values: Sequence[Any]) -> bool:
             for place, item in islice(own_leaves(element), 200):
                 if isinstance(item, str | int | float | bool) and len(str(item)) < 400:
                     seen[place].add(item)
-                    if item not in (i, i + 1) or isinstance(item, str | bool):
+                    counts = item in (i, i + 1) and not isinstance(item, str | bool)
+                    if not counts or affinity(place[-1] or "", Meaning.RUN_ID) >= 0.5:
                         telling.add(place)
         if n > 2000:
             break

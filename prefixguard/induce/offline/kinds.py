@@ -172,7 +172,8 @@ def _best(
         score -= 0.3 * (present < 0.9 * n) + 0.5 * rarely + 0.01 * k + 0.03 * len(place)
         score -= 0.5 * all(isinstance(value, bool) for value in distinct)
         named = affinity(name, Meaning.TOOL) >= 0.5 and affinity(name, Meaning.ROLE) < 0.9
-        if spoken < 0.5 and named and _decides_keys(members, shapes, place):
+        least = 2 if runs is None and _has_ids(members, shapes) else 3
+        if spoken < 0.5 and named and _decides_keys(members, shapes, place, least):
             continue  # it names the tool
         if runs is None and spoken < 0.5 and (k > 8 or affinity(name, Meaning.TOOL) > affinity(name, Meaning.ROLE)):
             continue
@@ -183,8 +184,19 @@ def _best(
     return best[2] if best is not None and best[0] > (0.45 if used else 0.35) else None
 
 
-def _decides_keys(members: Sequence[int], shapes: Mapping[int, Mapping[Place, Any]], place: Place) -> bool:
-    """Do the values of the place decide which keys an object beside it has, as a tool decides its arguments?"""
+def _has_ids(members: Sequence[int], shapes: Mapping[int, Mapping[Place, Any]]) -> bool:
+    """Has every element a text of its own at some place without blanks, as calls have?"""
+    first = [place for place, value in shapes[members[0]].items() if isinstance(value, str) and len(place) == 1]
+    for place in first:
+        found = {str(shapes[i].get(place)) for i in members}
+        if len(found) == len(members) >= 4 and not any(" " in value for value in found):
+            return True
+    return False
+
+
+def _decides_keys(members: Sequence[int], shapes: Mapping[int, Mapping[Place, Any]], place: Place, least: int) -> bool:
+    """Do the values of the place decide which keys an object beside it has, as a tool decides its arguments? least:
+    names, and sets of keys, that there must be."""
     beside = {p[: len(place)] for i in members for p in shapes[i] if len(p) == len(place) + 1 and p[:-2] == place[:-1]}
     for holder in sorted(beside, key=str):
         by: dict[Any, Counter[frozenset[Place]]] = defaultdict(Counter)
@@ -194,7 +206,7 @@ def _decides_keys(members: Sequence[int], shapes: Mapping[int, Mapping[Place, An
                 by[shapes[i][place]][keys] += 1
         usual = sum(counts.most_common(1)[0][1] for counts in by.values())
         kinds = {keys for counts in by.values() for keys in counts}
-        if len(by) >= 3 and len(kinds) >= 3 and usual >= 0.7 * sum(counts.total() for counts in by.values()):
+        if len(by) >= least and len(kinds) >= least and usual >= 0.7 * sum(counts.total() for counts in by.values()):
             return True
     return False
 

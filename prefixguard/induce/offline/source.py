@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
-from prefixguard.induce.offline.places import leaves
+from prefixguard.induce.offline.arrays import parse_inside
+from prefixguard.induce.offline.places import leaves, own_leaves
 from prefixguard.induce.offline.run_places import RunView
 from prefixguard.induce.samples import SampleFile
 
@@ -61,9 +63,14 @@ def inner_share(source: Source) -> float:
     events are runs."""
     seen: set[int] = set()
     inside = total = 0
+    shown = [event for view in source.views[:40] for event in view.events[:100]]
+    lists = dict(found for event in shown for found in _spelled(event))
+    opened = len(lists) >= 0.8 * len(shown)  # each event holds one as JSON: runs, not pages that came back now and then
 
     def size(value: Any, deep: bool) -> None:
         nonlocal inside, total
+        if opened and id(value) in lists:
+            value = lists[id(value)]
         if isinstance(value, dict):
             for item in value.values():
                 size(item, deep)
@@ -76,10 +83,18 @@ def inner_share(source: Source) -> float:
             total += len(value)
             inside += len(value) * deep
 
-    for view in source.views[:40]:
-        for event in view.events[:100]:
-            size(event, False)
+    for event in shown:
+        size(event, False)
     return inside / total if total else 0.0
+
+
+def _spelled(event: Any) -> list[tuple[int, list[Any]]]:
+    """The first string of an event that spells a list of four and more objects, by its identity, with that list."""
+    for _, value in islice(own_leaves(event), 60):
+        found = parse_inside(value) if isinstance(value, str) and value.lstrip()[:1] == "[" else None
+        if isinstance(found, list) and sum(isinstance(item, dict) for item in found) >= 4:
+            return [(id(value), found)]
+    return []
 
 
 def spread(files: Sequence[SampleFile], n: int) -> list[SampleFile]:
