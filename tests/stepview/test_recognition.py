@@ -14,7 +14,11 @@ from prefixguard.stepview import ReadReport, list_adapters, load_adapter, read_r
 GOLDEN = Path(__file__).parents[2] / "stepview_adapters" / "golden"
 TRACES = Path(os.environ.get("PREFIXGUARD_TRACES", ".traces"))
 SAMPLES = Path(__file__).parents[1] / "induce" / "samples"
-SETS = {"tau_bench": "tau_bench", "tau2": "tau2", "terminal_log": "terminal_bench", "whoandwhen": "whoandwhen"}
+SETS = {
+    "tau_bench": "tau_bench", "tau2": "tau2", "sweagent": "sweagent", "mini_swe_agent": "minisweagent",
+    "terminal_log": "terminal_bench", "webshop_react": "webshop_react", "online_mind2web": "mind2web_abp",
+    "intercode": "intercode", "react_log": "reflexion", "whoandwhen": "whoandwhen",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", list_adapters())
