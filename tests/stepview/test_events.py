@@ -106,9 +106,16 @@ def test_drop_repeats_takes_an_identifier_once(make: Any) -> None:
 def test_decode_reads_fields_that_hold_json(make: Any) -> None:
     adapter = make(
         events={"path": "$.rows[*]", "decode": "@.payload"},
-        rules=[{"when": {"@.payload.kind": "tool"}, "emit": "step", "tool": "@.payload.name", "arguments": "@.payload.in"},
-               {"emit": "say", "action": {"text": "@.payload"}}],
-    )  # fmt: skip
+        rules=[
+            {
+                "when": {"@.payload.kind": "tool"},
+                "emit": "step",
+                "tool": "@.payload.name",
+                "arguments": "@.payload.in",
+            },
+            {"emit": "say", "action": {"text": "@.payload"}},
+        ],
+    )
     rows = [
         {"payload": '{"kind": "tool", "name": "ls", "in": {"b": 1.10, "a": 2}}'},
         {"payload": "no JSON {"},
