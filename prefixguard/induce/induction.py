@@ -30,13 +30,17 @@ from prefixguard.induce.report import Report, Usage
 from prefixguard.induce.samples import Samples, open_samples
 from prefixguard.stepview import Adapter, Recognised, adapter_for, load_adapter
 from prefixguard.stepview import recognise as recognise_shipped
+from prefixguard.trace import read_labels
 
 #: Where adapters go unless it is said otherwise: a folder of this name, here.
 OUT = Path("stepview_adapters")
 #: What may be told beforehand: parts of a run or a record, and where they are.
 HINTS = (
-    *("outcome", "task", "id", "runs", "events", "role", "tool", "arguments", "call_id", "result", "action", "status"),
+    *("outcome", "success", "task", "id", "runs", "events", "role"),
+    *("tool", "arguments", "call_id", "result", "action", "status"),
 )
+#: Hints that may be any value of the spec language, as JSON: {"file": "parent"}.
+_VALUES = ("outcome", "task", "id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +95,10 @@ def induce_adapter(
     model, base_url: an endpoint to ask; samples leave this machine only where one is named. offline: never ask it.
     rounds: at most so many proposals of the model. pack_tokens: of samples that it is shown. price_in, price_out: of a
     million tokens, in any currency.
-    hints: where something is, by HINTS, as paths of the spec language. waive: path to reason: a leak or an overlap with
-    the outcome that is harmless. labels: a file of outcomes beside the samples, for the statistical leak checks.
+    hints: where something is, by HINTS, as paths of the spec language; outcome, task and id also as its values in JSON
+    ({"file": "parent"}); success: which value of the outcome is one (a number: at least that).
+    waive: path to reason: a leak or an overlap with the outcome that is harmless. labels: a file of outcomes beside the
+    samples; they have the last word.
     recognise: look whether a shipped adapter reads the samples; False hides them.
     overwrite: replace an adapter of that name. write: False checks and reports, and writes nothing.
     ask: asked where the samples do not decide; the default takes the likeliest. offer: told which shipped adapters read
@@ -111,6 +117,8 @@ def induce_adapter(
     endpoint = Endpoint(model or "", base_url, price_in=price_in, price_out=price_out) if asks else None
     if write:
         check_target(OUT if out is None else out, name, overwrite)
+    if labels is not None:
+        read_labels(Path(labels))  # what is no file of labels is refused before anything is inferred
     tell("reading the samples")
     opened = open_samples(samples)
     shipped: tuple[Recognised, ...] = ()
@@ -125,8 +133,9 @@ def induce_adapter(
         drafts.append(checked(asked.proposal, name, samples, waive, labels, tell))
     if not any(draft[2].ok for draft in drafts):
         tell("inferring the structure")
+        known = {**hints, "labels": str(labels)} if labels is not None else hints
         try:
-            inferred = propose_offline(opened, name=name, hints=hints, ask=ask)
+            inferred = propose_offline(opened, name=name, hints=known, ask=ask)
         except TraceError:
             if not drafts:
                 raise
@@ -176,6 +185,8 @@ def check_adapter(
     listen: told the name of each check. Raises AdapterError for a spec that is wrong; runs that cannot be read are a
     finding.
     """
+    if labels is not None:
+        read_labels(Path(labels))
     return check_opened(adapter_for(adapter, runs), runs, labels=labels, processes=processes, listen=listen)
 
 
@@ -185,6 +196,8 @@ def _check_hints(hints: Mapping[str, str]) -> None:
             raise ConfigError(
                 f"hint {key!r}: nothing of that name. A hint says where one of these is: {', '.join(HINTS)}."
             )
+        if key == "success" or (key in _VALUES and path.startswith("{")):
+            continue  # a value of the outcome; a spec value is compiled where it is used
         if not path or path[0] not in "$@%^":
             raise ConfigError(f"hint {key}={path!r}: a path is needed, such as $.result.ok (of the run) or @.content.")
 
