@@ -13,6 +13,8 @@ import pytest
 
 from prefixguard.induce.checks import check_adapter
 from prefixguard.induce.offline.text_log import propose_text
+from prefixguard.induce.offline.text_parts import divide_kinds
+from prefixguard.induce.offline.text_roles import Event
 from prefixguard.induce.proposal import Proposal, take_first
 from prefixguard.induce.samples import open_samples
 from prefixguard.stepview import Adapter, load_adapter, read_runs
@@ -554,3 +556,66 @@ def test_rulers_between_runs_are_still_separators(tmp_path: Path) -> None:
     proposal = propose(tmp_path, {"all.txt": "\n".join(runs)})
     found = list(read_runs(tmp_path, Adapter(proposal.spec)))
     assert [len(run.records) for run in found] == [len(tale.steps) for tale in told], proposal.spec
+
+
+BREAK, INDENTED = "\n", "\n    "
+
+
+def components(runs: list[Told]) -> dict[str, str]:
+    """One component for calls and for what comes back; the level tells errors; the run's name in its last line."""
+    files = {}
+    for i, run in enumerate(runs):
+        at = f"2024-05-{i + 1:02} 12:00:00,120"
+        out = [f"{at} INFO  [runner] run run_{i} started (agent=towns 1.4)", f"{at} INFO  [runner] task: {run.task}"]
+        for step in run.steps:
+            out.append(f"{at} DEBUG [planner] {step.thought}")
+            out.append(f"{at} INFO  [tools] calling {step.tool} with {json.dumps({'q': step.argument})}")
+            bad = step.result.startswith("Error")
+            said = "failed after 2.1s" if bad else "returned in 0.3s"
+            out.append(
+                f"{at} {'ERROR' if bad else 'INFO '} [tools] {step.tool} {said}: {step.result.replace(BREAK, INDENTED)}"
+            )
+        out.append(f"{at} INFO  [runner] run run_{i} finished: {'SUCCESS' if run.good else 'FAILED'}")
+        files[f"run_{i}.log"] = "\n".join(out) + "\n"
+    return files
+
+
+def test_one_component_for_calls_and_returns(tmp_path: Path) -> None:
+    told = tales()
+    proposal = propose(tmp_path, components(told))
+    adapter = Adapter(proposal.spec)
+    runs = list(read_runs(tmp_path, adapter))
+    assert [run.task_id for run in runs] == [tale.task for tale in told], proposal.spec["run"]
+    assert [run.outcome.value for run in runs] == ["success" if tale.good else "failure" for tale in told]
+    for run, tale in zip(runs, told, strict=True):
+        calls = [record for record in run.records if record.tool not in ("", "respond")]
+        assert [record.tool for record in calls] == [step.tool for step in tale.steps], proposal.spec
+        assert [json.loads(record.arguments) for record in calls] == [{"q": step.argument} for step in tale.steps]
+        assert [record.result for record in calls] == [step.result.replace(BREAK, INDENTED) for step in tale.steps]
+        wanted = ["error" if step.result.startswith("Error") else "ok" for step in tale.steps]
+        assert [record.status for record in calls] == wanted
+    every = " ".join(record.observation + record.result for run in runs for record in run.records)
+    assert "SUCCESS" not in every and "FAILED" not in every
+    report = check_adapter(adapter, tmp_path, processes=False)
+    assert not [one for one in report.findings if one.severity == "error"], report.findings
+
+
+def test_actions_that_are_answered_elsewhere_are_not_divided() -> None:
+    events = []
+    for i in range(24):
+        events += [Event("a", ("open door", "close door")[i % 2], 0), Event("o", f"done {i}", 0)]
+    parts = divide_kinds(events, {"a": "act", "o": "env"})
+    assert parts.events == events and not parts.calls
+
+
+@pytest.mark.parametrize("words", [("SUCCESS", "FAILED"), ("passed", "failed")])
+def test_the_word_that_changes_is_the_verdict(words: tuple[str, str], tmp_path: Path) -> None:
+    """Other words of success in the same line do not vary."""
+    told = tales()
+    files = {}
+    for i, run in enumerate(told):
+        end = f"job j{i}x finished ok: {words[0] if run.good else words[1]}"
+        files[f"{i}.log"] = f"{react(run)}\n\n{end}\n"
+    runs = list(read_runs(tmp_path, Adapter(propose(tmp_path, files).spec)))
+    assert [run.outcome.value for run in runs] == ["success" if tale.good else "failure" for tale in told]
+    assert all("finished ok" not in record.result for run in runs for record in run.records)

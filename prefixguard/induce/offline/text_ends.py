@@ -84,10 +84,10 @@ def find_ends(lines: Lines, marks: Sequence[Mark], spans: Sequence[Span], named:
                 before = lines.docs[span.doc][first + 1 : at]
                 opens = at > first and not any(one.strip() for one in before)
                 if opens and usual not in ("", _first(line)):
-                    ends.append(_Said(run, at - first, True, line, tokens_of(line)))
+                    ends.append(_Said(run, at - first, True, line, _tokens(line)))
                     continue
                 apart = not lines.docs[span.doc][at - 1].strip() or not any(map(str.isalnum, line))
-                ends.append(_Said(run, at - first, apart, line, tokens_of(line)))
+                ends.append(_Said(run, at - first, apart, line, _tokens(line)))
     elsewhere = _elsewhere(lines, head_at, inside, {_first(said.text) for said in ends})
     verdicts = _verdicts(ends, elsewhere, len(spans))
     cuts, why = _tails(lines, ends, elsewhere, len(spans))
@@ -127,6 +127,19 @@ def _first(line: str) -> str:
     return "#" if found.isdigit() else "±" if found.isalpha() and polarity(found) else found
 
 
+def _tokens(line: str) -> tuple[Token, ...]:
+    """Tokens of a line, words that hold digits as names that may differ from run to run."""
+    return tuple(
+        Token("id", token.text) if token.kind == "word" and any(map(str.isdigit, token.text)) else token
+        for token in tokens_of(line)
+    )
+
+
+def _saying(said: _Said) -> str:
+    """The line, without the names that may differ from run to run."""
+    return "".join("%" if token.kind == "id" else token.text for token in said.tokens)
+
+
 def _shape(tokens: Sequence[Token]) -> str:
     return "".join(
         "±" if token.kind == "word" and polarity(token.text) else mask((token,)) for token in tokens if token.kind
@@ -147,7 +160,7 @@ def _elsewhere(
                 line = line[sum(len(token.text) for token in tokens_of(line[:72])[: mark.length]) :]
             line = line.strip()
             if line and len(line) <= LONGEST and _first(line) in firsts:
-                found[_shape(tokens_of(line))] += 1
+                found[_shape(_tokens(line))] += 1
     return found
 
 
@@ -175,26 +188,27 @@ def _verdicts(ends: Sequence[_Said], elsewhere: Mapping[str, int], runs: int) ->
 def _words(sayings: Sequence[_Said], runs: int) -> Verdict | None:
     """A word that speaks of success in some runs and of failure in others."""
     values: list[str | None] = [None] * runs
+    told_at = [i for i, token in enumerate(sayings[0].tokens) if token.kind == "word" and polarity(token.text)]
+    varying = [i for i in told_at if len({said.tokens[i].text for said in sayings if len(said.tokens) > i}) > 1]
+    if not varying and len({polarity(sayings[0].tokens[i].text) > 0 for i in told_at}) > 1:
+        return None
+    at = (varying or told_at)[0]
     for said in sayings:
-        word = next((t.text for t in said.tokens if t.kind == "word" and polarity(t.text)), None)
-        values[said.run] = word
+        word = said.tokens[at].text if len(said.tokens) > at else ""
+        values[said.run] = word if polarity(word) else None
     words = sorted({value for value in values if value is not None})
     good = [word for word in words if polarity(word) > 0]
     bad = [word for word in words if polarity(word) < 0]
     if not (good or bad):
         return None
     told = sum(value is not None for value in values)
-    if not (good and bad) and (told < 0.6 * runs or len({said.text for said in sayings}) > 2):
+    if not (good and bad) and (told < 0.6 * runs or len({_saying(said) for said in sayings}) > 2):
         return None
     # All of the samples went one way: the other is any other word there.
     slot_re = "|".join(words) if good and bad else r"\w+"
-    parts, slot = [], False
-    for token in sayings[0].tokens:
-        if token.kind == "word" and polarity(token.text) and not slot:
-            parts.append(f"({slot_re})")
-            slot = True
-        else:
-            parts.append(regex_of((token,)))
+    parts = []
+    for i, token in enumerate(sayings[0].tokens):
+        parts.append(f"({slot_re})" if i == at else r"\w+" if i in varying else regex_of((token,)))
     regex = "".join(parts)
     closed = regex.replace(f"({slot_re})", f"(?:{slot_re})")
     return Verdict(
@@ -216,7 +230,7 @@ def _merged(by_shape: Mapping[str, Sequence[_Said]], elsewhere: Mapping[str, int
     """Different last lines for success and failure: "Task solved." and "Gave up: failed"."""
     kinds: dict[int, list[tuple[int, str, Sequence[_Said]]]] = {1: [], -1: []}
     for shape, sayings in sorted(by_shape.items()):
-        texts = {said.text for said in sayings}
+        texts = {_saying(said) for said in sayings}
         if "±" not in shape or len(sayings) < 2 or elsewhere.get(shape, 0) > 0.1 * len(sayings) or len(texts) > 3:
             continue
         sign = {polarity(t.text) for t in sayings[0].tokens if t.kind == "word" and polarity(t.text)}

@@ -36,7 +36,7 @@ _LEVELS = frozenset("debug info warning warn error critical fatal trace notice".
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """kind: time, num, word, space or sign."""
+    """kind: time, num, word, space or sign; id, where a word that holds digits may be another in every run."""
 
     kind: str
     text: str
@@ -89,7 +89,7 @@ class Head:
 
 
 def _masked(token: Token) -> str:
-    return {"time": "@", "num": "#"}.get(token.kind, token.text)
+    return {"time": "@", "num": "#", "id": "%"}.get(token.kind, token.text)
 
 
 def mask(tokens: tuple[Token, ...]) -> str:
@@ -183,6 +183,8 @@ def regex_of(tokens: tuple[Token, ...], number: str = "", capture: bool = False)
                 named = True
             else:
                 parts.append(f"({NUMBER_RE2})" if capture else NUMBER_RE2)
+        elif token.kind == "id":
+            parts.append(r"[\w.'’-]+")
         elif token.kind == "space":
             parts.append(" " if token.text == " " else r"[ \t]+")
         elif token.kind == "sign" and len(token.text) > 3:

@@ -9,14 +9,16 @@ from typing import Any
 
 from prefixguard.induce.names import Meaning, affinity, polarity
 from prefixguard.induce.offline.outcome import judge_values
+from prefixguard.induce.offline.run_hints import as_spec, getter_of
 from prefixguard.induce.offline.text_draft import Draft
 from prefixguard.induce.offline.text_headers import outcomes, task_key, value_of
 from prefixguard.induce.offline.text_heads import Lines
-from prefixguard.induce.offline.text_lines import literal, mask, regex_of, tokens_of
+from prefixguard.induce.offline.text_lines import Head, heads_of, literal, mask, regex_of, tokens_of
 from prefixguard.induce.offline.text_runs import RunPlan
 from prefixguard.induce.offline.text_source import TextSource, flat_values
 from prefixguard.induce.offline.text_words import is_prose, reads_as_prose
 from prefixguard.induce.proposal import Choice, Mapped, Option
+from prefixguard.stepview import Scope
 
 
 def add_task(
@@ -24,7 +26,7 @@ def add_task(
 ) -> None:
     plan = draft.plan
     if "id" in hints:
-        run["id"] = hints["id"]
+        run["id"] = as_spec(hints["id"], "id")
     titles = [title for title in plan.groups.get("title", ()) if title]
     asked = any(reads_as_prose(title) for title in titles[:50]) or any(len(t.split()) >= 5 for t in titles[:50])
     title: Any = {"strip": "$.title"}
@@ -58,7 +60,7 @@ def add_task(
         elif not plan.head:
             run["task"] = {"file": "stem"}
     if "task" in hints:
-        run["task"] = hints["task"]
+        run["task"] = as_spec(hints["task"], "task")
 
 
 def _repeated_tail(titles: Sequence[str]) -> str:
@@ -100,11 +102,30 @@ def _stated_task(draft: Draft, lines: Lines) -> str:
                 labels[label] += 1
                 values.setdefault(label, set()).add(match.group(2))
                 regexes.setdefault(label, regex_of(tokens))
+        for line in lines.docs[span.doc][span.start : stop]:
+            for head in heads_of(line):
+                label = f"{head.key} "
+                if label in seen or head.whole or len(head.words) < 2 or not _asks(head):
+                    continue
+                size = sum(len(token.text) for token in tokens_of(line[:72])[: len(head.tokens)])
+                seen.add(label)
+                labels[label] += 1
+                values.setdefault(label, set()).add(line[size:].strip())
+                regexes.setdefault(label, regex_of(head.tokens))
     for label, n in sorted(labels.items(), key=lambda kv: (-kv[1], kv[0])):
         if n >= 0.9 * len(spans) and (len(values[label]) > 1 or n == 1):
             draft.mapped.append(Mapped(label.strip(), "task", n / len(spans), 0.8, "a line of every run"))
             return rf"(?m)^{regexes[label]}[ \t]*(.*)$"
     return ""
+
+
+_ASKED = frozenset(["task", "question", "goal", "instruction", "objective", "problem", "query", "intent"])
+
+
+def _asks(head: Head) -> bool:
+    """Does a head, such as `[runner] task:`, end with a word for what is asked?"""
+    last = head.tokens[-2] if len(head.tokens) > 1 else head.tokens[-1]
+    return head.tokens[-1].text in (":", ">", "|", "=") and last.text.lower().removesuffix("s") in _ASKED
 
 
 def _headed_task(draft: Draft, lines: Lines) -> str:
@@ -221,10 +242,12 @@ def add_outcome(
     options.extend(_from_path(source, plan))
     options.sort(key=lambda one: (-one.confidence, one.label))
     if "outcome" in hints:
-        run["outcome"] = {"of": hints["outcome"], **_hinted(source, hints["outcome"])}
+        of = as_spec(hints["outcome"], "outcome")
+        run["outcome"] = {"of": of, **_hinted(source, of, hints.get("success"))}
         return
     if not options:
-        draft.notes.append("Nothing says how runs ended: name it with --hint outcome=PATH, or give labels.")
+        if "labels" not in hints:
+            draft.notes.append("Nothing says how runs ended: name it with --hint outcome=PATH, or give labels.")
         return
     run["outcome"] = options[0].value
     draft.mapped.append(Mapped(options[0].label, "outcome", 1.0, options[0].confidence, options[0].why))
@@ -232,12 +255,23 @@ def add_outcome(
         draft.choices.append(Choice("outcome", tuple(options[:4]), 0, "the most confident place"))
 
 
-def _hinted(source: TextSource, path: str) -> dict[str, Any]:
-    values = _member_values(source).get(path, []) if source.root else []
-    forms = judge_values(values, path)
+def _hinted(source: TextSource, of: Any, success: str | None) -> dict[str, Any]:
+    if isinstance(of, str):
+        values = _member_values(source).get(of, []) if source.root else []
+    else:
+        values = [_at_file(of, file.path) for file in source.files]
+    forms = judge_values(values, of if isinstance(of, str) else "", success=success, named=True)
     if forms:
         return {"type": forms[0].type, "success": forms[0].success, "failure": forms[0].failure}
-    return {"type": "string", "success": {"in": ["success", "passed", "true"]}, "failure": "else"}
+    good: Any = {"in": ["success", "passed", "true"]} if success is None else success
+    return {"type": "string", "success": good, "failure": "else"}
+
+
+def _at_file(of: Any, path: str) -> Any:
+    """What a value of the spec finds in the path of a file."""
+    scope = Scope()
+    scope.file = path
+    return getter_of(of)(scope)
 
 
 def _either(words: Sequence[str]) -> Any:

@@ -15,6 +15,7 @@ from prefixguard.induce.offline.text_ends import find_ends
 from prefixguard.induce.offline.text_fences import bare, unfenced
 from prefixguard.induce.offline.text_heads import HeadSet, Lines, Mark, marks
 from prefixguard.induce.offline.text_lines import Head, Token, literal, regex_of, tokens_of
+from prefixguard.induce.offline.text_parts import Parts, divide_kinds
 from prefixguard.induce.offline.text_roles import Event, Roles, assign_roles, role_of_name
 from prefixguard.induce.offline.text_run_values import add_outcome, add_task, hidden_members
 from prefixguard.induce.offline.text_runs import RunPlan, Span, plan_runs
@@ -48,7 +49,14 @@ def draft_spec(source: TextSource, lines: Lines, heads: HeadSet, name: str, hint
     prompts = frozenset(
         key for key in keys if not lines.heads[key].whole and key.rstrip()[-1:] in ">$#%" and len(keys) == 1
     )
-    roles = assign_roles(events, {key: lines.heads[key].name for key in keys}, prompts)
+    names = {key: lines.heads[key].name for key in keys}
+    parts = divide_kinds(events, names)
+    events = parts.events
+    for base, kind in parts.calls.items():
+        names[base], names[kind] = "result", "call"
+        tests[kind] = _HeadRule({**tests[base].test, "@.body": {"re": parts.regex[kind]}}, parts.word[kind])
+    names.update(dict.fromkeys(parts.openings, "result"))
+    roles = assign_roles(events, names, prompts)
     if not set(roles.of.values()) & {"action", "step", "thought"}:
         return None
     draft = Draft({}, plan, roles, ends, min(roles.sure, 0.95))
@@ -62,7 +70,7 @@ def draft_spec(source: TextSource, lines: Lines, heads: HeadSet, name: str, hint
     add_outcome(draft, source, lines, run, told_in, hints)
     numbered = "(?P<number" in regex
     failing = _failing(lines, roles)
-    rules = _rules(draft, events, tests, run, _preambles(source, plan, run), failing)
+    rules = _rules(draft, events, tests, run, _preambles(source, plan, run), failing, parts)
     container = dict(source.container)
     if plan.head and not source.of:
         container["runs"] = {"split": {"head": plan.head}}
@@ -84,7 +92,7 @@ def draft_spec(source: TextSource, lines: Lines, heads: HeadSet, name: str, hint
     }
     if "thought" in roles.of.values():
         spec["turn"] = "@.number" if numbered and _counters_agree(lines, found, roles) else {"const": "1"}
-    spec.update(rules=rules, status=_status(draft, events, failing), budgets=BUDGETS, hidden=hidden, waived=[])
+    spec.update(rules=rules, status=_status(draft, events, failing, parts), budgets=BUDGETS, hidden=hidden, waived=[])
     draft.spec = spec
     draft.notes.extend(roles.why)
     draft.notes.extend(ends.why)
@@ -157,7 +165,7 @@ def _parted(head: Head) -> tuple[str, str, str]:
 
 def _counters_agree(lines: Lines, found: Sequence[Mark], roles: Roles) -> bool:
     """Have thoughts and actions counters in their heads, so that a turn is told by its number?"""
-    acting = {kind for kind, role in roles.of.items() if role in ("thought", "action")}
+    acting = {kind.split("\x00")[0] for kind, role in roles.of.items() if role in ("thought", "action")}
     return all(lines.heads[mark.head].numbers for mark in found if mark.head in acting)
 
 
@@ -217,6 +225,7 @@ def _rules(
     run: Mapping[str, Any],
     preambles: Sequence[str],
     failing: frozenset[str],
+    parts: Parts,
 ) -> list[dict[str, Any]]:
     roles = draft.roles
     rules: list[dict[str, Any]] = []
@@ -231,7 +240,9 @@ def _rules(
         "user": 5,
         "observe": 6,
     }
-    kinds = sorted(roles.of, key=lambda kind: (order.get(roles.of[kind], 9), tests[kind].name, kind))
+    kinds = sorted(
+        roles.of, key=lambda kind: (kind not in parts.regex, order.get(roles.of[kind], 9), tests[kind].name, kind)
+    )
     count = Counter(event.kind for event in events)
     total = max(1, len(events))
     harness = _harness_action(draft, events)
@@ -261,6 +272,8 @@ def _rules(
             rules.extend(_act(draft, kind, rule, role))
         elif role == "result":
             value = unfenced([event.body for event in events if event.kind == kind])
+            if kind in parts.openings:
+                value = {"first": [{"re": f"(?s){parts.openings[kind]}(.*)$", "of": "@.body"}, value]}
             answer = {"when": {**rule.test, "open_call": True}, "emit": "result", "result": value}
             if kind in failing:
                 answer["status"] = [{"is": "error"}]
@@ -348,7 +361,11 @@ def _act(draft: Draft, kind: str, rule: _HeadRule, role: str) -> list[dict[str, 
         return [{"when": rule.test, "emit": "say", "action": "@.body"}]
     rules = []
     for variant in form.variants():
-        when = {**rule.test, **({"@.body": variant.when} if variant.when is not None else {})}
+        when = dict(rule.test)
+        if variant.when is not None:
+            when = {**when, ("value" if "@.body" in when else "@.body"): variant.when}
+            if "value" in when:  # the text must pass two tests
+                when = {**when, "value": "@.body", "is": variant.when}
         made: dict[str, Any] = {"when": when, "emit": variant.emits}
         for part, value in (("tool", variant.tool), ("arguments", variant.arguments), ("action", variant.action)):
             if value is not None:
@@ -392,12 +409,13 @@ def _failing(lines: Lines, roles: Roles) -> frozenset[str]:
     bad = {
         kind
         for kind in results
-        if _ERRORS & {token.text.lower() for token in lines.heads[kind].tokens if token.kind == "word"}
+        if kind in lines.heads
+        and _ERRORS & {token.text.lower() for token in lines.heads[kind].tokens if token.kind == "word"}
     }
     return frozenset(bad) if len(bad) < len(results) else frozenset()
 
 
-def _status(draft: Draft, events: Sequence[Event], failing: frozenset[str]) -> list[Any]:
+def _status(draft: Draft, events: Sequence[Event], failing: frozenset[str], parts: Parts) -> list[Any]:
     answers = [
         event
         for before, event in pairwise(events)
@@ -406,7 +424,7 @@ def _status(draft: Draft, events: Sequence[Event], failing: frozenset[str]) -> l
         and before.run == event.run
         and draft.roles.of.get(before.kind) in ("action", "arguments")
     ]
-    results = [bare(event.body) for event in answers]
+    results = [bare(re.sub(parts.openings.get(event.kind, r"^(?!)"), "", event.body)) for event in answers]
     if "step" in draft.roles.of.values():
         results = [event.body.partition("\n")[2] for event in events if "\n" in event.body]
     if failing and any(event.kind in failing for event in answers):
