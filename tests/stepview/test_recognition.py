@@ -71,6 +71,6 @@ def test_files_of_a_run_are_named_with_its_companions() -> None:
         ("logs/acme__lamp-1/report.json",),
     ]
     several = list(run_files(GOLDEN / "tau_bench" / "runs", load_adapter("tau_bench")))
-    assert [one.position for one in several if one.file == several[0].file][0] == 1
+    assert next(one.position for one in several if one.file == several[0].file) == 1
     (folder, *_) = run_files(GOLDEN / "terminal_log" / "runs", load_adapter("terminal_log"))
     assert any(path.endswith("sessions/agent.log") for path in folder.companions)
