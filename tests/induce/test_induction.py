@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import prefixguard
-from prefixguard.errors import AdapterError, ConfigError, EndpointError, OutputError, TraceError
+from prefixguard.errors import AdapterError, ConfigError, DataError, EndpointError, OutputError, TraceError
 from prefixguard.induce import Proposal, check_adapter, freeze_mended, induce_adapter
 from prefixguard.induce.model import Transcript
 from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option
@@ -322,3 +322,16 @@ def test_check_adapter_takes_names_paths_and_adapters(samples: Path) -> None:
     assert by_path.ok and by_path.sha256 == load_adapter(path).sha256
     assert check_adapter(load_adapter(path), samples, processes=False).ok
     assert not check_adapter("tau2", samples, processes=False).ok
+
+
+def test_labels_are_looked_at_before_anything_is_inferred(samples: Path, offline: Any) -> None:
+    labels = samples.parent / "labels.csv"
+    labels.write_text("file,result\nx,pass\n")
+    with pytest.raises(TraceError, match="needed: run_id,outcome"):
+        run(samples, labels=labels)
+    with pytest.raises(TraceError, match="needed: run_id,outcome"):
+        check_adapter("tau2", samples, labels=labels, processes=False)
+    assert not offline(), "nothing was inferred"
+    labels.write_text("run_id,outcome\nnobody,success\n")
+    with pytest.raises(DataError, match=r"none of its 1 labels is of a run .* 'nobody'"):
+        run(samples, labels=labels)
