@@ -6,9 +6,12 @@ do (`@.function.name`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from prefixguard.errors import AdapterError
+from prefixguard.induce.names import polarity
 from prefixguard.induce.offline.beside import is_inside
 from prefixguard.induce.offline.joins import Join
 from prefixguard.induce.offline.places import Place, place_of
@@ -132,6 +135,22 @@ def _result(made: KindPlan, back: Mapping[int, Column], path: str | None) -> Non
 
 def _as_said(column: Column) -> Said:
     return Said({"text": column.name}, column.name, column.texts, (column.place,), 1.0)
+
+
+def status_by(column: Column) -> list[dict[str, Any]]:
+    """Status rules from a flag that a person named, where its values do not say which of them is an error: by its name,
+    else the rarer of two values is; anything there where mostly nothing is. Empty where it says nothing."""
+    values = [value for value in column.values if value not in (None, "", [], {})]
+    counts = Counter(values) if all(isinstance(value, str | int | float | bool) for value in values) else Counter()
+    if len(counts) == 2:
+        good = max(sorted(counts, key=str), key=lambda value: counts[value])
+        if set(counts) == {True, False} and polarity(column.name) != 0:
+            good = polarity(column.name) > 0
+        bad = next(value for value in counts if value != good)
+        return [{"when": {column.name: bad}, "is": "error"}, {"when": {column.name: good}, "is": "ok"}, {"is": "ok"}]
+    if column.present < 0.5:
+        return [{"when": {column.name: {"present": True}}, "is": "error"}, {"is": "ok"}]
+    return []
 
 
 def not_followed(units: Sequence[Unit], hints: Mapping[str, str]) -> list[str]:

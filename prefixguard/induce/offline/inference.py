@@ -9,7 +9,7 @@ from prefixguard.errors import AdapterError, TraceError
 from prefixguard.induce.offline.chat_rules import chat_rules, join_spec, turn_of
 from prefixguard.induce.offline.draft import Draft
 from prefixguard.induce.offline.explanations import left_out_of, mapped_of
-from prefixguard.induce.offline.hints import OF_EVENTS, column_at, not_followed
+from prefixguard.induce.offline.hints import OF_EVENTS, column_at, not_followed, status_by
 from prefixguard.induce.offline.kinds import Kind, divide
 from prefixguard.induce.offline.listings import listings_of
 from prefixguard.induce.offline.plan_types import Plans
@@ -56,7 +56,7 @@ def propose_offline(
     for draft in drafts:
         draft.quality *= left_behind(draft, drafts)
     best = max(drafts, key=lambda draft: _rank(draft, hints), default=None)
-    if best is None or best.quality < GOOD:
+    if best is None or best.quality < GOOD or (not hints and _is_chance(best)):
         text = propose_text(samples, name=name, hints=hints, ask=ask)
         if text is not None:
             return text
@@ -178,6 +178,8 @@ def _status(
         if len(rules) > 1:
             told = [one for one in form.mapped if one.raw == flag.name]
             return [*rules[:-1], {"is": "ok"}], told, list(form.left_out)
+        if guessed := status_by(flag):
+            return guessed, [Mapped(flag.name, "status", flag.present, 0.6, "named by a hint")], []
     if not any(results):
         return ("unknown" if rows is not None else "ok"), [], []
     flags: dict[str, list[Any]] = {}

@@ -93,9 +93,19 @@ def _best_tool(unit: Unit, used: set[tuple[str | None, ...]]) -> tuple[Column, f
         )
         score -= 0.2 * (distinct == 1) + 0.02 * len(place)
         score += 0.25 * _keys_depend(unit, column)
+        score += 0.3 * (distinct == 1 and _beside_arguments(unit, column))
         if best is None or (-score, column.name) < (-best[0], best[1]):
             best = score, column.name, column
     return (best[2], min(1.0, best[0])) if best is not None and best[0] >= 0.3 else None
+
+
+def _beside_arguments(unit: Unit, column: Column) -> bool:
+    """Is it a name beside something that is called arguments? Then it may be an agent's only tool."""
+    return affinity(column.name, Meaning.TOOL) >= 0.5 and any(
+        other.place[:-1] == column.place[:-1] and affinity(other.name, Meaning.ARGUMENTS) >= 0.9
+        for other in unit.columns.values()
+        if other is not column
+    )
 
 
 def arguments_value(column: Column) -> Any:
