@@ -145,7 +145,7 @@ def _booleans(values: Sequence[bool], name: str) -> list[OutcomeForm]:
 
 def _numbers(values: Sequence[float], name: str) -> list[OutcomeForm]:
     low, high = min(values), max(values)
-    distinct = {float(value) for value in values}
+    distinct = set(values)  # 1 and 1.0 are one; no float(): a number of a thousand digits is none
     n = len(values)
     whole = all(isinstance(value, int) for value in values)
     if distinct <= {0.0, 1.0}:

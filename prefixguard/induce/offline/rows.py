@@ -61,7 +61,7 @@ def plan_rows(unit: Unit, hints: Mapping[str, str]) -> RowPlan | None:
         named = 1.0 if set(words(column.place[-1] or "")) & _DOES else 0.0
         form = form_of(column)
         shaped = form.share * form.confidence if form is not None else 0.0
-        if form is not None and form.name == "first word" and len(form.tools) < 2 and not named:
+        if form is not None and form.by_chance and not named:
             return 0.0  # all begin alike: no choice of what to do
         saw = affinity(column.name, Meaning.RESULT)
         who = max(affinity(column.name, Meaning.ROLE), affinity(column.name, Meaning.AGENT))
@@ -116,7 +116,7 @@ def plan_rows(unit: Unit, hints: Mapping[str, str]) -> RowPlan | None:
         return None
     other = _instead(unit, result, [action, thought, *taken]) if result is not None else None
     form = form_of(action) if action is not None and structured is None else None
-    if form is None and action is not None and action is by_hint["action"]:
+    if (form is None or form.by_chance) and structured is None and action is not None and action is by_hint["action"]:
         return None  # a person named what is said, and no call stands in it
     before = result is not None and _before(unit, action or (structured.arguments if structured else None), result)
     return RowPlan(

@@ -61,6 +61,11 @@ class CallForm:
     after: tuple[Variant, ...] = ()
     tools: tuple[tuple[str, int], ...] = ()
 
+    @property
+    def by_chance(self) -> bool:
+        """Only a first word, and the same in all texts: speech that begins alike does that too."""
+        return self.name == "first word" and len(self.tools) < 2
+
     def variants(self) -> tuple[Variant, ...]:
         """Exceptions, the form itself, and the rest, in the order in which rules should try them."""
         return (*self.extra, Variant(self.when, self.tool, self.arguments, self.action), *self.after)

@@ -11,6 +11,9 @@ from prefixguard.induce.offline.plan_types import KindPlan
 from prefixguard.induce.offline.speakers import Part
 from prefixguard.induce.offline.units import Table
 
+#: Share of the texts that have the form of a call, times how sure the form is, from which on it is read as calls.
+LEAST_FORM = 0.25
+
 
 def by_order(table: Table, plans: Sequence[KindPlan]) -> None:
     """Kinds that nothing named: by what they follow, where runs begin, and whose text is always the same."""
@@ -96,7 +99,11 @@ def by_form(table: Table, plans: Sequence[KindPlan]) -> None:
         return
     says = [made for made in plans if made.part is Part.SAY and made.said is not None]
     together = [text for made in says if made.said is not None for text in made.said.texts if text]
-    if len(says) > 1 and (form := infer_call_form(together, "@")) is not None and form.share * form.confidence < 0.25:
+    if (
+        len(says) > 1
+        and (form := infer_call_form(together, "@")) is not None
+        and form.share * form.confidence < LEAST_FORM
+    ):
         return
     if len(says) > 1 and form is None:
         return
@@ -105,5 +112,5 @@ def by_form(table: Table, plans: Sequence[KindPlan]) -> None:
             continue
         texts = [text for text in made.said.texts if text]
         form = infer_call_form(texts, made.said.path) if made.said.path is not None else None
-        if form is not None and form.share * form.confidence >= 0.25:
+        if form is not None and form.share * form.confidence >= LEAST_FORM and not form.by_chance:
             made.form = form
