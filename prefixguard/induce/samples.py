@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import zipfile
 from collections.abc import Iterator
@@ -62,11 +63,11 @@ def open_samples(source: str | Path) -> Samples:
     total = 0
     with open_documents(source) as documents:
         found = list(documents.matching(["**/*"]))
-        step = max(1, -(-len(found) // MAX_FILES))
-        for i, document in enumerate(found):
+        kept = _drawn([document.path for document in found], MAX_FILES)
+        for document in found:
             size = document.file.stat().st_size if document.file is not None else 0
-            if i % step:
-                left_out.append((document.path, f"one file in {step} is looked at"))
+            if document.path not in kept:
+                left_out.append((document.path, f"{MAX_FILES:,} of {len(found):,} files are looked at"))
                 continue
             if size > MAX_FILE_BYTES or total + size > MAX_BYTES:
                 left_out.append((document.path, f"{size:,} bytes: more than is looked at"))
@@ -80,6 +81,13 @@ def open_samples(source: str | Path) -> Samples:
     if not files:
         raise TraceError(f"{source}: no file with anything in it. Name a folder with a few raw runs.")
     return Samples(str(source), tuple(files), tuple(left_out))
+
+
+def _drawn(paths: list[str], n: int) -> set[str]:
+    """At most n of the paths, drawn by their own bytes: every second file may be of one sort."""
+    if len(paths) <= n:
+        return set(paths)
+    return set(sorted(paths, key=lambda path: hashlib.blake2b(path.encode("utf-8", "replace")).digest())[:n])
 
 
 def _file(path: str, where: str, data: bytes) -> SampleFile:

@@ -73,11 +73,15 @@ def _is_chance(draft: Draft) -> bool:
     if draft.plans is None:
         return draft.quality < LEAST
     kinds = draft.plans.kinds
-    acts = draft.plans.joins or any(made.calls for made in kinds)
-    sides = {made.part for made in kinds if made.said is not None}
-    named = any(made.sure >= 0.6 for made in kinds if made.said is not None)  # what order alone tells is less sure
-    clues = named + (len(sides) >= 2) + (draft.quality >= LEAST)
-    return not acts and clues < 2
+    if draft.plans.joins or any(
+        made.calls or (made.form is not None and made.form.name != "first word") for made in kinds
+    ):
+        return False
+    speaking = [made for made in kinds if made.said is not None]
+    named = any(made.sure >= 0.6 for made in speaking)  # what order alone tells is less sure
+    sides = len({made.part for made in speaking}) >= 2
+    several = sum(len(view.events) >= 3 for view in draft.source.views) >= 2
+    return not (draft.quality >= LEAST and (named or sides)) and not (sides and (named or several))
 
 
 def _rank(draft: Draft, hints: Mapping[str, str]) -> tuple[int, float]:
@@ -245,6 +249,9 @@ def _settled(spec: dict[str, Any]) -> dict[str, Any]:
             elif spec.get("run", {}).get("preamble") is not None and "preamble" in text:
                 run = {key: value for key, value in spec["run"].items() if key != "preamble"}
                 spec = {**spec, "run": run}
+            elif "outcome" in spec.get("run", {}) and "the outcome is read from" in text:
+                # What tells the outcome stands in what a record reads: the steps are worth more, a hint can name it.
+                spec = {**spec, "run": {key: value for key, value in spec["run"].items() if key != "outcome"}}
             else:
                 return spec
     return spec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -98,5 +99,11 @@ def _spelled(event: Any) -> list[tuple[int, list[Any]]]:
 
 
 def spread(files: Sequence[SampleFile], n: int) -> list[SampleFile]:
-    step = max(1, -(-len(files) // n))
-    return list(files[::step])
+    """At most n of the files, in their order, drawn by their path: every second file may be of one sort."""
+    if len(files) <= n:
+        return list(files)
+    drawn = sorted(
+        files, key=lambda file: hashlib.blake2b(file.path.encode("utf-8", "replace"), digest_size=8).digest()
+    )
+    kept = {file.path for file in drawn[:n]}
+    return [file for file in files if file.path in kept]
