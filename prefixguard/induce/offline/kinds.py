@@ -169,6 +169,8 @@ def _best(
         spoken = _spoken(distinct)
         rarely = sum(count for count in distinct.values() if count == 1) / present
         score = 0.6 * gain + 0.35 * follow + 0.9 * spoken + 0.25 * affinity(name, Meaning.ROLE)
+        turns = follow >= 0.9 and k <= 4 and not any(c.isdigit() for value in distinct for c in str(value))
+        score += 0.15 * turns  # few values, in strict turns, and no counter
         score -= 0.3 * (present < 0.9 * n) + 0.5 * rarely + 0.01 * k + 0.03 * len(place)
         score -= 0.5 * all(isinstance(value, bool) for value in distinct)
         named = affinity(name, Meaning.TOOL) >= 0.5 and affinity(name, Meaning.ROLE) < 0.9

@@ -47,7 +47,8 @@ def _groups(files: Sequence[SampleFile], elements: Place) -> list[str]:
     a file, a run is a file and finer fields are something else."""
     counts: dict[Place, Counter[str]] = defaultdict(Counter)
     in_file: dict[Place, list[int]] = defaultdict(list)
-    turns: Counter[Place] = Counter()  # how often the number differs from that of the line before
+    turns: Counter[Place] = Counter()  # how often the value differs from that of the line before
+    numbers: set[Place] = set()
     n = 0
     shown = spread(files, 40)
     for file in shown:
@@ -60,21 +61,24 @@ def _groups(files: Sequence[SampleFile], elements: Place) -> list[str]:
                     text = str(value)
                     counts[place][text] += 1
                     here[place].add(text)
+                    turns[place] += before.get(place) != text
+                    before[place] = text
                     if not isinstance(value, str):
-                        turns[place] += before.get(place) != text
-                        before[place] = text
+                        numbers.add(place)
         for place, there_values in here.items():
             in_file[place].append(len(there_values))
     found = []
     for place, values in sorted(counts.items(), key=lambda kv: (len(kv[0]), str(kv[0]))):
         there = sum(values.values())
-        if turns[place] > 1.1 * sum(in_file[place]) and affinity(spell("@", place), Meaning.RUN_ID) < 0.5:
-            continue  # a number that comes and goes: a level, a counter of steps
+        digits = sum(any(c.isdigit() for c in value) for value in values) / len(values)
+        comes_and_goes = turns[place] > 1.1 * sum(in_file[place])
+        named = affinity(spell("@", place), Meaning.RUN_ID) >= 0.5
+        if comes_and_goes and not named and (place in numbers or digits < 0.5):
+            continue  # a number or a word that comes and goes: a level, a counter of steps, a role, a tool
         if there >= 0.7 * n and len(values) >= 2 and there / len(values) >= 3:
             longest = median(len(value) for value in values)
-            alike = sum(any(c.isdigit() for c in value) for value in values) / len(values)
-            if alike >= 0.5 or len(values) >= max(4, 0.9 * len(shown)):
-                found.append((-(longest >= 8) - alike, len(values), len(place), spell("@", place), place))
+            if digits >= 0.5 or len(values) >= max(4, 0.9 * len(shown)):
+                found.append((-(longest >= 8) - digits, len(values), len(place), spell("@", place), place))
     whole = [item for item in found if sum(counts[item[-1]].values()) >= 0.98 * n]
     found = whole or found  # what the first line of a run lacks is the id of something inside it
     one = [item for item in found if max(in_file[item[-1]]) == 1 and item[1] >= max(2, 0.9 * len(shown))]

@@ -123,6 +123,13 @@ def _replayed(listings: list[list[Any]]) -> str | None:
     return None
 
 
+def _may_be_time(value: Any) -> bool:
+    """A number, or a text that begins with one, as dates do."""
+    if isinstance(value, str):
+        return value[:1].isdigit() and len(value) <= 40
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _order(listings: list[list[Any]]) -> tuple[tuple[str, ...], Any] | None:
     """The time by which events must be put in order, where the file has them otherwise."""
     best: tuple[float, str] | None = None
@@ -136,7 +143,7 @@ def _order(listings: list[list[Any]]) -> tuple[tuple[str, ...], Any] | None:
         ok = True
         for listing in listings[:60]:
             values: list[Any] = [_at(event, key) for event in listing]
-            if any(not isinstance(value, str | int | float) or isinstance(value, bool) for value in values):
+            if not all(map(_may_be_time, values)):
                 ok = False
                 break
             if len({type(value) for value in values}) > 1:

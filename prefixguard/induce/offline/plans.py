@@ -137,7 +137,8 @@ def _kind(
 def _agent_name(own: Unit) -> Column | None:
     """The column of the speaker's name; never what a call is called."""
     best: tuple[float, str, Column] | None = None
-    tool = call_shape(own).tool
+    shape = call_shape(own)
+    tool = shape.tool if shape.arguments is not None else None  # a name alone may be the speaker's
     for column in own.columns.values():
         if tool is not None and (column.place == tool.place or column.texts == tool.texts):
             continue

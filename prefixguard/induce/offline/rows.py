@@ -99,9 +99,9 @@ def plan_rows(unit: Unit, hints: Mapping[str, str]) -> RowPlan | None:
             result = _object_back(unit, [*taken, thought])
         left = [c for c in left if c not in with_it] or left
         if result is None and left:
-            unnamed = [c for c in left if prose_share([t for t in c.texts if t]) < 0.8] or (
-                left if thought or len(left) > 1 else []
-            )
+            unnamed = [c for c in left if prose_share([t for t in c.texts if t]) < 0.8]
+            if not unnamed and (thought is not None or len(left) > 1):
+                unnamed = _behind(unit, action, left) or left
             result = max(unnamed, key=lambda c: (c.size, c.name), default=None)
             sure -= 0.2
         if result is None and structured is not None:
@@ -122,6 +122,13 @@ def plan_rows(unit: Unit, hints: Mapping[str, str]) -> RowPlan | None:
     return RowPlan(
         unit, action if structured is None else None, structured, form, result, thought, before, repeated, sure, other
     )
+
+
+def _behind(unit: Unit, action: Column | None, columns: Sequence[Column]) -> list[Column]:
+    """Columns that stand behind the action in the events, as what came back does where events are written in order."""
+    order = list(unit.elements[0]) if unit.elements and isinstance(unit.elements[0], dict) else []
+    at = order.index(action.place[0]) if action is not None and action.place[0] in order else len(order)
+    return [column for column in columns if column.place[0] in order[at + 1 :]]
 
 
 def _is_text(unit: Unit, column: Column) -> bool:

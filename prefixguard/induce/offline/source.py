@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -13,18 +13,22 @@ from prefixguard.induce.offline.places import leaves, own_leaves
 from prefixguard.induce.offline.run_places import RunView
 from prefixguard.induce.samples import SampleFile
 
-#: Documents that are walked, spread over the samples, and nodes in each.
+#: Documents that are walked, spread over the samples; of lines, so many times twenty.
 MOST_DOCUMENTS = 80
-
-
 #: Runs that a source keeps for inference.
 MOST_RUNS = 300
 
 
 @dataclass(slots=True)
 class Source:
-    """A way to find runs and events. container, events: parts of the spec. runs: path of the runs in the document,
-    None where the document is the run. prior: the higher, the sooner it is tried."""
+    """A way to find runs and events.
+
+    container, events: parts of the spec. runs: path of the runs in the document, None where the document is the run.
+    event_places: paths of the lists that hold events, from the run. views: runs, at most MOST_RUNS, spread. prior: the
+    higher, the sooner it is tried; about 0 to 5.5. why: a sentence. files: that hold runs. columns: names of parallel
+    lists. group_by: of lines that are events, as in the container. root: what the samples were opened from. share: of
+    the samples' text that stands in the events, in [0, 1]. novelty, inner: see `novelty_of`, `inner_share`.
+    """
 
     container: dict[str, Any]
     runs: str | None
@@ -40,7 +44,6 @@ class Source:
     novelty: float = 1.0
     inner: float = 0.0
     share: float = 1.0
-    notes: list[str] = field(default_factory=list)
 
 
 def novelty_of(source: Source) -> float:

@@ -3,7 +3,7 @@ run.
 
 A place that could hold events is a list of objects, parallel lists of texts, a list of short lists, or one of these as
 JSON inside a string. Which of them it is nobody says; each becomes a `Source`, and what is read through it decides
-(see `choose`).
+(see `inference`).
 """
 
 from __future__ import annotations

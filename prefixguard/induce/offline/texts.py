@@ -72,7 +72,7 @@ def said_in(
             continue
         share = column.size / total
         named = max(affinity(column.name, meaning), 0.6 * affinity(column.name, Meaning.TEXT))
-        other = max(affinity(column.name, other) for other in _NOT_TEXT)
+        other = 0.0 if _wordy(column) else max(affinity(column.name, other) for other in _NOT_TEXT)
         thought = affinity(column.name, Meaning.THOUGHT)
         wrong = max(affinity(step or "", Meaning.ERROR) for step in place) if place and meaning is Meaning.TEXT else 0.0
         if affinity(column.name, Meaning.OUTCOME) >= 0.85 or (
@@ -112,6 +112,12 @@ def said_in(
     if meaning is Meaning.RESULT:
         complete(unit, best[2])
     return best[2]
+
+
+def _wordy(column: Column) -> bool:
+    """Are most texts of four words and more? Ids, times and names of models are not, whatever they are called."""
+    texts = [text for text in column.texts if text][:200]
+    return not column.whole and sum(text[:200].count(" ") >= 3 for text in texts) > 0.6 * len(texts)
 
 
 def complete(unit: Unit, said: Said) -> None:
