@@ -112,7 +112,9 @@ def _there(result: ResultPlan) -> dict[str, Any]:
     if filled >= 0.9:
         return {}
     path = result.text.path
-    there = {path: {"present": True}} if path is not None else {"value": result.text.value, "is": {"present": True}}
+    there = {path: {"present": True}} if path is not None else {"value": _either(result.text), "is": {"present": True}}
+    if path is None:
+        return there
     return {"any": [there, {result.text.other: {"present": True}}]} if result.text.other is not None else there
 
 
@@ -149,15 +151,19 @@ def _call(call: CallPlan, made: KindPlan, first: bool) -> dict[str, Any]:
         rule["arguments"] = arguments_value(column)
     if call.inline is not None:
         rule["result"] = {"text": call.inline.name}
-    if made.said is not None and first and (action := _first_text(made.said, inside)) is not None:
+    if made.said is not None and first and (action := _beside_call(made.said, call)) is not None:
         rule["action"] = action
     if made.agent is not None:
         rule["agent"] = _outer(made.agent.name) if inside else made.agent.name
     return rule
 
 
-def _first_text(said: Said, inside: bool) -> Any:
-    value = said.blocks if said.mixed is not None else said.value
+def _beside_call(said: Said, call: CallPlan) -> Any:
+    """What is said in the event of the call; None where nothing can be."""
+    inside = call.unit.each is not None
+    place = said.covered[0] if said.covered else ()
+    among = inside and call.unit.holder[: len(place)] == place  # calls stand in the list of blocks: it is never a text
+    value = said.value if said.mixed is None else said.blocks if among else _either(said)
     return _outer(value) if inside else value
 
 

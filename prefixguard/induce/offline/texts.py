@@ -215,7 +215,7 @@ def _said(unit: Unit, column: Column, blocks: tuple[Any, Unit, Column] | None, s
     below = inner.holder[len(unit.holder) + len(column.place) :]
     texts = [_inside(one, (None, *below, *((None,) if below else ()), *leaf.place)) for one in column.values]
     strings = not column.json and any(isinstance(one, str) and one for one in column.values)
-    said = ["" if not isinstance(one, str) else one for one in column.values]
+    said = [one if isinstance(one, str) else text for one, text in zip(column.values, texts, strict=True)]
     plain = isinstance(value, str) and "[" not in value
     return Said(
         {"text": value},
