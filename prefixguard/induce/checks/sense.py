@@ -66,7 +66,8 @@ def _tools(records: list[StepRecord]) -> Iterator[Finding]:
     if share >= _MOST:
         yield Finding(
             "sense.tool",
-            "error",
+            # Beside real tools it may be a way to say which kind of speech this is.
+            "error" if share >= _NEARLY_ALL else "warning",
             f"{share:.0%} of the calls are of {', '.join(map(repr, parts[:3]))}, which is the name of a part of a step "
             "and no tool.",
             "tool",
