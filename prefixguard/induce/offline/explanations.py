@@ -68,6 +68,10 @@ def mapped_of(draft: Draft) -> list[Mapped]:
             out.append(
                 Mapped(f"{made.said.path or made.said.value}{where}", field, min(1.0, filled), made.sure, made.why)
             )
+            if made.form is not None:
+                form = made.form
+                shown = f"{made.said.path}{where}"
+                out.append(Mapped(shown, "tool and arguments", form.share, form.confidence, form.why))
     return out
 
 
@@ -112,12 +116,15 @@ def left_out_of(draft: Draft) -> list[LeftOut]:
     """Places of the events that no record reads, by their share of the text."""
     read, asked = _read(draft.spec)
     sizes: Counter[str] = Counter()
+    echoes: Counter[str] = Counter()
     total = 0
     for event in draft.table.events[:3000]:
-        for place, value in leaves(event):
-            if isinstance(value, str):
-                sizes[spell("@", place)] += len(value)
-                total += len(value)
+        found = [(spell("@", place), value) for place, value in leaves(event) if isinstance(value, str)]
+        said = {value for path, value in found if any(_plain(path)[: len(one)] == one for one in read)}
+        for path, value in found:
+            sizes[path] += len(value)
+            echoes[path] += len(value) * (value in said)
+            total += len(value)
     out = []
     for path, size in sizes.most_common(60):
         place = _plain(path)
@@ -132,5 +139,7 @@ def left_out_of(draft: Draft) -> list[LeftOut]:
         )
         if affinity(path, Meaning.THOUGHT) >= 0.9:
             why = "reasoning, not said"
+        if echoes[path] >= 0.8 * size:
+            why = "says again, word for word, what is read"
         out.append(LeftOut(path, why, size / max(1, total)))
     return out

@@ -40,6 +40,8 @@ class _Test:
 
 
 PRESENT, ABSENT = _Test("present"), _Test("absent")
+#: Stands for an object or a list, which no condition can name as a value.
+HOLDS = _Test("an object or a list")
 
 
 def divide(
@@ -90,19 +92,19 @@ def _divide(
 
 
 def _shape(element: dict[str, Any], reach: int) -> dict[Place, Any]:
-    """Places of the element with their scalars; other values by their type."""
+    """Places of the element with their scalars; objects and lists as HOLDS."""
     found: dict[Place, Any] = {}
     for place, value in own_leaves(element):
         if len(found) > 200:
             break
         if len(place) > reach + 1:
-            place, value = place[: reach + 1], "{...}"
+            place, value = place[: reach + 1], HOLDS
         if isinstance(value, list):
-            found[place] = "[...]" if value else None
+            found[place] = HOLDS if value else None
         else:
             found[place] = value
         for cut in range(1, len(place)):
-            found.setdefault(place[:cut], "{...}")
+            found.setdefault(place[:cut], HOLDS)
     return found
 
 

@@ -90,3 +90,11 @@ def test_every_event_is_of_one_kind() -> None:
     events = [*turns(10), {"other": 1}, {"role": None}, {"role": ["x"]}]
     members = [i for kind in divide(events, [0] * len(events)) for i in kind.members]
     assert sorted(members) == list(range(len(events)))
+
+
+def test_an_empty_object_is_no_kind_of_its_own() -> None:
+    tools = ["look", "move", "ask"]
+    calls = [{"id": f"c{i}", "name": tools[i % 3], "arguments": {f"at_{i % 3}": i}} for i in range(28)]
+    calls += [{"id": "c28", "name": "wait", "arguments": {}}, {"id": "c29", "name": "wait", "arguments": {}}]
+    kinds = divide(calls, None, depth=1, reach=1)
+    assert [kind.label for kind in kinds] == ["all"]
