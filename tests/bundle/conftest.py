@@ -1,12 +1,8 @@
 """A tiny bundle of its own for every test."""
 
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
-
 import tiny_monitor
 
 from prefixguard.bundle import write_bundle

@@ -1,6 +1,1 @@
 """The plain reference lives in tests/support."""
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))

@@ -1,14 +1,9 @@
 """`evaluate` with the hand-made monitor: which runs count, and that nothing else happens to them."""
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
-
 import tiny_monitor
 
 from prefixguard.alarm import AlarmPolicy, alarm_table, table_to_json

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from agreement import Reading, agree, rand_index, read_truth, readings
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from agreement import Reading, agree, rand_index, read_truth, readings
 
 from prefixguard.stepview import StepRecord, list_adapters, load_adapter, read_runs
 

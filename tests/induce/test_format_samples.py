@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from format_samples import FORMATS, files_of, truth_of
 
 HERE = Path(__file__).parent

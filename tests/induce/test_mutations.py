@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from agreement import Reading, agree, read_truth, readings
 from mutations import KINDS, LAYOUTS, Mutation, mutate
 

@@ -1,13 +1,9 @@
 """The tiny monitor, written once a test session."""
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
-
 import tiny_monitor
 
 from prefixguard.bundle import write_bundle

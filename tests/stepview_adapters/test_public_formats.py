@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from agreement import agree, read_truth, readings
 
 from prefixguard.stepview import load_adapter, read_runs

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
 
 #: Reads `runs` below as it should be read.
 GOOD: Mapping[str, Any] = {

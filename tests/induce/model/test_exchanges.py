@@ -8,21 +8,18 @@ the prompt changes.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from agreement import agree, read_truth, readings
 from model_server import model_server, says
 
 from prefixguard.induce.model import Endpoint, propose_with_model
 from prefixguard.induce.model.trial import Trial, try_here
 from prefixguard.induce.samples import open_samples
 from prefixguard.stepview import Adapter, read_runs
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
-from agreement import agree, read_truth, readings
 
 HERE = Path(__file__).parent
 INDUCE = HERE.parent

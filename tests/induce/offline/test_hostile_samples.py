@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hand_written import chats, propose, steps, wanted
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
-from hand_written import chats, propose, steps, wanted
 
 from prefixguard.errors import PrefixGuardError, TraceError
 

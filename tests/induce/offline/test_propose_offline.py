@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
 from hand_written import TOWNS, chats, folder, propose, steps, wanted
 
 from prefixguard.induce.proposal import Choice
