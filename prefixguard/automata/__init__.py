@@ -1,0 +1,1 @@
+"""Symbol strings to finite automata with calibrated risks, a glossary and a picture."""

@@ -1,0 +1,1 @@
+"""Alphabets: from a step and its context to one symbol, fitted once, one kind a file."""

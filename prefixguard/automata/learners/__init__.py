@@ -1,0 +1,1 @@
+"""Learners: symbol strings to the transitions of an automaton, one algorithm a file."""

@@ -1,0 +1,1 @@
+"""The automaton as DOT, SVG and a page."""

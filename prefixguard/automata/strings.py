@@ -1,0 +1,130 @@
+"""Runs as strings of symbols, with what learners may know of every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prefixguard.bundle import UNSEEN
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strings:
+    """Symbol strings of n runs, one after the other.
+
+    symbols: int32 (steps,), each in [0, n_symbols). first: int64 (n + 1,); run i has the steps first[i]:first[i + 1].
+    failed: bool (n,). tasks: int64 (n,), the number of each run's task.
+    labels: float32 (steps, 2), 0 or 1: imminent, outcome.
+    teacher: float32 (steps, 2), what a teacher that was not fitted on the run says of both risks, probabilities.
+    """
+
+    symbols: NDArray[np.int32]
+    n_symbols: int
+    first: NDArray[np.int64]
+    failed: NDArray[np.bool_]
+    tasks: NDArray[np.int64]
+    labels: NDArray[np.float32]
+    teacher: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        """Runs."""
+        return len(self.failed)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Steps of each run, int64 (n,)."""
+        return np.diff(self.first)
+
+    @property
+    def index(self) -> NDArray[np.int64]:
+        """Step index within its run, from 1, int64 (steps,)."""
+        return np.arange(len(self.symbols)) - np.repeat(self.first[:-1], self.lengths) + 1
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Weight of each step so that every run counts alike; mean 1, float64 (steps,)."""
+        return np.repeat(self.lengths.mean() / self.lengths, self.lengths)
+
+    def words(self) -> list[tuple[int, ...]]:
+        """Each run's symbols as a tuple."""
+        symbols = self.symbols.tolist()
+        return [tuple(symbols[a:b]) for a, b in pairwise(self.first.tolist())]
+
+    def of(self, runs: NDArray[np.int64]) -> Strings:
+        """These runs alone, in this order."""
+        steps = np.concatenate([np.arange(self.first[r], self.first[r + 1]) for r in runs.tolist()])
+        return replace(
+            self,
+            symbols=self.symbols[steps],
+            first=np.concatenate(([0], np.cumsum(self.lengths[runs]))).astype(np.int64),
+            failed=self.failed[runs],
+            tasks=self.tasks[runs],
+            labels=self.labels[steps],
+            teacher=self.teacher[steps],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Transitions:
+    """What a learner found: the structure, without risks.
+
+    next: int32 (S, K), the state after each symbol; UNSEEN where no string took it. start: the state before a run.
+    notes: sentences on what was met and how it was handled (conflicting strings, a budget that cut merging short).
+    """
+
+    start: int
+    next: NDArray[np.int32]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_states(self) -> int:
+        """S."""
+        return len(self.next)
+
+
+def fallback_of(edges: NDArray[np.int64], next_states: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Where each symbol most often leads, int32 (K,); UNSEEN for a symbol that no run used; ties to the lower state.
+
+    edges: int64 (S, K), how often each transition was taken. next_states: int32 (S, K).
+    """
+    n_states, n_symbols = next_states.shape
+    out = np.full(n_symbols, UNSEEN, dtype=np.int32)
+    for k in range(n_symbols):
+        taken = next_states[:, k] != UNSEEN
+        counts = np.bincount(next_states[taken, k], weights=edges[taken, k], minlength=n_states)
+        if counts.sum() > 0:
+            out[k] = int(counts.argmax())
+    return out
+
+
+def walk(
+    start: int, next_states: NDArray[np.int32], fallback: NDArray[np.int32], strings: Strings
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """The state after every step, int32 (steps,), and which transitions were unseen, bool (steps,).
+
+    All runs are walked side by side, one step index at a time.
+    """
+    states = np.empty(len(strings.symbols), dtype=np.int32)
+    unseen = np.zeros(len(strings.symbols), dtype=np.bool_)
+    lengths = strings.lengths
+    order = np.argsort(-lengths, kind="stable")
+    begins, lengths = strings.first[:-1][order], lengths[order]
+    now = np.full(len(order), start, dtype=np.int32)
+    for t in range(int(lengths[0]) if len(lengths) else 0):
+        alive = int(np.searchsorted(-lengths, -t, side="left"))  # runs longer than t
+        at = begins[:alive] + t
+        symbols = strings.symbols[at]
+        before = now[:alive]
+        after = next_states[before, symbols]
+        missing = after == UNSEEN
+        if missing.any():
+            guess = fallback[symbols[missing]]
+            after = after.copy()
+            after[missing] = np.where(guess == UNSEEN, before[missing], guess)
+            unseen[at] = missing
+        now[:alive] = after
+        states[at] = after
+    return states, unseen
