@@ -36,7 +36,6 @@ from prefixguard import context
 from prefixguard.alarm import AlarmState, Level, Thresholds
 from prefixguard.encoder import Vocabulary, tokenize
 from prefixguard.runtime import Monitor, load
-from prefixguard.runtime.reasons import say_reasons
 from prefixguard.stepview import StepRecord, serialize
 
 SIZES = (50, 500, 5000)
@@ -199,7 +198,7 @@ def time_plain_loops(monitor: Monitor, records: list[StepRecord]) -> dict[str, f
 def parts(monitor: Monitor, way: Callable[[int, str], list[Any]] | None, texts: list[str]) -> dict[str, float]:
     """Median microseconds (processor time) of each part of a step, on the same steps."""
     bundle, model = monitor.bundle, monitor.model
-    names = ("adapter", "serialise", "tokenise", "encode", "context", "onnx", "calibrate and alarm", "reasons")
+    names = ("adapter", "serialise", "tokenise", "encode", "context", "model", "calibrate and alarm", "reasons")
     times: dict[str, list[int]] = {name: [] for name in names}
     parser = bundle.adapter.parser(None) if way is not None else None
     loose = iter(uncut(texts))
@@ -230,16 +229,15 @@ def parts(monitor: Monitor, way: Callable[[int, str], list[Any]] | None, texts: 
         t.append(now())
         numbers = context.update(memory, record, tokens)
         t.append(now())
-        imminent, outcome, _, after = model.step(row, numbers, state)
+        step = model.step(record.tool, row, numbers, state)
         t.append(now())
-        monitor.imminent_map(imminent)
-        alarm.step(monitor.outcome_map(outcome))
+        monitor.imminent_map(step.imminent)
+        alarm.step(monitor.outcome_map(step.outcome))
         t.append(now())
         if model.gives_reasons:
-            pushes = model.contributions(row, numbers, state)
-            say_reasons(*pushes, row, numbers, bundle.typical, bundle.vocabulary)
+            model.reasons(row, numbers, state, step)
         t.append(now())
-        state = after
+        state = step.state
         if i >= RUN_LENGTH:
             for name, ns in zip(names, np.diff(t).tolist(), strict=True):
                 times[name].append(ns)

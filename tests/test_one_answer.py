@@ -60,7 +60,8 @@ def _check_features_and_logits(bundle_path, source, adapter, runs: int) -> None:
             stored = SparseRow(indices[ends[t] - counts[t] : ends[t]], values[ends[t] - counts[t] : ends[t]])
             np.testing.assert_array_equal(row.indices, stored.indices)
             np.testing.assert_array_equal(row.values, stored.values)
-            imminent, outcome, _, model_state = model.step(stored, corpus.context[corpus.first[i] + t], model_state)
+            said = model.step(record.tool, stored, corpus.context[corpus.first[i] + t], model_state)
+            imminent, outcome, model_state = said.imminent, said.outcome, said.state
             assert readings[t].outcome_risk == pytest.approx(calibration.outcome(outcome), abs=1e-6)
             assert readings[t].imminent_risk == pytest.approx(calibration.imminent(imminent), abs=1e-6)
         np.testing.assert_array_equal(np.stack(numbers), corpus.context[corpus.first[i] : corpus.first[i + 1]])

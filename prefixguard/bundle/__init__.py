@@ -1,10 +1,12 @@
 """The frozen monitor folder: written in one piece, verified before it is parsed."""
 
 from prefixguard.bundle.automaton import N_RISKS, UNSEEN, Automaton
+from prefixguard.bundle.automaton_file import automaton_from_bytes, automaton_to_bytes
 from prefixguard.bundle.calibration import Beta, Calibration, Platt, RiskMap, apply_map
 from prefixguard.bundle.card import write_card
 from prefixguard.bundle.parts import Bundle, BundleParts
 from prefixguard.bundle.reading import open_bundle
+from prefixguard.bundle.symbol_map import ModelMap, SymbolMap, TreeMap, TypedMap
 from prefixguard.bundle.writing import check_target, write_bundle
 
 __all__ = [
@@ -15,9 +17,15 @@ __all__ = [
     "Bundle",
     "BundleParts",
     "Calibration",
+    "ModelMap",
     "Platt",
     "RiskMap",
+    "SymbolMap",
+    "TreeMap",
+    "TypedMap",
     "apply_map",
+    "automaton_from_bytes",
+    "automaton_to_bytes",
     "check_target",
     "open_bundle",
     "write_bundle",

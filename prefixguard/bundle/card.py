@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from prefixguard.bundle.automaton import Automaton
 from prefixguard.bundle.calibration import Calibration
 from prefixguard.bundle.manifest import TIME
 
@@ -19,13 +20,22 @@ _SECTIONS = (
 _ROWS = 40
 
 
-def write_card(adapter: Mapping[str, str], calibration: Calibration, info: Mapping[str, Any]) -> str:
+def write_card(
+    adapter: Mapping[str, str],
+    calibration: Calibration,
+    info: Mapping[str, Any],
+    automaton: Automaton | None = None,
+    pictures: Sequence[str] = (),
+) -> str:
     """The card of a bundle. The folder's name is not in it: the same monitor in another place has the same bytes.
 
     adapter: name, version, sha256. info: as in `BundleParts`; the keys `backend`, `horizon`,
     `seed`, `data`, `metrics`, `split`, `config` and `libraries` are shown where they are present.
+    automaton: of a bundle of that kind. pictures: files of the bundle that show it.
     """
     parts = [f"# Monitor for `{_plain(adapter.get('name', ''))}` runs", _what(adapter, info), _USE, _alarm(calibration)]
+    if automaton is not None:
+        parts.insert(2, _automaton(automaton, pictures))
     for key, heading in _SECTIONS:
         value = info.get(key)
         if isinstance(value, Mapping) and value:
@@ -63,6 +73,17 @@ def _what(adapter: Mapping[str, str], info: Mapping[str, Any]) -> str:
         if key in info:
             lines.append(f"- {words}: {_plain(str(info[key]))}")
     return lines[0] + ("\n\n" + "\n".join(lines[1:]) if lines[1:] else "")
+
+
+def _automaton(automaton: Automaton, pictures: Sequence[str]) -> str:
+    clock = ", ".join(map(str, automaton.clock))
+    return (
+        f"## Automaton\n\nA finite automaton of {automaton.n_states} states over {automaton.n_symbols} symbols: "
+        "`automaton.json`"
+        + (f", for people in {', '.join(f'`{name}`' for name in pictures)}" if pictures else "")
+        + ". A reading names the state that the run is in; risks of a state were set on runs it was not learned from"
+        + (f", apart for steps from {clock} on." if clock else ".")
+    )
 
 
 def _alarm(calibration: Calibration) -> str:

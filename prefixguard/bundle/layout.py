@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 SCHEMA_PREFIX = "prefixguard/bundle/v"
-#: Newest layout that this release reads, and the only one it writes.
-VERSION = 1
-SCHEMA = f"{SCHEMA_PREFIX}{VERSION}"
-#: First release that reads `SCHEMA`; stands in the manifest, so that an older release can name it when it refuses.
-READ_BY = "0.1.0"
+#: Newest layout that this release reads.
+VERSION = 2
+#: First release that reads each layout; stands in the manifest, so that an older release can name it when it refuses.
+READ_BY: Mapping[int, str] = MappingProxyType({1: "0.1.0", 2: "0.2.0"})
 
 MANIFEST = "manifest.json"
 ADAPTER = "adapter.json"
@@ -20,13 +19,23 @@ MODEL = "model.onnx"
 REASONS = "reasons.onnx"
 CALIBRATION = "calibration.json"
 CARD = "CARD.md"
+AUTOMATON_FILE = "automaton.json"
+#: What people look at in a bundle of kind automaton; nothing of it is read to run one.
+PICTURES = ("automaton.dot", "automaton.svg", "automaton.html", "GLOSSARY.md")
 
 ONNX = "onnx"
+AUTOMATON = "automaton"
+#: The layout in which each kind came. A bundle is written in the layout of its kind: a release that knows the kind
+#: reads it, and an older one says which release does, instead of calling it damaged.
+SINCE: Mapping[str, int] = MappingProxyType({ONNX: 1, AUTOMATON: 2})
 #: Files of each kind besides the manifest: those that must be there, and those that may.
 REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {ONNX: (ADAPTER, CALIBRATION, CARD, CONTEXT, MODEL, VOCABULARY)}
+    {
+        ONNX: (ADAPTER, CALIBRATION, CARD, CONTEXT, MODEL, VOCABULARY),
+        AUTOMATON: (ADAPTER, AUTOMATON_FILE, CALIBRATION, CARD, CONTEXT, VOCABULARY),
+    }
 )
-OPTIONAL: Mapping[str, tuple[str, ...]] = MappingProxyType({ONNX: (REASONS,)})
+OPTIONAL: Mapping[str, tuple[str, ...]] = MappingProxyType({ONNX: (REASONS,), AUTOMATON: (MODEL, *PICTURES)})
 
 _MIB = 1 << 20
 #: Bytes a file may have; a larger one is refused before it is read.
@@ -40,5 +49,12 @@ LIMITS: Mapping[str, int] = MappingProxyType(
         REASONS: 1024 * _MIB,
         CALIBRATION: _MIB,
         CARD: _MIB,
+        AUTOMATON_FILE: 16 * _MIB,
+        **dict.fromkeys(PICTURES, 64 * _MIB),
     }
 )
+
+
+def schema(version: int) -> str:
+    """The schema that a manifest of this layout names."""
+    return f"{SCHEMA_PREFIX}{version}"

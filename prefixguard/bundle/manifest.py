@@ -40,7 +40,8 @@ def make_manifest(
 ) -> dict[str, Any]:
     """The manifest of these files, with id and seal.
 
-    adapter: name, version and sha256 of the adapter. info: everything else, as it shall stand there.
+    kind: one of `layout.SINCE`. adapter: name, version and sha256 of the adapter. info: everything else, as it shall
+    stand there.
     Raises DataError when `info` names what we write ourselves, or holds what JSON cannot.
     """
     clash = [name for name in RESERVED if name in info]
@@ -48,8 +49,8 @@ def make_manifest(
         raise DataError(f"info may not name {', '.join(clash)}: the bundle writes that itself.")
     manifest: dict[str, Any] = json.loads(canonical(info))
     manifest |= {
-        "schema": layout.SCHEMA,
-        "read_by": layout.READ_BY,
+        "schema": layout.schema(layout.SINCE[kind]),
+        "read_by": layout.READ_BY[layout.SINCE[kind]],
         "kind": kind,
         "adapter": dict(adapter),
         "files": {
@@ -107,7 +108,8 @@ def _check_version(manifest: Mapping[str, Any], where: str) -> None:
     schema = manifest["schema"]
     number = schema.removeprefix(layout.SCHEMA_PREFIX)
     if not schema.startswith(layout.SCHEMA_PREFIX) or not re.fullmatch(r"[1-9][0-9]{0,5}", number):
-        raise BundleError(f"{where}: schema {schema[:80]!r} is not a bundle's ({layout.SCHEMA!r} is). {_AGAIN}")
+        ours = layout.schema(layout.VERSION)
+        raise BundleError(f"{where}: schema {schema[:80]!r} is not a bundle's ({ours!r} is). {_AGAIN}")
     if int(number) > layout.VERSION:
         named = manifest.get("read_by")
         known = isinstance(named, str) and re.fullmatch(r"[0-9A-Za-z.+-]{1,30}", named)
@@ -122,6 +124,8 @@ def _check_files(manifest: Mapping[str, Any], where: str) -> None:
     kind, files = manifest.get("kind"), manifest.get("files")
     if not isinstance(kind, str) or kind not in layout.REQUIRED:
         raise BundleError(f"{where}: kind {kind!r} is not known here (known: {', '.join(layout.REQUIRED)}). {_AGAIN}")
+    if manifest["schema"] != layout.schema(layout.SINCE[kind]):
+        raise BundleError(f"{where}: kind {kind} is of {layout.schema(layout.SINCE[kind])!r}. {_AGAIN}")
     if not isinstance(files, dict):
         raise BundleError(f"{where}: lists no files. {_AGAIN}")
     known = layout.REQUIRED[kind] + layout.OPTIONAL[kind]

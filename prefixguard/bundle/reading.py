@@ -19,9 +19,12 @@ from numpy.typing import NDArray
 
 from prefixguard.bundle import layout
 from prefixguard.bundle.arrays import arrays_from_bytes
+from prefixguard.bundle.automaton import Automaton
+from prefixguard.bundle.automaton_file import automaton_from_bytes
 from prefixguard.bundle.calibration import Calibration
 from prefixguard.bundle.manifest import read_manifest
 from prefixguard.bundle.parts import Bundle
+from prefixguard.bundle.symbol_map import ModelMap, SymbolMap, TreeMap
 from prefixguard.context import FEATURES
 from prefixguard.encoder import Vocabulary
 from prefixguard.errors import AdapterError, BundleError
@@ -105,20 +108,43 @@ def _parse(folder: Path, manifest: dict[str, Any], files: Mapping[str, bytes]) -
         card = files[layout.CARD].decode("utf-8")
     except UnicodeDecodeError as exc:
         raise BundleError(f"{folder / layout.CARD}: not UTF-8 text. {_AGAIN}") from exc
+    vocabulary = Vocabulary.from_bytes(files[layout.VOCABULARY], str(folder / layout.VOCABULARY))
+    automaton, symbol_map, glosses = _automaton(folder, files, len(vocabulary))
     return Bundle(
         path=folder,
         id=manifest["id"],
         kind=manifest["kind"],
         manifest=MappingProxyType(manifest),
         adapter=adapter,
-        vocabulary=Vocabulary.from_bytes(files[layout.VOCABULARY], str(folder / layout.VOCABULARY)),
+        vocabulary=vocabulary,
         typical=_typical(arrays, str(folder / layout.CONTEXT)),
         arrays=MappingProxyType(arrays),
-        model_bytes=files[layout.MODEL],
+        model_bytes=files.get(layout.MODEL),
         reasons_bytes=files.get(layout.REASONS),
         calibration=Calibration.from_bytes(files[layout.CALIBRATION], str(folder / layout.CALIBRATION)),
         card=card,
+        automaton=automaton,
+        symbol_map=symbol_map,
+        glosses=glosses,
     )
+
+
+def _automaton(
+    folder: Path, files: Mapping[str, bytes], n_terms: int
+) -> tuple[Automaton | None, SymbolMap | None, tuple[str, ...]]:
+    """The automaton with its map and glosses, after checking that the other files have what the map needs."""
+    if layout.AUTOMATON_FILE not in files:
+        return None, None, ()
+    where = str(folder / layout.AUTOMATON_FILE)
+    automaton, symbol_map, glosses = automaton_from_bytes(files[layout.AUTOMATON_FILE], where)
+    if isinstance(symbol_map, ModelMap) != (layout.MODEL in files):
+        needs = "come from" if isinstance(symbol_map, ModelMap) else "need no"
+        raise BundleError(f"{where}: its symbols {needs} {layout.MODEL}; export the monitor again.")
+    if isinstance(symbol_map, TreeMap) and symbol_map.columns and symbol_map.columns[-1] >= n_terms:
+        raise BundleError(
+            f"{where}: asks for term {symbol_map.columns[-1]}, the vocabulary has {n_terms}; export the monitor again."
+        )
+    return automaton, symbol_map, glosses
 
 
 def _typical(arrays: Mapping[str, NDArray[Any]], where: str) -> NDArray[np.float32]:

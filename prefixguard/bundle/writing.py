@@ -16,11 +16,12 @@ from pathlib import Path
 
 from prefixguard.bundle import layout
 from prefixguard.bundle.arrays import arrays_to_bytes
+from prefixguard.bundle.automaton_file import automaton_from_bytes
 from prefixguard.bundle.card import write_card
 from prefixguard.bundle.manifest import make_manifest, render
 from prefixguard.bundle.parts import BundleParts
 from prefixguard.bundle.reading import open_bundle
-from prefixguard.errors import OutputError
+from prefixguard.errors import BundleError, OutputError
 from prefixguard.stepview import Adapter
 
 _BINARY = getattr(os, "O_BINARY", 0)
@@ -65,18 +66,26 @@ def _contents(parts: BundleParts) -> tuple[dict[str, bytes], Mapping[str, object
     """Bytes of every file, the manifest last, and the manifest."""
     adapter = Adapter.from_bytes(parts.adapter, layout.ADAPTER)
     named = {"name": adapter.name, "version": adapter.version, "sha256": adapter.sha256}
-    card = parts.card if parts.card is not None else write_card(named, parts.calibration, parts.info)
+    optional = {layout.MODEL: parts.model, layout.REASONS: parts.reasons, layout.AUTOMATON_FILE: parts.automaton}
     files = {
         layout.ADAPTER: parts.adapter,
         layout.CALIBRATION: parts.calibration.to_bytes(),
-        layout.CARD: card.encode("utf-8", "replace"),
         layout.CONTEXT: arrays_to_bytes(parts.context_arrays),
-        layout.MODEL: parts.model,
         layout.VOCABULARY: parts.vocabulary,
+        **{name: data for name, data in optional.items() if data is not None},
+        **parts.pictures,
     }
-    if parts.reasons is not None:
-        files[layout.REASONS] = parts.reasons
-    manifest = make_manifest(layout.ONNX, files, named, parts.info)
+    card = parts.card
+    if card is None:
+        automaton = None if parts.automaton is None else automaton_from_bytes(parts.automaton)[0]
+        card = write_card(named, parts.calibration, parts.info, automaton, sorted(parts.pictures))
+    files[layout.CARD] = card.encode("utf-8", "replace")
+    known = layout.REQUIRED[parts.kind] + layout.OPTIONAL[parts.kind]
+    odd = sorted(set(parts.pictures) - set(layout.PICTURES)) or sorted(set(files) - set(known))
+    odd = odd or sorted(set(layout.REQUIRED[parts.kind]) - set(files))
+    if odd:
+        raise BundleError(f"A bundle of kind {parts.kind} has {', '.join(sorted(known))}; check {odd[0]}.")
+    manifest = make_manifest(parts.kind, files, named, parts.info)
     files[layout.MANIFEST] = render(manifest)
     return files, manifest
 

@@ -1,18 +1,21 @@
 """Watch runs while they go on: a monitor, its sessions, and what they say after every step."""
 
 from prefixguard.alarm import Level
+from prefixguard.runtime.automaton_model import AutomatonModel, risk_logits
 from prefixguard.runtime.drift import Drift
 from prefixguard.runtime.lapses import FillCounts
 from prefixguard.runtime.model import OnnxModel
-from prefixguard.runtime.monitor import Monitor, load
+from prefixguard.runtime.monitor import Monitor, load, open_model
 from prefixguard.runtime.parsing import parse
 from prefixguard.runtime.reading import Reading
 from prefixguard.runtime.scoring import ScoredRun, score
 from prefixguard.runtime.session import MAX_STEP_BYTES, Session
+from prefixguard.runtime.step import Step, StepModel
 from prefixguard.runtime.watching import watch
 
 __all__ = [
     "MAX_STEP_BYTES",
+    "AutomatonModel",
     "Drift",
     "FillCounts",
     "Level",
@@ -21,8 +24,12 @@ __all__ = [
     "Reading",
     "ScoredRun",
     "Session",
+    "Step",
+    "StepModel",
     "load",
+    "open_model",
     "parse",
+    "risk_logits",
     "score",
     "watch",
 ]

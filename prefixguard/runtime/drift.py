@@ -16,6 +16,7 @@ class Drift:
         its novelty and grounding features are less exact than in training.
     lapsed: fields that were filled in training and have been empty for too long here (see `lapses`).
     skipped_share: share of the last 64 events that no rule of the adapter takes, in [0, 1].
+    unseen_share: share of the automaton's transitions so far that no training run took, in [0, 1]; 0.0 without one.
     Shares are 0.0 before the first event or step.
     """
 
@@ -27,11 +28,13 @@ class Drift:
     saturated_words: int
     lapsed: tuple[str, ...] = ()
     skipped_share: float = 0.0
+    unseen_share: float = 0.0
 
 
 class Tally:
     """Plain counters of one session. events: calls of `observe`. lapsed_steps: steps not judged because
-    the run is no longer read as training runs were. terms, tokens: over all judged steps."""
+    the run is no longer read as training runs were. terms, tokens: over all judged steps. transitions: of an
+    automaton; unseen_transitions: those that no training run took."""
 
     __slots__ = (
         "empty_rows",
@@ -41,14 +44,17 @@ class Tally:
         "steps",
         "terms",
         "tokens",
+        "transitions",
         "unjudged_steps",
         "unread_events",
+        "unseen_transitions",
     )
 
     def __init__(self) -> None:
         self.events = self.unread_events = self.lapsed_steps = 0
         self.steps = self.unjudged_steps = self.empty_rows = 0
         self.tokens = self.terms = self.reasons_failed = 0
+        self.transitions = self.unseen_transitions = 0
 
     def to_dict(self) -> dict[str, int]:
         """Name to count, names sorted."""
@@ -65,4 +71,5 @@ class Tally:
             saturated_words=saturated_words,
             lapsed=lapsed,
             skipped_share=skipped_share,
+            unseen_share=self.unseen_transitions / self.transitions if self.transitions else 0.0,
         )

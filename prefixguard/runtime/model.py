@@ -1,4 +1,4 @@
-"""One step of a monitor of kind onnx: arrays in, logits, symbol and state out.
+"""One step by a model of ONNX: arrays in, logits, symbol and state out.
 
 The sessions of onnxruntime are made once a monitor, run on the caller's thread only, and may be used from any number of
 threads at a time; what belongs to a run (its state) is passed in and handed back.
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from prefixguard.bundle import Bundle
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import BundleError
+from prefixguard.runtime.reasons import say_reasons
+from prefixguard.runtime.step import Step
 
 _INPUTS = {"indices": "tensor(int64)", "values": "tensor(float)", "context": "tensor(float)", "state": "tensor(float)"}
 _STEP_OUTPUTS = {"logits": "tensor(float)", "symbol": "tensor(int64)", "state_out": "tensor(float)"}
@@ -28,11 +30,23 @@ class OnnxModel:
     state_size: S, length of the state. initial: float32 (S,), read-only zeros, the state before the first step.
     """
 
-    __slots__ = ("_reasons", "_reasons_names", "_step", "_step_names", "initial", "state_size")
+    __slots__ = (
+        "_reasons",
+        "_reasons_names",
+        "_step",
+        "_step_names",
+        "_typical",
+        "_vocabulary",
+        "initial",
+        "state_size",
+    )
 
     def __init__(self, bundle: Bundle) -> None:
         """Raises BundleError when onnxruntime cannot run the model or the model is not what the bundle promises."""
+        if bundle.model_bytes is None:
+            raise BundleError(f"{bundle.path}: has no model.onnx. Train or export the bundle again.")
         d = len(bundle.typical)
+        self._typical, self._vocabulary = bundle.typical, bundle.vocabulary
         self._step = _session(bundle.model_bytes, f"{bundle.path}/model.onnx")
         self._step_names = list(_STEP_OUTPUTS)
         self.state_size = _check(self._step, _STEP_OUTPUTS, d, f"{bundle.path}/model.onnx")
@@ -51,14 +65,19 @@ class OnnxModel:
         """Whether the bundle says what moved a risk."""
         return self._reasons is not None
 
-    def step(
-        self, row: SparseRow, context: NDArray[np.float32], state: NDArray[np.float32]
-    ) -> tuple[float, float, int, NDArray[np.float32]]:
-        """One step: imminent logit, outcome logit (natural log-odds before calibration), symbol, new state (S,)."""
+    def step(self, tool: str, row: SparseRow, context: NDArray[np.float32], state: NDArray[np.float32]) -> Step:
+        """One step; its state is float32 (S,). The tool's name is not looked at: it is in the row."""
         feed = {"indices": row.indices, "values": row.values, "context": context, "state": state}
         logits, symbol, new_state = self._step.run(self._step_names, feed)
         imminent, outcome = logits.tolist()
-        return imminent, outcome, int(symbol), new_state
+        return Step(imminent, outcome, int(symbol), new_state)
+
+    def reasons(
+        self, row: SparseRow, context: NDArray[np.float32], state: NDArray[np.float32], step: Step
+    ) -> tuple[str, ...]:
+        """The strongest pushes towards failure at this step, in words; state: before it."""
+        of_context, of_terms = self.contributions(row, context, state)
+        return say_reasons(of_context, of_terms, row, context, self._typical, self._vocabulary)
 
     def contributions(
         self, row: SparseRow, context: NDArray[np.float32], state: NDArray[np.float32]
@@ -81,7 +100,7 @@ class OnnxModel:
             rows.append(SparseRow(np.array([last], np.int64), np.ones(1, np.float32)))
         for row in rows:
             try:
-                imminent, outcome, _, state = self.step(row, bundle.typical, self.initial)
+                imminent, outcome, _, state, *_ = self.step("", row, bundle.typical, self.initial)
                 of_context, of_terms = self.contributions(row, bundle.typical, self.initial)
             except Exception as exc:
                 raise BundleError(

@@ -9,13 +9,20 @@ from typing import Any
 
 from prefixguard.bundle import Bundle, open_bundle
 from prefixguard.errors import BundleError, OtherAdapterError, PrefixGuardError, TraceError
+from prefixguard.runtime.automaton_model import AutomatonModel
 from prefixguard.runtime.lapses import Expected
 from prefixguard.runtime.model import OnnxModel
 from prefixguard.runtime.reading import Reading
 from prefixguard.runtime.session import Session
+from prefixguard.runtime.step import StepModel
 from prefixguard.stepview import Adapter, StepRecord, adapter_for
 
 _PROBE = StepRecord(1, "agent", "", "find", '{"id":"A1"}', "Where is it?", "I look.", "Error: no A1", "error")
+
+
+def open_model(bundle: Bundle) -> StepModel:
+    """The step of an opened bundle, of either kind. Raises BundleError when it cannot be run."""
+    return OnnxModel(bundle) if bundle.automaton is None else AutomatonModel(bundle)
 
 
 class Monitor:
@@ -30,7 +37,7 @@ class Monitor:
     def __init__(self, bundle: Bundle) -> None:
         """Raises BundleError when the bundle's model cannot be run or is not what the bundle promises."""
         self.bundle = bundle
-        self.model = OnnxModel(bundle)
+        self.model = open_model(bundle)
         self.imminent_map = bundle.calibration.imminent
         self.outcome_map = bundle.calibration.outcome
         self.expected = Expected.of(bundle.manifest, f"{bundle.path}/manifest.json")

@@ -26,7 +26,6 @@ from prefixguard.errors import TraceError
 from prefixguard.runtime.drift import Drift, Tally
 from prefixguard.runtime.lapses import Lapses
 from prefixguard.runtime.reading import Reading, plain
-from prefixguard.runtime.reasons import say_reasons
 from prefixguard.stepview import GAP_WINDOW, Parser, StepRecord, serialize
 
 if TYPE_CHECKING:
@@ -183,15 +182,19 @@ class Session:
         before = self._state
         try:
             numbers = context.update(self._context, record, tokens)
-            imminent_logit, outcome_logit, symbol, self._state = monitor.model.step(row, numbers, before)
-            if not (math.isfinite(imminent_logit) and math.isfinite(outcome_logit)):
+            step = monitor.model.step(record.tool, row, numbers, before)
+            self._state = step.state
+            if not (math.isfinite(step.imminent) and math.isfinite(step.outcome)):
                 raise ArithmeticError("the model gave a number that is not finite")
+            if step.place is not None:
+                tally.transitions += 1
+                tally.unseen_transitions += step.unseen
             lapsed = (self._lapses.step(record) or self._gap()) if self._lapses is not None else None
             if lapsed is not None:
                 tally.lapsed_steps += 1
                 return self._unjudged(lapsed, began)
-            imminent = monitor.imminent_map(imminent_logit)
-            outcome = monitor.outcome_map(outcome_logit)
+            imminent = monitor.imminent_map(step.imminent)
+            outcome = monitor.outcome_map(step.outcome)
             level = self._alarm.step(outcome)
         except Exception as exc:
             self._broken = f"step {tally.steps} could not be judged, and what follows rests on it"
@@ -203,14 +206,11 @@ class Session:
         reasons: tuple[str, ...] = ()
         if level is not Level.OK and monitor.model.gives_reasons:
             try:
-                of_context, of_terms = monitor.model.contributions(row, numbers, before)
-                bundle = monitor.bundle
-                reasons = say_reasons(of_context, of_terms, row, numbers, bundle.typical, bundle.vocabulary)
+                reasons = monitor.model.reasons(row, numbers, before, step)
             except Exception:
                 tally.reasons_failed += 1  # the judgement stands without its reasons
-        return Reading(
-            tally.steps, imminent, outcome, level, symbol, None, reasons, None, (perf_counter_ns() - began) / 1000
-        )
+        latency = (perf_counter_ns() - began) / 1000
+        return Reading(tally.steps, imminent, outcome, level, step.symbol, step.place, reasons, None, latency)
 
     def _no_steps(self) -> str:
         events = self._tally.events

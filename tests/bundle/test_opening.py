@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from prefixguard.bundle import open_bundle, write_bundle
 from prefixguard.bundle import reading as reading_module
-from prefixguard.bundle.layout import LIMITS
+from prefixguard.bundle.layout import LIMITS, MANIFEST, ONNX, OPTIONAL, REQUIRED
 from prefixguard.bundle.manifest import RESERVED, bundle_id, canonical, make_manifest, read_manifest, render
 from prefixguard.errors import BundleError, BundleVersionError, DataError
 
-FILES = sorted(LIMITS)
+FILES = sorted((MANIFEST, *REQUIRED[ONNX], *OPTIONAL[ONNX]))
 
 
 def test_what_was_written_comes_back(bundle_path: Path) -> None:
@@ -117,9 +117,9 @@ def test_rewriting_without_changes_is_accepted(bundle_path: Path) -> None:
 
 
 def test_a_newer_schema_is_refused_with_the_release_that_reads_it(bundle_path: Path) -> None:
-    rewrite(bundle_path, schema="prefixguard/bundle/v2", read_by="0.9.0")
+    rewrite(bundle_path, schema="prefixguard/bundle/v3", read_by="0.9.0")
     with pytest.raises(
-        BundleVersionError, match=r"schema v2, this release reads up to v1\. Install prefixguard 0\.9\.0"
+        BundleVersionError, match=r"schema v3, this release reads up to v2\. Install prefixguard 0\.9\.0"
     ):
         open_bundle(bundle_path)
 

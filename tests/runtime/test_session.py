@@ -12,8 +12,8 @@ from tiny_monitor import call, calm_run, failing_run, result, say, user
 from prefixguard import context
 from prefixguard.bundle import write_bundle
 from prefixguard.errors import AdapterError, PrefixGuardError, TraceError
-from prefixguard.runtime import MAX_STEP_BYTES, Level, Monitor, Reading, Session, load
-from prefixguard.runtime import session as session_module
+from prefixguard.runtime import MAX_STEP_BYTES, Level, Monitor, Reading, Session, Step, load
+from prefixguard.runtime import model as model_module
 from prefixguard.runtime.session import PATIENCE
 from prefixguard.stepview import StepRecord, load_adapter
 
@@ -63,7 +63,7 @@ def test_a_failure_of_the_reasons_costs_the_reasons_only(monitor: Monitor, monke
         raise RuntimeError("no words")
 
     good = observe_all(monitor.start(), failing_run())
-    monkeypatch.setattr(session_module, "say_reasons", fail)
+    monkeypatch.setattr(model_module, "say_reasons", fail)
     session = monitor.start()
     told = observe_all(session, failing_run())
     assert [r.outcome_risk for r in told] == [r.outcome_risk for r in good]
@@ -204,7 +204,7 @@ def test_a_failure_inside_stops_all_judgement(monitor: Monitor, monkeypatch: pyt
 
 def test_a_risk_that_is_no_number_is_unknown(monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
     state = monitor.model.initial
-    monkeypatch.setattr(type(monitor.model), "step", lambda *_: (math.nan, 0.0, 0, state))
+    monkeypatch.setattr(type(monitor.model), "step", lambda *_: Step(math.nan, 0.0, 0, state))
     reading = monitor.start().observe_record(record())
     assert reading.level is Level.UNKNOWN
     assert "not finite" in str(reading.unknown_reason)

@@ -1,0 +1,138 @@
+"""One step of a monitor of kind automaton: a symbol, a transition, two risks, all looked up.
+
+Only where the symbols come from a model (`ModelMap`) does onnxruntime run; its logits are not used.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prefixguard.bundle import UNSEEN, Automaton, Bundle, ModelMap
+from prefixguard.encoder import SparseRow
+from prefixguard.errors import BundleError
+from prefixguard.runtime.model import OnnxModel
+from prefixguard.runtime.reading import plain
+from prefixguard.runtime.step import Step
+
+#: (automaton's state, steps so far, the symbol model's state if there is one).
+State = tuple[int, int, NDArray[np.float32] | None]
+_CLIP = 1e-6  # a risk of 0 or 1 has no logit
+_GLOSS_LENGTH = 160
+
+
+def risk_logits(automaton: Automaton) -> list[list[tuple[float, float]]]:
+    """Logits of both risks, imminent and outcome, by state and column of the clock; risks clipped to 1e-6.
+
+    They are what the bundle's calibration maps are fitted to and applied to.
+    """
+    return [[(_logit(imminent), _logit(outcome)) for imminent, outcome in row] for row in automaton.risk.tolist()]
+
+
+class AutomatonModel:
+    """The automaton of a bundle as plain tables, checked against what the bundle's other files say.
+
+    initial: state before the first step.
+    """
+
+    __slots__ = ("_bundle", "_clock", "_columns", "_logits", "_map", "_model", "_n_symbols", "_next", "initial")
+
+    def __init__(self, bundle: Bundle) -> None:
+        """Raises BundleError when the bundle holds no automaton, or one whose symbols cannot be computed."""
+        if bundle.automaton is None or bundle.symbol_map is None:
+            raise BundleError(f"{bundle.path}: has no automaton.json. Export the bundle again.")
+        automaton = bundle.automaton
+        self._bundle = bundle
+        self._map = bundle.symbol_map
+        self._n_symbols = automaton.n_symbols
+        self._clock, self._columns = automaton.clock, len(automaton.clock) + 1
+        # An unseen transition stands as ~state, the state that the fallback leads to, so one look-up says it all.
+        self._next = [
+            after if after != UNSEEN else ~automaton.follow(state, symbol)[0]
+            for state, row in enumerate(automaton.transitions.tolist())
+            for symbol, after in enumerate(row)
+        ]
+        self._logits = [pair for row in risk_logits(automaton) for pair in row]
+        self._model = OnnxModel(bundle) if isinstance(self._map, ModelMap) else None
+        inner = self._model.initial if self._model is not None else None
+        self.initial: State = (automaton.start, 0, inner)
+        self._try_out(bundle)
+
+    @property
+    def gives_reasons(self) -> bool:
+        """Always: they come from the automaton itself."""
+        return True
+
+    def step(self, tool: str, row: SparseRow, context: NDArray[np.float32], state: State) -> Step:
+        """One step; see `Step`. ArithmeticError where the symbol model leaves the alphabet."""
+        place, count, inner = state
+        if self._model is None:
+            symbol = self._map.symbol(tool, row, context)
+        else:
+            _, _, symbol, inner, _, _ = self._model.step(tool, row, context, inner)  # type: ignore[arg-type]
+            if not 0 <= symbol < self._n_symbols:
+                raise ArithmeticError(f"the model gave symbol {symbol}, the automaton has {self._n_symbols}")
+        count += 1
+        place, unseen, (imminent, outcome) = self.follow(place, symbol, count)
+        return Step(imminent, outcome, symbol, (place, count, inner), place, unseen)
+
+    def follow(self, place: int, symbol: int, count: int) -> tuple[int, bool, tuple[float, float]]:
+        """State after a symbol, whether the transition was unseen, and both logits there at step `count` (from 1)."""
+        after = self._next[place * self._n_symbols + symbol]
+        unseen = after < 0
+        if unseen:
+            after = ~after
+        return after, unseen, self._logits[after * self._columns + bisect_right(self._clock, count)]
+
+    def reasons(self, row: SparseRow, context: NDArray[np.float32], state: State, step: Step) -> tuple[str, ...]:
+        """What the step was, what runs in the state came to, and whether the way there is known; in words."""
+        automaton, place = self._bundle.automaton, step.place
+        if automaton is None or place is None:
+            return ()
+        gloss = plain(self._bundle.glosses[step.symbol], _GLOSS_LENGTH)
+        said = [f"this step: {gloss}", self._say_state(automaton, place, state[1] + 1)]
+        if step.unseen:
+            rule = f"steps like it most often lead to state {place}" if place != state[0] else "the state stays"
+            said.append(f"no run in training had such a step in state {state[0]}; {rule}")
+        return tuple(said)
+
+    def _say_state(self, automaton: Automaton, place: int, count: int) -> str:
+        """The outcome risk of a state with its interval, calibrated as readings are, and what it rests on."""
+        column, outcome = automaton.column(count), self._bundle.calibration.outcome
+        risk = outcome(self._logits[place * self._columns + column][1])
+        low, high = (outcome(_logit(end)) for end in automaton.interval[place, column, 1].tolist())
+        rests_on = int(automaton.stand_in[place])
+        steps, runs = int(automaton.evidence[rests_on, column]), int(automaton.evidence_runs[rests_on, column])
+        lent = "" if rests_on == place else f", of state {rests_on}, its nearest with enough"
+        clock = "" if not automaton.clock else f" at {self._say_column(column)}"
+        return (
+            f"state {place}: outcome risk {risk:.0%} ({low:.0%} to {high:.0%}){clock}, "
+            f"from {steps} steps of {runs} held-out runs{lent}"
+        )
+
+    def _say_column(self, column: int) -> str:
+        first = self._clock[column - 1] if column else 1
+        return f"steps {first} to {self._clock[column] - 1}" if column < len(self._clock) else f"steps from {first} on"
+
+    def _try_out(self, bundle: Bundle) -> None:
+        """An empty row and one with the last column: the map must give a symbol of the automaton's for each."""
+        last = max(len(bundle.vocabulary) - 1, 0)
+        rows = [SparseRow(np.empty(0, np.int64), np.empty(0, np.float32))]
+        if len(bundle.vocabulary):
+            rows.append(SparseRow(np.array([last], np.int64), np.ones(1, np.float32)))
+        for row in rows:
+            try:
+                self.reasons(row, bundle.typical, self.initial, self.step("", row, bundle.typical, self.initial))
+            except Exception as exc:
+                raise BundleError(
+                    f"{bundle.path}: the automaton does not run on a row with {len(row.indices)} terms "
+                    f"({type(exc).__name__}: {plain(str(exc), 200)}). Export the bundle again."
+                ) from exc
+
+
+def _logit(risk: float) -> float:
+    risk = min(max(risk, _CLIP), 1.0 - _CLIP)
+    return math.log(risk / (1.0 - risk))
