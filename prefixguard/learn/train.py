@@ -230,7 +230,7 @@ def _bundle_logits(
         logits = np.empty((len(ends), 2))
         for t, end in enumerate(ends):
             row = SparseRow(indices[start:end], values[start:end])
-            imminent, outcome, _, state = model.step(row, corpus.context[corpus.first[r] + t], state)
+            imminent, outcome, _, state, *_ = model.step("", row, corpus.context[corpus.first[r] + t], state)
             logits[t] = imminent, outcome
             start = end
         out[r] = logits
