@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 _OPSET = 20  # the first with Gelu
+#: Domain of the operators for trees, and its version.
+ML_DOMAIN = "ai.onnx.ml"
+_ML_OPSET = 3
 _IR = 9
 _TYPES = {"int64": TensorProto.INT64, "float32": TensorProto.FLOAT}
 
@@ -28,6 +31,7 @@ class Graph:
         self._nodes: list[onnx.NodeProto] = []
         self._constants: dict[str, onnx.TensorProto] = {}
         self._count = 0
+        self._made: dict[str, str] = {}
 
     def node(self, op: str, *inputs: str, **attributes: Any) -> str:
         """One node with one output."""
@@ -39,6 +43,12 @@ class Graph:
         outputs = [f"{op.lower()}_{self._count}_{i}" for i in range(n_outputs)]
         self._nodes.append(helper.make_node(op, list(inputs), outputs, **attributes))
         return outputs
+
+    def once(self, key: str, make: Callable[[], str]) -> str:
+        """What `make` gives the first time it is asked for under this key."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
 
     def constant(self, name: str, value: NDArray[Any] | np.generic) -> str:
         """A weight or table, stored once under its name."""
@@ -75,7 +85,10 @@ class Graph:
             [helper.make_tensor_value_info(n, _TYPES[t], s) for n, _, t, s in outputs],
             [self._constants[name] for name in sorted(self._constants)],
         )
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=_IR)
+        opsets = [helper.make_opsetid("", _OPSET)]
+        if any(node.domain == ML_DOMAIN for node in self._nodes):
+            opsets.append(helper.make_opsetid(ML_DOMAIN, _ML_OPSET))
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR)
         model.producer_name, model.producer_version = "prefixguard", ""
         onnx.checker.check_model(model, full_check=True)
         data: bytes = model.SerializeToString(deterministic=True)

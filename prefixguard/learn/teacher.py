@@ -1,8 +1,8 @@
-"""Gradient boosting on context and projected text: a teacher whose out-of-fold risks a network learns from, and a row
-in every comparison.
+"""Gradient boosting on context and projected text: a teacher whose out-of-fold risks a network learns from, a row in
+every comparison, and what the trees of a bundle are fitted by.
 
 A small network misses sharp conditions on counts that trees find at once; half of its targets are therefore what the
-teacher says of runs it was not fitted on. Nothing of the teacher is in the bundle.
+teacher says of runs it was not fitted on. Nothing of this teacher is in the bundle.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from prefixguard.learn.corpus import Corpus, Rows
 from prefixguard.trace import task_hash
 
 _COMPONENTS = 64
-_DECAY = 0.5
-_ROUNDS = 150
+#: Share of the way that the exponential average goes towards each step's text.
+DECAY = np.float32(0.5)
+#: Trees a risk.
+ROUNDS = 150
 _FOLDS = 3
 _PARAMETERS = {
     "objective": "binary",
@@ -56,7 +58,12 @@ def sparse_matrix(corpus: Corpus, rows: Rows, runs: NDArray[np.int64]) -> csr_ma
 class TextProjection:
     """Text in 64 dimensions, with its memory: the step's own, an exponential average (0.5), the mean so far."""
 
-    components: NDArray[np.float32]
+    components: NDArray[np.float32]  # (components, V)
+
+    @property
+    def table(self) -> NDArray[np.float32]:
+        """What each vocabulary column adds to the projected text, float32 (V, components)."""
+        return np.ascontiguousarray(self.components.T)
 
     @classmethod
     def fit(cls, corpus: Corpus, rows: Rows, runs: NDArray[np.int64], seed: int) -> TextProjection:
@@ -67,30 +74,60 @@ class TextProjection:
         return cls(svd.components_.astype(np.float32))
 
     def features(self, corpus: Corpus, rows: Rows, runs: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Context and projected text of all steps of these runs, float32 (steps, d + 192)."""
-        parts = []
+        """Context and projected text of all steps of these runs, float32 (steps, d + 3 * components).
+
+        All of it in float32 and in the order in which a compiled step computes it, so that both see the same bits and
+        no tree decides otherwise.
+        """
+        parts, table = [], self.table
         for r in runs.tolist():
-            z = np.asarray(sparse_matrix(corpus, rows, np.array([r])) @ self.components.T, dtype=np.float32)
+            z = _project(table, *rows.run(r))
             mean = np.cumsum(z, axis=0) / np.arange(1, len(z) + 1, dtype=np.float32)[:, None]
             average = np.empty_like(z)
             last = np.zeros(z.shape[1], dtype=np.float32)
             for t in range(len(z)):
-                last = last + _DECAY * (z[t] - last)
+                last = last + DECAY * (z[t] - last)
                 average[t] = last
             parts.append(np.concatenate((corpus.context[corpus.first[r] : corpus.first[r + 1]], z, average, mean), 1))
         return np.concatenate(parts)
+
+
+def _project(
+    table: NDArray[np.float32], indices: NDArray[np.int64], values: NDArray[np.float32], counts: NDArray[np.int32]
+) -> NDArray[np.float32]:
+    """Projected text of each step of a run, float32 (T, components); terms are added one by one, in order."""
+    terms = table[indices] * values[:, None]
+    out = np.empty((len(counts), table.shape[1]), dtype=np.float32)
+    start = 0
+    for t, stop in enumerate(np.cumsum(counts).tolist()):
+        np.add.reduce(terms[start:stop], axis=0, out=out[t])
+        start = stop
+    return out
+
+
+def fit_booster(
+    features: NDArray[np.float32],
+    target: NDArray[np.float32],
+    weight: NDArray[np.float64],
+    seed: int,
+    *,
+    rounds: int = ROUNDS,
+) -> lightgbm.Booster | float:
+    """Fit boosted trees to one risk. One class: its probability, 0 or 1."""
+    if target.min() == target.max():
+        return float(target[0])
+    data = lightgbm.Dataset(features, np.ascontiguousarray(target), weight=weight)
+    return lightgbm.train({**_PARAMETERS, "seed": seed}, data, rounds)
 
 
 def boost(
     features: NDArray[np.float32], target: NDArray[np.float32], weight: NDArray[np.float64], seed: int
 ) -> Callable[[NDArray[np.float32]], NDArray[np.float64]]:
     """Fit boosted trees to one risk; returns features -> probability. One class: the constant."""
-    if target.min() == target.max():
-        constant = float(target[0])
-        return lambda x: np.full(len(x), constant)
-    data = lightgbm.Dataset(features, np.ascontiguousarray(target), weight=weight)
-    booster = lightgbm.train({**_PARAMETERS, "seed": seed}, data, _ROUNDS)
-    return lambda x: np.asarray(booster.predict(x, num_threads=1), dtype=np.float64)
+    fitted = fit_booster(features, target, weight, seed)
+    if isinstance(fitted, float):
+        return lambda x: np.full(len(x), fitted)
+    return lambda x: np.asarray(fitted.predict(x, num_threads=1), dtype=np.float64)
 
 
 def run_weights(corpus: Corpus, runs: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -1,0 +1,180 @@
+"""Gradient boosting as a head: trees on context and projected text, one step of them inside a compiled graph.
+
+A step adds the text's projection to a running average and a running sum, which are all that is kept of a run, and asks
+both risks' trees at once. The converter to ONNX is our own: the usual one rounds LightGBM's double thresholds to the
+nearest float32, which sends a feature that lies on a threshold to the other side, and gives other bytes each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import lightgbm
+import numpy as np
+from numpy.typing import NDArray
+
+from prefixguard.learn.corpus import Corpus, Rows
+from prefixguard.learn.graph import ML_DOMAIN, Graph
+from prefixguard.learn.step_part import N_RISKS, Matrix
+from prefixguard.learn.teacher import DECAY, ROUNDS, TextProjection, fit_booster, run_weights, steps_of
+
+_SURE = 1e-4  # probability of the class that was never seen
+
+
+@dataclass(frozen=True, slots=True)
+class TreesHead:
+    """Fitted trees of both risks.
+
+    projection: of the text. boosters: imminent, outcome: LightGBM's model as text, or, where training had one class
+    only, the constant log-odds.
+    """
+
+    projection: TextProjection
+    boosters: tuple[str | float, ...]
+
+    def logits(self, corpus: Corpus, rows: Rows, runs: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+        """Natural log-odds before calibration, one array (T, 2) a run."""
+        features = self.projection.features(corpus, rows, runs)
+        columns = [_predict(booster, features) for booster in self.boosters]
+        return np.split(np.stack(columns, axis=1), np.cumsum(corpus.lengths[runs])[:-1])
+
+    def part(self, prefix: str = "trees_") -> TreesPart:
+        """How a compiled graph computes one step. prefix: of the names of its constants."""
+        return TreesPart(self, prefix)
+
+
+def fit_trees(
+    corpus: Corpus,
+    rows: Rows,
+    runs: NDArray[np.int64],
+    labels: NDArray[np.float32],
+    seed: int,
+    *,
+    rounds: int = ROUNDS,
+) -> TreesHead:
+    """Fit on these runs, each run weighted alike.
+
+    labels: float32 (all steps, 2), in [0, 1]: imminent, outcome. rounds: trees a risk.
+    """
+    projection = TextProjection.fit(corpus, rows, runs, seed)
+    features, weight = projection.features(corpus, rows, runs), run_weights(corpus, runs)
+    targets = labels[steps_of(corpus, runs)]
+    boosters = []
+    for risk in range(N_RISKS):
+        fitted = fit_booster(features, targets[:, risk], weight, seed, rounds=rounds)
+        boosters.append(_log_odds(fitted) if isinstance(fitted, float) else _summable(fitted).model_to_string())
+    return TreesHead(projection, tuple(boosters))
+
+
+def _log_odds(probability: float) -> float:
+    p = min(max(probability, _SURE), 1 - _SURE)
+    return float(np.float32(np.log(p / (1 - p))))
+
+
+def _summable(booster: lightgbm.Booster) -> lightgbm.Booster:
+    """The booster with its leaves moved to multiples of a power of two so small that any sum of one leaf a tree is a
+    float32: LightGBM and the compiled step then agree to the last bit, in whatever order they add.
+    """
+    sizes = [int(info["num_leaves"]) for info in booster.dump_model()["tree_info"]]
+    trees = [np.array([booster.get_leaf_output(t, i) for i in range(n)]) for t, n in enumerate(sizes)]
+    _, exponent = np.frexp(sum(np.abs(leaves).max() for leaves in trees))
+    unit = np.ldexp(1.0, int(exponent) - np.finfo(np.float32).nmant)
+    for t, leaves in enumerate(trees):
+        for i, value in enumerate(leaves.tolist()):
+            booster.set_leaf_output(t, i, round(value / unit) * unit)
+    return booster
+
+
+def _predict(booster: str | float, features: NDArray[np.float32]) -> NDArray[np.float64]:
+    if isinstance(booster, float):
+        return np.full(len(features), booster)
+    model = lightgbm.Booster(model_str=booster)
+    return np.asarray(model.predict(features, raw_score=True, num_threads=1), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class TreesPart:
+    """One step of a `TreesHead`; a `StepPart`.
+
+    The state is the number of steps so far, the exponential average of the projected text and its sum.
+    """
+
+    head: TreesHead
+    prefix: str
+
+    @property
+    def table(self) -> Matrix:
+        """float32 (V, components): what each vocabulary column adds to the projected text."""
+        return self.head.projection.table
+
+    @property
+    def state(self) -> int:
+        """Floats kept between steps."""
+        return 1 + 2 * self._components
+
+    @property
+    def _components(self) -> int:
+        return len(self.head.projection.components)
+
+    def step(self, g: Graph, text: str, context: str, state: str) -> tuple[str, str]:
+        """text (N, components), context (N, d), state (1, S) -> logits (N, 2), state after (N, S)."""
+        n = self._components
+        # The operations of `TextProjection.features` in its order: a bit can decide at a threshold.
+        each = g.concat([g.node("Shape", text, start=0, end=1), g.integers(1)], axis=0)
+        steps, average, total = g.split(g.node("Expand", state, each), [1, n, n])
+        steps = g.node("Add", steps, g.constant("one", np.float32(1)))
+        towards = g.node("Mul", g.node("Sub", text, average), g.constant(f"{self.prefix}decay", np.float32(DECAY)))
+        average, total = g.node("Add", average, towards), g.node("Add", total, text)
+        features = g.concat([context, text, average, g.node("Div", total, steps)])
+        logits = g.node("TreeEnsembleRegressor", features, domain=ML_DOMAIN, **ensemble_attributes(self.head.boosters))
+        return logits, g.concat([steps, average, total])
+
+
+def ensemble_attributes(boosters: Sequence[str | float]) -> dict[str, Any]:
+    """Boosters as the attributes of one ONNX TreeEnsembleRegressor with a target each.
+
+    Takes boosters on plain numeric features without missing values, as `fit_booster` makes them.
+    Source: ai.onnx.ml opset 3.
+    """
+    nodes: list[tuple[int, int, str, int, float, int, int]] = []
+    leaves: list[tuple[int, int, int, float]] = []
+    tree = 0
+    for target, booster in enumerate(boosters):
+        roots: list[dict[str, Any]]
+        if isinstance(booster, float):
+            roots = [{"leaf_value": booster}]
+        else:
+            model = lightgbm.Booster(model_str=booster).dump_model()
+            roots = [info["tree_structure"] for info in model["tree_info"]]
+        for root in roots:
+            waiting, made = [root], 1  # node numbers are places in the order of waiting
+            for number, node in enumerate(waiting):
+                if "leaf_value" in node:
+                    nodes.append((tree, number, "LEAF", 0, 0.0, 0, 0))
+                    leaves.append((tree, number, target, node["leaf_value"]))
+                    continue
+                feature, threshold = int(node["split_feature"]), at_most(node["threshold"])
+                nodes.append((tree, number, "BRANCH_LEQ", feature, threshold, made, made + 1))
+                waiting += [node["left_child"], node["right_child"]]
+                made += 2
+            tree += 1
+    names = ("treeids", "nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeids")
+    leaf_names = ("treeids", "nodeids", "ids", "weights")
+    return {
+        "n_targets": len(boosters),
+        **{f"nodes_{name}": list(column) for name, column in zip(names, zip(*nodes, strict=True), strict=True)},
+        **{f"target_{name}": list(column) for name, column in zip(leaf_names, zip(*leaves, strict=True), strict=True)},
+    }
+
+
+def at_most(threshold: float) -> float:
+    """The largest float32 that is not above a double: `x <= threshold` is the same of every float32 x.
+
+    >>> at_most(0.1) <= 0.1 < float(np.float32(0.1))
+    True
+    """
+    with np.errstate(over="ignore"):
+        nearest = np.float32(threshold)
+    return float(np.nextafter(nearest, np.float32(-np.inf)) if float(nearest) > threshold else nearest)
