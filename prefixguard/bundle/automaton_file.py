@@ -87,7 +87,7 @@ def _parse(document: Any) -> tuple[Automaton, SymbolMap, tuple[str, ...]]:
     automaton = Automaton(
         start=_counts([document["start"]], 1, "the start", 0, len(states))[0],
         transitions=_array(states, "transitions", np.int32),
-        fallback=np.array(_counts(document["fallback"], n_symbols, "the fallback", UNSEEN, len(states)), np.int32),
+        fallback=_frozen(_counts(document["fallback"], n_symbols, "the fallback", UNSEEN, len(states)), np.int32),
         clock=clock,
         risk=_array(states, "risk", np.float64),
         interval=_array(states, "interval", np.float64),
@@ -149,8 +149,12 @@ def _chances(value: Any, what: str) -> list[float]:
 
 
 def _array(states: list[Any], name: str, dtype: type[Any]) -> NDArray[Any]:
-    """One read-only array with a row a state. All is checked by now: numbers fit, and lengths agree."""
-    array = np.array([state[name] for state in states], dtype=dtype)
+    """One array with a row a state. All is checked by now: numbers fit, and lengths agree."""
+    return _frozen([state[name] for state in states], dtype)
+
+
+def _frozen(values: list[Any], dtype: type[Any]) -> NDArray[Any]:
+    array = np.array(values, dtype=dtype)
     array.setflags(write=False)
     return array
 

@@ -1,0 +1,165 @@
+"""Bundles of kind automaton: what they hold, what they need, and how other releases meet them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_automaton
+import tiny_monitor
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tiny_automaton import MODEL, TREE, TYPED, by_hand, by_seed, glosses
+
+from prefixguard.bundle import TreeMap, automaton_to_bytes, open_bundle, write_bundle
+from prefixguard.bundle.layout import AUTOMATON, LIMITS, MANIFEST, OPTIONAL, PICTURES, REQUIRED
+from prefixguard.bundle.manifest import bundle_id, canonical, render
+from prefixguard.errors import BundleError
+
+PICTURED: dict[str, bytes] = {name: f"what {name} shows".encode() for name in PICTURES}
+FILES = sorted((MANIFEST, *REQUIRED[AUTOMATON], *OPTIONAL[AUTOMATON]))
+
+
+@pytest.fixture
+def bundle_path(tmp_path: Path) -> Path:
+    """One that has every file that the kind can have."""
+    write_bundle(tmp_path / "b", tiny_automaton.parts(by_seed(2, 6, MODEL.n_symbols), MODEL, pictures=PICTURED))
+    return tmp_path / "b"
+
+
+@pytest.mark.parametrize("name", list(tiny_automaton.variants()))
+def test_what_was_written_comes_back(tmp_path: Path, name: str) -> None:
+    parts = tiny_automaton.variants()[name]
+    written = write_bundle(tmp_path / "b", parts)
+    bundle = open_bundle(tmp_path / "b")
+    assert parts.automaton is not None
+    assert bundle.automaton is not None and bundle.symbol_map is not None
+    assert (bundle.kind, bundle.id) == ("automaton", written)
+    assert automaton_to_bytes(bundle.automaton, bundle.symbol_map, bundle.glosses) == parts.automaton
+    assert bundle.model_bytes == parts.model
+    assert bundle.reasons_bytes is None
+    assert bundle.glosses[0] == "kind 0 of step"
+
+
+def test_a_bundle_of_kind_onnx_has_no_automaton(tmp_path: Path) -> None:
+    write_bundle(tmp_path / "b", tiny_monitor.parts())
+    bundle = open_bundle(tmp_path / "b")
+    assert (bundle.kind, bundle.automaton, bundle.symbol_map, bundle.glosses) == ("onnx", None, None, ())
+
+
+def test_each_kind_names_the_first_release_that_reads_it(tmp_path: Path) -> None:
+    """Release 0.1.0 reads v1 alone: it goes on reading monitors of kind onnx, and of an automaton it says who does."""
+    write_bundle(tmp_path / "onnx", tiny_monitor.parts())
+    write_bundle(tmp_path / "automaton", tiny_automaton.parts())
+    said = {}
+    for kind in ("onnx", "automaton"):
+        manifest = json.loads((tmp_path / kind / "manifest.json").read_bytes())
+        said[kind] = (manifest["kind"], manifest["schema"], manifest["read_by"])
+    assert said == {
+        "onnx": ("onnx", "prefixguard/bundle/v1", "0.1.0"),
+        "automaton": ("automaton", "prefixguard/bundle/v2", "0.2.0"),
+    }
+
+
+def test_pictures_are_carried_and_verified(bundle_path: Path) -> None:
+    manifest = json.loads((bundle_path / "manifest.json").read_bytes())
+    assert sorted(manifest["files"]) == [name for name in FILES if name != MANIFEST]
+    for name, data in PICTURED.items():
+        assert (bundle_path / name).read_bytes() == data
+    card = (bundle_path / "CARD.md").read_text()
+    assert "A finite automaton of 6 states over 4 symbols" in card
+    assert "`automaton.html`" in card
+
+
+@pytest.mark.parametrize("name", FILES)
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.data())
+def test_a_flipped_bit_is_found(bundle_path: Path, name: str, data: st.DataObject) -> None:
+    path = bundle_path / name
+    good = path.read_bytes()
+    bad = bytearray(good)
+    bad[data.draw(st.integers(0, len(good) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    path.write_bytes(bad)
+    try:
+        with pytest.raises(BundleError, match=name):
+            open_bundle(bundle_path)
+    finally:
+        path.write_bytes(good)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file_is_named(bundle_path: Path, name: str) -> None:
+    (bundle_path / name).unlink()
+    with pytest.raises(BundleError, match=rf"{name}: missing\. Copy the bundle again"):
+        open_bundle(bundle_path)
+
+
+def test_a_file_over_its_limit_is_not_read(bundle_path: Path) -> None:
+    for name in ("automaton.json", "automaton.html"):
+        good = (bundle_path / name).read_bytes()
+        with (bundle_path / name).open("r+b") as file:
+            file.truncate(LIMITS[name] + 1)  # sparse
+        with pytest.raises(BundleError, match=rf"{name}: [0-9,]+ bytes, at most"):
+            open_bundle(bundle_path)
+        (bundle_path / name).write_bytes(good)
+
+
+def test_the_same_parts_give_the_same_bytes(tmp_path: Path) -> None:
+    one = write_bundle(tmp_path / "one", tiny_automaton.parts(pictures=PICTURED))
+    turned = dict(reversed(PICTURED.items()))
+    assert write_bundle(tmp_path / "two", tiny_automaton.parts(pictures=turned)) == one
+    for file in (tmp_path / "one").iterdir():
+        assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes()
+
+
+def test_an_automaton_may_be_replaced(bundle_path: Path) -> None:
+    """Its files count as the bundle's own, not as somebody's that would be lost."""
+    written = write_bundle(bundle_path, tiny_automaton.parts(), overwrite=True)
+    assert open_bundle(bundle_path).id == written
+    assert not (bundle_path / "automaton.html").exists()
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"model": tiny_monitor.model()}, "its symbols need no model.onnx"),
+    ({"automaton": automaton_to_bytes(by_seed(1, 2, 4), MODEL, glosses(MODEL))}, "its symbols come from model.onnx"),
+    ({"automaton": b"{}"}, "automaton.json: not an automaton"),
+    ({"automaton": automaton_to_bytes(by_hand(), TYPED, ["x"] * 16)[:-1].replace(b'"x"', b"1", 1)}, "glosses"),
+    (
+        {"automaton": automaton_to_bytes(by_seed(1, 2, 2), TreeMap.of([-77], [0], [-1], [-2]), "ab")},
+        "asks for term 76, the vocabulary has 5",
+    ),
+    ({"reasons": tiny_monitor.reasons()}, "check reasons.onnx"),
+    ({"pictures": {"notes.txt": b"x"}}, "check notes.txt"),
+    ({"pictures": {"calibration.json": b"x"}}, "check calibration.json"),
+    ({"pictures": {"../../evil": b"x"}}, r"check \.\./\.\./evil"),
+    ({"automaton": None}, "kind onnx has .*; check model.onnx"),
+    ({"automaton": None, "model": tiny_monitor.model(), "pictures": PICTURED}, "kind onnx has .*; check GLOSSARY.md"),
+]
+
+
+@pytest.mark.parametrize(("changes", "said"), WRONG)
+def test_parts_that_do_not_fit_are_not_written(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(BundleError, match=said):
+        write_bundle(tmp_path / "b", replace(tiny_automaton.parts(), **changes))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_tree_of_these_tests_fits(tmp_path: Path) -> None:
+    """So that the test above does not pass for another reason."""
+    assert write_bundle(tmp_path / "b", tiny_automaton.parts(by_seed(1, 2, TREE.n_symbols), TREE))
+
+
+def test_a_kind_in_another_layout_is_refused(bundle_path: Path) -> None:
+    """As a forger, or a slip of ours, might write it."""
+    manifest = json.loads((bundle_path / "manifest.json").read_bytes())
+    manifest["schema"] = "prefixguard/bundle/v1"
+    del manifest["id"], manifest["seal"]
+    manifest["id"] = bundle_id(manifest)
+    manifest["seal"] = hashlib.sha256(canonical(manifest)).hexdigest()
+    (bundle_path / "manifest.json").write_bytes(render(manifest))
+    with pytest.raises(BundleError, match="kind automaton is of 'prefixguard/bundle/v2'"):
+        open_bundle(bundle_path)
