@@ -1,0 +1,174 @@
+// Puts the parts together: what is chosen, what is searched, keys, and the link to what is on the screen.
+
+const place = { run: 0, step: 0, state: null, symbol: null, view: null };
+let kept = null; // [scene, key] of the node or edge that was clicked
+let query = "";
+let only = null; // the one symbol chosen among those found
+
+function remember() {
+  const parts = [];
+  if (data.replays.length) parts.push(`run=${place.run}`, `step=${place.step}`);
+  if (kept) parts.push(`at=${kept[1]}`);
+  if (only !== null) parts.push(`symbol=${only}`);
+  if (sheets.levels && sheet !== sheets.states) parts.push("view=levels");
+  else if (sheets.levels && data.states.length > data.many) parts.push("view=states");
+  try {
+    history.replaceState(null, "", `#${parts.join("&")}`);
+  } catch {
+    // Some viewers forbid it for files; the page works without.
+  }
+}
+
+// What stands out: a hovered thing first, else the kept one, else what was searched for.
+function refresh(hovered = null) {
+  const key = hovered ?? (kept && kept[0] === sheet.name ? kept[1] : null);
+  byId("release").hidden = kept === null;
+  if (key !== null) {
+    const edge = sheet.edges.get(key);
+    if (edge) light([edge.tail, edge.head], [key], []);
+    else {
+      const around = [...sheet.edges.values()].filter((other) => other.tail === key || other.head === key);
+      // Without a click only the connections that are drawn: the others would hide what one points at.
+      const shown = around.filter((other) => other.element || hovered === null).map((other) => other.key);
+      light([key, ...around.flatMap((other) => [other.tail, other.head])], shown, [key]);
+    }
+  } else {
+    const symbols = new Set(only === null ? matching(query) : [only]);
+    const edges = [...sheet.edges.values()].filter((edge) => edge.symbols.some(([symbol]) => symbols.has(symbol)));
+    const shown = edges.filter((edge) => edge.element || only !== null);
+    light(shown.flatMap((edge) => [edge.tail, edge.head]), shown.map((edge) => edge.key));
+  }
+  caption(sheet, key);
+  const about = hovered !== null ? [sheet, hovered] : kept ? [sheets[kept[0]], kept[1]] : [sheet, null];
+  showDetails(...about, links);
+}
+
+function choose(scene, key) {
+  kept = key === null ? null : [scene, key];
+  if (key !== null && sheet.name !== scene) view(scene);
+  if (key !== null) bring(key);
+  refresh();
+  remember();
+}
+
+// Searches for words, or for one symbol by its number.
+function search(what) {
+  if (typeof what === "number") {
+    const again = only === what;
+    if (!matching(query).includes(what)) {
+      query = gloss(what);
+      byId("search").value = query;
+    }
+    only = again ? null : what;
+  } else {
+    query = what.trim();
+    only = null;
+  }
+  kept = null;
+  const found = matching(query);
+  if (only !== null && !found.includes(only)) found.unshift(only);
+  showFound(found, query, only, search);
+  refresh();
+  remember();
+}
+
+const links = {
+  choose,
+  search(symbol) {
+    only = null;
+    search(symbol);
+    byId("graph-title").scrollIntoView({ block: "nearest" });
+  },
+};
+
+function view(name) {
+  light([], []);
+  showSheet(name);
+  replay.refresh();
+  refresh();
+}
+
+const replay = makeReplay({
+  moved(run, step) {
+    Object.assign(place, { run, step });
+    remember();
+  },
+  ...links,
+});
+
+function showKey() {
+  const swatch = (level) => {
+    const box = make("span", {}, bounds(level));
+    box.style.background = level.colour;
+    box.style.color = level.ink;
+    return box;
+  };
+  byId("key").replaceChildren(
+    make("div", { class: "scale", role: "img", "aria-label": "Colours of the levels of outcome risk" }, data.levels.filter((level) => level.used).map(swatch)),
+    ...data.scenes[sheet.name].legend.map((sentence) => make("p", {}, sentence)));
+}
+
+// Reads the link: #run=0&step=3&at=s5&symbol=2&view=states
+function openLink() {
+  const wanted = new URLSearchParams(location.hash.slice(1));
+  const whole_ = (name) => (/^\d{1,6}$/.test(wanted.get(name) ?? "") ? Number(wanted.get(name)) : null);
+  const first = sheets.levels && data.states.length > data.many ? "levels" : "states";
+  const scene = wanted.get("view") in sheets && sheets[wanted.get("view")] ? wanted.get("view") : first;
+  showSheet(scene);
+  showKey();
+  const at = wanted.get("at");
+  const symbol = whole_("symbol");
+  replay.open(whole_("run") ?? 0, whole_("step") ?? 0);
+  only = null;
+  if (symbol !== null && symbol < data.symbols.length) search(symbol);
+  if (at !== null && (sheet.nodes.has(at) || sheet.edges.has(at))) choose(sheet.name, at);
+  else refresh();
+}
+
+function graphKey(event) {
+  const order = [...sheet.nodes.keys()]; // lowest risk first
+  const at = kept && kept[0] === sheet.name ? order.indexOf(kept[1]) : -1;
+  const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+  if (event.key in steps) {
+    const from = at < 0 ? order.indexOf(sheet.nodeOf.get(data.start)) - steps[event.key] : at;
+    choose(sheet.name, order[(from + steps[event.key] + order.length) % order.length]);
+  } else if (event.key === "+" || event.key === "=") zoom(1.4);
+  else if (event.key === "-") zoom(1 / 1.4);
+  else if (event.key === "0") fit();
+  else return;
+  event.preventDefault();
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape") {
+    byId("search").value = "";
+    search("");
+    choose(sheet.name, null);
+  } else if (event.target === canvas) graphKey(event);
+  else if (!event.target.closest("input, select, textarea, summary, .said")) {
+    if (event.key === "ArrowRight") replay.next();
+    else if (event.key === "ArrowLeft") replay.back();
+  }
+});
+
+byId("views").hidden = !sheets.levels;
+for (const button of byId("views").querySelectorAll("button")) {
+  button.addEventListener("click", () => {
+    kept = null;
+    view(button.dataset.view);
+    showKey();
+    remember();
+  });
+}
+byId("search").addEventListener("input", () => search(byId("search").value));
+byId("release").addEventListener("click", () => choose(sheet.name, null));
+watchGraph({ hover: refresh, choose: (key) => choose(sheet.name, key) });
+window.addEventListener("hashchange", openLink);
+window.addEventListener("beforeprint", () => {
+  byId("all-states").open = true;
+  fit();
+});
+showGlossary(links);
+showStates(links);
+openLink();

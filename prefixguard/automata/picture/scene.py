@@ -1,0 +1,290 @@
+"""What is drawn of an automaton, before anything has a place: nodes, edges, levels of risk and a legend.
+
+Both layouts and the page draw the same scene. A node is a state, or in the collapsed scene a level of risk with all of
+its states.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import dataclass
+
+import numpy as np
+
+from prefixguard.automata.atlas import Atlas
+from prefixguard.automata.picture.figures import THIN_RUNS, StateFigures, state_figures
+from prefixguard.automata.picture.levels import RiskLevel, level_of, risk_levels
+from prefixguard.automata.picture.wording import CUT, count_text, one_line, range_text, risk_text, share_text
+from prefixguard.bundle import UNSEEN
+
+#: Automata of more states than this are shown collapsed first.
+MANY_STATES = 60
+#: Edges are drawn, busiest first, until they carry this share of all steps.
+DRAWN_SHARE = 0.95
+#: No more edges than these, and these a node; the busiest of each node into it and out of it are drawn in any case.
+DRAWN_ANYWAY = 12
+DRAWN_A_NODE = 3
+#: Up to this many nodes an edge names two glosses, else one.
+ROOMY = 12
+#: Letters of a line of a gloss on an edge; a gloss takes two lines at most.
+GLOSS_LETTERS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A state, or a level with its states.
+
+    key: "s5" or "l3", also in SVG and page. states: what it stands for. title, lines: the label, title the name of it,
+    the first line the risk. level: number in the scene's levels. size: 0 (no traffic) to 1 (the most of any node).
+    """
+
+    key: str
+    states: tuple[int, ...]
+    title: str
+    lines: tuple[str, ...]
+    spoken: str
+    level: int
+    risk: float
+    visits: int
+    size: float
+    thin: bool
+    start: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """All transitions between the same two nodes.
+
+    tail, head: keys of nodes. symbols: each symbol with how often it was taken, busiest first. label: lines, top
+    glosses and how many more. size: 0 to 1 as for nodes. drawn: whether the picture shows it; the page lists all.
+    """
+
+    key: str
+    tail: str
+    head: str
+    count: int
+    symbols: tuple[tuple[int, int], ...]
+    label: tuple[str, ...]
+    size: float
+    drawn: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """All that is drawn. legend: sentences; care: those that ask to audit with care."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    levels: tuple[RiskLevel, ...]
+    legend: tuple[str, ...]
+    care: tuple[str, ...]
+    collapsed: bool
+
+    @property
+    def drawn(self) -> tuple[Edge, ...]:
+        """The edges that the picture shows."""
+        return tuple(edge for edge in self.edges if edge.drawn)
+
+    @property
+    def used_levels(self) -> tuple[int, ...]:
+        """Numbers of the levels that hold a node, lowest first."""
+        return tuple(sorted({node.level for node in self.nodes}))
+
+
+def scene_of(atlas: Atlas, *, collapsed: bool = False) -> Scene:
+    """The scene of all states, or with `collapsed` of the levels of risk."""
+    figures = state_figures(atlas.automaton)
+    levels = risk_levels(atlas.watch, atlas.alarm)
+    nodes = _levels_as_nodes(atlas, figures, levels) if collapsed else _states_as_nodes(atlas, figures, levels)
+    edges = _edges(atlas, nodes)
+    return Scene(
+        name=one_line(atlas.name, 80),
+        nodes=nodes,
+        edges=edges,
+        levels=levels,
+        legend=_legend(atlas, edges, collapsed),
+        care=tuple(one_line(sentence, 400) for sentence in atlas.fidelity.care),
+        collapsed=collapsed,
+    )
+
+
+def columns_of(scene: Scene) -> list[list[Node]]:
+    """Nodes by level and, where a level has many, by risk within it; lowest risk first."""
+    most = max(3, min(9, round((1.6 * len(scene.nodes)) ** 0.5)))
+    columns = []
+    for level in scene.used_levels:
+        nodes = sorted((node for node in scene.nodes if node.level == level), key=lambda node: node.risk)
+        parts = -(-len(nodes) // most)
+        size = -(-len(nodes) // parts)
+        columns += [nodes[at : at + size] for at in range(0, len(nodes), size)]
+    return columns
+
+
+def level_text(level: RiskLevel) -> str:
+    """A level in words.
+
+    >>> level_text(risk_levels(0.31, 0.62)[-2])
+    'ALARM .62–.80'
+    """
+    return f"{level.says} {range_text(level.low, level.high)}"
+
+
+def _states_as_nodes(
+    atlas: Atlas, figures: tuple[StateFigures, ...], levels: tuple[RiskLevel, ...]
+) -> tuple[Node, ...]:
+    most = max(max(state.visits for state in figures), 1)
+    nodes = []
+    for state in figures:
+        lines = [risk_text(state.outcome), range_text(state.low, state.high)]
+        if len(state.by_clock) > 1:
+            lines.append(f"clock {risk_text(state.by_clock[0])}→{risk_text(state.by_clock[-1])}")
+        start = state.state == atlas.automaton.start
+        spoken = [
+            f"State {state.state}",
+            *(["start"] if start else []),
+            f"outcome risk {risk_text(state.outcome)}, interval {range_text(state.low, state.high)}",
+            f"{share_text(state.share)} of steps",
+            *(["thin evidence"] if state.thin else []),
+        ]
+        nodes.append(
+            Node(
+                key=f"s{state.state}",
+                states=(state.state,),
+                title=str(state.state),
+                lines=tuple(lines),
+                spoken=", ".join(spoken),
+                level=level_of(state.outcome, levels),
+                risk=state.outcome,
+                visits=state.visits,
+                size=math.sqrt(state.visits / most),
+                thin=state.thin,
+                start=start,
+            )
+        )
+    return tuple(nodes)
+
+
+def _levels_as_nodes(
+    atlas: Atlas, figures: tuple[StateFigures, ...], levels: tuple[RiskLevel, ...]
+) -> tuple[Node, ...]:
+    members: dict[int, list[StateFigures]] = {}
+    for state in figures:
+        members.setdefault(level_of(state.outcome, levels), []).append(state)
+    total = max(sum(state.visits for state in figures), 1)
+    most = max(max(sum(state.visits for state in group) for group in members.values()), 1)
+    nodes = []
+    for number, group in sorted(members.items()):
+        visits = sum(state.visits for state in group)
+        weights = [state.visits if visits else 1 for state in group]
+        risk = float(np.average([state.outcome for state in group], weights=weights))
+        start = any(state.state == atlas.automaton.start for state in group)
+        lines = (
+            risk_text(risk),
+            range_text(min(s.outcome for s in group), max(s.outcome for s in group)),
+            f"{share_text(visits / total)} of steps",
+        )
+        size = count_text(len(group), "state")
+        nodes.append(
+            Node(
+                key=f"l{number}",
+                states=tuple(state.state for state in group),
+                title=size,
+                lines=lines,
+                spoken=f"Level {level_text(levels[number])}, {size}, mean outcome risk {lines[0]}, {lines[2]}",
+                level=number,
+                risk=risk,
+                visits=visits,
+                size=math.sqrt(visits / most),
+                thin=all(state.thin for state in group),
+                start=start,
+            )
+        )
+    return tuple(nodes)
+
+
+def _edges(atlas: Atlas, nodes: tuple[Node, ...]) -> tuple[Edge, ...]:
+    """Transitions joined by their two nodes, busiest first."""
+    node_of = {state: node.key for node in nodes for state in node.states}
+    joined: dict[tuple[str, str], dict[int, int]] = {}
+    automaton = atlas.automaton
+    for state, symbol in np.argwhere(automaton.transitions != UNSEEN).tolist():
+        ends = node_of[state], node_of[int(automaton.transitions[state, symbol])]
+        counts = joined.setdefault(ends, {})
+        counts[symbol] = counts.get(symbol, 0) + int(automaton.edges[state, symbol])
+    place = {node.key: at for at, node in enumerate(nodes)}
+    order = sorted(joined, key=lambda ends: (-sum(joined[ends].values()), place[ends[0]], place[ends[1]]))
+    most = max((sum(counts.values()) for counts in joined.values()), default=0) or 1
+    drawn = _drawn([(tail, head, sum(joined[tail, head].values())) for tail, head in order], len(nodes))
+    edges = []
+    for ends in order:
+        symbols = sorted(joined[ends].items(), key=lambda pair: (-pair[1], pair[0]))
+        count = sum(number for _, number in symbols)
+        edges.append(
+            Edge(
+                key=f"{ends[0]}-{ends[1]}",
+                tail=ends[0],
+                head=ends[1],
+                count=count,
+                symbols=tuple(symbols),
+                label=_label(atlas, [symbol for symbol, _ in symbols], roomy=len(nodes) <= ROOMY),
+                size=math.sqrt(count / most),
+                drawn=ends in drawn,
+            )
+        )
+    return tuple(edges)
+
+
+def _drawn(edges: list[tuple[str, str, int]], n_nodes: int) -> set[tuple[str, str]]:
+    """Which edges the picture shows; `edges` are tail, head and count, busiest first."""
+    total = sum(count for *_, count in edges)
+    shown: set[tuple[str, str]] = set()
+    carried = 0
+    left, entered = set(), set()
+    for tail, head, count in edges:
+        wanted = count > 0 and carried < DRAWN_SHARE * total and len(shown) < DRAWN_ANYWAY + DRAWN_A_NODE * n_nodes
+        if tail != head:  # no state may hang in the air: the busiest way in and out is always there
+            wanted = wanted or tail not in left or head not in entered
+        if wanted:
+            shown.add((tail, head))
+            carried += count
+            if tail != head:
+                left.add(tail)
+                entered.add(head)
+    return shown
+
+
+def _label(atlas: Atlas, symbols: list[int], *, roomy: bool) -> tuple[str, ...]:
+    top = 2 if roomy else 1
+    lines = []
+    for symbol in symbols[:top]:
+        gloss = one_line(atlas.entries[symbol].gloss, 2 * GLOSS_LETTERS) or f"symbol {symbol}"
+        lines += textwrap.wrap(gloss, GLOSS_LETTERS, max_lines=2, placeholder=CUT) or [gloss[:GLOSS_LETTERS]]
+    if len(symbols) > top:
+        lines.append(f"and {len(symbols) - top:,} more")
+    return tuple(lines)
+
+
+def _legend(atlas: Atlas, edges: tuple[Edge, ...], collapsed: bool) -> tuple[str, ...]:
+    total = sum(edge.count for edge in edges)
+    shown = sum(edge.count for edge in edges if edge.drawn)
+    n_drawn = sum(edge.drawn for edge in edges)
+    clock = f"; clock: risk in the first and in the last of {len(atlas.automaton.clock) + 1} spans of steps"
+    inside = "the level's mean outcome risk, and from the lowest to the highest risk of its states"
+    if not collapsed:
+        inside = "its number, its outcome risk and the 90 % interval" + (clock if atlas.automaton.clock else "")
+    marks = f"WATCH above {risk_text(atlas.watch)}, " if atlas.alarm is None or atlas.watch < atlas.alarm else ""
+    marks += f"ALARM above {risk_text(atlas.alarm)}" if atlas.alarm is not None else "no alarm mark"
+    sentences = [
+        f"Colour and column: outcome risk (probability that the run fails); {marks}.",
+        f"In a {'level' if collapsed else 'state'}: {inside}. Size and line width: how many training steps.",
+    ]
+    if not collapsed:
+        sentences.append(f"Dashed outline: evidence of fewer than {THIN_RUNS} runs, or borrowed from the nearest state.")
+    if n_drawn < len(edges):
+        sentences.append(
+            f"{n_drawn:,} of {len(edges):,} connections are drawn; they carry {share_text(shown / max(total, 1))} of all"
+            " steps. The rarer ones are left out of the drawing, not of the automaton."
+        )
+    return tuple(sentences)

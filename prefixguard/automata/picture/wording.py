@@ -1,0 +1,97 @@
+"""Numbers and untrusted text as a picture shows them: one line, nothing invisible, nothing that turns the line around."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+
+#: Stands where text was cut.
+CUT = "…"
+
+_SPACES = re.compile(r"[\s\x85\u2028\u2029]+")
+#: Joiners shape scripts and emoji; they neither hide nor reorder anything.
+_KEPT = {"\u200c", "\u200d"}
+
+
+def one_line(text: str, longest: int) -> str:
+    """The text on one line of at most `longest` code points, with what cannot be seen made visible.
+
+    Runs of white space become one space; control characters become their pictures (U+2400 and after), and everything
+    else that is not printed (marks of direction, lone surrogates, unassigned code points) becomes U+FFFD. What comes
+    out is valid UTF-8 and valid in XML.
+
+    >>> one_line("a\\n\\tb\\x07 \\u202ec", 40), one_line("abcdef", 4)
+    ('a b␇ �c', 'abc…')
+    """
+    # Cut before cleaning, with room for the white space that cleaning takes out: the cost is that of the line.
+    text = _SPACES.sub(" ", text[: 4 * longest + 64]).strip()
+    if not text.isprintable():
+        text = "".join(_visible(letter) for letter in text)
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + CUT
+
+
+def _visible(letter: str) -> str:
+    if letter.isprintable() or letter in _KEPT:
+        return letter
+    code = ord(letter)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "\u2421"
+    return " " if unicodedata.category(letter) == "Zs" else "\ufffd"
+
+
+def risk_text(risk: float) -> str:
+    """A probability in two digits, without the zero before the point; a dash where there is no number.
+
+    >>> risk_text(0.414), risk_text(0.0), risk_text(1.0), risk_text(float("nan"))
+    ('.41', '.00', '1.0', '–')
+    """
+    if not math.isfinite(risk):
+        return "–"
+    text = f"{risk:.2f}"
+    return "1.0" if text == "1.00" else text.removeprefix("0")
+
+
+def range_text(low: float, high: float) -> str:
+    """Two probabilities and what lies between.
+
+    >>> range_text(0.331, 0.49)
+    '.33–.49'
+    """
+    return f"{risk_text(low)}–{risk_text(high)}"
+
+
+def share_text(share: float) -> str:
+    """A share as per cent, with a digit more where it is small.
+
+    >>> share_text(0.412), share_text(0.0123), share_text(0.0), share_text(0.0001)
+    ('41 %', '1.2 %', '0 %', '<0.1 %')
+    """
+    if not math.isfinite(share):
+        return "–"
+    if 0 < share < 0.001:
+        return "<0.1 %"
+    return f"{100 * share:.0f} %" if share >= 0.1 or share == 0 else f"{100 * share:.1f} %"
+
+
+def count_text(count: int, one: str, many: str | None = None) -> str:
+    """A number of things.
+
+    >>> count_text(1, "step"), count_text(12345, "step"), count_text(2, "entry", "entries")
+    ('1 step', '12,345 steps', '2 entries')
+    """
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def signed_text(change: float) -> str:
+    """A change of risk with its sign.
+
+    >>> signed_text(0.123), signed_text(-0.05), signed_text(0.001)
+    ('+.12', '−.05', '±.00')
+    """
+    if not math.isfinite(change):
+        return "–"
+    size = risk_text(abs(change))
+    return f"±{size}" if size == ".00" else f"{'+' if change > 0 else '−'}{size}"

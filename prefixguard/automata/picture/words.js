@@ -1,0 +1,56 @@
+// The data of the page, elements made from it, and numbers in words. Text from runs only ever becomes a text node.
+const data = JSON.parse(document.getElementById("data").textContent);
+const byId = (id) => document.getElementById(id);
+const SVG = "http://www.w3.org/2000/svg";
+
+function put(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== false && value !== null) element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== false));
+  return element;
+}
+
+// make("p", {class: "x"}, "text", element): an HTML element; drawn(...): the same in SVG.
+const make = (tag, attributes = {}, ...children) => put(document.createElement(tag), attributes, children);
+const drawn = (tag, attributes = {}, ...children) => put(document.createElementNS(SVG, tag), attributes, children);
+
+// Text of a run, on a line of its own direction.
+const quote = (text, attributes = {}) => make("bdi", { class: "quote", dir: "auto", ...attributes }, text);
+
+const risk = (value) => {
+  if (value === null) return "–";
+  const text = value.toFixed(2);
+  return text === "1.00" ? "1.0" : text.replace(/^0/, "");
+};
+const range = ([low, high]) => `${risk(low)}–${risk(high)}`;
+const share = (value) => {
+  if (value === null) return "–";
+  if (value > 0 && value < 0.001) return "<0.1 %";
+  return `${(100 * value).toFixed(value >= 0.1 || value === 0 ? 0 : 1)} %`;
+};
+const signed = (value) => {
+  if (value === null) return "–";
+  const size = risk(Math.abs(value));
+  return size === ".00" ? "±.00" : (value > 0 ? "+" : "−") + size;
+};
+const number = (value) => value.toLocaleString("en-US");
+const count = (value, one) => `${number(value)} ${value === 1 ? one : one + "s"}`;
+const gloss = (symbol) => data.symbols[symbol].gloss || `symbol ${symbol}`;
+
+const chip = (text, kind = text) => make("span", { class: `chip ${kind}` }, text);
+const levelChip = (says) => chip(says, ["OK", "WATCH", "ALARM", "UNKNOWN"].includes(says) ? says : "");
+
+// A share as a bar from 0 to 1.
+const meter = (value) =>
+  drawn("svg", { class: "meter", viewBox: "0 0 100 4", preserveAspectRatio: "none", "aria-hidden": "true" },
+    drawn("rect", { class: "rail", width: 100, height: 4 }),
+    drawn("rect", { class: "value", width: (100 * (value ?? 0)).toFixed(1), height: 4 }));
+
+// The spans of the clock, as "steps 1–9".
+const spans = [1, ...data.clock].map((first, at) => {
+  const next = data.clock[at];
+  return next === undefined ? (at ? `step ${first} and later` : "all steps") : `steps ${first}–${next - 1}`;
+});
+
