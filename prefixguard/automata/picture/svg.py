@@ -77,7 +77,11 @@ def _tidy(group: ET.Element, spoken: dict[str, str]) -> None:
     if what not in ("node", "edge"):
         group.attrib.pop("id", None)
     for title in group.findall("title"):
-        if what == "node":  # centred here, whatever width the reader's font has
+        if what == "node":
+            title.text = spoken[key]
+        else:
+            group.remove(title)
+    if what == "node":  # centred here, whatever width the reader's font has
         middle = next(group.iter("ellipse")).attrib["cx"]
         for text in group.iter("text"):
             text.attrib.update({"text-anchor": "middle", "x": middle})
