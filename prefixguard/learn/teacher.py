@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from sklearn.decomposition import TruncatedSVD
+from threadpoolctl import threadpool_limits
 
 from prefixguard.learn.corpus import Corpus, Rows
 from prefixguard.trace import task_hash
@@ -70,7 +71,8 @@ class TextProjection:
         """Truncated SVD of the TF-IDF rows of these runs."""
         matrix = sparse_matrix(corpus, rows, runs)
         n = min(_COMPONENTS, matrix.shape[0] - 1, matrix.shape[1] - 1)
-        svd = TruncatedSVD(max(n, 1), random_state=seed).fit(matrix)
+        with threadpool_limits(1):  # more threads add in another order: other bits, on which trees grow differently
+            svd = TruncatedSVD(max(n, 1), random_state=seed).fit(matrix)
         return cls(svd.components_.astype(np.float32))
 
     def features(self, corpus: Corpus, rows: Rows, runs: NDArray[np.int64]) -> NDArray[np.float32]:
