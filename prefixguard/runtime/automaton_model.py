@@ -50,8 +50,9 @@ class AutomatonModel:
         self._n_symbols = automaton.n_symbols
         self._clock, self._columns = automaton.clock, len(automaton.clock) + 1
         # An unseen transition stands as ~state, the state that the fallback leads to, so one look-up says it all.
+        fallback = automaton.fallback.tolist()
         self._next = [
-            after if after != UNSEEN else ~automaton.follow(state, symbol)[0]
+            after if after != UNSEEN else ~(fallback[symbol] if fallback[symbol] != UNSEEN else state)
             for state, row in enumerate(automaton.transitions.tolist())
             for symbol, after in enumerate(row)
         ]

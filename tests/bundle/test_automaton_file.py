@@ -24,9 +24,7 @@ GOOD = automaton_to_bytes(tiny_automaton.by_hand(), MAP, GLOSSES)
 
 def same(a: Automaton, b: Automaton) -> bool:
     pairs = [(getattr(a, f.name), getattr(b, f.name)) for f in fields(Automaton)]
-    return all(
-        x == y if isinstance(x, int | tuple) else x.dtype == y.dtype and np.array_equal(x, y) for x, y in pairs
-    )
+    return all(x == y if isinstance(x, int | tuple) else x.dtype == y.dtype and np.array_equal(x, y) for x, y in pairs)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -8,9 +8,12 @@ from types import FunctionType, ModuleType
 
 import numpy as np
 import pytest
+import tiny_automaton
+import tiny_monitor
 from tiny_monitor import call, failing_run, result, user
 
-from prefixguard.runtime import Level, Monitor, Session
+from prefixguard.bundle import write_bundle
+from prefixguard.runtime import Level, Monitor, Session, load
 
 LIMIT = 32 * 1024
 
@@ -74,13 +77,20 @@ def test_the_measure_sees_arrays_and_texts(monitor: Monitor) -> None:
     assert own_bytes(session, monitor) >= small + 1500
 
 
+@pytest.fixture(params=["onnx", *tiny_automaton.variants()])
+def any_monitor(request: pytest.FixtureRequest, tmp_path: Path) -> Monitor:
+    parts = {"onnx": tiny_monitor.parts(), **tiny_automaton.variants()}
+    write_bundle(tmp_path / "b", parts[request.param])
+    return load(tmp_path / "b")
+
+
 @pytest.mark.parametrize("steps", [1, 30, 300])
-def test_a_long_run_needs_no_more(monitor: Monitor, steps: int) -> None:
+def test_a_long_run_needs_no_more(any_monitor: Monitor, steps: int) -> None:
     """Many calls, all different, with new words and failing tools: everything that a session remembers is full."""
-    session = monitor.start()
+    session = any_monitor.start()
     for i in range(steps):
         session.observe(call(i, f"tool{i}", f'{{"id": {i}}}', f"text {i}"))
         session.observe(result(i, "Error: " + " ".join(f"word{i}x{j}" for j in range(80))))
-    taken = own_bytes(session, monitor)
+    taken = own_bytes(session, any_monitor)
     print(f"{taken:,} bytes after {steps} steps")  # noqa: T201
     assert taken <= LIMIT

@@ -1,0 +1,95 @@
+"""An automaton as table.json, with two reference interpreters beside it, for agents that are not written in Python.
+
+The table holds what a run needs after the step's symbol is known: transitions, calibrated risks, alarm marks and
+policy. Numbers are written so that every reader of JSON gets the very same doubles, so levels agree to the last bit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from prefixguard.bundle import (
+    Automaton,
+    Bundle,
+    BundleParts,
+    Calibration,
+    SymbolMap,
+    TypedMap,
+    automaton_from_bytes,
+)
+from prefixguard.errors import DataError, OutputError
+from prefixguard.runtime import risk_logits
+
+SCHEMA = "prefixguard/json-table/v1"
+TABLE = "table.json"
+INTERPRETERS = ("run.py", "run.mjs")
+
+
+def write_json_table(
+    monitor: Bundle | BundleParts, folder: str | os.PathLike[str], *, overwrite: bool = False
+) -> tuple[Path, ...]:
+    """Write table.json, run.py and run.mjs into a folder; the paths written.
+
+    monitor: of kind automaton, opened or not yet written. overwrite: replace files of these names.
+    Raises DataError for a monitor without an automaton, OutputError where the files cannot be written or are there.
+    """
+    if monitor.automaton is None:
+        raise DataError("The monitor has no automaton to make a table of. Export it first: --to dfa.")
+    if isinstance(monitor, Bundle):
+        table = _table(monitor.automaton, monitor.symbol_map, monitor.glosses, monitor.calibration)
+    else:
+        table = _table(*automaton_from_bytes(monitor.automaton), monitor.calibration)
+    files = {TABLE: table}
+    files |= {name: (Path(__file__).parent / "interpreters" / name).read_bytes() for name in INTERPRETERS}
+    target = Path(folder)
+    written = tuple(target / name for name in files)
+    try:
+        there = [path for path in written if path.exists()]
+        if there and not overwrite:
+            raise OutputError(f"{there[0]} is there already. Choose another folder, or ask for it to be overwritten.")
+        target.mkdir(parents=True, exist_ok=True)
+        for path, data in zip(written, files.values(), strict=True):
+            path.write_bytes(data)
+    except OutputError:
+        raise
+    except OSError as exc:
+        raise OutputError(f"{target}: cannot be written ({exc.strerror}). Choose a folder you may write to.") from exc
+    return written
+
+
+def _table(
+    automaton: Automaton, symbol_map: SymbolMap | None, glosses: tuple[str, ...], calibration: Calibration
+) -> bytes:
+    """table.json, one line a field and a state. Marks are those in force, as `AlarmState` has them."""
+    thresholds, policy = calibration.thresholds, calibration.policy
+    release, watch = policy.release, thresholds.watch
+    if thresholds.alarm is not None:
+        watch = min(watch, thresholds.alarm)
+        release = None if release is None else min(release, thresholds.alarm)
+    risks = [
+        [[calibration.imminent(imminent), calibration.outcome(outcome)] for imminent, outcome in row]
+        for row in risk_logits(automaton)
+    ]
+    fields: dict[str, Any] = {
+        "schema": SCHEMA,
+        "start": automaton.start,
+        "clock": list(automaton.clock),
+        "alarm": thresholds.alarm,
+        "watch": watch,
+        "consecutive": policy.consecutive,
+        "release": release,
+        "cooldown": policy.cooldown,
+        "tools": list(symbol_map.tools) if isinstance(symbol_map, TypedMap) else None,
+        "glosses": list(glosses),
+        "fallback": automaton.fallback.tolist(),
+    }
+    lines = [f' "{name}": {json.dumps(value, allow_nan=False)},\n' for name, value in fields.items()]
+    rows = {"transitions": automaton.transitions.tolist(), "risks": risks}
+    tables = [
+        f' "{name}": [\n' + ",\n".join(f"  {json.dumps(row, allow_nan=False)}" for row in table) + "\n ]"
+        for name, table in rows.items()
+    ]
+    return ("{\n" + "".join(lines) + ",\n".join(tables) + "\n}\n").encode()
