@@ -7,6 +7,7 @@ context vector. Nothing of it is fitted here; whoever learned the alphabet hands
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -139,16 +140,17 @@ class TreeMap:
 
     def symbol(self, tool: str, row: SparseRow, context: NDArray[np.float32]) -> int:
         """See `SymbolMap`."""
-        nodes = self._nodes
+        nodes, columns = self._nodes, None
         at = 0 if nodes else -1
         while at >= 0:
             feature, threshold, left, right = nodes[at]
             if feature >= 0:
                 at = left if context.item(feature) <= threshold else right
-            else:
-                indices = row.indices
-                place = int(indices.searchsorted(-1 - feature))
-                at = right if place < len(indices) and indices.item(place) == -1 - feature else left
+                continue
+            if columns is None:  # one list for all questions is quicker than numpy's search for each
+                columns = row.indices.tolist()
+            place = bisect_left(columns, -1 - feature)
+            at = right if place < len(columns) and columns[place] == -1 - feature else left
         return -1 - at
 
     def to_json(self) -> dict[str, Any]:
