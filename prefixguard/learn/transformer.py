@@ -52,7 +52,7 @@ class Layer(nn.Module):
         self.drop = nn.Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        q, kv, f = self.enter(F.layer_norm(x, x.shape[-1:])).split(self.parts, dim=-1)
+        q, kv, f = torch.split(self.enter(F.layer_norm(x, x.shape[-1:])), self.parts, dim=-1)
         y: Tensor = x + self.leave(self.drop(torch.cat((self.attend(q, kv), F.gelu(f)), dim=-1)))
         return y
 
@@ -68,9 +68,9 @@ class Layer(nn.Module):
         seen = block + self.window - 1
         rows = F.pad(q, (0, 0, 0, n * block - steps)).view(size, n, block * self.heads, _HEAD)
         kv = F.pad(kv, (0, 0, self.window - 1, n * block - steps))  # blanks before the first step
-        k, v = kv.unfold(1, seen, block).split(_HEAD, dim=2)  # (B, n, 16, seen)
+        k, v = torch.split(kv.unfold(1, seen, block), _HEAD, dim=2)  # (B, n, 16, seen)
         scores = rows @ k * _HEAD**-0.5 + self._band(block, seen)  # (B, n, block * H, seen)
-        found = scores.softmax(-1) @ v.transpose(2, 3)  # (B, n, block * H, 16)
+        found: Tensor = scores.softmax(-1) @ v.transpose(2, 3)  # (B, n, block * H, 16)
         return found.view(size, n * block, -1)[:, :steps]
 
     def _band(self, block: int, seen: int) -> Tensor:
@@ -99,6 +99,11 @@ class TransformerNetwork(StepNetwork):
         return F.layer_norm(x, x.shape[-1:])
 
     @property
+    def stack(self) -> list[Layer]:
+        """The layers in their order."""
+        return [layer for layer in self.layers if isinstance(layer, Layer)]
+
+    @property
     def state_width(self) -> int:
         return len(self.layers) * (self.window - 1) * 2 * _HEAD
 
@@ -110,21 +115,22 @@ def transformer_step(
 
     Members are an axis of their own, so that the number of nodes does not grow with theirs.
     """
-    first = members[0]
-    m, width, kept = len(members), first.width, first.window - 1
-    n_layers, heads = len(first.layers), first.layers[0].heads
+    m, width, kept = len(members), members[0].width, members[0].window - 1
+    stacks = list(zip(*(member.stack for member in members), strict=True))  # a layer of all members each
+    heads, parts = stacks[0][0].heads, stacks[0][0].parts
     variants = g.node("Shape", z, start=0, end=1)  # (1,): N
     x = g.node("Transpose", g.node("Reshape", z, g.integers(0, m, width)), perm=[1, 0, 2])  # (M, N, q)
-    past = g.node("Reshape", state, g.integers(m, 1, n_layers * kept, 2 * _HEAD))
+    past = g.node("Reshape", state, g.integers(m, 1, len(stacks) * kept, 2 * _HEAD))
     past = g.node("Expand", past, g.concat([g.integers(1), variants, g.integers(1, 1)], axis=0))
-    caches = g.nodes("Split", n_layers, past, g.integers(*[kept] * n_layers), axis=2)  # each (M, N, window - 1, 32)
+    caches = g.nodes(
+        "Split", len(stacks), past, g.integers(*[kept] * len(stacks)), axis=2
+    )  # each (M, N, window - 1, 32)
     ones = g.constant(f"{prefix}ones", np.ones(width, dtype=np.float32))
     after = []
-    for i, cache in enumerate(caches):
-        layers = [member.layers[i] for member in members]
+    for i, (layers, cache) in enumerate(zip(stacks, caches, strict=True)):
         read = g.node("MatMul", g.node("LayerNormalization", x, ones), _stack(g, f"{prefix}enter{i}", layers, _enter))
         read = g.node("Add", read, _stack(g, f"{prefix}enter_bias{i}", layers, _enter_bias))
-        q, kv, f = g.split(read, layers[0].parts)
+        q, kv, f = g.split(read, parts)
         window = g.concat([cache, g.node("Reshape", kv, g.integers(0, 0, 1, 2 * _HEAD))], axis=2)  # (M, N, window, 32)
         k, v = g.split(window, [_HEAD, _HEAD])
         queries = g.node("Reshape", q, g.integers(0, 0, heads, _HEAD))  # (M, N, H, 16)
