@@ -6,7 +6,7 @@ from prefixguard.bundle.calibration import Beta, Calibration, Platt, RiskMap, ap
 from prefixguard.bundle.card import write_card
 from prefixguard.bundle.parts import Bundle, BundleParts
 from prefixguard.bundle.reading import open_bundle
-from prefixguard.bundle.symbol_map import ModelMap, SymbolMap, TreeMap, TypedMap
+from prefixguard.bundle.symbol_map import ModelMap, SymbolMap, TreeMap, TypedMap, WordScore
 from prefixguard.bundle.writing import check_target, write_bundle
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "SymbolMap",
     "TreeMap",
     "TypedMap",
+    "WordScore",
     "apply_map",
     "automaton_from_bytes",
     "automaton_to_bytes",

@@ -76,13 +76,13 @@ def _what(adapter: Mapping[str, str], info: Mapping[str, Any]) -> str:
 
 
 def _automaton(automaton: Automaton, pictures: Sequence[str]) -> str:
-    clock = ", ".join(map(str, automaton.clock))
+    shown = f" Shown to people in {', '.join(f'`{name}`' for name in pictures)}." if pictures else ""
+    marks = ", ".join(map(str, automaton.clock))
+    clock = f" A clock beside it gives every state other risks from step {marks} on." if marks else ""
     return (
-        f"## Automaton\n\nA finite automaton of {automaton.n_states} states over {automaton.n_symbols} symbols: "
-        "`automaton.json`"
-        + (f", for people in {', '.join(f'`{name}`' for name in pictures)}" if pictures else "")
-        + ". A reading names the state that the run is in; risks of a state were set on runs it was not learned from"
-        + (f", apart for steps from {clock} on." if clock else ".")
+        f"## Automaton\n\nA finite automaton of {automaton.n_states} states over {automaton.n_symbols} symbols, in "
+        f"`automaton.json`.{shown} A reading names the state that the run is in; its risks were set on runs that the "
+        f"automaton was not learned from.{clock}"
     )
 
 

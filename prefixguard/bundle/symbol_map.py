@@ -91,10 +91,38 @@ class TypedMap:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class WordScore:
+    """What the words of a step say, as one number: the sum of the weights of its terms, times their TF-IDF.
+
+    columns: int64 (m,), rising, vocabulary columns. weights: float64 (m,), finite.
+    """
+
+    columns: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    _dense: NDArray[np.float64] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Raises ConfigError unless these are columns and their weights."""
+        c, w = self.columns, self.weights
+        if c.ndim != 1 or c.shape != w.shape or c.dtype.kind not in "iu" or len(c) == 0 or not np.isfinite(w).all():
+            raise ConfigError("score of words: needs columns, and for each of them a weight that is a finite number.")
+        if c[0] < 0 or c[-1] >= MOST_COLUMNS or (np.diff(c) <= 0).any():
+            raise ConfigError(f"score of words: columns must rise from 0 and stay below {MOST_COLUMNS:,}.")
+        dense = np.zeros(int(c[-1]) + 2)  # what lies beyond the last column is clipped to it, and weighs nothing
+        dense[c] = w
+        object.__setattr__(self, "_dense", dense)
+
+    def __call__(self, row: SparseRow) -> float:
+        """The score of a step's text; 0.0 for a step without known words."""
+        return float(self._dense.take(row.indices, mode="clip").dot(row.values))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TreeMap:
     """A binary decision tree over context features and words; node 0 is the root. All arrays have one entry a node.
 
-    feature: int (N,); >= 0: a context feature's position; -1 - c: vocabulary column c.
+    feature: int (N,); >= 0: a context feature's position, or, from the number of features on, a score of words;
+        -1 - c: vocabulary column c.
     threshold: float64 (N,); of context: at most this goes left, more goes right. Of words it is not looked at: absent
         from the step goes left, present goes right.
     left, right: int (N,); a child above its parent's number is a node, one below 0 is a leaf with symbol -1 - child.
@@ -109,6 +137,7 @@ class TreeMap:
     threshold: NDArray[np.float64]
     left: NDArray[np.int64]
     right: NDArray[np.int64]
+    scores: tuple[WordScore, ...] = ()
     n_symbols: int = field(init=False)
     depth: int = field(init=False)
     _nodes: tuple[tuple[int, float, int, int], ...] = field(init=False, repr=False)
@@ -122,21 +151,22 @@ class TreeMap:
             raise ConfigError("symbol tree: features and children are whole numbers.")
         nodes = tuple(zip(*(a.tolist() for a in arrays), strict=True))
         object.__setattr__(self, "_nodes", nodes)
-        object.__setattr__(self, "depth", _depth(nodes))
+        object.__setattr__(self, "depth", _depth(nodes, N_FEATURES + len(self.scores)))
         leaves = [-1 - child for node in nodes for child in node[2:] if child < 0]
         object.__setattr__(self, "n_symbols", 1 + max(leaves, default=0))
         _check_count("symbol tree", self.n_symbols)
 
     @classmethod
-    def of(cls, feature: Any, threshold: Any, left: Any, right: Any) -> TreeMap:
+    def of(cls, feature: Any, threshold: Any, left: Any, right: Any, scores: tuple[WordScore, ...] = ()) -> TreeMap:
         """The tree from any sequences of numbers."""
         whole = [np.array(a, dtype=np.int64) for a in (feature, left, right)]
-        return cls(whole[0], np.array(threshold, dtype=np.float64), whole[1], whole[2])
+        return cls(whole[0], np.array(threshold, dtype=np.float64), whole[1], whole[2], scores)
 
     @property
     def columns(self) -> tuple[int, ...]:
         """Vocabulary columns that the tree looks at, ascending."""
-        return tuple(sorted({-1 - node[0] for node in self._nodes if node[0] < 0}))
+        scored = (column for score in self.scores for column in score.columns.tolist())
+        return tuple(sorted({*(-1 - node[0] for node in self._nodes if node[0] < 0), *scored}))
 
     def symbol(self, tool: str, row: SparseRow, context: NDArray[np.float32]) -> int:
         """See `SymbolMap`."""
@@ -144,7 +174,9 @@ class TreeMap:
         at = 0 if nodes else -1
         while at >= 0:
             feature, threshold, left, right = nodes[at]
-            if feature >= 0:
+            if feature >= N_FEATURES:
+                at = left if self.scores[feature - N_FEATURES](row) <= threshold else right
+            elif feature >= 0:
                 at = left if context.item(feature) <= threshold else right
                 continue
             if columns is None:  # one list for all questions is quicker than numpy's search for each
@@ -161,6 +193,7 @@ class TreeMap:
             "threshold": self.threshold.tolist(),
             "left": self.left.tolist(),
             "right": self.right.tolist(),
+            "scores": [{"columns": s.columns.tolist(), "weights": s.weights.tolist()} for s in self.scores],
         }
 
 
@@ -188,7 +221,7 @@ def symbol_map_from_json(document: Any) -> SymbolMap:
     if not isinstance(document, dict):
         raise ValueError("the symbol map is not an object")
     kind = document.get("kind")
-    fields = {"typed": ["tools"], "tree": ["feature", "threshold", "left", "right"], "model": ["n_symbols"]}
+    fields = {"typed": ["tools"], "tree": ["feature", "threshold", "left", "right", "scores"], "model": ["n_symbols"]}
     if not isinstance(kind, str) or kind not in fields:
         raise ValueError(f"the symbol map's kind is {str(kind)[:40]!r}, known: {', '.join(fields)}")
     if sorted(document) != sorted(["kind", *fields[kind]]):
@@ -200,22 +233,35 @@ def symbol_map_from_json(document: Any) -> SymbolMap:
         raise ValueError("a field of the symbol map is not a list")
     if kind == "typed":
         return TypedMap(tuple(values[0]))
-    feature, threshold, left, right = values
+    feature, threshold, left, right, scores = values
     if not all(type(x) is int and abs(x) < 1 << 32 for x in (*feature, *left, *right)):
         raise ValueError("a feature or child of the symbol tree is not a whole number in range")
     if not all(type(x) in (int, float) for x in threshold):
         raise ValueError("a threshold of the symbol tree is not a number")
-    return TreeMap.of(feature, threshold, left, right)
+    return TreeMap.of(feature, threshold, left, right, tuple(_score_from_json(score) for score in scores))
 
 
-def _depth(nodes: tuple[tuple[int, float, int, int], ...]) -> int:
+def _score_from_json(document: Any) -> WordScore:
+    if not isinstance(document, dict) or document.keys() != {"columns", "weights"}:
+        raise ValueError("a score of words needs exactly columns, weights")
+    columns, weights = document["columns"], document["weights"]
+    if not all(isinstance(value, list) for value in (columns, weights)):
+        raise ValueError("a field of a score of words is not a list")
+    if not all(type(x) is int and abs(x) < 1 << 32 for x in columns):
+        raise ValueError("a column of a score of words is not a whole number in range")
+    if not all(type(x) in (int, float) for x in weights):
+        raise ValueError("a weight of a score of words is not a number")
+    return WordScore(np.array(columns, dtype=np.int64), np.array(weights, dtype=np.float64))
+
+
+def _depth(nodes: tuple[tuple[int, float, int, int], ...], n_features: int) -> int:
     """Tests on the longest way to a leaf; ConfigError unless the nodes are one tree."""
     n, level = len(nodes), [0] * len(nodes)
     if n:
         level[0] = 1
     for at, (feature, threshold, left, right) in enumerate(nodes):
-        if not -MOST_COLUMNS <= feature < N_FEATURES:
-            raise ConfigError(f"symbol tree: node {at} asks for feature {feature}, there are {N_FEATURES}.")
+        if not -MOST_COLUMNS <= feature < n_features:
+            raise ConfigError(f"symbol tree: node {at} asks for feature {feature}, there are {n_features}.")
         if not math.isfinite(threshold):
             raise ConfigError(f"symbol tree: the threshold of node {at} is not a finite number.")
         if level[at] == 0:

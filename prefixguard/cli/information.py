@@ -18,7 +18,10 @@ from prefixguard.trace import repeat_groups, run_digest
 
 @dataclass(frozen=True, slots=True)
 class BundleInfo:
-    """A compiled monitor, verified. Mappings are as in its manifest; alarm, watch: marks on the outcome risk."""
+    """A compiled monitor, verified. Mappings are as in its manifest; alarm, watch: marks on the outcome risk.
+
+    model: onnx or automaton. automaton: its states, symbols and marks of the clock; empty for onnx.
+    """
 
     kind: str
     path: str
@@ -27,6 +30,8 @@ class BundleInfo:
     horizon: int | None
     backend: str | None
     seed: int | None
+    model: str
+    automaton: Mapping[str, int]
     terms: int
     alarm: float | None
     watch: float
@@ -108,7 +113,10 @@ def _is_live(adapter: Adapter) -> bool:
 
 def _bundle(path: Path) -> BundleInfo:
     bundle = open_bundle(path)
-    manifest, calibration = bundle.manifest, bundle.calibration
+    manifest, calibration, automaton = bundle.manifest, bundle.calibration, bundle.automaton
+    size: dict[str, int] = {}
+    if automaton is not None:
+        size = {"states": automaton.n_states, "symbols": automaton.n_symbols, "clock": len(automaton.clock)}
     return BundleInfo(
         kind="bundle",
         path=str(path),
@@ -117,6 +125,8 @@ def _bundle(path: Path) -> BundleInfo:
         horizon=manifest.get("horizon"),
         backend=manifest.get("backend"),
         seed=manifest.get("seed"),
+        model=bundle.kind,
+        automaton=size,
         terms=len(bundle.vocabulary),
         alarm=calibration.thresholds.alarm,
         watch=calibration.thresholds.watch,
