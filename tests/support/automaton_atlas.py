@@ -6,6 +6,8 @@ atlas counts is counted on those walks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -103,6 +105,7 @@ def invented_atlas(
     )
 
 
+_Say = Callable[[str, int], str]  # plain text and a number: the text to use
 _Walk = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -167,18 +170,17 @@ def _automaton(
     )
 
 
-def _entry(symbol: int, count: int, total: int, push: float, text: object) -> Entry:
+def _entry(symbol: int, count: int, total: int, push: float, text: _Say) -> Entry:
     gloss, tool, status, _, history = KINDS[symbol % len(KINDS)]
     again = f" ({symbol // len(KINDS) + 1})" if symbol >= len(KINDS) else ""
-    say = text if callable(text) else str
     return Entry(
         symbol=symbol,
-        gloss=say(gloss + again, symbol),
-        condition=say(f"tool is {tool or 'none'} and status is {status}" + (" and errors ≥ 2" if history else ""), symbol),
-        terms=((say(f"tool:{tool or 'message'}", symbol), 2.41), (say(f"status:{status}", symbol + 1), 0.83)),
-        tools=((say(tool or "message", symbol), 0.92), (say("think", symbol + 1), 0.08)),
+        gloss=text(gloss + again, symbol),
+        condition=text(f"tool is {tool or 'none'} and status is {status}" + (" and errors ≥ 2" if history else ""), symbol),
+        terms=((text(f"tool:{tool or 'message'}", symbol), 2.41), (text(f"status:{status}", symbol + 1), 0.83)),
+        tools=((text(tool or "message", symbol), 0.92), (text("think", symbol + 1), 0.08)),
         statuses=((status, 0.97), ("unknown", 0.03)),
-        examples=tuple(say(f'{tool or "message"}({{"id": "R{symbol}{i}"}}) → {status}', symbol + i) for i in range(3)),
+        examples=tuple(text(f'{tool or "message"}({{"id": "R{symbol}{i}"}}) → {status}', symbol + i) for i in range(3)),
         count=count,
         share=count / total,
         risk_change=push * 0.12,
@@ -186,9 +188,8 @@ def _entry(symbol: int, count: int, total: int, push: float, text: object) -> En
     )
 
 
-def _replay(number: int, automaton: Automaton, alarm: float | None, text: object, dice: np.random.Generator) -> Replay:
+def _replay(number: int, automaton: Automaton, alarm: float | None, text: _Say, dice: np.random.Generator) -> Replay:
     """A run that takes one transition that no other run took, where there is one."""
-    say = text if callable(text) else str
     bad = number % 3 != 2
     push = np.array([KINDS[k % len(KINDS)][3] for k in range(automaton.n_symbols)])
     liking = np.exp((1.5 if bad else -1.0) * push)
@@ -207,8 +208,8 @@ def _replay(number: int, automaton: Automaton, alarm: float | None, text: object
                 imminent=imminent,
                 outcome=outcome,
                 level="ALARM" if sounding else "WATCH" if outcome > 0.31 else "OK",
-                text=say(f'{tool or "message"}({{"step": {t + 1}, "why": "{gloss}"}}) → {status}', t),
+                text=text(f'{tool or "message"}({{"step": {t + 1}, "why": "{gloss}"}}) → {status}', t),
                 teacher=None if number == 1 else float(np.clip(outcome + dice.normal(0, 0.06), 0, 1)),
             )
         )
-    return Replay(say(f"airline-{number + 1:02d}", number), None if number == 7 else bad, tuple(steps))
+    return Replay(text(f"airline-{number + 1:02d}", number), None if number == 7 else bad, tuple(steps))

@@ -1,6 +1,6 @@
 // The risk curve of a run: both risks after every step, the teacher's, and the marks.
 
-const FRAME = { left: 26, right: 352, top: 8, bottom: 140, strip: 146, foot: 156 };
+const FRAME = { left: 26, right: 8, top: 8, bottom: 140, strip: 146, foot: 156 };
 
 function strokes(run) {
   const kinds = [["outcome", "outcome risk"], ["imminent", "imminent risk"]];
@@ -12,7 +12,9 @@ function strokes(run) {
 // Draws the curve of a run that has come to a step (0: before the first); go(step) is called on a click.
 function drawCurve(run, now, go) {
   const steps = run.steps;
-  const x = (step) => FRAME.left + ((FRAME.right - FRAME.left) * (step - 0.5)) / steps.length;
+  const curve = byId("curve");
+  const right = Math.max(curve.clientWidth, 120) - FRAME.right;
+  const x = (step) => FRAME.left + ((right - FRAME.left) * (step - 0.5)) / steps.length;
   const y = (value) => FRAME.bottom - (FRAME.bottom - FRAME.top) * value;
   const line = (kind, from, to) => {
     let path = "";
@@ -28,20 +30,20 @@ function drawCurve(run, now, go) {
     return path;
   };
   const parts = [0, 0.5, 1].map((value) => [
-    drawn("line", { class: "axis", x1: FRAME.left, x2: FRAME.right, y1: y(value), y2: y(value) }),
+    drawn("line", { class: "axis", x1: FRAME.left, x2: right, y1: y(value), y2: y(value) }),
     drawn("text", { x: FRAME.left - 4, y: y(value) + 3, "text-anchor": "end" }, value === 0 ? "0" : value === 1 ? "1" : ".5"),
   ]).flat();
   for (const [mark, name] of [[data.watch, "WATCH"], [data.alarm, "ALARM"]]) {
     if (mark === null || (name === "WATCH" && data.alarm !== null && mark >= data.alarm)) continue;
-    parts.push(drawn("line", { class: "mark", x1: FRAME.left, x2: FRAME.right, y1: y(mark), y2: y(mark) }),
-      drawn("text", { x: FRAME.right, y: y(mark) - 3, "text-anchor": "end" }, `${name} ${risk(mark)}`));
+    parts.push(drawn("line", { class: "mark", x1: FRAME.left, x2: right, y1: y(mark), y2: y(mark) }),
+      drawn("text", { x: right, y: y(mark) - 3, "text-anchor": "end" }, `${name} ${risk(mark)}`));
   }
   for (const kind of ["teacher", "imminent", "outcome"]) {
     parts.push(drawn("path", { class: kind, d: line(kind, 1, now) }), drawn("path", { class: `${kind} later`, d: line(kind, now, steps.length) }));
   }
-  const width = (FRAME.right - FRAME.left) / steps.length;
+  const width = (right - FRAME.left) / steps.length;
   steps.forEach((step, at) => {
-    const colour = data.levels[data.states[step.state].level].colour;
+    const colour = data.states[step.state].colour;
     parts.push(drawn("rect", { class: "cell", x: (FRAME.left + at * width).toFixed(1), y: FRAME.strip, width: width.toFixed(2), height: FRAME.foot - FRAME.strip, fill: colour }));
     if (step.unseen && step.outcome !== null) parts.push(drawn("circle", { class: "unseen", cx: x(at + 1), cy: y(step.outcome), r: 3.2 }));
   });
@@ -55,13 +57,12 @@ function drawCurve(run, now, go) {
     if (steps[now - 1].outcome !== null) parts.push(drawn("circle", { class: "dot", cx: x(now), cy: y(steps[now - 1].outcome), r: 4.5 }));
   }
   const end = run.failed === null ? "outcome not known" : run.failed ? "the run failed" : "the run succeeded";
-  parts.push(drawn("text", { x: FRAME.left, y: 167 }, "step 1"), drawn("text", { x: FRAME.right, y: 167, "text-anchor": "end" }, `step ${steps.length}: ${end}`));
-  const curve = byId("curve");
+  parts.push(drawn("text", { x: FRAME.left, y: 167 }, "step 1"), drawn("text", { x: right, y: 167, "text-anchor": "end" }, `step ${steps.length}: ${end}`));
   curve.replaceChildren(...parts);
   curve.onclick = (event) => {
     const rect = curve.getBoundingClientRect();
-    const at = ((event.clientX - rect.left) / rect.width) * 360;
-    go(Math.min(Math.max(Math.ceil(((at - FRAME.left) / (FRAME.right - FRAME.left)) * steps.length), 0), steps.length));
+    const at = event.clientX - rect.left;
+    go(Math.min(Math.max(Math.ceil(((at - FRAME.left) / (right - FRAME.left)) * steps.length), 0), steps.length));
   };
 }
 

@@ -37,7 +37,7 @@ function clockTable(state) {
   if (state.columns.length < 2) return null;
   const rows = state.columns.map((column, at) =>
     make("tr", {}, make("td", {}, spans[at]),
-      make("td", { class: "number" }, `${risk(column.outcome)} (${range(column.interval)})`),
+      make("td", { class: "number" }, risk(column.outcome), make("small", {}, range(column.interval))),
       make("td", { class: "number" }, risk(column.imminent)),
       make("td", { class: "number" }, `${number(column.steps)} / ${number(column.runs)}`)));
   return [heading("By the clock"),
@@ -51,13 +51,14 @@ function ways(of, key, links) {
   const list = (title, chosen, end) => {
     const total = chosen.reduce((sum, edge) => sum + edge.count, 0);
     if (!chosen.length) return null;
-    const rows = chosen.slice(0, 10).map((edge) =>
+    const row = (edge) =>
       make("div", { class: "share" },
         make("span", {},
           make("button", { type: "button", class: "plain", onclick: () => links.choose(of.name, edge.key) }, edge[end] === key ? "itself" : nodeName(of, edge[end])),
           " by ", quote(gloss(edge.symbols[0][0])), edge.symbols.length > 1 ? ` and ${edge.symbols.length - 1} more` : ""),
-        share(edge.count / Math.max(total, 1)), meter(edge.count / Math.max(total, 1))));
-    return [heading(title), ...rows, chosen.length > 10 && make("p", {}, `and ${chosen.length - 10} more`)];
+        share(edge.count / Math.max(total, 1)), meter(edge.count / Math.max(total, 1)));
+    return [heading(title), chosen.slice(0, 8).map(row),
+      chosen.length > 8 && make("details", {}, make("summary", {}, `and ${chosen.length - 8} more`), chosen.slice(8).map(row))];
   };
   return [
     list("Goes on to", edges.filter((edge) => edge.tail === key), "head"),
@@ -116,13 +117,13 @@ function edgeDetails(of, key, links) {
   ];
 }
 
-// Shows what a key stands for; null: how to use the graph.
+// Shows what a key of a picture stands for.
 function showDetails(of, key, links) {
-  const content = key === null ? [make("p", {}, "Point at a state or a connection to see what is known of it; click to keep it here. "
-    + "Drag to move, pinch or use Ctrl and the wheel to zoom; names of symbols appear as you come nearer.")]
-    : of.edges.has(key) ? edgeDetails(of, key, links)
+  const content = of.edges.has(key) ? edgeDetails(of, key, links)
       : of.name === "levels" ? levelDetails(key, links) : stateDetails(of.nodes.get(key).states[0], links);
-  byId("details").replaceChildren(...content.flat(Infinity).filter((item) => item !== null && item !== false));
+  const box = byId("details");
+  box.scrollTop = 0;
+  box.replaceChildren(...content.flat(Infinity).filter((item) => item !== null && item !== false));
 }
 
 function caption(of, key) {

@@ -7,6 +7,7 @@ import textwrap
 import graphviz
 
 from prefixguard.automata.atlas import Atlas
+from prefixguard.automata.picture.levels import ink_on
 from prefixguard.automata.picture.scene import Edge, Node, Scene, columns_of, level_text, scene_of
 
 _FONT = "Helvetica,Arial,sans-serif"
@@ -51,7 +52,7 @@ def dot_of(scene: Scene) -> str:
             rank.attr(rank="same")
             _heading(rank, number, columns, scene)
             for node in column:
-                _node(rank, node, scene)
+                _node(rank, node)
     for number in range(1, len(columns)):
         graph.edge(f"column{number - 1}", f"column{number}", style="invis", weight="100")
     for node in scene.nodes:
@@ -70,12 +71,12 @@ def _heading(rank: graphviz.Digraph, number: int, columns: list[list[Node]], sce
         rank.node(f"column{number}", label="", shape="point", style="invis")
         return
     band = scene.levels[level]
-    look = {"shape": "box", "style": "filled", "fillcolor": band.colour, "fontcolor": band.ink, "class": "level"}
-    rank.node(f"column{number}", label=_escaped(level_text(band)), **look)
+    look = {"shape": "box", "style": "filled", "fillcolor": band.colour, "fontcolor": ink_on(band.colour), "class": "level"}
+    label = _escaped(level_text(band).replace(" ", "\n"))
+    rank.node(f"column{number}", label=label, fontsize="12", width="1.1", **look)
 
 
-def _node(graph: graphviz.Digraph, node: Node, scene: Scene) -> None:
-    level = scene.levels[node.level]
+def _node(graph: graphviz.Digraph, node: Node) -> None:
     # Labels of states hold numbers alone: nothing in them needs escaping for the markup of DOT.
     small = "".join(f'<BR/><FONT POINT-SIZE="9">{line}</FONT>' for line in node.lines[1:])
     label = f'<<FONT POINT-SIZE="10">{node.title}</FONT><BR/><B><FONT POINT-SIZE="15">{node.lines[0]}</FONT></B>{small}>'
@@ -86,8 +87,8 @@ def _node(graph: graphviz.Digraph, node: Node, scene: Scene) -> None:
         id=node.key,
         shape="ellipse",
         style="filled,dashed" if node.thin else "filled",
-        fillcolor=level.colour,
-        fontcolor=level.ink,
+        fillcolor=node.colour,
+        fontcolor=node.ink,
         color=_TEXT,
         penwidth="1.6" if node.thin else "1",
         width=f"{1.3 * height:.2f}",

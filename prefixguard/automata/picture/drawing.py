@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
 from prefixguard.automata.picture.columns import LINE_HEIGHT, Layout, PlacedEdge, PlacedNode, lay_out
+from prefixguard.automata.picture.levels import ink_on
 from prefixguard.automata.picture.scene import Scene, level_text
 from prefixguard.automata.picture.wording import count_text
 
@@ -41,7 +42,7 @@ def draw(scene: Scene, note: str = "") -> str:
         f'<g class="graph" transform="translate({_n(_MARGIN)} {_n(_MARGIN + _HEAD)})">',
         *_stripes(scene, layout),
         *(line for edge in reversed(layout.edges) for line in _edge_lines(edge)),  # the busiest on top
-        *(line for placed in layout.nodes for line in _node_lines(placed, scene)),
+        *(line for placed in layout.nodes for line in _node_lines(placed)),
         "</g>",
         '<g class="legend">',
     ]
@@ -80,13 +81,13 @@ def _stripes(scene: Scene, layout: Layout) -> Iterator[str]:
         for dy, text, size in ((-37, level.says, 12), (-22, level_text(level).split(" ", 1)[1], 11)):
             yield (
                 f'<text x="{middle}" y="{dy}" text-anchor="middle" font-size="{size}" font-weight="bold"'
-                f' fill="{level.ink}">{text}</text>'
+                f' fill="{ink_on(level.colour)}">{text}</text>'
             )
         yield "</g>"
 
 
-def _node_lines(placed: PlacedNode, scene: Scene) -> Iterator[str]:
-    node, level = placed.node, scene.levels[placed.node.level]
+def _node_lines(placed: PlacedNode) -> Iterator[str]:
+    node = placed.node
     x, y = _n(placed.x), placed.y
     dashes = ' stroke-width="1.8" stroke-dasharray="5 3"' if node.thin else ' stroke-width="1"'
     yield f'<g class="node{" start" if node.start else ""}" id="{node.key}">'
@@ -98,7 +99,7 @@ def _node_lines(placed: PlacedNode, scene: Scene) -> Iterator[str]:
             f' stroke="{TEXT}" stroke-width="1"/>'
         )
     yield (
-        f'<ellipse class="body" cx="{x}" cy="{_n(y)}" rx="{_n(placed.rx)}" ry="{_n(placed.ry)}" fill="{level.colour}"'
+        f'<ellipse class="body" cx="{x}" cy="{_n(y)}" rx="{_n(placed.rx)}" ry="{_n(placed.ry)}" fill="{node.colour}"'
         f' stroke="{TEXT}"{dashes}/>'
     )
     rows = [(node.title, 10.5, ""), (node.lines[0], 16.0, ' font-weight="bold"')]
@@ -108,7 +109,7 @@ def _node_lines(placed: PlacedNode, scene: Scene) -> Iterator[str]:
         at += size * 1.08
         yield (
             f'<text x="{x}" y="{_n(at - size * 0.2)}" text-anchor="middle" font-size="{size:g}"{weight}'
-            f' fill="{level.ink}">{escape(text)}</text>'
+            f' fill="{node.ink}">{escape(text)}</text>'
         )
     yield "</g>"
 

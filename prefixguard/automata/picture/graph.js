@@ -26,7 +26,7 @@ function readSheet(name) {
   }
   const ghosts = drawn("g", { class: "ghosts" });
   const inside = svg.querySelector(".graph");
-  inside.append(ghosts);
+  inside.insertBefore(ghosts, inside.querySelector(".node, .edge")); // under everything that is drawn
   return { name, holder, svg, scene, nodes, nodeOf, edges, ghosts, inside, view: null, fit: null };
 }
 
@@ -37,22 +37,35 @@ let sheet = sheets.states;
 // Where one looks: the part of the picture that the canvas shows, as a view box.
 
 function whole(of) {
-  const box = of.svg.getBBox();
+  const far = of.holder.classList.contains("far");
+  of.holder.classList.remove("far"); // the same box from near and afar
+  const box = of.inside.getBBox();
+  const move = of.inside.transform.baseVal.consolidate()?.matrix ?? { e: 0, f: 0 };
+  box.x += move.e;
+  box.y += move.f;
+  of.holder.classList.toggle("far", far);
   const margin = 12;
-  return { x: box.x - margin, y: box.y - margin, w: box.width + 2 * margin, h: box.height + 2 * margin };
+  const w = Math.max(box.width + 2 * margin, canvas.clientWidth / 1.3); // small pictures are not blown up
+  return { x: box.x - (w - box.width) / 2, y: box.y - margin, w, h: box.height + 2 * margin };
 }
 
 function look(view) {
   sheet.view = view;
   sheet.svg.setAttribute("viewBox", [view.x, view.y, view.w, view.h].map((value) => value.toFixed(1)).join(" "));
   const scale = Math.min(canvas.clientWidth / view.w, canvas.clientHeight / view.h);
-  sheet.holder.classList.toggle("far", scale < 0.68);
+  sheet.holder.classList.toggle("far", scale < 0.6);
+  // From afar only the risks are written, as large as their states allow.
+  sheet.holder.style.setProperty("--far", `${Math.min(Math.max(10.5 / scale, 19), 36).toFixed(1)}px`);
+  sheet.holder.style.setProperty("--far-level", `${Math.min(Math.max(11 / scale, 14), 26).toFixed(1)}px`);
   canvas.classList.toggle("zoomed", view.w < 0.98 * sheet.fit.w);
 }
 
+// Shows the whole picture; the canvas becomes as high as the picture needs, within limits.
 function fit() {
-  sheet.holder.classList.remove("far");
   sheet.fit = whole(sheet);
+  const { w, h } = sheet.fit;
+  const most = Math.max(0.62 * window.innerHeight, 300);
+  canvas.style.height = `${Math.round(Math.min(Math.max((canvas.clientWidth * h) / w, 220), most))}px`;
   look(sheet.fit);
 }
 
@@ -109,19 +122,31 @@ function mark(kind, elements) {
   for (const element of elements) element?.classList.add(kind);
 }
 
-function middle(key) {
+// Middle and radii of a node.
+function ellipseOf(key) {
   const element = sheet.nodes.get(key).element.querySelector("ellipse");
-  return [Number(element.getAttribute("cx")), Number(element.getAttribute("cy"))];
+  return ["cx", "cy", "rx", "ry"].map((name) => Number(element.getAttribute(name)));
 }
 
 // A connection that the picture leaves out, as a dashed arc between its nodes.
 function ghost(tail, head, kind) {
-  const [x0, y0] = middle(tail);
-  const [x1, y1] = middle(head);
-  const path = tail === head
-    ? `M${x0 - 20} ${y0 - 30}C${x0 - 50} ${y0 - 110} ${x0 + 50} ${y0 - 110} ${x0 + 20} ${y0 - 30}`
-    : `M${x0} ${y0}Q${(x0 + x1) / 2 - (y1 - y0) / 5} ${(y0 + y1) / 2 + (x1 - x0) / 5} ${x1} ${y1}`;
-  sheet.ghosts.append(drawn("path", { class: `ghost ${kind}`, d: path }));
+  const [x0, y0, rx, ry] = ellipseOf(tail);
+  const [x1, y1, headRx, headRy] = ellipseOf(head);
+  const control = [(x0 + x1) / 2 - (y1 - y0) / 5, (y0 + y1) / 2 + (x1 - x0) / 5];
+  // Where the line from the control point to the middle meets the head's outline, and its direction there.
+  const [dx, dy] = [control[0] - x1, control[1] - y1];
+  const reach = 1 / Math.hypot(dx / headRx, dy / headRy);
+  let tip = [x1 + dx * reach, y1 + dy * reach];
+  let way = [-dx / Math.hypot(dx, dy), -dy / Math.hypot(dx, dy)];
+  let path = `M${x0} ${y0}Q${control[0]} ${control[1]} ${tip[0]} ${tip[1]}`;
+  if (tail === head) {
+    tip = [x0 + 0.4 * rx, y0 - 0.92 * ry];
+    way = [0, 1];
+    path = `M${x0 - 0.4 * rx} ${tip[1]}C${x0 - 0.9 * rx} ${y0 - 2.4 * ry} ${x0 + 0.9 * rx} ${y0 - 2.4 * ry} ${tip[0]} ${tip[1]}`;
+  }
+  const corner = (side) => `${tip[0] - 13 * way[0] - side * way[1]},${tip[1] - 13 * way[1] + side * way[0]}`;
+  sheet.ghosts.append(drawn("g", { class: `ghost ${kind}` }, drawn("path", { d: path }),
+    drawn("polygon", { points: `${tip[0]},${tip[1]} ${corner(6)} ${corner(-6)}` })));
 }
 
 function forgetGhosts(kind) {

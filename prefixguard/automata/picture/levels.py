@@ -7,43 +7,47 @@ rank among the states at hand.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 from prefixguard.alarm import Level
 
 #: Where levels end when no mark is near; denser at the low end, where most states are.
-ENDS = (0.05, 0.10, 0.20, 0.30, 0.45, 0.60, 0.80)
+ENDS = (0.05, 0.15, 0.30, 0.50, 0.75)
 
-#: Colour at the middle of each standard level; between them it is mixed.
+#: Colours of these risks; between them they are mixed.
 _SCALE = (
-    (0.025, (0xEA, 0xF2, 0xF8)),
-    (0.075, (0xC9, 0xE0, 0xF2)),
-    (0.150, (0xF9, 0xD9, 0x86)),
-    (0.250, (0xF6, 0xB8, 0x52)),
-    (0.375, (0xEA, 0x8B, 0x36)),
-    (0.525, (0xD2, 0x5C, 0x1E)),
-    (0.700, (0xA8, 0x34, 0x12)),
-    (0.900, (0x68, 0x18, 0x0A)),
+    (0.00, (0xE6, 0xF0, 0xF8)),
+    (0.10, (0xFA, 0xEC, 0xC0)),
+    (0.20, (0xF8, 0xD1, 0x7A)),
+    (0.30, (0xF3, 0xAE, 0x4A)),
+    (0.42, (0xE6, 0x84, 0x2F)),
+    (0.55, (0xCC, 0x5A, 0x1E)),
+    (0.70, (0xA8, 0x34, 0x12)),
+    (0.90, (0x68, 0x18, 0x0A)),
 )
 
-#: A mark of the alarm takes the place of a standard end that is nearer than this.
-_NEAR = 0.04
+#: A mark takes the place of a standard end that is nearer than this, in log-odds.
+_NEAR = 0.55
 
 
 @dataclass(frozen=True, slots=True)
 class RiskLevel:
     """Outcome risks above `low` and up to `high` (the first level holds 0 too).
 
-    says: what a monitor says there: OK, WATCH or ALARM. colour, ink: "#rrggbb" of the state and of the text on it.
+    says: what a monitor says there: OK, WATCH or ALARM.
     """
 
     low: float
     high: float
     says: Level
-    colour: str
-    ink: str
+
+    @property
+    def colour(self) -> str:
+        """Colour of the risk in its middle, "#rrggbb"."""
+        return colour_of((self.low + self.high) / 2)
 
 
 def risk_levels(watch: float, alarm: float | None) -> tuple[RiskLevel, ...]:
@@ -51,19 +55,18 @@ def risk_levels(watch: float, alarm: float | None) -> tuple[RiskLevel, ...]:
 
     watch, alarm: marks of the outcome risk, in [0, 1]; alarm None: nothing is called ALARM.
 
-    >>> [(level.low, level.high, str(level.says)) for level in risk_levels(0.31, 0.62)][3:7]
-    [(0.2, 0.31, 'OK'), (0.31, 0.45, 'WATCH'), (0.45, 0.62, 'WATCH'), (0.62, 0.8, 'ALARM')]
+    >>> [(level.low, level.high, str(level.says)) for level in risk_levels(0.31, 0.62)][2:]
+    [(0.15, 0.31, 'OK'), (0.31, 0.62, 'WATCH'), (0.62, 0.75, 'ALARM'), (0.75, 1.0, 'ALARM')]
     """
     marks = sorted({mark for mark in (watch, alarm) if mark is not None and 0.0 < mark < 1.0})
-    kept = [end for end in ENDS if all(abs(end - mark) >= _NEAR for mark in marks)]
+    kept = [end for end in ENDS if all(abs(_log_odds(end) - _log_odds(mark)) >= _NEAR for mark in marks)]
     ends = sorted({0.0, *kept, *marks, 1.0})
     levels = []
     for low, high in pairwise(ends):
         says = Level.WATCH if low >= watch else Level.OK
         if alarm is not None and low >= alarm:
             says = Level.ALARM
-        level = RiskLevel(low, high, says, colour_of((low + high) / 2), "")
-        levels.append(replace(level, ink=ink_on(level.colour)))
+        levels.append(RiskLevel(low, high, says))
     return tuple(levels)
 
 
@@ -75,8 +78,8 @@ def level_of(risk: float, levels: tuple[RiskLevel, ...]) -> int:
 def colour_of(risk: float) -> str:
     """Colour of a risk in [0, 1].
 
-    >>> colour_of(0.0), colour_of(0.15), colour_of(1.0)
-    ('#eaf2f8', '#f9d986', '#68180a')
+    >>> colour_of(0.0), colour_of(0.2), colour_of(1.0)
+    ('#e6f0f8', '#f8d17a', '#68180a')
     """
     place = bisect_left([at for at, _ in _SCALE], risk)
     if place == 0:
@@ -102,6 +105,10 @@ def luminance(colour: str) -> float:
     parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _log_odds(risk: float) -> float:
+    return math.log(risk / (1 - risk))
 
 
 def _hex(colour: tuple[int, ...]) -> str:

@@ -39,7 +39,10 @@ function refresh(hovered = null) {
     light(shown.flatMap((edge) => [edge.tail, edge.head]), shown.map((edge) => edge.key));
   }
   caption(sheet, key);
-  const about = hovered !== null ? [sheet, hovered] : kept ? [sheets[kept[0]], kept[1]] : [sheet, null];
+  // Where nothing is pointed at, the card tells of the state in which the replay stands.
+  const here = `s${replay.state() ?? data.start}`;
+  const about = hovered !== null ? [sheet, hovered] : kept ? [sheets[kept[0]], kept[1]] : [sheets.states, here];
+  byId("details-title").textContent = hovered === null && !kept ? "Where the replay stands" : "Details";
   showDetails(...about, links);
 }
 
@@ -88,9 +91,11 @@ function view(name) {
   refresh();
 }
 
-const replay = makeReplay({
+let replay = { state: () => null, refresh() {} };
+replay = makeReplay({
   moved(run, step) {
     Object.assign(place, { run, step });
+    if (!kept) refresh();
     remember();
   },
   ...links,
@@ -105,7 +110,10 @@ function showKey() {
   };
   byId("key").replaceChildren(
     make("div", { class: "scale", role: "img", "aria-label": "Colours of the levels of outcome risk" }, data.levels.filter((level) => level.used).map(swatch)),
-    ...data.scenes[sheet.name].legend.map((sentence) => make("p", {}, sentence)));
+    make("details", {}, make("summary", {}, "How to read this picture"),
+      ...data.scenes[sheet.name].legend.map((sentence) => make("p", {}, sentence)),
+      make("p", {}, "Point at a state or a connection to see what is known of it, click to keep it. Drag to move; pinch, "
+        + "or hold Ctrl and turn the wheel, to zoom: names of symbols appear as you come nearer.")));
 }
 
 // Reads the link: #run=0&step=3&at=s5&symbol=2&view=states
@@ -166,7 +174,7 @@ byId("release").addEventListener("click", () => choose(sheet.name, null));
 watchGraph({ hover: refresh, choose: (key) => choose(sheet.name, key) });
 window.addEventListener("hashchange", openLink);
 window.addEventListener("beforeprint", () => {
-  byId("all-states").open = true;
+  for (const closed of document.querySelectorAll("#key details, #all-states")) closed.open = true;
   fit();
 });
 showGlossary(links);

@@ -84,30 +84,29 @@ def _summary(atlas: Atlas) -> str:
 
 def _fidelity(fidelity: Fidelity) -> Iterator[str]:
     """Whether the automaton may stand for its teacher, in plain words and with figures."""
+    measured = (
+        f"Measured on {count_text(fidelity.runs, 'test run')} ({count_text(fidelity.steps, 'step')}) that neither of"
+        " them learned from."
+    )
+    yield f'<section class="verdict{" care" if fidelity.care else ""}" aria-labelledby="verdict">'
     if fidelity.care:
-        yield '<section class="verdict care" aria-labelledby="verdict">'
         yield '<h2 id="verdict">Audit with care</h2><ul>'
         yield from (f"<li>{html.escape(one_line(sentence, 400))}</li>" for sentence in fidelity.care)
-        yield "</ul>"
+        yield f"</ul><p>{measured}</p>"
     else:
-        yield '<section class="verdict" aria-labelledby="verdict">'
         yield '<h2 id="verdict">Faithful to its teacher</h2>'
-        yield "<p>All marks are kept: it rates steps nearly as the monitor does that it stands for.</p>"
+        yield f"<p>All marks are kept: it rates steps nearly as the monitor does that it stands for. {measured}</p>"
     yield '<dl class="figures">'
     for name, value, meaning in _figures(fidelity):
         yield f"<div><dt>{name}</dt><dd><b>{value}</b> {meaning}</dd></div>"
     yield "</dl>"
-    yield (
-        f'<p class="measured">Measured on {count_text(fidelity.runs, "test run")}'
-        f" ({count_text(fidelity.steps, 'step')}) that neither of them learned from.</p>"
-    )
     yield "</section>"
 
 
 def _figures(fidelity: Fidelity) -> Iterator[tuple[str, str, str]]:
     """Name, value and what it means; figures that do not exist are left out."""
     if fidelity.agreement is not None:
-        yield "Agreement", risk_text(fidelity.agreement), "rank correlation with its teacher's risk; 1.0 is the same"
+        yield "Agreement", risk_text(fidelity.agreement), "rank correlation of its outcome risk with its teacher's"
     if fidelity.same_level is not None:
         yield "Same level", share_text(fidelity.same_level), "of steps get the same OK, WATCH or ALARM"
     if fidelity.auprc is not None:
@@ -115,5 +114,5 @@ def _figures(fidelity: Fidelity) -> Iterator[tuple[str, str, str]]:
         yield "Failing soon", risk_text(fidelity.auprc), f"AUPRC of the imminent risk{teacher}"
     if fidelity.rem is not None:
         teacher = "" if fidelity.teacher_rem is None else f"; its teacher {risk_text(fidelity.teacher_rem)}"
-        yield "Failing at all", risk_text(fidelity.rem), f"AUROC with equally many steps left{teacher}; .50 is chance"
+        yield "Failing at all", risk_text(fidelity.rem), f"AUROC at equally many steps left{teacher}; chance .50"
     yield "Unseen", share_text(fidelity.unseen_share), "of steps took a way that no training run took"

@@ -8,12 +8,14 @@ from typing import Any
 
 from prefixguard.automata.atlas import Atlas, Entry, Replay
 from prefixguard.automata.picture.figures import THIN_RUNS, StateFigures, state_figures
-from prefixguard.automata.picture.levels import level_of
+from prefixguard.automata.picture.levels import colour_of, ink_on, level_of
 from prefixguard.automata.picture.scene import MANY_STATES, Scene, scene_of
 from prefixguard.automata.picture.wording import one_line
 
-#: Code points kept of any one text: a page is read by people.
-TEXT_LETTERS = 2_000
+#: Code points kept of names (glosses, tools, terms, runs), of sentences (conditions, examples) and of a replayed step.
+NAME_LETTERS = 120
+SENTENCE_LETTERS = 600
+STEP_LETTERS = 2_000
 
 _ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 
@@ -36,7 +38,7 @@ def page_data(atlas: Atlas) -> Json:
         scenes["levels"] = scene_of(atlas, collapsed=True)
     states = scenes["states"]
     return {
-        "name": _text(atlas.name),
+        "name": _name(atlas.name),
         "start": atlas.automaton.start,
         "clock": list(atlas.automaton.clock),
         "watch": _number(atlas.watch),
@@ -50,7 +52,7 @@ def page_data(atlas: Atlas) -> Json:
                 "high": _number(level.high),
                 "says": str(level.says),
                 "colour": level.colour,
-                "ink": level.ink,
+                "ink": ink_on(level.colour),
                 "used": number in states.used_levels,
             }
             for number, level in enumerate(states.levels)
@@ -69,6 +71,7 @@ def _state(atlas: Atlas, figures: StateFigures, scene: Scene) -> Json:
         "imminent": _number(figures.imminent),
         "interval": [_number(figures.low), _number(figures.high)],
         "level": level_of(figures.outcome, scene.levels),
+        "colour": colour_of(figures.outcome),
         "visits": figures.visits,
         "share": _number(figures.share),
         "runs": figures.runs,
@@ -86,18 +89,18 @@ def _state(atlas: Atlas, figures: StateFigures, scene: Scene) -> Json:
             }
             for column in range(len(automaton.clock) + 1)
         ],
-        "examples": [_text(example) for example in atlas.state_examples[state]],
+        "examples": [_sentence(example) for example in atlas.state_examples[state]],
     }
 
 
 def _symbol(entry: Entry) -> Json:
     return {
-        "gloss": _text(entry.gloss),
-        "condition": _text(entry.condition),
-        "terms": [[_text(term), _number(weight)] for term, weight in entry.terms],
-        "tools": [[_text(tool), _number(share)] for tool, share in entry.tools],
-        "statuses": [[_text(status), _number(share)] for status, share in entry.statuses],
-        "examples": [_text(example) for example in entry.examples],
+        "gloss": _name(entry.gloss),
+        "condition": _sentence(entry.condition),
+        "terms": [[_name(term), _number(weight)] for term, weight in entry.terms],
+        "tools": [[_name(tool), _number(share)] for tool, share in entry.tools],
+        "statuses": [[_name(status), _number(share)] for status, share in entry.statuses],
+        "examples": [_sentence(example) for example in entry.examples],
         "count": entry.count,
         "share": _number(entry.share),
         "riskChange": _number(entry.risk_change),
@@ -121,7 +124,7 @@ def _scene(scene: Scene) -> Json:
 
 def _replay(replay: Replay) -> Json:
     return {
-        "run": _text(replay.run_id),
+        "run": _name(replay.run_id),
         "failed": replay.failed,
         "steps": [
             {
@@ -130,17 +133,21 @@ def _replay(replay: Replay) -> Json:
                 "unseen": step.unseen,
                 "imminent": _number(step.imminent),
                 "outcome": _number(step.outcome),
-                "level": _text(step.level),
+                "level": _name(step.level),
                 "teacher": _number(step.teacher),
-                "text": _text(step.text),
+                "text": one_line(step.text, STEP_LETTERS),
             }
             for step in replay.steps
         ],
     }
 
 
-def _text(text: str) -> str:
-    return one_line(text, TEXT_LETTERS)
+def _name(text: str) -> str:
+    return one_line(text, NAME_LETTERS)
+
+
+def _sentence(text: str) -> str:
+    return one_line(text, SENTENCE_LETTERS)
 
 
 def _number(value: float | None) -> float | None:

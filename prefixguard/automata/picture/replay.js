@@ -44,7 +44,7 @@ function makeReplay({ moved, search, choose }) {
         button(`state ${stateAt(step - 1)}`, () => choose("states", `s${stateAt(step - 1)}`)), " to ",
         button(`state ${now.state}`, () => choose("states", `s${now.state}`)), "."),
       now.unseen && make("p", {}, chip("unseen", "thin"), " No training run took this symbol there; the run goes where the symbol most often leads."),
-      make("p", {}, make("b", {}, `Outcome risk ${risk(now.outcome)}`), `, imminent ${risk(now.imminent)}`,
+      make("p", {}, levelChip(now.level), " ", make("b", {}, `Outcome risk ${risk(now.outcome)}`), `, imminent ${risk(now.imminent)}`,
         now.teacher === null ? "" : `, teacher's outcome risk ${risk(now.teacher)}`),
       make("div", { class: "said", tabindex: 0, "aria-label": "What happened in the step" }, quote(now.text)),
     ].filter(Boolean);
@@ -59,8 +59,6 @@ function makeReplay({ moved, search, choose }) {
     slider.setAttribute("aria-valuetext", step === 0 ? "before the first step" : `step ${step} of ${steps}, outcome risk ${risk(current().steps[step - 1].outcome)}`);
     for (const id of ["replay-first", "replay-back"]) byId(id).disabled = step === 0;
     for (const id of ["replay-next", "replay-last"]) byId(id).disabled = step === steps;
-    const level = step === 0 ? "" : current().steps[step - 1].level;
-    byId("replay-level").replaceWith(put(levelChip(level), { id: "replay-level" }, []));
     byId("replay-step").replaceChildren(...describe());
     drawCurve(current(), step, go);
     showPath();
@@ -96,7 +94,7 @@ function makeReplay({ moved, search, choose }) {
 
   if (!data.replays.length) {
     byId("replay-body").replaceChildren(make("p", {}, "There is no run to replay in this file."));
-    return { open() {}, refresh() {}, next() {}, back() {} };
+    return { open() {}, refresh() {}, next() {}, back() {}, state: () => null };
   }
   const by = (change) => () => {
     if (timer) stop();
@@ -109,6 +107,7 @@ function makeReplay({ moved, search, choose }) {
   byId("replay-play").addEventListener("click", play);
   byId("replay-slider").addEventListener("input", by(() => Number(byId("replay-slider").value)));
   byId("replay-run").addEventListener("change", () => choosePath(Number(byId("replay-run").value)));
-  return { open: choosePath, refresh: showPath, next: by(() => step + 1), back: by(() => step - 1) };
+  new ResizeObserver(() => drawCurve(current(), step, go)).observe(byId("curve"));
+  return { open: choosePath, refresh: showPath, next: by(() => step + 1), back: by(() => step - 1), state: () => stateAt(step) };
 }
 

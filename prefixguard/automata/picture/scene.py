@@ -14,7 +14,7 @@ import numpy as np
 
 from prefixguard.automata.atlas import Atlas
 from prefixguard.automata.picture.figures import THIN_RUNS, StateFigures, state_figures
-from prefixguard.automata.picture.levels import RiskLevel, level_of, risk_levels
+from prefixguard.automata.picture.levels import RiskLevel, colour_of, ink_on, level_of, risk_levels
 from prefixguard.automata.picture.wording import CUT, count_text, one_line, range_text, risk_text, share_text
 from prefixguard.bundle import UNSEEN
 
@@ -28,7 +28,7 @@ DRAWN_A_NODE = 3
 #: Up to this many nodes an edge names two glosses, else one.
 ROOMY = 12
 #: Letters of a line of a gloss on an edge; a gloss takes two lines at most.
-GLOSS_LETTERS = 20
+GLOSS_LETTERS = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,16 @@ class Node:
     size: float
     thin: bool
     start: bool
+
+    @property
+    def colour(self) -> str:
+        """Colour of its risk, "#rrggbb"."""
+        return colour_of(self.risk)
+
+    @property
+    def ink(self) -> str:
+        """Colour of text on it."""
+        return ink_on(self.colour)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +136,7 @@ def level_text(level: RiskLevel) -> str:
     """A level in words.
 
     >>> level_text(risk_levels(0.31, 0.62)[-2])
-    'ALARM .62–.80'
+    'ALARM .62–.75'
     """
     return f"{level.says} {range_text(level.low, level.high)}"
 

@@ -85,6 +85,9 @@ def _tidy(group: ET.Element, spoken: dict[str, str]) -> None:
         middle = next(group.iter("ellipse")).attrib["cx"]
         for text in group.iter("text"):
             text.attrib.update({"text-anchor": "middle", "x": middle})
+    if what == "level":
+        for text in group.iter("text"):
+            text.attrib["font-weight"] = "bold"
     if what == "edge":  # labels stay legible where lines cross them
         for text in group.iter("text"):
             text.attrib.update({"stroke": PAPER, "stroke-width": "3", "paint-order": "stroke"})

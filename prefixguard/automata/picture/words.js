@@ -8,7 +8,7 @@ function put(element, attributes, children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (value !== false && value !== null) element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== false));
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== false));
   return element;
 }
 
