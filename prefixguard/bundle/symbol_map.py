@@ -19,10 +19,11 @@ from prefixguard.context import FEATURES, N_FEATURES
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import ConfigError, UsageError
 
-#: Most symbols of an alphabet, nodes of a tree, and vocabulary columns that a tree can name.
+#: Most symbols of an alphabet, nodes and scores of a tree, and vocabulary columns that a tree can name.
 MOST_SYMBOLS = 1 << 16
 MOST_NODES = 1 << 16
-MOST_COLUMNS = 1 << 24
+MOST_SCORES = 16
+MOST_COLUMNS = 1 << 20
 
 _PLACES = {feature.name: place for place, feature in enumerate(FEATURES)}
 _IS_ERROR, _CALL_SEEN, _MESSAGE_SEEN = (_PLACES[name] for name in ("is_error", "call_seen", "message_seen"))
@@ -113,8 +114,8 @@ class WordScore:
         object.__setattr__(self, "_dense", dense)
 
     def __call__(self, row: SparseRow) -> float:
-        """The score of a step's text; 0.0 for a step without known words."""
-        return float(self._dense.take(row.indices, mode="clip").dot(row.values))
+        """The score of a step's text, rounded to float32 as trees are grown; 0.0 for a step without known words."""
+        return float(np.float32(self._dense.take(row.indices, mode="clip").dot(row.values)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,6 +148,8 @@ class TreeMap:
         arrays = (self.feature, self.threshold, self.left, self.right)
         if any(a.ndim != 1 or len(a) != len(self.feature) for a in arrays) or len(self.feature) > MOST_NODES:
             raise ConfigError(f"symbol tree: needs four arrays of one length, at most {MOST_NODES:,} nodes.")
+        if len(self.scores) > MOST_SCORES:
+            raise ConfigError(f"symbol tree: {len(self.scores)} scores of words, {MOST_SCORES} are possible.")
         if any(a.dtype.kind not in "iu" for a in (self.feature, self.left, self.right)):
             raise ConfigError("symbol tree: features and children are whole numbers.")
         nodes = tuple(zip(*(a.tolist() for a in arrays), strict=True))
@@ -171,13 +174,18 @@ class TreeMap:
     def symbol(self, tool: str, row: SparseRow, context: NDArray[np.float32]) -> int:
         """See `SymbolMap`."""
         nodes, columns = self._nodes, None
+        scored: dict[int, float] = {}  # a score costs more than all else, and one way may ask for it several times
         at = 0 if nodes else -1
         while at >= 0:
             feature, threshold, left, right = nodes[at]
-            if feature >= N_FEATURES:
-                at = left if self.scores[feature - N_FEATURES](row) <= threshold else right
-            elif feature >= 0:
-                at = left if context.item(feature) <= threshold else right
+            if feature >= 0:
+                if feature < N_FEATURES:
+                    value = context.item(feature)
+                elif feature in scored:
+                    value = scored[feature]
+                else:
+                    value = scored[feature] = self.scores[feature - N_FEATURES](row)
+                at = left if value <= threshold else right
                 continue
             if columns is None:  # one list for all questions is quicker than numpy's search for each
                 columns = row.indices.tolist()
@@ -234,6 +242,8 @@ def symbol_map_from_json(document: Any) -> SymbolMap:
     if kind == "typed":
         return TypedMap(tuple(values[0]))
     feature, threshold, left, right, scores = values
+    if len(scores) > MOST_SCORES:  # each takes memory by its highest column, so they are counted before they are made
+        raise ValueError(f"the symbol tree has {len(scores)} scores of words, {MOST_SCORES} are possible")
     if not all(type(x) is int and abs(x) < 1 << 32 for x in (*feature, *left, *right)):
         raise ValueError("a feature or child of the symbol tree is not a whole number in range")
     if not all(type(x) in (int, float) for x in threshold):

@@ -114,7 +114,11 @@ CHANGES: list[tuple[list[Any], Any, str]] = [
     (["states", 1, "interval", 0], [0.1, 0.2], "state 1: interval"),
     (["symbol_map"], {"kind": "typed", "tools": []}, "16 glosses for 4 symbols"),
     (["symbol_map"], {"kind": "pickle"}, "the symbol map's kind"),
-    (["symbol_map"], {"kind": "tree", "feature": [0], "threshold": [HUGE], "left": [-1], "right": [-2]}, "automaton"),
+    (
+        ["symbol_map"],
+        {"kind": "tree", "feature": [0], "threshold": [HUGE], "left": [-1], "right": [-2], "scores": []},
+        "large",
+    ),
 ]
 
 

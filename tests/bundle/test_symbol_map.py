@@ -11,8 +11,8 @@ import tiny_automaton
 import tiny_monitor
 
 from prefixguard import context
-from prefixguard.bundle import ModelMap, SymbolMap, TreeMap, TypedMap
-from prefixguard.bundle.symbol_map import MOST_SYMBOLS, symbol_map_from_json
+from prefixguard.bundle import ModelMap, SymbolMap, TreeMap, TypedMap, WordScore
+from prefixguard.bundle.symbol_map import MOST_COLUMNS, MOST_SCORES, MOST_SYMBOLS, symbol_map_from_json
 from prefixguard.context import FEATURES, N_FEATURES
 from prefixguard.encoder import SparseRow, tokenize
 from prefixguard.errors import ConfigError, UsageError
@@ -23,7 +23,8 @@ PLACES = {feature.name: place for place, feature in enumerate(FEATURES)}
 
 
 def row_of(columns: list[int]) -> SparseRow:
-    return SparseRow(np.array(sorted(columns), np.int64), np.ones(len(columns), np.float32))
+    values = np.linspace(0.2, 0.9, len(columns)).astype(np.float32)
+    return SparseRow(np.array(sorted(columns), np.int64), values)
 
 
 def test_typed_symbols_are_tool_error_repeat() -> None:
@@ -67,8 +68,12 @@ def random_tree(rng: np.random.Generator, n: int) -> TreeMap:
             if pair[side] is None:
                 leaf += 1
                 pair[side] = -leaf
-    feature = [int(rng.integers(N_FEATURES)) if rng.random() < 0.5 else -1 - int(rng.integers(8)) for _ in range(n)]
-    return TreeMap.of(feature, rng.normal(size=n), [p[0] for p in children], [p[1] for p in children])
+    feature = [
+        (int(rng.integers(N_FEATURES)), -1 - int(rng.integers(8)), N_FEATURES + int(rng.integers(2)))[rng.integers(3)]
+        for _ in range(n)
+    ]
+    scores = tuple(WordScore(np.array(c), rng.normal(size=len(c))) for c in ([0, 2, 5], [1, 6]))
+    return TreeMap.of(feature, rng.normal(size=n), [p[0] for p in children], [p[1] for p in children], scores)
 
 
 def descend(tree: TreeMap, at: int, row: SparseRow, numbers: Any) -> int:
@@ -76,7 +81,12 @@ def descend(tree: TreeMap, at: int, row: SparseRow, numbers: Any) -> int:
     if at < 0:
         return -1 - at
     feature = int(tree.feature[at])
-    if feature >= 0:
+    if feature >= N_FEATURES:
+        score = tree.scores[feature - N_FEATURES]
+        weights = dict(zip(score.columns.tolist(), score.weights.tolist(), strict=True))
+        terms = zip(row.indices.tolist(), row.values.tolist(), strict=True)
+        right = np.float32(sum(weights.get(c, 0.0) * v for c, v in terms)) > float(tree.threshold[at])
+    elif feature >= 0:
         right = float(numbers[feature]) > float(tree.threshold[at])
     else:
         right = (-1 - feature) in row.indices.tolist()
@@ -86,7 +96,7 @@ def descend(tree: TreeMap, at: int, row: SparseRow, numbers: Any) -> int:
 @pytest.mark.parametrize("seed", range(30))
 def test_a_tree_goes_where_its_definition_says(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    tree = random_tree(rng, int(rng.integers(1, 40)))
+    tree = random_tree(rng, int(rng.integers(6, 40)))
     met = set()
     for _ in range(200):
         numbers = rng.normal(size=N_FEATURES).astype(np.float32)
@@ -134,6 +144,7 @@ BAD_TREES = [
     (([N_FEATURES], [0.0], [-1], [-2]), "asks for feature"),
     (([-(1 << 30)], [0.0], [-1], [-2]), "asks for feature"),
     (([0], [float("nan")], [-1], [-2]), "not a finite number"),
+    (([0], [0.0], [-1], [-2], (WordScore(np.array([1]), np.ones(1)),) * (MOST_SCORES + 1)), "17 scores of words"),
     (([0], [0.0], [-1], [-1 << 40]), "symbols; 1 to"),
 ]
 
@@ -142,6 +153,24 @@ BAD_TREES = [
 def test_what_is_no_tree_is_refused(arrays: tuple[list[Any], ...], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         TreeMap.of(*arrays)
+
+
+@pytest.mark.parametrize(
+    ("columns", "weights"),
+    [([], []), ([1, 1], [0, 0]), ([2, 1], [0, 0]), ([-1], [0]), ([MOST_COLUMNS], [0]), ([1], [np.nan]), ([1], [1, 2])],
+)
+def test_a_wrong_score_of_words_is_refused(columns: list[int], weights: list[float]) -> None:
+    with pytest.raises(ConfigError, match="score of words: "):
+        WordScore(np.array(columns, np.int64), np.array(weights, np.float64))
+
+
+def test_scores_of_words_are_bounded_before_they_are_made() -> None:
+    """Thousands of scores over the last column would take gigabytes."""
+    score = {"columns": [MOST_COLUMNS - 1], "weights": [1.0]}
+    tree = TreeMap.of([N_FEATURES], [0.0], [-1], [-2], (WordScore(np.array([3]), np.ones(1)),)).to_json()
+    assert symbol_map_from_json(tree).n_symbols == 2
+    with pytest.raises(ValueError, match="10000 scores of words, 16 are possible"):
+        symbol_map_from_json(tree | {"scores": [score] * 10_000})
 
 
 def test_other_wrong_maps_are_refused() -> None:
@@ -181,11 +210,26 @@ def test_maps_round_trip_as_json(symbol_map: SymbolMap) -> None:
         {"kind": "typed", "tools": [], "more": 1},
         {"kind": "model", "n_symbols": "3"},
         {"kind": "model", "n_symbols": True},
-        {"kind": "tree", "feature": [True], "threshold": [0], "left": [-1], "right": [-2]},
-        {"kind": "tree", "feature": [0], "threshold": ["0"], "left": [-1], "right": [-2]},
-        {"kind": "tree", "feature": [0.0], "threshold": [0], "left": [-1], "right": [-2]},
-        {"kind": "tree", "feature": [0], "threshold": [0], "left": [-1], "right": [-(10**30)]},
-        {"kind": "tree", "feature": [0], "threshold": [0], "left": [-1], "right": None},
+        {"kind": "tree", "feature": [True], "threshold": [0], "left": [-1], "right": [-2], "scores": []},
+        {"kind": "tree", "feature": [0], "threshold": ["0"], "left": [-1], "right": [-2], "scores": []},
+        {"kind": "tree", "feature": [0.0], "threshold": [0], "left": [-1], "right": [-2], "scores": []},
+        {"kind": "tree", "feature": [0], "threshold": [0], "left": [-1], "right": [-(10**30)], "scores": []},
+        {"kind": "tree", "feature": [0], "threshold": [0], "left": [-1], "right": None, "scores": []},
+        {"kind": "tree", "feature": [0], "threshold": [0], "left": [-1], "right": [-2]},
+        {"kind": "tree", "feature": [0], "threshold": [0], "left": [-1], "right": [-2], "scores": [1]},
+        {"kind": "tree", "feature": [46], "threshold": [0], "left": [-1], "right": [-2], "scores": []},
+        *(
+            {"kind": "tree", "feature": [0], "threshold": [0], "left": [-1], "right": [-2], "scores": [score]}
+            for score in (
+                {"columns": [1]},
+                {"columns": [1], "weights": [True]},
+                {"columns": [1], "weights": ["1"]},
+                {"columns": [10**30], "weights": [1]},
+                {"columns": [1.0], "weights": [1]},
+                {"columns": {}, "weights": [1]},
+                {"columns": [1], "weights": [1], "more": 1},
+            )
+        ),
     ],
 )
 def test_a_wrong_document_is_refused(document: Any) -> None:
