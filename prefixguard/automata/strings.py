@@ -85,6 +85,13 @@ class Transitions:
         return len(self.next)
 
 
+def before(strings: Strings, states: NDArray[np.int32], start: int) -> NDArray[np.int32]:
+    """The state before every step, int32 (steps,), from the states after them."""
+    out = np.roll(states, 1)
+    out[strings.first[:-1]] = start
+    return out
+
+
 def fallback_of(edges: NDArray[np.int64], next_states: NDArray[np.int32]) -> NDArray[np.int32]:
     """Where each symbol most often leads, int32 (K,); UNSEEN for a symbol that no run used; ties to the lower state.
 

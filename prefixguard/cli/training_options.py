@@ -25,7 +25,8 @@ class TrainingOption:
 
 
 OPTIONS: tuple[TrainingOption, ...] = (
-    TrainingOption("backend", "gru", "The monitor's head: gru.", common=True),
+    TrainingOption("backend", "gru", "The monitor's head: gru, transformer, fsm, gbdt or blend.", common=True),
+    TrainingOption("blend", "gbdt,gru", "What the backend blend averages, by comma.", common=True),
     TrainingOption("seed", 13, "Of the split, the initialisation and the batches.", common=True),
     TrainingOption("horizon", 3, "H: a step is imminent when its run fails within so many more steps.", common=True),
     TrainingOption("epochs", 24, "Epochs of each network.", common=True),
@@ -36,10 +37,14 @@ OPTIONS: tuple[TrainingOption, ...] = (
     TrainingOption("min_tasks", 3, "A term must occur in so many tasks."),
     TrainingOption("symbols", 16, "Size of the learned alphabet."),
     TrainingOption("abstraction_width", 64, "Hidden width before the symbols."),
-    TrainingOption("width", 64, "Width of the GRU's state."),
+    TrainingOption("width", 64, "Width of the GRU's state and of the Transformer's stream."),
+    TrainingOption("layers", 2, "Layers of the Transformer."),
+    TrainingOption("attention_heads", 4, "Query heads of each of its layers."),
+    TrainingOption("window", 32, "Steps that each of its layers looks back on."),
+    TrainingOption("states", 48, "States of the soft automaton."),
     TrainingOption("bypass", 32, "Width of the channel around the symbols."),
     TrainingOption("bins", 16, "Piecewise-linear bins of every context feature."),
-    TrainingOption("members", 2, "Networks that are averaged in one bundle."),
+    TrainingOption("members", 2, "Networks of a kind that are averaged in one bundle."),
     TrainingOption("teacher", 0.5, "Weight of the boosted teacher's risks in the targets; 0 trains without one."),
     TrainingOption("validation_share", 0.12, "Share of the training tasks that choose a further member's epoch."),
     TrainingOption("symbol_epochs", 16, "Epochs of the symbols-only network."),

@@ -15,6 +15,7 @@ _STAGES = {
     "vocabulary": "Choosing terms",
     "encoding": "Encoding steps",
     "teacher": "Fitting the teacher",
+    "trees": "Fitting",
     "network": "Fitting network",
     "symbols": "Fitting the symbols",
     "compiling": "Compiling",

@@ -11,6 +11,7 @@ try:
 except ImportError as exc:
     raise MissingExtraError(f'training needs {exc.name}. Install it with: pip install "prefixguard[train]"') from exc
 
+from prefixguard.learn.calibrate import fit_platt
 from prefixguard.learn.checkpoint import Checkpoints
 from prefixguard.learn.config import BACKENDS, TrainConfig, read_toml
 from prefixguard.learn.corpus import Corpus, Rows, featurise
@@ -29,6 +30,7 @@ __all__ = [
     "TrainResult",
     "featurise",
     "fit_monitor",
+    "fit_platt",
     "read_toml",
     "train",
     "train_corpus",

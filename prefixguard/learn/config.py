@@ -11,19 +11,24 @@ from typing import Any
 
 from prefixguard.errors import ConfigError
 
-BACKENDS = ("gru",)
+BACKENDS = ("gru", "transformer", "gbdt", "blend")
+#: Backends that `blend` can average, in the order in which their parts stand in a bundle.
+BLENDABLE = ("gbdt", "gru", "transformer")
 
 
 @dataclass(frozen=True, slots=True)
 class TrainConfig:
     """Options of a training; all have defaults, all can stand in `prefixguard.toml` under `[train]`.
 
-    backend: the head. seed: of the split, the initialisation and the batches.
+    backend: the head: gru, transformer, fsm, gbdt (boosted trees) or blend. blend: what `blend` averages, by comma.
+    seed: of the split, the initialisation and the batches.
     horizon: H; a step of a failed run is imminent when at most H steps remain (inclusive).
     max_features, min_tasks: size of the vocabulary; a term must occur in that many tasks.
     symbols: K, size of the learned alphabet. abstraction_width: hidden width before the symbols.
-    width: of the GRU state. bypass: width of the channel around the symbols. bins: piecewise-linear bins a feature.
-    members: how many networks are averaged in one bundle.
+    width: of the GRU's state, or of the Transformer's stream. layers, attention_heads, window: of the Transformer; it
+        looks back at most `window` steps a layer. states: of the soft automaton (fsm).
+    bypass: width of the channel around the symbols. bins: piecewise-linear bins a feature.
+    members: how many networks of a kind are averaged in one bundle.
     teacher: weight of the boosted teacher's out-of-fold risks in the targets, 0 to 1.
     validation_share: of the training tasks that choose a further member's epoch.
     epochs: of each member. symbol_epochs: of the symbols-only network.
@@ -34,6 +39,7 @@ class TrainConfig:
     """
 
     backend: str = "gru"
+    blend: str = "gbdt,gru"
     seed: int = 13
     horizon: int = 3
     max_features: int = 4096
@@ -41,6 +47,10 @@ class TrainConfig:
     symbols: int = 16
     abstraction_width: int = 64
     width: int = 64
+    layers: int = 2
+    attention_heads: int = 4
+    window: int = 32
+    states: int = 48
     bypass: int = 32
     bins: int = 16
     members: int = 2
@@ -64,6 +74,9 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
             raise ConfigError(f"backend {self.backend!r}: choose one of {', '.join(BACKENDS)}.")
+        odd = [name for name in self.heads if name not in BLENDABLE]
+        if odd or not self.heads or len(set(self.heads)) < len(self.heads):
+            raise ConfigError(f"blend {self.blend!r}: name each once, by comma, of: {', '.join(BLENDABLE)}.")
         if self.device not in ("auto", "cpu", "cuda"):
             raise ConfigError(f"device {self.device!r}: choose auto, cpu or cuda.")
         for name, low in _AT_LEAST.items():
@@ -76,6 +89,13 @@ class TrainConfig:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not low_f <= value <= high_f:
                 raise ConfigError(f"{name} = {value!r}: a number between {low_f} and {high_f} is needed.")
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The backends whose logits are averaged: those of the blend, or the one."""
+        if self.backend != "blend":
+            return (self.backend,)
+        return tuple(name.strip() for name in self.blend.split(","))
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], where: str) -> TrainConfig:
@@ -104,6 +124,10 @@ _AT_LEAST = {
     "symbols": 2,
     "abstraction_width": 1,
     "width": 1,
+    "layers": 1,
+    "attention_heads": 1,
+    "window": 2,
+    "states": 2,
     "bypass": 0,
     "bins": 2,
     "members": 1,

@@ -1,9 +1,10 @@
-"""Fit a monitor on training runs: vocabulary, context scale, teacher, networks."""
+"""Fit a monitor on training runs: vocabulary, context scale, teacher, heads."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,31 +17,40 @@ from prefixguard.learn.batches import labels
 from prefixguard.learn.checkpoint import Checkpoints
 from prefixguard.learn.config import TrainConfig
 from prefixguard.learn.corpus import Corpus, Rows
-from prefixguard.learn.network import GruNetwork
+from prefixguard.learn.gru import GruNetwork
+from prefixguard.learn.head import Head, NetworkHead
+from prefixguard.learn.network import StepNetwork
+from prefixguard.learn.neural_part import LevelSymbols, NetworkSymbols
 from prefixguard.learn.scaling import ContextScale, fit_scale
+from prefixguard.learn.step_part import SymbolPart
 from prefixguard.learn.teacher import out_of_fold, steps_of
-from prefixguard.learn.trainer import Fitted, LearnListener, Target, fit_network, predict
+from prefixguard.learn.trainer import Fitted, LearnListener, Target, fit_network
+from prefixguard.learn.transformer import TransformerNetwork
+from prefixguard.learn.trees import fit_trees
 from prefixguard.trace import task_hash
+
+_NETWORKS: Mapping[str, type[StepNetwork]] = {"gru": GruNetwork, "transformer": TransformerNetwork}
 
 
 @dataclass(frozen=True, slots=True)
 class FittedMonitor:
     """All that was learned, before it is compiled.
 
-    members: accurate networks; the monitor's logits are the mean of theirs. symbol: the symbols-only network.
+    heads: the monitor's logits are the mean of theirs. symbols: what gives a step's symbol.
+    symbol: the symbols-only network, where there is one.
     """
 
     vocabulary: Vocabulary
     vocabulary_report: FitReport
     scale: ContextScale
-    members: tuple[Fitted, ...]
-    symbol: Fitted
+    heads: tuple[Head, ...]
+    symbols: SymbolPart
+    symbol: Fitted | None
     config: TrainConfig
-    device: torch.device
 
     def logits(self, corpus: Corpus, rows: Rows, runs: NDArray[np.int64]) -> list[NDArray[np.float64]]:
-        """Mean logits of the members, one array (T, 2) a run."""
-        each = [predict(m.network, corpus, rows, runs, self.config, self.device) for m in self.members]
+        """Mean logits of the heads, one array (T, 2) a run."""
+        each = [head.logits(corpus, rows, runs) for head in self.heads]
         return [np.mean(parts, axis=0) for parts in zip(*each, strict=True)]
 
 
@@ -94,40 +104,84 @@ def fit_monitor(
         bins=config.bins,
     )
     targets = labels(corpus, config.horizon)
-    if config.teacher > 0:
+    if config.teacher > 0 and config.heads != ("gbdt",):
         listener.on_stage("teacher", "boosted trees, out of fold")
         taught = out_of_fold(corpus, rows, everything, targets, config.seed)
         soft = (1 - config.teacher) * targets + config.teacher * taught
     else:
         soft = targets
-    slices = max(round(1 / config.validation_share), 2)
-    members = []
-    for m in range(config.members):
-        if validation is not None and m == 0:
-            train, chosen = pool, validation
-        else:
-            out = held_out(corpus, everything, config.seed, slices, m % slices)
-            train, chosen = everything[~out], everything[out]
-        seed = config.seed * 1009 + m
-        torch.manual_seed(seed)
-        network = GruNetwork(rows.n_columns, scale, config, width=config.width)
-        listener.on_stage("network", f"{m + 1} of {config.members}")
-        members.append(
-            fit_network(
-                f"member{m}", network, corpus, rows, Target(soft, train, chosen), config,
-                seed=seed, device=device, listener=listener, checkpoints=checkpoints,
-            )
+    material = _Material(corpus, rows, scale, targets, soft, pool, validation, config, device, listener, checkpoints)
+    heads = tuple(_fit_head(kind, material) for kind in config.heads)
+    symbols, symbol = _fit_symbols(heads, material)
+    return FittedMonitor(vocabulary[0], vocabulary[1], scale, heads, symbols, symbol, config)
+
+
+@dataclass(frozen=True)
+class _Material:
+    """What heads are fitted on. labels: hard targets; soft: mixed with the teacher's out-of-fold risks."""
+
+    corpus: Corpus
+    rows: Rows
+    scale: ContextScale
+    labels: NDArray[np.float32]
+    soft: NDArray[np.float32]
+    pool: NDArray[np.int64]
+    validation: NDArray[np.int64] | None
+    config: TrainConfig
+    device: torch.device
+    listener: LearnListener
+    checkpoints: Checkpoints | None
+
+    @property
+    def everything(self) -> NDArray[np.int64]:
+        """Runs of pool and validation."""
+        return self.pool if self.validation is None else np.concatenate((self.pool, self.validation))
+
+    def slice(self, member: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Training and validation runs of a member."""
+        if self.validation is not None and member == 0:
+            return self.pool, self.validation
+        slices = max(round(1 / self.config.validation_share), 2)
+        out = held_out(self.corpus, self.everything, self.config.seed, slices, member % slices)
+        return self.everything[~out], self.everything[out]
+
+    def fit(self, name: str, network: torch.nn.Module, target: Target, config: TrainConfig, seed: int) -> Fitted:
+        """Train one network."""
+        return fit_network(
+            name, network, self.corpus, self.rows, target, config,
+            seed=seed, device=self.device, listener=self.listener, checkpoints=self.checkpoints,
         )  # fmt: skip
-    listener.on_stage("symbols", "a network that reads its own symbols only")
+
+
+def _fit_head(kind: str, m: _Material) -> Head:
+    config = m.config
+    if kind == "gbdt":
+        m.listener.on_stage("trees", "boosted trees")
+        return fit_trees(m.corpus, m.rows, m.everything, m.labels, config.seed)
+    members = []
+    for i in range(config.members):
+        seed = config.seed * 1009 + i
+        torch.manual_seed(seed)
+        network = _NETWORKS[kind](m.rows.n_columns, m.scale, config, width=config.width)
+        m.listener.on_stage("network", f"{kind} {i + 1} of {config.members}")
+        members.append(m.fit(f"{kind}{i}", network, Target(m.soft, *m.slice(i)), config, seed))
+    return NetworkHead(tuple(members), m.scale, config, m.device)
+
+
+def _fit_symbols(heads: tuple[Head, ...], m: _Material) -> tuple[SymbolPart, Fitted | None]:
+    """A symbols-only network beside neural heads; the machine's own symbols; levels of the outcome risk of trees."""
+    config = m.config
+    if config.heads == ("gbdt",):
+        outcome = np.concatenate(heads[0].logits(m.corpus, m.rows, m.everything))[:, 1]
+        cuts = np.unique(np.quantile(outcome, np.arange(1, config.symbols) / config.symbols).astype(np.float32))
+        return LevelSymbols(cuts), None
+    m.listener.on_stage("symbols", "a network that reads its own symbols only")
     torch.manual_seed(config.seed)
-    symbol_network = GruNetwork(rows.n_columns, scale, config, width=config.width, symbols_only=True)
-    symbol = fit_network(
-        "symbol", symbol_network, corpus, rows,
-        Target(soft, pool, validation if validation is not None else np.empty(0, np.int64)),
-        dataclasses.replace(config, epochs=config.symbol_epochs),
-        seed=config.seed, device=device, listener=listener, checkpoints=checkpoints,
-    )  # fmt: skip
-    return FittedMonitor(vocabulary[0], vocabulary[1], scale, tuple(members), symbol, config, device)
+    network = GruNetwork(m.rows.n_columns, m.scale, config, width=config.width, symbols_only=True)
+    none = np.empty(0, np.int64)
+    target = Target(m.soft, m.pool, m.validation if m.validation is not None else none)
+    fitted = m.fit("symbol", network, target, dataclasses.replace(config, epochs=config.symbol_epochs), config.seed)
+    return NetworkSymbols(network, m.scale), fitted
 
 
 def training_key(corpus: Corpus, pool: NDArray[np.int64], validation: NDArray[np.int64], config: TrainConfig) -> str:

@@ -1,15 +1,15 @@
-"""The GRU monitor: event abstraction, a bypass around it, a GRU head, and a wide path from the context.
+"""The neural monitors: event abstraction, a bypass around it, a sequence model, and a wide path from the context.
 
     e = W x                                   text: sparse row times the first layer's columns      PrefixGuard 4.2
     c                                         context: standardised, binned, with hazards
     p = Gumbel-softmax(W2 GELU(W1 [e, c]))    event abstraction, K symbols                          PrefixGuard 4.3
     b = GELU(Wb [e, c])                       bypass
-    h_t = GRU(GELU(V [p, b]), h_{t-1})                                                              PrefixGuard 4.4
+    h_t = sequence(GELU(V [p, b]))_1..t       a GRU or a causal Transformer                         PrefixGuard 4.4
     logits = U h + MLP(c)                     imminent and outcome
 
-The symbols that automata are read from come from a second network of the same class without bypass and wide path, which
-has nothing but symbols between what it reads and the risk, fitted on its own: the symbols of a network that can look
-around them go lazy.
+The symbols that automata are read from come from a second network without bypass and wide path, which has nothing but
+symbols between what it reads and the risk, fitted on its own: the symbols of a network that can look around them go
+lazy.
 """
 
 from __future__ import annotations
@@ -22,15 +22,14 @@ from prefixguard.learn.batches import Batch
 from prefixguard.learn.config import TrainConfig
 from prefixguard.learn.context_encoding import ContextEncoding
 from prefixguard.learn.scaling import ContextScale
+from prefixguard.learn.step_part import N_RISKS
 
-N_RISKS = 2  # imminent, outcome
 
-
-class GruNetwork(nn.Module):
-    """One network.
+class StepNetwork(nn.Module):
+    """One network; what it does with the sequence of steps is its subclass's affair.
 
     symbols_only: no bypass and no wide path. reads_context: whether context joins the text before the symbols
-    (False with symbols_only is the paper's own setting). width: of the GRU state.
+    (False with symbols_only is the paper's own setting). width: of what is read and given at a step.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class GruNetwork(nn.Module):
         self.symbols = nn.Linear(self.abstraction_width, config.symbols)
         self.bypass_context = nn.Linear(c, self.bypass_width) if self.bypass_width else None
         self.embed = nn.Linear(config.symbols + self.bypass_width, width)
-        self.gru = nn.GRU(width, width, batch_first=True)
+        self.make_sequence(config)
         self.readout = nn.Linear(width, N_RISKS)
         self.wide = (
             None
@@ -63,6 +62,19 @@ class GruNetwork(nn.Module):
             else nn.Sequential(nn.Linear(c, width), nn.GELU(), nn.Dropout(config.dropout), nn.Linear(width, N_RISKS))
         )
         self.drop = nn.Dropout(0.0 if symbols_only else config.dropout)
+
+    def make_sequence(self, config: TrainConfig) -> None:
+        """Create the modules that `sequence` uses; called once, in the middle of construction."""
+        raise NotImplementedError
+
+    def sequence(self, z: Tensor) -> Tensor:
+        """(B, T, q) -> (B, T, q), causal: what is given at a step rests on it and those before it."""
+        raise NotImplementedError
+
+    @property
+    def state_width(self) -> int:
+        """Floats that the sequence model keeps between steps."""
+        raise NotImplementedError
 
     def forward(self, batch: Batch, tau: float) -> tuple[Tensor, Tensor]:
         """Logits (B, T, 2) and symbol probabilities (B, T, K). tau: Gumbel temperature, > 0."""
@@ -74,8 +86,8 @@ class GruNetwork(nn.Module):
         symbol_logits = self.symbol_logits(e, c)  # (B, T, K)
         p = F.gumbel_softmax(symbol_logits, tau=tau) if self.training else F.softmax(symbol_logits / tau, dim=-1)
         z = self.embed_step(p, e, c)  # (B, T, q)
-        h, _ = self.gru(self.drop(z))  # (B, T, q)
-        logits = self.readout(self.drop(h))  # (B, T, 2)
+        h = self.sequence(self.drop(z))  # (B, T, q)
+        logits: Tensor = self.readout(self.drop(h))  # (B, T, 2)
         return logits if self.wide is None else logits + self.wide(c), p
 
     def symbol_logits(self, e: Tensor, c: Tensor) -> Tensor:
@@ -87,7 +99,7 @@ class GruNetwork(nn.Module):
         return logits
 
     def embed_step(self, p: Tensor, e: Tensor, c: Tensor) -> Tensor:
-        """What the GRU reads at a step: (..., q)."""
+        """What the sequence model reads at a step: (..., q)."""
         if self.bypass_context is not None:
             b = F.gelu(e[..., self.abstraction_width :] + self.bypass_context(c))
             p = torch.cat((p, self.drop(b)), dim=-1)

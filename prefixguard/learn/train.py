@@ -331,6 +331,7 @@ def _info(
             "distinct_counted": fitted.vocabulary_report.distinct,
             "dropped_below": fitted.vocabulary_report.dropped_below,
         },
-        "epochs": {"members": [m.epoch for m in fitted.members], "symbol": fitted.symbol.epoch},
+        "heads": {kind: dict(h.facts()) for kind, h in zip(config.heads, fitted.heads, strict=True)},
+        **({"symbol_epoch": fitted.symbol.epoch} if fitted.symbol is not None else {}),
         "libraries": {name: importlib.metadata.version(name) for name in packages},
     }

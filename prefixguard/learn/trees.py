@@ -40,6 +40,13 @@ class TreesHead:
         columns = [_predict(booster, features) for booster in self.boosters]
         return np.split(np.stack(columns, axis=1), np.cumsum(corpus.lengths[runs])[:-1])
 
+    def facts(self) -> dict[str, Any]:
+        """What the manifest says of it."""
+        return {
+            "components": len(self.projection.components),
+            "constant": [isinstance(b, float) for b in self.boosters],
+        }
+
     def part(self, prefix: str = "trees_") -> TreesPart:
         """How a compiled graph computes one step. prefix: of the names of its constants."""
         return TreesPart(self, prefix)

@@ -111,7 +111,7 @@ def test_a_real_interrupt_resumes(lab_file: Path, tmp_path: Path) -> None:
     out = tmp_path / "resumed"
     process = subprocess.Popen([*command, "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
-    while not list(tmp_path.glob(".*/member0.npz")):
+    while not list(tmp_path.glob(".*/gru0.npz")):
         assert process.poll() is None and time.monotonic() < deadline, process.communicate()
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
@@ -122,7 +122,7 @@ def test_a_real_interrupt_resumes(lab_file: Path, tmp_path: Path) -> None:
     done = subprocess.run([*command, "--out", str(out)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["path"] == str(out)
-    assert not list(tmp_path.glob(".*/member0.npz")), "what it resumed from is gone"
+    assert not list(tmp_path.glob(".*/gru0.npz")), "what it resumed from is gone"
 
 
 def test_an_alarm_is_1_only_when_asked(cli, lab_bundle: Path, lab_file: Path) -> None:

@@ -11,14 +11,14 @@ import torch
 
 from prefixguard.learn.batches import Batch, collate, labels
 from prefixguard.learn.checkpoint import Checkpoints
-from prefixguard.learn.network import GruNetwork
+from prefixguard.learn.gru import GruNetwork
 from prefixguard.learn.trainer import LearnListener, Target, fit_network, learning_rate, loss_of, predict
 
 CPU = torch.device("cpu")
 
 
 def _logits(tiny_monitor, runs):
-    network = tiny_monitor.fitted.members[0].network.eval()
+    network = tiny_monitor.fitted.heads[0].members[0].network.eval()
     with torch.no_grad():
         return network(collate(tiny_monitor.corpus, tiny_monitor.rows, np.asarray(runs)), 0.25)[0].numpy()
 
@@ -41,7 +41,7 @@ def test_the_future_does_not_matter(tiny_monitor):
     values = batch.values.clone()
     values[batch.offsets[cut] :] = -1.0
     changed = Batch(batch.runs, batch.indices, values, batch.offsets, context, batch.mask)
-    network = tiny_monitor.fitted.members[0].network.eval()
+    network = tiny_monitor.fitted.heads[0].members[0].network.eval()
     with torch.no_grad():
         before, after = network(batch, 0.25)[0], network(changed, 0.25)[0]
     np.testing.assert_allclose(before[:, :cut], after[:, :cut], atol=1e-6)
@@ -139,7 +139,7 @@ def test_a_validation_side_of_one_outcome_keeps_the_last_epoch(tiny_monitor):
 
 
 def test_predictions_come_in_the_order_asked_for(tiny_monitor):
-    network, config = tiny_monitor.fitted.members[0].network, tiny_monitor.fitted.config
+    network, config = tiny_monitor.fitted.heads[0].members[0].network, tiny_monitor.fitted.config
     runs = np.array([5, 2, 9])
     out = predict(network, tiny_monitor.corpus, tiny_monitor.rows, runs, config, CPU)
     assert [len(x) for x in out] == tiny_monitor.corpus.lengths[runs].tolist()

@@ -104,7 +104,7 @@ def test_the_guarantee_s_runs_are_used_for_nothing_else(lab_bundle):
 
 class _Interrupt(LearnListener):
     def on_epoch(self, network, number, epochs, loss, score):
-        if network == "member0" and number == 2:
+        if network == "gru0" and number == 2:
             raise KeyboardInterrupt
 
 
@@ -120,7 +120,7 @@ def test_an_interrupted_training_is_taken_up_and_ends_as_if_it_had_not_been(lab_
             seen.append((network, number))
 
     resumed = train(lab_file, out=tmp_path / "a", adapter="openai_chat", config=config, listener=Count())
-    assert ("member0", 2) not in seen and ("member0", 3) in seen
+    assert ("gru0", 2) not in seen and ("gru0", 3) in seen
     assert not (tmp_path / ".a.training").exists()
     assert resumed.id == train(lab_file, out=tmp_path / "b", adapter="openai_chat", config=config).id
 

@@ -1,0 +1,163 @@
+"""Tree: symbols are the leaves of a decision tree, each of them a sentence about the step and the run so far.
+
+The tree is fitted to the teacher's out-of-fold risk, not to labels, which are noisier. `history`: it reads the context,
+so its symbols carry memory, and what the words of the step say as one number a risk: the sum of the weights of a few
+hundred terms, regressed on the teacher's risk; for the training steps each from a fit without the step's task.
+`steps`: it reads the step alone, but for whether a call or message repeats; then memory is the automaton's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from sklearn.linear_model import Ridge
+from sklearn.tree import DecisionTreeRegressor
+
+from prefixguard.automata.alphabets.alphabet import Alphabet
+from prefixguard.automata.alphabets.tree_words import gloss, reads_history, say, ways
+from prefixguard.bundle import N_RISKS, TreeMap, WordScore
+from prefixguard.context import FEATURES, N_FEATURES
+from prefixguard.encoder import SparseRow
+
+_FEWEST = 30  # training steps in a leaf
+_SURE = 1e-4
+_RIDGE = 3.0
+_WORDS = 300  # terms of a score
+_FOLDS = 3
+_TERMS = 150  # terms that a tree over steps may ask for
+_RARE, _COMMON = 0.01, 0.9  # share of steps that such a term must be in
+_OF_STEP = ("is_message", "is_error", "size_arguments", "size_action", "size_result", "size_observation")
+_ONCE = ("call_seen", "message_seen")  # of the past, a step alone knows whether it repeats, not how often
+_AT = {feature.name: place for place, feature in enumerate(FEATURES)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """What a tree is fitted to, all steps of a corpus. context: float32 (steps, d). rows: (steps, V). terms: V texts.
+
+    train: int64, positions of training steps. weights: of these, float64. tasks: of these, int64.
+    teacher: of these, float64 (train steps, 2), probabilities.
+    """
+
+    context: NDArray[np.float32]
+    rows: csr_matrix
+    terms: Sequence[str]
+    train: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    tasks: NDArray[np.int64]
+    teacher: NDArray[np.float64]
+
+    @property
+    def target(self) -> NDArray[np.float64]:
+        """The teacher's log-odds of the training steps, (train steps, 2)."""
+        p = np.clip(self.teacher, _SURE, 1 - _SURE)
+        return np.asarray(np.log(p / (1 - p)))
+
+
+def fit_tree(steps: Steps, leaves: int, *, words: bool = True) -> Alphabet:
+    """A tree over the context, fitted to the imminent risk. words: it also reads the scores of the step's words."""
+    features: NDArray[np.float64] = steps.context.astype(np.float64)
+    scores: tuple[WordScore, ...] = ()
+    if words:
+        found = [_word_score(steps, risk) for risk in range(N_RISKS)]
+        scores = tuple(score for score, _ in found)
+        features = np.column_stack((features, *(values for _, values in found)))
+    tree = _fit(features, steps, leaves, steps.target[:, 0])
+    names = list(range(N_FEATURES + len(scores)))
+    return _alphabet("tree", tree, features, names, scores, steps, history=True)
+
+
+def fit_step_tree(steps: Steps, leaves: int) -> Alphabet:
+    """A tree over the step alone, fitted to both risks alike: either may be what the automaton has to remember."""
+    places = [_AT[name] for name in (*_OF_STEP, *_ONCE)]
+    own = steps.context[:, places].astype(np.float64)
+    own[:, len(_OF_STEP) :] = np.minimum(own[:, len(_OF_STEP) :], 1)
+    columns = _telling_terms(steps)
+    present = (steps.rows[:, columns] > 0).toarray() if len(columns) else np.empty((len(own), 0))
+    features = np.column_stack((own, present))
+    target = steps.target
+    tree = _fit(features, steps, leaves, target / np.maximum(target.std(axis=0), _SURE))
+    return _alphabet("steps", tree, features, [*places, *(-1 - c for c in columns)], (), steps, history=False)
+
+
+def _fit(
+    features: NDArray[np.float64], steps: Steps, leaves: int, target: NDArray[np.float64]
+) -> DecisionTreeRegressor:
+    tree = DecisionTreeRegressor(max_leaf_nodes=max(leaves, 2), min_samples_leaf=_FEWEST, random_state=0)
+    return tree.fit(features[steps.train].astype(np.float32), target, sample_weight=steps.weights)
+
+
+def _word_score(steps: Steps, risk: int) -> tuple[WordScore, NDArray[np.float64]]:
+    """The score, and its value at every step: of training steps, by a fit without the step's task."""
+    rows, target, weights = steps.rows[steps.train], steps.target[:, risk], steps.weights
+    full = Ridge(alpha=_RIDGE, fit_intercept=True).fit(rows, target, sample_weight=weights)
+    strength = np.abs(full.coef_) * np.sqrt(np.asarray(rows.power(2).mean(axis=0)).ravel())
+    columns = np.sort(np.argsort(-strength, kind="stable")[:_WORDS])
+    chosen = rows[:, columns]
+
+    def weigh(of: NDArray[np.bool_] | slice) -> WordScore:
+        model = Ridge(alpha=_RIDGE).fit(chosen[of], target[of], sample_weight=weights[of])
+        return WordScore(columns.astype(np.int64), np.asarray(model.coef_, dtype=np.float64))
+
+    score = weigh(slice(None))
+    values = _values(score, steps.rows)
+    fold = steps.tasks % _FOLDS
+    for f in range(_FOLDS):
+        if 0 < np.count_nonzero(fold == f) < len(fold):
+            at = steps.train[fold == f]
+            values[at] = _values(weigh(fold != f), steps.rows[at])
+    return score, values
+
+
+def _values(score: WordScore, rows: csr_matrix) -> NDArray[np.float64]:
+    """Row by row, as a session computes it: the last bit may decide at a threshold."""
+    ends = pairwise(rows.indptr.tolist())
+    return np.array([score(SparseRow(rows.indices[a:b], rows.data[a:b])) for a, b in ends])
+
+
+def _telling_terms(steps: Steps) -> list[int]:
+    """Columns of the terms whose presence correlates most with either risk, ascending."""
+    present = (steps.rows[steps.train] > 0).astype(np.float64)
+    share = np.asarray(present.mean(axis=0)).ravel()
+    target = steps.target - steps.target.mean(axis=0)
+    covariance = np.abs(present.T @ target) / len(target)  # (V, 2)
+    spread = np.sqrt(np.maximum(share * (1 - share), 1e-12))[:, None] * np.maximum(target.std(axis=0), _SURE)
+    worth = (covariance / spread).sum(axis=1) * ((share > _RARE) & (share < _COMMON))
+    order = np.argsort(-worth, kind="stable")[:_TERMS]
+    return sorted(int(c) for c in order if worth[c] > 0)
+
+
+def _alphabet(
+    name: str,
+    tree: DecisionTreeRegressor,
+    features: NDArray[np.float64],
+    meaning: list[int],
+    scores: tuple[WordScore, ...],
+    steps: Steps,
+    *,
+    history: bool,
+) -> Alphabet:
+    """The fitted tree as a map. meaning: of each column of `features`, as `TreeMap.feature` spells it."""
+    t = tree.tree_
+    inner = [i for i in range(t.node_count) if t.children_left[i] >= 0]
+    leaves = [i for i in range(t.node_count) if t.children_left[i] < 0]
+    number = {node: i for i, node in enumerate(inner)} | {node: -1 - i for i, node in enumerate(leaves)}
+    # scikit-learn compares float32 features to double thresholds, and so does the map.
+    found = TreeMap.of(
+        [meaning[t.feature[i]] for i in inner],
+        [float(t.threshold[i]) for i in inner],
+        [number[int(t.children_left[i])] for i in inner],
+        [number[int(t.children_right[i])] for i in inner],
+        scores,
+    )
+    leaf = tree.apply(features.astype(np.float32))
+    symbols = np.array([-1 - number[int(i)] for i in leaf], dtype=np.int32)
+    found_ways = ways(found)
+    conditions = tuple("; ".join(say(test, steps.terms) for test in way) for way in found_ways)
+    reads = tuple(history and any(reads_history(test) for test in way) for way in found_ways)
+    return Alphabet(name, found, symbols, tuple(gloss(way, steps.terms) for way in found_ways), conditions, reads)

@@ -1,0 +1,95 @@
+"""A leaf of a symbol tree in words: the tests on the way to it, those on one feature joined."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prefixguard.bundle import TreeMap
+from prefixguard.context import FEATURES, N_FEATURES
+from prefixguard.runtime import say_term
+
+#: What the scores of words are called, in their order.
+SCORES = ("words of runs about to fail", "words of runs that fail")
+_OF_STEP = {"is_message", "is_error", "size_arguments", "size_action", "size_result", "size_observation"}
+_GLOSS_TESTS = 2
+_GLOSS_LENGTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """low < value <= high. feature: as in `TreeMap.feature`; of a vocabulary column the value is 1 where it is
+    present."""
+
+    feature: int
+    low: float
+    high: float
+
+
+def ways(tree: TreeMap) -> list[tuple[Test, ...]]:
+    """For each symbol, the tests that lead to its leaf; the feature asked last comes last."""
+    found: list[tuple[Test, ...]] = [()] * tree.n_symbols
+
+    def follow(at: int, tests: dict[int, Test]) -> None:
+        if at < 0:
+            found[-1 - at] = tuple(tests.values())
+            return
+        feature, threshold = int(tree.feature[at]), 0.5 if tree.feature[at] < 0 else float(tree.threshold[at])
+        old = tests.get(feature, Test(feature, -math.inf, math.inf))
+        others = {f: test for f, test in tests.items() if f != feature}
+        follow(int(tree.left[at]), {**others, feature: Test(feature, old.low, min(old.high, threshold))})
+        follow(int(tree.right[at]), {**others, feature: Test(feature, max(old.low, threshold), old.high)})
+
+    follow(0 if len(tree.feature) else -1, {})
+    return found
+
+
+def reads_history(test: Test) -> bool:
+    """Whether a test asks for more than the step itself."""
+    return 0 <= test.feature < N_FEATURES and FEATURES[test.feature].name not in _OF_STEP
+
+
+def gloss(way: Sequence[Test], terms: Sequence[str]) -> str:
+    """The tests asked last, which tell a leaf from its neighbours, in a few words."""
+    said = ", ".join(say(test, terms) for test in tuple(reversed(way))[:_GLOSS_TESTS])
+    return said if len(said) <= _GLOSS_LENGTH else said[: _GLOSS_LENGTH - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def say(test: Test, terms: Sequence[str]) -> str:
+    """A test in words.
+
+    >>> say(Test(6, 1.5, math.inf), ()), say(Test(6, 1.5, 4.5), ()), say(Test(5, -math.inf, 0.5), ())
+    ('failed steps so far >= 2', 'failed steps so far 2 to 4', 'not the case: this step failed')
+    """
+    if test.feature < 0:
+        return ("has " if test.low > 0 else "lacks ") + say_term(terms[-1 - test.feature])
+    if test.feature >= N_FEATURES:
+        return f"{SCORES[test.feature - N_FEATURES]} {_range(test.low, test.high, whole=False)}"
+    feature = FEATURES[test.feature]
+    low, high = test.low, test.high
+    if feature.kind == "yes":
+        return feature.text if low >= 0 else f"not the case: {feature.text}"
+    whole = feature.name not in _SHARES
+    if feature.kind == "logarithm":
+        low, high = (math.expm1(x) if math.isfinite(x) else x for x in (low, high))
+    return f"{feature.text} {_range(low, high, whole=whole)}"
+
+
+_SHARES = {f.name for f in FEATURES if "share" in f.text or "spread" in f.text or f.name.startswith("mean_")}
+
+
+def _range(low: float, high: float, *, whole: bool) -> str:
+    if whole:
+        first, last = (
+            math.floor(low) + 1 if math.isfinite(low) else low,
+            math.floor(high) if high < math.inf else high,
+        )
+        if first == last:
+            return f"= {first}"
+        if not math.isfinite(low):
+            return f"<= {last}"
+        return f">= {first}" if not math.isfinite(high) else f"{first} to {last}"
+    if not math.isfinite(low):
+        return f"<= {high:.3g}"
+    return f"> {low:.3g}" if not math.isfinite(high) else f"in ({low:.3g}, {high:.3g}]"

@@ -1,0 +1,152 @@
+"""The risk of every state, at every column of the clock: estimated on training runs, calibrated on held-out ones.
+
+Training runs say how states compare: the mean of labels and teacher over the steps that ended there, a cell of state
+and column being shrunk to what state and column say on their own. Held-out runs say how high risks are: a Platt map
+for all cells together, and then each cell moves towards what held-out runs met in it:
+
+    risk = (f + A p) / (n + A),   p the mapped training estimate, n held-out runs that were there, A = 20 runs,
+
+f being the sum over those runs of the share of their steps there that were failures. Runs are counted, not steps:
+steps of one run are not independent. The interval is the 90 % beta interval of f out of n with a prior of two runs at
+p: it is wide where few runs were. Source: PrefixGuard 4.5 shrinks to the base rate with the weight of 5 prefixes.
+
+Thin evidence. A state that fewer than `FEW` runs ever reached, in training and held out together, reads the risks of
+the nearest state with enough: the one whose training estimate is closest, in log-odds of both risks, ties to the lower
+number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta
+
+from prefixguard.automata.strings import Strings
+from prefixguard.bundle import N_RISKS, Platt
+from prefixguard.learn import fit_platt
+
+FEW = 10
+_CELL_PRIOR = 60.0  # steps that state and column on their own count for in a cell of both
+_STATE_PRIOR = 5.0  # steps that the base rate counts for in a state
+_HELD_OUT_PRIOR = 20.0  # runs that the training estimate counts for
+_INTERVAL_PRIOR = 2.0  # runs
+_SURE = 1e-4
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StateRisk:
+    """risk (S, C, 2), interval (S, C, 2, 2), evidence and evidence_runs (S, C), stand_in (S,): as in `Automaton`."""
+
+    risk: Floats
+    interval: Floats
+    evidence: Counts
+    evidence_runs: Counts
+    stand_in: NDArray[np.int32]
+
+
+def columns_of(clock: tuple[int, ...], strings: Strings) -> NDArray[np.int64]:
+    """The clock's column of every step, int64 (steps,)."""
+    return np.searchsorted(np.array(clock, dtype=np.int64), strings.index, side="right")
+
+
+def training_risk(
+    strings: Strings, states: NDArray[np.int32], n_states: int, clock: tuple[int, ...]
+) -> tuple[Floats, Floats]:
+    """Estimates from training steps: of each state, float64 (S, 2), and of each cell, float64 (S, C, 2).
+
+    states: int32 (steps,), the state after each step.
+    """
+    target = (strings.labels.astype(np.float64) + strings.teacher) / 2
+    weight, columns, n_columns = strings.weights, columns_of(clock, strings), len(clock) + 1
+    cell = states.astype(np.int64) * n_columns + columns
+    mass = np.bincount(cell, weight, n_states * n_columns).reshape(n_states, n_columns)
+    of_state, of_cell = np.empty((n_states, N_RISKS)), np.empty((n_states, n_columns, N_RISKS))
+    for i in range(N_RISKS):
+        total = np.bincount(cell, weight * target[:, i], n_states * n_columns).reshape(n_states, n_columns)
+        base = (total.sum() + _SURE) / (mass.sum() + 2 * _SURE)
+        of_state[:, i] = (total.sum(1) + _STATE_PRIOR * base) / (mass.sum(1) + _STATE_PRIOR)
+        of_column = (total.sum(0) + _STATE_PRIOR * base) / (mass.sum(0) + _STATE_PRIOR)
+        prior = _odds(of_state[:, i])[:, None] + _odds(of_column)[None] - _odds(base)
+        prior = _probability(prior) if n_columns > 1 else of_state[:, i : i + 1]
+        of_cell[:, :, i] = (total + _CELL_PRIOR * prior) / (mass + _CELL_PRIOR)
+    return of_state, of_cell
+
+
+def calibrate(
+    train: Strings,
+    train_states: NDArray[np.int32],
+    held_out: Strings,
+    held_out_states: NDArray[np.int32],
+    n_states: int,
+    clock: tuple[int, ...],
+) -> StateRisk:
+    """Risks, intervals and evidence of every state; see the head of this file.
+
+    held_out: runs that learned nothing and set no alarm threshold. train_states, held_out_states: after each step.
+    """
+    of_state, estimate = training_risk(train, train_states, n_states, clock)
+    stand_in = _stand_ins(train, train_states, held_out, held_out_states, of_state)
+    estimate = estimate[stand_in]
+    n_columns = len(clock) + 1
+    cell = held_out_states.astype(np.int64) * n_columns + columns_of(clock, held_out)
+    evidence = np.bincount(cell, minlength=n_states * n_columns).astype(np.int64).reshape(n_states, n_columns)
+    runs, met = _by_run(held_out, cell, n_states * n_columns)
+    n = runs.reshape(n_states, n_columns)
+    risk, interval = np.empty_like(estimate), np.empty((*estimate.shape, 2))
+    for i in range(N_RISKS):
+        logit = _odds(estimate[:, :, i])
+        platt = fit_platt(logit.ravel()[cell], held_out.labels[:, i].astype(np.float64)) if len(cell) else Platt(1, 0)
+        p, f = _probability(platt.a * logit + platt.b), met[:, i].reshape(n.shape)
+        risk[:, :, i] = (f + _HELD_OUT_PRIOR * p) / (n + _HELD_OUT_PRIOR)
+        a, b = f + _INTERVAL_PRIOR * p, n - f + _INTERVAL_PRIOR * (1 - p)
+        interval[:, :, i, 0] = np.minimum(beta.ppf(0.05, a, b), risk[:, :, i])
+        interval[:, :, i, 1] = np.maximum(beta.ppf(0.95, a, b), risk[:, :, i])
+    thin = stand_in != np.arange(n_states)
+    risk[thin], interval[thin] = risk[stand_in[thin]], interval[stand_in[thin]]
+    return StateRisk(risk, interval, evidence, n.astype(np.int64), stand_in)
+
+
+def _by_run(strings: Strings, cell: Counts, n_cells: int) -> tuple[Floats, Floats]:
+    """Runs that were in each cell, (cells,); the sum over them of the mean label of their steps there, (cells, 2)."""
+    run = np.repeat(np.arange(len(strings)), strings.lengths)
+    pairs, where = np.unique(run * n_cells + cell, return_inverse=True)
+    steps = np.bincount(where)
+    means = [np.bincount(where, strings.labels[:, i]) / steps for i in range(N_RISKS)]
+    of_cell = pairs % n_cells
+    met = [np.bincount(of_cell, m, n_cells) for m in means]
+    return np.bincount(of_cell, minlength=n_cells).astype(np.float64), np.stack(met, axis=1)
+
+
+def _stand_ins(
+    train: Strings,
+    train_states: NDArray[np.int32],
+    held_out: Strings,
+    held_out_states: NDArray[np.int32],
+    of_state: Floats,
+) -> NDArray[np.int32]:
+    n = len(of_state)
+    reached = np.zeros(n)
+    for strings, states in ((train, train_states), (held_out, held_out_states)):
+        if len(strings):
+            reached += _by_run(strings, states.astype(np.int64), n)[0]
+    own = np.arange(n, dtype=np.int32)
+    enough = np.flatnonzero(reached >= FEW)
+    if len(enough) == 0:
+        return own
+    odds = _odds(of_state)
+    distance = np.square(odds[:, None] - odds[None, enough]).sum(axis=-1)
+    return np.where(reached >= FEW, own, enough[distance.argmin(axis=1)]).astype(np.int32)
+
+
+def _odds(p: Floats | float) -> Floats:
+    clipped = np.clip(p, _SURE, 1 - _SURE)
+    return np.asarray(np.log(clipped / (1 - clipped)))
+
+
+def _probability(odds: Floats) -> Floats:
+    return np.asarray(1 / (1 + np.exp(-odds)))
