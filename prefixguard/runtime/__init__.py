@@ -7,7 +7,8 @@ from prefixguard.runtime.lapses import FillCounts
 from prefixguard.runtime.model import OnnxModel
 from prefixguard.runtime.monitor import Monitor, load, open_model
 from prefixguard.runtime.parsing import parse
-from prefixguard.runtime.reading import Reading
+from prefixguard.runtime.reading import Reading, plain
+from prefixguard.runtime.reasons import say_term
 from prefixguard.runtime.scoring import ScoredRun, score
 from prefixguard.runtime.session import MAX_STEP_BYTES, Session
 from prefixguard.runtime.step import Step, StepModel
@@ -29,7 +30,9 @@ __all__ = [
     "load",
     "open_model",
     "parse",
+    "plain",
     "risk_logits",
+    "say_term",
     "score",
     "watch",
 ]
