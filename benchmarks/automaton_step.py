@@ -4,7 +4,8 @@
 
 One thread. Rows `transition`: random automata of several sizes with a clock and unseen transitions, walked along a
 random string; one step is the look-up of the state, of whether it was unseen, and of both logits. Rows `map`: a typed
-map over 20 tools, and complete trees over context features, over words, and over both by turns, on rows of 50 terms.
+map over 20 tools, complete trees over context features, over words, and over both by turns, and a score of words; all
+on rows of 50 terms.
 With a MONITOR of kind automaton: its own map and automaton on records as a session sees them, and `observe` from the
 raw event to the reading, with its parts, as `latency.py` measures them.
 
@@ -27,7 +28,7 @@ import numpy as np
 
 from prefixguard import context
 from prefixguard.alarm import AlarmPolicy, Thresholds
-from prefixguard.bundle import UNSEEN, Automaton, Calibration, ModelMap, Platt, SymbolMap, TreeMap, TypedMap
+from prefixguard.bundle import UNSEEN, Automaton, Calibration, ModelMap, Platt, SymbolMap, TreeMap, TypedMap, WordScore
 from prefixguard.context import N_FEATURES
 from prefixguard.encoder import SparseRow, tokenize
 from prefixguard.runtime import AutomatonModel, Monitor, load
@@ -135,6 +136,9 @@ def time_maps() -> list[dict[str, Any]]:
         for depth in (5, 8)
         for words in ("never", "always", "by turns")
     }
+    columns = np.sort(rng.choice(4096, 300, replace=False))
+    score = WordScore(columns, rng.normal(size=300))
+    maps["tree, depth 1, a score of 300 words"] = TreeMap.of([N_FEATURES], [0.0], [-1], [-2], (score,))
     rows = []
     for name, symbol_map in maps.items():
 
@@ -190,7 +194,7 @@ def describe(monitor: Monitor) -> str:
 def to_text(result: dict[str, Any]) -> str:
     on = result["machine"]
     lines = [f"{on['cpu']}, load {on['load']}, Python {on['python']}, one thread", ""]
-    lines.append(f"{'row':<32} {'of':<34} {'best us':>9} {'p50 us':>9} {'p99 us':>9} {'cpu p50':>9}")
+    lines.append(f"{'row':<32} {'of':<36} {'best us':>9} {'p50 us':>9} {'p99 us':>9} {'cpu p50':>9}")
     for row in result["rows"]:
         best, p50 = row.get("best_ns"), row.get("median_ns")
         figures = [
@@ -200,7 +204,7 @@ def to_text(result: dict[str, Any]) -> str:
             row.get("cpu_p50_us"),
         ]
         shown = " ".join(f"{'' if x is None else f'{x:.3f}' if x < 10 else f'{x:.1f}':>9}" for x in figures)
-        lines.append(f"{row['row']:<32} {row['of']:<34} {shown}")
+        lines.append(f"{row['row']:<32} {row['of']:<36} {shown}")
     return "\n".join(lines)
 
 
