@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from prefixguard import context
 from prefixguard.encoder import Vocabulary, tokenize
 from prefixguard.runtime import FillCounts
-from prefixguard.stepview import StepRecord, serialize
+from prefixguard.stepview import FIELDS, StepRecord, serialize
 from prefixguard.trace import Outcome, Run, run_digest, task_key
 
+_TOOL_TAG, _AFTER_TOOL = (bytes([FIELDS.index(name) + 1]) for name in ("tool", "arguments"))
 _IN_MEMORY = 128 << 20  # bytes a spool keeps in memory before it moves to a temporary file
 
 
@@ -83,6 +84,10 @@ class Corpus:
         """Steps of each run, int64 (n,)."""
         return np.diff(self.first)
 
+    def tool(self, step: int) -> str:
+        """The tool of a step, as its record has it."""
+        return tool_of(self.documents.read(step, step + 1))
+
     def texts(self, runs: Sequence[int]) -> Callable[[], Iterable[tuple[int, bytes]]]:
         """Documents of these runs as `encoder.fit_vocabulary` reads them: (task number, document), tasks together."""
         tasks = {task: i for i, task in enumerate(sorted({self.task_ids[r] for r in runs}))}
@@ -110,6 +115,16 @@ class Corpus:
                 step += 1
             rows.append(np.concatenate(indices).tobytes() + np.concatenate(values).tobytes())
         return Rows(rows, counts, self.first, 2 if len(vocabulary) <= 65_536 else 4, len(vocabulary))
+
+
+def tool_of(document: bytes) -> str:
+    r"""The tool in a serialised record.
+
+    >>> tool_of(b"\x01agent\x02ls\x03{}\x04\x05look\x06a b\x07ok")
+    'ls'
+    """
+    start = document.index(_TOOL_TAG) + 1
+    return document[start : document.index(_AFTER_TOOL, start)].decode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)

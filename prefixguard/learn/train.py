@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import shutil
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -17,29 +15,24 @@ from numpy.typing import NDArray
 from prefixguard.alarm import (
     AlarmPolicy,
     Thresholds,
-    alarm_table,
-    alarm_threshold,
-    draw_one_per_task,
-    run_maximum,
     runs_needed,
     table_to_json,
-    watch_mark,
 )
-from prefixguard.bundle import BundleParts, Calibration, Platt, check_target, open_bundle, write_bundle
+from prefixguard.bundle import BundleParts, Calibration, Platt, apply_map, check_target, open_bundle, write_bundle
 from prefixguard.context import FEATURES
-from prefixguard.encoder import SparseRow
 from prefixguard.errors import DataError
 from prefixguard.learn.batches import labels
+from prefixguard.learn.bundle_logits import bundle_logits
 from prefixguard.learn.calibrate import fit_platt
 from prefixguard.learn.checkpoint import Checkpoints
 from prefixguard.learn.compile import compile_monitor
 from prefixguard.learn.config import TrainConfig
-from prefixguard.learn.corpus import Corpus, Rows, featurise
+from prefixguard.learn.corpus import Corpus, featurise
 from prefixguard.learn.fit import FittedMonitor, fit_monitor, training_key
+from prefixguard.learn.marks import draw_alarm_runs, set_marks
 from prefixguard.learn.teacher import steps_of
 from prefixguard.learn.trainer import LearnListener
 from prefixguard.metrics import Prefixes, at_remaining, auroc, average_precision
-from prefixguard.runtime import OnnxModel
 from prefixguard.stepview import Adapter, ReadReport, adapter_for, read_runs
 from prefixguard.trace import DEFAULT_SHARES, Side, link_tasks, move_tasks, repeat_groups, split_tasks, task_hash
 
@@ -136,8 +129,8 @@ def train_corpus(
     listener.on_stage("calibrating", "maps and thresholds on runs set aside")
     rows = corpus.encode(fitted.vocabulary)
     held = [of_side[Side.CALIBRATION], of_side[Side.ALARM], of_side[Side.TEST]]
-    logits = _bundle_logits(raw, corpus, rows, np.concatenate(held))
-    drawn = _alarm_runs(corpus, config, of_side[Side.ALARM])
+    logits = bundle_logits(raw, corpus, rows, np.concatenate(held))
+    drawn = draw_alarm_runs(corpus, config.seed, of_side[Side.ALARM])
     calibration, table, refused = _calibrate(corpus, config, policy, of_side[Side.CALIBRATION], drawn, logits)
     if refused:
         notes.append(f"no alarm: {refused} The bundle says WATCH and OK only.")
@@ -212,42 +205,6 @@ def _split(corpus: Corpus, config: TrainConfig, policy: AlarmPolicy) -> tuple[di
     return move.sides, notes
 
 
-def _bundle_logits(
-    parts: BundleParts, corpus: Corpus, rows: Rows, runs: NDArray[np.int64]
-) -> dict[int, NDArray[np.float64]]:
-    """Logits of every step of these runs, float64 (T, 2), by the bundle's own step path: written, opened and run."""
-    folder = Path(tempfile.mkdtemp(prefix="prefixguard-"))
-    try:
-        write_bundle(folder / "bundle", parts)
-        model = OnnxModel(open_bundle(folder / "bundle"))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    out = {}
-    for r in runs.tolist():
-        indices, values, counts = rows.run(r)
-        ends = np.cumsum(counts).tolist()
-        state, start = model.initial, 0
-        logits = np.empty((len(ends), 2))
-        for t, end in enumerate(ends):
-            row = SparseRow(indices[start:end], values[start:end])
-            imminent, outcome, _, state, *_ = model.step("", row, corpus.context[corpus.first[r] + t], state)
-            logits[t] = imminent, outcome
-            start = end
-        out[r] = logits
-    return out
-
-
-def _alarm_runs(corpus: Corpus, config: TrainConfig, side: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The runs that set alarm thresholds: one successful run a task."""
-    succeeded = side[~corpus.failed[side]]
-    drawn = draw_one_per_task(
-        [corpus.task_ids[r] for r in succeeded.tolist()],
-        [corpus.run_ids[r] for r in succeeded.tolist()],
-        seed=config.seed,
-    )
-    return succeeded[drawn]
-
-
 def _calibrate(
     corpus: Corpus,
     config: TrainConfig,
@@ -260,12 +217,11 @@ def _calibrate(
     targets = labels(corpus, config.horizon)[steps_of(corpus, runs)].astype(np.float64)
     flat = np.concatenate([logits[r] for r in runs.tolist()])
     imminent, outcome = (fit_platt(flat[:, i], targets[:, i]) for i in range(2))
-    mark = watch_mark([outcome(float(x)) for x in flat[:, 1]])
-    maxima = [run_maximum([outcome(float(x)) for x in logits[r][:, 1]], policy) for r in alarm_runs.tolist()]
-    alarm = alarm_threshold(maxima, policy).alarm
-    watch = mark if alarm is None else min(mark, alarm)  # what sounds an alarm is worth watching
-    thresholds = alarm_threshold(maxima, policy, watch=watch)
-    table = alarm_table(maxima, policy, watch=watch)
+    thresholds, table = set_marks(
+        [apply_map(outcome, logits[r][:, 1]) for r in runs.tolist()],
+        [apply_map(outcome, logits[r][:, 1]) for r in alarm_runs.tolist()],
+        policy,
+    )
     return Calibration(imminent, outcome, thresholds, policy), table, thresholds.reason
 
 

@@ -1,1 +1,68 @@
 """Alphabets: from a step and its context to one symbol, fitted once, one kind a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prefixguard.automata.alphabets.alphabet import Alphabet
+from prefixguard.automata.alphabets.tree import Steps, fit_step_tree, fit_tree
+from prefixguard.automata.alphabets.typed import fit_typed
+from prefixguard.automata.material import Material
+from prefixguard.bundle import ModelMap
+from prefixguard.errors import ConfigError
+from prefixguard.learn import steps_of
+
+#: Name to what it is. Those that come last need the monitor's model at run time.
+ALPHABETS: Mapping[str, str] = {
+    "tree": "leaves of a tree over the run so far and the words of the step",
+    "tree-context": "leaves of a tree over the run so far, without words",
+    "steps": "leaves of a tree over the step alone, but for whether it repeats",
+    "typed": "tool x error x repeated call; nothing learned",
+    "gumbel": "the symbols that a network learned for itself",
+    "quantized": "intervals of the monitor's own risks: faithful, and says nothing",
+}
+#: Alphabets whose symbols the monitor's model gives.
+OF_MODEL = ("gumbel", "quantized")
+_STEP_LEAVES = 48
+
+
+def fit_alphabet(
+    name: str,
+    material: Material,
+    runs: NDArray[np.int64],
+    max_states: int,
+    given: Mapping[str, NDArray[np.int32]],
+) -> Alphabet:
+    """Fit the alphabet of this name on these runs; symbols are given for all steps of the corpus.
+
+    max_states: trees over the run so far have as many leaves as states can tell apart. given: symbols that a model
+    gave, int32 (steps,), for alphabets of `OF_MODEL`.
+    """
+    train = steps_of(material.corpus, runs)
+    if name in OF_MODEL:
+        symbols = given[name]
+        n = int(symbols.max()) + 1
+        return Alphabet(name, ModelMap(n), symbols, ("",) * n, ("",) * n, (True,) * n)
+    if name == "typed":
+        return fit_typed(material.tools, material.corpus.context, train)
+    lengths = material.corpus.lengths[runs]
+    steps = Steps(
+        context=material.corpus.context,
+        rows=material.matrix,
+        terms=material.vocabulary.terms,
+        train=train,
+        weights=np.repeat(lengths.mean() / lengths, lengths),
+        tasks=np.repeat(material.tasks[runs], lengths),
+        teacher=material.teacher[train].astype(np.float64),
+    )
+    if name == "steps":
+        return fit_step_tree(steps, _STEP_LEAVES)
+    if name not in ("tree", "tree-context"):
+        raise ConfigError(f"alphabet {name!r}: choose one of {', '.join(ALPHABETS)}.")
+    return fit_tree(steps, max(max_states - 1, 2), words=name == "tree")
+
+
+__all__ = ["ALPHABETS", "OF_MODEL", "Alphabet", "fit_alphabet"]

@@ -1,0 +1,173 @@
+"""Which learner, alphabet and size: tried on the pool itself, by task-grouped folds, and shown as a table.
+
+Every candidate learns from two thirds of the pool's tasks and is scored on the others, in turn, by the mean of the two
+figures that networks are chosen by: imminent AUPRC, and outcome AUROC at matched remaining steps. AUPRC alone selects
+clocks. Calibration, alarm and test runs are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prefixguard.automata.alphabets import ALPHABETS, Alphabet, fit_alphabet
+from prefixguard.automata.build import walk_training
+from prefixguard.automata.clock import fit_clock
+from prefixguard.automata.learners import LEARNERS
+from prefixguard.automata.material import Material
+from prefixguard.automata.state_risk import columns_of, training_risk
+from prefixguard.automata.strings import Strings, Transitions
+from prefixguard.errors import ConfigError
+from prefixguard.metrics import Prefixes, at_remaining, average_precision
+from prefixguard.trace import task_hash
+
+_FOLDS = 3
+#: What the default choice is made among: symbols that mean something, learners that take seconds.
+DEFAULT_ALPHABETS = ("tree", "tree-context", "typed")
+DEFAULT_LEARNERS = ("memoryless", "ladder", "merge")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One way to make an automaton. clock: whether risks are read from state and coarse step index."""
+
+    alphabet: str
+    learner: str
+    max_states: int
+    clock: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a choice was worth on the folds. states: greatest number. score: mean of auprc and rem."""
+
+    choice: Choice
+    states: int
+    symbols: int
+    auprc: float
+    rem: float
+    unseen_share: float
+
+    @property
+    def score(self) -> float:
+        """What the choice is made by; NaN counts as nothing."""
+        known = [x for x in (self.auprc, self.rem) if x == x]
+        return float(np.mean(known)) if known else -1.0
+
+
+def choices(
+    alphabets: Iterable[str], learners: Iterable[str], max_states: int, clocks: Iterable[bool]
+) -> tuple[Choice, ...]:
+    """All combinations. Raises ConfigError for an unknown name."""
+    found = []
+    for alphabet in alphabets:
+        if alphabet not in ALPHABETS:
+            raise ConfigError(f"alphabet {alphabet!r}: choose one of {', '.join(ALPHABETS)}.")
+        for learner in learners:
+            if learner not in LEARNERS:
+                raise ConfigError(f"learner {learner!r}: choose one of {', '.join(LEARNERS)}.")
+            found += [Choice(alphabet, learner, max_states, clock) for clock in clocks]
+    return tuple(found)
+
+
+def try_choices(
+    material: Material,
+    candidates: Sequence[Choice],
+    *,
+    given: Mapping[str, NDArray[np.int32]] = MappingProxyType({}),
+    on_trial: Callable[[str], None] | None = None,
+) -> tuple[Trial, ...]:
+    """Every candidate's worth, best first; ties by fewer states, then by order.
+
+    given: symbols that a model has given already, by alphabet (see `fit_alphabet`).
+    """
+    pool = material.pool
+    tasks = sorted({material.corpus.task_ids[r] for r in pool.tolist()}, key=lambda t: task_hash(f"pick:{t}"))
+    fold_of = {task: i % _FOLDS for i, task in enumerate(tasks)}
+    fold = np.array([fold_of[material.corpus.task_ids[r]] for r in pool.tolist()])
+    found: dict[Choice, list[Trial]] = {}
+    for f in range(_FOLDS):
+        train, test = pool[fold != f], pool[fold == f]
+        if len(train) == 0 or len(test) == 0 or len(set(material.corpus.failed[train].tolist())) < 2:
+            continue
+        alphabets: dict[str, Alphabet] = {}
+        transitions: dict[tuple[str, str, int], tuple[Strings, Transitions]] = {}
+        for choice in candidates:
+            if on_trial:
+                on_trial(f"fold {f + 1} of {_FOLDS}: {choice.alphabet}, {choice.learner}")
+            if choice.alphabet not in alphabets:
+                alphabets[choice.alphabet] = fit_alphabet(choice.alphabet, material, train, choice.max_states, given)
+            alphabet = alphabets[choice.alphabet]
+            key = (choice.alphabet, choice.learner, choice.max_states)
+            if key not in transitions:
+                strings = material.strings(alphabet.symbols, alphabet.map.n_symbols, train)
+                learn = LEARNERS[choice.learner]
+                learned = learn(strings, max_states=choice.max_states, seed=material.seed)
+                transitions[key] = (strings, learned)
+            found.setdefault(choice, []).append(_trial(material, choice, alphabet, *transitions[key], test))
+    trials = [_mean(choice, parts) for choice, parts in found.items()]
+    order = {choice: i for i, choice in enumerate(candidates)}
+    return tuple(sorted(trials, key=lambda t: (-round(t.score, 6), t.states, order[t.choice])))
+
+
+def _trial(
+    material: Material,
+    choice: Choice,
+    alphabet: Alphabet,
+    train: Strings,
+    transitions: Transitions,
+    runs: NDArray[np.int64],
+) -> Trial:
+    walked = walk_training(transitions, train)
+    n = walked.transitions.n_states
+    clock = fit_clock(train) if choice.clock else ()
+    _, risk = training_risk(train, walked.states, n, clock)
+    test = material.strings(alphabet.symbols, alphabet.map.n_symbols, runs)
+    states, unseen = walked.walk(test)
+    auprc, rem = figures(material, runs, risk[states, columns_of(clock, test)])
+    return Trial(choice, n, alphabet.map.n_symbols, auprc, rem, float(unseen.mean()))
+
+
+def figures(material: Material, runs: NDArray[np.int64], risks: NDArray[np.float64]) -> tuple[float, float]:
+    """Imminent AUPRC and outcome AUROC at matched remaining steps of risks (steps, 2) over these runs; NaN if void."""
+    corpus = material.corpus
+    prefixes = Prefixes.of(
+        corpus.lengths[runs].tolist(), corpus.failed[runs].tolist(), [corpus.task_ids[r] for r in runs.tolist()]
+    )
+    imminent = material.strings(np.zeros(len(material.labels), np.int32), 1, runs).labels[:, 0] > 0
+    return average_precision(imminent, risks[:, 0]), float(at_remaining(prefixes, risks[:, 1]).auroc())
+
+
+def _mean(choice: Choice, parts: Sequence[Trial]) -> Trial:
+    def mean(values: list[float]) -> float:
+        known = [x for x in values if x == x]
+        return float(np.mean(known)) if known else float("nan")
+
+    return Trial(
+        choice,
+        max(p.states for p in parts),
+        max(p.symbols for p in parts),
+        mean([p.auprc for p in parts]),
+        mean([p.rem for p in parts]),
+        mean([p.unseen_share for p in parts]),
+    )
+
+
+def table(trials: Sequence[Trial], chosen: Choice) -> str:
+    """The trials as a Markdown table, the chosen one marked."""
+    lines = [
+        "| | alphabet | learner | clock | symbols | states | imminent AUPRC | outcome AUROC at matched remaining "
+        "| unseen |",
+        "| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for t in trials:
+        mark = "**chosen**" if t.choice == chosen else ""
+        lines.append(
+            f"| {mark} | {t.choice.alphabet} | {t.choice.learner} | {'yes' if t.choice.clock else 'no'} | {t.symbols} "
+            f"| {t.states} | {t.auprc:.3f} | {t.rem:.3f} | {t.unseen_share:.1%} |"
+        )
+    return "\n".join(lines)
