@@ -1,0 +1,231 @@
+"""The symbols and states of an automaton in words, counted on the training steps: nothing is written by hand.
+
+Text that comes from runs is cut and made harmless (`plain`); it stays text from outside.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from prefixguard.automata.alphabets.alphabet import Alphabet
+from prefixguard.automata.atlas import Entry
+from prefixguard.automata.material import Material
+from prefixguard.automata.state_risk import columns_of
+from prefixguard.automata.strings import before
+from prefixguard.bundle import Automaton
+from prefixguard.errors import DataError
+from prefixguard.learn import steps_of
+from prefixguard.runtime import plain, say_term
+from prefixguard.stepview import FIELDS
+
+#: Most terms, tools or statuses, and examples of one symbol.
+TERMS = 6
+SHARES = 4
+EXAMPLES = 3
+#: Code points of a step's call or speech, of what came back, and of a name.
+_CALL, _RESULT, _NAME = 160, 160, 60
+_GLOSS = 60
+_TRIED = 40  # steps looked at for examples: the nearest ones
+_TAGS = re.compile(b"[%b]" % bytes(range(1, len(FIELDS) + 1)))
+_NOT_MET = "not met in training"
+
+Steps = NDArray[np.int64]
+
+
+def make_entries(
+    alphabet: Alphabet,
+    material: Material,
+    automaton: Automaton,
+    states: NDArray[np.int32],
+    *,
+    examples: bool = True,
+) -> tuple[Entry, ...]:
+    """One entry a symbol, in order, from the steps of the pool.
+
+    states: int32 (pool steps,), the automaton's state after each step of the pool's runs, run by run in the pool's
+    order. examples: False leaves texts of steps out.
+    Terms are those whose mean TF-IDF in the symbol's steps exceeds most the mean elsewhere; only those above it. The
+    risk change is that of the outcome risk from after the step before to after this one, the clock's share in it
+    included; before the first step it is the start's risk, or, where no step ever ended there, the failure rate.
+    Where the alphabet has no words, the condition names the terms, and the gloss the tool and the strongest of them.
+    Raises DataError where there is not one state a step.
+    """
+    steps = _pool_steps(material, states)
+    symbols = alphabet.symbols[steps]
+    strings = material.strings(alphabet.symbols, alphabet.map.n_symbols, material.pool)
+    column = columns_of(automaton.clock, strings)
+    after = automaton.risk[states, column, 1]
+    earlier = automaton.risk[before(strings, states, automaton.start), np.roll(column, 1), 1]
+    base = float(material.corpus.failed[material.pool].mean())
+    known = automaton.visits[automaton.start] > 0
+    earlier[strings.first[:-1]] = automaton.risk[automaton.start, 0, 1] if known else base
+    contrasts = _contrasts(material.matrix[steps], symbols, alphabet.map.n_symbols)
+    statuses = _statuses(material)
+    shown = _examples(material, steps, symbols, alphabet.map.n_symbols) if examples else None
+    entries: list[Entry] = []
+    for k, contrast in enumerate(contrasts):
+        mine = symbols == k
+        count = int(np.count_nonzero(mine))
+        top = [c for c in np.argsort(-contrast, kind="stable")[:TERMS].tolist() if contrast[c] > 0]
+        terms = [material.vocabulary.terms[c] for c in top]
+        tools = _shares(material.tools[i] for i in steps[mine].tolist())
+        entries.append(
+            Entry(
+                symbol=k,
+                gloss=alphabet.glosses[k] or _gloss(tools, terms, {entry.gloss for entry in entries}, k),
+                condition=alphabet.conditions[k] or _condition(terms, count),
+                terms=tuple((plain(term, _NAME), float(contrast[c])) for term, c in zip(terms, top, strict=True)),
+                tools=tuple((_tool(tool), share) for tool, share in tools),
+                statuses=tuple(_shares(statuses[i] for i in np.flatnonzero(mine).tolist())),
+                examples=shown[k] if shown else (),
+                count=count,
+                share=count / max(len(steps), 1),
+                risk_change=float((after - earlier)[mine].mean()) if count else 0.0,
+                reads_history=alphabet.reads_history[k],
+            )
+        )
+    return tuple(entries)
+
+
+def state_examples(
+    material: Material, automaton: Automaton, states: NDArray[np.int32], *, examples: bool = True
+) -> tuple[tuple[str, ...], ...]:
+    """For each state up to three steps of different tasks that ended in it, one line each; the most typical ones.
+
+    states, examples, errors: as in `make_entries`.
+    """
+    steps = _pool_steps(material, states)
+    if not examples:
+        return ((),) * automaton.n_states
+    return _examples(material, steps, states, automaton.n_states)
+
+
+def step_line(document: bytes) -> str:
+    r"""A serialised record in one line: the call or what was said, and what came back.
+
+    Absent texts are left out; a step without any is "nothing". White space is one space, other control characters are
+    escaped, texts are cut.
+
+    >>> step_line(b"\x01agent\x02ls\x03{}\x04\x05look\x06a\n b\x07ok")
+    'ls({}) → a b'
+    >>> step_line(b"\x01agent\x02respond\x03\x04Hi\x05Hello!\x06\x07unknown")
+    'agent: Hello!'
+    """
+    fields = dict(zip(FIELDS, _TAGS.split(document)[1:], strict=True))
+    tool = "" if fields["tool"] == b"respond" else _line(fields["tool"], _NAME)
+    back = _line(fields["result"], _RESULT)
+    if tool:
+        done = f"{tool}({_line(fields['arguments'], _CALL)})"
+    else:
+        who = _line(fields["actor"], _NAME)
+        said = next((fields[name] for name in ("action", "arguments") if fields[name].strip()), b"")
+        if not said.strip() and not back:
+            said, who = fields["observation"], "sees"
+        said_line = _line(said, _CALL)
+        done = f"{who}: {said_line}" if said_line else ""
+    if not back and fields["status"] == b"error":
+        back = "error"
+    return " → ".join(filter(None, (done, back))) or "nothing"
+
+
+def _line(text: bytes, limit: int) -> str:
+    # Cut before decoding, with room for white space: the cost is that of the line, however long the text is.
+    head = text[: 8 * limit].decode("utf-8", "ignore")
+    return plain(" ".join(head.split()), limit)
+
+
+def _pool_steps(material: Material, states: NDArray[np.int32]) -> Steps:
+    steps = steps_of(material.corpus, material.pool)
+    if len(steps) != len(states):
+        raise DataError(
+            f"{len(states):,} states for {len(steps):,} steps of training runs: give the state after each step of the "
+            "material's pool."
+        )
+    return steps
+
+
+def _statuses(material: Material) -> list[str]:
+    """Of every step of the pool."""
+    corpus, tag = material.corpus, bytes((len(FIELDS),))
+    return [
+        document.rpartition(tag)[2].decode("utf-8", "replace")
+        for r in material.pool.tolist()
+        for document in corpus.documents.each(int(corpus.first[r]), int(corpus.first[r + 1]))
+    ]
+
+
+def _contrasts(rows: csr_matrix, groups: NDArray[np.int32], n_groups: int) -> NDArray[np.float64]:
+    """Of each term, its mean in a group's steps minus its mean elsewhere, (groups, V); 0 for a group without steps."""
+    n = len(groups)
+    one_hot = csr_matrix((np.ones(n), (groups, np.arange(n))), shape=(n_groups, n))
+    sums = (one_hot @ rows).toarray()
+    counts = np.bincount(groups, minlength=n_groups)[:, None]
+    found = sums / np.maximum(counts, 1) - (sums.sum(axis=0) - sums) / np.maximum(n - counts, 1)
+    return np.where(counts > 0, np.round(found, 9), 0.0)  # rounded, so that the order of adding decides no tie
+
+
+def _examples(
+    material: Material, steps: Steps, groups: NDArray[np.int32], n_groups: int
+) -> tuple[tuple[str, ...], ...]:
+    """Of each group, up to three steps whose rows lie nearest to its mean; their tasks and their lines differ."""
+    corpus = material.corpus
+    task = np.repeat(material.tasks[material.pool], corpus.lengths[material.pool])
+    found = []
+    for group in range(n_groups):
+        mine = np.flatnonzero(groups == group)
+        lines: list[str] = []
+        tasks: set[int] = set()
+        for i in mine[_by_distance(material.matrix[steps[mine]])][:_TRIED].tolist() if len(mine) else ():
+            if int(task[i]) in tasks:
+                continue
+            line = step_line(corpus.documents.read(int(steps[i]), int(steps[i]) + 1))
+            if line not in lines:
+                lines.append(line)
+                tasks.add(int(task[i]))
+            if len(lines) == EXAMPLES:
+                break
+        found.append(tuple(lines))
+    return tuple(found)
+
+
+def _by_distance(rows: csr_matrix) -> NDArray[np.int64]:
+    """Rows by their distance to the mean, nearest first; what differs by rounding alone keeps its order."""
+    rows = rows.astype(np.float64)
+    mean = np.asarray(rows.mean(axis=0)).ravel()
+    squared = np.asarray(rows.power(2).sum(axis=1)).ravel() - 2 * (rows @ mean)
+    return np.argsort(np.round(squared, 6), kind="stable")
+
+
+def _shares(names: Iterable[str]) -> list[tuple[str, float]]:
+    """The most frequent names with their shares, ties by name."""
+    counts = Counter(names)
+    total = max(counts.total(), 1)
+    return [(name, counts[name] / total) for name in sorted(counts, key=lambda name: (-counts[name], name))[:SHARES]]
+
+
+def _tool(tool: str) -> str:
+    return plain(tool, _NAME) or "no tool"
+
+
+def _condition(terms: Sequence[str], count: int) -> str:
+    if not count:
+        return _NOT_MET
+    return "stands out by " + "; ".join(map(say_term, terms)) if terms else "no word of its own"
+
+
+def _gloss(tools: Sequence[tuple[str, float]], terms: Sequence[str], taken: set[str], symbol: int) -> str:
+    """The most frequent tool and the strongest term beside its name; the next one where another symbol is called so."""
+    if not tools:
+        return _NOT_MET
+    tool = "speaks" if tools[0][0] == "respond" else _tool(tools[0][0])
+    words = [term.partition(":")[2] for term in terms if not term.startswith(("tool:", "actor:"))]
+    for said in [f"{tool}: {plain(word, _GLOSS)}" for word in words]:
+        if (short := plain(said, _GLOSS)) not in taken:
+            return short
+    return tool if tool not in taken else f"{tool} ({symbol})"

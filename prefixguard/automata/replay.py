@@ -1,0 +1,143 @@
+"""Test runs to replay on an automaton: few, and each of another kind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prefixguard.alarm import AlarmState, Level
+from prefixguard.automata.atlas import Replay, ReplayStep
+from prefixguard.automata.glossary import step_line
+from prefixguard.automata.material import Material
+from prefixguard.bundle import Calibration
+from prefixguard.errors import DataError
+from prefixguard.runtime import plain
+
+MOST = 12
+_ID = 120  # code points of a run's id
+_LONG, _SHORT = 300, 3  # steps; other runs go before longer and before shorter ones
+
+
+class Kind(IntEnum):
+    """What a run shows, in the order in which runs are drawn and shown."""
+
+    EARLY = 0  # fails, caught with more than the horizon left
+    LATE = 1  # fails, caught within the horizon
+    MISSED = 2
+    FALSE_ALARM = 3
+    QUIET = 4  # succeeds, and nothing sounds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walks:
+    """Test runs on the automaton, run by run in the order of the material's test side; there may be none.
+
+    symbols, states: int32 (steps,). unseen: bool (steps,). risks: float64 (steps, 2): imminent and outcome as readings
+    give them, the calibration's maps applied, so that marks are met as at run time. teacher: float (steps,), what the
+    teacher says of the outcome, NaN where it says nothing; None without one.
+    """
+
+    symbols: NDArray[np.int32]
+    states: NDArray[np.int32]
+    unseen: NDArray[np.bool_]
+    risks: NDArray[np.float64]
+    teacher: NDArray[np.float64] | None = None
+
+
+def levels_of(outcome: NDArray[np.float64], first: NDArray[np.int64], calibration: Calibration) -> list[Level]:
+    """The level of every step, by the alarm that a session has.
+
+    outcome: float64 (steps,), outcome risks of runs one after the other; NaN: not judged. first: int64 (n + 1,).
+    """
+    levels: list[Level] = []
+    for a, b in zip(first[:-1].tolist(), first[1:].tolist(), strict=True):
+        alarm = AlarmState(calibration.policy, calibration.thresholds)
+        levels += [alarm.step(risk) for risk in outcome[a:b].tolist()]
+    return levels
+
+
+def choose_replays(
+    material: Material, walks: Walks, calibration: Calibration, *, horizon: int, examples: bool = True
+) -> tuple[Replay, ...]:
+    """At most twelve test runs, failed first: caught early, caught late, missed; then false alarms and quiet ones.
+
+    The kinds take turns, so that each is there if any run is of it, and runs of tasks not yet shown go first. Of
+    failures and false alarms those come first whose outcome risk moves most, of quiet ones those whose peak is lowest;
+    runs of extreme lengths come last. Without an alarm threshold a run counts as caught where it reaches WATCH.
+    horizon: steps from the end within which an alarm is late. examples: False leaves out the texts of steps, and ids
+    of runs become numbers. Raises DataError where there is not one symbol a step.
+    """
+    corpus, test = material.corpus, material.test
+    first = np.concatenate(([0], np.cumsum(corpus.lengths[test]))).astype(np.int64)
+    if len(walks.symbols) != first[-1]:
+        raise DataError(
+            f"{len(walks.symbols):,} symbols for {first[-1]:,} steps of test runs: give the steps of the test side."
+        )
+    levels = levels_of(walks.risks[:, 1], first, calibration)
+    sounds = {Level.ALARM} if calibration.thresholds.alarm is not None else {Level.WATCH}
+    queues: dict[Kind, list[tuple[tuple[bool, bool, float, str, int], int]]] = {kind: [] for kind in Kind}
+    for i, r in enumerate(test.tolist()):
+        a, b = int(first[i]), int(first[i + 1])
+        kind = _kind(bool(corpus.failed[r]), levels[a:b], sounds, horizon)
+        risk = walks.risks[a:b, 1]
+        worth = float(risk.max()) if kind is Kind.QUIET else -float(np.ptp(risk))
+        queues[kind].append(((b - a > _LONG, b - a < _SHORT, round(worth, 6), corpus.run_ids[r], i), i))
+    chosen = _take_turns([[i for _, i in sorted(queues[kind])] for kind in Kind], material.tasks[test])
+    replays = []
+    for number, i in enumerate(chosen, 1):
+        r, steps = int(test[i]), range(int(first[i]), int(first[i + 1]))
+        documents = corpus.documents.each(int(corpus.first[r]), int(corpus.first[r + 1])) if examples else ()
+        texts = [step_line(document) for document in documents] or [""] * len(steps)
+        replays.append(
+            Replay(
+                run_id=plain(corpus.run_ids[r], _ID) if examples else str(number),
+                failed=bool(corpus.failed[r]),
+                steps=tuple(_step(walks, at, levels[at], text) for at, text in zip(steps, texts, strict=True)),
+            )
+        )
+    return tuple(replays)
+
+
+def _kind(failed: bool, levels: Sequence[Level], sounds: set[Level], horizon: int) -> Kind:
+    alert = next((t for t, level in enumerate(levels, 1) if level in sounds), None)
+    if not failed:
+        return Kind.QUIET if alert is None else Kind.FALSE_ALARM
+    if alert is None:
+        return Kind.MISSED
+    return Kind.EARLY if len(levels) - alert > horizon else Kind.LATE
+
+
+def _take_turns(queues: list[list[int]], tasks: NDArray[np.int64]) -> list[int]:
+    """Up to `MOST` entries, one of each queue in turn, preferring tasks not yet taken; then queue by queue."""
+    taken: list[list[int]] = [[] for _ in queues]
+    waiting = [list(queue) for queue in queues]
+    seen: set[int] = set()
+    left = MOST
+    while left and any(waiting):
+        for queue, out in zip(waiting, taken, strict=True):
+            if not queue or not left:
+                continue
+            place = next((p for p, i in enumerate(queue) if int(tasks[i]) not in seen), 0)
+            out.append(queue.pop(place))
+            seen.add(int(tasks[out[-1]]))
+            left -= 1
+    return [i for out in taken for i in out]
+
+
+def _step(walks: Walks, at: int, level: Level, text: str) -> ReplayStep:
+    teacher = None if walks.teacher is None else float(walks.teacher[at])
+    return ReplayStep(
+        symbol=int(walks.symbols[at]),
+        state=int(walks.states[at]),
+        unseen=bool(walks.unseen[at]),
+        imminent=float(walks.risks[at, 0]),
+        outcome=float(walks.risks[at, 1]),
+        level=level.value,
+        text=text,
+        teacher=None if teacher is None or not math.isfinite(teacher) else teacher,
+    )
