@@ -12,7 +12,8 @@ from prefixguard.automata.picture.wording import count_text, one_line, share_tex
 NAME_LETTERS = 120
 SENTENCE_LETTERS = 400
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+|~&!$@-]|(?<=\d)\.|(?<=www)\.|:(?=//))", re.IGNORECASE)
+#: What could begin markup, a link, an image, a cell or a formula inside a line; underscores inside words cannot.
+_SPECIAL = re.compile(r"([\\`*\[\]<>#|~&!$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|(?<=www)\.|:(?=//))", re.IGNORECASE)
 _TICKS = re.compile("`+")
 
 
@@ -27,12 +28,12 @@ def to_glossary(atlas: Atlas) -> str:
 def _lines(atlas: Atlas) -> Iterator[str]:
     yield f"# {markdown_text(atlas.name, NAME_LETTERS)}: symbols"
     yield ""
+    alphabet, learner = (markdown_text(name, NAME_LETTERS) for name in (atlas.alphabet, atlas.learner))
     yield (
-        f"{count_text(len(atlas.entries), 'symbol')} of alphabet {markdown_text(atlas.alphabet, NAME_LETTERS)}, on which"
-        f" an automaton of {count_text(atlas.automaton.n_states, 'state')} runs (learner"
-        f" {markdown_text(atlas.learner, NAME_LETTERS)}). Computed from training steps. *Risk change*: how much the"
-        " outcome risk changes on average when the symbol comes. *History*: the symbol depends on earlier steps of the"
-        " run, not on the step alone."
+        f"{count_text(len(atlas.entries), 'symbol')} of alphabet {alphabet}, on which an automaton of"
+        f" {count_text(atlas.automaton.n_states, 'state')} runs (learner {learner}). Computed from training steps."
+        " *Risk change*: how much the outcome risk changes on average when the symbol comes. *History*: the symbol"
+        " depends on earlier steps of the run, not on the step alone."
     )
     for sentence in atlas.fidelity.care:
         yield ""

@@ -1,4 +1,4 @@
-"""Invented automata with all that explains them, of any size: a ladder of risks that a booking agent climbs and descends.
+"""Invented automata with all that explains them, of any size: a ladder of risks that a booking agent goes up and down.
 
 Nothing is learned here. Each symbol pushes the risk up or down; seeded runs walk the ladder, and everything that an
 atlas counts is counted on those walks.
@@ -176,7 +176,9 @@ def _entry(symbol: int, count: int, total: int, push: float, text: _Say) -> Entr
     return Entry(
         symbol=symbol,
         gloss=text(gloss + again, symbol),
-        condition=text(f"tool is {tool or 'none'} and status is {status}" + (" and errors ≥ 2" if history else ""), symbol),
+        condition=text(
+            f"tool is {tool or 'none'} and status is {status}" + (" and errors ≥ 2" if history else ""), symbol
+        ),
         terms=((text(f"tool:{tool or 'message'}", symbol), 2.41), (text(f"status:{status}", symbol + 1), 0.83)),
         tools=((text(tool or "message", symbol), 0.92), (text("think", symbol + 1), 0.08)),
         statuses=((status, 0.97), ("unknown", 0.03)),

@@ -99,13 +99,13 @@ class Browser:
 
     def size(self, width: int, height: int, *, phone: bool = False) -> None:
         """Size of the view in CSS pixels."""
-        self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone
-        )
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
 
     def media(self, *, scheme: str = "light", kind: str = "") -> None:
         """Colour scheme ("light", "dark") and kind of media ("" or "print")."""
-        self.call("Emulation.setEmulatedMedia", media=kind, features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.call(
+            "Emulation.setEmulatedMedia", media=kind, features=[{"name": "prefers-color-scheme", "value": scheme}]
+        )
 
     def key(self, key: str) -> None:
         """Presses a key."""

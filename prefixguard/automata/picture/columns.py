@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from prefixguard.automata.picture.scene import Edge, Node, Scene, columns_of
 
@@ -148,7 +149,7 @@ def _routes(scene: Scene, place: dict[str, int], stops: dict[str, Stop], layers:
             layers[layer].append(chain[-1])
         weight = 0.5 + edge.size
         whole = [stops[edge.tail], *chain, stops[edge.head]]
-        for at, (left, right) in enumerate(zip(whole, whole[1:], strict=False)):
+        for at, (left, right) in enumerate(pairwise(whole)):
             bend = 1.0 if at in (0, len(whole) - 2) else 3.0  # long lines are kept straight between their ends
             left.beside.append((right, bend * weight))
             right.beside.append((left, bend * weight))

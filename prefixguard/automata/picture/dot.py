@@ -71,7 +71,13 @@ def _heading(rank: graphviz.Digraph, number: int, columns: list[list[Node]], sce
         rank.node(f"column{number}", label="", shape="point", style="invis")
         return
     band = scene.levels[level]
-    look = {"shape": "box", "style": "filled", "fillcolor": band.colour, "fontcolor": ink_on(band.colour), "class": "level"}
+    look = {
+        "shape": "box",
+        "style": "filled",
+        "fillcolor": band.colour,
+        "fontcolor": ink_on(band.colour),
+        "class": "level",
+    }
     label = _escaped(level_text(band).replace(" ", "\n"))
     rank.node(f"column{number}", label=label, fontsize="12", width="1.1", **look)
 
@@ -79,7 +85,9 @@ def _heading(rank: graphviz.Digraph, number: int, columns: list[list[Node]], sce
 def _node(graph: graphviz.Digraph, node: Node) -> None:
     # Labels of states hold numbers alone: nothing in them needs escaping for the markup of DOT.
     small = "".join(f'<BR/><FONT POINT-SIZE="9">{line}</FONT>' for line in node.lines[1:])
-    label = f'<<FONT POINT-SIZE="10">{node.title}</FONT><BR/><B><FONT POINT-SIZE="15">{node.lines[0]}</FONT></B>{small}>'
+    label = (
+        f'<<FONT POINT-SIZE="10">{node.title}</FONT><BR/><B><FONT POINT-SIZE="15">{node.lines[0]}</FONT></B>{small}>'
+    )
     height = 0.72 + 0.16 * max(len(node.lines) - 2, 0) + 0.55 * node.size
     graph.node(
         node.key,
@@ -108,19 +116,16 @@ def _start(graph: graphviz.Digraph, node: Node, rank_of: dict[str, int]) -> None
 
 
 def _edge(graph: graphviz.Digraph, edge: Edge, *, turns: bool) -> None:
-    """One connection. turns: whether it stays in its column; then it bends out to the right, its label set afterwards,
-    for `dot` gives no room to labels inside a rank."""
-    look = {"xlabel" if turns else "label": _escaped("\n".join(edge.label))}
-    if turns:
-        look |= {"tailport": "e", "headport": "e"}
+    """One connection. turns: whether it stays in its column; then its label is set afterwards, for `dot` gives no room
+    to labels inside a rank. (Ports would bend such connections out of the way, but with ports the same text comes back
+    with another picture from time to time.)"""
     graph.edge(
         edge.tail,
         edge.head,
         id=edge.key,
         penwidth=f"{0.6 + 4.4 * edge.size:.2f}",
         constraint="false",
-        **look,
-        **{"class": "edge"},
+        **{"xlabel" if turns else "label": _escaped("\n".join(edge.label)), "class": "edge"},
     )
 
 
@@ -132,6 +137,8 @@ def _legend(scene: Scene) -> list[str]:
 
 def _escaped(text: str, align: str = "n") -> str:
     """Plain text as a DOT label; align: "n" lines centred, "l" to the left."""
-    escaped = str(graphviz.escape(text))
-    lines = escaped.split("\n")
-    return f"\\{align}".join(lines) + (f"\\{align}" if align == "l" else "")
+    lines = str(graphviz.escape(text)).split("\n")
+    joined = f"\\{align}".join(lines) + (f"\\{align}" if align == "l" else "")
+    # Without the mark, text that stands in angle brackets would be taken for markup of DOT.
+    label: str = graphviz.nohtml(joined)
+    return label

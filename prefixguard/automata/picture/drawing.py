@@ -120,10 +120,8 @@ def _start_arrow(placed: PlacedNode) -> Iterator[str]:
     x, y = placed.x - dx, placed.y - dy
     yield f'<path d="M{_n(x - 0.8 * _START)} {_n(y - 0.6 * _START)}L{_n(x)} {_n(y)}" stroke="{TEXT}" stroke-width="2"/>'
     yield _arrow_head((x, y), (0.8, 0.6), 2.0, TEXT)
-    yield (
-        f'<text class="word" x="{_n(x - 0.8 * _START)}" y="{_n(y - 0.6 * _START - 4)}" text-anchor="middle" font-size="11"'
-        f' font-weight="bold" fill="{TEXT}">start</text>'
-    )
+    at = f'x="{_n(x - 0.8 * _START)}" y="{_n(y - 0.6 * _START - 4)}"'
+    yield (f'<text class="word" {at} text-anchor="middle" font-size="11" font-weight="bold" fill="{TEXT}">start</text>')
 
 
 def _edge_lines(placed: PlacedEdge) -> Iterator[str]:

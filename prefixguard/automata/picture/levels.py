@@ -19,8 +19,8 @@ ENDS = (0.05, 0.15, 0.30, 0.50, 0.75)
 
 #: Colours of these risks; between them they are mixed.
 _SCALE = (
-    (0.00, (0xE6, 0xF0, 0xF8)),
-    (0.10, (0xFA, 0xEC, 0xC0)),
+    (0.00, (0xE9, 0xF3, 0xFC)),
+    (0.10, (0xF8, 0xE7, 0xB8)),
     (0.20, (0xF8, 0xD1, 0x7A)),
     (0.30, (0xF3, 0xAE, 0x4A)),
     (0.42, (0xE6, 0x84, 0x2F)),
@@ -79,7 +79,7 @@ def colour_of(risk: float) -> str:
     """Colour of a risk in [0, 1].
 
     >>> colour_of(0.0), colour_of(0.2), colour_of(1.0)
-    ('#e6f0f8', '#f8d17a', '#68180a')
+    ('#e9f3fc', '#f8d17a', '#68180a')
     """
     place = bisect_left([at for at, _ in _SCALE], risk)
     if place == 0:
@@ -97,7 +97,7 @@ def ink_on(colour: str) -> str:
 
 
 def luminance(colour: str) -> float:
-    """Relative luminance of "#rrggbb", in [0, 1]. Source: Web Content Accessibility Guidelines 2.2, "relative luminance".
+    """Relative luminance of "#rrggbb", in [0, 1]. Source: Web Content Accessibility Guidelines 2.2, its definition.
 
     >>> luminance("#000000"), luminance("#ffffff")
     (0.0, 1.0)

@@ -23,7 +23,7 @@ Json = dict[str, Any]
 
 
 def page_json(atlas: Atlas) -> str:
-    """All data of the page as JSON in ASCII letters that mean nothing to HTML: it cannot end the element it stands in."""
+    """All data of the page as JSON, in letters that mean nothing to HTML: it cannot end the element it stands in."""
     text = json.dumps(page_data(atlas), ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=True)
     return text.translate(_ESCAPES)
 

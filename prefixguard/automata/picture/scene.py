@@ -291,10 +291,12 @@ def _legend(atlas: Atlas, edges: tuple[Edge, ...], collapsed: bool) -> tuple[str
         f"In a {'level' if collapsed else 'state'}: {inside}. Size and line width: how many training steps.",
     ]
     if not collapsed:
-        sentences.append(f"Dashed outline: evidence of fewer than {THIN_RUNS} runs, or borrowed from the nearest state.")
+        sentences.append(
+            f"Dashed outline: evidence of fewer than {THIN_RUNS} runs, or borrowed from the nearest state."
+        )
     if n_drawn < len(edges):
         sentences.append(
-            f"{n_drawn:,} of {len(edges):,} connections are drawn; they carry {share_text(shown / max(total, 1))} of all"
-            " steps. The rarer ones are left out of the drawing, not of the automaton."
+            f"{n_drawn:,} of {len(edges):,} connections are drawn; they carry {share_text(shown / max(total, 1))} of"
+            " all steps. The rarer ones are left out of the drawing, not of the automaton."
         )
     return tuple(sentences)

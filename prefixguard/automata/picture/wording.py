@@ -1,4 +1,4 @@
-"""Numbers and untrusted text as a picture shows them: one line, nothing invisible, nothing that turns the line around."""
+"""Numbers and untrusted text as a picture shows them: one line, nothing invisible, nothing that turns it around."""
 
 from __future__ import annotations
 

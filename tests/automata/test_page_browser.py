@@ -1,0 +1,295 @@
+"""automaton.html in a real browser: it works from a file, asks for nothing, and shows what it says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from automaton_atlas import HOSTILE, invented_atlas
+from browser import Browser, chromium, find_chromium
+
+from prefixguard.automata.atlas import Atlas
+from prefixguard.automata.picture import find_dot, to_page, to_svg
+from prefixguard.automata.picture.levels import level_of, risk_levels
+from prefixguard.automata.picture.scene import scene_of
+from prefixguard.automata.picture.wording import one_line
+
+CHROMIUM = find_chromium()
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: the page cannot be opened")
+
+PAGES: dict[str, tuple[Atlas, str | None]] = {
+    "plain": (invented_atlas(12), None),
+    "clock": (invented_atlas(12, clock=(10, 20), care=("Ranks little better than chance.",)), find_dot()),
+    "many": (invented_atlas(64, 16), None),
+    "hostile": (invented_atlas(12, hostile=True, care=HOSTILE), find_dot()),
+    "one": (invented_atlas(1, 3), None),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("pages")
+    for name, (atlas, dot) in PAGES.items():
+        (place / f"{name}.html").write_bytes(to_page(atlas, to_svg(atlas, dot=dot)))
+    return place
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Browser]:
+    assert CHROMIUM is not None
+    with chromium(CHROMIUM) as browser:
+        yield browser
+
+
+@pytest.fixture
+def browser(running: Browser) -> Iterator[Browser]:
+    """A view of a laptop; whatever the test does, the page may not complain nor ask for anything but itself."""
+    running.size(1280, 800)
+    running.media()
+    yield running
+    assert running.complaints() == []
+    assert [address for address in running.requests() if not address.startswith("file://")] == []
+    assert len(running.requests()) == 1
+
+
+def opened(browser: Browser, folder: Path, name: str, link: str = "") -> Atlas:
+    browser.open(f"{(folder / name).with_suffix('.html').as_uri()}#{link}")
+    return PAGES[name][0]
+
+
+def keys(browser: Browser, kind: str) -> list[str]:
+    """Keys of nodes and edges of a class in the picture that is shown, sorted."""
+    script = f"[...document.querySelectorAll('.sheet:not([hidden]) .{kind}')].map(e => e.id).filter(Boolean)"
+    return sorted(browser.run(script))
+
+
+def text(browser: Browser, selector: str) -> str:
+    found: str = browser.run(f"document.querySelector({json.dumps(selector)}).innerText")
+    return found
+
+
+def middle(browser: Browser, key: str) -> tuple[float, float]:
+    x, y = browser.run(
+        f"(r => [r.left + r.width / 2, r.top + r.height / 2])(document.getElementById('{key}').querySelector('ellipse')"
+        ".getBoundingClientRect())"
+    )
+    return x, y
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (390, 844)])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_overflows(browser: Browser, folder: Path, name: str, width: int, height: int, scheme: str) -> None:
+    browser.size(width, height, phone=width < 500)
+    browser.media(scheme=scheme)
+    opened(browser, folder, name, "run=0&step=3")
+    wide = (
+        "[...document.querySelectorAll('body *')]"
+        ".filter(e => !e.closest('svg, #glossary, #states-table, .spoken, .skip')"
+        " && e.getBoundingClientRect().right > document.documentElement.clientWidth + 1)"
+        ".map(e => e.outerHTML.slice(0, 99))"
+    )
+    assert browser.run(wide) == []
+    assert browser.run("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("name", ["plain", "clock", "hostile", "one"])
+def test_a_link_opens_a_run_at_a_step(browser: Browser, folder: Path, name: str) -> None:
+    atlas = opened(browser, folder, name, "run=1&step=3")
+    replay = atlas.replays[1]
+    step = replay.steps[2]
+    assert keys(browser, "here") == [f"s{step.state}"]
+    said = text(browser, "#replay-step")
+    assert f"Step 3 of {len(replay.steps)}" in said and f"state {step.state}" in said
+    assert one_line(step.text, 2000) in said
+    assert browser.run("document.getElementById('replay-slider').value") == "3"
+    assert f"State {step.state}" in text(browser, "#details")
+
+
+def test_replay_walks_the_whole_run(browser: Browser, folder: Path) -> None:
+    atlas = opened(browser, folder, "plain")
+    states = [atlas.automaton.start, *(step.state for step in atlas.replays[0].steps)]
+    drawn = {edge.key for edge in scene_of(atlas).drawn}
+    shown = []
+    for at in range(len(states)):
+        shown += keys(browser, "here")
+        ways = [f"s{a}-s{b}" for a, b in pairwise(states[: at + 1])]
+        assert set(keys(browser, "edge.been") + keys(browser, "edge.now")) == set(ways) & drawn
+        ghosts = browser.run("document.querySelectorAll('.sheet:not([hidden]) .ghost.of-replay').length")
+        assert ghosts == len([way for way in ways if way not in drawn])
+        assert browser.run("location.hash").startswith(f"#run=0&step={at}")
+        browser.run("document.getElementById('replay-next').click()")
+    assert shown == [f"s{state}" for state in states]
+    assert browser.run("document.getElementById('replay-next').disabled")
+
+
+def test_keys_play_and_choice_of_run(browser: Browser, folder: Path) -> None:
+    atlas = opened(browser, folder, "plain", "run=0&step=0")
+    for _ in range(3):
+        browser.key("ArrowRight")
+    browser.key("ArrowLeft")
+    assert keys(browser, "here") == [f"s{atlas.replays[0].steps[1].state}"]
+    browser.run(
+        "(s => { s.value = '4'; s.dispatchEvent(new Event('change')); })(document.getElementById('replay-run'))"
+    )
+    assert browser.run("location.hash").startswith("#run=4&step=0")
+    browser.run("document.getElementById('replay-play').click()")
+    browser.until("location.hash.startsWith('#run=4&step=1')")
+    browser.run("document.getElementById('replay-play').click()")
+    assert text(browser, "#replay-play") == "Play"
+
+
+def test_the_curve_has_both_risks_the_teacher_and_the_marks(browser: Browser, folder: Path) -> None:
+    atlas = opened(browser, folder, "plain", "run=0&step=2")
+
+    def pieces(kind: str) -> int:
+        found: int = browser.run(f"document.querySelectorAll('#curve .{kind}').length")
+        return found
+
+    assert text(browser, "#strokes").split("\n") == ["outcome risk", "imminent risk", "teacher's outcome risk"]
+    assert pieces("mark") == 2
+    written = browser.run("document.getElementById('curve').textContent")
+    assert "ALARM .62" in written and "WATCH .31" in written and "the run failed" in written
+    assert pieces("cell") == len(atlas.replays[0].steps)
+    assert pieces("unseen") == sum(step.unseen for step in atlas.replays[0].steps)
+    assert pieces("alarm") == any(step.level == "ALARM" for step in atlas.replays[0].steps)
+    number = next(at for at, replay in enumerate(atlas.replays) if replay.steps[0].teacher is None)
+    opened(browser, folder, "plain", f"run={number}&step=1")
+    assert "teacher" not in text(browser, "#strokes")
+
+
+def test_search_finds_a_symbol_and_lights_its_edges(browser: Browser, folder: Path) -> None:
+    atlas = opened(browser, folder, "plain")
+    symbol = 5
+    browser.run("document.getElementById('search').focus()")
+    for letter in "book_res status:ok":
+        browser.key(letter)
+    scene = scene_of(atlas)
+    edges = sorted(edge.key for edge in scene.drawn if symbol in dict(edge.symbols))
+    assert keys(browser, "edge.on") == edges
+    assert text(browser, "#found") == atlas.entries[symbol].gloss
+    assert browser.run("document.querySelector('#glossary tr.on').dataset.symbol") == str(symbol)
+    browser.run("document.querySelector('#found button').click()")  # now the rare ones too
+    ghosts = browser.run("document.querySelectorAll('.sheet:not([hidden]) .ghost.of-light').length")
+    assert ghosts == len([edge for edge in scene.edges if not edge.drawn and symbol in dict(edge.symbols)])
+    assert f"symbol={symbol}" in browser.run("location.hash")
+    browser.key("Escape")
+    assert keys(browser, "edge.on") == []
+
+
+def test_a_search_without_result_says_so(browser: Browser, folder: Path) -> None:
+    opened(browser, folder, "plain")
+    browser.run("(s => { s.value = 'zzz'; s.dispatchEvent(new Event('input')); })(document.getElementById('search'))")
+    assert text(browser, "#found") == "No symbol has these words."
+
+
+def test_pointing_at_a_state_tells_of_it_and_a_click_keeps_it(browser: Browser, folder: Path) -> None:
+    atlas = opened(browser, folder, "clock")
+    figures = scene_of(atlas).nodes[8]
+    browser.mouse(*middle(browser, "s8"))
+    assert text(browser, "#caption") == figures.spoken
+    details = text(browser, "#details")
+    assert "State 8" in details and "steps 1–9" in details and "step 20 and later" in details
+    assert atlas.state_examples[8][0] in details
+    browser.mouse(*middle(browser, "s8"), click=True)
+    browser.mouse(2, 2)
+    assert "State 8" in text(browser, "#details") and keys(browser, "chosen") == ["s8"]
+    browser.run("document.getElementById('release').click()")
+    assert keys(browser, "chosen") == []
+
+
+def test_thin_evidence_is_told_with_its_stand_in(browser: Browser, folder: Path) -> None:
+    atlas = PAGES["many"][0]
+    state = next(s for s, other in enumerate(atlas.automaton.stand_in.tolist()) if other != s)
+    opened(browser, folder, "many", f"view=states&at=s{state}")
+    details = text(browser, "#details")
+    assert "thin evidence" in details
+    assert f"so its risk is that of state {atlas.automaton.stand_in[state]}" in " ".join(details.split())
+
+
+def test_the_graph_is_walked_with_the_keyboard(browser: Browser, folder: Path) -> None:
+    atlas = opened(browser, folder, "plain", "run=0&step=0")
+    order = [node.key for node in sorted(scene_of(atlas).nodes, key=lambda node: node.risk)]
+    browser.run("document.getElementById('canvas').focus()")
+    browser.key("ArrowRight")
+    assert keys(browser, "chosen") == [f"s{atlas.automaton.start}"]
+    browser.key("ArrowRight")
+    assert keys(browser, "chosen") == [order[order.index(f"s{atlas.automaton.start}") + 1]]
+    assert keys(browser, "here") == [f"s{atlas.automaton.start}"]  # the replay stays
+    box = "document.querySelector('.sheet:not([hidden]) svg').viewBox.baseVal.width"
+    before = browser.run(box)
+    browser.key("+")
+    assert browser.run(box) < before
+    browser.key("0")
+    assert browser.run(box) == pytest.approx(before, rel=0.01)
+
+
+def test_many_states_are_collapsed_first(browser: Browser, folder: Path) -> None:
+    atlas = opened(browser, folder, "many", "run=2&step=4")
+    levels = risk_levels(atlas.watch, atlas.alarm)
+    state = atlas.replays[2].steps[3].state
+    risk = next(node.risk for node in scene_of(atlas).nodes if node.key == f"s{state}")
+    assert keys(browser, "here") == [f"l{level_of(risk, levels)}"]
+    browser.run("document.querySelector('[data-view=states]').click()")
+    assert keys(browser, "here") == [f"s{state}"]
+    assert "view=states" in browser.run("location.hash")
+
+
+def test_the_glossary_sorts_and_shows_all_symbols(browser: Browser, folder: Path) -> None:
+    atlas = opened(browser, folder, "plain")
+    rows = "[...document.querySelectorAll('#glossary tbody tr')].map(r => Number(r.dataset.symbol))"
+    assert browser.run(rows) == list(range(len(atlas.entries)))
+    browser.run("[...document.querySelectorAll('#glossary th button')].find(b => b.innerText === 'Steps').click()")
+    assert browser.run(rows) == sorted(range(12), key=lambda at: (-atlas.entries[at].count, at))
+    marked = (
+        "[...document.querySelectorAll('#glossary tr')].filter(r => r.innerText.includes('reads history'))"
+        ".map(r => Number(r.dataset.symbol))"
+    )
+    assert sorted(browser.run(marked)) == [entry.symbol for entry in atlas.entries if entry.reads_history]
+
+
+def test_hostile_text_is_shown_and_does_nothing(browser: Browser, folder: Path) -> None:
+    atlas = opened(browser, folder, "hostile", "run=0&step=1")
+    assert browser.run("document.title") == f"{one_line(atlas.name, 80)}: automaton"
+    assert browser.run("document.querySelectorAll('img, iframe, object, embed').length") == 0
+    assert browser.run("document.querySelectorAll('script').length") == 2
+    shown = browser.run("document.getElementById('glossary').textContent")
+    for entry in atlas.entries:
+        assert one_line(entry.gloss, 120) in shown
+    for number, replay in enumerate(atlas.replays):
+        step = len(replay.steps) - number % 3
+        browser.run(f"location.hash = 'run={number}&step={step}'")
+        browser.until(
+            f"document.getElementById('replay-step').innerText.startsWith('Step {step} of {len(replay.steps)}')"
+        )
+        assert one_line(replay.steps[step - 1].text, 2000) in text(browser, "#replay-step")
+        assert one_line(replay.run_id, 120) in browser.run("document.querySelector('#replay-run :checked').textContent")
+
+
+def test_a_script_that_is_not_its_own_is_refused(running: Browser, folder: Path) -> None:
+    """The content security policy would stop what slipped through."""
+    opened(running, folder, "plain")
+    running.run(
+        "document.body.append(Object.assign(document.createElement('script'), {textContent: 'document.title = 1'}))"
+    )
+    running.run("document.body.append(Object.assign(new Image(), {src: 'https://example.org/x.png'}))")
+    assert running.run("document.title") == "airline-guard: automaton"
+    refusals = [complaint for complaint in running.complaints() if "Content Security Policy" in complaint]
+    assert len(refusals) == 2
+    blocked = [
+        event["params"].get("blockedReason") for event in running.events if event["method"] == "Network.loadingFailed"
+    ]
+    assert blocked == ["csp"]
+
+
+def test_in_print_the_whole_picture_and_all_tables_stand(browser: Browser, folder: Path) -> None:
+    opened(browser, folder, "plain", "at=s3")
+    browser.media(kind="print", scheme="dark")
+    browser.run("window.dispatchEvent(new Event('beforeprint'))")
+    assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert browser.run("document.getElementById('all-states').open")
+    hidden = "['#replay', '#aside', '.search'].map(s => getComputedStyle(document.querySelector(s)).display)"
+    assert browser.run(hidden) == ["none"] * 3

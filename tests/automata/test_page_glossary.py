@@ -1,0 +1,78 @@
+"""GLOSSARY.md, read by a Markdown reader: every symbol is there, and no text forms markup."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from automaton_atlas import HOSTILE, invented_atlas
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prefixguard.automata.glossary_page import NAME_LETTERS, SENTENCE_LETTERS, markdown_code, markdown_text, to_glossary
+from prefixguard.automata.picture.wording import one_line
+
+markdown_it = pytest.importorskip("markdown_it")
+
+#: Blocks and inlines of the glossary itself; what else comes out has broken out of a cell.
+OURS = {
+    *("heading_open", "heading_close", "inline", "paragraph_open", "paragraph_close"),
+    *("blockquote_open", "blockquote_close", "table_open", "table_close", "thead_open", "thead_close"),
+    *("tbody_open", "tbody_close", "tr_open", "tr_close", "th_open", "th_close", "td_open", "td_close"),
+}
+OUR_INLINES = {"text", "code_inline", "em_open", "em_close", "strong_open", "strong_close"}
+
+
+def read(text: str) -> list:  # type: ignore[type-arg]
+    return markdown_it.MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
+
+
+def shown(inline) -> str:  # type: ignore[no-untyped-def]
+    return "".join(child.content for child in inline.children)
+
+
+@pytest.mark.parametrize("hostile", [False, True], ids=["plain", "hostile"])
+def test_every_symbol_has_its_table_and_nothing_breaks_out(hostile: bool) -> None:
+    atlas = invented_atlas(12, hostile=hostile, care=HOSTILE if hostile else ("Ranks little better than chance.",))
+    tokens = read(to_glossary(atlas))
+    assert {token.type for token in tokens} <= OURS
+    inlines = [token for token in tokens if token.type == "inline"]
+    assert {child.type for inline in inlines for child in inline.children} <= OUR_INLINES
+    assert sum(token.type == "table_open" for token in tokens) == 1 + len(atlas.entries)
+    headings = [shown(after) for token, after in pairwise(tokens) if token.type == "heading_open"]
+    assert headings[1:] == [f"{entry.symbol}: {one_line(entry.gloss, NAME_LETTERS)}" for entry in atlas.entries]
+    cells = [shown(after) for token, after in pairwise(tokens) if token.type == "td_open"]
+    for entry in atlas.entries:
+        for example in entry.examples:
+            assert one_line(example, SENTENCE_LETTERS) in cells
+        assert one_line(entry.condition, SENTENCE_LETTERS) in cells
+    assert sum(token.type == "tr_open" for token in tokens) == 1 + len(atlas.entries) * (1 + 1 + 7 + 3)
+    assert ("Audit with care." in to_glossary(atlas)) == bool(atlas.fidelity.care)
+
+
+@given(st.text(alphabet=st.sampled_from("a_*`|\\[]()<>!&;:/#~$ -w.\n1x"), max_size=24))
+def test_any_text_is_taken_literally_in_a_cell(text: str) -> None:
+    for written, kinds in ((markdown_text(text, 60), {"text"}), (markdown_code(text, 60), {"code_inline", "text"})):
+        tokens = read(f"| a | b |\n| --- | --- |\n| {written} | end |\n")
+        assert {token.type for token in tokens} <= OURS
+        cells = [token for token in tokens if token.type == "inline"]
+        assert [shown(cell) for cell in (cells[0], cells[1], cells[3])] == ["a", "b", "end"]
+        assert {child.type for child in cells[2].children} <= kinds
+        seen, wanted = shown(cells[2]), one_line(text, 60)
+        if kinds == {"text"}:
+            assert seen == wanted
+        else:  # a space stands between a backslash and a bar
+            assert seen.strip().replace("\\ |", "\\|") == (wanted or "–").replace("\\ |", "\\|")
+
+
+def test_a_symbol_without_words_is_named_by_its_number() -> None:
+    atlas = invented_atlas(3, 3)
+    bare = replace(atlas.entries[0], gloss="", condition="", terms=(), tools=(), statuses=(), examples=())
+    text = to_glossary(replace(atlas, entries=(bare, *atlas.entries[1:])))
+    assert "## 0: symbol 0" in text
+    assert {token.type for token in read(text)} <= OURS
+
+
+def test_the_same_atlas_gives_the_same_text() -> None:
+    assert to_glossary(invented_atlas(12, hostile=True)) == to_glossary(invented_atlas(12, hostile=True))

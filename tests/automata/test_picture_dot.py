@@ -1,0 +1,89 @@
+"""The DOT text: that the real `dot` reads it, and that no text of a run can break out of its label."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from automaton_atlas import HOSTILE, invented_atlas
+
+from prefixguard.automata.atlas import Atlas
+from prefixguard.automata.picture import find_dot, to_dot
+from prefixguard.automata.picture.scene import scene_of
+
+DOT = find_dot()
+needs_dot = pytest.mark.skipif(DOT is None, reason="Graphviz is not installed: no dot program to read the text with")
+
+
+def read_by_dot(text: str) -> Any:
+    """The graph as `dot` understands it, laid out by nothing."""
+    assert DOT is not None
+    done = subprocess.run([DOT, "-Tdot_json"], input=text.encode(), capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"syntax error" not in done.stderr
+    return json.loads(done.stdout)
+
+
+@needs_dot
+@pytest.mark.parametrize(
+    ("atlas", "collapsed"),
+    [
+        (invented_atlas(1, 3), False),
+        (invented_atlas(12, clock=(10, 20)), False),
+        (invented_atlas(64, 16), False),
+        (invented_atlas(150, 32), True),
+        (invented_atlas(12, hostile=True, care=HOSTILE), False),
+    ],
+    ids=["1 state", "clock", "64 states", "150 states collapsed", "hostile"],
+)
+def test_dot_reads_the_very_nodes_and_edges_of_the_scene(atlas: Atlas, collapsed: bool) -> None:
+    graph, scene = read_by_dot(to_dot(atlas, collapsed=collapsed)), scene_of(atlas, collapsed=collapsed)
+    nodes = {node["id"]: node for node in graph["objects"] if node.get("class") == "node"}
+    others = {node.get("class", "column") for node in graph["objects"] if node.get("class") != "node"}
+    edges = {edge["id"]: edge for edge in graph["edges"] if edge.get("class") == "edge"}
+    assert sorted(nodes) == sorted(node.key for node in scene.nodes)
+    assert others <= {"level", "start", "column"}
+    assert sorted(edges) == sorted(edge.key for edge in scene.drawn)
+    for edge in scene.drawn:
+        label = edges[edge.key].get("label") or edges[edge.key]["xlabel"]
+        assert unescaped(label) == "\n".join(edge.label)
+    for node in scene.nodes:
+        assert nodes[node.key]["fillcolor"] == node.colour
+        assert ("dashed" in nodes[node.key]["style"]) == node.thin
+        assert all(line in nodes[node.key]["label"] for line in (node.title, *node.lines))
+    assert [edge["_gvid"] for edge in graph["edges"] if edge.get("class") == "start"]
+
+
+def unescaped(label: str) -> str:
+    """A label as it is shown: `\\n` ends a line, `\\\\` is a backslash."""
+    return label.replace("\\\\", "\0").replace("\\n", "\n").replace("\0", "\\")
+
+
+@needs_dot
+@pytest.mark.parametrize(
+    "text", [*HOSTILE, "<b>bold</b>", "<not closed", "\\", "\\\\", 'a"', "\\N\\E\\T", "/*", "#x", ""]
+)
+def test_any_gloss_is_a_label_and_nothing_else(text: str) -> None:
+    atlas = invented_atlas(2, 2)
+    entries = tuple(replace(entry, gloss=text) for entry in atlas.entries)
+    atlas = replace(atlas, name=text, entries=entries)
+    graph, scene = read_by_dot(to_dot(atlas)), scene_of(atlas)
+    shown = [
+        unescaped(edge.get("label") or edge.get("xlabel")) for edge in graph["edges"] if edge.get("class") == "edge"
+    ]
+    assert sorted(shown) == sorted("\n".join(edge.label) for edge in scene.drawn)
+    assert unescaped(graph["label"].replace("\\l", "\\n")).startswith(scene.name[:20])
+
+
+def test_the_same_atlas_gives_the_same_text() -> None:
+    assert to_dot(invented_atlas(24)) == to_dot(invented_atlas(24))
+    assert to_dot(invented_atlas(24)) != to_dot(invented_atlas(24), collapsed=True)
+
+
+def test_care_and_rare_connections_are_said_in_the_legend() -> None:
+    text = to_dot(invented_atlas(24, care=("Ranks little better than chance.",)))
+    assert "Audit with care: Ranks little better than chance." in text
+    assert "connections are drawn" in text

@@ -1,0 +1,127 @@
+"""What is drawn: states or levels, joined connections, and which of them are left out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from automaton_atlas import invented_atlas
+
+from prefixguard.automata.atlas import Atlas
+from prefixguard.automata.picture.columns import LINE_HEIGHT, label_width, lay_out
+from prefixguard.automata.picture.scene import GLOSS_LETTERS, Scene, columns_of, scene_of
+from prefixguard.bundle import UNSEEN
+
+SIZES = [(1, 3), (12, 12), (64, 16), (150, 32)]
+
+
+@pytest.fixture(scope="module", params=SIZES, ids=[f"{n} states" for n, _ in SIZES])
+def atlas(request: pytest.FixtureRequest) -> Atlas:
+    return invented_atlas(*request.param)
+
+
+@pytest.fixture(params=[False, True], ids=["states", "levels"])
+def scene(request: pytest.FixtureRequest, atlas: Atlas) -> Scene:
+    return scene_of(atlas, collapsed=request.param)
+
+
+def test_every_state_is_in_one_node_and_every_transition_in_one_edge(atlas: Atlas, scene: Scene) -> None:
+    automaton = atlas.automaton
+    assert sorted(state for node in scene.nodes for state in node.states) == list(range(automaton.n_states))
+    assert sum(node.visits for node in scene.nodes) == automaton.visits.sum()
+    assert [node.start for node in scene.nodes if automaton.start in node.states] == [True]
+    node_of = {state: node.key for node in scene.nodes for state in node.states}
+    counts: dict[tuple[str, str, int], int] = {}
+    for state, symbol in np.argwhere(automaton.transitions != UNSEEN).tolist():
+        key = node_of[state], node_of[int(automaton.transitions[state, symbol])], symbol
+        counts[key] = counts.get(key, 0) + int(automaton.edges[state, symbol])
+    found = {(edge.tail, edge.head, symbol): count for edge in scene.edges for symbol, count in edge.symbols}
+    assert found == counts
+    assert len({edge.key for edge in scene.edges}) == len(scene.edges)
+
+
+def test_busy_connections_are_drawn_and_no_state_hangs_in_the_air(scene: Scene) -> None:
+    ways = [edge for edge in scene.edges if edge.tail != edge.head]
+    drawn = {edge.key for edge in scene.drawn}
+    for node in scene.nodes:
+        for side in ("tail", "head"):
+            there = [edge for edge in ways if getattr(edge, side) == node.key]
+            if there:
+                assert max(there, key=lambda edge: edge.count).count in {e.count for e in there if e.key in drawn}
+    assert [edge.count for edge in scene.edges] == sorted((edge.count for edge in scene.edges), reverse=True)
+    left_out = [edge for edge in scene.edges if not edge.drawn]
+    total = sum(edge.count for edge in scene.edges)
+    carried = 1 - sum(edge.count for edge in left_out) / total
+    assert carried > 0.6
+    said = [sentence for sentence in scene.legend if "are drawn" in sentence]
+    if left_out:
+        assert said and said[0].startswith(f"{len(drawn):,} of {len(scene.edges):,} connections are drawn")
+        assert f"{100 * carried:.0f} %" in said[0]
+    else:
+        assert not said
+
+
+def test_an_edge_names_its_busiest_symbols_and_how_many_more(atlas: Atlas) -> None:
+    for edge in scene_of(atlas).edges:
+        words = "".join(edge.label).replace(" ", "")
+        assert words.startswith(atlas.entries[edge.symbols[0][0]].gloss.replace(" ", "")[:GLOSS_LETTERS])
+        more = re.search(r"and (\d+) more$", edge.label[-1])
+        named = 2 if atlas.automaton.n_states <= 12 else 1
+        assert int(more[1]) == len(edge.symbols) - named if more else len(edge.symbols) <= named
+        assert max(map(len, edge.label)) <= GLOSS_LETTERS
+
+
+def test_levels_part_the_states_by_risk(atlas: Atlas) -> None:
+    scene = scene_of(atlas, collapsed=True)
+    risks = {int(node.key[1:]): node.risk for node in scene_of(atlas).nodes}
+    for node in scene.nodes:
+        level = scene.levels[node.level]
+        assert all(level.low <= risks[state] <= level.high for state in node.states)
+    flat = [node.risk for column in columns_of(scene_of(atlas)) for node in column]
+    assert flat == sorted(flat)
+
+
+def test_care_stands_in_the_scene() -> None:
+    assert scene_of(invented_atlas(3, care=("It ranks little better than chance.",))).care == (
+        "It ranks little better than chance.",
+    )
+
+
+def test_edges_without_traffic_are_kept_but_not_drawn_for_their_traffic(atlas: Atlas) -> None:
+    still = replace(atlas.automaton, edges=np.zeros_like(atlas.automaton.edges))
+    scene = scene_of(replace(atlas, automaton=still))
+    assert len(scene.edges) == len(scene_of(atlas).edges)
+    assert all(edge.count == 0 and np.isfinite(edge.size) for edge in scene.edges)
+
+
+def test_nothing_covers_anything_in_the_layout_made_here(scene: Scene) -> None:
+    """Neither states nor labels of connections overlap each other; the columns go from low to high risk."""
+    layout = lay_out(scene)
+    boxes = [(p.x - p.rx, p.y - p.ry, p.x + p.rx, p.y + p.ry) for p in layout.nodes]
+    for placed in layout.edges:
+        (x, y), half = placed.label, label_width(placed.edge) / 2
+        tall = LINE_HEIGHT * len(placed.edge.label) / 2
+        boxes.append((x - half, y - tall, x + half, y + tall))
+    edges = np.array(boxes)
+    left, top, right, bottom = (edges[:, at] for at in range(4))
+    across = np.minimum(right[:, None], right) - np.maximum(left[:, None], left)
+    down = np.minimum(bottom[:, None], bottom) - np.maximum(top[:, None], top)
+    covering = np.minimum(across, down)
+    np.fill_diagonal(covering, -1)
+    assert covering.max() < 0.5, np.argwhere(covering >= 0.5)
+    assert left.min() >= -1 and top.min() >= -1
+    assert right.max() <= layout.width + 1 and bottom.max() <= layout.height + 1
+    by_x = sorted(layout.nodes, key=lambda placed: placed.x)
+    assert [placed.node.level for placed in by_x] == sorted(placed.node.level for placed in by_x)
+
+
+def test_paths_end_at_the_outlines_of_their_states(atlas: Atlas) -> None:
+    layout = lay_out(scene_of(atlas))
+    nodes = {placed.node.key: placed for placed in layout.nodes}
+    assert len(layout.edges) == len(scene_of(atlas).drawn)
+    for placed in layout.edges:
+        for key, (x, y) in ((placed.edge.tail, placed.points[0]), (placed.edge.head, placed.points[-1])):
+            node = nodes[key]
+            assert ((x - node.x) / node.rx) ** 2 + ((y - node.y) / node.ry) ** 2 == pytest.approx(1)

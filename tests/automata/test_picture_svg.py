@@ -1,0 +1,120 @@
+"""The SVG, through `dot` and without it: one structure, no reference to anything outside."""
+
+from __future__ import annotations
+
+import stat
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from automaton_atlas import HOSTILE, invented_atlas
+
+from prefixguard.automata.atlas import Atlas
+from prefixguard.automata.picture import find_dot, svg, to_svg
+from prefixguard.automata.picture.scene import scene_of
+
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+#: All that a drawing needs; nothing that runs, loads or links.
+HARMLESS = {"svg", "g", "title", "path", "polygon", "ellipse", "rect", "text"}
+WAYS = [
+    pytest.param(None, id="without dot"),
+    pytest.param(
+        find_dot(), id="dot", marks=pytest.mark.skipif(find_dot() is None, reason="Graphviz is not installed: no dot")
+    ),
+]
+
+
+@pytest.fixture(params=WAYS)
+def dot(request: pytest.FixtureRequest) -> str | None:
+    way: str | None = request.param
+    return way
+
+
+def read(picture: bytes) -> ET.Element:
+    root = ET.fromstring(picture)
+    assert root.tag == NAMESPACE + "svg"
+    return root
+
+
+def groups(root: ET.Element, kind: str) -> dict[str, ET.Element]:
+    found = [group for group in root.iter(NAMESPACE + "g") if kind in group.attrib.get("class", "").split()]
+    return {group.attrib["id"]: group for group in found}
+
+
+@pytest.mark.parametrize(
+    ("atlas", "collapsed"),
+    [
+        (invented_atlas(1, 3), False),
+        (invented_atlas(12, clock=(10, 20)), False),
+        (invented_atlas(64, 16), False),
+        (invented_atlas(64, 16), True),
+        (invented_atlas(150, 32), True),
+        (invented_atlas(12, hostile=True, care=HOSTILE), False),
+    ],
+    ids=["1 state", "clock", "64 states", "64 collapsed", "150 collapsed", "hostile"],
+)
+def test_it_shows_the_scene_and_nothing_from_outside(atlas: Atlas, collapsed: bool, dot: str | None) -> None:
+    picture = to_svg(atlas, dot=dot, collapsed=collapsed)
+    root, scene = read(picture), scene_of(atlas, collapsed=collapsed)
+    nodes, edges = groups(root, "node"), groups(root, "edge")
+    assert sorted(nodes) == sorted(node.key for node in scene.nodes)
+    assert sorted(edges) == sorted(edge.key for edge in scene.drawn)
+    for node in scene.nodes:
+        shown = [text.text for text in nodes[node.key].iter(NAMESPACE + "text")]
+        assert [text for text in shown if text != "start"] == [node.title, *node.lines]
+        assert nodes[node.key].findtext(NAMESPACE + "title") == node.spoken
+        body = [ellipse.attrib for ellipse in nodes[node.key].iter(NAMESPACE + "ellipse")]
+        assert any(look.get("fill") == node.colour for look in body)
+        assert any("stroke-dasharray" in look for look in body) == node.thin
+    for edge in scene.drawn:
+        assert [text.text for text in edges[edge.key].iter(NAMESPACE + "text")] == list(edge.label)
+    assert {element.tag.removeprefix(NAMESPACE) for element in root.iter()} <= HARMLESS
+    for element in root.iter():
+        for name, value in element.attrib.items():
+            assert "href" not in name and not name.startswith("on") and name != "style", name
+            assert "url(" not in value
+    assert picture.count(b"http") - picture.count(b"http://www.w3.org/2000/svg") == sum(
+        (text or "").count("http")
+        for element in root.iter()
+        for text in (element.text, element.attrib.get("aria-label"))
+    )
+    assert not picture.count(b"<!")
+
+
+@pytest.mark.parametrize("hostile", [False, True])
+def test_the_same_atlas_gives_the_same_bytes(dot: str | None, hostile: bool) -> None:
+    assert to_svg(invented_atlas(24, hostile=hostile), dot=dot) == to_svg(invented_atlas(24, hostile=hostile), dot=dot)
+
+
+def test_150_states_are_drawn_without_dot() -> None:
+    assert len(groups(read(to_svg(invented_atlas(150, 32), dot=None)), "node")) == 150
+
+
+def test_care_and_rare_connections_are_said_on_the_picture(dot: str | None) -> None:
+    atlas = invented_atlas(24, care=("Ranks little better than chance.",))
+    shown = "".join(read(to_svg(atlas, dot=dot)).itertext())
+    assert "Audit with care: Ranks little better than chance." in shown
+    assert "connections are drawn" in shown
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        ("#!/bin/sh\nexit 1\n", "dot failed"),
+        ("#!/bin/sh\necho not SVG\n", "dot failed"),
+        ("#!/bin/sh\nexec sleep 60\n", "dot took longer than 0.2 s"),
+        (None, "dot failed"),
+    ],
+    ids=["fails", "no SVG", "hangs", "is not there"],
+)
+def test_where_dot_does_not_work_the_picture_is_drawn_here(
+    program: str | None, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(svg, "TIME_OUT", 0.2)
+    dot = tmp_path / "dot"
+    if program is not None:
+        dot.write_text(program)
+        dot.chmod(dot.stat().st_mode | stat.S_IXUSR)
+    root = read(to_svg(invented_atlas(6), dot=str(dot)))
+    assert len(groups(root, "node")) == 6
+    assert why in "".join(root.itertext())
