@@ -1,64 +1,74 @@
 // What is known of a state, a level of risk or a connection, in the card beside the graph.
 
-const rail = (value) => (4 + 192 * value).toFixed(1);
+const LISTED = 8; // ways that are shown before "and more"
 
 // A risk with its interval on a rail from 0 to 1, and the marks of watch and alarm.
-function gauge(value, ends) {
+function gauge(value, [low, high]) {
+  const x = (part) => (4 + 192 * part).toFixed(1);
   const marks = [data.watch, data.alarm].filter((mark) => mark !== null);
-  return drawn("svg", { class: "gauge", viewBox: "0 0 200 22", preserveAspectRatio: "none", "aria-hidden": "true" },
+  return drawn(
+    "svg",
+    { class: "gauge", viewBox: "0 0 200 22", preserveAspectRatio: "none", "aria-hidden": "true" },
     drawn("rect", { class: "rail", x: 4, y: 9, width: 192, height: 4 }),
-    drawn("rect", { class: "span", x: rail(ends[0]), y: 6, width: (192 * (ends[1] - ends[0])).toFixed(1), height: 10 }),
-    marks.map((mark) => drawn("line", { class: "mark", x1: rail(mark), x2: rail(mark), y1: 1, y2: 21 })),
-    drawn("rect", { class: "point", x: (Number(rail(value)) - 1.5).toFixed(1), y: 3, width: 3, height: 16 }));
+    drawn("rect", { class: "span", x: x(low), y: 6, width: (192 * (high - low)).toFixed(1), height: 10 }),
+    marks.map((mark) => drawn("line", { class: "mark", x1: x(mark), x2: x(mark), y1: 1, y2: 21 })),
+    drawn("rect", { class: "point", x: (192 * value + 2.5).toFixed(1), y: 3, width: 3, height: 16 }),
+  );
 }
 
 const heading = (text) => make("h3", {}, text);
-const toState = (state, { choose }) =>
-  make("button", { type: "button", class: "plain", onclick: () => choose("states", `s${state}`) }, `state ${state}`);
-const toSymbol = (symbol, { search }) =>
-  make("button", { type: "button", class: "plain", onclick: () => search(symbol) }, quote(gloss(symbol)));
+const toState = (state, { choose }) => word(`state ${state}`, () => choose("states", `s${state}`));
+const toSymbol = (symbol, { search }) => word(quote(gloss(symbol)), () => search(symbol));
+const bounds = (level) => `${level.says} ${range([level.low, level.high])}`;
+const andMore = (symbols) => (symbols.length > 1 ? ` and ${symbols.length - 1} more` : "");
+const total = (edges) => Math.max(edges.reduce((sum, edge) => sum + edge.count, 0), 1);
 
-// Symbols with counts, as a list with bars.
-function symbolList(symbols, total, links, most = 12) {
-  const rows = symbols.slice(0, most).map(([symbol, times]) =>
-    make("div", { class: "share" }, toSymbol(symbol, links), `${number(times)} · ${share(times / Math.max(total, 1))}`, meter(times / Math.max(total, 1))));
-  const more = symbols.length - most;
-  return [...rows, more > 0 && make("p", {}, `and ${more} more`)];
+function nodeName(of, key) {
+  const node = of.nodes.get(key);
+  return of.name === "levels" ? `level ${bounds(data.levels[node.level])}` : `state ${node.states[0]}`;
 }
 
-function evidenceText(state) {
+function evidence(state, links) {
   const own = `${count(state.steps, "held-out step")} of ${count(state.runs, "run")}`;
-  if (state.standIn !== null) return `Its own evidence is thin (${own}), so its risk is that of `;
-  if (state.thin) return `Thin evidence: calibrated on ${own}, fewer than ${data.thinRuns} runs. Take the interval seriously.`;
-  return `Calibrated on ${own}.`;
+  if (state.standIn !== null) {
+    const text = `Its own evidence is thin (${own}), so its risk is that of `;
+    return make("p", {}, text, toState(state.standIn, links), ".");
+  }
+  const few = `Thin evidence: calibrated on ${own}, fewer than ${data.thinRuns} runs. Take the interval seriously.`;
+  return make("p", {}, state.thin ? few : `Calibrated on ${own}.`);
 }
 
-function clockTable(state) {
+function byTheClock(state) {
   if (state.columns.length < 2) return null;
+  const cell = (...content) => make("td", { class: "number" }, ...content);
   const rows = state.columns.map((column, at) =>
-    make("tr", {}, make("td", {}, spans[at]),
-      make("td", { class: "number" }, risk(column.outcome), make("small", {}, range(column.interval))),
-      make("td", { class: "number" }, risk(column.imminent)),
-      make("td", { class: "number" }, `${number(column.steps)} / ${number(column.runs)}`)));
-  return [heading("By the clock"),
-    make("table", {}, make("thead", {}, make("tr", {}, ...["when", "outcome", "imminent", "steps / runs"].map((text, at) => make("th", { class: at ? "number" : "" }, text)))),
-      make("tbody", {}, rows))];
+    make(
+      "tr",
+      {},
+      make("td", {}, spans[at]),
+      cell(risk(column.outcome), make("small", {}, range(column.interval))),
+      cell(risk(column.imminent)),
+      cell(`${number(column.steps)} / ${number(column.runs)}`),
+    ));
+  const heads = ["when", "outcome", "imminent", "steps / runs"]
+    .map((text, at) => make("th", { class: at ? "number" : "" }, text));
+  return [heading("By the clock"), table(heads, rows)];
 }
 
-// Where a node leads and from where it is reached.
-function ways(of, key, links) {
+// Where a node leads, and from where it is reached.
+function ways(of, key, { choose }) {
   const edges = [...of.edges.values()];
   const list = (title, chosen, end) => {
-    const total = chosen.reduce((sum, edge) => sum + edge.count, 0);
     if (!chosen.length) return null;
-    const row = (edge) =>
-      make("div", { class: "share" },
-        make("span", {},
-          make("button", { type: "button", class: "plain", onclick: () => links.choose(of.name, edge.key) }, edge[end] === key ? "itself" : nodeName(of, edge[end])),
-          " by ", quote(gloss(edge.symbols[0][0])), edge.symbols.length > 1 ? ` and ${edge.symbols.length - 1} more` : ""),
-        share(edge.count / Math.max(total, 1)), meter(edge.count / Math.max(total, 1)));
-    return [heading(title), chosen.slice(0, 8).map(row),
-      chosen.length > 8 && make("details", {}, make("summary", {}, `and ${chosen.length - 8} more`), chosen.slice(8).map(row))];
+    const all = total(chosen);
+    const rows = chosen.map((edge) => {
+      const there = edge[end] === key ? "itself" : nodeName(of, edge[end]);
+      const open = word(there, () => choose(of.name, edge.key));
+      return shareLine([open, " by ", quote(gloss(edge.symbols[0][0])), andMore(edge.symbols)], edge.count / all);
+    });
+    const rest = rows.slice(LISTED);
+    const more = rest.length > 0 && make("details", {}, make("summary", {}, `and ${rest.length} more`), rest);
+    return [heading(title), rows.slice(0, LISTED), more];
   };
   return [
     list("Goes on to", edges.filter((edge) => edge.tail === key), "head"),
@@ -66,25 +76,28 @@ function ways(of, key, links) {
   ];
 }
 
-const bounds = (level) => `${level.says} ${range([level.low, level.high])}`;
-function nodeName(of, key) {
-  const node = of.nodes.get(key);
-  return of.name === "levels" ? `level ${bounds(data.levels[node.level])}` : `state ${node.states[0]}`;
-}
-
-function stateDetails(number_, links) {
-  const state = data.states[number_];
+function stateDetails(at, links) {
+  const state = data.states[at];
+  const rest = `, interval ${range(state.interval)} (90 %); imminent risk ${risk(state.imminent)}`;
   return [
-    make("p", {}, make("b", { class: "big" }, `State ${number_} `), levelChip(data.levels[state.level].says), " ",
-      number_ === data.start && chip("start", ""), " ", state.thin && chip("thin evidence", "thin")),
-    make("p", {}, make("b", {}, `Outcome risk ${risk(state.outcome)}`), `, interval ${range(state.interval)} (90 %); imminent risk ${risk(state.imminent)}`),
+    make(
+      "p",
+      {},
+      make("b", { class: "big" }, `State ${at} `),
+      levelChip(data.levels[state.level].says),
+      " ",
+      at === data.start && chip("start", ""),
+      " ",
+      state.thin && chip("thin evidence", "thin"),
+    ),
+    make("p", {}, make("b", {}, `Outcome risk ${risk(state.outcome)}`), rest),
     gauge(state.outcome, state.interval),
-    make("p", {}, evidenceText(state), state.standIn !== null && toState(state.standIn, links), state.standIn !== null && "."),
+    evidence(state, links),
     make("p", {}, `${count(state.visits, "training step")} ended here, ${share(state.share)} of all.`),
-    clockTable(state),
+    byTheClock(state),
     state.examples.length > 0 && heading("Steps that ended here"),
-    state.examples.map((text) => make("div", { class: "example" }, quote(text))),
-    ways(sheets.states, `s${number_}`, links),
+    state.examples.map(example),
+    ways(sheets.states, `s${at}`, links),
   ];
 }
 
@@ -95,43 +108,46 @@ function levelDetails(key, links) {
     make("p", {}, make("b", { class: "big" }, bounds(data.levels[node.level]))),
     make("p", {}, `${node.spoken}.`),
     heading("Its states, busiest first"),
-    make("p", {}, states.slice(0, 40).map((state) => [toState(state, links), ` ${risk(data.states[state].outcome)}  `]),
-      states.length > 40 && `and ${states.length - 40} more`),
+    make("p", {}, states.map((state) => [toState(state, links), ` ${risk(data.states[state].outcome)}  `])),
     ways(sheets.levels, key, links),
   ];
 }
 
 function edgeDetails(of, key, links) {
   const edge = of.edges.get(key);
-  const leaving = [...of.edges.values()].filter((other) => other.tail === edge.tail).reduce((sum, other) => sum + other.count, 0);
-  const end = (node) => make("button", { type: "button", class: "plain", onclick: () => links.choose(of.name, node) }, nodeName(of, node));
-  const top = edge.symbols[0][0];
+  const leaving = total([...of.edges.values()].filter((other) => other.tail === edge.tail));
+  const end = (node) => word(nodeName(of, node), () => links.choose(of.name, node));
+  const part = share(edge.count / leaving);
+  const often = `Taken ${count(edge.count, "time")} in training: ${part} of the steps from there.`;
   return [
     make("p", {}, make("b", {}, "From "), end(edge.tail), make("b", {}, " to "), end(edge.head)),
-    make("p", {}, `Taken ${count(edge.count, "time")} in training: ${share(edge.count / Math.max(leaving, 1))} of the steps from there.`,
-      edge.drawn ? "" : " Too rare to be in the drawing."),
+    make("p", {}, often, edge.drawn ? "" : " Too rare to be in the drawing."),
     heading(edge.symbols.length === 1 ? "Its symbol" : `Its ${edge.symbols.length} symbols`),
-    symbolList(edge.symbols, edge.count, links),
+    edge.symbols.map(([symbol, times]) =>
+      shareLine(toSymbol(symbol, links), times / Math.max(edge.count, 1), `${number(times)} · `)),
     heading("Steps like these"),
-    data.symbols[top].examples.map((text) => make("div", { class: "example" }, quote(text))),
+    data.symbols[edge.symbols[0][0]].examples.map(example),
   ];
 }
 
 // Shows what a key of a picture stands for.
 function showDetails(of, key, links) {
-  const content = of.edges.has(key) ? edgeDetails(of, key, links)
-      : of.name === "levels" ? levelDetails(key, links) : stateDetails(of.nodes.get(key).states[0], links);
+  let content = null;
+  if (of.edges.has(key)) content = edgeDetails(of, key, links);
+  else if (of.name === "levels") content = levelDetails(key, links);
+  else content = stateDetails(of.nodes.get(key).states[0], links);
   const box = byId("details");
   box.scrollTop = 0;
-  box.replaceChildren(...content.flat(Infinity).filter((item) => item !== null && item !== false));
+  box.replaceChildren(make("div", {}, content));
 }
 
+// One line on what is pointed at, under the graph.
 function caption(of, key) {
   let text = "";
   if (key !== null && of.edges.has(key)) {
     const edge = of.edges.get(key);
-    const more = edge.symbols.length > 1 ? ` and ${edge.symbols.length - 1} more` : "";
-    text = `${nodeName(of, edge.tail)} → ${nodeName(of, edge.head)}: ${gloss(edge.symbols[0][0])}${more}, ${count(edge.count, "time")}`;
+    const by = `${gloss(edge.symbols[0][0])}${andMore(edge.symbols)}`;
+    text = `${nodeName(of, edge.tail)} → ${nodeName(of, edge.head)} by ${by}, ${count(edge.count, "time")}`;
   } else if (key !== null) {
     text = of.nodes.get(key).spoken;
   }

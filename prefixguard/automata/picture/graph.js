@@ -22,7 +22,8 @@ function readSheet(name) {
     const element = edge.drawn ? svg.querySelector(`[id="${key}"]`) : null;
     edges.set(key, { ...edge, key, element });
     const line = element?.querySelector("path");
-    if (line) element.append(drawn("path", { class: "hit", d: line.getAttribute("d") })); // thin lines are hard to point at
+    // Thin lines are hard to point at: an unseen wide one lies over each.
+    if (line) element.append(drawn("path", { class: "hit", d: line.getAttribute("d") }));
   }
   const ghosts = drawn("g", { class: "ghosts" });
   const inside = svg.querySelector(".graph");
@@ -56,7 +57,7 @@ function look(view) {
   sheet.holder.classList.toggle("far", scale < 0.6);
   // From afar only the risks are written, as large as their states allow.
   sheet.holder.style.setProperty("--far", `${Math.min(Math.max(10.5 / scale, 19), 36).toFixed(1)}px`);
-  sheet.holder.style.setProperty("--far-level", `${Math.min(Math.max(11 / scale, 14), 26).toFixed(1)}px`);
+  sheet.holder.style.setProperty("--far-level", `${Math.min(Math.max(11 / scale, 14), 21).toFixed(1)}px`);
   canvas.classList.toggle("zoomed", view.w < 0.98 * sheet.fit.w);
 }
 
@@ -101,7 +102,9 @@ function bring(key) {
   const inside = node.left >= rect.left + room && node.right <= rect.right - room
     && node.top >= rect.top + room && node.bottom <= rect.bottom - room;
   if (inside || !canvas.classList.contains("zoomed")) return;
-  pan(rect.left + rect.width / 2 - (node.left + node.right) / 2, rect.top + rect.height / 2 - (node.top + node.bottom) / 2);
+  const middle = (box) => [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
+  const [[x, y], [toX, toY]] = [middle(node), middle(rect)];
+  pan(toX - x, toY - y);
 }
 
 function showSheet(name) {
@@ -142,7 +145,8 @@ function ghost(tail, head, kind) {
   if (tail === head) {
     tip = [x0 + 0.4 * rx, y0 - 0.92 * ry];
     way = [0, 1];
-    path = `M${x0 - 0.4 * rx} ${tip[1]}C${x0 - 0.9 * rx} ${y0 - 2.4 * ry} ${x0 + 0.9 * rx} ${y0 - 2.4 * ry} ${tip[0]} ${tip[1]}`;
+    const top = y0 - 2.4 * ry;
+    path = `M${x0 - 0.4 * rx} ${tip[1]}C${x0 - 0.9 * rx} ${top} ${x0 + 0.9 * rx} ${top} ${tip[0]} ${tip[1]}`;
   }
   const corner = (side) => `${tip[0] - 13 * way[0] - side * way[1]},${tip[1] - 13 * way[1] + side * way[0]}`;
   sheet.ghosts.append(drawn("g", { class: `ghost ${kind}` }, drawn("path", { d: path }),
@@ -168,7 +172,9 @@ function watchGraph({ hover, choose }) {
   const pointers = new Map();
   let moved = 0;
 
-  canvas.addEventListener("pointerover", (event) => event.pointerType === "mouse" && !pointers.size && hover(target(event)));
+  canvas.addEventListener("pointerover", (event) => {
+    if (event.pointerType === "mouse" && !pointers.size) hover(target(event));
+  });
   canvas.addEventListener("pointerleave", () => hover(null));
   canvas.addEventListener("pointerdown", (event) => {
     pointers.set(event.pointerId, event);

@@ -1,6 +1,6 @@
 // Puts the parts together: what is chosen, what is searched, keys, and the link to what is on the screen.
 
-const place = { run: 0, step: 0, state: null, symbol: null, view: null };
+const place = { run: 0, step: 0 };
 let kept = null; // [scene, key] of the node or edge that was clicked
 let query = "";
 let only = null; // the one symbol chosen among those found
@@ -91,15 +91,12 @@ function view(name) {
   refresh();
 }
 
-let replay = { state: () => null, refresh() {} };
-replay = makeReplay({
-  moved(run, step) {
-    Object.assign(place, { run, step });
-    if (!kept) refresh();
-    remember();
-  },
-  ...links,
-});
+let replay = { state: () => null, refresh() {} }; // until the first run is open
+replay = makeReplay((run, step) => {
+  Object.assign(place, { run, step });
+  if (!kept) refresh();
+  remember();
+}, links);
 
 function showKey() {
   const swatch = (level) => {
@@ -109,24 +106,33 @@ function showKey() {
     return box;
   };
   byId("key").replaceChildren(
-    make("div", { class: "scale", role: "img", "aria-label": "Colours of the levels of outcome risk" }, data.levels.filter((level) => level.used).map(swatch)),
-    make("details", {}, make("summary", {}, "How to read this picture"),
+    make(
+      "div",
+      { class: "scale", role: "img", "aria-label": "Colours of the levels of outcome risk" },
+      data.levels.filter((level) => level.used).map(swatch),
+    ),
+    make(
+      "details",
+      {},
+      make("summary", {}, "How to read this picture"),
       ...data.scenes[sheet.name].legend.map((sentence) => make("p", {}, sentence)),
-      make("p", {}, "Point at a state or a connection to see what is known of it, click to keep it. Drag to move; pinch, "
-        + "or hold Ctrl and turn the wheel, to zoom: names of symbols appear as you come nearer.")));
+      make("p", {}, "Point at a state or a connection to see what is known of it, click to keep it. Drag to move; "
+        + "pinch, or hold Ctrl and turn the wheel, to zoom: names of symbols appear as you come nearer."),
+    ),
+  );
 }
 
 // Reads the link: #run=0&step=3&at=s5&symbol=2&view=states
 function openLink() {
   const wanted = new URLSearchParams(location.hash.slice(1));
-  const whole_ = (name) => (/^\d{1,6}$/.test(wanted.get(name) ?? "") ? Number(wanted.get(name)) : null);
+  const given = (name) => (/^\d{1,6}$/.test(wanted.get(name) ?? "") ? Number(wanted.get(name)) : null);
   const first = sheets.levels && data.states.length > data.many ? "levels" : "states";
   const scene = wanted.get("view") in sheets && sheets[wanted.get("view")] ? wanted.get("view") : first;
   showSheet(scene);
   showKey();
   const at = wanted.get("at");
-  const symbol = whole_("symbol");
-  replay.open(whole_("run") ?? 0, whole_("step") ?? 0);
+  const symbol = given("symbol");
+  replay.open(given("run") ?? 0, given("step") ?? 0);
   only = null;
   if (symbol !== null && symbol < data.symbols.length) search(symbol);
   if (at !== null && (sheet.nodes.has(at) || sheet.edges.has(at))) choose(sheet.name, at);

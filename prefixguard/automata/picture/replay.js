@@ -2,14 +2,16 @@
 
 const PAUSE = 900; // milliseconds between steps while it plays
 
-function makeReplay({ moved, search, choose }) {
+function makeReplay(moved, links) {
   let run = 0;
   let step = 0;
   let timer = null;
 
   const outcome = (failed) => (failed === null ? "outcome not known" : failed ? "failed" : "succeeded");
-  byId("replay-run").replaceChildren(...data.replays.map((replay, at) =>
-    make("option", { value: at }, `${replay.run} · ${outcome(replay.failed)} · ${count(replay.steps.length, "step")}`)));
+  const title = (replay) => [replay.run, outcome(replay.failed), count(replay.steps.length, "step")].join(" · ");
+  byId("replay-run").replaceChildren(
+    ...data.replays.map((replay, at) => make("option", { value: at }, title(replay))),
+  );
 
   const current = () => data.replays[run];
   const stateAt = (at) => (at === 0 ? data.start : current().steps[at - 1].state);
@@ -33,19 +35,34 @@ function makeReplay({ moved, search, choose }) {
 
   function describe() {
     if (step === 0) {
-      return [make("p", {}, make("b", {}, "Before the first step"), `, in state ${data.start}, where every run begins.`),
-        make("p", {}, "Go on with the buttons, the slider or the arrow keys, or click into the curve.")];
+      const where = `, in state ${data.start}, where every run begins.`;
+      const how = "Go on with the buttons, the slider or the arrow keys, or click into the curve.";
+      return [make("p", {}, make("b", {}, "Before the first step"), where), make("p", {}, how)];
     }
     const now = current().steps[step - 1];
-    const button = (text, action) => make("button", { type: "button", class: "plain", onclick: action }, text);
+    const teacher = now.teacher === null ? "" : `, teacher's outcome risk ${risk(now.teacher)}`;
+    const unseen = " No training run took this symbol there; the run goes where the symbol most often leads.";
     return [
-      make("p", {}, make("b", {}, `Step ${step} of ${current().steps.length}: `),
-        button(quote(gloss(now.symbol)), () => search(now.symbol)), ", from ",
-        button(`state ${stateAt(step - 1)}`, () => choose("states", `s${stateAt(step - 1)}`)), " to ",
-        button(`state ${now.state}`, () => choose("states", `s${now.state}`)), "."),
-      now.unseen && make("p", {}, chip("unseen", "thin"), " No training run took this symbol there; the run goes where the symbol most often leads."),
-      make("p", {}, levelChip(now.level), " ", make("b", {}, `Outcome risk ${risk(now.outcome)}`), `, imminent ${risk(now.imminent)}`,
-        now.teacher === null ? "" : `, teacher's outcome risk ${risk(now.teacher)}`),
+      make(
+        "p",
+        {},
+        make("b", {}, `Step ${step} of ${current().steps.length}: `),
+        toSymbol(now.symbol, links),
+        ", from ",
+        toState(stateAt(step - 1), links),
+        " to ",
+        toState(now.state, links),
+        ".",
+      ),
+      now.unseen && make("p", {}, chip("unseen", "thin"), unseen),
+      make(
+        "p",
+        {},
+        levelChip(now.level),
+        " ",
+        make("b", {}, `Outcome risk ${risk(now.outcome)}`),
+        `, imminent ${risk(now.imminent)}${teacher}`,
+      ),
       make("div", { class: "said", tabindex: 0, "aria-label": "What happened in the step" }, quote(now.text)),
     ].filter(Boolean);
   }
@@ -56,7 +73,8 @@ function makeReplay({ moved, search, choose }) {
     byId("replay-run").value = String(run);
     slider.max = String(steps);
     slider.value = String(step);
-    slider.setAttribute("aria-valuetext", step === 0 ? "before the first step" : `step ${step} of ${steps}, outcome risk ${risk(current().steps[step - 1].outcome)}`);
+    const risen = step === 0 ? "" : `, outcome risk ${risk(current().steps[step - 1].outcome)}`;
+    slider.setAttribute("aria-valuetext", `step ${step} of ${steps}${risen}`);
     for (const id of ["replay-first", "replay-back"]) byId(id).disabled = step === 0;
     for (const id of ["replay-next", "replay-last"]) byId(id).disabled = step === steps;
     byId("replay-step").replaceChildren(...describe());
@@ -85,9 +103,9 @@ function makeReplay({ moved, search, choose }) {
     return undefined;
   }
 
-  function choosePath(number_, at = 0) {
+  function open(wanted, at = 0) {
     if (timer) stop();
-    run = Math.min(Math.max(number_, 0), data.replays.length - 1);
+    run = Math.min(Math.max(wanted, 0), data.replays.length - 1);
     strokes(current());
     go(at);
   }
@@ -106,8 +124,8 @@ function makeReplay({ moved, search, choose }) {
   byId("replay-last").addEventListener("click", by(() => current().steps.length));
   byId("replay-play").addEventListener("click", play);
   byId("replay-slider").addEventListener("input", by(() => Number(byId("replay-slider").value)));
-  byId("replay-run").addEventListener("change", () => choosePath(Number(byId("replay-run").value)));
+  byId("replay-run").addEventListener("change", () => open(Number(byId("replay-run").value)));
   new ResizeObserver(() => drawCurve(current(), step, go)).observe(byId("curve"));
-  return { open: choosePath, refresh: showPath, next: by(() => step + 1), back: by(() => step - 1), state: () => stateAt(step) };
+  return { open, refresh: showPath, next: by(() => step + 1), back: by(() => step - 1), state: () => stateAt(step) };
 }
 

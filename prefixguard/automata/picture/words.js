@@ -39,14 +39,30 @@ const number = (value) => value.toLocaleString("en-US");
 const count = (value, one) => `${number(value)} ${value === 1 ? one : one + "s"}`;
 const gloss = (symbol) => data.symbols[symbol].gloss || `symbol ${symbol}`;
 
+// A button that looks like a word of the text.
+const word = (content, action) => make("button", { type: "button", class: "plain", onclick: action }, content);
+
+// A table: heads are texts or elements, rows are elements.
+const table = (heads, rows) =>
+  make("table", {}, make("thead", {}, make("tr", {}, heads)), make("tbody", {}, rows));
+
 const chip = (text, kind = text) => make("span", { class: `chip ${kind}` }, text);
 const levelChip = (says) => chip(says, ["OK", "WATCH", "ALARM", "UNKNOWN"].includes(says) ? says : "");
 
 // A share as a bar from 0 to 1.
 const meter = (value) =>
-  drawn("svg", { class: "meter", viewBox: "0 0 100 4", preserveAspectRatio: "none", "aria-hidden": "true" },
+  drawn(
+    "svg",
+    { class: "meter", viewBox: "0 0 100 4", preserveAspectRatio: "none", "aria-hidden": "true" },
     drawn("rect", { class: "rail", width: 100, height: 4 }),
-    drawn("rect", { class: "value", width: (100 * (value ?? 0)).toFixed(1), height: 4 }));
+    drawn("rect", { class: "value", width: (100 * (value ?? 0)).toFixed(1), height: 4 }),
+  );
+
+// A line of a list: what, its share of all, and that as a bar.
+const shareLine = (what, part, before = "") =>
+  make("div", { class: "share" }, make("span", {}, what), before + share(part), meter(part));
+
+const example = (text) => make("div", { class: "example" }, quote(text));
 
 // The spans of the clock, as "steps 1–9".
 const spans = [1, ...data.clock].map((first, at) => {
