@@ -1,0 +1,208 @@
+"""The glossary says of symbols what a plain count over the training steps says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from automaton_atlas import HOSTILE
+from hypothesis import given
+from hypothesis import strategies as st
+from lab_automaton import Learned, lab_material, learned, material_of, run_of, typed, wordless
+
+from prefixguard.automata.glossary import make_entries, state_examples, step_line
+from prefixguard.errors import DataError
+from prefixguard.learn import steps_of
+from prefixguard.stepview import StepRecord, serialize
+
+
+@pytest.fixture(scope="module", params=[("memoryless", ()), ("ladder", (4, 9))], ids=["memoryless", "clocked ladder"])
+def lab(request: pytest.FixtureRequest, lab_file: Path) -> Learned:
+    learner, clock = request.param
+    return learned(lab_material(lab_file), learner, clock=clock)
+
+
+def test_counts_tools_and_statuses_are_those_of_the_steps(lab: Learned) -> None:
+    """Typed symbols are a tool, an error and a repeat: what an entry says of them has to follow."""
+    entries = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states)
+    assert [entry.symbol for entry in entries] == list(range(lab.alphabet.map.n_symbols))
+    counts = Counter(lab.pool.symbols.tolist())
+    assert [entry.count for entry in entries] == [counts[k] for k in range(len(entries))]
+    assert sum(entry.share for entry in entries) == pytest.approx(1)
+    assert sum(entry.count > 0 for entry in entries) > 5
+    named = lab.alphabet.map.tools  # type: ignore[attr-defined]
+    for entry in entries:
+        assert entry.gloss == lab.alphabet.glosses[entry.symbol]
+        assert entry.condition == lab.alphabet.conditions[entry.symbol]
+        assert entry.reads_history == bool(entry.symbol % 2)
+        if entry.count == 0:
+            assert (entry.terms, entry.tools, entry.statuses, entry.examples) == ((), (), (), ())
+            assert entry.risk_change == 0
+            continue
+        if entry.symbol // 4 < len(named):
+            assert entry.tools == ((named[entry.symbol // 4] or "no tool", 1.0),)
+        statuses = dict(entry.statuses)
+        assert sum(statuses.values()) == pytest.approx(1)
+        assert statuses.get("error", 0) == (1 if entry.symbol % 4 >= 2 else 0)
+
+
+def test_terms_are_those_that_stand_out(lab: Learned) -> None:
+    """Against dense means; and no term is said to stand out that does not."""
+    entries = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states)
+    rows = lab.material.matrix[steps_of(lab.material.corpus, lab.material.pool)].toarray().astype(np.float64)
+    place = {term: column for column, term in enumerate(lab.material.vocabulary.terms)}
+    said = 0
+    for entry in entries:
+        mine = lab.pool.symbols == entry.symbol
+        if not mine.any():
+            continue
+        contrast = rows[mine].mean(axis=0) - rows[~mine].mean(axis=0)
+        expected = np.sort(contrast[contrast > 1e-9])[::-1][:6]
+        assert [weight for _, weight in entry.terms] == pytest.approx(expected.tolist(), abs=1e-6)
+        for term, weight in entry.terms:
+            if term in place:  # long ones are cut
+                assert contrast[place[term]] == pytest.approx(weight, abs=1e-6)
+                said += 1
+    assert said > 20
+
+
+def test_risk_change_is_the_mean_over_the_steps(lab: Learned) -> None:
+    """Run by run, following the automaton; before the first step stands the failure rate, no run returning there."""
+    entries = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states)
+    changes: dict[int, list[float]] = {}
+    assert lab.automaton.visits[lab.automaton.start] == 0
+    for word in lab.pool.words():
+        state, risk = lab.automaton.start, float(lab.pool.failed.mean())
+        for count, symbol in enumerate(word, 1):
+            state, _ = lab.automaton.follow(state, symbol)
+            now = float(lab.automaton.risk[state, lab.automaton.column(count), 1])
+            changes.setdefault(symbol, []).append(now - risk)
+            risk = now
+    for entry in entries:
+        if entry.count:
+            assert entry.risk_change == pytest.approx(np.mean(changes[entry.symbol]), abs=1e-9)
+    assert max(entry.risk_change for entry in entries) > 0.02
+
+
+def test_a_start_that_runs_come_back_to_says_its_own_risk(lab: Learned) -> None:
+    visits = lab.automaton.visits.copy()
+    visits[lab.automaton.start] = 1
+    risk = lab.automaton.risk.copy()
+    risk[lab.automaton.start, 0, 1] += 0.25
+    plain, lifted = (
+        make_entries(lab.alphabet, lab.material, replace(lab.automaton, visits=visits, risk=r), lab.states)
+        for r in (lab.automaton.risk, risk)
+    )
+    first = Counter(word[0] for word in lab.pool.words())
+    for one, other in zip(plain, lifted, strict=True):
+        expected = 0.25 * first[one.symbol] / max(one.count, 1)
+        assert one.risk_change - other.risk_change == pytest.approx(expected, abs=1e-9)
+
+
+def test_examples_are_steps_of_the_symbol_from_different_tasks(lab: Learned) -> None:
+    entries = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states)
+    corpus = lab.material.corpus
+    tasks_of: dict[tuple[int, str], set[str]] = {}
+    ends: dict[tuple[int, str], bool] = {}
+    at = 0
+    for r in lab.material.pool.tolist():
+        for document in corpus.documents.each(int(corpus.first[r]), int(corpus.first[r + 1])):
+            line = step_line(document)
+            tasks_of.setdefault((int(lab.pool.symbols[at]), line), set()).add(corpus.task_ids[r])
+            ends[int(lab.states[at]), line] = True
+            at += 1
+    for entry in entries:
+        assert len(entry.examples) == len(set(entry.examples)) <= 3
+        tasks = [tasks_of[entry.symbol, example] for example in entry.examples]  # KeyError: a step of another symbol
+        assert len(set().union(*tasks)) >= len(tasks)
+        assert bool(entry.examples) == bool(entry.count)
+    assert sum(len(entry.examples) == 3 for entry in entries) > 3
+    examples = state_examples(lab.material, lab.automaton, lab.states)
+    assert len(examples) == lab.automaton.n_states
+    assert all(ends[state, line] for state, lines in enumerate(examples) for line in lines)
+    assert [bool(lines) for lines in examples] == (lab.automaton.visits > 0).tolist()
+
+
+def test_without_examples_no_text_of_a_step_is_left(lab: Learned) -> None:
+    entries = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states, examples=False)
+    full = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states)
+    assert entries == tuple(replace(entry, examples=()) for entry in full)
+    assert state_examples(lab.material, lab.automaton, lab.states, examples=False) == ((),) * lab.automaton.n_states
+
+
+def test_symbols_without_words_are_named_by_tool_and_term(lab: Learned) -> None:
+    """No two alike, so that edges can be told apart."""
+    entries = make_entries(wordless(lab.alphabet), lab.material, lab.automaton, lab.states)
+    met = [entry for entry in entries if entry.count]
+    assert len({entry.gloss for entry in met}) == len(met)
+    for entry in met:
+        tool = entry.tools[0][0]
+        assert entry.gloss.startswith("speaks" if tool == "respond" else tool)
+        assert entry.condition.startswith("stands out by word")
+    assert any(": " in entry.gloss for entry in met)
+    assert {(e.gloss, e.condition) for e in entries if not e.count} == {("not met in training", "not met in training")}
+
+
+def test_the_same_twice(lab: Learned) -> None:
+    one, two = (make_entries(lab.alphabet, lab.material, lab.automaton, lab.states) for _ in range(2))
+    assert one == two
+
+
+def test_states_of_other_runs_are_refused(lab: Learned) -> None:
+    with pytest.raises(DataError, match=r"states for .* steps of training runs: give the state after each step"):
+        make_entries(lab.alphabet, lab.material, lab.automaton, lab.states[1:])
+    with pytest.raises(DataError, match="states for"):
+        state_examples(lab.material, lab.automaton, lab.states[1:])
+
+
+def test_hostile_texts_stay_on_their_line_and_are_cut() -> None:
+    records = [
+        {"tool": text, "arguments": text, "action": text, "result": text * 50, "observation": text} for text in HOSTILE
+    ]
+    said = [{"tool": "respond", "action": text} for text in HOSTILE]
+    runs = [run_of(f"{n}\n", (records, said)[n % 2], failed=n % 3 == 0, task=f"t{n}") for n in range(12)]
+    material = material_of(runs, teach=False)
+    alphabet = wordless(typed(material))
+    it = learned(material, "memoryless", alphabet=alphabet)
+    entries = make_entries(alphabet, material, it.automaton, it.states)
+    texts = [line for lines in state_examples(material, it.automaton, it.states) for line in lines]
+    for entry in entries:
+        names = (*(n for n, _ in entry.terms), *(n for n, _ in entry.tools), *(n for n, _ in entry.statuses))
+        texts += [entry.gloss, entry.condition, *names, *entry.examples]
+    assert len(texts) > 50
+    assert all(text.isprintable() and len(text) <= 600 for text in texts)
+    assert any("broken out" in text for text in texts)
+    assert not any(text.encode().count(b"\x1b") for text in texts)
+
+
+@given(st.lists(st.text(max_size=400), min_size=7, max_size=7))
+def test_any_record_is_one_printable_line(texts: list[str]) -> None:
+    record = StepRecord(1, texts[0], "", *texts[1:6], status="ok")  # type: ignore[arg-type]
+    line = step_line(serialize(replace(record, agent=texts[6])))
+    assert line.isprintable() and line and len(line) <= 400
+
+
+@pytest.mark.parametrize(
+    ("fields", "line"),
+    [
+        ({"tool": "find", "arguments": '{"id":1}', "result": "x\n y"}, 'find({"id":1}) → x y'),
+        ({"tool": "find", "status": "error"}, "find() → error"),
+        ({"action": "Done.", "result": "ok"}, "agent: Done. → ok"),
+        ({"actor": "user", "action": "No!"}, "user: No!"),
+        ({"tool": "respond", "arguments": "Hi", "observation": "Hello?"}, "agent: Hi"),
+        ({"observation": "a page"}, "sees: a page"),
+        ({"result": "only this"}, "only this"),
+        ({}, "nothing"),
+        ({"tool": "t" * 90, "arguments": "é" * 999, "result": "\u202e" + "z" * 999}, None),
+    ],
+)
+def test_a_step_in_one_line(fields: dict[str, str], line: str | None) -> None:
+    (record,) = run_of("r", [fields], failed=False).records
+    said = step_line(serialize(record))
+    if line is None:
+        assert said.startswith("t" * 59 + "…(" + "é" * 159 + "…) → \\u202e" + "z" * 100) and said.endswith("z…")
+    else:
+        assert said == line

@@ -1,0 +1,182 @@
+"""Replays are few and telling, and say step by step what a session of the automaton's bundle says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_monitor
+from automaton_atlas import HOSTILE
+from lab_automaton import SHARES, Learned, lab_material, lay_out, learned, material_of, run_of, typed
+
+from prefixguard.alarm import AlarmPolicy, Level, Thresholds
+from prefixguard.automata.replay import Walks, choose_replays, levels_of
+from prefixguard.bundle import Calibration, Platt, apply_map, automaton_to_bytes, write_bundle
+from prefixguard.errors import DataError
+from prefixguard.learn import featurise
+from prefixguard.runtime import load, risk_logits, score
+from prefixguard.stepview import load_adapter, read_runs
+from prefixguard.trace import Side
+
+IDENTITY = Platt(1.0, 0.0)
+
+
+@pytest.fixture(scope="module")
+def lab(lab_file: Path) -> Learned:
+    return learned(lab_material(lab_file), "ladder", clock=(5, 11))
+
+
+def calibration(alarm: float | None, watch: float = 0.3, **policy: float) -> Calibration:
+    thresholds = Thresholds(alarm, watch, 40, 1, 22, None if alarm is not None else "too few runs")
+    return Calibration(IDENTITY, IDENTITY, thresholds, AlarmPolicy(**policy))  # type: ignore[arg-type]
+
+
+def walks_of(lab: Learned, found: Calibration) -> Walks:
+    """With risks as readings have them."""
+    logits = risk_logits(lab.automaton)
+    columns = [lab.automaton.column(step) for step in lab.test.index.tolist()]
+    at = [logits[s][c] for s, c in zip(lab.test_states.tolist(), columns, strict=True)]
+    risks = [apply_map(m, [pair[i] for pair in at]) for i, m in enumerate((found.imminent, found.outcome))]
+    return Walks(lab.test.symbols, lab.test_states, lab.unseen, np.stack(risks, axis=1), np.linspace(0, 1, len(at)))
+
+
+def test_a_replay_is_what_a_session_says(lab: Learned, lab_file: Path, tmp_path: Path) -> None:
+    """Symbols, states, both risks and levels of every replayed step, through a bundle, from the raw file."""
+    marks = np.quantile(walks_of(lab, calibration(0.5)).risks[:, 1], [0.9, 0.6], method="nearest").tolist()
+    found = calibration(*marks, consecutive=2, release=marks[1])
+    replays = choose_replays(lab.material, walks_of(lab, found), found, horizon=3)
+    adapter = load_adapter("openai_chat")
+    changes = {
+        "adapter": adapter.to_bytes(),
+        "vocabulary": lab.material.vocabulary.to_bytes(),
+        "model": None,
+        "reasons": None,
+        "calibration": found,
+        "automaton": automaton_to_bytes(lab.automaton, lab.alphabet.map, lab.alphabet.glosses),
+    }
+    write_bundle(tmp_path / "bundle", tiny_monitor.parts(**changes))
+    wanted = {replay.run_id: replay for replay in replays}
+    runs = [run for run in read_runs(lab_file, adapter) if run.run_id in wanted]
+    assert len(runs) == len(replays) == 12
+    for scored in score(load(tmp_path / "bundle"), runs):
+        said = [(r.symbol, r.state, r.imminent_risk, r.outcome_risk, r.level.value) for r in scored.readings]
+        steps = wanted[scored.run.run_id].steps
+        assert [(s.symbol, s.state, s.imminent, s.outcome, s.level) for s in steps] == said
+        assert all(step.text for step in steps)
+    assert {step.level for replay in replays for step in replay.steps} == {"OK", "WATCH", "ALARM"}
+    assert any(step.unseen for replay in replays for step in replay.steps) or not lab.unseen.any()
+
+
+def kind(levels: list[str], failed: bool | None, sound: str = "ALARM", horizon: int = 3) -> str:
+    if sound not in levels:
+        return "missed" if failed else "quiet"
+    if not failed:
+        return "false alarm"
+    return "early" if len(levels) - 1 - levels.index(sound) > horizon else "late"
+
+
+def test_every_kind_of_run_is_there_failed_ones_first(lab: Learned) -> None:
+    found = calibration(float(np.quantile(lab.risks[:, 1], 0.9)))
+    walks = walks_of(lab, found)
+    replays = choose_replays(lab.material, walks, found, horizon=3)
+    kinds = [kind([step.level for step in replay.steps], replay.failed) for replay in replays]
+    levels = levels_of(walks.risks[:, 1], lab.test.first, found)
+    there = Counter(
+        kind([level.value for level in levels[a:b]], bool(failed))
+        for a, b, failed in zip(lab.test.first[:-1], lab.test.first[1:], lab.test.failed, strict=True)
+    )
+    assert set(kinds) == set(there) and len(there) >= 4
+    assert sorted(kinds, key=["early", "late", "missed", "false alarm", "quiet"].index) == kinds
+    assert all(Counter(kinds)[name] >= min(2, count) for name, count in there.items())
+    assert [replay.failed for replay in replays] == sorted((r.failed for r in replays), reverse=True)
+    corpus, known = lab.material.corpus, dict(zip(lab.material.corpus.run_ids, lab.material.corpus.failed, strict=True))
+    test = {corpus.run_ids[r] for r in lab.material.test.tolist()}
+    assert {replay.run_id for replay in replays} <= test
+    assert all(replay.failed == known[replay.run_id] for replay in replays)
+
+
+def test_runs_of_many_tasks_and_the_same_ones_in_any_order(lab: Learned) -> None:
+    found = calibration(float(np.quantile(lab.risks[:, 1], 0.9)))
+    replays = choose_replays(lab.material, walks_of(lab, found), found, horizon=3)
+    tasks = {replay.run_id.rpartition("-")[0] for replay in replays}
+    assert len(tasks) > 6
+    turned = replace(lab.material, test=lab.material.test[::-1].copy())
+    other = learned(turned, "ladder", clock=(5, 11), alphabet=lab.alphabet)
+    again = choose_replays(turned, walks_of(other, found), found, horizon=3)
+    assert [r.run_id for r in again] == [r.run_id for r in replays]
+    assert [[s.state for s in r.steps] for r in again] == [[s.state for s in r.steps] for r in replays]
+
+
+def test_without_an_alarm_what_is_watched_counts_as_caught(lab: Learned) -> None:
+    found = calibration(None, float(np.quantile(lab.risks[:, 1], 0.8)))
+    replays = choose_replays(lab.material, walks_of(lab, found), found, horizon=3)
+    kinds = [kind([step.level for step in replay.steps], replay.failed, "WATCH") for replay in replays]
+    assert {"early", "false alarm"} <= set(kinds)
+    assert not any(step.level == "ALARM" for replay in replays for step in replay.steps)
+
+
+def test_without_examples_no_text_and_no_name_of_a_run_is_left(lab: Learned) -> None:
+    found = calibration(0.6)
+    full = choose_replays(lab.material, walks_of(lab, found), found, horizon=3)
+    bare = choose_replays(lab.material, walks_of(lab, found), found, horizon=3, examples=False)
+    assert [replay.run_id for replay in bare] == [str(n) for n in range(1, len(bare) + 1)]
+    assert {step.text for replay in bare for step in replay.steps} == {""}
+    assert [[replace(s, text="") for s in r.steps] for r in full] == [list(r.steps) for r in bare]
+
+
+def test_a_teacher_may_be_silent(lab: Learned) -> None:
+    found = calibration(0.6)
+    walks = walks_of(lab, found)
+    none = choose_replays(lab.material, replace(walks, teacher=None), found, horizon=3)
+    assert {step.teacher for replay in none for step in replay.steps} == {None}
+    assert walks.teacher is not None
+    gaps = replace(walks, teacher=np.where(np.arange(len(walks.teacher)) % 2, np.nan, walks.teacher))
+    said = [s.teacher for r in choose_replays(lab.material, gaps, found, horizon=3) for s in r.steps]
+    assert None in said and all(0 <= risk <= 1 for risk in said if risk is not None) and len(set(said)) > 2
+
+
+def test_levels_start_anew_with_every_run() -> None:
+    levels = levels_of(np.array([0.9, 0.1, 0.1, np.nan, 0.4]), np.array([0, 2, 5], np.int64), calibration(0.7))
+    assert levels == [Level.ALARM, Level.ALARM, Level.OK, Level.UNKNOWN, Level.WATCH]
+
+
+def test_an_empty_test_side_has_no_replay(lab: Learned) -> None:
+    material = replace(lab.material, test=np.empty(0, np.int64))
+    none = np.empty(0, np.int32)
+    walks = Walks(none, none, np.empty(0, np.bool_), np.empty((0, 2)))
+    assert choose_replays(material, walks, calibration(0.5), horizon=3) == ()
+    with pytest.raises(DataError, match=r"0 symbols for .* steps of test runs: give the steps of the test side"):
+        choose_replays(lab.material, walks, calibration(0.5), horizon=3)
+
+
+def test_hostile_runs_of_one_outcome_with_symbols_that_training_never_met() -> None:
+    """Tools that only test runs use, runs of one step and of a thousand, ids and texts from outside."""
+    records = [{"tool": f"{text}{n}", "result": text, "arguments": text} for n, text in enumerate(HOSTILE)]
+    seen = [run_of(f"seen {n}", [{"tool": "find"}] * 4, failed=n % 2 == 0, task=f"t{n}") for n in range(20)]
+    unseen = [run_of(f"{text}{n}", records, failed=True, task=f"u{n}") for n, text in enumerate(HOSTILE)]
+    odd = [run_of("one step", records[:1], failed=True), run_of("thousand", records * 125, failed=True)]
+    corpus = featurise([*seen, *unseen, *odd])
+    sides = {Side.TRAIN: np.arange(14), Side.CALIBRATION: np.arange(14, 20), Side.TEST: np.arange(20, 30)}
+    material = lay_out(corpus, sides, teach=False)
+    it = learned(material, "memoryless")
+    assert it.unseen.all()
+    found = calibration(0.9999, 0.0)
+    replays = choose_replays(material, walks_of(it, found), found, horizon=3)
+    assert len(replays) == 10 and all(replay.failed for replay in replays)
+    assert {replay.run_id for replay in replays[-2:]} == {"one step", "thousand"}
+    texts = [replay.run_id for replay in replays] + [step.text for replay in replays for step in replay.steps]
+    assert all(text.isprintable() and 0 < len(text) < 500 for text in texts)
+    assert all(step.unseen for replay in replays for step in replay.steps)
+
+
+def test_sides_of_the_support_are_what_they_are_named() -> None:
+    """The other tests rest on it: no task on two sides."""
+    runs = [run_of(f"r{n}", [{"tool": "find"}], failed=n % 2 == 0, task=f"t{n // 2}") for n in range(40)]
+    material = material_of(runs, teach=False)
+    tasks = [set(material.tasks[runs].tolist()) for runs in (material.pool, material.held_out, material.test)]
+    assert sum(map(len, tasks)) == len(set().union(*tasks)) == 20
+    assert len(tasks[0]) == round(20 * SHARES[Side.TRAIN])
+    assert typed(material).map.n_symbols == 8
