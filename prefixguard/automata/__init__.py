@@ -1,1 +1,17 @@
 """Symbol strings to finite automata with calibrated risks, a glossary and a picture."""
+
+from prefixguard.errors import MissingExtraError
+
+try:
+    import aalpy  # noqa: F401
+    import graphviz  # noqa: F401
+    import networkx  # noqa: F401
+except ImportError as exc:
+    raise MissingExtraError(f'automata need {exc.name}. Install it with: pip install "prefixguard[automata]"') from exc
+
+from prefixguard.automata.alphabets import ALPHABETS
+from prefixguard.automata.export import AUTOMATA, FORMATS, ExportResult, export
+from prefixguard.automata.learners import LEARNERS
+from prefixguard.automata.strings import Strings, Transitions
+
+__all__ = ["ALPHABETS", "AUTOMATA", "FORMATS", "LEARNERS", "ExportResult", "Strings", "Transitions", "export"]

@@ -28,7 +28,7 @@ from prefixguard.trace import task_hash
 _FOLDS = 3
 #: What the default choice is made among: symbols that mean something, learners that take seconds.
 DEFAULT_ALPHABETS = ("tree", "tree-context", "typed")
-DEFAULT_LEARNERS = ("memoryless", "ladder", "merge")
+DEFAULT_LEARNERS = ("memoryless", "ladder")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,335 @@
+"""Export a monitor as a finite automaton: learned, calibrated, explained, drawn, and a bundle that runs."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prefixguard.alarm import table_to_json
+from prefixguard.automata.alphabets import OF_MODEL, Alphabet, fit_alphabet
+from prefixguard.automata.atlas import Atlas, Fidelity
+from prefixguard.automata.build import Walked, build, risks_of, walk_training
+from prefixguard.automata.clock import fit_clock
+from prefixguard.automata.fidelity import measure_fidelity
+from prefixguard.automata.glossary import make_entries, state_examples
+from prefixguard.automata.glossary_page import to_glossary
+from prefixguard.automata.json_table import write_json_table
+from prefixguard.automata.learners import LEARNERS
+from prefixguard.automata.material import Material, gather
+from prefixguard.automata.model_symbols import Intervals, said_by
+from prefixguard.automata.pick import DEFAULT_ALPHABETS, DEFAULT_LEARNERS, Choice, Trial, choices, table, try_choices
+from prefixguard.automata.picture import find_dot, to_dot, to_page, to_svg
+from prefixguard.automata.replay import Walks, choose_replays, levels_of
+from prefixguard.bundle import (
+    Automaton,
+    Bundle,
+    BundleParts,
+    Calibration,
+    Platt,
+    apply_map,
+    automaton_to_bytes,
+    check_target,
+    open_bundle,
+    write_bundle,
+)
+from prefixguard.errors import ConfigError, UsageError
+from prefixguard.learn import (
+    LearnListener,
+    bundle_logits,
+    draw_alarm_runs,
+    featurise,
+    model_logits,
+    set_marks,
+    steps_of,
+)
+from prefixguard.metrics import auroc
+from prefixguard.runtime import open_model
+from prefixguard.stepview import ReadReport, read_runs
+
+FORMATS = ("dfa", "json-table")
+AUTOMATA = Path("automata")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportResult:
+    """What was written. path: the folder. id: of its bundle; None for a table alone. choice: how it was learned.
+
+    trials: what the choice was made among, best first; () where nothing was to choose. fidelity: on test runs.
+    notes: sentences for people. table: the trials as Markdown.
+    """
+
+    path: Path
+    id: str | None
+    choice: Choice | None
+    trials: tuple[Trial, ...]
+    fidelity: Fidelity | None
+    notes: tuple[str, ...]
+    table: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Learned:
+    """An automaton and all that it came from."""
+
+    choice: Choice
+    alphabet: Alphabet
+    walked: Walked
+    automaton: Automaton
+    model: bytes | None
+
+
+def export(
+    monitor: str | Path,
+    runs: str | Path | None = None,
+    *,
+    to: str = "dfa",
+    out: str | Path | None = None,
+    alphabet: str | Iterable[str] | None = None,
+    learner: str | Iterable[str] | None = None,
+    clock: bool | None = None,
+    max_states: int = 64,
+    labels: str | Path | None = None,
+    examples: bool = True,
+    overwrite: bool = False,
+    strict: bool = False,
+    listener: LearnListener | None = None,
+) -> ExportResult:
+    """Export a trained monitor as an automaton (`dfa`), or as a table that other languages read (`json-table`).
+
+    monitor: folder of a bundle of kind onnx; for `json-table` an automaton's does as well, and then no runs are needed.
+    runs: the runs that it was trained on, as `train` takes them; they are read through the monitor's own adapter.
+    out: folder; default automata/NAME of the monitor.
+    alphabet, learner: names, see `ALPHABETS` and `LEARNERS`; None: several are tried, and the best is taken. clock:
+    whether risks depend on a coarse step index besides the state; None: tried both ways.
+    examples: whether texts and names of runs stand in the picture and the glossary.
+    Raises BundleError, TraceError, DataError (other runs than it was trained on), ConfigError, OutputError.
+    """
+    if to not in FORMATS:
+        raise ConfigError(f"--to {to}: choose one of {', '.join(FORMATS)}.")
+    if not 2 <= max_states <= 4096:
+        raise ConfigError(f"max_states = {max_states}: a whole number between 2 and 4096 is needed.")
+    began, listener = time.monotonic(), listener or LearnListener()
+    bundle = open_bundle(monitor)
+    target = Path(out) if out is not None else AUTOMATA / Path(monitor).resolve().name
+    if bundle.automaton is not None:
+        if to == "dfa":
+            raise UsageError(f"{monitor}: is an automaton already. For its table, say --to json-table.")
+        write_json_table(bundle, target, overwrite=overwrite)
+        return ExportResult(target, None, None, (), None, (), "")
+    if runs is None:
+        raise UsageError(
+            f"{monitor}: an automaton is learned from the runs that its monitor learned from. Name them: "
+            f"prefixguard export {monitor} RUNS --to {to}"
+        )
+    candidates = choices(
+        _names(alphabet, DEFAULT_ALPHABETS),
+        _names(learner, DEFAULT_LEARNERS),
+        max_states,
+        (False, True) if clock is None else (clock,),
+    )
+    if to == "dfa":
+        check_target(target, overwrite)
+    listener.on_stage("reading", str(runs))
+    report = ReadReport()
+    source = read_runs(str(runs), bundle.adapter, labels=Path(labels) if labels else None, strict=strict, report=report)
+    corpus = featurise(source, on_run=listener.on_runs)
+    listener.on_stage("teacher", "boosted trees, out of fold")
+    material = gather(corpus, bundle)
+    learned, trials = _learn(material, bundle, candidates, listener)
+    listener.on_stage("calibrating", "risks and thresholds on runs set aside")
+    parts, atlas, notes = _finish(material, bundle, learned, trials, target.name, examples=examples)
+    chosen = table(trials, learned.choice)
+    if to == "json-table":
+        write_json_table(parts, target, overwrite=overwrite)
+        return ExportResult(target, None, learned.choice, trials, atlas.fidelity, notes, chosen)
+    listener.on_stage("drawing", "picture and glossary")
+    svg = to_svg(atlas, dot=find_dot())
+    pictures = {
+        "automaton.dot": to_dot(atlas).encode(),
+        "automaton.svg": svg,
+        "automaton.html": to_page(atlas, svg),
+        "GLOSSARY.md": to_glossary(atlas).encode(),
+    }
+    listener.on_stage("writing", str(target))
+    info = {**parts.info, "training_seconds": round(time.monotonic() - began, 3)}
+    identifier = write_bundle(target, replace(parts, pictures=pictures, info=info), overwrite=overwrite)
+    return ExportResult(target, identifier, learned.choice, trials, atlas.fidelity, notes, chosen)
+
+
+def _names(given: str | Iterable[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
+    if given is None:
+        return default
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _learn(
+    material: Material, bundle: Bundle, candidates: tuple[Choice, ...], listener: LearnListener
+) -> tuple[_Learned, tuple[Trial, ...]]:
+    """The best candidate by folds of the pool, learned again on all of it."""
+    given: dict[str, NDArray[np.int32]] = {}
+    models: dict[str, bytes] = {}
+    wanted = {c.alphabet for c in candidates} & set(OF_MODEL)
+    if wanted and bundle.model_bytes is not None:
+        model = open_model(bundle)
+        if "gumbel" in wanted:
+            given["gumbel"], models["gumbel"] = said_by(model, material), bundle.model_bytes
+        if "quantized" in wanted:
+            intervals = Intervals(material, steps_of(material.corpus, material.pool))
+            odds = np.log(np.clip(material.teacher, 1e-4, 1 - 1e-4) / (1 - np.clip(material.teacher, 1e-4, 1 - 1e-4)))
+            symbols = intervals.of(odds.astype(np.float64))
+            others = np.concatenate((material.held_out, material.alarm, material.test))
+            for r in others.tolist():
+                first, last = material.corpus.first[r : r + 2]
+                symbols[first:last] = intervals.of(model_logits(model, material.corpus, material.rows, r))
+            given["quantized"], models["quantized"] = symbols, intervals.model(bundle.model_bytes)
+    trials = try_choices(material, candidates, given=given, on_trial=lambda what: listener.on_stage("trying", what))
+    choice = trials[0].choice if trials else candidates[0]
+    listener.on_stage("learning", f"{choice.alphabet}, {choice.learner}")
+    alphabet = fit_alphabet(choice.alphabet, material, material.pool, choice.max_states, given)
+    n = alphabet.map.n_symbols
+    pool = material.strings(alphabet.symbols, n, material.pool)
+    transitions = LEARNERS[choice.learner](pool, max_states=choice.max_states, seed=material.seed)
+    walked = walk_training(transitions, pool)
+    held_out = material.strings(alphabet.symbols, n, material.held_out)
+    automaton = build(walked, pool, held_out, fit_clock(pool) if choice.clock else ())
+    return _Learned(choice, alphabet, walked, automaton, models.get(choice.alphabet)), trials
+
+
+def _finish(
+    material: Material,
+    bundle: Bundle,
+    learned: _Learned,
+    trials: tuple[Trial, ...],
+    name: str,
+    *,
+    examples: bool,
+) -> tuple[BundleParts, Atlas, tuple[str, ...]]:
+    """Thresholds by the automaton's own steps, fidelity on test runs, the glossary."""
+    corpus, automaton, alphabet = material.corpus, learned.automaton, learned.alphabet
+    n = alphabet.map.n_symbols
+    pool = material.strings(alphabet.symbols, n, material.pool)
+    entries = make_entries(alphabet, material, automaton, learned.walked.states, examples=examples)
+    glosses = tuple(entry.gloss for entry in entries)
+    identity, policy = Platt(1.0, 0.0), bundle.calibration.policy
+    parts = BundleParts(
+        adapter=bundle.adapter.to_bytes(),
+        vocabulary=bundle.vocabulary.to_bytes(),
+        context_arrays=dict(bundle.arrays),
+        model=learned.model,
+        reasons=None,
+        calibration=Calibration(identity, identity, bundle.calibration.thresholds, policy),
+        automaton=automaton_to_bytes(automaton, alphabet.map, glosses),
+    )
+    drawn = draw_alarm_runs(corpus, material.seed, material.alarm)
+    logits = bundle_logits(parts, corpus, material.rows, np.concatenate((material.held_out, drawn, material.test)))
+    outcome = {r: apply_map(identity, values[:, 1]) for r, values in logits.items()}
+    thresholds, marks = set_marks(
+        [outcome[r] for r in material.held_out.tolist()], [outcome[r] for r in drawn.tolist()], policy
+    )
+    calibration = replace(parts.calibration, thresholds=thresholds)
+    notes = [*learned.walked.transitions.notes]
+    if thresholds.reason:
+        notes.append(f"no alarm: {thresholds.reason} The automaton says WATCH and OK only.")
+
+    test = material.strings(alphabet.symbols, n, material.test)
+    risks, states, unseen = risks_of(automaton, test)
+    teacher = open_model(bundle)
+    said = [model_logits(teacher, corpus, material.rows, r) for r in material.test.tolist()]
+    flat = np.concatenate(said) if said else np.empty((0, 2))
+    maps = (bundle.calibration.imminent, bundle.calibration.outcome)
+    theirs = np.stack([apply_map(m, flat[:, i]) for i, m in enumerate(maps)], axis=1)
+    fidelity = measure_fidelity(
+        automaton,
+        test,
+        risks,
+        theirs,
+        unseen,
+        levels=levels_of(risks[:, 1], test.first, calibration),
+        teacher_levels=levels_of(theirs[:, 1], test.first, bundle.calibration),
+    )
+    horizon = bundle.horizon if bundle.horizon is not None else 3
+    walks = Walks(symbols=test.symbols, states=states, unseen=unseen, risks=risks, teacher=theirs[:, 1])
+    atlas = Atlas(
+        name=name,
+        learner=learned.choice.learner,
+        alphabet=learned.choice.alphabet,
+        automaton=automaton,
+        entries=entries,
+        state_examples=state_examples(material, automaton, learned.walked.states, examples=examples),
+        replays=choose_replays(material, walks, calibration, horizon=horizon, examples=examples),
+        fidelity=fidelity,
+        watch=thresholds.watch,
+        alarm=thresholds.alarm,
+        base=float(pool.failed.mean()),
+    )
+    info = _info(bundle, learned, trials, fidelity, notes, test.labels, risks)
+    info["alarm_table"], info["alarm_lengths"] = table_to_json(marks), corpus.lengths[drawn].tolist()
+    return replace(parts, calibration=calibration, info=info), atlas, tuple(notes)
+
+
+def _info(
+    bundle: Bundle,
+    learned: _Learned,
+    trials: tuple[Trial, ...],
+    fidelity: Fidelity,
+    notes: list[str],
+    labels: NDArray[np.float32],
+    risks: NDArray[np.float64],
+) -> dict[str, Any]:
+    """What the manifest says: the teacher's sides and data, how the automaton was made, how faithful it is."""
+    manifest, automaton, choice = bundle.manifest, learned.automaton, learned.choice
+    kept = ("horizon", "seed", "split", "tasks", "runs", "data", "reading", "vocabulary")
+    outcome_auroc = float(auroc(labels[:, 1], risks[:, 1])) if len(labels) else float("nan")
+    metrics: Mapping[str, float | int | None] = {
+        "test_runs": fidelity.runs,
+        "imminent_auprc": fidelity.auprc,
+        "outcome_auroc": outcome_auroc if outcome_auroc == outcome_auroc else None,
+        "outcome_auroc_at_remaining": fidelity.rem,
+    }
+    return {
+        **{name: manifest[name] for name in kept if name in manifest},
+        "backend": "automaton",
+        "teacher": {"id": bundle.id, "backend": manifest.get("backend"), "metrics": manifest.get("metrics")},
+        "config": {
+            "alphabet": choice.alphabet,
+            "learner": choice.learner,
+            "clock": choice.clock,
+            "max_states": choice.max_states,
+        },
+        "automaton": {
+            "states": automaton.n_states,
+            "symbols": automaton.n_symbols,
+            "clock_columns": len(automaton.clock) + 1,
+            "thin_states": int((automaton.stand_in != np.arange(automaton.n_states)).sum()),
+            "notes": notes,
+        },
+        "fidelity": {
+            "agreement": fidelity.agreement,
+            "same_level": fidelity.same_level,
+            "teacher_imminent_auprc": fidelity.teacher_auprc,
+            "teacher_outcome_auroc_at_remaining": fidelity.teacher_rem,
+            "unseen_share": fidelity.unseen_share,
+            "care": list(fidelity.care),
+        },
+        "trials": [
+            {
+                "alphabet": t.choice.alphabet,
+                "learner": t.choice.learner,
+                "clock": t.choice.clock,
+                "states": t.states,
+                "symbols": t.symbols,
+                "imminent_auprc": t.auprc if t.auprc == t.auprc else None,
+                "outcome_auroc_at_remaining": t.rem if t.rem == t.rem else None,
+            }
+            for t in trials
+        ],
+        "metrics": metrics,
+        "libraries": {name: importlib.metadata.version(name) for name in ("numpy", "scikit-learn", "lightgbm")},
+    }

@@ -1,0 +1,88 @@
+"""Symbols that a monitor's model gives: those that a network learned for itself, and intervals of its risks."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper, numpy_helper
+
+from prefixguard.automata.material import Material
+from prefixguard.encoder import SparseRow
+from prefixguard.runtime import StepModel
+
+_INTERVALS = (12, 4)  # of the imminent and of the outcome risk
+_SURE = 1e-4
+
+
+def said_by(model: StepModel, material: Material) -> NDArray[np.int32]:
+    """The model's own symbol of every step of the corpus, int32 (steps,). Source: PrefixGuard 4.3, 4.5."""
+    corpus, matrix = material.corpus, material.matrix
+    symbols = np.empty(len(material.labels), dtype=np.int32)
+    rows = [SparseRow(matrix.indices[a:b].astype(np.int64), matrix.data[a:b]) for a, b in pairwise(matrix.indptr)]
+    for first, last in pairwise(corpus.first.tolist()):
+        state = model.initial
+        for step in range(first, last):
+            said = model.step(material.tools[step], rows[step], corpus.context[step], state)
+            symbols[step], state = said.symbol, said.state
+    return symbols
+
+
+class Intervals:
+    """Intervals of both risks as symbols: imminent interval by outcome interval, each sharing the pool's steps alike.
+
+    Of training steps the teacher's out-of-fold risk is cut, since what a monitor says of runs it learned from is surer
+    than what it will say of others.
+    """
+
+    def __init__(self, material: Material, pool_steps: NDArray[np.int64]) -> None:
+        p = np.clip(material.teacher[pool_steps].astype(np.float64), _SURE, 1 - _SURE)
+        odds = np.log(p / (1 - p))
+        self.cuts = [
+            np.unique(np.quantile(odds[:, i], np.arange(1, n) / n)).astype(np.float32) for i, n in enumerate(_INTERVALS)
+        ]
+
+    @property
+    def n_symbols(self) -> int:
+        """All pairs of intervals."""
+        return (len(self.cuts[0]) + 1) * (len(self.cuts[1]) + 1)
+
+    def of(self, logits: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Symbols of logits (steps, 2)."""
+        parts = [
+            np.searchsorted(cuts, logits[:, i].astype(np.float32), side="left") for i, cuts in enumerate(self.cuts)
+        ]
+        return (parts[0] * (len(self.cuts[1]) + 1) + parts[1]).astype(np.int32)
+
+    def glosses(self) -> tuple[str, ...]:
+        """Each symbol in words."""
+        return tuple(
+            f"imminent risk level {i + 1} of {len(self.cuts[0]) + 1}, outcome {o + 1} of {len(self.cuts[1]) + 1}"
+            for i in range(len(self.cuts[0]) + 1)
+            for o in range(len(self.cuts[1]) + 1)
+        )
+
+    def model(self, step_model: bytes) -> bytes:
+        """The compiled step with these intervals as its symbol."""
+        model = onnx.load_model_from_string(step_model)
+        graph = model.graph
+        kept = [node for node in graph.node if "symbol" not in node.output]
+        del graph.node[:]
+        graph.node.extend(kept)
+        counts = []
+        for i, cuts in enumerate(self.cuts):
+            graph.initializer.append(numpy_helper.from_array(cuts, f"interval_cuts_{i}"))
+            graph.initializer.append(numpy_helper.from_array(np.array([i]), f"interval_risk_{i}"))
+            graph.node.append(helper.make_node("Gather", ["logits", f"interval_risk_{i}"], [f"interval_{i}"]))
+            graph.node.append(helper.make_node("Greater", [f"interval_{i}", f"interval_cuts_{i}"], [f"above_{i}"]))
+            graph.node.append(helper.make_node("Cast", [f"above_{i}"], [f"counted_{i}"], to=onnx.TensorProto.INT64))
+            graph.node.append(helper.make_node("ReduceSum", [f"counted_{i}"], [f"level_{i}"], keepdims=0))
+            counts.append(f"level_{i}")
+        graph.initializer.append(numpy_helper.from_array(np.array(len(self.cuts[1]) + 1), "interval_width"))
+        graph.node.append(helper.make_node("Mul", [counts[0], "interval_width"], ["row_of_levels"]))
+        graph.node.append(helper.make_node("Add", ["row_of_levels", counts[1]], ["symbol"]))
+        onnx.checker.check_model(model, full_check=True)
+        data: bytes = model.SerializeToString(deterministic=True)
+        return data
