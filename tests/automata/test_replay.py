@@ -138,6 +138,32 @@ def test_a_teacher_may_be_silent(lab: Learned) -> None:
     assert None in said and all(0 <= risk <= 1 for risk in said if risk is not None) and len(set(said)) > 2
 
 
+def test_an_alarm_is_early_beyond_the_horizon_and_telling_runs_come_first() -> None:
+    """Eight steps each: an alarm at step 4 leaves four, at step 5 three; then the larger swing, the lower peak."""
+    risks = {
+        "late": (True, [0.1] * 4 + [0.9] * 4),
+        "early": (True, [0.1] * 3 + [0.9] * 5),
+        "early, larger": (True, [0.01] * 3 + [0.95] * 5),
+        "missed": (True, [0.1] * 8),
+        "quiet": (False, [0.4] * 8),
+        "quieter": (False, [0.2] * 8),
+        "false": (False, [0.1] * 7 + [0.9]),
+        "false, larger": (False, [0.1] * 7 + [0.99]),
+    }
+    runs = [run_of(name, [{"tool": "find"}] * 8, failed=failed) for name, (failed, _) in risks.items()]
+    corpus = featurise(runs)
+    material = lay_out(
+        corpus, {Side.TRAIN: np.arange(8), Side.CALIBRATION: np.arange(0), Side.TEST: np.arange(8)}, teach=False
+    )
+    zero = np.zeros(64, np.int32)
+    outcome = np.concatenate([risk for _, risk in risks.values()])
+    walks = Walks(zero, zero, zero > 0, np.stack([outcome / 2, outcome], axis=1))
+    replays = choose_replays(material, walks, calibration(0.7), horizon=3)
+    expected = ["early, larger", "early", "late", "missed", "false, larger", "false", "quieter", "quiet"]
+    assert [replay.run_id for replay in replays] == expected
+    assert [step.imminent for step in replays[0].steps] == [0.005] * 3 + [0.475] * 5
+
+
 def test_levels_start_anew_with_every_run() -> None:
     levels = levels_of(np.array([0.9, 0.1, 0.1, np.nan, 0.4]), np.array([0, 2, 5], np.int64), calibration(0.7))
     assert levels == [Level.ALARM, Level.ALARM, Level.OK, Level.UNKNOWN, Level.WATCH]
