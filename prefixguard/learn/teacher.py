@@ -23,15 +23,17 @@ from prefixguard.trace import task_hash
 _COMPONENTS = 64
 #: Share of the way that the exponential average goes towards each step's text.
 DECAY = np.float32(0.5)
-#: Trees a risk.
+#: Trees a fit.
 ROUNDS = 150
+#: Fits whose log-odds are averaged, one risk's.
+BAGS = 3
 _FOLDS = 3
 _PARAMETERS = {
     "objective": "binary",
     "learning_rate": 0.05,
     "num_leaves": 15,
     "min_data_in_leaf": 40,
-    "feature_fraction": 0.5,
+    "feature_fraction": 0.2,  # most features are text: trees that see few of them differ, and their mean gains
     "bagging_fraction": 0.8,
     "bagging_freq": 1,
     "lambda_l2": 5.0,
@@ -107,29 +109,35 @@ def _project(
     return out
 
 
-def fit_booster(
+def fit_boosters(
     features: NDArray[np.float32],
     target: NDArray[np.float32],
     weight: NDArray[np.float64],
     seed: int,
     *,
     rounds: int = ROUNDS,
-) -> lightgbm.Booster | float:
-    """Fit boosted trees to one risk. One class: its probability, 0 or 1."""
+) -> list[lightgbm.Booster] | float:
+    """Fit boosted trees to one risk, once a seed; their log-odds are to be averaged. One class: its probability."""
     if target.min() == target.max():
         return float(target[0])
     data = lightgbm.Dataset(features, np.ascontiguousarray(target), weight=weight)
-    return lightgbm.train({**_PARAMETERS, "seed": seed}, data, rounds)
+    settings = {**_PARAMETERS, "data_random_seed": seed}  # features are cut into bins once
+    return [lightgbm.train({**settings, "seed": seed * BAGS + bag}, data, rounds) for bag in range(BAGS)]
 
 
 def boost(
     features: NDArray[np.float32], target: NDArray[np.float32], weight: NDArray[np.float64], seed: int
 ) -> Callable[[NDArray[np.float32]], NDArray[np.float64]]:
     """Fit boosted trees to one risk; returns features -> probability. One class: the constant."""
-    fitted = fit_booster(features, target, weight, seed)
+    fitted = fit_boosters(features, target, weight, seed)
     if isinstance(fitted, float):
         return lambda x: np.full(len(x), fitted)
-    return lambda x: np.asarray(fitted.predict(x, num_threads=1), dtype=np.float64)
+
+    def probability(x: NDArray[np.float32]) -> NDArray[np.float64]:
+        each = [booster.predict(x, raw_score=True, num_threads=1) for booster in fitted]
+        return np.asarray(1 / (1 + np.exp(-np.mean(each, axis=0))), dtype=np.float64)
+
+    return probability
 
 
 def run_weights(corpus: Corpus, runs: NDArray[np.int64]) -> NDArray[np.float64]:

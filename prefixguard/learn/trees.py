@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from prefixguard.learn.corpus import Corpus, Rows
 from prefixguard.learn.graph import ML_DOMAIN, Graph
 from prefixguard.learn.step_part import N_RISKS, Matrix
-from prefixguard.learn.teacher import DECAY, ROUNDS, TextProjection, fit_booster, run_weights, steps_of
+from prefixguard.learn.teacher import DECAY, ROUNDS, TextProjection, fit_boosters, run_weights, steps_of
 
+Boosters = tuple[str, ...] | float
 _SURE = 1e-4  # probability of the class that was never seen
 
 
@@ -27,12 +28,12 @@ _SURE = 1e-4  # probability of the class that was never seen
 class TreesHead:
     """Fitted trees of both risks.
 
-    projection: of the text. boosters: imminent, outcome: LightGBM's model as text, or, where training had one class
-    only, the constant log-odds.
+    projection: of the text. boosters: imminent, outcome: LightGBM's models as text, whose sum is the log-odds; where
+    training had one class only, the constant log-odds.
     """
 
     projection: TextProjection
-    boosters: tuple[str | float, ...]
+    boosters: tuple[Boosters, ...]
 
     def logits(self, corpus: Corpus, rows: Rows, runs: NDArray[np.int64]) -> list[NDArray[np.float64]]:
         """Natural log-odds before calibration, one array (T, 2) a run."""
@@ -63,15 +64,15 @@ def fit_trees(
 ) -> TreesHead:
     """Fit on these runs, each run weighted alike.
 
-    labels: float32 (all steps, 2), in [0, 1]: imminent, outcome. rounds: trees a risk.
+    labels: float32 (all steps, 2), in [0, 1]: imminent, outcome. rounds: trees a fit.
     """
     projection = TextProjection.fit(corpus, rows, runs, seed)
     features, weight = projection.features(corpus, rows, runs), run_weights(corpus, runs)
     targets = labels[steps_of(corpus, runs)]
-    boosters = []
+    boosters: list[Boosters] = []
     for risk in range(N_RISKS):
-        fitted = fit_booster(features, targets[:, risk], weight, seed, rounds=rounds)
-        boosters.append(_log_odds(fitted) if isinstance(fitted, float) else _summable(fitted).model_to_string())
+        fitted = fit_boosters(features, targets[:, risk], weight, seed, rounds=rounds)
+        boosters.append(_log_odds(fitted) if isinstance(fitted, float) else _shares(fitted))
     return TreesHead(projection, tuple(boosters))
 
 
@@ -80,25 +81,32 @@ def _log_odds(probability: float) -> float:
     return float(np.float32(np.log(p / (1 - p))))
 
 
-def _summable(booster: lightgbm.Booster) -> lightgbm.Booster:
-    """The booster with its leaves moved to multiples of a power of two so small that any sum of one leaf a tree is a
-    float32: LightGBM and the compiled step then agree to the last bit, in whatever order they add.
+def _shares(fitted: list[lightgbm.Booster]) -> tuple[str, ...]:
+    """Boosters as text, each leaf divided by their number, so that their sum is the mean of what was fitted.
+
+    Leaves are moved to multiples of a power of two so small that any sum of one leaf a tree is a float32: LightGBM and
+    the compiled step then agree to the last bit, in whatever order they add.
     """
-    sizes = [int(info["num_leaves"]) for info in booster.dump_model()["tree_info"]]
-    trees = [np.array([booster.get_leaf_output(t, i) for i in range(n)]) for t, n in enumerate(sizes)]
-    _, exponent = np.frexp(sum(np.abs(leaves).max() for leaves in trees))
+    sizes = [[int(info["num_leaves"]) for info in b.dump_model()["tree_info"]] for b in fitted]
+    trees = [
+        (booster, t, np.array([booster.get_leaf_output(t, leaf) for leaf in range(n)]) / len(fitted))
+        for booster, of_booster in zip(fitted, sizes, strict=True)
+        for t, n in enumerate(of_booster)
+    ]
+    _, exponent = np.frexp(sum(np.abs(leaves).max() for _, _, leaves in trees))
     unit = np.ldexp(1.0, int(exponent) - np.finfo(np.float32).nmant)
-    for t, leaves in enumerate(trees):
-        for i, value in enumerate(leaves.tolist()):
-            booster.set_leaf_output(t, i, round(value / unit) * unit)
-    return booster
+    for booster, t, leaves in trees:
+        for leaf, value in enumerate((np.round(leaves / unit) * unit).tolist()):
+            booster.set_leaf_output(t, leaf, value)
+    return tuple(booster.model_to_string() for booster in fitted)
 
 
-def _predict(booster: str | float, features: NDArray[np.float32]) -> NDArray[np.float64]:
-    if isinstance(booster, float):
-        return np.full(len(features), booster)
-    model = lightgbm.Booster(model_str=booster)
-    return np.asarray(model.predict(features, raw_score=True, num_threads=1), dtype=np.float64)
+def _predict(boosters: Boosters, features: NDArray[np.float32]) -> NDArray[np.float64]:
+    if isinstance(boosters, float):
+        return np.full(len(features), boosters)
+    models = [lightgbm.Booster(model_str=text) for text in boosters]
+    each = [model.predict(features, raw_score=True, num_threads=1) for model in models]
+    return np.asarray(np.sum(each, axis=0), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,22 +147,22 @@ class TreesPart:
         return logits, g.concat([steps, average, total])
 
 
-def ensemble_attributes(boosters: Sequence[str | float]) -> dict[str, Any]:
-    """Boosters as the attributes of one ONNX TreeEnsembleRegressor with a target each.
+def ensemble_attributes(risks: Sequence[Boosters]) -> dict[str, Any]:
+    """The boosters of each risk as the attributes of one ONNX TreeEnsembleRegressor with a target each.
 
-    Takes boosters on plain numeric features without missing values, as `fit_booster` makes them.
+    Takes boosters on plain numeric features without missing values, as `fit_boosters` makes them.
     Source: ai.onnx.ml opset 3.
     """
     nodes: list[tuple[int, int, str, int, float, int, int]] = []
     leaves: list[tuple[int, int, int, float]] = []
     tree = 0
-    for target, booster in enumerate(boosters):
+    for target, boosters in enumerate(risks):
         roots: list[dict[str, Any]]
-        if isinstance(booster, float):
-            roots = [{"leaf_value": booster}]
+        if isinstance(boosters, float):
+            roots = [{"leaf_value": boosters}]
         else:
-            model = lightgbm.Booster(model_str=booster).dump_model()
-            roots = [info["tree_structure"] for info in model["tree_info"]]
+            models = [lightgbm.Booster(model_str=text).dump_model() for text in boosters]
+            roots = [info["tree_structure"] for model in models for info in model["tree_info"]]
         for root in roots:
             waiting, made = [root], 1  # node numbers are places in the order of waiting
             for number, node in enumerate(waiting):
@@ -170,7 +178,7 @@ def ensemble_attributes(boosters: Sequence[str | float]) -> dict[str, Any]:
     names = ("treeids", "nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeids")
     leaf_names = ("treeids", "nodeids", "ids", "weights")
     return {
-        "n_targets": len(boosters),
+        "n_targets": len(risks),
         **{f"nodes_{name}": list(column) for name, column in zip(names, zip(*nodes, strict=True), strict=True)},
         **{f"target_{name}": list(column) for name, column in zip(leaf_names, zip(*leaves, strict=True), strict=True)},
     }
