@@ -13,7 +13,7 @@ NAME_LETTERS = 120
 SENTENCE_LETTERS = 400
 
 #: What could begin markup, a link, an image, a cell or a formula inside a line; underscores inside words cannot.
-_SPECIAL = re.compile(r"([\\`*\[\]<>#|~&!$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|(?<=www)\.|:(?=//))", re.IGNORECASE)
+_SPECIAL = re.compile(r"([\\`*\[\]<#|~&!$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|(?<=www)\.|:(?=//))", re.IGNORECASE)
 _TICKS = re.compile("`+")
 
 
@@ -80,7 +80,7 @@ def markdown_text(text: str, longest: int) -> str:
     """Text that Markdown takes literally, in a table's cell too.
 
     >>> markdown_text("a|b *c* <img> https://x.org", 40)
-    'a\\\\|b \\\\*c\\\\* \\\\<img\\\\> https\\\\://x.org'
+    'a\\\\|b \\\\*c\\\\* \\\\<img> https\\\\://x.org'
     """
     return _SPECIAL.sub(r"\\\1", one_line(text, longest))
 

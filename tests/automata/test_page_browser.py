@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,6 +19,21 @@ from prefixguard.automata.picture.scene import scene_of
 from prefixguard.automata.picture.wording import one_line
 
 CHROMIUM = find_chromium()
+
+
+def without_texts(atlas: Atlas) -> Atlas:
+    """The same without a word from any run, and without an alarm mark."""
+    return replace(
+        atlas,
+        alarm=None,
+        entries=tuple(replace(entry, examples=()) for entry in atlas.entries),
+        state_examples=((),) * atlas.automaton.n_states,
+        replays=tuple(
+            replace(replay, steps=tuple(replace(step, text="") for step in replay.steps)) for replay in atlas.replays
+        ),
+    )
+
+
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: the page cannot be opened")
 
 PAGES: dict[str, tuple[Atlas, str | None]] = {
@@ -26,6 +42,7 @@ PAGES: dict[str, tuple[Atlas, str | None]] = {
     "many": (invented_atlas(64, 16), None),
     "hostile": (invented_atlas(12, hostile=True, care=HOSTILE), find_dot()),
     "one": (invented_atlas(1, 3), None),
+    "bare": (without_texts(invented_atlas(6, clock=(2, 3, 5, 8, 13))), None),
 }
 
 
@@ -249,6 +266,15 @@ def test_the_glossary_sorts_and_shows_all_symbols(browser: Browser, folder: Path
         ".map(r => Number(r.dataset.symbol))"
     )
     assert sorted(browser.run(marked)) == [entry.symbol for entry in atlas.entries if entry.reads_history]
+
+
+def test_texts_of_runs_can_be_left_out(browser: Browser, folder: Path) -> None:
+    atlas = opened(browser, folder, "bare", "run=0&step=2&at=s1")
+    assert browser.run("document.querySelectorAll('.said, .example').length") == 0
+    assert "no alarm mark" in browser.run("document.getElementById('key').textContent")
+    assert "ALARM" not in browser.run("document.getElementById('curve').textContent")
+    risks = [f"{risk:.2f}".removeprefix("0") for risk in atlas.automaton.risk[1, :, 1]]
+    assert browser.run("[...document.querySelectorAll('.clock span')].map(s => s.textContent)") == risks
 
 
 def test_hostile_text_is_shown_and_does_nothing(browser: Browser, folder: Path) -> None:

@@ -1,6 +1,7 @@
 // What is known of a state, a level of risk or a connection, in the card beside the graph.
 
 const LISTED = 8; // ways that are shown before "and more"
+const SPANS = 4; // spans of the clock that are shown as a table at once
 
 // A risk with its interval on a rail from 0 to 1, and the marks of watch and alarm.
 function gauge(value, [low, high]) {
@@ -29,7 +30,8 @@ function nodeName(of, key) {
 }
 
 function evidence(state, links) {
-  const own = `${count(state.steps, "held-out step")} of ${count(state.runs, "run")}`;
+  const least = state.runs < state.mostRuns ? "at least " : "";
+  const own = `${count(state.steps, "held-out step")} of ${least}${count(state.runs, "run")}`;
   if (state.standIn !== null) {
     const text = `Its own evidence is thin (${own}), so its risk is that of `;
     return make("p", {}, text, toState(state.standIn, links), ".");
@@ -52,7 +54,18 @@ function byTheClock(state) {
     ));
   const heads = ["when", "outcome", "imminent", "steps / runs"]
     .map((text, at) => make("th", { class: at ? "number" : "" }, text));
-  return [heading("By the clock"), table(heads, rows)];
+  if (rows.length <= SPANS) return [heading("By the clock"), table(heads, rows)];
+  const box = (column, at) => {
+    const cell = make("span", { title: spans[at] }, risk(column.outcome));
+    cell.style.background = column.colour;
+    cell.style.color = column.ink;
+    return cell;
+  };
+  return [
+    heading(`Outcome risk by the clock, ${spans[0]} to ${spans.at(-1)}`),
+    make("div", { class: "clock" }, state.columns.map(box)),
+    make("details", {}, make("summary", {}, "all spans with intervals and evidence"), table(heads, rows)),
+  ];
 }
 
 // Where a node leads, and from where it is reached.
@@ -117,6 +130,7 @@ function edgeDetails(of, key, links) {
   const edge = of.edges.get(key);
   const leaving = total([...of.edges.values()].filter((other) => other.tail === edge.tail));
   const end = (node) => word(nodeName(of, node), () => links.choose(of.name, node));
+  const { examples } = data.symbols[edge.symbols[0][0]];
   const part = share(edge.count / leaving);
   const often = `Taken ${count(edge.count, "time")} in training: ${part} of the steps from there.`;
   return [
@@ -125,8 +139,8 @@ function edgeDetails(of, key, links) {
     heading(edge.symbols.length === 1 ? "Its symbol" : `Its ${edge.symbols.length} symbols`),
     edge.symbols.map(([symbol, times]) =>
       shareLine(toSymbol(symbol, links), times / Math.max(edge.count, 1), `${number(times)} · `)),
-    heading("Steps like these"),
-    data.symbols[edge.symbols[0][0]].examples.map(example),
+    examples.length > 0 && heading("Steps like these"),
+    examples.map(example),
   ];
 }
 

@@ -8,7 +8,7 @@ import graphviz
 
 from prefixguard.automata.atlas import Atlas
 from prefixguard.automata.picture.levels import ink_on
-from prefixguard.automata.picture.scene import Edge, Node, Scene, columns_of, level_text, scene_of
+from prefixguard.automata.picture.scene import FEW_NODES, Edge, Node, Scene, columns_of, level_text, scene_of
 
 _FONT = "Helvetica,Arial,sans-serif"
 _LINE = "#5c6673"
@@ -39,7 +39,8 @@ def dot_of(scene: Scene) -> str:
         fontsize="11",
         fontcolor=_TEXT,
         bgcolor="#ffffff",
-        nodesep="0.35",
+        # Room is given to passing lines too: with many of them the drawing would get too tall.
+        nodesep="0.35" if len(scene.nodes) <= FEW_NODES else "0.12",
         ranksep="1.1",
         pad="0.3",
     )
@@ -59,7 +60,8 @@ def dot_of(scene: Scene) -> str:
         if node.start:
             _start(graph, node, rank_of)
     for edge in scene.drawn:
-        _edge(graph, edge, turns=edge.tail != edge.head and rank_of[edge.tail] == rank_of[edge.head])
+        turns = edge.tail != edge.head and rank_of[edge.tail] == rank_of[edge.head]
+        _edge(graph, edge, 0.6 + (scene.widest_pen - 0.6) * edge.size, turns=turns)
     text: str = graph.source
     return text
 
@@ -115,7 +117,7 @@ def _start(graph: graphviz.Digraph, node: Node, rank_of: dict[str, int]) -> None
     graph.edge("start", node.key, penwidth="1.6", constraint="false", **{"class": "start"})
 
 
-def _edge(graph: graphviz.Digraph, edge: Edge, *, turns: bool) -> None:
+def _edge(graph: graphviz.Digraph, edge: Edge, pen: float, *, turns: bool) -> None:
     """One connection. turns: whether it stays in its column; then its label is set afterwards, for `dot` gives no room
     to labels inside a rank. (Ports would bend such connections out of the way, but with ports the same text comes back
     with another picture from time to time.)"""
@@ -123,7 +125,7 @@ def _edge(graph: graphviz.Digraph, edge: Edge, *, turns: bool) -> None:
         edge.tail,
         edge.head,
         id=edge.key,
-        penwidth=f"{0.6 + 4.4 * edge.size:.2f}",
+        penwidth=f"{pen:.2f}",
         constraint="false",
         **{"xlabel" if turns else "label": _escaped("\n".join(edge.label)), "class": "edge"},
     )

@@ -41,7 +41,7 @@ def draw(scene: Scene, note: str = "") -> str:
         f'<rect class="paper" width="{_n(width)}" height="{_n(height)}" fill="{PAPER}"/>',
         f'<g class="graph" transform="translate({_n(_MARGIN)} {_n(_MARGIN + _HEAD)})">',
         *_stripes(scene, layout),
-        *(line for edge in reversed(layout.edges) for line in _edge_lines(edge)),  # the busiest on top
+        *(line for edge in reversed(layout.edges) for line in _edge_lines(edge, scene)),  # the busiest on top
         *(line for placed in layout.nodes for line in _node_lines(placed)),
         "</g>",
         '<g class="legend">',
@@ -124,9 +124,9 @@ def _start_arrow(placed: PlacedNode) -> Iterator[str]:
     yield (f'<text class="word" {at} text-anchor="middle" font-size="11" font-weight="bold" fill="{TEXT}">start</text>')
 
 
-def _edge_lines(placed: PlacedEdge) -> Iterator[str]:
+def _edge_lines(placed: PlacedEdge, scene: Scene) -> Iterator[str]:
     edge = placed.edge
-    pen = 0.7 + 4.3 * edge.size
+    pen = 0.7 + (scene.widest_pen - 0.7) * edge.size
     path, heading = _loop(placed) if edge.tail == edge.head else _turn(placed) if placed.turns else _flow(placed)
     yield f'<g class="edge" id="{edge.key}">'
     yield f'<path d="{path}" fill="none" stroke="{LINE}" stroke-width="{_n(pen)}"/>'

@@ -17,8 +17,9 @@ class StateFigures:
     """A state in numbers.
 
     imminent, outcome: risks. low, high: interval of the outcome risk, 90 %. by_clock: outcome risk in each column; one
-    value without a clock. runs, steps: held-out evidence of its own; runs is a lower bound where a run met several
-    columns. stand_in: the state whose evidence its risk rests on; None: its own. share: of training steps.
+    value without a clock. steps, runs: held-out evidence of its own. most_runs: what runs can be at most, for a run
+    that was there in several columns of the clock was counted in each. stand_in: the state whose evidence its risk
+    rests on; None: its own. visits, share: training steps that ended there, and of all.
     """
 
     state: int
@@ -28,6 +29,7 @@ class StateFigures:
     high: float
     by_clock: tuple[float, ...]
     runs: int
+    most_runs: int
     steps: int
     stand_in: int | None
     visits: int
@@ -36,7 +38,7 @@ class StateFigures:
     @property
     def thin(self) -> bool:
         """Whether its risk rests on another state's evidence, or on few runs."""
-        return self.stand_in is not None or self.runs < THIN_RUNS
+        return self.stand_in is not None or self.most_runs < THIN_RUNS
 
 
 def state_figures(automaton: Automaton) -> tuple[StateFigures, ...]:
@@ -60,6 +62,7 @@ def state_figures(automaton: Automaton) -> tuple[StateFigures, ...]:
             high=float(ends[state, 1]),
             by_clock=tuple(automaton.risk[state, :, 1].tolist()),
             runs=int(automaton.evidence_runs[state].max()),
+            most_runs=int(automaton.evidence_runs[state].sum()),
             steps=int(automaton.evidence[state].sum()),
             stand_in=stand_in if stand_in != state else None,
             visits=int(automaton.visits[state]),

@@ -31,7 +31,7 @@ function glossaryRow(symbol, at, links) {
     tools: [shares(symbol.tools), shares(symbol.statuses)],
     count: [number(symbol.count), small(share(symbol.share))],
     change: signed(symbol.riskChange),
-    examples: symbol.examples.map(example),
+    examples: symbol.examples.length ? symbol.examples.map(example) : "–",
   };
   const kind = { count: "number", change: "number" };
   return make("tr", { "data-symbol": at }, COLUMNS.map(([name, title]) => labelled(title, cells[name], kind[name])));

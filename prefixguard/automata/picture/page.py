@@ -73,8 +73,10 @@ def _summary(atlas: Atlas) -> str:
     automaton = atlas.automaton
     clock = ""
     if automaton.clock:
-        begins = ", ".join(str(step) for step in (1, *automaton.clock))
-        clock = f" Beside it runs a clock: risks differ by the step at which a run is (spans begin at {begins})."
+        steps = ", ".join(str(step) for step in automaton.clock)
+        if len(automaton.clock) > 5:
+            steps = f"{automaton.clock[0]}, {automaton.clock[1]} ... {automaton.clock[-1]}"
+        clock = f" Beside it runs a clock: risks differ by the step at which a run is, anew from step {steps}."
     return (
         f"A finite automaton of {count_text(automaton.n_states, 'state')} over"
         f" {count_text(automaton.n_symbols, 'symbol')} (learner {one_line(atlas.learner, 40)}, alphabet"

@@ -75,6 +75,7 @@ def _state(atlas: Atlas, figures: StateFigures, scene: Scene) -> Json:
         "visits": figures.visits,
         "share": _number(figures.share),
         "runs": figures.runs,
+        "mostRuns": figures.most_runs,
         "steps": figures.steps,
         "thin": figures.thin,
         "standIn": figures.stand_in,
@@ -84,6 +85,8 @@ def _state(atlas: Atlas, figures: StateFigures, scene: Scene) -> Json:
                 "outcome": _number(automaton.risk[state, column, 1]),
                 "imminentInterval": [_number(end) for end in automaton.interval[state, column, 0]],
                 "interval": [_number(end) for end in automaton.interval[state, column, 1]],
+                "colour": colour_of(float(automaton.risk[state, column, 1])),
+                "ink": ink_on(colour_of(float(automaton.risk[state, column, 1]))),
                 "steps": int(automaton.evidence[state, column]),
                 "runs": int(automaton.evidence_runs[state, column]),
             }

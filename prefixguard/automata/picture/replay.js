@@ -63,7 +63,7 @@ function makeReplay(moved, links) {
         make("b", {}, `Outcome risk ${risk(now.outcome)}`),
         `, imminent ${risk(now.imminent)}${teacher}`,
       ),
-      make("div", { class: "said", tabindex: 0, "aria-label": "What happened in the step" }, quote(now.text)),
+      now.text && make("div", { class: "said", tabindex: 0, "aria-label": "What happened in the step" }, quote(now.text)),
     ].filter(Boolean);
   }
 

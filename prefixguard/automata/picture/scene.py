@@ -25,6 +25,8 @@ DRAWN_SHARE = 0.95
 #: No more edges than these, and these a node; the busiest of each node into it and out of it are drawn in any case.
 DRAWN_ANYWAY = 12
 DRAWN_A_NODE = 3
+#: Up to this many nodes there is room for thick lines and wide gaps.
+FEW_NODES = 20
 #: Up to this many nodes an edge names two glosses, else one.
 ROOMY = 12
 #: Letters of a line of a gloss on an edge; a gloss takes two lines at most.
@@ -91,6 +93,11 @@ class Scene:
     legend: tuple[str, ...]
     care: tuple[str, ...]
     collapsed: bool
+
+    @property
+    def widest_pen(self) -> float:
+        """Width of the busiest edge's line, in pixels; thinner where many lines run."""
+        return 5.0 if len(self.nodes) <= FEW_NODES else 3.0
 
     @property
     def drawn(self) -> tuple[Edge, ...]:

@@ -39,8 +39,15 @@ const number = (value) => value.toLocaleString("en-US");
 const count = (value, one) => `${number(value)} ${value === 1 ? one : one + "s"}`;
 const gloss = (symbol) => data.symbols[symbol].gloss || `symbol ${symbol}`;
 
-// A button that looks like a word of the text.
-const word = (content, action) => make("button", { type: "button", class: "plain", onclick: action }, content);
+// A word of the text that does something; a link, for a button cannot be broken between lines.
+const word = (content, action) =>
+  make("a", {
+    href: "#",
+    onclick: (event) => {
+      event.preventDefault();
+      action();
+    },
+  }, content);
 
 // A table: heads are texts or elements, rows are elements.
 const table = (heads, rows) =>
@@ -67,6 +74,7 @@ const example = (text) => make("div", { class: "example" }, quote(text));
 // The spans of the clock, as "steps 1–9".
 const spans = [1, ...data.clock].map((first, at) => {
   const next = data.clock[at];
-  return next === undefined ? (at ? `step ${first} and later` : "all steps") : `steps ${first}–${next - 1}`;
+  if (next === undefined) return at ? `step ${first} and later` : "all steps";
+  return next - 1 === first ? `step ${first}` : `steps ${first}–${next - 1}`;
 });
 
