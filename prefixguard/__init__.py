@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from prefixguard.alarm import AlarmPolicy, Level
+    from prefixguard.automata import ExportResult, export
     from prefixguard.bundle import Bundle, open_bundle
     from prefixguard.cli import demo, info
     from prefixguard.errors import PrefixGuardError
@@ -41,6 +42,7 @@ _ROOMS = {
     "CheckReport": "induce",
     "Drift": "runtime",
     "EvaluationTable": "evaluate",
+    "ExportResult": "automata",
     "Induced": "induce",
     "LearnListener": "learn",
     "Level": "alarm",
@@ -59,6 +61,7 @@ _ROOMS = {
     "check_adapter": "induce",
     "demo": "cli",
     "evaluate": "evaluate",
+    "export": "automata",
     "induce_adapter": "induce",
     "info": "cli",
     "list_adapters": "stepview",
@@ -78,6 +81,7 @@ __all__ = [
     "CheckReport",
     "Drift",
     "EvaluationTable",
+    "ExportResult",
     "Induced",
     "LearnListener",
     "Level",
@@ -96,6 +100,7 @@ __all__ = [
     "check_adapter",
     "demo",
     "evaluate",
+    "export",
     "induce_adapter",
     "info",
     "list_adapters",

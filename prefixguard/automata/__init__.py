@@ -10,7 +10,7 @@ except ImportError as exc:
     raise MissingExtraError(f'automata need {exc.name}. Install it with: pip install "prefixguard[automata]"') from exc
 
 from prefixguard.automata.alphabets import ALPHABETS
-from prefixguard.automata.export import AUTOMATA, FORMATS, ExportResult, export
+from prefixguard.automata.exporting import AUTOMATA, FORMATS, ExportResult, export
 from prefixguard.automata.learners import LEARNERS
 from prefixguard.automata.strings import Strings, Transitions
 

@@ -73,12 +73,3 @@ def build(walked: Walked, train: Strings, held_out: Strings, clock: tuple[int, .
         evidence_runs=found.evidence_runs,
         stand_in=found.stand_in,
     )
-
-
-def risks_of(
-    automaton: Automaton, strings: Strings
-) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.bool_]]:
-    """What the automaton says of runs: both risks (steps, 2), the states (steps,), which transitions were unseen."""
-    states, unseen = walk(automaton.start, automaton.transitions, automaton.fallback, strings)
-    columns = np.searchsorted(np.array(automaton.clock, dtype=np.int64), strings.index, side="right")
-    return automaton.risk[states, columns], states, unseen

@@ -55,7 +55,8 @@ class Strings:
 
     def of(self, runs: NDArray[np.int64]) -> Strings:
         """These runs alone, in this order."""
-        steps = np.concatenate([np.arange(self.first[r], self.first[r + 1]) for r in runs.tolist()])
+        parts = [np.arange(self.first[r], self.first[r + 1]) for r in runs.tolist()]
+        steps = np.concatenate([np.empty(0, dtype=np.int64), *parts])
         return replace(
             self,
             symbols=self.symbols[steps],

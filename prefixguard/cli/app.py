@@ -20,6 +20,7 @@ from prefixguard.cli.commands import (
     check_adapter,
     demo,
     evaluate,
+    export,
     induce_adapter,
     info,
     parse,
@@ -130,12 +131,13 @@ def _global(
         prefixguard train runs.jsonl --adapter openai_chat --out monitors/mine
         prefixguard evaluate monitors/mine runs.jsonl
         my-agent | prefixguard watch monitors/mine -
+        prefixguard export monitors/mine runs.jsonl --to dfa
 
     Data goes to standard output; tables, progress and messages to standard error.
     Exit codes: 0 done, 1 the answer is no, 2 bad input or usage, 3 interrupted.
     """
 
 
-for _module in (demo, train, evaluate, score, parse, watch, induce_adapter, check_adapter, info, adapters):
+for _module in (demo, train, evaluate, score, parse, watch, export, induce_adapter, check_adapter, info, adapters):
     _name = _module.__name__.rpartition(".")[2]
     app.command(_name.replace("_", "-"))(getattr(_module, f"{_name}_command"))

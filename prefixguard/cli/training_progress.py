@@ -19,6 +19,9 @@ _STAGES = {
     "network": "Fitting network",
     "symbols": "Fitting the symbols",
     "compiling": "Compiling",
+    "trying": "Trying",
+    "learning": "Learning the automaton",
+    "drawing": "Drawing",
     "calibrating": "Calibrating",
     "writing": "Writing",
 }

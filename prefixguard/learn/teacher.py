@@ -46,7 +46,8 @@ _PARAMETERS = {
 
 def steps_of(corpus: Corpus, runs: NDArray[np.int64]) -> NDArray[np.int64]:
     """Positions of all steps of these runs, run by run."""
-    return np.concatenate([np.arange(corpus.first[r], corpus.first[r + 1]) for r in runs.tolist()])
+    parts = [np.arange(corpus.first[r], corpus.first[r + 1]) for r in runs.tolist()]
+    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
 
 
 def sparse_matrix(corpus: Corpus, rows: Rows, runs: NDArray[np.int64]) -> csr_matrix:

@@ -35,6 +35,7 @@ TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
         {"ask", "offer", "approve", "listen"},
     ),
     "check-adapter": (prefixguard.check_adapter, {"as_json"}, {"listen"}),
+    "export": (prefixguard.export, {"as_json"}, {"listener"}),
     "demo": (prefixguard.demo, {"as_json"}, {"listener"}),
 }
 #: Where the two cannot have one default: without runs the command finds its own, and names the bundle after them.

@@ -52,8 +52,9 @@ def reads_history(test: Test) -> bool:
 
 def gloss(way: Sequence[Test], terms: Sequence[str]) -> str:
     """The tests asked last, which tell a leaf from its neighbours, in a few words."""
-    said = ", ".join(say(test, terms) for test in tuple(reversed(way))[:_GLOSS_TESTS])
-    return said if len(said) <= _GLOSS_LENGTH else said[: _GLOSS_LENGTH - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    tests = [say(test, terms) for test in reversed(way)][:_GLOSS_TESTS]
+    both = ", ".join(tests)
+    return both if len(both) <= _GLOSS_LENGTH else tests[0]
 
 
 def say(test: Test, terms: Sequence[str]) -> str:

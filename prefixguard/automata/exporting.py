@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from prefixguard.alarm import table_to_json
 from prefixguard.automata.alphabets import OF_MODEL, Alphabet, fit_alphabet
 from prefixguard.automata.atlas import Atlas, Fidelity
-from prefixguard.automata.build import Walked, build, risks_of, walk_training
+from prefixguard.automata.build import Walked, build, walk_training
 from prefixguard.automata.clock import fit_clock
 from prefixguard.automata.fidelity import measure_fidelity
 from prefixguard.automata.glossary import make_entries, state_examples
@@ -33,6 +33,7 @@ from prefixguard.bundle import (
     BundleParts,
     Calibration,
     Platt,
+    RiskMap,
     apply_map,
     automaton_to_bytes,
     check_target,
@@ -239,12 +240,14 @@ def _finish(
         notes.append(f"no alarm: {thresholds.reason} The automaton says WATCH and OK only.")
 
     test = material.strings(alphabet.symbols, n, material.test)
-    risks, states, unseen = risks_of(automaton, test)
+    states, unseen = learned.walked.walk(test)
+    # As readings give them, to the last bit: a threshold may lie on a risk.
+    own = [logits[r] for r in material.test.tolist()]
+    risks = _mapped((identity, identity), np.concatenate(own) if own else np.empty((0, 2)))
     teacher = open_model(bundle)
     said = [model_logits(teacher, corpus, material.rows, r) for r in material.test.tolist()]
-    flat = np.concatenate(said) if said else np.empty((0, 2))
     maps = (bundle.calibration.imminent, bundle.calibration.outcome)
-    theirs = np.stack([apply_map(m, flat[:, i]) for i, m in enumerate(maps)], axis=1)
+    theirs = _mapped(maps, np.concatenate(said) if said else np.empty((0, 2)))
     fidelity = measure_fidelity(
         automaton,
         test,
@@ -272,6 +275,10 @@ def _finish(
     info = _info(bundle, learned, trials, fidelity, notes, test.labels, risks)
     info["alarm_table"], info["alarm_lengths"] = table_to_json(marks), corpus.lengths[drawn].tolist()
     return replace(parts, calibration=calibration, info=info), atlas, tuple(notes)
+
+
+def _mapped(maps: tuple[RiskMap, RiskMap], logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.stack([apply_map(one, logits[:, i]) for i, one in enumerate(maps)], axis=1)
 
 
 def _info(

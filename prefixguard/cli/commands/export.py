@@ -1,0 +1,137 @@
+"""`prefixguard export`: a monitor as an automaton that people read, or as a table that other languages run."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prefixguard.cli.console import people, say, write_json
+from prefixguard.cli.training_plan import LAB_RUNS, LAB_SEED, plan_training
+
+if TYPE_CHECKING:
+    from prefixguard.learn import LearnListener
+
+
+def export_command(
+    monitor: Annotated[Path, typer.Argument(help="Folder of a monitor that `train` wrote.", show_default=False)],
+    runs: Annotated[
+        str | None,
+        typer.Argument(
+            help="The runs that it was trained on. Without it: what prefixguard.toml in this folder names, else the "
+            "built-in lab's runs, if it was trained on those.",
+            show_default=False,
+        ),
+    ] = None,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            help="dfa: automaton, picture, glossary and a bundle that runs; "
+            "json-table: a table with interpreters in Python and JavaScript.",
+        ),
+    ] = "dfa",
+    out: Annotated[Path | None, typer.Option(help="Folder to write. Default: automata/NAME of the monitor.")] = None,
+    alphabet: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What symbols are: tree, tree-context, steps, typed, gumbel or quantized; may be repeated. "
+            "Default: tree, tree-context and typed are tried."
+        ),
+    ] = None,
+    learner: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="How states are found: memoryless, ladder, merge, rpni, distilled, clusters or fsm; may be "
+            "repeated. Default: those that take seconds are tried."
+        ),
+    ] = None,
+    max_states: Annotated[int, typer.Option(help="Most states of the automaton.")] = 64,
+    clock: Annotated[
+        bool | None,
+        typer.Option(
+            "--clock/--no-clock",
+            help="Whether risks depend on a coarse step index besides the state. Default: both are tried.",
+            show_default=False,
+        ),
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="Outcomes beside the runs: run_id,outcome[,task_id] as .jsonl or .csv.")
+    ] = None,
+    examples: Annotated[
+        bool, typer.Option(help="Show texts of steps and names of runs in the picture and the glossary.")
+    ] = True,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first run that cannot be read.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="What was made, as JSON on standard output.")] = False,
+) -> None:
+    """Export a monitor as a finite automaton: one that a person can audit and an agent can run.
+
+    Alphabets, learners and sizes are tried by folds of the training runs, and the table of what each was worth is
+    shown. The folder holds the automaton (automaton.json), its picture (automaton.html, .svg, .dot), the glossary of
+    its symbols, and is a monitor like any other: watch, score and evaluate take it.
+
+    Examples:
+
+        prefixguard export monitors/mine runs.jsonl --to dfa
+        prefixguard export monitors/mine runs.jsonl --alphabet typed --learner merge --max-states 24 --no-clock
+        prefixguard export automata/mine --to json-table --out table/
+    """
+    from prefixguard.automata import export
+    from prefixguard.cli.training_progress import TrainingProgress
+
+    console = people()
+    with tempfile.TemporaryDirectory(prefix="prefixguard-") as folder, TrainingProgress(console) as progress:
+        result = export(
+            monitor,
+            runs if runs is not None else _planned(monitor, Path(folder), progress),
+            to=to,
+            out=out,
+            alphabet=alphabet or None,
+            learner=learner or None,
+            clock=clock,
+            max_states=max_states,
+            labels=labels,
+            examples=examples,
+            overwrite=overwrite,
+            strict=strict,
+            listener=progress,
+        )
+    for note in result.notes:
+        say(note)
+    fidelity = result.fidelity
+    if as_json:
+        from dataclasses import asdict
+
+        choice = asdict(result.choice) if result.choice else None
+        facts = {"choice": choice, "fidelity": asdict(fidelity) if fidelity else None, "notes": list(result.notes)}
+        write_json({"path": str(result.path), "id": result.id, **facts})
+        return
+    if result.table:
+        from rich.markdown import Markdown
+
+        console.print(Markdown(result.table))
+    for sentence in fidelity.care if fidelity else ():
+        say(f"audit with care: {sentence}")
+    say(str(result.path) + (f"  {result.id[:12]}" if result.id else ""), style="bold green")
+    if result.id is not None:
+        say(f"Next: open {result.path}/automaton.html, or watch a run: prefixguard watch {result.path} -")
+
+
+def _planned(monitor: Path, folder: Path, progress: LearnListener) -> str | None:
+    """The runs that a training without RUNS would take. None for an automaton, which needs none for its table."""
+    from prefixguard.bundle import open_bundle
+
+    if open_bundle(monitor).automaton is not None:
+        return None
+    plan = plan_training(None, None, None, None, None, {})
+    if plan.runs is not None:
+        return plan.runs
+    from prefixguard.lab import write_runs
+
+    progress.on_stage("making", "the lab's runs")
+    path = folder / "lab.jsonl"
+    write_runs(path, LAB_RUNS, LAB_SEED)
+    return str(path)
