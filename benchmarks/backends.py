@@ -11,7 +11,6 @@ rows are compared. ECE: after a Platt map fitted on one half of the test tasks a
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import sys
 import tempfile
@@ -28,7 +27,7 @@ from prefixguard.alarm import AlarmPolicy, Thresholds
 from prefixguard.bundle import BundleParts, Calibration, Platt, apply_map, open_bundle, write_bundle
 from prefixguard.context import FEATURES
 from prefixguard.encoder import SparseRow, fit_vocabulary
-from prefixguard.learn import Corpus, Rows, TrainConfig, fit_monitor, fit_platt, labels, out_of_fold, steps_of
+from prefixguard.learn import Corpus, Rows, TrainConfig, fit_monitor, fit_platt, labels, out_of_fold
 from prefixguard.learn.compile import compile_monitor
 from prefixguard.metrics import Prefixes, Resamples, ece, interval
 from prefixguard.runtime import open_model
@@ -79,7 +78,13 @@ def fit(corpus: Corpus, adapter: str, k: int, backend: str, vocabulary: tuple, r
         times.append((time.perf_counter_ns() - start) / 1000)
         if len(times) == LATENCY_STEPS:
             break
-    return {"scores": scores, "seconds": np.array(seconds), "bytes": np.array(size), "us": np.array(median(times))}
+    made = {"scores": scores, "seconds": np.array(seconds), "bytes": np.array(size), "us": np.array(median(times))}
+    if backend == "gru":  # what its symbols-only network says of every step, for automata
+        symbols = np.empty(int(corpus.first[-1]), dtype=np.int32)
+        for row, context, step, _ in steps(corpus, rows, np.arange(len(corpus))):
+            symbols[step] = opened.step("", row, context, opened.initial).symbol
+        made["symbols"] = symbols
+    return made
 
 
 def steps(corpus: Corpus, rows: Rows, runs: NDArray[np.int64]) -> Iterator[tuple[SparseRow, NDArray, int, bool]]:

@@ -24,7 +24,16 @@ from prefixguard.automata.json_table import write_json_table
 from prefixguard.automata.learners import LEARNERS
 from prefixguard.automata.material import Material, gather
 from prefixguard.automata.model_symbols import Intervals, said_by
-from prefixguard.automata.pick import DEFAULT_ALPHABETS, DEFAULT_LEARNERS, Choice, Trial, choices, table, try_choices
+from prefixguard.automata.pick import (
+    DEFAULT_ALPHABETS,
+    DEFAULT_LEARNERS,
+    Choice,
+    Trial,
+    choices,
+    choose,
+    table,
+    try_choices,
+)
 from prefixguard.automata.picture import find_dot, to_dot, to_page, to_svg
 from prefixguard.automata.replay import Walks, choose_replays, levels_of
 from prefixguard.bundle import (
@@ -191,7 +200,7 @@ def _learn(
                 symbols[first:last] = intervals.of(model_logits(model, material.corpus, material.rows, r))
             given["quantized"], models["quantized"] = symbols, intervals.model(bundle.model_bytes)
     trials = try_choices(material, candidates, given=given, on_trial=lambda what: listener.on_stage("trying", what))
-    choice = trials[0].choice if trials else candidates[0]
+    choice = choose(trials) if trials else candidates[0]
     listener.on_stage("learning", f"{choice.alphabet}, {choice.learner}")
     alphabet = fit_alphabet(choice.alphabet, material, material.pool, choice.max_states, given)
     n = alphabet.map.n_symbols

@@ -26,6 +26,8 @@ from prefixguard.metrics import Prefixes, at_remaining, average_precision
 from prefixguard.trace import task_hash
 
 _FOLDS = 3
+#: How much a smaller automaton may lose in score and still be preferred: about 1 % of the figures.
+_INDIFFERENT = 0.005
 #: What the default choice is made among: symbols that mean something, learners that take seconds.
 DEFAULT_ALPHABETS = ("tree", "tree-context", "typed")
 DEFAULT_LEARNERS = ("memoryless", "ladder")
@@ -62,7 +64,7 @@ class Trial:
 def choices(
     alphabets: Iterable[str], learners: Iterable[str], max_states: int, clocks: Iterable[bool]
 ) -> tuple[Choice, ...]:
-    """All combinations. Raises ConfigError for an unknown name."""
+    """All combinations, each at half of the budget of states and at all of it. ConfigError for an unknown name."""
     found = []
     for alphabet in alphabets:
         if alphabet not in ALPHABETS:
@@ -70,7 +72,7 @@ def choices(
         for learner in learners:
             if learner not in LEARNERS:
                 raise ConfigError(f"learner {learner!r}: choose one of {', '.join(LEARNERS)}.")
-            found += [Choice(alphabet, learner, max_states, clock) for clock in clocks]
+            found += [Choice(alphabet, learner, size, clock) for size in sizes(max_states) for clock in clocks]
     return tuple(found)
 
 
@@ -94,14 +96,15 @@ def try_choices(
         train, test = pool[fold != f], pool[fold == f]
         if len(train) == 0 or len(test) == 0 or len(set(material.corpus.failed[train].tolist())) < 2:
             continue
-        alphabets: dict[str, Alphabet] = {}
+        alphabets: dict[tuple[str, int], Alphabet] = {}
         transitions: dict[tuple[str, str, int], tuple[Strings, Transitions]] = {}
         for choice in candidates:
             if on_trial:
                 on_trial(f"fold {f + 1} of {_FOLDS}: {choice.alphabet}, {choice.learner}")
-            if choice.alphabet not in alphabets:
-                alphabets[choice.alphabet] = fit_alphabet(choice.alphabet, material, train, choice.max_states, given)
-            alphabet = alphabets[choice.alphabet]
+            size = (choice.alphabet, choice.max_states)
+            if size not in alphabets:
+                alphabets[size] = fit_alphabet(choice.alphabet, material, train, choice.max_states, given)
+            alphabet = alphabets[size]
             key = (choice.alphabet, choice.learner, choice.max_states)
             if key not in transitions:
                 strings = material.strings(alphabet.symbols, alphabet.map.n_symbols, train)
@@ -112,6 +115,20 @@ def try_choices(
     trials = [_mean(choice, parts) for choice, parts in found.items()]
     order = {choice: i for i, choice in enumerate(candidates)}
     return tuple(sorted(trials, key=lambda t: (-round(t.score, 6), t.states, order[t.choice])))
+
+
+def choose(trials: Sequence[Trial]) -> Choice:
+    """The candidate with the fewest states among those that are as good as the best; ties to the better one.
+
+    trials: best first, at least one.
+    """
+    good = [t for t in trials if t.score >= trials[0].score - _INDIFFERENT]
+    return min(good, key=lambda t: (t.states, -t.score)).choice
+
+
+def sizes(max_states: int) -> tuple[int, ...]:
+    """The sizes that are tried within a budget: half of it and all of it."""
+    return (max_states // 2, max_states) if max_states >= 16 else (max_states,)
 
 
 def _trial(
