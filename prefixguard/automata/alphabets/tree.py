@@ -1,8 +1,8 @@
 """Tree: symbols are the leaves of a decision tree, each of them a sentence about the step and the run so far.
 
 The tree is fitted to the teacher's out-of-fold risk, not to labels, which are noisier. `history`: it reads the context,
-so its symbols carry memory, and what the words of the step say as one number a risk: the sum of the weights of a few
-hundred terms, regressed on the teacher's risk; for the training steps each from a fit without the step's task.
+so its symbols carry memory, and what the words of the step say as one number a risk: the sum of the weights of up to a
+thousand terms, regressed on the teacher's risk; for the training steps each from a fit without the step's task.
 `steps`: it reads the step alone, but for whether a call or message repeats; then memory is the automaton's affair.
 """
 
@@ -27,7 +27,7 @@ from prefixguard.encoder import SparseRow
 _FEWEST = 30  # training steps in a leaf
 _SURE = 1e-4
 _RIDGE = 3.0
-_WORDS = 300  # terms of a score
+_WORDS = 1000  # terms of a score
 _FOLDS = 3
 _TERMS = 150  # terms that a tree over steps may ask for
 _RARE, _COMMON = 0.01, 0.9  # share of steps that such a term must be in
