@@ -196,7 +196,7 @@ def summarise(name: str, corpus: Corpus, rows_of: dict[str, list[dict[str, NDArr
             table[row]["to_blend"] = [round(float(lead[0]), 4), *(rounded(interval(lead[1:])) or ())]
             table[row]["of_blend"] = round(float(figures["auprc"][0] / reference["auprc"][0]), 4)
         for fact in ("seconds", "bytes", "us", "states", "symbols", "unseen", "fidelity"):
-            values = [float(fold[fact]) for fold in rows_of[row] if fact in fold]
+            values = [float(fold[fact]) for fold in rows_of[row] if fact in fold and fold[fact].ndim == 0]
             if values:
                 table[row][fact] = round(median(values), 3)
     runs = {"runs": len(corpus), "tasks": len(set(corpus.task_ids)), "steps": int(corpus.first[-1])}
