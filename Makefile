@@ -1,6 +1,7 @@
 # make demo    install, then watch a run of the built-in lab until its alarm sounds
 # make test    install the developer packages, then lint, types and all tests
 # make lint    lint and types alone
+# make product the lab's monitor in monitors/lab and its automaton with picture in automata/lab, built anew
 # make bench   all benchmarks on the real runs in RUNS (default .traces): tables on the screen, JSON beside them
 #
 # PYTHON names the Python to build the environment with (3.11 or newer), VENV where the environment stands.
@@ -12,7 +13,7 @@ PYTEST_ARGS ?=
 RUNS ?= .traces
 MONITOR ?= build/bench-monitor
 
-.PHONY: demo test lint bench
+.PHONY: demo test lint product bench
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/.installed-all
@@ -25,8 +26,14 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+product: $(VENV)/.installed-dev
+	$(BIN)/prefixguard train --config monitors/lab.toml --out monitors/lab --overwrite
+	$(BIN)/prefixguard export monitors/lab --to dfa --max-states 32 --out automata/lab --overwrite
+
 bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/accuracy.py $(RUNS)
+	$(BIN)/python benchmarks/backends.py $(RUNS)
+	$(BIN)/python benchmarks/recovery.py
 	$(BIN)/python benchmarks/training.py $(RUNS)/tau_bench --adapter tau_bench
 	$(BIN)/prefixguard train $(RUNS)/tau_bench --adapter tau_bench --out $(MONITOR) --overwrite
 	$(BIN)/python benchmarks/latency.py $(MONITOR)

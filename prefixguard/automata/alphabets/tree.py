@@ -158,6 +158,9 @@ def _alphabet(
     leaf = tree.apply(features.astype(np.float32))
     symbols = np.array([-1 - number[int(i)] for i in leaf], dtype=np.int32)
     found_ways = ways(found)
-    conditions = tuple("; ".join(say(test, steps.terms) for test in way) for way in found_ways)
+    values = [np.sort(features[steps.train, N_FEATURES + i]) for i in range(len(scores))]
+    conditions = tuple("; ".join(say(test, steps.terms, values) for test in way) for way in found_ways)
     reads = tuple(history and any(reads_history(test) for test in way) for way in found_ways)
-    return Alphabet(name, found, symbols, tuple(gloss(way, steps.terms) for way in found_ways), conditions, reads)
+    return Alphabet(
+        name, found, symbols, tuple(gloss(way, steps.terms, values) for way in found_ways), conditions, reads
+    )

@@ -6,6 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from prefixguard.bundle import TreeMap
 from prefixguard.context import FEATURES, N_FEATURES
 from prefixguard.runtime import say_term
@@ -50,14 +53,18 @@ def reads_history(test: Test) -> bool:
     return 0 <= test.feature < N_FEATURES and FEATURES[test.feature].name not in _OF_STEP
 
 
-def gloss(way: Sequence[Test], terms: Sequence[str]) -> str:
+#: Training values of each score of words, ascending: a score means nothing but where it stands among them.
+Scores = Sequence[NDArray[np.float64]]
+
+
+def gloss(way: Sequence[Test], terms: Sequence[str], scores: Scores = ()) -> str:
     """The tests asked last, which tell a leaf from its neighbours, in a few words."""
-    tests = [say(test, terms) for test in reversed(way)][:_GLOSS_TESTS]
+    tests = [say(test, terms, scores) for test in reversed(way)][:_GLOSS_TESTS]
     both = ", ".join(tests)
     return both if len(both) <= _GLOSS_LENGTH else tests[0]
 
 
-def say(test: Test, terms: Sequence[str]) -> str:
+def say(test: Test, terms: Sequence[str], scores: Scores = ()) -> str:
     """A test in words.
 
     >>> say(Test(6, 1.5, math.inf), ()), say(Test(6, 1.5, 4.5), ()), say(Test(5, -math.inf, 0.5), ())
@@ -66,7 +73,8 @@ def say(test: Test, terms: Sequence[str]) -> str:
     if test.feature < 0:
         return ("has " if test.low > 0 else "lacks ") + say_term(terms[-1 - test.feature])
     if test.feature >= N_FEATURES:
-        return f"{SCORES[test.feature - N_FEATURES]} {_range(test.low, test.high, whole=False)}"
+        place = test.feature - N_FEATURES
+        return f"{SCORES[place]}: {_standing(test, scores[place])}"
     feature = FEATURES[test.feature]
     low, high = test.low, test.high
     if feature.kind == "yes":
@@ -78,6 +86,18 @@ def say(test: Test, terms: Sequence[str]) -> str:
 
 
 _SHARES = {f.name for f in FEATURES if "share" in f.text or "spread" in f.text or f.name.startswith("mean_")}
+
+
+def _standing(test: Test, values: NDArray[np.float64]) -> str:
+    """Where an interval of a score stands among the training steps, in per cent of them."""
+    low, high = (
+        round(100 * float(np.searchsorted(values, x, side="right")) / len(values)) for x in (test.low, test.high)
+    )
+    if not math.isfinite(test.low):
+        return f"the lowest {high} % of steps"
+    return (
+        f"the highest {100 - low} % of steps" if not math.isfinite(test.high) else f"from {low} % to {high} % of steps"
+    )
 
 
 def _range(low: float, high: float, *, whole: bool) -> str:

@@ -12,6 +12,9 @@ from prefixguard.cli.console import people, say, write_json
 from prefixguard.cli.training_plan import LAB_RUNS, LAB_SEED, plan_training
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from prefixguard.automata import ExportResult
     from prefixguard.learn import LearnListener
 
 
@@ -109,15 +112,30 @@ def export_command(
         facts = {"choice": choice, "fidelity": asdict(fidelity) if fidelity else None, "notes": list(result.notes)}
         write_json({"path": str(result.path), "id": result.id, **facts})
         return
-    if result.table:
-        from rich.markdown import Markdown
-
-        console.print(Markdown(result.table))
+    if result.trials:
+        console.print(_table(result))
     for sentence in fidelity.care if fidelity else ():
         say(f"audit with care: {sentence}")
     say(str(result.path) + (f"  {result.id[:12]}" if result.id else ""), style="bold green")
     if result.id is not None:
         say(f"Next: open {result.path}/automaton.html, or watch a run: prefixguard watch {result.path} -")
+
+
+def _table(result: ExportResult) -> Table:
+    """What the choice was made among, best first."""
+    from rich.table import Table
+
+    found = Table(title="Tried on folds of the training runs", caption="rem: outcome AUROC at matched remaining steps")
+    for head in ("", "alphabet", "learner", "clock", "symbols", "states", "AUPRC", "rem", "unseen"):
+        found.add_column(head, justify="left" if head in ("", "alphabet", "learner", "clock") else "right")
+    for t in result.trials:
+        chosen = t.choice == result.choice
+        found.add_row(
+            "*" if chosen else "", t.choice.alphabet, t.choice.learner, "yes" if t.choice.clock else "no",
+            str(t.symbols), str(t.states), f"{t.auprc:.3f}", f"{t.rem:.3f}", f"{t.unseen_share:.1%}",
+            style="bold" if chosen else "",
+        )  # fmt: skip
+    return found
 
 
 def _planned(monitor: Path, folder: Path, progress: LearnListener) -> str | None:
