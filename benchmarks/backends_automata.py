@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.automata.alphabets import Alphabet, fit_alphabet
+from prefixguard.automata.alphabets import Alphabet, Given, fit_alphabet
 from prefixguard.automata.build import walk_training
 from prefixguard.automata.clock import fit_clock
 from prefixguard.automata.fidelity import rank_correlation
@@ -136,7 +136,11 @@ def row(
     fold: Fold, alphabet: str, learner: str, alphabets: dict[str, Alphabet], max_states: int = MAX_STATES
 ) -> dict[str, NDArray]:
     """Scores on the test runs with and without a clock, states, seconds of learning."""
-    material, given = fold.material, {"gumbel": fold.gumbel, "quantized": fold.quantized}
+    material = fold.material
+    given = {
+        "gumbel": Given(fold.gumbel, int(fold.gumbel.max()) + 1),
+        "quantized": Given(fold.quantized, fold.intervals.n_symbols),
+    }
     began = time.process_time()
     key = f"{alphabet} {max_states}"
     if key not in alphabets:

@@ -1,4 +1,9 @@
-"""From a learner's transitions to the finished automaton: tidied, counted, calibrated."""
+"""From a learner's transitions to the finished automaton: what training runs took of them, counted and calibrated.
+
+Whatever a learner leaves, the automaton's transitions are then exactly those that training runs took: those that none
+took are unseen, and those that runs took though the learner says nothing of them follow the rule for unseen ones and
+are transitions from then on. So edges, visits and training steps always add up.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +19,10 @@ from prefixguard.bundle import UNSEEN, Automaton
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Walked:
-    """Tidied transitions with what training runs did on them.
+    """Transitions that training runs took, and what they did on them.
 
-    edges: int64 (S, K), how often each was taken. states: int32 (steps,), after each training step.
+    edges: int64 (S, K), how often each was taken: 0 where it is UNSEEN, and only there. fallback: int32 (K,), where a
+    symbol leads on an unseen one. states: int32 (steps,), after each training step.
     """
 
     transitions: Transitions
@@ -30,7 +36,8 @@ class Walked:
 
 
 def reachable(transitions: Transitions) -> Transitions:
-    """Without the states that no string leads to, numbered breadth first from the start, which becomes 0."""
+    """Without the states that no transition leads to, numbered breadth first from the start, which becomes 0; a note
+    says how many were dropped."""
     number, queue = {transitions.start: 0}, [transitions.start]
     for state in queue:
         for after in transitions.next[state].tolist():
@@ -40,23 +47,43 @@ def reachable(transitions: Transitions) -> Transitions:
     renumber = np.full(transitions.n_states + 1, UNSEEN, dtype=np.int32)  # the last place is for UNSEEN, -1
     renumber[list(number)] = list(number.values())
     lost = transitions.n_states - len(number)
-    notes = (f"{lost} states that no string reaches were dropped",) if lost else ()
+    notes = (f"{lost} {'state' if lost == 1 else 'states'} that no training run reaches: dropped",) if lost else ()
     return Transitions(0, renumber[transitions.next[queue]], (*transitions.notes, *notes))
 
 
 def walk_training(transitions: Transitions, train: Strings) -> Walked:
-    """Drop what training runs do not reach, number states in order of their first visit, count transitions."""
-    tidied = reachable(transitions)
+    """Keep the transitions that training runs take, and the states that they lead to; see the head of this file."""
     nowhere = np.full(train.n_symbols, UNSEEN, dtype=np.int32)
+    states, unseen = walk(transitions.start, transitions.next, nowhere, train)
+    edges = _edges(train, states, transitions)
+    following, notes = transitions.next, transitions.notes
+    if unseen.any():
+        fallback = fallback_of(np.where(following == UNSEEN, 0, edges), following)
+        states, unseen = walk(transitions.start, following, fallback, train)
+        edges = _edges(train, states, transitions)
+        filled = (edges > 0) & (following == UNSEEN)
+        stay = np.arange(len(following), dtype=np.int32)[:, None]
+        following = np.where(filled, np.where(fallback == UNSEEN, stay, fallback), following)
+        n = int(np.count_nonzero(filled))
+        notes = (*notes, f"{n} {'transition' if n == 1 else 'transitions'} that the learner left open: filled by rule")
+    taken = np.where(edges > 0, following, UNSEEN).astype(np.int32)
+    tidied = reachable(Transitions(transitions.start, taken, notes))
     states, _ = walk(tidied.start, tidied.next, nowhere, train)
-    shape = tidied.next.shape
-    cell = before(train, states, tidied.start).astype(np.int64) * shape[1] + train.symbols
-    edges = np.bincount(cell, minlength=shape[0] * shape[1]).astype(np.int64).reshape(shape)
+    edges = _edges(train, states, tidied)
     return Walked(tidied, edges, fallback_of(edges, tidied.next), states)
 
 
+def _edges(train: Strings, states: NDArray[np.int32], transitions: Transitions) -> NDArray[np.int64]:
+    shape = transitions.next.shape
+    cell = before(train, states, transitions.start).astype(np.int64) * shape[1] + train.symbols
+    return np.bincount(cell, minlength=shape[0] * shape[1]).astype(np.int64).reshape(shape)
+
+
 def build(walked: Walked, train: Strings, held_out: Strings, clock: tuple[int, ...]) -> Automaton:
-    """The automaton with risks calibrated on runs that learned nothing and set no threshold."""
+    """The automaton with risks calibrated on runs that learned nothing and set no threshold.
+
+    train: the strings that `walked` was walked by. held_out: under the same alphabet. clock: see `fit_clock`.
+    """
     held_out_states, _ = walked.walk(held_out)
     n = walked.transitions.n_states
     found = calibrate(train, walked.states, held_out, held_out_states, n, clock)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.alarm import table_to_json
-from prefixguard.automata.alphabets import OF_MODEL, Alphabet, fit_alphabet
+from prefixguard.automata.alphabets import Alphabet, fit_alphabet
 from prefixguard.automata.atlas import Atlas, Fidelity
 from prefixguard.automata.build import Walked, build, walk_training
 from prefixguard.automata.clock import fit_clock
 from prefixguard.automata.fidelity import measure_fidelity
 from prefixguard.automata.glossary import make_entries, state_examples
 from prefixguard.automata.glossary_page import to_glossary
-from prefixguard.automata.json_table import write_json_table
+from prefixguard.automata.json_table import INTERPRETERS, TABLE, write_json_table
 from prefixguard.automata.learners import LEARNERS
 from prefixguard.automata.material import Material, gather
-from prefixguard.automata.model_symbols import Intervals, said_by
+from prefixguard.automata.model_symbols import ask_model
 from prefixguard.automata.pick import (
     DEFAULT_ALPHABETS,
     DEFAULT_LEARNERS,
@@ -49,7 +49,7 @@ from prefixguard.bundle import (
     open_bundle,
     write_bundle,
 )
-from prefixguard.errors import ConfigError, UsageError
+from prefixguard.errors import ConfigError, OutputError, UsageError
 from prefixguard.learn import (
     LearnListener,
     bundle_logits,
@@ -57,7 +57,6 @@ from prefixguard.learn import (
     featurise,
     model_logits,
     set_marks,
-    steps_of,
 )
 from prefixguard.metrics import auroc
 from prefixguard.runtime import open_model
@@ -71,8 +70,9 @@ AUTOMATA = Path("automata")
 class ExportResult:
     """What was written. path: the folder. id: of its bundle; None for a table alone. choice: how it was learned.
 
-    trials: what the choice was made among, best first; () where nothing was to choose. fidelity: on test runs.
-    notes: sentences for people. table: the trials as Markdown.
+    trials: what the choice was made among, best first; () where nothing was to choose, or too few runs to try.
+    fidelity: on test runs; None for the table of an automaton that was there. notes: sentences for people. table: the
+    trials as Markdown, "" without trials.
     """
 
     path: Path
@@ -115,19 +115,24 @@ def export(
 
     monitor: folder of a bundle of kind onnx; for `json-table` an automaton's does as well, and then no runs are needed.
     runs: the runs that it was trained on, as `train` takes them; they are read through the monitor's own adapter.
-    out: folder; default automata/NAME of the monitor.
+    out: folder; default automata/NAME of the monitor, for a table automata/NAME-table.
     alphabet, learner: names, see `ALPHABETS` and `LEARNERS`; None: several are tried, and the best is taken. clock:
-    whether risks depend on a coarse step index besides the state; None: tried both ways.
-    examples: whether texts and names of runs stand in the picture and the glossary.
-    Raises BundleError, TraceError, DataError (other runs than it was trained on), ConfigError, OutputError.
+    whether risks depend on a coarse step index besides the state; None: tried both ways. max_states: from 2 to 4096.
+    labels: outcomes beside the runs, as `train` takes them.
+    examples: whether texts and names of runs stand in the picture and the glossary. overwrite: replace a bundle, or a
+    table, that is there. strict: the first run that cannot be read is an error, not a skip.
+    The same monitor, runs and options give the same bundle, times aside.
+    Raises BundleError, TraceError, DataError (other runs than it was trained on), ConfigError, UsageError, OutputError.
     """
     if to not in FORMATS:
         raise ConfigError(f"--to {to}: choose one of {', '.join(FORMATS)}.")
-    if not 2 <= max_states <= 4096:
+    if type(max_states) is not int or not 2 <= max_states <= 4096:
         raise ConfigError(f"max_states = {max_states}: a whole number between 2 and 4096 is needed.")
     began, listener = time.monotonic(), listener or LearnListener()
     bundle = open_bundle(monitor)
-    target = Path(out) if out is not None else AUTOMATA / Path(monitor).resolve().name
+    name = Path(monitor).resolve().name
+    # A table has a folder of its own: a bundle with other files in it could not be replaced.
+    target = Path(out) if out is not None else AUTOMATA / (name if to == "dfa" else f"{name}-table")
     if bundle.automaton is not None:
         if to == "dfa":
             raise UsageError(f"{monitor}: is an automaton already. For its table, say --to json-table.")
@@ -146,6 +151,8 @@ def export(
     )
     if to == "dfa":
         check_target(target, overwrite)
+    elif not overwrite:
+        _refuse_table(target)  # before minutes of learning
     listener.on_stage("reading", str(runs))
     report = ReadReport()
     source = read_runs(str(runs), bundle.adapter, labels=Path(labels) if labels else None, strict=strict, report=report)
@@ -155,7 +162,7 @@ def export(
     learned, trials = _learn(material, bundle, candidates, listener)
     listener.on_stage("calibrating", "risks and thresholds on runs set aside")
     parts, atlas, notes = _finish(material, bundle, learned, trials, target.name, examples=examples)
-    chosen = table(trials, learned.choice)
+    chosen = table(trials, learned.choice) if trials else ""
     if to == "json-table":
         write_json_table(parts, target, overwrite=overwrite)
         return ExportResult(target, None, learned.choice, trials, atlas.fidelity, notes, chosen)
@@ -179,27 +186,20 @@ def _names(given: str | Iterable[str] | None, default: tuple[str, ...]) -> tuple
     return (given,) if isinstance(given, str) else tuple(given)
 
 
+def _refuse_table(target: Path) -> None:
+    there = [target / name for name in (TABLE, *INTERPRETERS) if (target / name).exists()]
+    if there:
+        raise OutputError(f"{there[0]} is there already. Choose another folder, or ask for it to be overwritten.")
+
+
 def _learn(
     material: Material, bundle: Bundle, candidates: tuple[Choice, ...], listener: LearnListener
 ) -> tuple[_Learned, tuple[Trial, ...]]:
     """The best candidate by folds of the pool, learned again on all of it."""
-    given: dict[str, NDArray[np.int32]] = {}
-    models: dict[str, bytes] = {}
-    wanted = {c.alphabet for c in candidates} & set(OF_MODEL)
-    if wanted and bundle.model_bytes is not None:
-        model = open_model(bundle)
-        if "gumbel" in wanted:
-            given["gumbel"], models["gumbel"] = said_by(model, material), bundle.model_bytes
-        if "quantized" in wanted:
-            intervals = Intervals(material, steps_of(material.corpus, material.pool))
-            odds = np.log(np.clip(material.teacher, 1e-4, 1 - 1e-4) / (1 - np.clip(material.teacher, 1e-4, 1 - 1e-4)))
-            symbols = intervals.of(odds.astype(np.float64))
-            others = np.concatenate((material.held_out, material.alarm, material.test))
-            for r in others.tolist():
-                first, last = material.corpus.first[r : r + 2]
-                symbols[first:last] = intervals.of(model_logits(model, material.corpus, material.rows, r))
-            given["quantized"], models["quantized"] = symbols, intervals.model(bundle.model_bytes)
-    trials = try_choices(material, candidates, given=given, on_trial=lambda what: listener.on_stage("trying", what))
+    given = ask_model(bundle, material, {c.alphabet for c in candidates})
+    trials: tuple[Trial, ...] = ()
+    if len(candidates) > 1:
+        trials = try_choices(material, candidates, given=given, on_trial=lambda what: listener.on_stage("trying", what))
     choice = choose(trials) if trials else candidates[0]
     listener.on_stage("learning", f"{choice.alphabet}, {choice.learner}")
     alphabet = fit_alphabet(choice.alphabet, material, material.pool, choice.max_states, given)
@@ -209,7 +209,8 @@ def _learn(
     walked = walk_training(transitions, pool)
     held_out = material.strings(alphabet.symbols, n, material.held_out)
     automaton = build(walked, pool, held_out, fit_clock(pool) if choice.clock else ())
-    return _Learned(choice, alphabet, walked, automaton, models.get(choice.alphabet)), trials
+    model = given[choice.alphabet].model if choice.alphabet in given else None
+    return _Learned(choice, alphabet, walked, automaton, model), trials
 
 
 def _finish(
@@ -244,7 +245,7 @@ def _finish(
         [outcome[r] for r in material.held_out.tolist()], [outcome[r] for r in drawn.tolist()], policy
     )
     calibration = replace(parts.calibration, thresholds=thresholds)
-    notes = [*learned.walked.transitions.notes]
+    notes = [*material.notes, *learned.walked.transitions.notes]
     if thresholds.reason:
         notes.append(f"no alarm: {thresholds.reason} The automaton says WATCH and OK only.")
 
@@ -281,7 +282,9 @@ def _finish(
         alarm=thresholds.alarm,
         base=float(pool.failed.mean()),
     )
-    info = _info(bundle, learned, trials, fidelity, notes, test.labels, risks)
+    info = _info(bundle, learned, trials, fidelity, notes)
+    outcome_auroc = float(auroc(test.labels[:, 1], risks[:, 1])) if len(risks) else float("nan")
+    info["metrics"]["outcome_auroc"] = outcome_auroc if outcome_auroc == outcome_auroc else None
     info["alarm_table"], info["alarm_lengths"] = table_to_json(marks), corpus.lengths[drawn].tolist()
     return replace(parts, calibration=calibration, info=info), atlas, tuple(notes)
 
@@ -291,22 +294,14 @@ def _mapped(maps: tuple[RiskMap, RiskMap], logits: NDArray[np.float64]) -> NDArr
 
 
 def _info(
-    bundle: Bundle,
-    learned: _Learned,
-    trials: tuple[Trial, ...],
-    fidelity: Fidelity,
-    notes: list[str],
-    labels: NDArray[np.float32],
-    risks: NDArray[np.float64],
+    bundle: Bundle, learned: _Learned, trials: tuple[Trial, ...], fidelity: Fidelity, notes: list[str]
 ) -> dict[str, Any]:
     """What the manifest says: the teacher's sides and data, how the automaton was made, how faithful it is."""
     manifest, automaton, choice = bundle.manifest, learned.automaton, learned.choice
     kept = ("horizon", "seed", "split", "tasks", "runs", "data", "reading", "vocabulary")
-    outcome_auroc = float(auroc(labels[:, 1], risks[:, 1])) if len(labels) else float("nan")
-    metrics: Mapping[str, float | int | None] = {
+    metrics: dict[str, float | int | None] = {
         "test_runs": fidelity.runs,
         "imminent_auprc": fidelity.auprc,
-        "outcome_auroc": outcome_auroc if outcome_auroc == outcome_auroc else None,
         "outcome_auroc_at_remaining": fidelity.rem,
     }
     return {

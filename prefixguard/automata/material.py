@@ -26,7 +26,7 @@ class Material:
     rows: (steps, V), under the monitor's vocabulary. tools: of every step. labels: float32 (steps, 2).
     teacher: float32 (steps, 2): of the pool's steps, what a teacher says that was not fitted on the step's task; zero
     elsewhere. pool: runs that learners see. held_out: those that calibrate states. alarm: those that set thresholds.
-    test: those that figures are measured on. All int64, numbers of runs.
+    test: those that figures are measured on. All int64, numbers of runs. notes: what is odd about these runs.
     """
 
     corpus: Corpus
@@ -42,6 +42,7 @@ class Material:
     alarm: NDArray[np.int64]
     test: NDArray[np.int64]
     seed: int
+    notes: tuple[str, ...] = ()
 
     def strings(self, symbols: NDArray[np.int32], n_symbols: int, runs: NDArray[np.int64]) -> Strings:
         """These runs as strings of the symbols given for all steps of the corpus."""
@@ -61,10 +62,16 @@ class Material:
 def gather(corpus: Corpus, bundle: Bundle) -> Material:
     """Lay out the runs of `corpus` as the training of this bundle did.
 
-    The bundle's manifest says which task stood on which side, by hash, and which runs it was trained on.
-    Raises DataError where these are not the runs that the bundle was made from.
+    The bundle's manifest says which task stood on which side, by hash, and which runs it was trained on. Runs of other
+    tasks are left out.
+    Raises DataError where these are not the runs that the bundle was made from, or it does not say which they were.
     """
     manifest = bundle.manifest
+    if not all(side.value in manifest.get(what, ()) for what in ("tasks", "runs") for side in Side):
+        raise DataError(
+            f"{bundle.path}: does not say which tasks and runs it was trained on, as `train` writes it. "
+            "Train the monitor again, and export that."
+        )
     side_of = {task: side for side in Side for task in manifest["tasks"][side.value]}
     sides = [side_of.get(task_hash(task)) for task in corpus.task_ids]
     runs = {side: np.flatnonzero([s is side for s in sides]).astype(np.int64) for side in Side}
@@ -82,6 +89,13 @@ def gather(corpus: Corpus, bundle: Bundle) -> Material:
             f"{bundle.path}: these runs hold one outcome only on the training or the calibration side. "
             "Name all the runs that it was trained on."
         )
+    notes = []
+    if known < len(trained):
+        notes.append(
+            f"{len(trained) - known:,} of the {len(trained):,} runs that the monitor was trained on are not here."
+        )
+    if strange := sides.count(None):
+        notes.append(f"{strange:,} runs are of tasks that the monitor was not made with; they are left out.")
     horizon, seed = bundle.horizon, manifest.get("seed")
     targets = labels(corpus, horizon if horizon is not None else 3)
     rows = corpus.encode(bundle.vocabulary)
@@ -102,4 +116,5 @@ def gather(corpus: Corpus, bundle: Bundle) -> Material:
         alarm=runs[Side.ALARM],
         test=runs[Side.TEST],
         seed=seed,
+        notes=tuple(notes),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import pairwise
 
 import numpy as np
@@ -9,12 +10,48 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
+from prefixguard.automata.alphabets import OF_MODEL, Given
 from prefixguard.automata.material import Material
+from prefixguard.bundle import Bundle
 from prefixguard.encoder import SparseRow
-from prefixguard.runtime import StepModel
+from prefixguard.errors import ConfigError
+from prefixguard.learn import model_logits, steps_of
+from prefixguard.runtime import StepModel, open_model
 
 _INTERVALS = (12, 4)  # of the imminent and of the outcome risk
 _SURE = 1e-4
+_ONLY_TREES = "gbdt"
+
+
+def ask_model(bundle: Bundle, material: Material, alphabets: Collection[str]) -> dict[str, Given]:
+    """What the monitor's model gives for those of these alphabets that need it.
+
+    Raises ConfigError for the symbols of a network where the monitor is of trees alone, which learned none.
+    """
+    wanted = [name for name in OF_MODEL if name in alphabets]
+    if "gumbel" in wanted and bundle.manifest.get("backend") == _ONLY_TREES:
+        raise ConfigError(
+            f"alphabet 'gumbel': {bundle.path} is of boosted trees, which learn no symbols. Choose another alphabet; "
+            "intervals of its risks are 'quantized'."
+        )
+    if not wanted or bundle.model_bytes is None:
+        return {}
+    model, given = open_model(bundle), {}
+    if "gumbel" in wanted:
+        symbols = said_by(model, material)
+        config = bundle.manifest.get("config")
+        size = config.get("symbols") if isinstance(config, dict) else None
+        n = max(size if isinstance(size, int) else 0, int(symbols.max()) + 1)
+        given["gumbel"] = Given(symbols, n, model=bundle.model_bytes)
+    if "quantized" in wanted:
+        intervals = Intervals(material, steps_of(material.corpus, material.pool))
+        symbols = intervals.of(log_odds(material.teacher))
+        for r in np.concatenate((material.held_out, material.alarm, material.test)).tolist():
+            first, last = material.corpus.first[r : r + 2]
+            symbols[first:last] = intervals.of(model_logits(model, material.corpus, material.rows, r))
+        step = intervals.model(bundle.model_bytes)
+        given["quantized"] = Given(symbols, intervals.n_symbols, intervals.glosses(), step)
+    return given
 
 
 def said_by(model: StepModel, material: Material) -> NDArray[np.int32]:
@@ -30,18 +67,23 @@ def said_by(model: StepModel, material: Material) -> NDArray[np.int32]:
     return symbols
 
 
+def log_odds(risks: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Log-odds of probabilities, clipped to 1e-4."""
+    p = np.clip(risks.astype(np.float64), _SURE, 1 - _SURE)
+    return np.asarray(np.log(p / (1 - p)))
+
+
 class Intervals:
     """Intervals of both risks as symbols: imminent interval by outcome interval, each sharing the pool's steps alike.
 
     Of training steps the teacher's out-of-fold risk is cut, since what a monitor says of runs it learned from is surer
-    than what it will say of others.
+    than what it will say of others. An interval ends with its upper cut: (low, high].
     """
 
     def __init__(self, material: Material, pool_steps: NDArray[np.int64]) -> None:
-        p = np.clip(material.teacher[pool_steps].astype(np.float64), _SURE, 1 - _SURE)
-        odds = np.log(p / (1 - p))
+        odds = log_odds(material.teacher[pool_steps])
         self.cuts = [
-            np.unique(np.quantile(odds[:, i], np.arange(1, n) / n)).astype(np.float32) for i, n in enumerate(_INTERVALS)
+            np.unique(np.quantile(odds[:, i], np.arange(1, n) / n).astype(np.float32)) for i, n in enumerate(_INTERVALS)
         ]
 
     @property
@@ -65,7 +107,7 @@ class Intervals:
         )
 
     def model(self, step_model: bytes) -> bytes:
-        """The compiled step with these intervals as its symbol."""
+        """The compiled step with these intervals as its symbol; float32 logits are cut as `of` cuts them."""
         model = onnx.load_model_from_string(step_model)
         graph = model.graph
         kept = [node for node in graph.node if "symbol" not in node.output]

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.automata.alphabets import ALPHABETS, Alphabet, fit_alphabet
+from prefixguard.automata.alphabets import ALPHABETS, Alphabet, Given, fit_alphabet
 from prefixguard.automata.build import walk_training
 from prefixguard.automata.clock import fit_clock
 from prefixguard.automata.learners import LEARNERS
@@ -64,8 +64,15 @@ class Trial:
 def choices(
     alphabets: Iterable[str], learners: Iterable[str], max_states: int, clocks: Iterable[bool]
 ) -> tuple[Choice, ...]:
-    """All combinations, each at half of the budget of states and at all of it. ConfigError for an unknown name."""
-    found = []
+    """All combinations, each at half of the budget of states and at all of it; a name given twice counts once.
+
+    Raises ConfigError for an unknown name, and where there is none.
+    """
+    found: list[Choice] = []
+    alphabets, learners = dict.fromkeys(alphabets), dict.fromkeys(learners)
+    for what, names, known in (("alphabet", alphabets, ALPHABETS), ("learner", learners, LEARNERS)):
+        if not names:
+            raise ConfigError(f"no {what} is named: choose from {', '.join(known)}.")
     for alphabet in alphabets:
         if alphabet not in ALPHABETS:
             raise ConfigError(f"alphabet {alphabet!r}: choose one of {', '.join(ALPHABETS)}.")
@@ -80,10 +87,11 @@ def try_choices(
     material: Material,
     candidates: Sequence[Choice],
     *,
-    given: Mapping[str, NDArray[np.int32]] = MappingProxyType({}),
+    given: Mapping[str, Given] = MappingProxyType({}),
     on_trial: Callable[[str], None] | None = None,
 ) -> tuple[Trial, ...]:
-    """Every candidate's worth, best first; ties by fewer states, then by order.
+    """Every candidate's worth, best first; ties by fewer states, then by order. None where the pool cannot be folded:
+    too few tasks, or one outcome only beside each fold.
 
     given: symbols that a model has given already, by alphabet (see `fit_alphabet`).
     """

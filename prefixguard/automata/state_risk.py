@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from scipy.stats import beta
 
 from prefixguard.automata.strings import Strings
@@ -149,4 +150,4 @@ def _odds(p: Floats | float) -> Floats:
 
 
 def _probability(odds: Floats) -> Floats:
-    return np.asarray(1 / (1 + np.exp(-odds)))
+    return np.asarray(np.clip(expit(odds), _SURE, 1 - _SURE))  # a risk of 0 or 1 would have no interval

@@ -46,6 +46,8 @@ class Strings:
     @property
     def weights(self) -> NDArray[np.float64]:
         """Weight of each step so that every run counts alike; mean 1, float64 (steps,)."""
+        if len(self) == 0:
+            return np.empty(0)
         return np.repeat(self.lengths.mean() / self.lengths, self.lengths)
 
     def words(self) -> list[tuple[int, ...]]:
@@ -72,7 +74,8 @@ class Strings:
 class Transitions:
     """What a learner found: the structure, without risks.
 
-    next: int32 (S, K), the state after each symbol; UNSEEN where no string took it. start: the state before a run.
+    next: int32 (S, K), the state after each symbol; UNSEEN where the learner says nothing, be it that no string went
+    there. start: the state before a run.
     notes: sentences on what was met and how it was handled (conflicting strings, a budget that cut merging short).
     """
 
@@ -113,7 +116,8 @@ def walk(
 ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """The state after every step, int32 (steps,), and which transitions were unseen, bool (steps,).
 
-    All runs are walked side by side, one step index at a time.
+    The rule is that of `Automaton.follow`: an unseen transition leads where the fallback of its symbol says, and where
+    that is UNSEEN too the run stays. All runs are walked side by side, one step index at a time.
     """
     states = np.empty(len(strings.symbols), dtype=np.int32)
     unseen = np.zeros(len(strings.symbols), dtype=np.bool_)
@@ -125,13 +129,13 @@ def walk(
         alive = int(np.searchsorted(-lengths, -t, side="left"))  # runs longer than t
         at = begins[:alive] + t
         symbols = strings.symbols[at]
-        before = now[:alive]
-        after = next_states[before, symbols]
+        here = now[:alive]
+        after = next_states[here, symbols]
         missing = after == UNSEEN
         if missing.any():
             guess = fallback[symbols[missing]]
             after = after.copy()
-            after[missing] = np.where(guess == UNSEEN, before[missing], guess)
+            after[missing] = np.where(guess == UNSEEN, here[missing], guess)
             unseen[at] = missing
         now[:alive] = after
         states[at] = after

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.automata.alphabets.alphabet import Alphabet
+from prefixguard.automata.alphabets.alphabet import Alphabet, Given
 from prefixguard.automata.alphabets.tree import Steps, fit_step_tree, fit_tree
 from prefixguard.automata.alphabets.typed import fit_typed
 from prefixguard.automata.material import Material
@@ -34,18 +35,25 @@ def fit_alphabet(
     material: Material,
     runs: NDArray[np.int64],
     max_states: int,
-    given: Mapping[str, NDArray[np.int32]],
+    given: Mapping[str, Given] = MappingProxyType({}),
 ) -> Alphabet:
     """Fit the alphabet of this name on these runs; symbols are given for all steps of the corpus.
 
-    max_states: trees over the run so far have as many leaves as states can tell apart. given: symbols that a model
-    gave, int32 (steps,), for alphabets of `OF_MODEL`.
+    max_states: trees over the run so far have as many leaves as states can tell apart. given: what the monitor's model
+    gave, for alphabets of `OF_MODEL`; they have as many symbols as it can give, met or not.
+    Raises ConfigError for an unknown name, and for an alphabet of `OF_MODEL` that was not given.
     """
     train = steps_of(material.corpus, runs)
     if name in OF_MODEL:
-        symbols = given[name]
-        n = int(symbols.max()) + 1
-        return Alphabet(name, ModelMap(n), symbols, ("",) * n, ("",) * n, (True,) * n)
+        if name not in given:
+            raise ConfigError(
+                f"alphabet {name!r}: its symbols come from a monitor's model, and none was asked for them."
+            )
+        found = given[name]
+        none = ("",) * found.n_symbols
+        return Alphabet(
+            name, ModelMap(found.n_symbols), found.symbols, found.glosses or none, none, (True,) * found.n_symbols
+        )
     if name == "typed":
         return fit_typed(material.tools, material.corpus.context, train)
     lengths = material.corpus.lengths[runs]
@@ -65,4 +73,4 @@ def fit_alphabet(
     return fit_tree(steps, max(max_states - 1, 2), words=name == "tree")
 
 
-__all__ = ["ALPHABETS", "OF_MODEL", "Alphabet", "fit_alphabet"]
+__all__ = ["ALPHABETS", "OF_MODEL", "Alphabet", "Given", "fit_alphabet"]

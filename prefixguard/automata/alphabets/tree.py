@@ -4,6 +4,8 @@ The tree is fitted to the teacher's out-of-fold risk, not to labels, which are n
 so its symbols carry memory, and what the words of the step say as one number a risk: the sum of the weights of up to a
 thousand terms, regressed on the teacher's risk; for the training steps each from a fit without the step's task.
 `steps`: it reads the step alone, but for whether a call or message repeats; then memory is the automaton's affair.
+
+A regression tree with K leaves, as scikit-learn grows it; equal bytes for equal steps.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 
 from prefixguard.automata.alphabets.alphabet import Alphabet
-from prefixguard.automata.alphabets.tree_words import gloss, reads_history, say, ways
+from prefixguard.automata.alphabets.tree_words import gloss, reads_history, repeats, say, ways
 from prefixguard.bundle import N_RISKS, TreeMap, WordScore
 from prefixguard.context import FEATURES, N_FEATURES
 from prefixguard.encoder import SparseRow
@@ -69,7 +71,7 @@ def fit_tree(steps: Steps, leaves: int, *, words: bool = True) -> Alphabet:
         features = np.column_stack((features, *(values for _, values in found)))
     tree = _fit(features, steps, leaves, steps.target[:, 0])
     names = list(range(N_FEATURES + len(scores)))
-    return _alphabet("tree", tree, features, names, scores, steps, history=True)
+    return _alphabet("tree" if words else "tree-context", tree, features, names, scores, steps, history=True)
 
 
 def fit_step_tree(steps: Steps, leaves: int) -> Alphabet:
@@ -160,7 +162,7 @@ def _alphabet(
     found_ways = ways(found)
     values = [np.sort(features[steps.train, N_FEATURES + i]) for i in range(len(scores))]
     conditions = tuple("; ".join(say(test, steps.terms, values) for test in way) for way in found_ways)
-    reads = tuple(history and any(reads_history(test) for test in way) for way in found_ways)
+    reads = tuple(any(reads_history(test) if history else repeats(test) for test in way) for way in found_ways)
     return Alphabet(
         name, found, symbols, tuple(gloss(way, steps.terms, values) for way in found_ways), conditions, reads
     )

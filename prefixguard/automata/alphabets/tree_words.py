@@ -16,6 +16,7 @@ from prefixguard.runtime import say_term
 #: What the scores of words are called, in their order.
 SCORES = ("words of runs about to fail", "words of runs that fail")
 _OF_STEP = {"is_message", "is_error", "size_arguments", "size_action", "size_result", "size_observation"}
+_ONCE = {"call_seen", "message_seen"}
 _GLOSS_TESTS = 2
 _GLOSS_LENGTH = 60
 
@@ -33,24 +34,30 @@ class Test:
 def ways(tree: TreeMap) -> list[tuple[Test, ...]]:
     """For each symbol, the tests that lead to its leaf; the feature asked last comes last."""
     found: list[tuple[Test, ...]] = [()] * tree.n_symbols
-
-    def follow(at: int, tests: dict[int, Test]) -> None:
+    waiting: list[tuple[int, dict[int, Test]]] = [(0 if len(tree.feature) else -1, {})]
+    while waiting:
+        at, tests = waiting.pop()
         if at < 0:
             found[-1 - at] = tuple(tests.values())
-            return
+            continue
         feature, threshold = int(tree.feature[at]), 0.5 if tree.feature[at] < 0 else float(tree.threshold[at])
         old = tests.get(feature, Test(feature, -math.inf, math.inf))
         others = {f: test for f, test in tests.items() if f != feature}
-        follow(int(tree.left[at]), {**others, feature: Test(feature, old.low, min(old.high, threshold))})
-        follow(int(tree.right[at]), {**others, feature: Test(feature, max(old.low, threshold), old.high)})
-
-    follow(0 if len(tree.feature) else -1, {})
+        waiting += [
+            (int(tree.left[at]), {**others, feature: Test(feature, old.low, min(old.high, threshold))}),
+            (int(tree.right[at]), {**others, feature: Test(feature, max(old.low, threshold), old.high)}),
+        ]
     return found
 
 
 def reads_history(test: Test) -> bool:
     """Whether a test asks for more than the step itself."""
     return 0 <= test.feature < N_FEATURES and FEATURES[test.feature].name not in _OF_STEP
+
+
+def repeats(test: Test) -> bool:
+    """Whether a test finds that the step's call or message was made before: all that a step alone knows of the past."""
+    return 0 <= test.feature < N_FEATURES and FEATURES[test.feature].name in _ONCE and test.low >= 0
 
 
 #: Training values of each score of words, ascending: a score means nothing but where it stands among them.

@@ -9,7 +9,7 @@ from prefixguard.bundle import UNSEEN
 
 
 def learn(strings: Strings, *, max_states: int, seed: int) -> Transitions:
-    """The start, and one state a symbol; symbols beyond the budget share the last state, rarest first.
+    """The start, and one state a symbol; where the budget is smaller, the rarest symbols share the last state.
 
     seed: not used, the learner draws nothing.
     """
@@ -21,5 +21,5 @@ def learn(strings: Strings, *, max_states: int, seed: int) -> Transitions:
     following = np.tile(state, (min(k, max_states - 1) + 1, 1))
     taken = np.zeros(following.shape, dtype=np.bool_)
     taken[before(strings, state[strings.symbols], 0), strings.symbols] = True
-    notes = (f"{k + 1 - max_states} symbols share a state",) if k > max_states - 1 else ()
+    notes = (f"{k + 2 - max_states} symbols share a state",) if k > max_states - 1 else ()
     return Transitions(0, np.where(taken, following, UNSEEN).astype(np.int32), notes)

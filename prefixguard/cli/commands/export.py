@@ -36,7 +36,9 @@ def export_command(
             "json-table: a table with interpreters in Python and JavaScript.",
         ),
     ] = "dfa",
-    out: Annotated[Path | None, typer.Option(help="Folder to write. Default: automata/NAME of the monitor.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write. Default: automata/NAME of the monitor, for a table NAME-table.")
+    ] = None,
     alphabet: Annotated[
         list[str] | None,
         typer.Option(
@@ -87,9 +89,12 @@ def export_command(
 
     console = people()
     with tempfile.TemporaryDirectory(prefix="prefixguard-") as folder, TrainingProgress(console) as progress:
+        if runs is None:
+            runs, planned_labels = _planned(monitor, Path(folder), progress)
+            labels = labels or planned_labels
         result = export(
             monitor,
-            runs if runs is not None else _planned(monitor, Path(folder), progress),
+            runs,
             to=to,
             out=out,
             alphabet=alphabet or None,
@@ -138,18 +143,20 @@ def _table(result: ExportResult) -> Table:
     return found
 
 
-def _planned(monitor: Path, folder: Path, progress: LearnListener) -> str | None:
-    """The runs that a training without RUNS would take. None for an automaton, which needs none for its table."""
+def _planned(monitor: Path, folder: Path, progress: LearnListener) -> tuple[str | None, Path | None]:
+    """The runs that a training without RUNS would take, and their labels. None for an automaton, which needs none."""
     from prefixguard.bundle import open_bundle
 
     if open_bundle(monitor).automaton is not None:
-        return None
+        return None, None
     plan = plan_training(None, None, None, None, None, {})
     if plan.runs is not None:
-        return plan.runs
+        say(f"No runs are named: taking {plan.runs}, as prefixguard.toml says.")
+        return plan.runs, plan.labels
+    say(f"No runs are named: taking {LAB_RUNS:,} runs of the built-in lab.")
     from prefixguard.lab import write_runs
 
     progress.on_stage("making", "the lab's runs")
     path = folder / "lab.jsonl"
     write_runs(path, LAB_RUNS, LAB_SEED)
-    return str(path)
+    return str(path), None
