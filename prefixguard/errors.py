@@ -11,6 +11,7 @@
     │   └── BundleVersionError    written by a newer release
     ├── OutputError           a result cannot be written (disk full, no permission, already there)
     ├── EndpointError         a language model's endpoint refuses, fails, or does not answer in time
+    ├── BrokenLawError        a backend does not keep a law that all backends keep
     ├── MissingExtraError     an optional package is not installed
     └── UsageError            calls in the wrong order, such as observe after end
 
@@ -61,6 +62,10 @@ class OutputError(PrefixGuardError, OSError):
 
 class EndpointError(PrefixGuardError):
     """A language model's endpoint cannot be used."""
+
+
+class BrokenLawError(PrefixGuardError):
+    """A backend does not keep a law that all backends keep."""
 
 
 class MissingExtraError(PrefixGuardError, ImportError):

@@ -15,6 +15,7 @@ from prefixguard.learn.batches import labels
 from prefixguard.learn.bundle_logits import bundle_logits, model_logits
 from prefixguard.learn.calibrate import fit_platt
 from prefixguard.learn.checkpoint import Checkpoints
+from prefixguard.learn.checks import check_head
 from prefixguard.learn.config import BACKENDS, TrainConfig, read_toml
 from prefixguard.learn.corpus import Corpus, Rows, featurise
 from prefixguard.learn.fit import FittedMonitor, fit_monitor
@@ -33,6 +34,7 @@ __all__ = [
     "TrainConfig",
     "TrainResult",
     "bundle_logits",
+    "check_head",
     "draw_alarm_runs",
     "featurise",
     "fit_monitor",

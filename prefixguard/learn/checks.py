@@ -1,0 +1,259 @@
+"""The laws that every backend keeps, in one list, and `check_head`, which tries them all on a fitted monitor.
+
+A law is a short function whose docstring is the law. It tells what breaks it, with what was measured and the bound, or
+None where it is kept. Laws look at a few runs only, so that they cost seconds on any corpus; the first laws are those
+that later ones rest on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from prefixguard.context import FEATURES
+from prefixguard.errors import BrokenLawError
+from prefixguard.learn.batches import collate, labels
+from prefixguard.learn.bundle_logits import model_logits
+from prefixguard.learn.compile import compile_monitor
+from prefixguard.learn.corpus import Corpus
+from prefixguard.learn.fit import FittedMonitor
+from prefixguard.learn.subject import ON_CPU, Subject, run_steps, splice, without_text
+from prefixguard.learn.trainer import loss_of
+
+#: Fewest symbols in use, as the perplexity of their use; or this share of the alphabet, where that is more.
+FEWEST_SYMBOLS, SYMBOL_SHARE = 2.0, 0.1
+#: Steps of the long run.
+LONG = 512
+#: Least size of a gradient that reaches a weight.
+GRADIENT = 1e-9
+
+Law = Callable[[Subject], str | None]
+
+
+def check_head(
+    fitted: FittedMonitor,
+    corpus: Corpus,
+    *,
+    runs: NDArray[np.int64] | None = None,
+    refit: Callable[[], FittedMonitor] | None = None,
+) -> None:
+    """Try all laws on a fitted monitor; the first that is broken is told.
+
+    runs: run numbers to try them on, at least two. None: twelve of the corpus, from the shortest to the longest.
+    refit: fits the monitor again from the beginning; without it, that training is deterministic is not tried.
+    Raises BrokenLawError, whose message names the law, what was measured and the bound; DataError for too few runs;
+    BundleError where the compiled monitor does not open.
+    """
+    subject = Subject.of(fitted, corpus, runs=runs, refit=refit)
+    for law in LAWS:
+        said = law(subject)
+        if said is not None:
+            raise BrokenLawError(f"broken law: {name_of(law)}: {said}")
+
+
+def name_of(law: Law) -> str:
+    """How messages call a law.
+
+    >>> name_of(the_future_does_not_matter)
+    'the future does not matter'
+    """
+    return law.__name__.replace("_", " ")
+
+
+def same_input_same_answer(s: Subject) -> str | None:
+    """Asking twice gives the same bits, and compiling twice the same bytes."""
+    said = s.unlike(s.logits(), s.logits(), exact=True)
+    if said is None and compile_monitor(s.fitted) != compile_monitor(s.fitted):
+        return "compiled twice, the bytes differ, bound 0."
+    return said
+
+
+def fitting_again_gives_the_same_bytes(s: Subject) -> str | None:
+    """The same runs and configuration fit the same monitor, to the byte. On a CPU: CUDA adds in an open order."""
+    if s.refit is None or s.on_cuda:
+        return None
+    wrong = [a != b for a, b in zip(compile_monitor(s.fitted), compile_monitor(s.refit()), strict=True)]
+    return f"{sum(wrong)} of the 2 compiled graphs differ after fitting again, bound 0." if any(wrong) else None
+
+
+def inputs_stay_as_they_are(s: Subject) -> str | None:
+    """Neither asking nor stepping changes the corpus, a row, or the state handed in."""
+    context, counts = s.corpus.context.copy(), s.rows.counts.copy()
+    s.logits()
+    changed = np.count_nonzero(s.corpus.context != context) + np.count_nonzero(s.rows.counts != counts)
+    if changed:
+        return f"asking changed {changed} numbers of the corpus, bound 0."
+    for tool, row, vector in s.steps(0):
+        given = [row.indices, row.values, vector, s.model.initial]
+        before = [np.array(x) for x in given]
+        s.model.step(tool, row, vector, s.model.initial)
+        if any(not np.array_equal(a, b) for a, b in zip(given, before, strict=True)):
+            return f"run {s.corpus.run_ids[0]!r}: a step changed what it was given."
+    return None
+
+
+def the_future_does_not_matter(s: Subject) -> str | None:
+    """Logits of a prefix stay when what follows is cut off, and when it is replaced by another run's steps."""
+    steps = [run_steps(s.corpus, r) for r in s.runs.tolist()]
+    n = len(steps)
+    cuts = [1 + (len(own) - 1) * j // n for j, own in enumerate(steps)]  # early in some runs, late in others
+    whole = [logits[:cut] for logits, cut in zip(s.logits(), cuts, strict=True)]
+    kept = [own[:cut] for own, cut in zip(steps, cuts, strict=True)]
+    others = [np.resize(steps[(j + 1) % n][::-1], len(own) - len(kept[j])) for j, own in enumerate(steps)]
+    replaced = [np.concatenate(pair) for pair in zip(kept, others, strict=True)]
+    for what, pieces in (("the rest cut off", kept), ("the rest replaced", replaced)):
+        said = s.unlike(whole, s.logits(splice(s.corpus, s.runs, pieces)))
+        if said is not None:
+            return f"{what}: {said}"
+    return None
+
+
+def neither_padding_nor_order_matters(s: Subject) -> str | None:
+    """A run is judged alike alone, among others of any length, and wherever it stands among them."""
+    together = s.logits()
+    backwards = s.fitted.logits(s.corpus, s.rows, s.runs[::-1])[::-1]
+    alone = [s.fitted.logits(s.corpus, s.rows, s.runs[r : r + 1])[0] for r in s.runs.tolist()]
+    for what, found in (("in another order", backwards), ("alone", alone)):
+        said = s.unlike(found, together)
+        if said is not None:
+            return f"{what}: {said}"
+    return None
+
+
+def step_by_step_is_the_batch(s: Subject) -> str | None:
+    """The opened bundle, one step at a time, says on every prefix what the fitted heads say of whole runs."""
+    return s.unlike([model_logits(s.model, s.corpus, s.rows, r) for r in s.runs.tolist()], s.logits())
+
+
+def an_empty_row_is_normal(s: Subject) -> str | None:
+    """Steps without a known term, the first included, are judged in finite numbers, batch and step by step alike."""
+    rows = without_text(s.rows, s.runs)
+    batch = s.fitted.logits(s.corpus, rows, s.runs)
+    lost = sum(int(np.count_nonzero(~np.isfinite(logits))) for logits in batch)
+    if lost:
+        return f"{lost} logits are not finite where every second row is empty, bound 0."
+    return s.unlike([model_logits(s.model, s.corpus, rows, r) for r in s.runs.tolist()], batch)
+
+
+def the_state_is_bounded(s: Subject) -> str | None:
+    """What is kept of a run has one size and stays finite however long the run is; and so do its logits."""
+    size, state = s.model.initial.nbytes, s.model.initial
+    longest = list(s.steps(int(s.corpus.lengths.argmax())))
+    for t in range(LONG):
+        said = s.model.step(*longest[t % len(longest)], state)
+        state = said.state
+        if state.nbytes != size:
+            return f"the state has {state.nbytes} bytes after step {t + 1}, bound {size}."
+        odd = np.count_nonzero(~np.isfinite([said.imminent, said.outcome, *state]))
+        if odd:
+            return f"{odd} numbers of state and logits are not finite after step {t + 1} of {LONG}, bound 0."
+    return None
+
+
+def sessions_do_not_see_each_other(s: Subject) -> str | None:
+    """Runs watched at once on one opened model, a step of each in turn, are judged as each alone, to the bit."""
+    alone = [s.watched(r) for r in s.runs.tolist()]
+    waiting = {r: (iter(list(s.steps(r))), s.model.initial) for r in s.runs.tolist()}
+    t = 0
+    while waiting:
+        for r, (steps, state) in list(waiting.items()):
+            step = next(steps, None)
+            if step is None:
+                del waiting[r]
+                continue
+            said = s.model.step(*step, state)
+            waiting[r] = (steps, said.state)
+            if said[:3] != alone[r][t][:3]:
+                found = f"{said[:3]} among others and {alone[r][t][:3]} alone"
+                return f"run {s.corpus.run_ids[r]!r}, step {t + 1}: {found}; they must be equal."
+        t += 1
+    return None
+
+
+def reasons_are_what_a_change_does(s: Subject) -> str | None:
+    """A context feature's contribution is by how much setting it to its typical value moves the outcome logit; terms
+    have finite contributions, one each."""
+    contributions = getattr(s.model, "contributions", None)
+    if contributions is None or not s.model.gives_reasons:
+        return "the opened model gives no reasons."
+    typical, state = s.fitted.scale.typical, s.model.initial
+    for t, (tool, row, context) in enumerate(list(s.steps(0))[:4]):
+        said = s.model.step(tool, row, context, state)
+        of_context, of_terms = contributions(row, context, state)
+        if of_terms.shape != row.indices.shape or not np.isfinite(of_terms).all():
+            return f"step {t + 1}: {len(row.indices)} terms have contributions {of_terms}; one finite number each."
+        for j in range(len(context)):
+            changed = context.copy()
+            changed[j] = typical[j]
+            moved = said.outcome - s.model.step(tool, row, changed, state).outcome
+            # Both are differences of two logits, each within the bound.
+            bound = 2 * ON_CPU * max(1.0, abs(said.outcome))
+            if not abs(moved - of_context[j]) <= bound:
+                feature = f"step {t + 1}, {FEATURES[j].name}"
+                return f"{feature}: contribution {of_context[j]:.6g}, the change does {moved:.6g}, bound {bound:g}."
+        state = said.state
+    return None
+
+
+def the_gradient_reaches_the_symbols(s: Subject) -> str | None:
+    """The training loss has a finite gradient at every weight of a network, and at every single symbol."""
+    for name, network in s.networks():
+        for weight, gradient in _gradients(s, network):
+            sizes = [0.0] if gradient is None else [float(gradient.abs().sum())]
+            if gradient is not None and weight == "symbols.weight":  # one row a symbol
+                sizes = gradient.abs().sum(dim=1).tolist()
+            reached = sum(GRADIENT <= size < np.inf for size in sizes)
+            if reached < len(sizes):
+                sizes_said = f"least {min(sizes):.3g}, greatest {max(sizes):.3g}, bound {GRADIENT:g}"
+                return f"{name}: {weight}: gradient at {reached} of {len(sizes)} rows or weights ({sizes_said})."
+    return None
+
+
+def symbols_do_not_collapse(s: Subject) -> str | None:
+    """The symbols in use, counted by the perplexity of their use, are at least two, and a tenth of the alphabet."""
+    symbols = [step.symbol for r in s.runs.tolist() for step in s.watched(r)]
+    bound = max(FEWEST_SYMBOLS, SYMBOL_SHARE * s.fitted.config.symbols)
+    share = np.unique(symbols, return_counts=True)[1] / len(symbols)
+    perplexity = float(np.exp(-(share * np.log(share)).sum()))
+    if perplexity < bound:
+        return f"perplexity {perplexity:.3g} of the symbols of {len(symbols)} steps, bound {bound:g}."
+    return None
+
+
+#: All laws, in the order in which `check_head` tries them.
+LAWS: tuple[Law, ...] = (
+    inputs_stay_as_they_are,
+    same_input_same_answer,
+    the_future_does_not_matter,
+    neither_padding_nor_order_matters,
+    step_by_step_is_the_batch,
+    an_empty_row_is_normal,
+    the_state_is_bounded,
+    sessions_do_not_see_each_other,
+    reasons_are_what_a_change_does,
+    the_gradient_reaches_the_symbols,
+    symbols_do_not_collapse,
+    fitting_again_gives_the_same_bytes,
+)
+
+
+def _gradients(s: Subject, network: torch.nn.Module) -> list[tuple[str, Tensor | None]]:
+    """Of the training loss at the network's weights, by name; the network and torch's randomness stay as they were."""
+    named = [(name, p) for name, p in network.named_parameters() if p.requires_grad]
+    device = named[0][1].device
+    config, batch = s.fitted.config, collate(s.corpus, s.rows, s.runs).to(device)
+    target = np.zeros((*batch.mask.shape, 2), dtype=np.float32)
+    target[batch.mask.cpu().numpy()] = labels(s.corpus, config.horizon)
+    was_training = network.training
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), torch.enable_grad():
+        torch.manual_seed(config.seed)
+        network.train()
+        logits, p = network(batch, config.tau_start)
+        loss = loss_of(logits, p, torch.from_numpy(target).to(device), batch.mask, config.balance)
+        found = torch.autograd.grad(loss, [p for _, p in named], allow_unused=True)
+    network.train(was_training)
+    return [(name, gradient) for (name, _), gradient in zip(named, found, strict=True)]
