@@ -1,0 +1,242 @@
+"""An automaton that grows state by state while all runs walk on it: red-blue merging without a prefix tree.
+
+Runs stand where the automaton ends: each waits before a transition that is not decided yet. The transition at which
+most wait is decided first: it leads to the state that its runs fit best, or to a new one if they fit none. They then
+walk on, through all that is decided, to where they wait again. So every run passes every step once, whatever its
+length, and what a prefix tree would hold is never written down.
+
+Fit. If the waiting runs B enter state R, they fold into what is known: each state s that they then pass, B's steps
+there having mean b_s and those there before m_s, loses n_s |B_s| / (n_s + |B_s|) |m_s - b_s|^2 of what it explains
+(Ward), less the noise that chance alone would cost. The cost is the sum of that, and of a chi-square term for each
+short word that followed in both, on whether runs ended with it: which tells states apart by what comes next, before
+the transitions in between are decided. A loop is judged by all that then falls into it.
+
+Source: the order and the two kinds of states are those of Lang, Pearlmutter and Price 1998 (blue-fringe); what is
+compared, and walking in place of a tree, are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prefixguard.automata.learners.evidence import N_ENDS, Evidence, Floats, Positions
+from prefixguard.automata.strings import Strings
+from prefixguard.bundle import UNSEEN
+
+_FEWEST = 5  # runs that wait, below which a transition leads where its state usually does
+_NEAR = 16  # states of which the whole fold is computed; all others are too far on the face of it
+_SAMPLE = 2000  # runs that fold; of more, that many evenly spaced ones
+_AHEAD = 40  # steps that a fold is followed
+_PRIOR = 5.0  # steps with mean values that every state has on top
+_EVENTS = 1.0  # ends that a word must have led to, on either side by expectation, to count
+_RARE = 0.001  # least variance of an end after a word
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What merging leans towards.
+
+    clock: weight of the clock in the evidence; high: states tell step indices apart. ends: weight of how runs end.
+    gain: the least cost for which a state is worth having. Also what is added where a transition is to lead elsewhere
+        than its state and its symbol usually do. Costs are squared risks summed over steps.
+    doubt: by how many standard deviations a cost must pass that, moreover.
+    """
+
+    clock: float
+    ends: float
+    gain: float
+    doubt: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grown:
+    """next: int32 (S, K). thin: transitions too rare to be judged. forced: that deserved a state beyond the budget."""
+
+    next: NDArray[np.int32]
+    thin: int
+    forced: int
+
+
+def grow(strings: Strings, evidence: Evidence, setting: Setting, max_states: int) -> Grown:
+    """At most `max_states` states; state 0 is the start. The same for the same runs in the same order."""
+    growth = _Growth(strings, evidence, setting, max_states)
+    growth.run()
+    return Grown(growth.next[: growth.n_states].copy(), growth.thin, growth.forced)
+
+
+class _Growth:
+    """The automaton so far, what its states have met, and who waits where. A cell is state * K + symbol."""
+
+    def __init__(self, strings: Strings, evidence: Evidence, setting: Setting, max_states: int) -> None:
+        n_symbols = strings.n_symbols
+        self.n_states, self.thin, self.forced = 1, 0, 0
+        self.next = np.full((max_states, n_symbols), UNSEEN, dtype=np.int32)
+        self._symbols, self._n_symbols, self._max_states = strings.symbols, n_symbols, max_states
+        self._last = np.repeat(strings.first[1:], strings.lengths) - 1
+        self._evidence, self._setting = evidence, setting
+        self._visits = np.zeros(max_states)
+        self._sums = np.zeros((len(evidence.values), max_states))
+        every = np.arange(len(strings.symbols))
+        seen = self._followed(evidence.words, every, every)[0]
+        self._rate = seen[:, 1:] / np.maximum(seen.sum(axis=1, keepdims=True), 1)  # (W, 2), over all steps
+        self._after = np.zeros((max_states, evidence.n_words, N_ENDS))  # words that followed, by how they ended
+        self._after[0] = self._followed(evidence.opening, np.arange(len(strings)), strings.first[:-1] - 1)[0]
+        self._usual = np.full(max_states, UNSEEN)  # where each state's first transition leads, which most runs took
+        self._leads = np.zeros((n_symbols, max_states))  # how many runs each symbol led to each state
+        self._waiting: dict[int, Positions] = {}
+        self._queue: list[tuple[int, int]] = []  # (-how many wait, cell); entries may be out of date
+        self._walk(np.zeros(len(strings), dtype=np.int64), strings.first[:-1].copy())
+
+    def run(self) -> None:
+        """Decide transitions, most awaited first, until no run waits."""
+        while self._queue:
+            size, cell = heappop(self._queue)
+            if len(self._waiting.get(cell, ())) != -size:
+                continue
+            at = self._waiting.pop(cell)
+            state, symbol = divmod(cell, self._n_symbols)
+            target = self._target(cell, at)
+            if self._usual[state] == UNSEEN:
+                self._usual[state] = target
+            self._leads[symbol, target] += len(at)
+            self.next[state, symbol] = target
+            self._walk(np.full(len(at), state, dtype=np.int64), at)
+
+    def _target(self, cell: int, at: Positions) -> int:
+        """Where a transition is to lead that the runs at these steps wait for."""
+        state, symbol = divmod(cell, self._n_symbols)
+        usual = [int(self._usual[state])] if self._usual[state] != UNSEEN else []
+        if usual and len(at) < _FEWEST:
+            self.thin += 1
+            return usual[0]
+        if self._leads[symbol].any():
+            usual.append(int(self._leads[symbol].argmax()))
+        face, after, spread = self._on_the_face(at)
+        near = np.argsort(face + after, kind="stable")[:_NEAR]
+        targets = np.array(sorted({*near.tolist(), *usual}), dtype=np.int64)
+        cost, fold_spread = self._fold(cell, at, targets)
+        gain = self._setting.gain
+        straying = gain if usual else 0.0
+        cost = cost + after[targets] + np.where(np.isin(targets, usual), 0.0, straying)
+        best = int(cost.argmin())
+        sure = self._setting.doubt * float(np.sqrt(fold_spread[best] + spread[targets[best]]))
+        if cost[best] <= gain + straying + sure:
+            return int(targets[best])
+        if self.n_states == self._max_states:
+            self.forced += 1
+            return int(targets[best])
+        self.n_states += 1
+        return self.n_states - 1
+
+    def _on_the_face(self, at: Positions) -> tuple[Floats, Floats, Floats]:
+        """For every state: cost of the steps themselves, cost of the words after them, variance of the latter."""
+        n, weight = len(at), self._setting.ends
+        visits = self._visits[: self.n_states] + _PRIOR
+        mean = self._evidence.values[:, at].mean(axis=1)
+        distance = np.square(self._sums[:, : self.n_states] / visits - mean[:, None]).sum(axis=0)
+        new = self._followed(self._evidence.words, at, at)[0]
+        use = np.flatnonzero(new.sum(axis=1))
+        new, old = new[use], self._after[: self.n_states, use]  # (W', 3), (S, W', 3)
+        n_new, n_old = new.sum(axis=1), old.sum(axis=2)
+        rate = (old[..., 1:] + new[:, 1:] + self._rate[use]) / (n_old + n_new + 1)[..., None]
+        counts = np.minimum(n_old, n_new)[..., None] * rate >= _EVENTS
+        apart = old[..., 1:] / np.maximum(n_old, 1)[..., None] - new[:, 1:] / n_new[:, None]
+        chi = (n_old * n_new / (n_old + n_new))[..., None] * apart**2 / np.maximum(rate * (1 - rate), _RARE)
+        words = weight * np.where(counts, chi - 1, 0).sum(axis=(1, 2))
+        return visits * n / (visits + n) * distance, words, 2 * weight**2 * counts.sum(axis=(1, 2))
+
+    def _fold(self, cell: int, at: Positions, targets: Positions) -> tuple[Floats, Floats]:
+        """Cost, less what chance costs, of a transition to each target, and its variance; float64 (targets,)."""
+        scale = 1.0
+        if len(at) > _SAMPLE:
+            scale = len(at) / _SAMPLE
+            at = at[np.linspace(0, len(at) - 1, _SAMPLE).astype(np.int64)]
+        shape = (len(targets), self._max_states)
+        option = np.repeat(np.arange(len(targets)), len(at))
+        states, at = np.repeat(targets, len(at)), np.tile(at, len(targets))
+        passed, steps = [], []
+        for _ in range(_AHEAD):
+            passed.append(option * self._max_states + states)
+            steps.append(at)
+            on = at < self._last[at]
+            option, states, at = option[on], states[on], at[on] + 1
+            symbols = self._symbols[at]
+            after = self.next[states, symbols]
+            after = np.where(states * self._n_symbols + symbols == cell, targets[option], after)
+            on = after != UNSEEN
+            option, states, at = option[on], after[on].astype(np.int64), at[on]
+            if not len(at):
+                break
+        place, step = np.concatenate(passed), np.concatenate(steps)
+        size = shape[0] * shape[1]
+        n_new = np.bincount(place, minlength=size).reshape(shape)
+        n_old = self._visits + _PRIOR
+        distance = np.zeros(shape)
+        for row, known in zip(self._evidence.values, self._sums, strict=True):
+            new = np.bincount(place, weights=row[step], minlength=size).reshape(shape)
+            distance += np.square(new / np.maximum(n_new, 1) - known / n_old)
+        touched = (n_new > 0).sum(axis=1)
+        cost = (n_old * n_new / (n_old + n_new) * distance).sum(axis=1) - self._evidence.noise * touched
+        return scale * cost, 2 * (scale * self._evidence.noise) ** 2 * touched
+
+    def _walk(self, states: Positions, at: Positions) -> None:
+        """Runs in these states, about to take these steps, walk to where nothing is decided; all are counted."""
+        stopped: list[tuple[Positions, Positions]] = []
+        moved: list[tuple[Positions, Positions]] = []
+        while len(at):
+            cells = states * self._n_symbols + self._symbols[at]
+            after = self.next.reshape(-1)[cells]
+            on = after != UNSEEN
+            stopped.append((cells[~on], at[~on]))
+            after, at = after[on].astype(np.int64), at[on]
+            moved.append((after, at))
+            on = at < self._last[at]
+            states, at = after[on], at[on] + 1
+        self._count(np.concatenate([s for s, _ in moved]), np.concatenate([a for _, a in moved]))
+        self._wait(np.concatenate([c for c, _ in stopped]), np.concatenate([a for _, a in stopped]))
+
+    def _count(self, states: Positions, at: Positions) -> None:
+        size = self._max_states
+        self._visits += np.bincount(states, minlength=size)
+        for row, sums in zip(self._evidence.values, self._sums, strict=True):
+            sums += np.bincount(states, weights=row[at], minlength=size)
+        self._after += self._followed(self._evidence.words, at, at, states, size)
+
+    def _wait(self, cells: Positions, at: Positions) -> None:
+        order = np.argsort(cells, kind="stable")
+        cells, at = cells[order], at[order]
+        bounds = [0, *(np.flatnonzero(np.diff(cells)) + 1).tolist(), len(cells)]
+        for begin, end in pairwise(bounds):
+            if begin == end:
+                continue
+            cell, arrived = int(cells[begin]), at[begin:end]
+            if cell in self._waiting:
+                arrived = np.concatenate((self._waiting[cell], arrived))
+            self._waiting[cell] = arrived
+            heappush(self._queue, (-len(arrived), cell))
+
+    def _followed(
+        self,
+        words: NDArray[np.int32],
+        of: Positions,
+        at: Positions,
+        states: Positions | None = None,
+        n_states: int = 1,
+    ) -> Floats:
+        """How often each word followed, by how the run stood after it; float64 (n_states, W, 3).
+
+        of: columns of `words`. at: the steps that words come after. states: of each; None: all count as one state.
+        """
+        ends, n_words = self._evidence.ends, self._evidence.n_words
+        out = np.zeros(n_states * n_words * N_ENDS)
+        for depth, row in enumerate(words):
+            word = row[of].astype(np.int64)
+            known = word >= 0
+            place = word[known] if states is None else word[known] + states[known] * n_words
+            out += np.bincount(place * N_ENDS + ends[at[known] + depth + 1], minlength=len(out))
+        return out.reshape(n_states, n_words, N_ENDS)

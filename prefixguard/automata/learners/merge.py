@@ -1,0 +1,95 @@
+"""Merge: statistical red-blue merging on prefix evidence, for few runs and for 100,000.
+
+States are told apart by risk now and to come, as labels and teacher say it, and by how runs end; see `evidence` for
+what is compared and `growth` for how. What to lean towards depends on the runs: a cap on steps asks for states that
+count, many clean strings of a true machine ask for tests that are sure. Two settings are therefore tried on held-out
+tasks first, by the same mean of two figures as every choice among automata.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prefixguard.automata.build import walk_training
+from prefixguard.automata.learners.evidence import gather
+from prefixguard.automata.learners.growth import Grown, Setting, grow
+from prefixguard.automata.state_risk import training_risk
+from prefixguard.automata.strings import Strings, Transitions
+from prefixguard.errors import DataError
+from prefixguard.metrics import Prefixes, at_remaining, average_precision
+
+#: For a true machine: few states, each sure.
+SURE = Setting(clock=0.0, ends=1.0, gain=1.0, doubt=3.0)
+#: For agents: states that count where that pays, each worth its while.
+WORTHWHILE = Setting(clock=10.0, ends=0.1, gain=1.0, doubt=0.0)
+_MARGIN = 0.005  # by which the second has to be better
+_TRIAL_RUNS = 50_000
+_HELD_OUT = 3  # one task in so many
+
+
+def learn(strings: Strings, *, max_states: int, seed: int, setting: Setting | None = None) -> Transitions:
+    """At most `max_states` states. The order of the runs does not matter.
+
+    seed: draws the tasks on which settings are tried. setting: this one, without trials.
+    Raises DataError if there are no runs.
+    """
+    if not len(strings):
+        raise DataError("merge: there are no runs to learn from. Give it some.")
+    ordered = strings.of(_order(strings))
+    if setting is None:
+        setting = _choose(ordered, max_states, seed)
+    grown = _grow(ordered, setting, max_states)
+    return Transitions(0, grown.next, _notes(grown, max_states))
+
+
+def _order(strings: Strings) -> NDArray[np.int64]:
+    """Runs by what learning reads of them, so that sums of floats do not depend on the order in which they came."""
+    symbols = strings.symbols.astype(">i4")
+    targets = np.concatenate((strings.labels, strings.teacher), axis=1)
+    first, failed = strings.first.tolist(), strings.failed.tolist()
+    keys = [
+        (symbols[first[i] : first[i + 1]].tobytes(), failed[i], targets[first[i] : first[i + 1]].tobytes())
+        for i in range(len(strings))
+    ]
+    return np.array(sorted(range(len(strings)), key=keys.__getitem__), dtype=np.int64)
+
+
+def _grow(strings: Strings, setting: Setting, max_states: int) -> Grown:
+    return grow(strings, gather(strings, clock=setting.clock, ends=setting.ends), setting, max_states)
+
+
+def _choose(strings: Strings, max_states: int, seed: int) -> Setting:
+    """The setting that does better on tasks held out; where none can be held out, the one for agents."""
+    tasks, task_of = np.unique(strings.tasks, return_inverse=True)
+    if len(tasks) < 2:
+        return WORTHWHILE
+    drawn = np.random.default_rng(seed).permutation(len(tasks))[task_of.reshape(-1)]  # a random number each task
+    among = np.flatnonzero(drawn < max(len(tasks) * _TRIAL_RUNS // len(strings), 2))
+    held_out = drawn[among] % _HELD_OUT == 1
+    train, test = strings.of(among[~held_out]), strings.of(among[held_out])
+    sure, worthwhile = (_score(_grow(train, s, max_states), train, test) for s in (SURE, WORTHWHILE))
+    return WORTHWHILE if worthwhile > sure + _MARGIN else SURE
+
+
+def _score(grown: Grown, train: Strings, test: Strings) -> float:
+    """Mean of imminent AUPRC and outcome AUROC at matched remaining steps on `test`; a void one is left out."""
+    walked = walk_training(Transitions(0, grown.next), train)
+    risk, _ = training_risk(train, walked.states, walked.transitions.n_states, ())
+    states, _ = walked.walk(test)
+    prefixes = Prefixes.of(test.lengths.tolist(), test.failed.tolist(), [str(t) for t in test.tasks.tolist()])
+    figures = (
+        average_precision(test.labels[:, 0], risk[states, 0]),
+        float(at_remaining(prefixes, risk[states, 1]).auroc()),
+    )
+    known = [f for f in figures if f == f]
+    return float(np.mean(known)) if known else 0.0
+
+
+def _notes(grown: Grown, max_states: int) -> tuple[str, ...]:
+    notes = []
+    if grown.thin:
+        notes.append(f"{grown.thin} transitions that few runs took lead where their state usually does")
+    if grown.forced:
+        notes.append(f"{grown.forced} transitions would have had states of their own without the limit of {max_states}")
+    return tuple(notes)

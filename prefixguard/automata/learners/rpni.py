@@ -1,0 +1,124 @@
+"""RPNI: the smallest machine it finds that tells failed runs' strings from successful ones'. The paper's learner.
+
+AALpy does the merging. Its data are sorted here, by length and then symbols, since its result depends on their order.
+Whether a state accepts is not used: states that no string ends in are made rejecting there, and risks come from counts.
+A string that came with both outcomes keeps that of the majority.
+Source: Oncina and Garcia 1992; PrefixGuard 4.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+
+import numpy as np
+from aalpy.learning_algs import run_RPNI
+from numpy.typing import NDArray
+
+from prefixguard.automata.strings import Strings, Transitions, walk
+from prefixguard.automata.tidy import reachable, within_budget
+from prefixguard.bundle import N_RISKS, UNSEEN
+from prefixguard.errors import DataError
+
+_MOST_NODES = 20_000  # of the prefix tree; merging takes seconds at that size, and its time grows with the square
+
+Word = tuple[int, ...]
+
+
+def learn(strings: Strings, *, max_states: int, seed: int) -> Transitions:
+    """At most `max_states` states: of more, the most visited stay, the others merge into those of nearest risk.
+
+    seed: which strings are left out where their prefix tree would be too large.
+    Raises DataError where all runs have one outcome.
+    """
+    if strings.failed.all() or not strings.failed.any():
+        raise DataError(
+            f"all {len(strings)} runs {'failed' if strings.failed.any() else 'succeeded'}: RPNI tells failed runs from "
+            "successful ones. Give it runs of both outcomes, or take another learner."
+        )
+    return identify(zip(strings.words(), strings.failed.tolist(), strict=True), strings, max_states, seed, "outcome")
+
+
+def identify(
+    examples: Iterable[tuple[Word, int]], strings: Strings, max_states: int, seed: int, what: str
+) -> Transitions:
+    """The smallest machine found that gives each example's word its level; the examples in any order.
+
+    strings: the runs, by which states are told apart where there are too many. what: what a level is, for messages.
+    """
+    votes: dict[Word, dict[int, int]] = {}
+    for word, level in examples:
+        of_word = votes.setdefault(word, {})
+        of_word[int(level)] = of_word.get(int(level), 0) + 1
+    decided, notes = _decide(votes, what)
+    kept, more = _bounded(decided, votes, seed)
+    found = Transitions(0, _rpni(kept, strings.n_symbols), (*notes, *more))
+    if found.n_states <= max_states:
+        return reachable(found)
+    return within_budget(found, *_met(found, strings), max_states)
+
+
+def _decide(votes: dict[Word, dict[int, int]], what: str) -> tuple[list[tuple[Word, int]], tuple[str, ...]]:
+    """Each word with the level that most of its examples have, in order of length, then symbols; and notes."""
+    decided, outvoted, split = [], 0, 0
+    for word in sorted(votes, key=lambda w: (len(w), w)):
+        (level, most), *others = sorted(votes[word].items(), key=lambda item: (-item[1], item[0]))
+        if others and others[0][1] == most:
+            split += sum(votes[word].values())
+            continue
+        outvoted += sum(count for _, count in others)
+        decided.append((word, level))
+    notes = []
+    if outvoted:
+        notes.append(f"{outvoted} strings came more often with another {what}, which was kept")
+    if split:
+        notes.append(f"{split} strings were left out: the same came as often with another {what}")
+    return decided, tuple(notes)
+
+
+def _bounded(
+    decided: list[tuple[Word, int]], votes: dict[Word, dict[int, int]], seed: int
+) -> tuple[list[tuple[Word, int]], tuple[str, ...]]:
+    """As many words as the largest prefix tree holds: the most frequent, drawn by `seed` among equally frequent."""
+
+    def rank(example: tuple[Word, int]) -> tuple[int, bytes, Word]:
+        word = example[0]
+        return -sum(votes[word].values()), blake2b(repr((seed, word)).encode(), digest_size=8).digest(), word
+
+    if sum(len(word) for word, _ in decided) <= _MOST_NODES:
+        return decided, ()
+    nodes: set[Word] = set()
+    kept: list[tuple[Word, int]] = []
+    for word, level in sorted(decided, key=rank):
+        nodes.update(word[: i + 1] for i in range(len(word)))
+        if len(nodes) > _MOST_NODES and kept:
+            break
+        kept.append((word, level))
+    left = len(decided) - len(kept)
+    if not left:
+        return decided, ()
+    kept.sort(key=lambda example: (len(example[0]), example[0]))
+    return kept, (f"{left} of {len(decided)} different strings were left out: their tree has over {_MOST_NODES} nodes",)
+
+
+def _rpni(examples: list[tuple[Word, int]], n_symbols: int) -> NDArray[np.int32]:
+    """Transitions of what AALpy finds; its first state is the start."""
+    model = run_RPNI(list(examples), automaton_type="moore", algorithm="gsm", print_info=False)
+    if model is None:
+        raise DataError("a string has two levels at once: RPNI needs one level a string. Settle conflicts first.")
+    number = {state.state_id: i for i, state in enumerate(model.states)}
+    out = np.full((len(number), n_symbols), UNSEEN, dtype=np.int32)
+    for state in model.states:
+        for symbol, after in state.transitions.items():
+            out[number[state.state_id], symbol] = number[after.state_id]
+    return out
+
+
+def _met(found: Transitions, strings: Strings) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """How often runs were in each state, int64 (S,), and their mean risks there, float64 (S, 2)."""
+    states, _ = walk(found.start, found.next, np.full(strings.n_symbols, UNSEEN, dtype=np.int32), strings)
+    n = found.n_states
+    visits = np.bincount(states, minlength=n).astype(np.int64)
+    risk = (strings.labels.astype(np.float64) + strings.teacher) / 2
+    sums = np.stack([np.bincount(states, risk[:, i], n) for i in range(N_RISKS)], axis=1)
+    return visits, (sums + risk.mean(axis=0)) / (visits + 1)[:, None]
