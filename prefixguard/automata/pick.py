@@ -29,7 +29,7 @@ _FOLDS = 3
 #: How much a smaller automaton may lose in score and still be preferred: about 1 % of the figures.
 _INDIFFERENT = 0.005
 #: What the default choice is made among: symbols that mean something, learners that take seconds.
-DEFAULT_ALPHABETS = ("tree", "tree-context", "typed")
+DEFAULT_ALPHABETS = ("tree", "tree-context", "steps", "typed")
 DEFAULT_LEARNERS = ("memoryless", "ladder")
 
 
