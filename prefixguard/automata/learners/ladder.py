@@ -64,7 +64,11 @@ def _quantiles(values: Floats, weight: Floats, n: int) -> Floats:
     order = np.argsort(values, kind="stable")
     share = np.cumsum(weight[order]) / weight.sum()
     at = np.searchsorted(share, np.arange(1, n) / n)
-    return np.unique(values[order][np.minimum(at, len(order) - 1)])
+    distinct = np.unique(values)
+    above = np.searchsorted(distinct, np.unique(values[order][np.minimum(at, len(order) - 1)]))
+    above = above[above > 0]
+    # Half-way to the next lower value: targets are shrunk, and one just below a value that many steps share is meant.
+    return np.asarray((distinct[above - 1] + distinct[above]) / 2)
 
 
 def _targets(strings: Strings, states: NDArray[np.int32], risk: Floats, n_states: int) -> Floats:

@@ -1,0 +1,173 @@
+"""Risks of states: counted by runs, calibrated on held-out runs, with intervals; back-off where evidence is thin."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from words import strings_of
+
+from prefixguard.automata.state_risk import FEW, calibrate, columns_of, training_risk
+from prefixguard.automata.strings import Strings
+from prefixguard.learn import fit_platt
+
+
+def seen(runs: list[tuple[list[int], bool]], teacher: list[float] | None = None) -> tuple[Strings, np.ndarray]:
+    """Runs given by the state after each of their steps and how they ended; the teacher says so of each state."""
+    strings = strings_of([tuple(states) for states, _ in runs], 9, [failed for _, failed in runs])
+    states = strings.symbols.copy()
+    said = strings.labels[:, 1] if teacher is None else np.array(teacher, dtype=np.float32)[states]
+    return replace(strings, teacher=np.stack((said, said), axis=1).astype(np.float32)), states
+
+
+def mixed(n: int, states: list[int], failing: float) -> list[tuple[list[int], bool]]:
+    return [(states, i < round(failing * n)) for i in range(n)]
+
+
+TRAIN = mixed(60, [0, 1], 0.2) + mixed(60, [0, 2, 2], 0.7)
+TEACHER = [0.4, 0.2, 0.7]
+
+
+def test_training_risk_is_the_mean_of_labels_and_teacher_shrunk_to_the_base_rate() -> None:
+    strings, states = seen(TRAIN, TEACHER)
+    of_state, of_cell = training_risk(strings, states, 3, ())
+    target = (strings.labels.astype(float) + strings.teacher) / 2
+    base = (strings.weights[:, None] * target).sum(axis=0) / strings.weights.sum()
+    for s in range(3):
+        mine = states == s
+        mass = strings.weights[mine].sum()
+        total = (strings.weights[mine, None] * target[mine]).sum(axis=0)
+        assert of_state[s] == pytest.approx((total + 5 * base) / (mass + 5), abs=1e-5)
+        assert of_cell[s, 0] == pytest.approx((total + 60 * of_state[s]) / (mass + 60), abs=1e-5)
+
+
+def test_a_cell_without_steps_says_what_state_and_column_say() -> None:
+    """State 2 is risky, and so is late: both together, though no run was there, more than each alone."""
+    runs = mixed(80, [1] * 6, 0.1) + mixed(80, [1] * 12, 0.5) + mixed(80, [2] * 5, 0.6)
+    strings, states = seen(runs)
+    of_state, of_cell = training_risk(strings, states, 3, (7,))
+    assert not ((states == 2) & (columns_of((7,), strings) == 1)).any()
+    assert of_cell[2, 1, 1] > max(of_state[2, 1], of_cell[1, 1, 1])
+    assert of_cell[1, 0, 1] < of_cell[1, 1, 1]
+
+
+def plain_risks(train: Strings, states: np.ndarray, held_out: Strings, held_states: np.ndarray, n: int) -> np.ndarray:
+    """The head of the file, by loops, without a clock and without thin states."""
+    _, estimate = training_risk(train, states, n, ())
+    out = np.empty((n, 2))
+    for i in range(2):
+        logit = np.log(estimate[:, 0, i] / (1 - estimate[:, 0, i]))
+        platt = fit_platt(logit[held_states], held_out.labels[:, i].astype(float))
+        for s in range(n):
+            f, count = 0.0, 0
+            for a, b in zip(held_out.first[:-1], held_out.first[1:], strict=True):
+                there = held_states[a:b] == s
+                if there.any():
+                    count += 1
+                    f += float(held_out.labels[a:b, i][there].mean())
+            p = 1 / (1 + np.exp(-(platt.a * logit[s] + platt.b)))
+            out[s, i] = (f + 20 * p) / (count + 20)
+    return out
+
+
+def test_risks_are_those_of_the_stated_formula() -> None:
+    train, states = seen(TRAIN, TEACHER)
+    held_out, held_states = seen(mixed(30, [0, 1, 1], 0.3) + mixed(20, [0, 2], 0.5))
+    found = calibrate(train, states, held_out, held_states, 3, ())
+    expected = plain_risks(train, states, held_out, held_states, 3)
+    np.testing.assert_allclose(found.risk[:, 0], expected, atol=1e-9)
+    assert found.evidence[:, 0].tolist() == [50, 60, 20]
+    assert found.evidence_runs[:, 0].tolist() == [50, 30, 20]
+    assert found.stand_in.tolist() == [0, 1, 2]
+
+
+def test_runs_are_counted_not_steps() -> None:
+    """A run that stays in a state for a hundred steps says no more there than one that was there once."""
+    train, states = seen(TRAIN, TEACHER)
+    once = mixed(20, [1], 0.5) + mixed(10, [2], 0.5)
+    often = [(([s[0]] * 100) if i == 0 else s, failed) for i, (s, failed) in enumerate(once)]
+    few, many = (calibrate(train, states, *seen(runs), 3, ()) for runs in (once, often))
+    assert many.evidence[1, 0] == few.evidence[1, 0] + 99
+    np.testing.assert_array_equal(many.evidence_runs, few.evidence_runs)
+    # but for the map that all cells share, which steps are counted for
+    assert np.abs(many.risk[1] - few.risk[1]).max() < 0.2
+
+
+@pytest.mark.parametrize("clock", [(), (2,), (2, 3)])
+def test_intervals_hold_the_risk_and_widen_with_less_evidence(clock: tuple[int, ...]) -> None:
+    train, states = seen(TRAIN, TEACHER)
+    widths = []
+    for n in (5, 20, 80, 320):
+        held_out = seen(mixed(n, [0, 1, 1], 0.2) + mixed(n, [0, 2, 2], 0.6))
+        found = calibrate(train, states, *held_out, 3, clock)
+        low, high = found.interval[..., 0], found.interval[..., 1]
+        assert (low <= found.risk).all() and (found.risk <= high).all()
+        assert (low >= 0).all() and (high <= 1).all()
+        there = found.evidence > 0
+        widths.append((high - low)[there])
+    for wide, narrow in pairwise(widths):
+        assert (wide > narrow).all()
+
+
+def test_no_held_out_run_in_a_cell_leaves_the_widest_interval_there() -> None:
+    train, states = seen(TRAIN, TEACHER)
+    found = calibrate(train, states, *seen(mixed(40, [0, 1], 0.3)), 3, ())
+    assert found.evidence[2, 0] == found.evidence_runs[2, 0] == 0
+    width = found.interval[:, 0, 1, 1] - found.interval[:, 0, 1, 0]
+    assert width[2] > 0.6 > width[1]
+    assert found.risk[2, 0, 1] > found.risk[1, 0, 1]  # what training said of it, mapped
+
+
+def test_no_held_out_run_at_all_leaves_what_training_said() -> None:
+    train, states = seen(TRAIN, TEACHER)
+    held_out, held_states = seen(mixed(4, [0], 0.5))
+    none = held_out.of(np.empty(0, dtype=np.int64))
+    found = calibrate(train, states, none, held_states[:0], 3, ())
+    np.testing.assert_allclose(found.risk, training_risk(train, states, 3, ())[1], atol=1e-9)
+    assert found.evidence.sum() == 0
+
+
+def test_thin_states_stand_on_the_nearest_with_enough() -> None:
+    """States 3 and 4 were met by fewer than ten runs: one is as risky as 2, the other as calm as 1."""
+    train, states = seen(TRAIN + mixed(FEW - 2, [0, 3], 0.7) + mixed(FEW - 2, [0, 4], 0.2), [*TEACHER, 0.75, 0.15])
+    held_out, held_states = seen(mixed(30, [0, 1], 0.3) + mixed(30, [0, 2], 0.6) + mixed(1, [3, 4], 0.0))
+    found = calibrate(train, states, held_out, held_states, 5, (2,))
+    assert found.stand_in.tolist() == [0, 1, 2, 2, 1]
+    for thin, solid in ((3, 2), (4, 1)):
+        np.testing.assert_array_equal(found.risk[thin], found.risk[solid])
+        np.testing.assert_array_equal(found.interval[thin], found.interval[solid])
+    assert found.evidence_runs[3].tolist() == [1, 0]  # its own evidence is told as it is
+
+
+def test_ten_runs_in_training_and_held_out_together_are_enough() -> None:
+    def stand_in(held: int) -> int:
+        train, states = seen(TRAIN + mixed(5, [3], 0.4), [*TEACHER, 0.5])
+        found = calibrate(train, states, *seen(mixed(20, [0, 1, 2], 0.5) + mixed(held, [3], 0.4)), 4, ())
+        return int(found.stand_in[3])
+
+    assert stand_in(5) == 3
+    assert stand_in(4) != 3
+
+
+def test_where_no_state_has_enough_each_stands_on_its_own() -> None:
+    train, states = seen(mixed(4, [0, 1], 0.5))
+    found = calibrate(train, states, *seen(mixed(3, [0, 1], 0.34)), 2, ())
+    assert found.stand_in.tolist() == [0, 1]
+
+
+def test_ties_go_to_the_lower_state() -> None:
+    train, states = seen(mixed(20, [0], 0.5) + mixed(20, [1], 0.5) + mixed(2, [2], 0.5))
+    found = calibrate(train, states, *seen(mixed(20, [0, 1], 0.5)), 3, ())
+    assert found.stand_in.tolist() == [0, 1, 0]
+
+
+def test_outcomes_that_states_tell_for_sure_leave_numbers_that_are_finite() -> None:
+    """States that differ by next to nothing in training and by everything in held-out runs: a very steep map."""
+    train, states = seen(mixed(50, [0], 0.02) + mixed(50, [1], 0.04) + mixed(50, [2], 1.0))
+    held_out, held_states = seen(mixed(2000, [0], 0.0) + mixed(2000, [1], 1.0))
+    found = calibrate(train, states, held_out, held_states, 3, ())
+    assert np.isfinite(found.interval).all()
+    assert (found.risk > 0).all() and (found.risk < 1).all()
+    assert (found.interval[..., 0] <= found.interval[..., 1]).all()
