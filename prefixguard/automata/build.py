@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from prefixguard.automata.state_risk import calibrate
 from prefixguard.automata.strings import Strings, Transitions, before, fallback_of, walk
+from prefixguard.automata.tidy import reachable
 from prefixguard.bundle import UNSEEN, Automaton
 
 
@@ -33,22 +34,6 @@ class Walked:
     def walk(self, strings: Strings) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
         """The state after every step of other runs, and which transitions were unseen."""
         return walk(self.transitions.start, self.transitions.next, self.fallback, strings)
-
-
-def reachable(transitions: Transitions) -> Transitions:
-    """Without the states that no transition leads to, numbered breadth first from the start, which becomes 0; a note
-    says how many were dropped."""
-    number, queue = {transitions.start: 0}, [transitions.start]
-    for state in queue:
-        for after in transitions.next[state].tolist():
-            if after != UNSEEN and after not in number:
-                number[after] = len(number)
-                queue.append(after)
-    renumber = np.full(transitions.n_states + 1, UNSEEN, dtype=np.int32)  # the last place is for UNSEEN, -1
-    renumber[list(number)] = list(number.values())
-    lost = transitions.n_states - len(number)
-    notes = (f"{lost} {'state' if lost == 1 else 'states'} that no training run reaches: dropped",) if lost else ()
-    return Transitions(0, renumber[transitions.next[queue]], (*transitions.notes, *notes))
 
 
 def walk_training(transitions: Transitions, train: Strings) -> Walked:

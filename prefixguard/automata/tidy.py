@@ -15,17 +15,18 @@ from prefixguard.errors import ConfigError, DataError
 
 
 def reachable(transitions: Transitions) -> Transitions:
-    """Without the states that no string leads to."""
+    """Without the states that no transition leads to, numbered breadth first from the start, which becomes 0; a note
+    says how many were dropped."""
     number, queue = {transitions.start: 0}, [transitions.start]
     for state in queue:
         for after in transitions.next[state].tolist():
             if after != UNSEEN and after not in number:
                 number[after] = len(number)
                 queue.append(after)
-    lost = transitions.n_states - len(number)
-    notes = (f"{_states(lost)} that no string reaches {'was' if lost == 1 else 'were'} dropped",) if lost else ()
     renumber = np.full(transitions.n_states + 1, UNSEEN, dtype=np.int32)  # the last place is for UNSEEN, -1
     renumber[queue] = np.arange(len(queue))
+    lost = transitions.n_states - len(number)
+    notes = (f"{_states(lost)} that no training run reaches: dropped",) if lost else ()
     return Transitions(0, renumber[transitions.next[queue]], (*transitions.notes, *notes))
 
 

@@ -89,7 +89,11 @@ def _score(grown: Grown, train: Strings, test: Strings) -> float:
 def _notes(grown: Grown, max_states: int) -> tuple[str, ...]:
     notes = []
     if grown.thin:
-        notes.append(f"{grown.thin} transitions that few runs took lead where their state usually does")
+        notes.append(f"{_transitions(grown.thin)} that few runs took lead where most runs went on from there")
     if grown.forced:
-        notes.append(f"{grown.forced} transitions would have had states of their own without the limit of {max_states}")
+        notes.append(f"{_transitions(grown.forced)} would have led to new states without the limit of {max_states}")
     return tuple(notes)
+
+
+def _transitions(n: int) -> str:
+    return f"{n} transition" if n == 1 else f"{n} transitions"
