@@ -30,7 +30,7 @@ _FOLDS = 3
 _INDIFFERENT = 0.005
 #: What the default choice is made among: symbols that mean something, learners that take seconds.
 DEFAULT_ALPHABETS = ("tree", "tree-context", "steps", "typed")
-DEFAULT_LEARNERS = ("memoryless", "ladder")
+DEFAULT_LEARNERS = ("memoryless", "ladder", "merge")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +185,14 @@ def _mean(choice: Choice, parts: Sequence[Trial]) -> Trial:
 def table(trials: Sequence[Trial], chosen: Choice) -> str:
     """The trials as a Markdown table, the chosen one marked."""
     lines = [
-        "| | alphabet | learner | clock | symbols | states | imminent AUPRC | outcome AUROC at matched remaining "
-        "| unseen |",
-        "| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: |",
+        "| | alphabet | learner | clock | at most | symbols | states | imminent AUPRC | outcome AUROC at matched "
+        "remaining | unseen |",
+        "| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for t in trials:
         mark = "**chosen**" if t.choice == chosen else ""
         lines.append(
-            f"| {mark} | {t.choice.alphabet} | {t.choice.learner} | {'yes' if t.choice.clock else 'no'} | {t.symbols} "
-            f"| {t.states} | {t.auprc:.3f} | {t.rem:.3f} | {t.unseen_share:.1%} |"
+            f"| {mark} | {t.choice.alphabet} | {t.choice.learner} | {'yes' if t.choice.clock else 'no'} "
+            f"| {t.choice.max_states} | {t.symbols} | {t.states} | {t.auprc:.3f} | {t.rem:.3f} | {t.unseen_share:.1%} |"
         )
     return "\n".join(lines)

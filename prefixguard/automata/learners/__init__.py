@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from prefixguard.automata.learners import ladder, memoryless
+from prefixguard.automata.learners import distilled, ladder, memoryless, merge, rpni
 from prefixguard.automata.strings import Strings, Transitions
 
 
@@ -17,6 +17,9 @@ class Learner(Protocol):
 LEARNERS: Mapping[str, Learner] = {
     "memoryless": memoryless.learn,
     "ladder": ladder.learn,
+    "merge": merge.learn,
+    "distilled": distilled.learn,
+    "rpni": rpni.learn,
 }
 
 __all__ = ["LEARNERS", "Learner"]
