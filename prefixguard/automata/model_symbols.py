@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
+from scipy.special import expit
 
 from prefixguard.automata.alphabets import OF_MODEL, Given
 from prefixguard.automata.material import Material
-from prefixguard.bundle import Bundle
+from prefixguard.bundle import Bundle, Platt, RiskMap, apply_map
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import ConfigError
 from prefixguard.learn import model_logits, steps_of
@@ -20,6 +21,8 @@ from prefixguard.runtime import StepModel, open_model
 
 _INTERVALS = (12, 4)  # of the imminent and of the outcome risk
 _SURE = 1e-4
+_FAR = 100.0  # logits
+_HALVINGS = 60
 _ONLY_TREES = "gbdt"
 
 
@@ -44,11 +47,13 @@ def ask_model(bundle: Bundle, material: Material, alphabets: Collection[str]) ->
         n = max(size if isinstance(size, int) else 0, int(symbols.max()) + 1)
         given["gumbel"] = Given(symbols, n, model=bundle.model_bytes)
     if "quantized" in wanted:
-        intervals = Intervals(material, steps_of(material.corpus, material.pool))
+        calibration = bundle.calibration
+        maps = (calibration.imminent, calibration.outcome)
+        intervals = Intervals(material, steps_of(material.corpus, material.pool), maps)
         symbols = intervals.of(log_odds(material.teacher))
         for r in np.concatenate((material.held_out, material.alarm, material.test)).tolist():
             first, last = material.corpus.first[r : r + 2]
-            symbols[first:last] = intervals.of(model_logits(model, material.corpus, material.rows, r))
+            symbols[first:last] = intervals.of_logits(model_logits(model, material.corpus, material.rows, r))
         step = intervals.model(bundle.model_bytes)
         given["quantized"] = Given(symbols, intervals.n_symbols, intervals.glosses(), step)
     return given
@@ -78,25 +83,38 @@ class Intervals:
 
     Of training steps the teacher's out-of-fold risk is cut, since what a monitor says of runs it learned from is surer
     than what it will say of others. An interval ends with its upper cut: (low, high].
+    maps: from the monitor's logits to its risks, imminent and outcome; risks are cut, of whatever scale logits are.
+    cuts: float32, rising, of log-odds of risks; logit_cuts: the same of the monitor's logits.
     """
 
-    def __init__(self, material: Material, pool_steps: NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        material: Material,
+        pool_steps: NDArray[np.int64],
+        maps: tuple[RiskMap, RiskMap] = (Platt(1.0, 0.0), Platt(1.0, 0.0)),
+    ) -> None:
         odds = log_odds(material.teacher[pool_steps])
         self.cuts = [
             np.unique(np.quantile(odds[:, i], np.arange(1, n) / n).astype(np.float32)) for i, n in enumerate(_INTERVALS)
         ]
+        self.logit_cuts = [_before(map_, cuts) for map_, cuts in zip(maps, self.cuts, strict=True)]
 
     @property
     def n_symbols(self) -> int:
         """All pairs of intervals."""
         return (len(self.cuts[0]) + 1) * (len(self.cuts[1]) + 1)
 
-    def of(self, logits: NDArray[np.float64]) -> NDArray[np.int32]:
-        """Symbols of logits (steps, 2)."""
-        parts = [
-            np.searchsorted(cuts, logits[:, i].astype(np.float32), side="left") for i, cuts in enumerate(self.cuts)
-        ]
-        return (parts[0] * (len(self.cuts[1]) + 1) + parts[1]).astype(np.int32)
+    def of(self, odds: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Symbols of log-odds of risks (steps, 2)."""
+        return self._of(odds, self.cuts)
+
+    def of_logits(self, logits: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Symbols of the monitor's logits (steps, 2)."""
+        return self._of(logits, self.logit_cuts)
+
+    def _of(self, values: NDArray[np.float64], cuts: Sequence[NDArray[np.float32]]) -> NDArray[np.int32]:
+        parts = [np.searchsorted(c, values[:, i].astype(np.float32), side="left") for i, c in enumerate(cuts)]
+        return (parts[0] * (len(cuts[1]) + 1) + parts[1]).astype(np.int32)
 
     def glosses(self) -> tuple[str, ...]:
         """Each symbol in words."""
@@ -107,14 +125,14 @@ class Intervals:
         )
 
     def model(self, step_model: bytes) -> bytes:
-        """The compiled step with these intervals as its symbol; float32 logits are cut as `of` cuts them."""
+        """The compiled step with these intervals as its symbol; float32 logits are cut as `of_logits` does."""
         model = onnx.load_model_from_string(step_model)
         graph = model.graph
         kept = [node for node in graph.node if "symbol" not in node.output]
         del graph.node[:]
         graph.node.extend(kept)
         counts = []
-        for i, cuts in enumerate(self.cuts):
+        for i, cuts in enumerate(self.logit_cuts):
             graph.initializer.append(numpy_helper.from_array(cuts, f"interval_cuts_{i}"))
             graph.initializer.append(numpy_helper.from_array(np.array([i]), f"interval_risk_{i}"))
             graph.node.append(helper.make_node("Gather", ["logits", f"interval_risk_{i}"], [f"interval_{i}"]))
@@ -128,3 +146,14 @@ class Intervals:
         onnx.checker.check_model(model, full_check=True)
         data: bytes = model.SerializeToString(deterministic=True)
         return data
+
+
+def _before(risk_map: RiskMap, cuts: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The logits that a map takes to these log-odds; by bisection, for every map rises. Within +-`_FAR`."""
+    low, high = np.full(len(cuts), -_FAR), np.full(len(cuts), _FAR)
+    wanted = expit(cuts.astype(np.float64))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        below = apply_map(risk_map, middle) <= wanted
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return low.astype(np.float32)

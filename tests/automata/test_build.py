@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from words import strings_of
 
-from prefixguard.automata.build import build, reachable, walk_training
+from prefixguard.automata.build import build, walk_training
 from prefixguard.automata.learners import LEARNERS
 from prefixguard.automata.strings import Transitions
+from prefixguard.automata.tidy import reachable
 from prefixguard.bundle import UNSEEN, TypedMap, automaton_from_bytes, automaton_to_bytes
 
 WORDS = [(0, 1, 1), (2,), (0, 2, 0, 1, 2), (0, 1, 0)]

@@ -37,7 +37,8 @@ def export_command(
         ),
     ] = "dfa",
     out: Annotated[
-        Path | None, typer.Option(help="Folder to write. Default: automata/NAME of the monitor, for a table NAME-table.")
+        Path | None,
+        typer.Option(help="Folder to write. Default: automata/NAME of the monitor, for a table NAME-table."),
     ] = None,
     alphabet: Annotated[
         list[str] | None,
@@ -131,13 +132,14 @@ def _table(result: ExportResult) -> Table:
     from rich.table import Table
 
     found = Table(title="Tried on folds of the training runs", caption="rem: outcome AUROC at matched remaining steps")
-    for head in ("", "alphabet", "learner", "clock", "symbols", "states", "AUPRC", "rem", "unseen"):
+    for head in ("", "alphabet", "learner", "clock", "at most", "symbols", "states", "AUPRC", "rem", "unseen"):
         found.add_column(head, justify="left" if head in ("", "alphabet", "learner", "clock") else "right")
     for t in result.trials:
         chosen = t.choice == result.choice
         found.add_row(
             "*" if chosen else "", t.choice.alphabet, t.choice.learner, "yes" if t.choice.clock else "no",
-            str(t.symbols), str(t.states), f"{t.auprc:.3f}", f"{t.rem:.3f}", f"{t.unseen_share:.1%}",
+            str(t.choice.max_states), str(t.symbols), str(t.states),
+            f"{t.auprc:.3f}", f"{t.rem:.3f}", f"{t.unseen_share:.1%}",
             style="bold" if chosen else "",
         )  # fmt: skip
     return found

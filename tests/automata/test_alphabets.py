@@ -1,0 +1,225 @@
+"""Each alphabet ends as one map, and what learners saw is what that map says of the same steps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from lab_export import material_of
+
+from prefixguard.automata.alphabets import ALPHABETS, OF_MODEL, Alphabet, Given, fit_alphabet
+from prefixguard.automata.alphabets.tree_words import Test as Asked
+from prefixguard.automata.alphabets.tree_words import gloss, reads_history, repeats, say, ways
+from prefixguard.automata.material import Material
+from prefixguard.bundle import ModelMap, SymbolMap, TreeMap, TypedMap
+from prefixguard.bundle.symbol_map import symbol_map_from_json
+from prefixguard.context import FEATURES, N_FEATURES
+from prefixguard.encoder import SparseRow
+from prefixguard.errors import ConfigError
+from prefixguard.learn import steps_of
+
+PLACES = {feature.name: place for place, feature in enumerate(FEATURES)}
+FITTED = [name for name in ALPHABETS if name not in OF_MODEL]
+
+
+@pytest.fixture(scope="module")
+def material(lab_file: Path, lab_bundle: Path) -> Material:
+    return material_of(lab_file, lab_bundle)
+
+
+@pytest.fixture(scope="module")
+def fitted(material: Material) -> dict[str, Alphabet]:
+    return {name: fit_alphabet(name, material, material.pool, 24) for name in FITTED}
+
+
+def by_map(symbol_map: SymbolMap, material: Material, steps: np.ndarray) -> list[int]:
+    """What a session would say of these steps."""
+    out = []
+    for step in steps.tolist():
+        a, b = material.matrix.indptr[step : step + 2]
+        row = SparseRow(material.matrix.indices[a:b].astype(np.int64), material.matrix.data[a:b])
+        out.append(symbol_map.symbol(material.tools[step], row, material.corpus.context[step]))
+    return out
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_symbols_are_the_maps(name: str, fitted: dict[str, Alphabet], material: Material) -> None:
+    """Through the map as a bundle keeps it. On new runs always; on the pool, but where words are scored."""
+    found = fitted[name]
+    written = symbol_map_from_json(found.map.to_json())
+    inside = steps_of(material.corpus, material.pool)
+    others = np.setdiff1d(np.arange(len(material.labels)), inside)
+    assert by_map(written, material, others) == found.symbols[others].tolist()
+    same = np.mean(np.array(by_map(written, material, inside)) == found.symbols[inside])
+    assert same == 1 or (name == "tree" and same > 0.3)
+    assert len(np.unique(found.symbols[inside])) > 5
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_every_symbol_is_in_words(name: str, fitted: dict[str, Alphabet], material: Material) -> None:
+    found = fitted[name]
+    k = found.map.n_symbols
+    assert found.name == name
+    assert found.symbols.dtype == np.int32 and found.symbols.min() >= 0 and found.symbols.max() < k
+    assert len(found.glosses) == len(found.conditions) == len(found.reads_history) == k
+    assert all(found.glosses) and all(found.conditions)
+    assert len(set(found.conditions)) == k
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_nothing_but_the_named_runs_is_fitted_to(name: str, fitted: dict[str, Alphabet], material: Material) -> None:
+    """Labels of all runs, and the teacher of all others, made up."""
+    rng = np.random.default_rng(1)
+    teacher = rng.random(material.teacher.shape, dtype=np.float32)
+    inside = steps_of(material.corpus, material.pool)
+    teacher[inside] = material.teacher[inside]
+    changed = replace(material, labels=rng.random(material.labels.shape, dtype=np.float32), teacher=teacher)
+    again = fit_alphabet(name, changed, material.pool, 24)
+    assert again.map.to_json() == fitted[name].map.to_json()
+    np.testing.assert_array_equal(again.symbols, fitted[name].symbols)
+
+
+def test_the_budget_bounds_trees_over_the_run_so_far(fitted: dict[str, Alphabet], material: Material) -> None:
+    assert 5 < fitted["tree"].map.n_symbols <= 23 and 5 < fitted["tree-context"].map.n_symbols <= 23
+    assert fit_alphabet("tree-context", material, material.pool, 2).map.n_symbols == 2
+
+
+def test_typed_takes_the_tools_that_are_frequent_in_training(material: Material) -> None:
+    found = fit_alphabet("typed", material, material.pool, 24)
+    assert isinstance(found.map, TypedMap)
+    counts = dict.fromkeys(material.tools, 0)
+    for step in steps_of(material.corpus, material.pool).tolist():
+        counts[material.tools[step]] += 1
+    assert [counts[t] for t in found.map.tools] == sorted(counts.values(), reverse=True)[: len(found.map.tools)]
+    assert len(found.map.tools) <= 11
+    assert found.reads_history == tuple(bool(k % 2) for k in range(found.map.n_symbols))
+    few = fit_alphabet("typed", material, material.pool[:1], 24)
+    assert set(few.map.tools) == {material.tools[s] for s in steps_of(material.corpus, material.pool[:1]).tolist()}  # type: ignore[attr-defined]
+
+
+def test_typed_says_error_and_repeat(material: Material) -> None:
+    found = fit_alphabet("typed", material, material.pool, 24)
+    context = material.corpus.context
+    error = context[:, PLACES["is_error"]] > 0
+    again = (context[:, PLACES["call_seen"]] > 0) | (context[:, PLACES["message_seen"]] > 0)
+    assert error.any() and again.any()
+    for bit, wanted, words in ((2, error, "the step failed"), (1, again, "was made before")):
+        np.testing.assert_array_equal(found.symbols & bit > 0, wanted)
+        assert [words in c for c in found.conditions] == [k & bit > 0 for k in range(len(found.conditions))]
+
+
+def test_steps_look_at_the_step_alone(fitted: dict[str, Alphabet], material: Material) -> None:
+    """Everything of the past changed but whether the step repeats: the same symbols."""
+    found = fitted["steps"].map
+    assert isinstance(found, TreeMap)
+    own = ("is_message", "is_error", "size_arguments", "size_action", "size_result", "size_observation")
+    kept = [PLACES[name] for name in own]
+    once = [PLACES[name] for name in ("call_seen", "message_seen")]
+    assert {f for f in found.feature.tolist() if f >= 0} <= {*kept, *once}
+    context = np.random.default_rng(0).random(material.corpus.context.shape, dtype=np.float32) * 9
+    context[:, kept] = material.corpus.context[:, kept]
+    context[:, once] = np.where(material.corpus.context[:, once] > 0, 7, 0)
+    other = replace(material, corpus=replace(material.corpus, context=context))
+    every = np.arange(len(material.labels))
+    assert by_map(found, other, every) == fitted["steps"].symbols.tolist()
+
+
+def test_symbols_that_look_at_the_past_say_so(fitted: dict[str, Alphabet]) -> None:
+    """`steps` where it finds a repeat; `tree` wherever it asks for more than the step."""
+    for name, asks in (("steps", repeats), ("tree", reads_history), ("tree-context", reads_history)):
+        found = fitted[name]
+        expected = tuple(any(asks(test) for test in way) for way in ways(found.map))  # type: ignore[arg-type]
+        assert found.reads_history == expected
+    assert any(fitted["tree"].reads_history)
+
+
+def test_alphabets_of_a_model_have_all_the_symbols_that_it_can_give(material: Material) -> None:
+    symbols = np.zeros(len(material.labels), dtype=np.int32)
+    symbols[3] = 2
+    found = fit_alphabet("quantized", material, material.pool, 24, {"quantized": Given(symbols, 5, tuple("abcde"))})
+    assert found.map == ModelMap(5)
+    assert found.glosses == tuple("abcde") and found.conditions == ("",) * 5 and found.reads_history == (True,) * 5
+    assert fit_alphabet("gumbel", material, material.pool, 24, {"gumbel": Given(symbols, 4)}).glosses == ("",) * 4
+
+
+def test_unknown_and_missing_alphabets(material: Material) -> None:
+    with pytest.raises(ConfigError, match=r"^alphabet 'words': choose one of tree, tree-context, steps, typed, gumbel"):
+        fit_alphabet("words", material, material.pool, 24)
+    with pytest.raises(ConfigError, match=r"^alphabet 'gumbel': its symbols come from a monitor's model"):
+        fit_alphabet("gumbel", material, material.pool, 24)
+
+
+def test_same_steps_same_tree(fitted: dict[str, Alphabet], material: Material) -> None:
+    again = fit_alphabet("tree", material, material.pool, 24)
+    assert again.map.to_json() == fitted["tree"].map.to_json()
+    assert again.conditions == fitted["tree"].conditions
+
+
+def test_too_few_steps_leave_one_symbol(material: Material) -> None:
+    shortest = material.pool[np.argsort(material.corpus.lengths[material.pool], kind="stable")[:2]]
+    assert material.corpus.lengths[shortest].sum() < 60  # no two leaves of 30
+    for name in ("tree-context", "steps", "tree"):
+        found = fit_alphabet(name, material, shortest, 24)
+        assert found.map.n_symbols == 1
+        assert set(found.symbols.tolist()) == {0}
+
+
+def test_ways_join_the_tests_on_one_feature_and_end_with_the_last() -> None:
+    step, errors = PLACES["step"], PLACES["errors"]
+    tree = TreeMap.of([step, errors, step], [4.5, 0.5, 9.5], [-1, -2, -3], [1, 2, -4])
+    assert ways(tree) == [
+        (Asked(step, -math.inf, 4.5),),
+        (Asked(step, 4.5, math.inf), Asked(errors, -math.inf, 0.5)),
+        (Asked(errors, 0.5, math.inf), Asked(step, 4.5, 9.5)),
+        (Asked(errors, 0.5, math.inf), Asked(step, 9.5, math.inf)),
+    ]
+    assert ways(TreeMap.of([], [], [], [])) == [()]
+
+
+def test_a_very_deep_tree_is_in_words_too() -> None:
+    n = 3000
+    step = PLACES["step"]
+    tree = TreeMap.of([step] * n, [t + 0.5 for t in range(n)], [-1 - i for i in range(n)], [*range(1, n), -1 - n])
+    assert ways(tree)[n - 1] == (Asked(step, n - 1.5, n - 0.5),)
+
+
+@pytest.mark.parametrize(
+    ("feature", "low", "high", "words"),
+    [
+        ("errors", 1.5, math.inf, "failed steps so far >= 2"),
+        ("errors", -math.inf, 2.5, "failed steps so far <= 2"),
+        ("errors", 1.5, 2.5, "failed steps so far = 2"),
+        ("errors", 1.0, 3.0, "failed steps so far 2 to 3"),
+        ("is_error", 0.5, math.inf, "this step failed"),
+        ("is_error", -math.inf, 0.5, "not the case: this step failed"),
+    ],
+)
+def test_tests_in_words(feature: str, low: float, high: float, words: str) -> None:
+    assert say(Asked(PLACES[feature], low, high), ()) == words
+
+
+def test_sizes_are_said_as_they_are_counted_not_as_they_are_kept() -> None:
+    feature = FEATURES[PLACES["size_result"]]
+    assert feature.kind == "logarithm"
+    said = say(Asked(PLACES["size_result"], math.log1p(10.5), math.inf), ())
+    assert said == f"{feature.text} >= 11"
+
+
+def test_scores_of_words_are_said_by_where_they_stand() -> None:
+    values = [np.arange(100.0), np.arange(100.0)]
+    say_at = lambda low, high: say(Asked(N_FEATURES, low, high), (), values)  # noqa: E731
+    assert say_at(-math.inf, 24.5) == "words of runs about to fail: the lowest 25 % of steps"
+    assert say_at(89.5, math.inf) == "words of runs about to fail: the highest 10 % of steps"
+    assert say_at(24.5, 89.5) == "words of runs about to fail: from 25 % to 90 % of steps"
+
+
+def test_glosses_are_short_and_tell_what_was_asked_last() -> None:
+    way = (Asked(PLACES["errors"], 1.5, math.inf), Asked(-1, 0.5, math.inf), Asked(PLACES["is_error"], 0.5, math.inf))
+    terms = ("result:not found",)
+    assert gloss(way, terms) == "this step failed, has words `not found` in the result"
+    assert gloss(way, ("result:" + "x" * 50,)) == "this step failed"
+    assert not repeats(Asked(-1, 0.5, math.inf)) and not reads_history(Asked(-1, 0.5, math.inf))
+    assert not repeats(Asked(PLACES["call_seen"], -math.inf, 0.5)) and repeats(Asked(PLACES["call_seen"], 0.5, 2.0))

@@ -1,0 +1,164 @@
+"""The choice is made on the pool alone, and prefers fewer states where nothing is lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from lab_export import material_of
+
+from prefixguard.automata.alphabets import ALPHABETS
+from prefixguard.automata.learners import LEARNERS
+from prefixguard.automata.material import Material
+from prefixguard.automata.pick import (
+    DEFAULT_ALPHABETS,
+    DEFAULT_LEARNERS,
+    Choice,
+    Trial,
+    choices,
+    choose,
+    figures,
+    sizes,
+    table,
+    try_choices,
+)
+from prefixguard.errors import ConfigError
+from prefixguard.learn import steps_of
+
+CANDIDATES = choices(("tree-context", "typed"), ("memoryless", "ladder"), 8, (False, True))
+
+
+@pytest.fixture(scope="module")
+def material(lab_file: Path, lab_bundle: Path) -> Material:
+    return material_of(lab_file, lab_bundle)
+
+
+@pytest.fixture(scope="module")
+def trials(material: Material) -> tuple[Trial, ...]:
+    return try_choices(material, CANDIDATES)
+
+
+def trial(score: float, states: int, **choice: object) -> Trial:
+    named = Choice(**({"alphabet": "typed", "learner": "ladder", "max_states": 64, "clock": False} | choice))  # type: ignore[arg-type]
+    return Trial(named, states, 12, score, score, 0.01)
+
+
+def test_all_combinations_at_half_of_the_budget_and_at_all_of_it() -> None:
+    found = choices(("tree", "typed"), ("ladder",), 64, (False, True))
+    assert len(found) == len(set(found)) == 2 * 2 * 2
+    assert {c.max_states for c in found} == {32, 64}
+    assert choices(["typed", "typed"], ["ladder"], 4, [True]) == (Choice("typed", "ladder", 4, True),)
+    assert (sizes(15), sizes(16), sizes(2)) == ((15,), (8, 16), (2,))
+
+
+def test_names_that_are_not_known_are_told_with_those_that_are() -> None:
+    with pytest.raises(ConfigError) as told:
+        choices(("words",), ("ladder",), 8, (True,))
+    assert str(told.value) == f"alphabet 'words': choose one of {', '.join(ALPHABETS)}."
+    with pytest.raises(ConfigError) as told:
+        choices(("typed",), ("guess",), 8, (True,))
+    assert str(told.value) == f"learner 'guess': choose one of {', '.join(LEARNERS)}."
+    for nothing in (((), ("ladder",)), (("typed",), ())):
+        with pytest.raises(ConfigError, match=r"^no (alphabet|learner) is named: choose from \w"):
+            choices(*nothing, 8, (True,))
+
+
+def test_the_default_choice_is_among_what_there_is() -> None:
+    assert set(DEFAULT_ALPHABETS) <= set(ALPHABETS)
+    assert set(DEFAULT_LEARNERS) <= set(LEARNERS)
+
+
+def test_every_candidate_is_tried_and_the_best_comes_first(trials: tuple[Trial, ...]) -> None:
+    assert {t.choice for t in trials} == set(CANDIDATES)
+    assert [round(t.score, 6) for t in trials] == sorted((round(t.score, 6) for t in trials), reverse=True)
+    for t in trials:
+        assert 1 <= t.states <= t.choice.max_states
+        assert t.score == pytest.approx((t.auprc + t.rem) / 2)
+        assert 0 <= t.unseen_share < 0.5
+
+
+def test_only_the_pool_is_looked_at(material: Material, trials: tuple[Trial, ...]) -> None:
+    """Outcomes of calibration, alarm and test runs shuffled, their teacher made up: the same trials to the last bit."""
+    others = np.concatenate((material.held_out, material.alarm, material.test))
+    steps = steps_of(material.corpus, others)
+    rng = np.random.default_rng(3)
+    failed, labels, teacher = material.corpus.failed.copy(), material.labels.copy(), material.teacher.copy()
+    failed[others] = rng.permutation(~failed[others])
+    labels[steps], teacher[steps] = rng.random((len(steps), 2)), rng.random((len(steps), 2))
+    changed = replace(material, corpus=replace(material.corpus, failed=failed), labels=labels, teacher=teacher)
+    assert try_choices(changed, CANDIDATES) == trials
+
+
+def test_what_the_pool_says_matters(material: Material, trials: tuple[Trial, ...]) -> None:
+    """So that the test before this one can fail."""
+    steps = steps_of(material.corpus, material.pool)
+    teacher = material.teacher.copy()
+    teacher[steps] = 1 - teacher[steps]
+    assert try_choices(replace(material, teacher=teacher), CANDIDATES) != trials
+
+
+def test_no_task_is_scored_by_what_its_own_runs_taught(material: Material) -> None:
+    """Nine tasks, each with a tool and an end of its own: known by heart, and worth nothing on a new task."""
+    task = np.arange(len(material.corpus)) % 9
+    failed = task < 4
+    by_step = np.repeat(task, material.corpus.lengths)
+    labels = np.repeat(failed, material.corpus.lengths).astype(np.float32)[:, None].repeat(2, axis=1)
+    known = replace(
+        material,
+        corpus=replace(material.corpus, task_ids=[f"task {t}" for t in task.tolist()], failed=failed),
+        labels=labels,
+        teacher=labels,
+        tools=[f"tool {t}" for t in by_step.tolist()],
+    )
+    (found,) = try_choices(known, choices(("typed",), ("memoryless",), 64, (False,))[:1])
+    assert (found.rem, found.unseen_share) == (0.5, 1.0)
+
+
+def test_progress_names_what_is_tried(material: Material) -> None:
+    said: list[str] = []
+    try_choices(material, choices(("typed",), ("ladder",), 4, (False,)), on_trial=said.append)
+    assert said == [f"fold {i} of 3: typed, ladder" for i in (1, 2, 3)]
+
+
+def test_a_pool_that_cannot_be_folded_has_no_trials(material: Material) -> None:
+    (task, *_) = {material.corpus.task_ids[r] for r in material.pool.tolist()}
+    one_task = np.array([r for r in material.pool.tolist() if material.corpus.task_ids[r] == task], dtype=np.int64)
+    assert try_choices(replace(material, pool=one_task), CANDIDATES) == ()
+    failed = np.ones_like(material.corpus.failed)
+    assert try_choices(replace(material, corpus=replace(material.corpus, failed=failed)), CANDIDATES) == ()
+
+
+def test_fewer_states_where_the_score_is_as_good() -> None:
+    best, close, far = trial(0.500, 40), trial(0.497, 9, clock=True), trial(0.480, 2, learner="memoryless")
+    assert choose((best, close, far)) == close.choice
+    assert choose((best, far)) == best.choice
+    tie = trial(0.499, 9, alphabet="tree")
+    assert choose((best, tie, close)) == tie.choice
+
+
+def test_a_figure_that_is_not_defined_counts_for_nothing() -> None:
+    nan = float("nan")
+    half = Trial(trial(0, 1).choice, 3, 3, nan, 0.7, 0.0)
+    assert half.score == pytest.approx(0.7)
+    assert Trial(half.choice, 3, 3, nan, nan, 0.0).score == -1
+
+
+def test_figures_of_a_perfect_and_a_blind_score(material: Material) -> None:
+    perfect = material.labels[steps_of(material.corpus, material.test)].astype(np.float64)
+    auprc, rem = figures(material, material.test, perfect)
+    assert (auprc, rem) == (1.0, 1.0)
+    _, rem = figures(material, material.test, np.zeros_like(perfect))
+    assert rem == 0.5
+
+
+def test_the_table_shows_every_trial_and_marks_the_chosen_one(trials: tuple[Trial, ...]) -> None:
+    chosen = choose(trials)
+    lines = table(trials, chosen).splitlines()
+    assert len(lines) == 2 + len(trials)
+    assert len({line.count("|") for line in lines}) == 1
+    marked = [line for line in lines if "**chosen**" in line]
+    assert len(marked) == 1
+    cells = [cell.strip() for cell in marked[0].split("|")]
+    assert cells[2:6] == [chosen.alphabet, chosen.learner, "yes" if chosen.clock else "no", str(chosen.max_states)]
