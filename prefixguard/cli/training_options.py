@@ -41,7 +41,7 @@ OPTIONS: tuple[TrainingOption, ...] = (
     TrainingOption("layers", 2, "Layers of the Transformer."),
     TrainingOption("attention_heads", 4, "Query heads of each of its layers."),
     TrainingOption("window", 32, "Steps that each of its layers looks back on."),
-    TrainingOption("states", 48, "States of the soft automaton."),
+    TrainingOption("states", 64, "States of the soft automaton, which has half as many symbols."),
     TrainingOption("bypass", 32, "Width of the channel around the symbols."),
     TrainingOption("bins", 16, "Piecewise-linear bins of every context feature."),
     TrainingOption("members", 2, "Networks of a kind that are averaged in one bundle."),

@@ -11,9 +11,9 @@ from typing import Any
 
 from prefixguard.errors import ConfigError
 
-BACKENDS = ("gru", "transformer", "gbdt", "blend")
+BACKENDS = ("gru", "transformer", "fsm", "gbdt", "blend")
 #: Backends that `blend` can average, in the order in which their parts stand in a bundle.
-BLENDABLE = ("gbdt", "gru", "transformer")
+BLENDABLE = ("gbdt", "gru", "transformer", "fsm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class TrainConfig:
     max_features, min_tasks: size of the vocabulary; a term must occur in that many tasks.
     symbols: K, size of the learned alphabet. abstraction_width: hidden width before the symbols.
     width: of the GRU's state, or of the Transformer's stream. layers, attention_heads, window: of the Transformer; it
-        looks back at most `window` steps a layer. states: of the soft automaton (fsm).
+        looks back at most `window` steps a layer. states: of the soft automaton (fsm), which has half
+        as many symbols.
     bypass: width of the channel around the symbols. bins: piecewise-linear bins a feature.
     members: how many networks of a kind are averaged in one bundle.
     teacher: weight of the boosted teacher's out-of-fold risks in the targets, 0 to 1.
@@ -50,7 +51,7 @@ class TrainConfig:
     layers: int = 2
     attention_heads: int = 4
     window: int = 32
-    states: int = 48
+    states: int = 64
     bypass: int = 32
     bins: int = 16
     members: int = 2

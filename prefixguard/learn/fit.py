@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,15 +14,16 @@ from numpy.typing import NDArray
 
 from prefixguard.encoder import FitReport, Vocabulary, fit_vocabulary
 from prefixguard.errors import ConfigError
-from prefixguard.learn.batches import labels
+from prefixguard.learn.batches import epoch, labels
 from prefixguard.learn.checkpoint import Checkpoints
 from prefixguard.learn.config import TrainConfig
 from prefixguard.learn.corpus import Corpus, Rows
 from prefixguard.learn.gru import GruNetwork
-from prefixguard.learn.head import Head, NetworkHead
+from prefixguard.learn.head import FsmHead, Head, NetworkHead
 from prefixguard.learn.network import StepNetwork
 from prefixguard.learn.neural_part import LevelSymbols, NetworkSymbols
 from prefixguard.learn.scaling import ContextScale, fit_scale
+from prefixguard.learn.soft_fsm import FsmNetwork
 from prefixguard.learn.step_part import SymbolPart
 from prefixguard.learn.teacher import out_of_fold, steps_of
 from prefixguard.learn.trainer import Fitted, LearnListener, Target, fit_network
@@ -158,6 +160,8 @@ def _fit_head(kind: str, m: _Material) -> Head:
     if kind == "gbdt":
         m.listener.on_stage("trees", "boosted trees")
         return fit_trees(m.corpus, m.rows, m.everything, m.labels, config.seed)
+    if kind == "fsm":
+        return _fit_fsm(m)
     members = []
     for i in range(config.members):
         seed = config.seed * 1009 + i
@@ -168,9 +172,27 @@ def _fit_head(kind: str, m: _Material) -> Head:
     return NetworkHead(tuple(members), m.scale, config, m.device)
 
 
+def _fit_fsm(m: _Material) -> FsmHead:
+    """One soft automaton, with a third more epochs: it has to get sharp as well as right."""
+    config = dataclasses.replace(m.config, epochs=math.ceil(m.config.epochs * 4 / 3))
+    seed = config.seed * 1009
+    torch.manual_seed(seed)
+    network = FsmNetwork(m.rows.n_columns, m.scale, config)
+    m.listener.on_stage("network", "fsm")
+    fitted = m.fit("fsm0", network, Target(m.soft, *m.slice(0)), config, seed)
+    off, steps = 0.0, 0
+    for batch in epoch(m.corpus, m.rows, m.pool, 4 * config.batch_runs, None):
+        batch = batch.to(m.device)
+        off += float(network.off_argmax(batch, config.tau_end)[batch.mask].double().sum())
+        steps += int(batch.mask.sum())
+    return FsmHead((fitted,), m.scale, config, m.device, off / steps)
+
+
 def _fit_symbols(heads: tuple[Head, ...], m: _Material) -> tuple[SymbolPart, Fitted | None]:
     """A symbols-only network beside neural heads; the machine's own symbols; levels of the outcome risk of trees."""
     config = m.config
+    if config.heads == ("fsm",) and isinstance(heads[0], FsmHead):
+        return heads[0].symbols(), None
     if config.heads == ("gbdt",):
         outcome = np.concatenate(heads[0].logits(m.corpus, m.rows, m.everything))[:, 1]
         cuts = np.unique(np.quantile(outcome, np.arange(1, config.symbols) / config.symbols).astype(np.float32))

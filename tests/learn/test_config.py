@@ -7,7 +7,7 @@ from prefixguard.learn import TrainConfig, read_toml
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"backend": "gpt"}, r"backend 'gpt': choose one of gru, transformer, gbdt, blend\."),
+        ({"backend": "gpt"}, r"backend 'gpt': choose one of gru, transformer, fsm, gbdt, blend\."),
         ({"device": "tpu"}, r"device 'tpu': choose auto, cpu or cuda\."),
         ({"seed": 2**31}, r"seed = 2147483648: a whole number of at most 2147483647 is needed\."),
         ({"epochs": 0}, r"epochs = 0: a whole number of at least 1 is needed\."),
