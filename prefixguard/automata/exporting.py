@@ -161,7 +161,7 @@ def export(
     material = gather(corpus, bundle)
     learned, trials = _learn(material, bundle, candidates, listener)
     listener.on_stage("calibrating", "risks and thresholds on runs set aside")
-    parts, atlas, notes = _finish(material, bundle, learned, trials, target.name, examples=examples)
+    parts, atlas, notes = _finish(material, bundle, learned, trials, name, examples=examples)
     chosen = table(trials, learned.choice) if trials else ""
     if to == "json-table":
         write_json_table(parts, target, overwrite=overwrite)

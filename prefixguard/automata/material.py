@@ -79,9 +79,11 @@ def gather(corpus: Corpus, bundle: Bundle) -> Material:
     digests = {corpus.digests[r] for r in runs[Side.TRAIN].tolist()}
     known = sum(digest in digests for digest in trained)
     if known < _FEWEST * len(trained) or not trained:
+        without = f" {corpus.unknown:,} have no outcome: add one with --labels." if corpus.unknown else ""
         raise DataError(
             f"{bundle.path}: of the {len(trained):,} runs that it was trained on, {known:,} are among these "
             f"{len(corpus):,}. An automaton is learned from the runs that its monitor learned from: name those."
+            f"{without}"
         )
     pool = np.sort(np.concatenate((runs[Side.TRAIN], runs[Side.VALIDATION])))
     if len(set(corpus.failed[pool].tolist())) < 2 or len(set(corpus.failed[runs[Side.CALIBRATION]].tolist())) < 2:

@@ -24,11 +24,14 @@ _FITTED: dict[tuple[Any, ...], NDArray[np.float32]] = {}
 def _teach(
     corpus: Corpus, rows: Rows, runs: NDArray[np.int64], labels: NDArray[np.float32], seed: int
 ) -> NDArray[np.float32]:
-    told = labels[steps_of(corpus, runs)].tobytes()  # all that it may look at
-    key = (tuple(corpus.digests), tuple(corpus.task_ids), tuple(runs.tolist()), told, rows.n_columns, seed)
+    steps = steps_of(corpus, runs)
+    these = tuple((corpus.task_ids[r], corpus.digests[r]) for r in runs.tolist())  # all that it may look at
+    key = (these, labels[steps].tobytes(), rows.n_columns, seed)
     if key not in _FITTED:
-        _FITTED[key] = out_of_fold(corpus, rows, runs, labels, seed)
-    return _FITTED[key].copy()
+        _FITTED[key] = out_of_fold(corpus, rows, runs, labels, seed)[steps]
+    out = np.zeros_like(labels)
+    out[steps] = _FITTED[key]
+    return out
 
 
 @contextmanager
