@@ -20,6 +20,7 @@ from prefixguard.learn.config import BACKENDS, TrainConfig, read_toml
 from prefixguard.learn.corpus import Corpus, Rows, featurise
 from prefixguard.learn.fit import FittedMonitor, fit_monitor
 from prefixguard.learn.marks import draw_alarm_runs, set_marks
+from prefixguard.learn.soft_fsm import SoftFsm
 from prefixguard.learn.teacher import out_of_fold, run_weights, sparse_matrix, steps_of
 from prefixguard.learn.train import TrainResult, train, train_corpus
 from prefixguard.learn.trainer import LearnListener
@@ -31,6 +32,7 @@ __all__ = [
     "FittedMonitor",
     "LearnListener",
     "Rows",
+    "SoftFsm",
     "TrainConfig",
     "TrainResult",
     "bundle_logits",

@@ -74,13 +74,12 @@ class _Filter(torch.autograd.Function):
 class SoftFsm(nn.Module):
     """The machine alone: K symbols, S states.
 
-    levels: int64 (S,) in [0, K), the symbol that pulls towards each state at the start. modes: int64 (S,).
+    pull: float32 (K, S), 1 where a symbol prefers a state at the start. modes: int64 (S,), which symbols tend to leave.
     """
 
-    def __init__(self, n_symbols: int, levels: Tensor, modes: Tensor) -> None:
+    def __init__(self, pull: Tensor, modes: Tensor) -> None:
         super().__init__()
-        n = len(levels)
-        pull = (levels[None, :] == torch.arange(n_symbols)[:, None]).float()  # (K, S)
+        n_symbols, n = pull.shape
         stay = (modes[:, None] == modes[None, :]).float()  # (S, S)
         logits = torch.randn(n_symbols, n, n) * _SPREAD + _PULL * pull[:, None, :] + _STAY * stay
         self.raw = nn.Parameter(logits / _GAIN)  # (K, S, S)
@@ -120,7 +119,7 @@ class FsmNetwork(nn.Module):
             self.plane.weight.mul_(3.0)  # steps begin spread over the plane, so that many codes are in use
         self.codes = nn.Parameter(torch.randn(k, _PLANE) * _CODES)
         levels, modes = torch.arange(config.states) % k, torch.arange(config.states) // k
-        self.machine = SoftFsm(k, levels, modes)
+        self.machine = SoftFsm((levels[None, :] == torch.arange(k)[:, None]).float(), modes)
         # Levels begin with the risks of their codes: one axis of the plane is the imminent, one the outcome risk.
         codes = self.codes.detach()
         risk = torch.stack([-2.5 + 1.5 * codes[:, 0], -0.8 + codes[:, 1]], dim=1)  # (K, 2)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from prefixguard.automata.learners import distilled, ladder, memoryless, merge, rpni
+from prefixguard.automata.learners import clusters, distilled, fsm, ladder, memoryless, merge, rpni
 from prefixguard.automata.strings import Strings, Transitions
 
 
@@ -20,6 +20,8 @@ LEARNERS: Mapping[str, Learner] = {
     "merge": merge.learn,
     "distilled": distilled.learn,
     "rpni": rpni.learn,
+    "clusters": clusters.learn,
+    "fsm": fsm.learn,
 }
 
 __all__ = ["LEARNERS", "Learner"]
