@@ -59,8 +59,8 @@ def test_edges_visits_and_steps_add_up(seed: int, unseen: float, words: list[tup
 
 
 def test_a_transition_that_the_learner_left_open_follows_the_rule() -> None:
-    """Symbol 1 most often leads to state 1, and so it does from there; symbol 2 leads nowhere, and the run stays."""
-    open_ends = Transitions(0, np.array([[0, 1, UNSEEN], [0, UNSEEN, UNSEEN]], np.int32))
+    """Symbol 0 most often leads to state 0, and so it does from state 1; symbol 2 leads nowhere, and the run stays."""
+    open_ends = Transitions(0, np.array([[0, 1, UNSEEN], [UNSEEN, 1, UNSEEN]], np.int32))
     walked = walk_training(open_ends, strings_of(WORDS))
     assert walked.transitions.next.tolist() == [[0, 1, 0], [0, 1, 1]]
     assert walked.transitions.notes == ("3 transitions that the learner left open: filled by rule",)

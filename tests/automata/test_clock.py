@@ -45,9 +45,9 @@ def test_columns_rise_are_few_and_hold_enough() -> None:
 
 
 def test_every_run_counts_alike() -> None:
-    """Few long runs of no risk among many short ones do not hide the jump that the short ones show."""
-    short = runs_of([10] * 300, lambda t: 1.0 if t >= 6 else 0.0)
-    long = runs_of([1000] * 6, lambda t: 0.0)
+    """A few long runs whose risk climbs in many steps do not use up the columns that many short ones need."""
+    short = runs_of([10] * 300, lambda t: 0.1 if t >= 6 else 0.0)
+    long = runs_of([1000] * 60, lambda t: (t // 20) / 50 if t > 20 else 0.0)
     both = strings_of([*short.words(), *long.words()], 1)
     values = np.concatenate((short.labels, long.labels))
     assert 6 in fit_clock(replace(both, labels=values, teacher=values))
