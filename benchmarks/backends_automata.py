@@ -32,7 +32,7 @@ MAX_STATES = 64
 ROWS = {
     "tree": ("memoryless", "ladder", "merge", "distilled", "rpni"),
     "tree-context": ("memoryless", "ladder"),
-    "steps": ("memoryless", "ladder", "merge", "clusters", "fsm", "distilled", "rpni"),
+    "steps": ("memoryless", "ladder", "merge", "clusters", "distilled", "rpni"),
     "typed": ("memoryless", "ladder", "merge", "clusters", "fsm", "distilled", "rpni"),
     "gumbel": ("memoryless", "ladder", "merge", "rpni"),
     "quantized": ("memoryless", "ladder"),

@@ -78,4 +78,4 @@ def _points(reader: _Reader, strings: Strings) -> NDArray[np.float64]:
         points[batch.steps[mask]] = both[mask]
     points = (points - points.mean(axis=0)) / np.maximum(points.std(axis=0), 1e-6)
     points[:, _WIDTH:] *= _RISK_WEIGHT * (_WIDTH / N_RISKS) ** 0.5
-    return np.round(points, 6)
+    return np.asarray(np.round(points, 6))
