@@ -136,6 +136,19 @@ def test_a_teacher_with_few_risks_has_few_intervals(bundle: Bundle, material: Ma
         np.testing.assert_array_equal(said_by(edited, material)[first:last], intervals.of(logits))
 
 
+def test_the_graph_cuts_a_logit_on_a_cut_as_the_workshop_does(bundle: Bundle, material: Material) -> None:
+    """Cuts that are logits of the model's own, to the last bit."""
+    run = int(material.test[np.argmax(material.corpus.lengths[material.test])])
+    first, last = material.corpus.first[run : run + 2]
+    logits = model_logits(open_model(bundle), material.corpus, material.rows, run)
+    intervals = Intervals(material, steps_of(material.corpus, material.pool))
+    intervals.cuts = [np.unique(logits[:, i].astype(np.float32))[1:4] for i in range(2)]
+    intervals.logit_cuts = intervals.cuts
+    assert bundle.model_bytes is not None
+    edited = open_model(replace(bundle, model_bytes=intervals.model(bundle.model_bytes), reasons_bytes=None))
+    np.testing.assert_array_equal(said_by(edited, material)[first:last], intervals.of_logits(logits))
+
+
 @pytest.mark.parametrize("risk_map", [Platt(0.4, -1.5), Platt(1e-3, -2.0), Beta(0.7, 1.8, -0.5)])
 def test_logits_are_cut_where_their_risk_is(risk_map: Platt | Beta, material: Material) -> None:
     intervals = Intervals(material, steps_of(material.corpus, material.pool), (risk_map, Platt(1.0, 0.0)))
