@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from prefixguard.automata.strings import Strings
 
-N_ENDS = 3  # the run goes on, ends well, ends in failure
 _OUTCOME = 0.5  # weight of the outcome risk; that of the imminent risk is 1
 _FUTURE = 3.0  # weight of a discounted future
 _DISCOUNTS = (0.8, 0.95)
 _DEPTH = 2  # symbols in a word, at most
 _WORDS = 128
 _CLOCK_COLUMNS = 2
+_CHANCE = 2.0  # times that what chance explains is taken away: steps of a run are not independent
+_LEAN = 10.0  # steps that the index before counts for
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -31,7 +32,7 @@ Positions = NDArray[np.int64]
 class Evidence:
     """Of n runs with `steps` steps altogether; W words, numbered from 0, most frequent first.
 
-    values: float64 (d, steps), each row with mean 0: what states are compared by, as squared distance of their means.
+    values: float64 (d, steps), each row with mean 0: risks, by the squared distance of whose means states are compared.
     noise: variance of a step's values, all rows together but the clock's.
     n_words: W. words: int32 (depth, steps), the word of the next 1, 2, ... symbols; -1 past the end and for rare words.
     opening: int32 (depth, n), the same before the first step of each run.
@@ -46,26 +47,17 @@ class Evidence:
     ends: NDArray[np.int8]
 
 
-def gather(strings: Strings, *, clock: float, ends: float) -> Evidence:
-    """The evidence of runs.
-
-    clock: weight of the clock, at least 0; 0 leaves it out. ends: weight of how runs end, above 0: in units of
-    variance, where the variance of the imminent risk is at most 1/4.
-    """
-    risk = 0.5 * strings.labels.T.astype(np.float64) + 0.5 * strings.teacher.T
-    rows = [risk[0], _OUTCOME * risk[1], *(_FUTURE * _future(strings, risk[0], g) for g in _DISCOUNTS)]
-    last = strings.first[1:] - 1
-    end = np.zeros(risk.shape[1], dtype=np.int8)
-    end[last] = 1 + strings.failed
-    course = _course(strings.index, _centred(np.stack(rows)))
-    for kind in (1, 2):
-        mark = (end == kind).astype(np.float64)
-        rows.append(np.sqrt(ends) * mark / max(float(mark.std()), 1e-9))
+def gather(strings: Strings, *, risk: float, clock: float) -> Evidence:
+    """The evidence of runs. risk: weight of risks, at least 0. clock: weight of the clock, times that; 0: none."""
+    risks = risk * (0.5 * strings.labels.T.astype(np.float64) + 0.5 * strings.teacher.T)
+    rows = [risks[0], _OUTCOME * risks[1], *(_FUTURE * _future(strings, risks[0], g) for g in _DISCOUNTS)]
     values = _centred(np.stack(rows))
     noise = float(np.square(values).mean(axis=1).sum())
-    words, opening, n_words = _words(strings)
     if clock > 0:
-        values = np.concatenate((values, clock * course))
+        values = np.concatenate((values, clock * _course(strings.index, values)))
+    end = np.zeros(risks.shape[1], dtype=np.int8)
+    end[strings.first[1:] - 1] = 1 + strings.failed
+    words, opening, n_words = _words(strings)
     return Evidence(values, noise, n_words, words, opening, end)
 
 
@@ -87,12 +79,23 @@ def _future(strings: Strings, risk: Floats, discount: float) -> Floats:
 
 
 def _course(index: Positions, values: Floats) -> Floats:
-    """Mean values at each step's index, in the directions that they vary most in; (2, steps)."""
-    n = np.maximum(np.bincount(index), 1)
-    by_index = np.stack([np.bincount(index, weights=row) for row in values]) / n
-    course = _centred(by_index[:, index])
-    _, directions = np.linalg.eigh(course @ course.T)
-    return np.asarray(directions[:, -_CLOCK_COLUMNS:].T @ course)
+    """How the values go with the step index, in the directions that vary most; float64 (2, steps).
+
+    A row whose means differ between indices no more than chance makes them is left out, and others are shrunk by what
+    chance does; an index that few runs reached leans on the one before.
+    """
+    n = np.bincount(index)[1:].astype(np.float64)
+    sums = np.stack([np.bincount(index, weights=row)[1:] for row in values])
+    between = (np.square(sums) / n).sum(axis=1)
+    by_chance = _CHANCE * len(n) * np.square(values).mean(axis=1)
+    sums *= np.maximum(1 - by_chance / np.maximum(between, 1e-12), 0)[:, None]
+    course, last = np.empty_like(sums), np.zeros(len(sums))
+    for t in range(len(n)):
+        last = (sums[:, t] + _LEAN * last) / (n[t] + _LEAN)
+        course[:, t] = last
+    rows = _centred(np.asarray(course[:, index - 1], dtype=np.float64))
+    _, directions = np.linalg.eigh(rows @ rows.T)
+    return np.asarray(directions[:, -_CLOCK_COLUMNS:].T @ rows)
 
 
 def _words(strings: Strings) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:

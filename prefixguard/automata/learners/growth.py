@@ -7,9 +7,9 @@ length, and what a prefix tree would hold is never written down.
 
 Fit. If the waiting runs B enter state R, they fold into what is known: each state s that they then pass, B's steps
 there having mean b_s and those there before m_s, loses n_s |B_s| / (n_s + |B_s|) |m_s - b_s|^2 of what it explains
-(Ward), less the noise that chance alone would cost. The cost is the sum of that, and of a chi-square term for each
-short word that followed in both, on whether runs ended with it: which tells states apart by what comes next, before
-the transitions in between are decided. A loop is judged by all that then falls into it.
+(Ward), less the noise that chance alone would cost. The cost is the sum of that, and of the same for each short word
+that followed in both: by the risks after it, and by a chi-square of how runs ended with it. Words tell states apart by
+what comes next, before the transitions in between are decided. A loop is judged by all that then falls into it.
 
 Source: the order and the two kinds of states are those of Lang, Pearlmutter and Price 1998 (blue-fringe); what is
 compared, and walking in place of a tree, are ours.
@@ -24,29 +24,30 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.automata.learners.evidence import N_ENDS, Evidence, Floats, Positions
+from prefixguard.automata.learners.evidence import Evidence, Floats, Positions
 from prefixguard.automata.strings import Strings
-from prefixguard.bundle import UNSEEN
+from prefixguard.bundle import N_RISKS, UNSEEN
 
 _FEWEST = 5  # runs that wait, below which a transition leads where its state usually does
 _NEAR = 16  # states of which the whole fold is computed; all others are too far on the face of it
 _SAMPLE = 2000  # runs that fold; of more, that many evenly spaced ones
 _AHEAD = 40  # steps that a fold is followed
 _PRIOR = 5.0  # steps with mean values that every state has on top
-_EVENTS = 1.0  # ends that a word must have led to, on either side by expectation, to count
-_RARE = 0.001  # least variance of an end after a word
+_EVENTS = 2  # runs that must have ended alike on both sides for a comparison
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What merging leans towards.
 
-    clock: weight of the clock in the evidence; high: states tell step indices apart. ends: weight of how runs end.
+    risk: weight of risks in the evidence. clock: weight of the clock there; high: states tell step indices apart.
+    ends: weight of how runs end.
     gain: the least cost for which a state is worth having. Also what is added where a transition is to lead elsewhere
         than its state and its symbol usually do. Costs are squared risks summed over steps.
     doubt: by how many standard deviations a cost must pass that, moreover.
     """
 
+    risk: float
     clock: float
     ends: float
     gain: float
@@ -81,11 +82,9 @@ class _Growth:
         self._evidence, self._setting = evidence, setting
         self._visits = np.zeros(max_states)
         self._sums = np.zeros((len(evidence.values), max_states))
-        every = np.arange(len(strings.symbols))
-        seen = self._followed(evidence.words, every, every)[0]
-        self._rate = seen[:, 1:] / np.maximum(seen.sum(axis=1, keepdims=True), 1)  # (W, 2), over all steps
-        self._after = np.zeros((max_states, evidence.n_words, N_ENDS))  # words that followed, by how they ended
-        self._after[0] = self._followed(evidence.opening, np.arange(len(strings)), strings.first[:-1] - 1)[0]
+        self._ended = np.zeros((max_states, 2))  # runs that ended there: well, in failure
+        self._words = _Words(evidence, max_states)
+        self._words.add(evidence.opening, np.arange(len(strings)), strings.first[:-1] - 1)
         self._usual = np.full(max_states, UNSEEN)  # where each state's first transition leads, which most runs took
         self._leads = np.zeros((n_symbols, max_states))  # how many runs each symbol led to each state
         self._waiting: dict[int, Positions] = {}
@@ -135,20 +134,11 @@ class _Growth:
 
     def _on_the_face(self, at: Positions) -> tuple[Floats, Floats, Floats]:
         """For every state: cost of the steps themselves, cost of the words after them, variance of the latter."""
-        n, weight = len(at), self._setting.ends
-        visits = self._visits[: self.n_states] + _PRIOR
+        n, visits = len(at), self._visits[: self.n_states] + _PRIOR
         mean = self._evidence.values[:, at].mean(axis=1)
         distance = np.square(self._sums[:, : self.n_states] / visits - mean[:, None]).sum(axis=0)
-        new = self._followed(self._evidence.words, at, at)[0]
-        use = np.flatnonzero(new.sum(axis=1))
-        new, old = new[use], self._after[: self.n_states, use]  # (W', 3), (S, W', 3)
-        n_new, n_old = new.sum(axis=1), old.sum(axis=2)
-        rate = (old[..., 1:] + new[:, 1:] + self._rate[use]) / (n_old + n_new + 1)[..., None]
-        counts = np.minimum(n_old, n_new)[..., None] * rate >= _EVENTS
-        apart = old[..., 1:] / np.maximum(n_old, 1)[..., None] - new[:, 1:] / n_new[:, None]
-        chi = (n_old * n_new / (n_old + n_new))[..., None] * apart**2 / np.maximum(rate * (1 - rate), _RARE)
-        words = weight * np.where(counts, chi - 1, 0).sum(axis=(1, 2))
-        return visits * n / (visits + n) * distance, words, 2 * weight**2 * counts.sum(axis=(1, 2))
+        words, spread = self._words.cost(at, self.n_states, self._setting.ends)
+        return visits * n / (visits + n) * distance, words, spread
 
     def _fold(self, cell: int, at: Positions, targets: Positions) -> tuple[Floats, Floats]:
         """Cost, less what chance costs, of a transition to each target, and its variance; float64 (targets,)."""
@@ -182,7 +172,12 @@ class _Growth:
             distance += np.square(new / np.maximum(n_new, 1) - known / n_old)
         touched = (n_new > 0).sum(axis=1)
         cost = (n_old * n_new / (n_old + n_new) * distance).sum(axis=1) - self._evidence.noise * touched
-        return scale * cost, 2 * (scale * self._evidence.noise) ** 2 * touched
+        kind = self._evidence.ends[step]
+        ended = np.bincount(place[kind > 0] * 2 + kind[kind > 0] - 1, minlength=2 * size).astype(np.float64)
+        chi, tests = _unlike(self._ended, ended.reshape(*shape, 2))
+        weight = self._setting.ends
+        spread = 2 * self._evidence.noise**2 * touched + 2 * weight**2 * tests.sum(axis=1)
+        return scale * (cost + weight * chi.sum(axis=1)), scale**2 * spread
 
     def _walk(self, states: Positions, at: Positions) -> None:
         """Runs in these states, about to take these steps, walk to where nothing is decided; all are counted."""
@@ -205,7 +200,10 @@ class _Growth:
         self._visits += np.bincount(states, minlength=size)
         for row, sums in zip(self._evidence.values, self._sums, strict=True):
             sums += np.bincount(states, weights=row[at], minlength=size)
-        self._after += self._followed(self._evidence.words, at, at, states, size)
+        kind = self._evidence.ends[at]
+        over = kind > 0
+        self._ended += np.bincount(states[over] * 2 + kind[over] - 1, minlength=2 * size).reshape(size, 2)
+        self._words.add(self._evidence.words, at, at, states)
 
     def _wait(self, cells: Positions, at: Positions) -> None:
         order = np.argsort(cells, kind="stable")
@@ -220,23 +218,61 @@ class _Growth:
             self._waiting[cell] = arrived
             heappush(self._queue, (-len(arrived), cell))
 
-    def _followed(
-        self,
-        words: NDArray[np.int32],
-        of: Positions,
-        at: Positions,
-        states: Positions | None = None,
-        n_states: int = 1,
-    ) -> Floats:
-        """How often each word followed, by how the run stood after it; float64 (n_states, W, 3).
 
-        of: columns of `words`. at: the steps that words come after. states: of each; None: all count as one state.
-        """
-        ends, n_words = self._evidence.ends, self._evidence.n_words
-        out = np.zeros(n_states * n_words * N_ENDS)
+class _Words:
+    """What followed each state within a few steps: for each word, the risks after it, and how runs ended with it."""
+
+    def __init__(self, evidence: Evidence, max_states: int) -> None:
+        self._evidence = evidence
+        self._risks = evidence.values[:N_RISKS]
+        self._noise = float(np.square(self._risks).mean(axis=1).sum())
+        self._met = np.zeros((max_states, evidence.n_words, N_RISKS + 1))  # how often, and risks added up
+        self._ended = np.zeros((max_states, evidence.n_words, 2))  # runs that ended: well, in failure
+
+    def add(self, words: NDArray[np.int32], of: Positions, at: Positions, states: Positions | None = None) -> None:
+        """Count words, columns `of` of `words`, that came after the steps `at` in these states; None: the start."""
+        met, ended = self._count(words, of, at, np.zeros_like(at) if states is None else states, len(self._met))
+        self._met += met
+        self._ended += ended
+
+    def cost(self, at: Positions, n_states: int, ends: float) -> tuple[Floats, Floats]:
+        """How unlike each state's words those after these steps are, less what chance makes, and its variance."""
+        new, new_ended = (part[0] for part in self._count(self._evidence.words, at, at, np.zeros_like(at), 1))
+        met = np.flatnonzero(new[:, 0])
+        new, old = new[met], self._met[:n_states, met]
+        n_new, n_old = new[:, 0], old[..., 0]
+        apart = old[..., 1:] / np.maximum(n_old, 1)[..., None] - new[:, 1:] / n_new[:, None]
+        both = n_old > 0
+        cost = n_old * n_new / (n_old + n_new) * np.square(apart).sum(axis=-1) - self._noise * both
+        chi, tests = _unlike(self._ended[:n_states, met], new_ended[met])
+        spread = self._noise**2 * both.sum(axis=1) + ends**2 * tests.sum(axis=1)
+        return cost.sum(axis=1) + ends * chi.sum(axis=1), 2 * spread
+
+    def _count(
+        self, words: NDArray[np.int32], of: Positions, at: Positions, states: Positions, n_states: int
+    ) -> tuple[Floats, Floats]:
+        n_words, size = self._evidence.n_words, n_states * self._evidence.n_words
+        met, ended = np.zeros((N_RISKS + 1, size)), np.zeros(2 * size)
         for depth, row in enumerate(words):
             word = row[of].astype(np.int64)
-            known = word >= 0
-            place = word[known] if states is None else word[known] + states[known] * n_words
-            out += np.bincount(place * N_ENDS + ends[at[known] + depth + 1], minlength=len(out))
-        return out.reshape(n_states, n_words, N_ENDS)
+            known = np.flatnonzero(word >= 0)
+            place, step = word[known] + states[known] * n_words, at[known] + depth + 1
+            met[0] += np.bincount(place, minlength=size)
+            for sums, risk in zip(met[1:], self._risks, strict=True):
+                sums += np.bincount(place, weights=risk[step], minlength=size)
+            kind = self._evidence.ends[step]
+            ended += np.bincount(place[kind > 0] * 2 + kind[kind > 0] - 1, minlength=2 * size)
+        return met.T.reshape(n_states, n_words, -1), ended.reshape(n_states, n_words, 2)
+
+
+def _unlike(old: Floats, new: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Chi-square, less its mean of 1, of the shares of failures in pairs of counts; and which pairs tell anything.
+
+    old, new: float64 (..., 2), runs that ended well and in failure; broadcast. Returns float64 and bool (...).
+    """
+    n_old, n_new = old.sum(axis=-1), new.sum(axis=-1)
+    share = (old[..., 1] + new[..., 1] + 0.5) / (n_old + n_new + 1)
+    tells = np.minimum(n_old, n_new) >= _EVENTS
+    apart = old[..., 1] / np.maximum(n_old, 1) - new[..., 1] / np.maximum(n_new, 1)
+    chi = n_old * n_new / np.maximum(n_old + n_new, 1) * apart**2 / (share * (1 - share))
+    return np.where(tells, chi - 1, 0.0), tells
