@@ -30,7 +30,7 @@ _FOLDS = 3
 _INDIFFERENT = 0.005
 #: What the default choice is made among: symbols that mean something, learners that take seconds.
 DEFAULT_ALPHABETS = ("tree", "tree-context", "steps", "typed")
-DEFAULT_LEARNERS = ("memoryless", "ladder", "merge", "clusters")
+DEFAULT_LEARNERS = ("memoryless", "ladder")
 
 
 @dataclass(frozen=True, slots=True)
