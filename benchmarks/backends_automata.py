@@ -24,7 +24,7 @@ from prefixguard.automata.material import Material
 from prefixguard.automata.model_symbols import Intervals
 from prefixguard.automata.pick import DEFAULT_ALPHABETS, DEFAULT_LEARNERS, choices, choose, try_choices
 from prefixguard.automata.state_risk import columns_of, training_risk
-from prefixguard.learn import Corpus, TrainConfig, labels, sparse_matrix, steps_of
+from prefixguard.learn import Corpus, labels, sparse_matrix, steps_of
 
 HORIZON = 3
 MAX_STATES = 64
