@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from prefixguard.stepview import Adapter, ReadReport, StepRecord, list_adapters, load_adapter
     from prefixguard.trace import Mistake, Outcome, Run
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 #: Public name to the room that has it.
 _ROOMS = {
