@@ -156,7 +156,7 @@ def test_a_bundle_that_is_not_whole(
         model.write_bytes(data)
         wanted = "model.onnx: damaged"
     elif damage == "a newer schema":
-        manifest.write_text(manifest.read_text().replace("prefixguard/bundle/v1", "prefixguard/bundle/v2"))
+        manifest.write_text(manifest.read_text().replace("prefixguard/bundle/v1", "prefixguard/bundle/v9"))
         wanted = "newer"
     elif damage == "a missing file":
         (bundle / "vocabulary.bin").unlink()

@@ -27,9 +27,10 @@ NEEDS_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch see
 def config_of(backend: str, device: str = "cpu") -> TrainConfig:
     """Tiny, with a window that runs go past, and just enough steps for the symbols to part."""
     return TrainConfig(
-        backend=backend, device=device, epochs=2, symbol_epochs=6, batch_runs=8, members=2, teacher=0.0,
+        backend=backend, device=device, epochs=8 if backend == "fsm" else 2, symbol_epochs=6, batch_runs=8, members=2,
+        teacher=0.0,
         max_features=200, width=8, bypass=4, abstraction_width=8, symbols=6, bins=4, window=4, attention_heads=2,
-        states=6,
+        states=32,
     )  # fmt: skip
 
 
