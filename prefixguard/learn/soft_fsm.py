@@ -71,17 +71,70 @@ class _Filter(torch.autograd.Function):
         return last.sum(0), of_flat, of_symbols.transpose(0, 1)
 
 
+class _Walk(torch.autograd.Function):
+    """As `_Filter`, where the symbols are known: rows with the same symbol are moved together by its one matrix."""
+
+    @staticmethod
+    def forward(ctx: Any, start: Tensor, transitions: Tensor, symbols: Tensor) -> Tensor:
+        """start (S,), transitions (K, S, S), symbols int64 (B, T) -> (B, T, S)."""
+        batch, steps = symbols.shape
+        states = start.new_empty(steps + 1, batch, len(start))
+        states[0] = start
+        groups = [_grouped(symbols[:, t]) for t in range(steps)]
+        for t, group in enumerate(groups):
+            states[t + 1] = _moved(states[t], group, transitions)
+        ctx.save_for_backward(transitions, states, symbols)
+        ctx.groups = groups
+        return states[1:].transpose(0, 1)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        """Gradients of start and transitions."""
+        transitions, states, symbols = ctx.saved_tensors
+        given = gradients[0].transpose(0, 1)
+        back = transitions.transpose(1, 2)
+        of_states = torch.empty_like(states[1:])
+        last = torch.zeros_like(states[0])
+        for t in range(len(given) - 1, -1, -1):
+            of_states[t] = last + given[t]
+            last = _moved(of_states[t], ctx.groups[t], back)
+        order, kinds, sizes = _grouped(symbols.t().reshape(-1))
+        before, after = (torch.split(x.flatten(0, 1)[order], sizes) for x in (states[:-1], of_states))
+        of_transitions = torch.zeros_like(transitions)
+        for k, a, b in zip(kinds, before, after, strict=True):
+            of_transitions[k] = a.t() @ b
+        return last.sum(0), of_transitions, None
+
+
+_Group = tuple[Tensor, list[int], list[int]]  # order of the rows, symbols that occur, rows of each
+
+
+def _grouped(symbols: Tensor) -> _Group:
+    order = torch.argsort(symbols, stable=True)
+    kinds, sizes = torch.unique_consecutive(symbols[order], return_counts=True)
+    return order, kinds.tolist(), sizes.tolist()
+
+
+def _moved(rows: Tensor, group: _Group, transitions: Tensor) -> Tensor:
+    order, kinds, sizes = group
+    out = torch.empty_like(rows)
+    out[order] = torch.cat([x @ transitions[k] for k, x in zip(kinds, torch.split(rows[order], sizes), strict=True)])
+    return out
+
+
 class SoftFsm(nn.Module):
     """The machine alone: K symbols, S states.
 
-    pull: float32 (K, S), 1 where a symbol prefers a state at the start. modes: int64 (S,), which symbols tend to leave.
+    pull: float32 (K, S), 1 where a symbol prefers a state at the start; or (K, S, S), where it does so from each state.
+    modes: int64 (S,), which symbols tend to leave as they are.
     """
 
     def __init__(self, pull: Tensor, modes: Tensor) -> None:
         super().__init__()
-        n_symbols, n = pull.shape
+        n_symbols, n = len(pull), pull.shape[-1]
+        towards = pull if pull.dim() == 3 else pull[:, None, :]  # (K, S, S) or (K, 1, S)
         stay = (modes[:, None] == modes[None, :]).float()  # (S, S)
-        logits = torch.randn(n_symbols, n, n) * _SPREAD + _PULL * pull[:, None, :] + _STAY * stay
+        logits = torch.randn(n_symbols, n, n) * _SPREAD + _PULL * towards + _STAY * stay
         self.raw = nn.Parameter(logits / _GAIN)  # (K, S, S)
         self.theta = nn.Parameter(torch.randn(n))
 
@@ -97,6 +150,14 @@ class SoftFsm(nn.Module):
         """Symbol probabilities (B, T, K) -> distribution over states after each step (B, T, S)."""
         flat = self.transitions(tau).transpose(0, 1).reshape(len(self.theta), -1)  # (S, K * S)
         states: Tensor = _Filter.apply(self.start(tau), flat, p)  # type: ignore[no-untyped-call]
+        return states
+
+    def walk(self, symbols: Tensor, tau: float) -> Tensor:
+        """Symbols that are known, int64 (B, T) -> distribution over states after each step (B, T, S).
+
+        The same as `forward` of their one-hot rows, in a third of the time.
+        """
+        states: Tensor = _Walk.apply(self.start(tau), self.transitions(tau), symbols)  # type: ignore[no-untyped-call]
         return states
 
     def argmax(self) -> tuple[int, Tensor]:

@@ -1,7 +1,8 @@
-"""Clusters: a small GRU reads the symbols; its hidden states, clustered, are the automaton's states.
+"""Clusters: a small GRU reads the symbols; what it holds after a step, clustered, is the automaton's states.
 
-Where a symbol leads from a cluster is the majority of what the GRU did there; since at run time the automaton follows
-its own state, majorities are then taken again over its own roll-outs.
+States are clusters of steps of the same index: so the machine counts, which a cap on steps asks for and which clusters
+over all steps forget by and by. Where a symbol leads from a cluster is the majority of what the GRU did there. These
+states are too many; they are taken away, and transitions redirected, by what that costs on the machine's own roll-outs.
 """
 
 from __future__ import annotations
@@ -12,16 +13,20 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from torch import Tensor, nn
 
-from prefixguard.automata.learners.sequences import batches, fit
-from prefixguard.automata.strings import Strings, Transitions, before, walk
-from prefixguard.bundle import N_RISKS, UNSEEN
+from prefixguard.automata.learners.rollouts import Machine, Rollouts, complete, eliminate, redirect, taken
+from prefixguard.automata.learners.sequences import batches, few_enough, fit
+from prefixguard.automata.strings import Strings, Transitions
+from prefixguard.bundle import N_RISKS
+from prefixguard.errors import DataError
 
 _WIDTH = 32
 _EPOCHS = 20
 _RATE = 1e-2
-_ROUNDS = 3
 _RISK_WEIGHT = 2.0  # of the predicted risks beside the hidden state, both standardised
-_FITTED = 20_000  # steps that clusters are fitted to
+_CLUSTERS = 8  # of the steps of one index
+_FEWEST = 8  # steps a cluster
+_ROUNDS = 40
+_SURE = 1e-4
 
 
 class _Reader(nn.Module):
@@ -41,41 +46,56 @@ class _Reader(nn.Module):
 
 
 def learn(strings: Strings, *, max_states: int, seed: int) -> Transitions:
-    """At most `max_states` states: the start, and one a cluster."""
+    """At most `max_states` states. Raises DataError if there are no runs."""
+    if not len(strings):
+        raise DataError("clusters: there are no runs to learn from. Give it some.")
+    strings, notes = few_enough(strings, seed)
     torch.manual_seed(seed)
     reader = _Reader(strings.n_symbols)
     fit(reader, strings, seed, _EPOCHS, _RATE, (1.0,) * _EPOCHS)
-    points = _points(reader, strings)
-    rng = np.random.default_rng(seed)
-    chosen = np.sort(rng.permutation(len(points))[:_FITTED])
-    n = min(max_states - 1, len(np.unique(points[chosen], axis=0)))
-    clusters = KMeans(n, n_init=2, random_state=seed).fit(points[chosen])
-    wanted = (clusters.predict(points) + 1).astype(np.int32)
-    states, k = wanted, strings.n_symbols
-    for _ in range(_ROUNDS):
-        cell = before(strings, states, 0).astype(np.int64) * k + strings.symbols
-        votes = np.zeros(((n + 1) * k, n + 1), dtype=np.int64)
-        np.add.at(votes, (cell, wanted), 1)
-        following = np.where(votes.any(axis=1), votes.argmax(axis=1), UNSEEN).reshape(n + 1, k).astype(np.int32)
-        # A pair that no run has met yet goes where its symbol mostly goes, so that roll-outs never end.
-        by_symbol = np.zeros((k, n + 1), dtype=np.int64)
-        np.add.at(by_symbol, (strings.symbols, wanted), 1)
-        complete = np.where(following == UNSEEN, by_symbol.argmax(axis=1)[None, :], following).astype(np.int32)
-        states, _ = walk(0, complete, np.full(k, UNSEEN, dtype=np.int32), strings)
-    taken = np.zeros(complete.shape, dtype=np.bool_)
-    taken[before(strings, states, 0), strings.symbols] = True
-    return Transitions(0, np.where(taken, complete, UNSEEN).astype(np.int32))
+    hidden, logits = _read(reader, strings)
+    # The GRU has seen all runs, so what it says of one is steadier than the one run's labels and teacher.
+    said = (strings.labels.astype(np.float64) + strings.teacher) / 2
+    target = np.clip((said + 1 / (1 + np.exp(-logits))) / 2, _SURE, 1 - _SURE)
+    rollouts = Rollouts.of(strings, target)
+    machine, depth = _layered(rollouts, _points(hidden, logits), max_states, seed)
+    machine = eliminate(rollouts, machine, depth, max_states)
+    machine = redirect(rollouts, machine, _ROUNDS, np.random.default_rng(seed))
+    return taken(machine, rollouts, notes)
+
+
+def _layered(
+    rollouts: Rollouts, points: NDArray[np.float64], max_states: int, seed: int
+) -> tuple[Machine, NDArray[np.int64]]:
+    """Clusters of the steps of each index as states, and the index of each; 0 is the start.
+
+    The machine counts up to half of its states; steps after that are clustered together.
+    """
+    n_layers = min(max(max_states // 2, 1), len(rollouts.layers))
+    layers = [*rollouts.layers[: n_layers - 1], np.concatenate(rollouts.layers[n_layers - 1 :])]
+    states, depth = np.zeros(len(points), dtype=np.int64), [0]
+    for index, at in enumerate(layers, 1):
+        k = min(_CLUSTERS, max(len(at) // _FEWEST, 1), len(np.unique(points[at], axis=0)))
+        found = KMeans(k, n_init=1, random_state=seed).fit_predict(points[at])
+        states[at] = len(depth) + found
+        depth += [index] * k
+    return complete(rollouts, states, 0, len(depth)), np.array(depth)
 
 
 @torch.no_grad()
-def _points(reader: _Reader, strings: Strings) -> NDArray[np.float64]:
-    """Hidden state and predicted risks after every step, standardised, (steps, width + 2)."""
-    points = np.empty((len(strings.symbols), _WIDTH + N_RISKS))
+def _read(reader: _Reader, strings: Strings) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Hidden state (steps, width) and logits of both risks (steps, 2) after every step."""
+    hidden, logits = np.empty((len(strings.symbols), _WIDTH)), np.empty((len(strings.symbols), N_RISKS))
     for batch in batches(strings, None):
-        hidden = reader.hidden(batch.symbols)
-        both = torch.cat((hidden, reader.readout(hidden)), dim=-1).double().numpy()
+        h = reader.hidden(batch.symbols)
         mask = batch.mask.numpy()
-        points[batch.steps[mask]] = both[mask]
-    points = (points - points.mean(axis=0)) / np.maximum(points.std(axis=0), 1e-6)
-    points[:, _WIDTH:] *= _RISK_WEIGHT * (_WIDTH / N_RISKS) ** 0.5
-    return np.asarray(np.round(points, 6))
+        hidden[batch.steps[mask]] = h.double().numpy()[mask]
+        logits[batch.steps[mask]] = reader.readout(h).double().numpy()[mask]
+    return hidden, logits
+
+
+def _points(hidden: NDArray[np.float64], logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What steps are clustered by, (steps, width + 2)."""
+    weight = _RISK_WEIGHT * (_WIDTH / N_RISKS) ** 0.5
+    parts = [hidden / np.maximum(hidden.std(axis=0), 1e-6), weight * logits / np.maximum(logits.std(axis=0), 1e-6)]
+    return np.asarray(np.round(np.concatenate(parts, axis=1), 6))

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from prefixguard.automata.strings import Strings
+from prefixguard.bundle import N_RISKS
 
 _BATCH = 64
+_MOST_STEPS = 40_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,15 @@ class Batch:
     target: Tensor
     mask: Tensor
     steps: NDArray[np.int64]
+
+
+def few_enough(strings: Strings, seed: int) -> tuple[Strings, tuple[str, ...]]:
+    """So many of the runs, drawn by seed, that every step can be weighed against every state; and what to note."""
+    drawn = np.random.default_rng(seed).permutation(len(strings))
+    n = max(int(np.searchsorted(np.cumsum(strings.lengths[drawn]), _MOST_STEPS, side="right")), 1)
+    if n >= len(strings):
+        return strings, ()
+    return strings.of(np.sort(drawn[:n])), (f"learned from {n} of {len(strings)} runs, drawn by seed",)
 
 
 def batches(strings: Strings, rng: np.random.Generator | None) -> Iterator[Batch]:
@@ -51,12 +62,20 @@ def batches(strings: Strings, rng: np.random.Generator | None) -> Iterator[Batch
 
 
 def fit(
-    model: nn.Module, strings: Strings, seed: int, epochs: int, rate: float, temperatures: tuple[float, ...]
+    model: nn.Module,
+    strings: Strings,
+    seed: int,
+    epochs: int,
+    rate: float,
+    temperatures: tuple[float, ...],
+    importance: NDArray[np.float64] | None = None,
 ) -> None:
     """Fit `model` (called with symbols (B, T) and a temperature, giving logits (B, T, 2)) in place.
 
     Loss: mean over runs of the mean over their steps, as networks on records are fitted. temperatures: one an epoch.
+    importance: float64 (2,), what each risk counts for; None: alike.
     """
+    counts = torch.ones(N_RISKS) if importance is None else torch.from_numpy(importance.astype(np.float32))
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
     rng = np.random.default_rng(seed)
     for epoch in range(epochs):
@@ -64,7 +83,7 @@ def fit(
             group["lr"] = rate * (1 - 0.9 * epoch / max(epochs - 1, 1))
         for batch in batches(strings, rng):
             logits = model(batch.symbols, temperatures[epoch])
-            each = F.binary_cross_entropy_with_logits(logits, batch.target, reduction="none").sum(-1)
+            each = F.binary_cross_entropy_with_logits(logits, batch.target, reduction="none") @ counts
             weight = batch.mask / batch.mask.sum(1, keepdim=True)
             optimizer.zero_grad()
             ((each * weight).sum() / len(weight)).backward()  # type: ignore[no-untyped-call]

@@ -1,0 +1,247 @@
+"""What an automaton costs on its own roll-outs, and how to change it so that it costs less.
+
+At run time an automaton follows its own state, whatever it was learned from. So what a transition is worth is what
+follows from it: with the symbols to come known, as they are on training runs,
+
+    V_t(s) = cost of being in s after step t + V_{t+1}(next(s, symbol_{t+1}))
+
+says for every step and every state what the rest of the run would cost from there, in one pass backwards. Leading a
+transition elsewhere changes the cost by the sum of V over the steps that take it: exactly, where a run takes it once,
+and nearly, where it takes it again. `redirect` improves transitions by that, `eliminate` takes states away by it:
+policy iteration, with an automaton as the policy. The cost is the cross-entropy of both risks with what the labels and
+the teacher say; each risk counts by how uncertain it is without any automaton, so that the rare one is not drowned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prefixguard.automata.strings import Strings, Transitions
+from prefixguard.bundle import N_RISKS, UNSEEN
+
+_PRIOR = 5.0  # steps that the base rate counts for in a state's risk
+_SURE = 1e-4
+_TRIES = 4  # smaller and smaller shares of the changes that seem good, until they are
+_FAILURES = 3  # rounds without any, after which nothing more is expected
+_BATCH = 0.1  # share of the states too many that are taken away at once
+_SURPRISE = 1.2  # a batch may cost so many times what was expected of it, plus _SLACK a state
+_SLACK = 2e-4
+
+Floats = NDArray[np.float64]
+States = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Machine:
+    """A complete automaton: every state has somewhere to go with every symbol. next: int64 (S, K)."""
+
+    start: int
+    next: States
+
+    @property
+    def n_states(self) -> int:
+        """S."""
+        return len(self.next)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rollouts:
+    """Training runs, ready to be walked forwards and backwards.
+
+    symbols: int64 (steps,). layers: positions of the first steps, of the second, and so on, longest runs first.
+    target: float64 (steps, 2), probabilities. importance: float64 (2,), what each risk's cross-entropy counts for.
+    """
+
+    symbols: States
+    n_symbols: int
+    layers: tuple[States, ...]
+    target: Floats
+    importance: Floats
+
+    @classmethod
+    def of(cls, strings: Strings, target: Floats) -> Rollouts:
+        """Of these strings. target: float64 (steps, 2), what risks should be."""
+        lengths = strings.lengths
+        order = np.argsort(-lengths, kind="stable")
+        begins, sizes = strings.first[:-1][order], lengths[order]
+        alive = [int(np.count_nonzero(sizes > t)) for t in range(int(sizes.max(initial=0)))]
+        layers = tuple(begins[:n] + t for t, n in enumerate(alive))
+        entropy = _entropy(target.mean(axis=0))
+        return cls(strings.symbols.astype(np.int64), strings.n_symbols, layers, target, entropy.max() / entropy)
+
+    def walk(self, machine: Machine) -> tuple[States, States]:
+        """The state before and after every step, int64 (steps,) each."""
+        before, after = np.empty_like(self.symbols), np.empty_like(self.symbols)
+        now = np.full(len(self.layers[0]), machine.start, dtype=np.int64)
+        for at in self.layers:
+            before[at] = now[: len(at)]
+            now = machine.next[before[at], self.symbols[at]]
+            after[at] = now
+        return before, after
+
+    def risks(self, states: States, n_states: int) -> Floats:
+        """Mean target of the steps in each state, shrunk to the base rate, float64 (S, 2)."""
+        base, mass = self.target.mean(axis=0), np.bincount(states, minlength=n_states)
+        sums = [np.bincount(states, self.target[:, i], n_states) for i in range(N_RISKS)]
+        found = [(sums[i] + _PRIOR * base[i]) / (mass + _PRIOR) for i in range(N_RISKS)]
+        return np.asarray(np.clip(np.stack(found, axis=1), _SURE, 1 - _SURE))
+
+    def loss(self, states: States, risks: Floats) -> float:
+        """Mean cost of a step where the automaton is in these states."""
+        p = risks[states]
+        each = -(self.target * np.log(p) + (1 - self.target) * np.log1p(-p))
+        return float((each @ self.importance).mean())
+
+    def costs(self, machine: Machine, risks: Floats) -> Floats:
+        """V: what being in each state after each step costs until the run ends, float64 (steps, S)."""
+        odds, rest = np.log(risks / (1 - risks)), -np.log1p(-risks)
+        v = -(self.target * self.importance) @ odds.T + rest @ self.importance
+        leads = np.ascontiguousarray(machine.next.T)  # (K, S)
+        for now, then in zip(self.layers[-2::-1], self.layers[:0:-1], strict=True):
+            v[now[: len(then)]] += np.take_along_axis(v[then], leads[self.symbols[then]], axis=1)
+        return v
+
+
+def redirect(rollouts: Rollouts, machine: Machine, rounds: int, rng: np.random.Generator) -> Machine:
+    """The machine with transitions led to where the rest of the run costs least, as long as the cost falls.
+
+    All transitions that promise a gain are changed at once; where they get in each other's way, a share of them, drawn
+    with those of great gain first. Transitions that no run takes stay as they are.
+    """
+    k, n, share, failures = rollouts.n_symbols, machine.n_states, 1.0, 0
+    before, states = rollouts.walk(machine)
+    risks = rollouts.risks(states, n)
+    best = rollouts.loss(states, risks)
+    for _ in range(rounds):
+        edges, sums = _sums(before * k + rollouts.symbols, rollouts.costs(machine, risks))
+        now, then = machine.next.ravel()[edges], sums.argmin(axis=1)
+        gain = sums[np.arange(len(edges)), now] - sums.min(axis=1)
+        good = np.flatnonzero((gain > 1e-9) & (then != now))
+        changed = False
+        for _ in range(_TRIES if len(good) else 0):
+            first = np.argsort(-gain[good] * rng.random(len(good)), kind="stable")
+            chosen = good[first[: max(int(len(good) * share), 1)]]
+            following = machine.next.copy()
+            following.ravel()[edges[chosen]] = then[chosen]
+            tried = Machine(machine.start, following)
+            tried_before, tried_states = rollouts.walk(tried)
+            tried_risks = rollouts.risks(tried_states, n)
+            loss = rollouts.loss(tried_states, tried_risks)
+            if loss < best - 1e-7:
+                machine, before, risks, best = tried, tried_before, tried_risks, loss
+                share, changed = min(1.0, share * 1.5), True
+                break
+            share = max(share / 3, 1 / len(good))
+        failures = 0 if changed else failures + 1
+        if not len(good) or failures == _FAILURES:
+            break
+    return machine
+
+
+def eliminate(rollouts: Rollouts, machine: Machine, depth: States, max_states: int) -> Machine:
+    """The machine with states taken away until at most `max_states` are left.
+
+    What led to a state that goes leads to the one from which the rest of the run costs least more. depth: int64 (S,),
+    how far into a run a state is. Only states of the same depth stand in for each other as long as there are such: a
+    machine that counts loses its count by shifts of one, each of which costs nearly nothing. Ties to lower numbers.
+    """
+    machine, depth = _used(rollouts, machine, depth)
+    span, share = 0, _BATCH
+    while machine.n_states > max_states:
+        n = machine.n_states
+        _, states = rollouts.walk(machine)
+        risks = rollouts.risks(states, n)
+        seen, sums = _sums(states, rollouts.costs(machine, risks))
+        extra = np.full((n, n), np.inf)
+        extra[seen] = sums - sums[np.arange(len(seen)), seen][:, None]
+        if machine.start not in seen:
+            extra[machine.start] = np.inf  # it is left at once; nothing stands for it
+        np.fill_diagonal(extra, np.inf)
+        extra[np.abs(depth[:, None] - depth[None, :]) > span] = np.inf
+        if not np.isfinite(extra).any():
+            span += 1
+            continue
+        now = rollouts.loss(states, risks)
+        while True:
+            goes, expected = _batch(extra, max(int((n - max_states) * share), 1))
+            fewer, count = Machine(int(goes[machine.start]), goes[machine.next]), int((goes != np.arange(n)).sum())
+            _, after = rollouts.walk(fewer)
+            surprise = rollouts.loss(after, rollouts.risks(after, n)) - now
+            bearable = max(expected / len(states), 0.0) * _SURPRISE + _SLACK * count / n
+            if count == 1 or surprise <= bearable:
+                break
+            share /= 2
+        machine, depth = _used(rollouts, fewer, depth)
+        share = min(_BATCH, share * 1.5)
+    return machine
+
+
+def _batch(extra: Floats, size: int) -> tuple[States, float]:
+    """Where every state goes, (S,), when the `size` cheapest go; and what that should cost. None goes to one that
+    goes."""
+    goes, to = np.arange(len(extra)), extra.argmin(axis=1)
+    cost = extra.min(axis=1)
+    gone: set[int] = set()
+    kept: set[int] = set()
+    expected = 0.0
+    for s in np.argsort(cost, kind="stable").tolist():
+        if len(gone) == size or not np.isfinite(cost[s]):
+            break
+        if s not in kept and int(to[s]) not in gone:
+            goes[s] = to[s]
+            gone.add(s)
+            kept.add(int(to[s]))
+            expected += float(cost[s])
+    return goes, expected
+
+
+def complete(rollouts: Rollouts, states: States, start: int, n_states: int) -> Machine:
+    """The machine of the majority of what runs did that were in these states after each step, int64 (steps,).
+
+    A pair of state and symbol that no run met goes where the symbol goes most often.
+    """
+    k = rollouts.n_symbols
+    before = np.empty_like(states)
+    before[rollouts.layers[0]] = start
+    for now, then in zip(rollouts.layers, rollouts.layers[1:], strict=False):
+        before[then] = states[now[: len(then)]]
+    votes = np.bincount((before * k + rollouts.symbols) * n_states + states, minlength=n_states * k * n_states).reshape(
+        n_states, k, n_states
+    )
+    anywhere = votes.sum(axis=0).argmax(axis=1)
+    return Machine(start, np.where(votes.any(axis=2), votes.argmax(axis=2), anywhere[None, :]))
+
+
+def taken(machine: Machine, rollouts: Rollouts, notes: tuple[str, ...]) -> Transitions:
+    """The transitions that runs take."""
+    before, _ = rollouts.walk(machine)
+    met = np.zeros(machine.next.shape, dtype=np.bool_)
+    met[before, rollouts.symbols] = True
+    return Transitions(machine.start, np.where(met, machine.next, UNSEEN).astype(np.int32), notes)
+
+
+def _used(rollouts: Rollouts, machine: Machine, depth: States) -> tuple[Machine, States]:
+    """The machine without states that no run meets, and the depth of the others."""
+    _, states = rollouts.walk(machine)
+    kept = np.unique(np.append(states, machine.start))
+    number = np.full(machine.n_states, -1, dtype=np.int64)
+    number[kept] = np.arange(len(kept))
+    whole = complete(rollouts, number[states], int(number[machine.start]), len(kept))
+    # Transitions that no run takes keep their end where it is kept.
+    ends = number[machine.next[kept]]
+    return Machine(whole.start, np.where(ends >= 0, ends, whole.next)), depth[kept]
+
+
+def _sums(keys: States, values: Floats) -> tuple[States, Floats]:
+    """Keys that occur, rising, and the sums of the rows of `values` under each."""
+    order = np.argsort(keys, kind="stable")
+    found, first = np.unique(keys[order], return_index=True)
+    return found, np.add.reduceat(values[order], first, axis=0)
+
+
+def _entropy(p: Floats) -> Floats:
+    q = np.clip(p, _SURE, 1 - _SURE)
+    return np.asarray(-(q * np.log(q) + (1 - q) * np.log1p(-q)))
