@@ -30,7 +30,7 @@ def write_card(
     """The card of a bundle. The folder's name is not in it: the same monitor in another place has the same bytes.
 
     adapter: name, version, sha256. info: as in `BundleParts`; the keys `backend`, `horizon`,
-    `seed`, `data`, `metrics`, `split`, `config` and `libraries` are shown where they are present.
+    `seed`, `data`, `metrics`, `split`, `config`, `libraries` and `fidelity` are shown where they are present.
     automaton: of a bundle of that kind. pictures: files of the bundle that show it.
     """
     parts = [f"# Monitor for `{_plain(adapter.get('name', ''))}` runs", _what(adapter, info), _USE, _alarm(calibration)]
@@ -40,6 +40,9 @@ def write_card(
         value = info.get(key)
         if isinstance(value, Mapping) and value:
             parts.append(f"## {heading}\n\n{_table(value)}")
+    fidelity = info.get("fidelity")
+    if isinstance(fidelity, Mapping) and fidelity:
+        parts.append(_fidelity(fidelity))
     parts.append(_LIMITS)
     return "\n\n".join(parts) + "\n"
 
@@ -101,6 +104,16 @@ def _alarm(calibration: Calibration) -> str:
         + f", WATCH above {watch:.4f}. Of runs that would succeed, at most {policy.budget:.0%} "
         f"raise an alarm, with confidence {policy.confidence:.0%} (set on {thresholds.n_runs} successful runs, one a "
         f"task, {thresholds.allowed} above the mark allowed)."
+    )
+
+
+def _fidelity(value: Mapping[str, Any]) -> str:
+    """How far an automaton agrees with its teacher, and the reasons to audit it with care."""
+    figures = {name: item for name, item in value.items() if isinstance(item, int | float)}
+    care = value.get("care")
+    sentences = [f"- Audit with care: {_plain(str(one))}" for one in care] if isinstance(care, list | tuple) else []
+    return "\n\n".join(
+        ["## How far it agrees with its teacher", _table(figures), *filter(None, ["\n".join(sentences)])]
     )
 
 

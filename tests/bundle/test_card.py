@@ -43,3 +43,11 @@ def test_long_and_odd_content_stays_one_page() -> None:
     assert "61 more in manifest.json" in card
     assert len(card.splitlines()) < 100
     assert "row/0" in card
+
+
+def test_how_far_an_automaton_agrees_with_its_teacher_stands_in_it() -> None:
+    fidelity = {"agreement": 0.57, "unseen_share": 0.01, "care": ["It ranks steps | otherwise."]}
+    card = write_card(ADAPTER, tiny_monitor.parts().calibration, {"fidelity": fidelity})
+    assert "## How far it agrees with its teacher" in card
+    assert "| agreement | 0.57 |" in card
+    assert "- Audit with care: It ranks steps / otherwise." in card

@@ -44,14 +44,14 @@ def export_command(
         list[str] | None,
         typer.Option(
             help="What symbols are: tree, tree-context, steps, typed, gumbel or quantized; may be repeated. "
-            "Default: tree, tree-context and typed are tried."
+            "Default: tree, tree-context, steps and typed are tried."
         ),
     ] = None,
     learner: Annotated[
         list[str] | None,
         typer.Option(
             help="How states are found: memoryless, ladder, merge, rpni, distilled, clusters or fsm; may be "
-            "repeated. Default: those that take seconds are tried."
+            "repeated. Default: memoryless and ladder, which take milliseconds, are tried."
         ),
     ] = None,
     max_states: Annotated[int, typer.Option(help="Most states of the automaton.")] = 64,
