@@ -14,6 +14,8 @@ lazy.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -25,7 +27,7 @@ from prefixguard.learn.scaling import ContextScale
 from prefixguard.learn.step_part import N_RISKS
 
 
-class StepNetwork(nn.Module):
+class StepNetwork(nn.Module, ABC):
     """One network; what it does with the sequence of steps is its subclass's affair.
 
     symbols_only: no bypass and no wide path. reads_context: whether context joins the text before the symbols
@@ -63,18 +65,18 @@ class StepNetwork(nn.Module):
         )
         self.drop = nn.Dropout(0.0 if symbols_only else config.dropout)
 
+    @abstractmethod
     def make_sequence(self, config: TrainConfig) -> None:
         """Create the modules that `sequence` uses; called once, in the middle of construction."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sequence(self, z: Tensor) -> Tensor:
         """(B, T, q) -> (B, T, q), causal: what is given at a step rests on it and those before it."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def state_width(self) -> int:
         """Floats that the sequence model keeps between steps."""
-        raise NotImplementedError
 
     def forward(self, batch: Batch, tau: float) -> tuple[Tensor, Tensor]:
         """Logits (B, T, 2) and symbol probabilities (B, T, K). tau: Gumbel temperature, > 0."""
