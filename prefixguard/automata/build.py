@@ -3,6 +3,9 @@
 Whatever a learner leaves, the automaton's transitions are then exactly those that training runs took: those that none
 took are unseen, and those that runs took though the learner says nothing of them follow the rule for unseen ones and
 are transitions from then on. So edges, visits and training steps always add up.
+
+States that say the same are merged: those whose risks in training are equal to a hair and that lead, on every symbol,
+to states that say the same.
 """
 
 from __future__ import annotations
@@ -12,10 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.automata.state_risk import calibrate
+from prefixguard.automata.state_risk import calibrate, training_risk
 from prefixguard.automata.strings import Strings, Transitions, before, fallback_of, walk
-from prefixguard.automata.tidy import reachable
+from prefixguard.automata.tidy import minimise, reachable
 from prefixguard.bundle import UNSEEN, Automaton
+
+_HAIR = 0.02  # log-odds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +42,7 @@ class Walked:
 
 
 def walk_training(transitions: Transitions, train: Strings) -> Walked:
-    """Keep the transitions that training runs take, and the states that they lead to; see the head of this file."""
+    """The transitions that training runs take, and the states that they lead to; see the head of this file."""
     nowhere = np.full(train.n_symbols, UNSEEN, dtype=np.int32)
     states, unseen = walk(transitions.start, transitions.next, nowhere, train)
     edges = _edges(train, states, transitions)
@@ -54,8 +59,19 @@ def walk_training(transitions: Transitions, train: Strings) -> Walked:
     taken = np.where(edges > 0, following, UNSEEN).astype(np.int32)
     tidied = reachable(Transitions(transitions.start, taken, notes))
     states, _ = walk(tidied.start, tidied.next, nowhere, train)
+    smallest = minimise(tidied, _classes(train, states, tidied.n_states))
+    if smallest.n_states < tidied.n_states:
+        tidied = smallest
+        states, _ = walk(tidied.start, tidied.next, nowhere, train)
     edges = _edges(train, states, tidied)
     return Walked(tidied, edges, fallback_of(edges, tidied.next), states)
+
+
+def _classes(train: Strings, states: NDArray[np.int32], n_states: int) -> NDArray[np.int64]:
+    """Equal for states whose risks in training are equal to a hair, int64 (S,)."""
+    risk, _ = training_risk(train, states, n_states, ())
+    cells = np.round(np.log(risk / (1 - risk)) / _HAIR).astype(np.int64)
+    return np.unique(cells, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def _edges(train: Strings, states: NDArray[np.int32], transitions: Transitions) -> NDArray[np.int64]:

@@ -336,11 +336,16 @@ def _info(
                 "clock": t.choice.clock,
                 "states": t.states,
                 "symbols": t.symbols,
-                "imminent_auprc": t.auprc if t.auprc == t.auprc else None,
-                "outcome_auroc_at_remaining": t.rem if t.rem == t.rem else None,
+                "soft_imminent_auprc": _known(t.soft),
+                "imminent_auprc": _known(t.auprc),
+                "outcome_auroc_at_remaining": _known(t.rem),
             }
             for t in trials
         ],
         "metrics": metrics,
         "libraries": {name: importlib.metadata.version(name) for name in ("numpy", "scikit-learn", "lightgbm")},
     }
+
+
+def _known(figure: float) -> float | None:
+    return figure if figure == figure else None

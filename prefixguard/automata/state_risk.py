@@ -29,7 +29,7 @@ from prefixguard.bundle import N_RISKS, Platt
 from prefixguard.learn import fit_platt
 
 FEW = 10
-_CELL_PRIOR = 60.0  # steps that state and column on their own count for in a cell of both
+_CELL_PRIOR = 200.0  # steps that state and column on their own count for in a cell of both
 _STATE_PRIOR = 5.0  # steps that the base rate counts for in a state
 _HELD_OUT_PRIOR = 20.0  # runs that the training estimate counts for
 _INTERVAL_PRIOR = 2.0  # runs

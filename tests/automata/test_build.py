@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from words import strings_of
 
 from prefixguard.automata.build import build, walk_training
 from prefixguard.automata.learners import LEARNERS
-from prefixguard.automata.strings import Transitions
+from prefixguard.automata.strings import Strings, Transitions
 from prefixguard.automata.tidy import reachable
 from prefixguard.bundle import UNSEEN, TypedMap, automaton_from_bytes, automaton_to_bytes
 
@@ -33,6 +35,32 @@ def test_reachable_renumbers_breadth_first_and_tells_what_is_gone() -> None:
     lonely = reachable(Transitions(0, np.array([[0, UNSEEN], [0, 0], [1, 1]], np.int32)))
     assert lonely.next.tolist() == [[0, UNSEEN]]
     assert lonely.notes == ("2 states that no training run reaches: dropped",)
+
+
+def alike(words: list[tuple[int, ...]]) -> Strings:
+    """Strings of which no step fails."""
+    found = strings_of(words, 3)
+    return replace(found, labels=np.zeros_like(found.labels), teacher=np.full_like(found.teacher, 0.1))
+
+
+def test_states_that_say_the_same_are_merged() -> None:
+    """Two ways to the same place: equal risks in training, the same transitions from there."""
+    train = alike([(0, 2), (1, 2)] * 5)
+    twins = Transitions(0, np.array([[1, 2, UNSEEN], [UNSEEN, UNSEEN, 0], [UNSEEN, UNSEEN, 0]], dtype=np.int32))
+    walked = walk_training(twins, train)
+    assert walked.transitions.next.tolist() == [[1, 1, UNSEEN], [UNSEEN, UNSEEN, 0]]
+    assert walked.transitions.notes == ("1 state merged into equivalent ones",)
+    assert walked.edges.tolist() == [[5, 5, 0], [0, 0, 10]]
+    assert walked.states.tolist() == [1, 0] * 10
+
+
+def test_states_of_different_risk_are_not_merged() -> None:
+    """The strings through one of them fail."""
+    train = alike([(0, 2), (1, 2)] * 5)
+    labels = train.labels.copy()
+    labels[0::4] = 1.0  # after symbol 0
+    twins = Transitions(0, np.array([[1, 2, UNSEEN], [UNSEEN, UNSEEN, 0], [UNSEEN, UNSEEN, 0]], dtype=np.int32))
+    assert walk_training(twins, replace(train, labels=labels)).transitions.n_states == 3
 
 
 @settings(deadline=None, max_examples=80)

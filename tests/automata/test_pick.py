@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from lab_export import material_of
+from sklearn.metrics import average_precision_score
 
 from prefixguard.automata.alphabets import ALPHABETS
 from prefixguard.automata.learners import LEARNERS
@@ -21,6 +22,7 @@ from prefixguard.automata.pick import (
     choose,
     figures,
     sizes,
+    soft_average_precision,
     table,
     try_choices,
 )
@@ -42,7 +44,7 @@ def trials(material: Material) -> tuple[Trial, ...]:
 
 def trial(score: float, states: int, **choice: object) -> Trial:
     named = Choice(**({"alphabet": "typed", "learner": "ladder", "max_states": 64, "clock": False} | choice))  # type: ignore[arg-type]
-    return Trial(named, states, 12, score, score, 0.01)
+    return Trial(named, states, 12, score, score, score, 0.01)
 
 
 def test_all_combinations_at_half_of_the_budget_and_at_all_of_it() -> None:
@@ -75,7 +77,8 @@ def test_every_candidate_is_tried_and_the_best_comes_first(trials: tuple[Trial, 
     assert [round(t.score, 6) for t in trials] == sorted((round(t.score, 6) for t in trials), reverse=True)
     for t in trials:
         assert 1 <= t.states <= t.choice.max_states
-        assert t.score == pytest.approx((t.auprc + t.rem) / 2)
+        assert t.score == t.soft
+        assert 0 < t.soft < 1
         assert 0 <= t.unseen_share < 0.5
 
 
@@ -138,11 +141,26 @@ def test_fewer_states_where_the_score_is_as_good() -> None:
     assert choose((best, tie, close)) == tie.choice
 
 
-def test_a_figure_that_is_not_defined_counts_for_nothing() -> None:
+def test_a_score_that_is_not_defined_comes_last() -> None:
     nan = float("nan")
-    half = Trial(trial(0, 1).choice, 3, 3, nan, 0.7, 0.0)
-    assert half.score == pytest.approx(0.7)
-    assert Trial(half.choice, 3, 3, nan, nan, 0.0).score == -1
+    assert Trial(trial(0, 1).choice, 3, 3, nan, 0.7, 0.7, 0.0).score == -1
+
+
+def test_soft_average_precision_is_the_hard_one_where_degrees_are_hard() -> None:
+    rng = np.random.default_rng(1)
+    labels, scores = (rng.random(200) < 0.2).astype(np.float64), rng.integers(0, 20, 200).astype(np.float64)
+    assert soft_average_precision(labels, scores) == pytest.approx(average_precision_score(labels, scores))
+
+
+def test_soft_average_precision_weighs_a_step_by_its_degree() -> None:
+    """As if every step stood there ten times, as often positive as its degree says."""
+    rng = np.random.default_rng(2)
+    degrees, scores = rng.integers(0, 11, 50) / 10, rng.integers(0, 9, 50).astype(np.float64)
+    many = [int(i < round(10 * d)) for d in degrees for i in range(10)]
+    assert soft_average_precision(degrees, scores) == pytest.approx(
+        average_precision_score(many, np.repeat(scores, 10))
+    )
+    assert np.isnan(soft_average_precision(np.zeros(3), np.arange(3.0)))
 
 
 def test_figures_of_a_perfect_and_a_blind_score(material: Material) -> None:

@@ -42,7 +42,7 @@ def test_training_risk_is_the_mean_of_labels_and_teacher_shrunk_to_the_base_rate
         mass = strings.weights[mine].sum()
         total = (strings.weights[mine, None] * target[mine]).sum(axis=0)
         assert of_state[s] == pytest.approx((total + 5 * base) / (mass + 5), abs=1e-5)
-        assert of_cell[s, 0] == pytest.approx((total + 60 * of_state[s]) / (mass + 60), abs=1e-5)
+        assert of_cell[s, 0] == pytest.approx((total + 200 * of_state[s]) / (mass + 200), abs=1e-5)
 
 
 def test_a_cell_without_steps_says_what_state_and_column_say() -> None:

@@ -1,8 +1,9 @@
 """Tree: symbols are the leaves of a decision tree, each of them a sentence about the step and the run so far.
 
-The tree is fitted to the teacher's out-of-fold risk, not to labels, which are noisier. `history`: it reads the context,
-so its symbols carry memory, and what the words of the step say as one number a risk: the sum of the weights of up to a
-thousand terms, regressed on the teacher's risk; for the training steps each from a fit without the step's task.
+The tree is fitted to the teacher's out-of-fold risk, not to labels, which are noisier; and to the probability, not to
+its log-odds, so that leaves are spent where risks are high: there they decide what ranks first. `history`: it reads the
+context, so its symbols carry memory, and what the words of the step say as one number a risk: the sum of the weights of
+up to a thousand terms, regressed on the teacher's risk; for the training steps each from a fit without the step's task.
 `steps`: it reads the step alone, but for whether a call or message repeats; then memory is the automaton's affair.
 
 A regression tree with K leaves, as scikit-learn grows it; equal bytes for equal steps.
@@ -26,7 +27,7 @@ from prefixguard.bundle import N_RISKS, TreeMap, WordScore
 from prefixguard.context import FEATURES, N_FEATURES
 from prefixguard.encoder import SparseRow
 
-_FEWEST = 30  # training steps in a leaf
+_FEWEST = 20  # training steps in a leaf
 _SURE = 1e-4
 _RIDGE = 3.0
 _WORDS = 1000  # terms of a score
@@ -69,7 +70,7 @@ def fit_tree(steps: Steps, leaves: int, *, words: bool = True) -> Alphabet:
         found = [_word_score(steps, risk) for risk in range(N_RISKS)]
         scores = tuple(score for score, _ in found)
         features = np.column_stack((features, *(values for _, values in found)))
-    tree = _fit(features, steps, leaves, steps.target[:, 0])
+    tree = _fit(features, steps, leaves, steps.teacher[:, 0])
     names = list(range(N_FEATURES + len(scores)))
     return _alphabet("tree" if words else "tree-context", tree, features, names, scores, steps, history=True)
 
@@ -82,8 +83,8 @@ def fit_step_tree(steps: Steps, leaves: int) -> Alphabet:
     columns = _telling_terms(steps)
     present = (steps.rows[:, columns] > 0).toarray() if len(columns) else np.empty((len(own), 0))
     features = np.column_stack((own, present))
-    target = steps.target
-    tree = _fit(features, steps, leaves, target / np.maximum(target.std(axis=0), _SURE))
+    target = steps.teacher / np.maximum(steps.teacher.std(axis=0), _SURE)
+    tree = _fit(features, steps, leaves, target)
     return _alphabet("steps", tree, features, [*places, *(-1 - c for c in columns)], (), steps, history=False)
 
 

@@ -131,15 +131,20 @@ def _table(result: ExportResult) -> Table:
     """What the choice was made among, best first."""
     from rich.table import Table
 
-    found = Table(title="Tried on folds of the training runs", caption="rem: outcome AUROC at matched remaining steps")
-    for head in ("", "alphabet", "learner", "clock", "at most", "symbols", "states", "AUPRC", "rem", "unseen"):
-        found.add_column(head, justify="left" if head in ("", "alphabet", "learner", "clock") else "right")
+    found = Table(
+        title="Tried on folds of the training runs",
+        caption="score: AUPRC against the mean of labels and teacher, which decides; AUPRC: against labels, imminent; "
+        "rem: outcome AUROC at matched remaining steps",
+    )
+    found.add_column("")
+    found.add_column("alphabet, learner", no_wrap=True)
+    for head in ("clock", "states", "score", "AUPRC", "rem", "unseen"):
+        found.add_column(head, justify="right", no_wrap=True)
     for t in result.trials:
         chosen = t.choice == result.choice
         found.add_row(
-            "*" if chosen else "", t.choice.alphabet, t.choice.learner, "yes" if t.choice.clock else "no",
-            str(t.choice.max_states), str(t.symbols), str(t.states),
-            f"{t.auprc:.3f}", f"{t.rem:.3f}", f"{t.unseen_share:.1%}",
+            "*" if chosen else "", f"{t.choice.alphabet}, {t.choice.learner}", "yes" if t.choice.clock else "no",
+            str(t.states), f"{t.soft:.3f}", f"{t.auprc:.3f}", f"{t.rem:.3f}", f"{t.unseen_share:.1%}",
             style="bold" if chosen else "",
         )  # fmt: skip
     return found
