@@ -28,6 +28,8 @@ from prefixguard.trace import task_hash
 _FOLDS = 3
 #: How much a smaller automaton may lose in score and still be preferred.
 _INDIFFERENT = 0.005
+#: And how much in outcome AUROC: the score looks at the imminent risk, alarms go by the other.
+_OUTCOME = 0.01
 #: What the default choice is made among: symbols that mean something, learners that take seconds.
 DEFAULT_ALPHABETS = ("tree", "tree-context", "steps", "typed")
 DEFAULT_LEARNERS = ("memoryless", "ladder")
@@ -130,11 +132,13 @@ def try_choices(
 
 
 def choose(trials: Sequence[Trial]) -> Choice:
-    """The candidate with the fewest states among those that are as good as the best; ties to the better one.
+    """The candidate with the fewest states among those that are as good as the best, and tell outcomes as well; ties to
+    the better one.
 
     trials: best first, at least one.
     """
-    good = [t for t in trials if t.score >= trials[0].score - _INDIFFERENT]
+    best = trials[0]
+    good = [t for t in trials if t.score >= best.score - _INDIFFERENT and not t.rem < best.rem - _OUTCOME]
     return min(good, key=lambda t: (t.states, -t.score)).choice
 
 

@@ -139,6 +139,8 @@ def test_fewer_states_where_the_score_is_as_good() -> None:
     assert choose((best, far)) == best.choice
     tie = trial(0.499, 9, alphabet="tree")
     assert choose((best, tie, close)) == tie.choice
+    deaf = replace(tie, rem=best.rem - 0.02)
+    assert choose((best, deaf, far)) == best.choice
 
 
 def test_a_score_that_is_not_defined_comes_last() -> None:
