@@ -4,7 +4,9 @@ from prefixguard.metrics.bootstrap import Resamples, interval, paired_difference
 from prefixguard.metrics.clocks import end_oracle, step_index
 from prefixguard.metrics.first_alerts import FirstAlerts, first_alerts
 from prefixguard.metrics.matched import MAX_INDEX, MAX_REMAINING, at_index, at_remaining
+from prefixguard.metrics.observability import phi, phi_inverse
 from prefixguard.metrics.prefixes import Prefixes
+from prefixguard.metrics.prevalence import REFERENCE_PREVALENCES, ReferenceRanking, average_precision_at
 from prefixguard.metrics.ranking import Ranking, auroc, average_precision
 from prefixguard.metrics.ratio import ratio
 from prefixguard.metrics.reliability import Reliability, ReliabilityBin, brier, ece, reliability_curve
@@ -12,9 +14,11 @@ from prefixguard.metrics.reliability import Reliability, ReliabilityBin, brier, 
 __all__ = [
     "MAX_INDEX",
     "MAX_REMAINING",
+    "REFERENCE_PREVALENCES",
     "FirstAlerts",
     "Prefixes",
     "Ranking",
+    "ReferenceRanking",
     "Reliability",
     "ReliabilityBin",
     "Resamples",
@@ -22,12 +26,15 @@ __all__ = [
     "at_remaining",
     "auroc",
     "average_precision",
+    "average_precision_at",
     "brier",
     "ece",
     "end_oracle",
     "first_alerts",
     "interval",
     "paired_difference",
+    "phi",
+    "phi_inverse",
     "ratio",
     "reliability_curve",
     "step_index",
