@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import numpy.typing as npt
 from prefixguard.alarm import Thresholds, table_from_json
 from prefixguard.bundle import Bundle
 from prefixguard.errors import DataError
+from prefixguard.evaluate.faithfulness import Transitions, faithfulness
 from prefixguard.evaluate.incumbent import stuck_scores
 from prefixguard.evaluate.rows import ScoreRow, rule_threshold
 from prefixguard.evaluate.scoring import RESAMPLES, evaluate_scores
-from prefixguard.evaluate.table import EvaluationTable, LeftOut
+from prefixguard.evaluate.table import EvaluationTable, LeftOut, Section
 from prefixguard.runtime import Monitor, Reading, load
 from prefixguard.stepview import Adapter, ReadReport, StepRecord, read_runs
 from prefixguard.trace import Outcome, Run, Side, run_digest, task_hash, task_key
@@ -86,7 +88,7 @@ def evaluate(
         "and error 3 times, 3 messages in a row, 6 alternating actions",
     )
     bundle = opened.bundle
-    return evaluate_scores(
+    table = evaluate_scores(
         collected.imminent,
         collected.outcome,
         collected.failed,
@@ -108,6 +110,10 @@ def evaluate(
         ),
         notes=notes,
     )
+    sections: dict[str, Section] = {}
+    if (faithful := faithfulness(bundle, collected.transitions)) is not None:
+        sections["automaton"] = faithful
+    return replace(table, sections=sections)
 
 
 def alarm_thresholds(bundle: Bundle) -> dict[float, Thresholds]:
@@ -124,7 +130,8 @@ def alarm_thresholds(bundle: Bundle) -> dict[float, Thresholds]:
 class _Collected:
     """What is kept of the runs: scores and labels, no text."""
 
-    def __init__(self) -> None:
+    def __init__(self, bundle: Bundle) -> None:
+        self.transitions = Transitions(bundle.automaton) if bundle.automaton is not None else None
         self.imminent: list[npt.NDArray[np.float64]] = []
         self.outcome: list[npt.NDArray[np.float64]] = []
         self.stuck: list[npt.NDArray[np.float64]] = []
@@ -159,7 +166,7 @@ def _collect(
 ) -> _Collected:
     used_tasks = _uses(monitor.bundle.manifest, "tasks")
     used_runs = _uses(monitor.bundle.manifest, "runs")
-    kept = _Collected()
+    kept = _Collected(monitor.bundle)
     for count, run in enumerate(runs, 1):
         if progress is not None:
             progress(count)
@@ -179,6 +186,8 @@ def _collect(
         readings = monitor.score_run(run.records)
         kept.imminent.append(_risks(readings, "imminent_risk"))
         kept.outcome.append(_risks(readings, "outcome_risk"))
+        if kept.transitions is not None:
+            kept.transitions.add(readings)
         kept.stuck.append(stuck_scores(run.records))
         kept.failed.append(run.outcome is Outcome.FAILURE)
         kept.tasks.append(key)

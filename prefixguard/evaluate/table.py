@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from prefixguard.evaluate.alerts import AlertRow
 from prefixguard.evaluate.figures import FIGURES, RiskFigures
@@ -45,9 +45,24 @@ class BaselineRow:
     note: str
 
 
+class Section(Protocol):
+    """What stands beside the table: a scale, an audit, facts about the monitor."""
+
+    def as_json(self) -> Mapping[str, Any]:
+        """Plain values, no NaN."""
+        ...
+
+    def to_text(self) -> str:
+        """Plain text, at most 118 columns wide."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class EvaluationTable:
-    """Everything one evaluation found. Figures that do not exist are NaN here, null in JSON and – in text."""
+    """Everything one evaluation found. Figures that do not exist are NaN here, null in JSON and – in text.
+
+    sections: by the name under which they stand in JSON, in the order in which they are shown.
+    """
 
     runs: int
     failed_runs: int
@@ -63,6 +78,7 @@ class EvaluationTable:
     baselines: Mapping[str, BaselineRow]
     verdict: Verdict
     notes: tuple[str, ...] = ()
+    sections: Mapping[str, Section] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """The stable structure that `evaluate --json` writes; plain values, no NaN."""
@@ -101,6 +117,7 @@ class EvaluationTable:
                 "text": self.verdict.text,
             },
             "notes": list(self.notes),
+            **{name: section.as_json() for name, section in self.sections.items()},
         }
 
     def to_json(self) -> str:
@@ -115,6 +132,7 @@ class EvaluationTable:
             self._risk("Outcome risk", "fails", "outcome"),
             self._alerts(),
             self._legend(),
+            *(section.to_text() for section in self.sections.values()),
         ]
         blocks.append("\n".join(wrapped(line) for line in (self.verdict.text, *self.notes)))
         return "\n\n".join(block for block in blocks if block)
