@@ -70,7 +70,7 @@ def test_near_the_corner_nothing_cancels():
 def test_numbers_out_of_range_are_refused():
     with pytest.raises(ConfigError, match="prevalence 0 is out of range: use a share above 0, at most 1"):
         phi(0.0, 0.5)
-    with pytest.raises(ConfigError, match="observable share 1.5 is out of range"):
+    with pytest.raises(ConfigError, match=r"observable share 1.5 is out of range"):
         phi(0.5, 1.5)
-    with pytest.raises(ConfigError, match="AUPRC 1.2 at prevalence 0.5: both are shares"):
+    with pytest.raises(ConfigError, match=r"AUPRC 1.2 at prevalence 0.5: both are shares"):
         phi_inverse(0.5, 1.2)

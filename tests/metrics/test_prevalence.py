@@ -83,5 +83,5 @@ def test_one_class_or_nothing_has_no_figure(labels, scores):
 
 @pytest.mark.parametrize("reference", [0.0, 1.0, -0.1, float("nan")])
 def test_a_reference_is_a_share(reference):
-    with pytest.raises(ConfigError, match="reference prevalence .* is no share: use a number between 0 and 1"):
+    with pytest.raises(ConfigError, match=r"reference prevalence .* is no share: use a number between 0 and 1"):
         average_precision_at([0, 1], [0.1, 0.2], reference)
