@@ -13,7 +13,6 @@ over six. It is a row in every table. Read from step records:
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -47,47 +46,61 @@ class StuckRule:
 
 
 class StuckDetector:
-    """The rule over one run, record by record, in fixed memory."""
+    """The rule over one run, record by record, in fixed memory: the last two actions and four counts."""
 
-    __slots__ = ("_recent", "_rule", "_said")
+    __slots__ = ("_alternating", "_before", "_last", "_rule", "_said", "_same_error", "_same_observation", "reached")
 
     def __init__(self, rule: StuckRule | None = None) -> None:
         self._rule = rule or StuckRule()
-        size = max(self._rule.same_observation, self._rule.same_error, self._rule.alternating)
-        #: (action, observation, whether it is an error) of the last actions since the user spoke.
-        self._recent: deque[tuple[tuple[str, str, str], str, bool]] = deque(maxlen=size)
+        #: The last two actions with their observations since the user spoke; None: there was none.
+        self._last: tuple[tuple[str, str, str], str] | None = None
+        self._before: tuple[tuple[str, str, str], str] | None = None
+        #: Actions in a row, up to the last: equal with equal observations; equal with errors; each as the one before
+        #: the last.
+        self._same_observation = self._same_error = self._alternating = 0
         self._said = 0  # messages of the agent in a row
+        #: How near the last record brought the rule to firing, 0 or more: the largest share of one of its numbers that
+        #: is reached. It fires exactly where this is 1 or more.
+        self.reached = 0.0
 
     def observe(self, record: StepRecord) -> str | None:
         """What the agent is stuck in after this record, in words; None if in nothing."""
         if record.actor != "agent" or (self._said and record.observation):
-            self._recent.clear()
-            self._said = 0
+            self._start_over()
             if record.actor != "agent":
                 return None
+        rule = self._rule
         if record.tool in ("", "respond") and not record.result:
             self._said += 1
-            return "monologue" if self._said >= self._rule.monologue else None
+            self.reached = self._said / rule.monologue
+            return "monologue" if self._said >= rule.monologue else None
         self._said = 0
-        action = (record.tool, record.arguments, "" if record.tool else record.action)
-        self._recent.append((action, record.result, record.status == "error"))
-        return self._stuck()
+        self._count(record)
+        counts = (
+            (self._same_observation, rule.same_observation, "same action, same observation"),
+            (self._same_error, rule.same_error, "same action, error"),
+            (self._alternating, rule.alternating, "alternating actions"),
+        )
+        self.reached = max(count / number for count, number, _ in counts)
+        return next((words for count, number, words in counts if count >= number), None)
 
-    def _stuck(self) -> str | None:
-        steps = list(self._recent)
-        rule = self._rule
-        last = steps[-rule.same_observation :]
-        if len(last) == rule.same_observation and all(step[:2] == last[0][:2] for step in last):
-            return "same action, same observation"
-        last = steps[-rule.same_error :]
-        if len(last) == rule.same_error and all(step[0] == last[0][0] and step[2] for step in last):
-            return "same action, error"
-        last = steps[-rule.alternating :]
-        if len(last) == rule.alternating and all(
-            one[:2] == other[:2] for one, other in zip(last, last[2:], strict=False)
-        ):
-            return "alternating actions"
-        return None
+    def _count(self, record: StepRecord) -> None:
+        action = (record.tool, record.arguments, "" if record.tool else record.action)
+        step = (action, record.result)
+        last, before = self._last, self._before
+        self._same_observation = self._same_observation + 1 if step == last else 1
+        if record.status != "error":
+            self._same_error = 0
+        else:
+            self._same_error = self._same_error + 1 if last is not None and action == last[0] else 1
+        # Any two actions may be the start of an alternation.
+        self._alternating = self._alternating + 1 if step == before else 1 + (last is not None)
+        self._last, self._before = step, last
+
+    def _start_over(self) -> None:
+        self._last = self._before = None
+        self._same_observation = self._same_error = self._alternating = self._said = 0
+        self.reached = 0.0
 
 
 def stuck_scores(records: Iterable[StepRecord], rule: StuckRule | None = None) -> npt.NDArray[np.float64]:

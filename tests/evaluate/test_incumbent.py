@@ -90,3 +90,41 @@ def test_the_future_does_not_leak_and_the_score_never_falls(run, cut):
     assert stuck_scores(run[:cut]).tolist() == scores[:cut].tolist()
     assert sorted(scores) == scores.tolist()
     assert len(scores) == len(run)
+
+
+def plainly(run, rule):
+    """The rule by its definition: the last actions since the user spoke are looked at anew after every record."""
+    recent, said = [], 0
+    for record in run:
+        if record.actor != "agent" or (said and record.observation):
+            recent, said = [], 0
+        if record.actor != "agent":
+            yield None
+        elif record.tool in ("", "respond") and not record.result:
+            said += 1
+            yield "monologue" if said >= rule.monologue else None
+        else:
+            said = 0
+            recent.append(
+                (
+                    (record.tool, record.arguments, record.action if not record.tool else ""),
+                    record.result,
+                    record.status,
+                )
+            )
+            same, failing, pairs = (recent[-n:] for n in (rule.same_observation, rule.same_error, rule.alternating))
+            if len(same) == rule.same_observation and len({step[:2] for step in same}) == 1:
+                yield "same action, same observation"
+            elif len(failing) == rule.same_error and {(step[0], step[2]) for step in failing} == {
+                (failing[0][0], "error")
+            }:
+                yield "same action, error"
+            elif len(pairs) == rule.alternating and all(pairs[i][:2] == pairs[i - 2][:2] for i in range(2, len(pairs))):
+                yield "alternating actions"
+            else:
+                yield None
+
+
+@given(records, st.builds(StuckRule, *(st.integers(1, 4) for _ in range(3)), st.integers(3, 6)))
+def test_counts_give_what_the_definition_gives(run, rule):
+    assert fired(run, rule) == list(plainly(run, rule))
