@@ -108,7 +108,8 @@ def rule_rows(
         return rows
     for rule in RULES:
         maxima = [run_maximum(run[rule.name], policy) for run in calibration]
-        marks: dict[float | None, Thresholds] = {**alarm_table(maxima, policy, budgets=budgets)}
+        table = alarm_table(maxima, policy, budgets=budgets)
+        marks: dict[float | None, Thresholds] = {float(budget): mark for budget, mark in table.items()}
         note = f"the largest count so far of the rule {rule.name!r}, its alarm set from successful runs"
         rows.append(_row(rule.name, scores, _count(rule), marks, note))
     return rows
