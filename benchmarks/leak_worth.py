@@ -4,8 +4,9 @@
 
 Importers of three of the paper's four sets write the verdict into the last step's status field, where no live monitor
 ever has it. Here it is planted in the same way: the last record of a failed run gets status `error`, that of a
-successful one `ok`. Three task-grouped folds; the same folds, seeds and fits for both readings. Prints a table; writes leak_worth.json
-and leak_worth.md. Folds are kept as they are done, so that an interrupted benchmark goes on where it stopped.
+successful one `ok`. Three task-grouped folds; the same folds, seeds and fits for both readings. Prints a table; writes
+leak_worth.json and leak_worth.md. Folds are kept as they are done, so that an interrupted benchmark goes on where it
+stopped.
 """
 
 from __future__ import annotations
