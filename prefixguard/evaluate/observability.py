@@ -132,9 +132,7 @@ class Observability:
                 f"({number(place.monitor_crossing)}): run length alone may be what is seen."
             )
         if place.monitor_crossing == 0.0:
-            found.append(
-                "The monitor's AUPRC is no higher than the share of positives: it is at the foot of the scale."
-            )
+            found.append("The monitor's AUPRC is no higher than the share of positives: the foot of the scale.")
         return found
 
 
