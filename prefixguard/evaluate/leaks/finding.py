@@ -1,0 +1,65 @@
+"""One thing the leak audit found."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Severity = Literal["error", "warning"]
+#: Characters of a token that are shown.
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class LeakFinding:
+    """A leak or a shortcut.
+
+    kind: last_step, token, number, identifier, hidden_text, later_text, whole_rest, countdown, run_length, or shortcut.
+    field: field of the records that it stands in; "length" where it is the number of records.
+    token: what stands there: a word, a pair of words, `= value` for a whole value, `(empty)`; for a name, the kind of
+        name and one of them; empty where no one token says it.
+    severity: an error is what no live run has, or what nothing but a verdict looks like; a warning is worth a look.
+    figures: the numbers; shares, p-values (corrected for everything tried) and areas in [0, 1], counts as floats.
+    text: the same in words, a sentence or two.
+    """
+
+    kind: str
+    field: str
+    token: str
+    severity: Severity
+    figures: Mapping[str, float]
+    text: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values; a figure that is no number is None."""
+        return {
+            "kind": self.kind,
+            "field": self.field,
+            "token": self.token,
+            "severity": self.severity,
+            "figures": {
+                key: round(value, 6) if math.isfinite(value) else None for key, value in sorted(self.figures.items())
+            },
+            "text": self.text,
+        }
+
+
+def shown(token: str) -> str:
+    """A token as messages show it: quoted, short, without control characters.
+
+    >>> shown("reward 1.0"), shown("a" * 100)[-5:]
+    ("'reward 1.0'", "aaa…'")
+    """
+    clean = "".join(c if c.isprintable() else " " for c in token[: _SHOWN + 1])
+    return f"'{clean[:_SHOWN]}…'" if len(clean) > _SHOWN else f"'{clean}'"
+
+
+def chance(p: float) -> str:
+    """A corrected p-value in words.
+
+    >>> chance(0.004), chance(1e-30)
+    ('p = 0.004', 'p < 1e-6')
+    """
+    return "p < 1e-6" if p < 1e-6 else f"p = {p:.2g}"
