@@ -114,8 +114,8 @@ class Observability:
             lines.append(f"phi of the outcome label at prevalence {number(self.outcome.prevalence)}: {steps}.")
         if self.too_few:
             lines.append(
-                f"At step {', '.join(map(str, self.too_few))} fewer than {LEAST} prefixes of a class: no figure for the "
-                f"imminent label (fails, and ends within {self.horizon} more steps)."
+                f"At step {', '.join(map(str, self.too_few))} fewer than {LEAST} prefixes of a class: no figure for "
+                f"the imminent label (fails, and ends within {self.horizon} more steps)."
             )
         lines += [WARNING, *self.remarks()]
         return "\n\n".join([*blocks, "\n".join(wrapped(line) for line in lines)])
