@@ -64,15 +64,19 @@ def find_identifiers(runs: Sequence[Run[StepRecord]], seed: int) -> Iterator[Lea
                 foil = foils[kind].get(number)
                 if foil is not None and _stands(foil, text):
                     others[kind][place] += 1
+    best: dict[str, tuple[int, str, str]] = {}
     for kind, one in sorted(kinds.items()):
-        total = len(one.owner)
-        if not own[kind] or len(set(one.owner.values())) < 2:
+        if not own[kind]:
             continue
         place, n = max(own[kind].items(), key=lambda item: (item[1], item[0]))
-        foiled = others[kind][place]
+        total, foiled = len(one.owner), others[kind][place]
         if n < max(_FEWEST_RUNS, _SHARE * total) or n < _TIMES * foiled or len(held[kind, place]) < 2:
             continue
-        yield _finding(kind, place, runs, one.owner, held[kind, place], n, foiled, seed)
+        if kind.split()[0] not in best or n > best[kind.split()[0]][0] or kind.startswith("group"):
+            best[kind if kind.startswith("group") else kind.split()[0]] = n, kind, place
+    for n, kind, place in best.values():
+        foiled = others[kind][place]
+        yield _finding(kind, place, runs, kinds[kind].owner, held[kind, place], n, foiled, seed)
 
 
 def _finding(
@@ -85,7 +89,7 @@ def _finding(
     foiled: int,
     seed: int,
 ) -> LeakFinding:
-    severity: Severity = "error" if kind in ("run", "file") or _is_who(kind) else "warning"
+    severity: Severity = "error" if kind.split()[0] in ("run", "file") or _is_who(kind) else "warning"
     token = held.most_common(1)[0][0]
     area, p, judged = _predicts(runs, owner, seed)
     figures = {
@@ -112,27 +116,19 @@ def _finding(
 
 
 def _names(run: Run[StepRecord]) -> Iterator[tuple[str, str]]:
-    """Names of a run, by kind, the most telling first; only what looks like a name."""
-    found = [("run", run.run_id)]
-    stem = run.run_id.rpartition("#")[0] or run.run_id
-    found.append(("file", stem))
-    found.append(("file", PurePosixPath(stem).name))
-    found.append(("file", PurePosixPath(stem).stem))
+    """Names of a run, by kind; only what looks like a name, each once."""
+    path = PurePosixPath(run.run_id.rpartition("#")[0] or run.run_id)
+    found = [("run", run.run_id), ("file", str(path)), ("file name", path.name), ("file stem", path.stem)]
     if run.task_id is not None:
-        found.append(("task", run.task_id))
-        found.append(("task", run.task_id.rpartition(":")[2]))
-    for key, value in sorted(run.groups.items()):
-        found.append((key if _is_who(key) else f"group {key}", value))
+        found += [("task", run.task_id), ("task number", run.task_id.rpartition(":")[2])]
+    found += [(key if _is_who(key) else f"group {key}", value) for key, value in sorted(run.groups.items())]
     taken = set()
     for kind, name in found:
         name = name.lower()
-        is_plain = name.isalpha()
-        if any(c.isspace() for c in name) and not _is_who(kind):
-            continue  # a sentence: a task called by its question
-        if len(name) < (4 if _is_who(kind) else 6) or name.isdigit() or (is_plain and not _is_who(kind)):
-            continue
-        if kind not in taken or kind in ("file", "task"):
-            taken.add(kind)
+        # A word, a number or a sentence (a task called by its question) is in the text by itself.
+        is_name = not name.isalpha() and not name.isdigit() and not any(c.isspace() for c in name) and len(name) >= 6
+        if name not in taken and (is_name or (_is_who(kind) and len(name) >= 4 and not name.isdigit())):
+            taken.add(name)
             yield kind, name
 
 

@@ -123,7 +123,9 @@ def _is_leak(one: Told, field: str, history: _History, tables: TokenTables) -> b
     if field == "status" and one.feature in _STATUSES:
         # A step's status may be judged from its result; then it tells no more than that.
         by_result = max((other.separates for other in tables.last["result"].told), default=0.5)
-        return one.is_near_certain and one.separates > by_result + 0.05 and not history.is_ordinary(one.feature)
+        if one.separates <= by_result + 0.05 or not one.is_near_certain:
+            return False
+        return one.separates >= 0.95 or not history.is_ordinary(one.feature)
     if history.is_ordinary(one.feature) or not history.holds_within_tool(one):
         return False
     if field in GIVEN:
