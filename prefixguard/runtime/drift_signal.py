@@ -7,8 +7,8 @@ the signal is ever given, over the whole life of the monitor, is at most `rate`.
 How. Every run is a handful of shares (`RunSummary`), each watched alone:
 
 1. Rank. With n values known and U uniform, p = (how many are larger + U (1 + how many are equal)) / (n + 1); then the
-   value joins the known ones. Under exchangeability these p are independent and uniform, ties and all (Vovk, Nouretdinov
-   and Gammerman 2003). U comes from a hash of the seed, so the same runs give the same signal.
+   value joins the known ones. Under exchangeability these p are independent and uniform, ties and all (Vovk,
+   Nouretdinov and Gammerman 2003). U comes from a hash of the seed, so the same runs give the same signal.
 2. Bet. For a bet f >= 0 with integral 1 over p, the product of f(p) is a martingale: a fair game, in which growing rich
    is evidence against exchangeability. The bets e p^(e-1) win where p is small; on 1 - p, where it is large.
 3. Start anew at every run. The stake 1 is cut into 1/(k (k+1)), k = 1, 2, ...; piece k waits until run k. What waits
