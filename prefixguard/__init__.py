@@ -28,7 +28,19 @@ if TYPE_CHECKING:
     from prefixguard.induce import CheckReport, Induced, check_adapter, induce_adapter
     from prefixguard.learn import LearnListener, TrainConfig
     from prefixguard.learn.train import TrainResult, train
-    from prefixguard.runtime import Drift, Monitor, Reading, ScoredRun, Session, load, parse, score, watch
+    from prefixguard.runtime import (
+        CalibrateResult,
+        Drift,
+        Monitor,
+        Reading,
+        ScoredRun,
+        Session,
+        calibrate,
+        load,
+        parse,
+        score,
+        watch,
+    )
     from prefixguard.stepview import Adapter, ReadReport, StepRecord, list_adapters, load_adapter
     from prefixguard.trace import Mistake, Outcome, Run
 
@@ -39,6 +51,7 @@ _ROOMS = {
     "Adapter": "stepview",
     "AlarmPolicy": "alarm",
     "Bundle": "bundle",
+    "CalibrateResult": "runtime",
     "CheckReport": "induce",
     "Drift": "runtime",
     "EvaluationTable": "evaluate",
@@ -58,6 +71,7 @@ _ROOMS = {
     "StepRecord": "stepview",
     "TrainConfig": "learn",
     "TrainResult": "learn",
+    "calibrate": "runtime",
     "check_adapter": "induce",
     "demo": "cli",
     "evaluate": "evaluate",
@@ -78,6 +92,7 @@ __all__ = [
     "Adapter",
     "AlarmPolicy",
     "Bundle",
+    "CalibrateResult",
     "CheckReport",
     "Drift",
     "EvaluationTable",
@@ -97,6 +112,7 @@ __all__ = [
     "StepRecord",
     "TrainConfig",
     "TrainResult",
+    "calibrate",
     "check_adapter",
     "demo",
     "evaluate",

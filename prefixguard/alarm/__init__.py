@@ -1,6 +1,7 @@
 """The alarm policy as a state machine over risks, and the threshold with its finite-sample bound."""
 
 from prefixguard.alarm.bound import allowed_exceedances, binomial_cdf, runs_needed, smallest_budget
+from prefixguard.alarm.groups import GroupThresholds, group_thresholds, watched
 from prefixguard.alarm.level import Level
 from prefixguard.alarm.policy import AlarmPolicy
 from prefixguard.alarm.state import AlarmState, first_alert, run_maximum
@@ -11,6 +12,7 @@ __all__ = [
     "BUDGETS",
     "AlarmPolicy",
     "AlarmState",
+    "GroupThresholds",
     "Level",
     "Thresholds",
     "alarm_table",
@@ -19,10 +21,12 @@ __all__ = [
     "binomial_cdf",
     "draw_one_per_task",
     "first_alert",
+    "group_thresholds",
     "run_maximum",
     "runs_needed",
     "smallest_budget",
     "table_from_json",
     "table_to_json",
     "watch_mark",
+    "watched",
 ]

@@ -6,6 +6,7 @@ from prefixguard.bundle.calibration import Beta, Calibration, Platt, RiskMap, ap
 from prefixguard.bundle.card import write_card
 from prefixguard.bundle.parts import Bundle, BundleParts
 from prefixguard.bundle.reading import open_bundle
+from prefixguard.bundle.remaking import parts_of
 from prefixguard.bundle.symbol_map import ModelMap, SymbolMap, TreeMap, TypedMap, WordScore
 from prefixguard.bundle.writing import check_target, write_bundle
 
@@ -29,6 +30,7 @@ __all__ = [
     "automaton_to_bytes",
     "check_target",
     "open_bundle",
+    "parts_of",
     "write_bundle",
     "write_card",
 ]

@@ -10,15 +10,18 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.alarm import AlarmPolicy, Thresholds
+from prefixguard.alarm import AlarmPolicy, GroupThresholds, Thresholds
 from prefixguard.errors import BundleError, ConfigError, PrefixGuardError
 
 SCHEMA = "prefixguard/calibration/v1"
+#: The same with thresholds by group.
+GROUPED_SCHEMA = "prefixguard/calibration/v2"
 
 
 def _sigmoid(z: float) -> float:
@@ -97,22 +100,31 @@ def apply_map(risk_map: RiskMap, logits: Iterable[float]) -> NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Maps of both risks, and what the alarm (on the outcome risk) goes by."""
+    """Maps of both risks, and what the alarm (on the outcome risk) goes by.
+
+    thresholds: of all runs, but those of a group that has its own. groups: None where no group has.
+    """
 
     imminent: RiskMap
     outcome: RiskMap
     thresholds: Thresholds
     policy: AlarmPolicy
+    groups: GroupThresholds | None = None
+
+    def thresholds_of(self, group: str | None) -> Thresholds:
+        """What holds for a run whose group has this value; the common ones where it has none of its own."""
+        return self.thresholds if self.groups is None else self.groups.pick(group, self.thresholds)
 
     def to_bytes(self) -> bytes:
         """`calibration.json`, the same bytes for the same content."""
         document = {
-            "schema": SCHEMA,
+            "schema": SCHEMA if self.groups is None else GROUPED_SCHEMA,
             "imminent": {"map": _map_to_json(self.imminent)},
             "outcome": {
                 "map": _map_to_json(self.outcome),
                 "thresholds": asdict(self.thresholds),
                 "policy": asdict(self.policy),
+                **({} if self.groups is None else {"groups": _groups_to_json(self.groups)}),
             },
         }
         try:
@@ -125,14 +137,15 @@ class Calibration:
         """Read `calibration.json`. Raises BundleError with place and remedy when it is not what `to_bytes` writes."""
         try:
             document = json.loads(data, parse_constant=_no_constant)
-            if document["schema"] != SCHEMA:
-                raise ValueError(f"schema {document['schema']!r} instead of {SCHEMA!r}")
+            if document["schema"] not in (SCHEMA, GROUPED_SCHEMA):
+                raise ValueError(f"schema {document['schema']!r} instead of {SCHEMA!r} or {GROUPED_SCHEMA!r}")
             outcome = document["outcome"]
             return cls(
                 imminent=_map_from_json(document["imminent"]["map"]),
                 outcome=_map_from_json(outcome["map"]),
                 thresholds=_thresholds(outcome["thresholds"]),
                 policy=AlarmPolicy(**_exact(outcome["policy"], AlarmPolicy)),
+                groups=_groups(outcome["groups"]) if document["schema"] == GROUPED_SCHEMA else None,
             )
         except (ValueError, TypeError, KeyError, RecursionError, PrefixGuardError) as exc:
             raise BundleError(f"{where}: not a calibration ({exc}). Calibrate or train the monitor again.") from exc
@@ -163,6 +176,19 @@ def _thresholds(document: Any) -> Thresholds:
     if not isinstance(thresholds.reason, str | None):
         raise ValueError("Thresholds: reason is not text")
     return thresholds
+
+
+def _groups_to_json(groups: GroupThresholds) -> dict[str, Any]:
+    return {"by": groups.by, "of": {value: asdict(thresholds) for value, thresholds in groups.of.items()}}
+
+
+def _groups(document: Any) -> GroupThresholds:
+    found = _exact(document, GroupThresholds)
+    if not isinstance(found["by"], str) or not isinstance(found["of"], dict) or not found["of"]:
+        raise ValueError("GroupThresholds: by is a name and of is an object with at least one value")
+    return GroupThresholds(
+        found["by"], MappingProxyType({value: _thresholds(one) for value, one in found["of"].items()})
+    )
 
 
 def _exact(document: Any, cls: type[Any]) -> dict[str, Any]:

@@ -33,7 +33,12 @@ def write_card(
     `seed`, `data`, `metrics`, `split`, `config`, `libraries` and `fidelity` are shown where they are present.
     automaton: of a bundle of that kind. pictures: files of the bundle that show it.
     """
-    parts = [f"# Monitor for `{_plain(adapter.get('name', ''))}` runs", _what(adapter, info), _USE, _alarm(calibration)]
+    parts = [
+        f"# Monitor for `{_plain(adapter.get('name', ''))}` runs",
+        _what(adapter, info),
+        _USE,
+        _alarm(calibration, info),
+    ]
     if automaton is not None:
         parts.insert(2, _automaton(automaton, pictures))
     for key, heading in _SECTIONS:
@@ -89,17 +94,59 @@ def _automaton(automaton: Automaton, pictures: Sequence[str]) -> str:
     )
 
 
-def _alarm(calibration: Calibration) -> str:
+def _alarm(calibration: Calibration, info: Mapping[str, Any]) -> str:
+    """The marks in force; by group where there are such; and on what they were set anew."""
+    parts = [f"## Alarm\n\n{_common(calibration)}", *_groups(calibration), *_recalibrated(info)]
+    return "\n\n".join(parts)
+
+
+def _groups(calibration: Calibration) -> list[str]:
+    """A table of the groups with thresholds of their own; those without are counted."""
+    groups = calibration.groups
+    if groups is None:
+        return []
+    own = {value: one for value, one in groups.of.items() if one.alarm is not None}
+    rows = [f"| {_plain(value)} | {one.alarm:.4f} | {one.n_runs} |" for value, one in own.items()]
+    more = [f"| ... | {len(rows) - _ROWS} more in calibration.json | |"] if len(rows) > _ROWS else []
+    few = len(groups.of) - len(own)
+    rest = f"; {few} had too few runs" if few else ""
+    said = (
+        f"Runs whose group `{_plain(groups.by)}` is one of these have an alarm threshold of their own, with the same "
+        f"bound over runs of that value. All others go by the one above{rest}."
+    )
+    table = [f"| {_plain(groups.by)} | ALARM above | runs |", "| --- | --- | --- |", *rows[:_ROWS], *more]
+    return [said, "\n".join(table)]
+
+
+def _recalibrated(info: Mapping[str, Any]) -> list[str]:
+    value = info.get("recalibration")
+    if not isinstance(value, Mapping):
+        return []
+    said = (
+        f"Both marks were set anew, without retraining, on {value.get('runs')} runs of which "
+        f"{value.get('successful')} succeeded; the monitor before was {_plain(str(value.get('monitor')))[:12]}."
+    )
+    if value.get("in_sample"):
+        said += (
+            f" IN SAMPLE: {value['in_sample']} of these runs are of tasks that the monitor was made from, on which "
+            "it is surer than on new ones. The bound does not hold."
+        )
+    return [said]
+
+
+def _common(calibration: Calibration) -> str:
     thresholds, policy = calibration.thresholds, calibration.policy
     if thresholds.alarm is None:
+        never = "This monitor never says ALARM: "
+        if calibration.groups is not None:
+            never = "This monitor has no alarm threshold for all runs: "
         return (
-            "## Alarm\n\nThis monitor never says ALARM: "
-            f"{_plain(thresholds.reason or 'too few successful runs were set aside')}. "
+            f"{never}{_plain(thresholds.reason or 'too few successful runs were set aside')}. "
             f"It says WATCH above {thresholds.watch:.4f}."
         )
     watch = min(thresholds.watch, thresholds.alarm)
     return (
-        f"## Alarm\n\nALARM above an outcome risk of {thresholds.alarm:.4f}"
+        f"ALARM above an outcome risk of {thresholds.alarm:.4f}"
         + (f" for {policy.consecutive} steps in a row" if policy.consecutive > 1 else "")
         + f", WATCH above {watch:.4f}. Of runs that would succeed, at most {policy.budget:.0%} "
         f"raise an alarm, with confidence {policy.confidence:.0%} (set on {thresholds.n_runs} successful runs, one a "

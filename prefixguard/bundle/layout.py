@@ -7,9 +7,9 @@ from types import MappingProxyType
 
 SCHEMA_PREFIX = "prefixguard/bundle/v"
 #: Newest layout that this release reads.
-VERSION = 2
+VERSION = 3
 #: First release that reads each layout; stands in the manifest, so that an older release can name it when it refuses.
-READ_BY: Mapping[int, str] = MappingProxyType({1: "0.1.0", 2: "0.2.0"})
+READ_BY: Mapping[int, str] = MappingProxyType({1: "0.1.0", 2: "0.2.0", 3: "0.3.0"})
 
 MANIFEST = "manifest.json"
 ADAPTER = "adapter.json"
@@ -28,6 +28,9 @@ AUTOMATON = "automaton"
 #: The layout in which each kind came. A bundle is written in the layout of its kind: a release that knows the kind
 #: reads it, and an older one says which release does, instead of calling it damaged.
 SINCE: Mapping[str, int] = MappingProxyType({ONNX: 1, AUTOMATON: 2})
+#: The layout of a bundle of either kind with alarm thresholds by group: a release that does not know of them would
+#: hold every run to the common threshold without a word.
+GROUPED = 3
 #: Files of each kind besides the manifest: those that must be there, and those that may.
 REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -53,6 +56,11 @@ LIMITS: Mapping[str, int] = MappingProxyType(
         **dict.fromkeys(PICTURES, 64 * _MIB),
     }
 )
+
+
+def version_of(kind: str, *, grouped: bool) -> int:
+    """The layout a bundle is written in: the oldest that has all it holds."""
+    return GROUPED if grouped else SINCE[kind]
 
 
 def schema(version: int) -> str:

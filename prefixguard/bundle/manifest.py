@@ -36,21 +36,22 @@ def canonical(document: Mapping[str, Any]) -> bytes:
 
 
 def make_manifest(
-    kind: str, files: Mapping[str, bytes], adapter: Mapping[str, str], info: Mapping[str, Any]
+    kind: str, files: Mapping[str, bytes], adapter: Mapping[str, str], info: Mapping[str, Any], *, grouped: bool = False
 ) -> dict[str, Any]:
     """The manifest of these files, with id and seal.
 
     kind: one of `layout.SINCE`. adapter: name, version and sha256 of the adapter. info: everything else, as it shall
-    stand there.
+    stand there. grouped: whether the calibration has thresholds by group.
     Raises DataError when `info` names what we write ourselves, or holds what JSON cannot.
     """
     clash = [name for name in RESERVED if name in info]
     if clash:
         raise DataError(f"info may not name {', '.join(clash)}: the bundle writes that itself.")
     manifest: dict[str, Any] = json.loads(canonical(info))
+    version = layout.version_of(kind, grouped=grouped)
     manifest |= {
-        "schema": layout.schema(layout.SINCE[kind]),
-        "read_by": layout.READ_BY[layout.SINCE[kind]],
+        "schema": layout.schema(version),
+        "read_by": layout.READ_BY[version],
         "kind": kind,
         "adapter": dict(adapter),
         "files": {
@@ -124,7 +125,7 @@ def _check_files(manifest: Mapping[str, Any], where: str) -> None:
     kind, files = manifest.get("kind"), manifest.get("files")
     if not isinstance(kind, str) or kind not in layout.REQUIRED:
         raise BundleError(f"{where}: kind {kind!r} is not known here (known: {', '.join(layout.REQUIRED)}). {_AGAIN}")
-    if manifest["schema"] != layout.schema(layout.SINCE[kind]):
+    if manifest["schema"] not in (layout.schema(layout.SINCE[kind]), layout.schema(layout.GROUPED)):
         raise BundleError(f"{where}: kind {kind} is of {layout.schema(layout.SINCE[kind])!r}. {_AGAIN}")
     if not isinstance(files, dict):
         raise BundleError(f"{where}: lists no files. {_AGAIN}")

@@ -51,6 +51,12 @@ def open_bundle(path: str | os.PathLike[str]) -> Bundle:
     return _parse(folder, manifest, files)
 
 
+def read_pictures(bundle: Bundle) -> dict[str, bytes]:
+    """What people look at in a bundle (`layout.PICTURES`), by name, verified. Raises BundleError as `open_bundle`."""
+    files = bundle.manifest["files"]
+    return {name: _verified(bundle.path, name, files[name]) for name in layout.PICTURES if name in files}
+
+
 def _verified(folder: Path, name: str, entry: Mapping[str, Any]) -> bytes:
     data = _read(folder, name, size=entry["bytes"])
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:
@@ -110,6 +116,11 @@ def _parse(folder: Path, manifest: dict[str, Any], files: Mapping[str, bytes]) -
         raise BundleError(f"{folder / layout.CARD}: not UTF-8 text. {_AGAIN}") from exc
     vocabulary = Vocabulary.from_bytes(files[layout.VOCABULARY], str(folder / layout.VOCABULARY))
     automaton, symbol_map, glosses = _automaton(folder, files, len(vocabulary))
+    where = str(folder / layout.CALIBRATION)
+    calibration = Calibration.from_bytes(files[layout.CALIBRATION], where)
+    version = layout.version_of(manifest["kind"], grouped=calibration.groups is not None)
+    if manifest["schema"] != layout.schema(version):
+        raise BundleError(f"{where}: is of {layout.schema(version)!r}, the manifest of another layout. {_AGAIN}")
     return Bundle(
         path=folder,
         id=manifest["id"],
@@ -121,7 +132,7 @@ def _parse(folder: Path, manifest: dict[str, Any], files: Mapping[str, bytes]) -
         arrays=MappingProxyType(arrays),
         model_bytes=files.get(layout.MODEL),
         reasons_bytes=files.get(layout.REASONS),
-        calibration=Calibration.from_bytes(files[layout.CALIBRATION], str(folder / layout.CALIBRATION)),
+        calibration=calibration,
         card=card,
         automaton=automaton,
         symbol_map=symbol_map,

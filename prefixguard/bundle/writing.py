@@ -85,7 +85,8 @@ def _contents(parts: BundleParts) -> tuple[dict[str, bytes], Mapping[str, object
     odd = odd or sorted(set(layout.REQUIRED[parts.kind]) - set(files))
     if odd:
         raise BundleError(f"A bundle of kind {parts.kind} has {', '.join(sorted(known))}; check {odd[0]}.")
-    manifest = make_manifest(parts.kind, files, named, parts.info)
+    grouped = parts.calibration.groups is not None
+    manifest = make_manifest(parts.kind, files, named, parts.info, grouped=grouped)
     files[layout.MANIFEST] = render(manifest)
     return files, manifest
 

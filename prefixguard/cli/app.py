@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from prefixguard.cli.commands import (
     adapters,
+    calibrate,
     check_adapter,
     demo,
     evaluate,
@@ -138,6 +139,9 @@ def _global(
     """
 
 
-for _module in (demo, train, evaluate, score, parse, watch, export, induce_adapter, check_adapter, info, adapters):
+_MODULES = (
+    demo, train, evaluate, calibrate, score, parse, watch, export, induce_adapter, check_adapter, info, adapters,
+)  # fmt: skip
+for _module in _MODULES:
     _name = _module.__name__.rpartition(".")[2]
     app.command(_name.replace("_", "-"))(getattr(_module, f"{_name}_command"))

@@ -9,6 +9,7 @@ from prefixguard.runtime.monitor import Monitor, load, open_model
 from prefixguard.runtime.parsing import parse
 from prefixguard.runtime.reading import Reading, plain
 from prefixguard.runtime.reasons import say_term
+from prefixguard.runtime.recalibration import CalibrateResult, calibrate
 from prefixguard.runtime.scoring import ScoredRun, score
 from prefixguard.runtime.session import MAX_STEP_BYTES, Session
 from prefixguard.runtime.step import Step, StepModel
@@ -17,6 +18,7 @@ from prefixguard.runtime.watching import watch
 __all__ = [
     "MAX_STEP_BYTES",
     "AutomatonModel",
+    "CalibrateResult",
     "Drift",
     "FillCounts",
     "Level",
@@ -27,6 +29,7 @@ __all__ = [
     "Session",
     "Step",
     "StepModel",
+    "calibrate",
     "load",
     "open_model",
     "parse",

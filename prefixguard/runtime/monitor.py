@@ -16,6 +16,7 @@ from prefixguard.runtime.reading import Reading
 from prefixguard.runtime.session import Session
 from prefixguard.runtime.step import StepModel
 from prefixguard.stepview import Adapter, StepRecord, adapter_for
+from prefixguard.trace import Run
 
 _PROBE = StepRecord(1, "agent", "", "find", '{"id":"A1"}', "Where is it?", "I look.", "Error: no A1", "error")
 
@@ -52,10 +53,12 @@ class Monitor:
     def __repr__(self) -> str:
         return f"<Monitor {self.bundle.path.name!r} {self.bundle.id[:12]} adapter={self.bundle.adapter.name!r}>"
 
-    def start(self, header: Mapping[str, Any] | None = None) -> Session:
+    def start(self, header: Mapping[str, Any] | None = None, *, group: str | None = None) -> Session:
         """A session for a run that begins now.
 
         header: what is known of the run at its start and its adapter reads (task text and the like).
+        group: value of the group by which the monitor has alarm thresholds ("gold"); it picks the threshold and nothing
+            else. One that has none of its own, None, or a monitor without such thresholds: the common threshold.
         Raises AdapterError when the adapter works on whole files only, TraceError when the header is not what the
         adapter reads. Everything after this call reports what is wrong in its readings instead.
         """
@@ -68,7 +71,12 @@ class Monitor:
                 f"The run's header is not what adapter {self.bundle.adapter.name} reads "
                 f"({type(exc).__name__}: {exc}). Give the object that holds the run's task, or none."
             ) from exc
-        return Session(self, parser)
+        return Session(self, parser, group)
+
+    def group_of(self, run: Run[Any]) -> str | None:
+        """The value of a run's group that picks its alarm threshold; None where the monitor has none by group."""
+        groups = self.bundle.calibration.groups
+        return None if groups is None else run.groups.get(groups.by)
 
     def refuse_other(self, adapter: str | Path | Adapter | None, runs: str = "-") -> None:
         """OtherAdapterError unless this is the very adapter, by its hash, that the monitor was trained through.
@@ -87,9 +95,9 @@ class Monitor:
                 f"a monitor through this one: prefixguard train RUNS --adapter {named}"
             )
 
-    def score_run(self, records: Iterable[StepRecord]) -> list[Reading]:
-        """Readings of a whole run, by the same path that a live run takes."""
-        session = Session(self, None)
+    def score_run(self, records: Iterable[StepRecord], *, group: str | None = None) -> list[Reading]:
+        """Readings of a whole run, by the same path that a live run takes. group: as for `start`."""
+        session = Session(self, None, group)
         return [session.observe_record(record) for record in records]
 
 

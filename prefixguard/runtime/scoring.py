@@ -36,6 +36,8 @@ def score(
 ) -> Iterator[ScoredRun]:
     """Every run with its readings, one at a time; outcomes are not needed and not looked at.
 
+    Where the monitor has alarm thresholds by group, each run's own group picks its.
+
     monitor: an opened monitor, or the folder of its bundle. runs: parsed runs, or a file, folder, glob, tar or `-`
     that the monitor's own adapter reads. adapter: the one that is meant; another than its own is refused.
     strict: the first run that cannot be read is an error, not a skip.
@@ -48,4 +50,4 @@ def score(
         source = runs if isinstance(runs, str) else Path(runs)
         runs = read_runs(source, opened.bundle.adapter, strict=strict, report=report)
     for run in runs:
-        yield ScoredRun(run, tuple(opened.score_run(run.records)))
+        yield ScoredRun(run, tuple(opened.score_run(run.records, group=opened.group_of(run))))

@@ -61,13 +61,14 @@ class Session:
         "_tally",
     )
 
-    def __init__(self, monitor: Monitor, parser: Parser | None) -> None:
-        """parser: None for a session that is given records only (`observe_record`)."""
+    def __init__(self, monitor: Monitor, parser: Parser | None, group: str | None = None) -> None:
+        """parser: None for a session that is given records only (`observe_record`). group: see `Monitor.start`."""
         self._monitor = monitor
         self._parser = parser
         self._context = context.start()
         self._state = monitor.model.initial
-        self._alarm = AlarmState(monitor.bundle.calibration.policy, monitor.bundle.calibration.thresholds)
+        calibration = monitor.bundle.calibration
+        self._alarm = AlarmState(calibration.policy, calibration.thresholds_of(group))
         self._lapses = Lapses(monitor.expected) if monitor.expected is not None else None
         self._tally = Tally()
         self._lock = threading.Lock()

@@ -17,17 +17,18 @@ def watch(
     stream: BinaryIO,
     *,
     header: Mapping[str, Any] | None = None,
+    group: str | None = None,
     adapter: str | Path | Adapter | None = None,
 ) -> Iterator[Reading]:
     """The readings of a run, each as soon as its step is complete.
 
     stream: one raw event a line, JSON (for adapters of text: the text); a line that is no event is a reading of level
-    UNKNOWN that says why, and the watch goes on. header: as for `Monitor.start`.
+    UNKNOWN that says why, and the watch goes on. header, group: as for `Monitor.start`.
     adapter: the one that is meant; another than the monitor's own is refused (OtherAdapterError).
     Raises what `Monitor.start` raises, and nothing once the run has begun but what the stream itself raises.
     """
     monitor.refuse_other(adapter)
-    session = monitor.start(header)
+    session = monitor.start(header, group=group)
     steps = 0
     for line in read_events(stream, monitor.bundle.adapter):
         if line.problem is not None:

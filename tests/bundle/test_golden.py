@@ -12,9 +12,9 @@ from prefixguard.runtime import load
 GOLDEN = Path(__file__).parent.parent / "golden"
 
 
-@pytest.mark.parametrize("name", ["bundle_v1", "bundle_v2"])
+@pytest.mark.parametrize("name", ["bundle_v1", "bundle_v2", "bundle_v3"])
 def test_the_first_bundle_still_gives_its_readings(name: str) -> None:
-    """v1: kind onnx. v2: an automaton over typed symbols, with a clock and an unseen transition."""
+    """v1: kind onnx. v2: an automaton over typed symbols, with a clock, an unseen transition. v3: alarms by group."""
     said = json.loads((GOLDEN / f"{name}_readings.json").read_text())
     session = load(GOLDEN / name).start()
     readings = [r for event in said["events"] for r in session.observe(event)] + session.end()
@@ -25,3 +25,12 @@ def test_the_first_bundle_still_gives_its_readings(name: str) -> None:
         )  # fmt: skip
         assert mine.outcome_risk == pytest.approx(theirs["outcome_risk"], abs=1e-5)
         assert mine.imminent_risk == pytest.approx(theirs["imminent_risk"], abs=1e-5)
+
+
+def test_the_first_bundle_with_groups_still_tells_them_apart() -> None:
+    said = json.loads((GOLDEN / "bundle_v3_readings.json").read_text())
+    monitor = load(GOLDEN / "bundle_v3")
+    for group, levels in said["levels"].items():
+        session = monitor.start(group=group)
+        assert [r.level.value for event in said["events"] for r in session.observe(event)] == levels
+    assert said["levels"]["gold"] != said["levels"]["new"] == said["levels"]["other"]

@@ -24,6 +24,7 @@ COMMANDS = {command.name: command.callback for command in app.registered_command
 TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
     "train": (prefixguard.train, {"as_json"} | {field.name for field in dataclasses.fields(TrainConfig)}, {"listener"}),
     "evaluate": (prefixguard.evaluate.evaluate, {"as_json"}, {"progress"}),
+    "calibrate": (prefixguard.calibrate, {"as_json"}, {"progress"}),
     "score": (prefixguard.score, set(), {"report"}),
     "parse": (prefixguard.parse, {"limit", "as_json"}, {"report"}),
     "watch": (watch, {"run", "run_id", "fail_on_alarm", "as_json"}, {"stream"}),

@@ -27,6 +27,10 @@ def watch_command(
     header: Annotated[
         Path | None, typer.Option(help="With -: JSON file of what is known at the start (the object without events).")
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(help="With -: the run's group, if the monitor has thresholds by group (see `calibrate`)."),
+    ] = None,
     adapter: Annotated[
         str | None, typer.Option(help="The adapter that is meant; refused unless the monitor was trained through it.")
     ] = None,
@@ -53,11 +57,13 @@ def watch_command(
     opened = load(monitor, adapter=adapter)
     if run == "-":
         named = run_id or "stdin"
-        said = ((named, reading) for reading in watch(opened, standard_input(), header=_header(header)))
+        said = ((named, reading) for reading in watch(opened, standard_input(), header=_header(header), group=group))
         alarmed = _print(said, as_json, headings=False)
     else:
         if header is not None:
             raise UsageError("--header goes with standard input; a file of runs has its own. Leave it out.")
+        if group is not None:
+            raise UsageError("--group goes with standard input; a file's runs have their own groups. Leave it out.")
         report = ReadReport()
         alarmed = _print(_of_file(opened, run, run_id, report), as_json, headings=True)
         refuse_empty(report, run)
