@@ -37,7 +37,7 @@ from prefixguard.encoder import fit_vocabulary, tokenize
 from prefixguard.evaluate.alarm_resampling import resample_alarms
 from prefixguard.learn import Corpus, TrainConfig, featurise, fit_monitor, fit_platt, labels, steps_of
 from prefixguard.runtime.drift_signal import DriftReference, DriftSignal
-from prefixguard.runtime.run_summary import RunSummary
+from prefixguard.runtime.run_summary import RunSummary, summarise_steps
 from prefixguard.stepview import StepRecord, load_adapter, read_runs
 from prefixguard.trace import Outcome, Run, Side, link_tasks, split_tasks
 
@@ -111,20 +111,11 @@ def fit_and_score(material: Material, shares: dict[Side, float], seed: int, amon
         np.stack([apply_map(fitted[i], logits[:, i]) for i in range(2)], axis=1)
         for logits in monitor.logits(corpus, rows, alarm)
     ]
-    return Scored(alarm, risks, [summary(material, rows.counts, r, risk) for r, risk in zip(alarm, risks, strict=True)])
-
-
-def summary(material: Material, terms: NDArray[np.int32], r: int, risks: Floats) -> RunSummary:
-    """What a session would say of a run: runs from files have no events, trees no transitions."""
-    steps = slice(int(material.corpus.first[r]), int(material.corpus.first[r + 1]))
-    a_word = float(terms[steps].sum() / max(1, material.words[steps].sum()))
-    return RunSummary(
-        largest_risk=float(risks[:, 1].max()),
-        mean_risk=float(risks[:, 1].mean()),
-        known_terms=a_word / (1 + a_word),
-        unknown_steps=float((terms[steps] == 0).mean()),
-        unjudged_steps=0.0,
-    )
+    summaries = []
+    for r, risk in zip(alarm.tolist(), risks, strict=True):
+        steps = slice(int(corpus.first[r]), int(corpus.first[r + 1]))
+        summaries.append(summarise_steps(risk[:, 1], rows.counts[steps], material.words[steps]))
+    return Scored(alarm, risks, summaries)
 
 
 def resampled(material: Material, scored: Scored, rounds: int, budgets: tuple[float, ...], **masks) -> list[dict]:

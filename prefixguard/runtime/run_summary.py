@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from prefixguard.errors import DataError
 from prefixguard.runtime.reading import Reading
 from prefixguard.runtime.session import Session
@@ -44,6 +47,35 @@ class RunSummary:
             value = getattr(self, field.name)
             if value is not None and not 0.0 <= value <= 1.0:
                 raise DataError(f"a run's {field.name} is {value}: it is a share, so a number from 0 to 1, or None.")
+
+
+def summarise_steps(
+    outcome_risks: npt.ArrayLike,
+    terms: npt.ArrayLike,
+    words: npt.ArrayLike,
+    unseen_transitions: float | None = None,
+) -> RunSummary:
+    """A run given as numbers, one a step (T,): what `summarise_records` says of it, without a session.
+
+    outcome_risks: float, NaN where a step was not judged. terms: known terms of its row. words: words of its text.
+    Raises DataError where counts differ.
+    """
+    risks = np.asarray(outcome_risks, dtype=np.float64)
+    known, all_words = np.asarray(terms, dtype=np.int64), np.asarray(words, dtype=np.int64)
+    if not risks.shape == known.shape == all_words.shape or risks.ndim != 1:
+        raise DataError(f"a run of {risks.size} risks, {known.size} and {all_words.size} counts: give one each a step.")
+    judged = ~np.isnan(risks)
+    n_words, steps = int(all_words[judged].sum()), len(risks)
+    a_word = int(known[judged].sum()) / n_words if n_words else 0.0
+    some = bool(judged.any())
+    return RunSummary(
+        largest_risk=float(risks[judged].max()) if some else None,
+        mean_risk=min(1.0, math.fsum(risks[judged].tolist()) / int(judged.sum())) if some else None,
+        known_terms=a_word / (1 + a_word) if some else None,
+        unknown_steps=int((known[judged] == 0).sum()) / steps if steps else None,
+        unseen_transitions=unseen_transitions,
+        unjudged_steps=int((~judged).sum()) / steps if steps else None,
+    )
 
 
 def summarise_run(session: Session, readings: Iterable[Reading]) -> RunSummary:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tiny_automaton
 from tiny_monitor import call, calm_run, failing_run, result, say
 
 from prefixguard.bundle import write_bundle
+from prefixguard.encoder import tokenize
+from prefixguard.errors import DataError
 from prefixguard.runtime import Monitor, load
-from prefixguard.runtime.run_summary import RunSummary, summarise_records, summarise_run
+from prefixguard.runtime.run_summary import RunSummary, summarise_records, summarise_run, summarise_steps
+from prefixguard.stepview import serialize
 
 
 def live(monitor: Monitor, events: list[object]) -> tuple[RunSummary, list[float]]:
@@ -36,6 +40,20 @@ def test_records_give_the_same_but_nothing_of_events(monitor: Monitor) -> None:
     assert found.unread_events is None and found.skipped_events is None
     for name in ("largest_risk", "mean_risk", "known_terms", "unknown_steps", "unjudged_steps"):
         assert getattr(found, name) == getattr(of_events, name)
+
+
+def test_numbers_give_the_same_as_a_session(monitor: Monitor) -> None:
+    parser = monitor.bundle.adapter.parser(None)
+    records = [record for event in failing_run() for record in parser.observe(event)] + parser.end()
+    tokens = [tokenize(serialize(record)) for record in records]
+    risks = [reading.outcome_risk for reading in monitor.score_run(records)]
+    terms = [len(monitor.bundle.vocabulary.encode(one).indices) for one in tokens]
+    words = [len(one.hashes) for one in tokens]
+    assert summarise_steps(risks, terms, words) == summarise_records(monitor, records)
+    half = summarise_steps([0.5, np.nan], [0, 3], [4, 4])
+    assert (half.unjudged_steps, half.unknown_steps, half.known_terms, half.mean_risk) == (0.5, 0.5, 0.0, 0.5)
+    with pytest.raises(DataError, match="a run of 1 risks, 1 and 2 counts"):
+        summarise_steps([0.5], [1], [1, 2])
 
 
 def test_events_that_nobody_reads_are_counted(monitor: Monitor) -> None:
