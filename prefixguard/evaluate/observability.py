@@ -7,11 +7,11 @@ AUPRC is not the share of failures that it sees, for a monitor is not the best s
 look like negatives.
 
 The scale is laid on where the premise can hold:
-- the outcome label over all prefixes;
+- the outcome label over all prefixes, unless run length tells the outcome. The clock (step index) stands beside the
+  monitor for that: where it is up the scale, as with a step cap, phi is no bound either;
 - the imminent label among prefixes of one step index. Over all prefixes it is never laid on: there a bare clock can
-  pass phi at q = 0, since positives sit at the ends of runs.
+  be far up the scale though nothing is observable, since positives sit at the ends of runs.
 
-The clock (step index) stands beside the monitor. Where it is far up the scale, run length alone tells failures.
 Source: METHOD.md 8.
 """
 
@@ -34,6 +34,8 @@ from prefixguard.metrics import Prefixes, average_precision, phi, phi_inverse, r
 STEPS = (1, 2, 3, 5, 8, 12, 16, 20, 25, 30)
 #: Prefixes of each class that a place needs: AUPRC over fewer is too high by chance.
 LEAST = 20
+#: From here on the clock's crossing is worth a sentence.
+TELLING = 0.05
 #: Shares for which the scale is printed.
 SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 
@@ -126,10 +128,15 @@ class Observability:
         if math.isnan(place.monitor):
             return ["The prefixes do not hold both classes, so the outcome label has no place on this scale."]
         found = []
+        if place.clock_crossing >= TELLING:
+            found.append(
+                f"The clock alone stands at {number(place.clock_crossing)}: run length tells the outcome here, and phi "
+                "is no bound for scores that know it."
+            )
         if place.clock_crossing >= place.monitor_crossing > 0.0:
             found.append(
-                f"The clock stands as high on this scale ({number(place.clock_crossing)}) as the monitor "
-                f"({number(place.monitor_crossing)}): run length alone may be what is seen."
+                f"The monitor stands no higher than the clock ({number(place.monitor_crossing)}): run length may be "
+                "all that it sees."
             )
         if place.monitor_crossing == 0.0:
             found.append("The monitor's AUPRC is no higher than the share of positives: the foot of the scale.")

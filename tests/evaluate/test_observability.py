@@ -124,10 +124,14 @@ def test_text_says_when_a_clock_does_as_well():
     prefixes = Prefixes.of(lengths, failed, [str(i) for i in range(60)])
     found = observability(ScoreRow("monitor", noise, noise), prefixes, lengths, H)
     assert found.outcome.clock_crossing > found.outcome.monitor_crossing
-    assert found.remarks()[0].startswith("The clock stands as high on this scale")
+    first, second = found.remarks()
+    assert first.startswith("The clock alone stands at .") and "run length tells the outcome here" in first
+    assert second.startswith("The monitor stands no higher than the clock (.")
     worst = [-scores for scores in noise]
     found = observability(ScoreRow("monitor", worst, worst), prefixes, lengths, H)
-    assert found.remarks() == ["The monitor's AUPRC is no higher than the share of positives: the foot of the scale."]
+    assert found.remarks()[1:] == [
+        "The monitor's AUPRC is no higher than the share of positives: the foot of the scale."
+    ]
 
 
 def test_wrong_arguments():
