@@ -2,11 +2,17 @@
 
 from prefixguard.evaluate.alerts import AlertRow
 from prefixguard.evaluate.evaluation import alarm_thresholds, evaluate
+from prefixguard.evaluate.faithfulness import Faithfulness
 from prefixguard.evaluate.figures import Difference, RiskFigures
 from prefixguard.evaluate.incumbent import StuckDetector, StuckRule, stuck_scores
+from prefixguard.evaluate.observability import Observability, observability
+from prefixguard.evaluate.oracles import oracle_rows
+from prefixguard.evaluate.prevalence import PrevalenceTable, prevalence_table
 from prefixguard.evaluate.rows import ScoreRow, rule_threshold
+from prefixguard.evaluate.rules import rule_rows, rule_scores
 from prefixguard.evaluate.scoring import evaluate_scores
-from prefixguard.evaluate.table import BaselineRow, EvaluationTable, LeftOut
+from prefixguard.evaluate.shortcuts import Shortcuts, shortcuts
+from prefixguard.evaluate.table import BaselineRow, EvaluationTable, LeftOut, Section
 from prefixguard.evaluate.verdict import Verdict
 
 __all__ = [
@@ -14,15 +20,26 @@ __all__ = [
     "BaselineRow",
     "Difference",
     "EvaluationTable",
+    "Faithfulness",
     "LeftOut",
+    "Observability",
+    "PrevalenceTable",
     "RiskFigures",
     "ScoreRow",
+    "Section",
+    "Shortcuts",
     "StuckDetector",
     "StuckRule",
     "Verdict",
     "alarm_thresholds",
     "evaluate",
     "evaluate_scores",
+    "observability",
+    "oracle_rows",
+    "prevalence_table",
+    "rule_rows",
+    "rule_scores",
     "rule_threshold",
+    "shortcuts",
     "stuck_scores",
 ]

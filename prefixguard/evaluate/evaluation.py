@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prefixguard.alarm import Thresholds, table_from_json
+from prefixguard.alarm import Thresholds, draw_one_per_task, table_from_json
 from prefixguard.bundle import Bundle
 from prefixguard.errors import DataError
 from prefixguard.evaluate.faithfulness import Transitions, faithfulness
-from prefixguard.evaluate.incumbent import stuck_scores
-from prefixguard.evaluate.rows import ScoreRow, rule_threshold
+from prefixguard.evaluate.rules import rule_rows, rule_scores
 from prefixguard.evaluate.scoring import RESAMPLES, evaluate_scores
-from prefixguard.evaluate.table import EvaluationTable, LeftOut, Section
+from prefixguard.evaluate.table import EvaluationTable, LeftOut
 from prefixguard.runtime import Monitor, Reading, load
 from prefixguard.stepview import Adapter, ReadReport, StepRecord, read_runs
 from prefixguard.trace import Outcome, Run, Side, run_digest, task_hash, task_key
@@ -79,15 +78,8 @@ def evaluate(
         notes.append(f"{len(report.skipped)} runs could not be read and are not counted; the first: {where}: {reason}")
     name, groups = _choose_groups(collected.groups, group_by)
     used = sum(collected.used.values())
-    rule = ScoreRow(
-        "incumbent rule",
-        collected.stuck,
-        collected.stuck,
-        thresholds={None: rule_threshold()},
-        note="OpenHands' stuck detector with its defaults: the same action and observation 4 times, the same action "
-        "and error 3 times, 3 messages in a row, 6 alternating actions",
-    )
     bundle = opened.bundle
+    thresholds = alarm_thresholds(bundle)
     table = evaluate_scores(
         collected.imminent,
         collected.outcome,
@@ -97,8 +89,8 @@ def evaluate(
         grouped_by=name,
         horizon=3 if bundle.horizon is None else bundle.horizon,
         policy=bundle.calibration.policy,
-        thresholds=alarm_thresholds(bundle),
-        baselines=[rule],
+        thresholds=thresholds,
+        baselines=rule_rows(collected.rules, collected.tuning(bundle), bundle.calibration.policy, list(thresholds)),
         calibration_lengths=bundle.manifest.get("alarm_lengths"),
         resamples=resamples,
         seed=seed,
@@ -110,10 +102,8 @@ def evaluate(
         ),
         notes=notes,
     )
-    sections: dict[str, Section] = {}
-    if (faithful := faithfulness(bundle, collected.transitions)) is not None:
-        sections["automaton"] = faithful
-    return replace(table, sections=sections)
+    faithful = faithfulness(bundle, collected.transitions)
+    return table if faithful is None else replace(table, sections={"automaton": faithful, **table.sections})
 
 
 def alarm_thresholds(bundle: Bundle) -> dict[float, Thresholds]:
@@ -134,7 +124,9 @@ class _Collected:
         self.transitions = Transitions(bundle.automaton) if bundle.automaton is not None else None
         self.imminent: list[npt.NDArray[np.float64]] = []
         self.outcome: list[npt.NDArray[np.float64]] = []
-        self.stuck: list[npt.NDArray[np.float64]] = []
+        self.rules: list[dict[str, npt.NDArray[np.float64]]] = []
+        #: Task, run id and rule scores of the successful runs that the monitor's alarm was set by.
+        self.alarm: list[tuple[str, str, dict[str, npt.NDArray[np.float64]]]] = []
         self.failed: list[bool] = []
         self.tasks: list[str] = []
         self.groups: list[Mapping[str, str]] = []
@@ -144,6 +136,13 @@ class _Collected:
         self.empty = 0
         self.digests: set[str] = set()
         self.repeats = 0
+
+    def tuning(self, bundle: Bundle) -> list[dict[str, npt.NDArray[np.float64]]] | None:
+        """Rule scores of the runs that set the monitor's alarm, one a task; None where they are not among the runs."""
+        seed = bundle.manifest.get("seed")
+        tasks, run_ids = [task for task, _, _ in self.alarm], [run_id for _, run_id, _ in self.alarm]
+        drawn = draw_one_per_task(tasks, run_ids, seed=seed if isinstance(seed, int) else 0)
+        return [self.alarm[i][2] for i in drawn.tolist()] or None
 
     def notes(self, bundle: Bundle) -> Iterable[str]:
         if not bundle.manifest.get("tasks"):
@@ -181,6 +180,8 @@ def _collect(
         use = used_tasks.get(task_hash(key)) or used_runs.get(digest)
         if use is not None:
             kept.used[use] += 1
+            if use == Side.ALARM.value and run.outcome is Outcome.SUCCESS:
+                kept.alarm.append((key, run.run_id, rule_scores(run.records)))
             if not include_used:
                 continue
         readings = monitor.score_run(run.records)
@@ -188,7 +189,7 @@ def _collect(
         kept.outcome.append(_risks(readings, "outcome_risk"))
         if kept.transitions is not None:
             kept.transitions.add(readings)
-        kept.stuck.append(stuck_scores(run.records))
+        kept.rules.append(rule_scores(run.records))
         kept.failed.append(run.outcome is Outcome.FAILURE)
         kept.tasks.append(key)
         kept.groups.append(run.groups)

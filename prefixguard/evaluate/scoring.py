@@ -11,8 +11,12 @@ from prefixguard.alarm import BUDGETS, AlarmPolicy, Thresholds
 from prefixguard.errors import DataError
 from prefixguard.evaluate.alerts import AlertRow, alert_rows
 from prefixguard.evaluate.figures import Measured, compared, measure
+from prefixguard.evaluate.observability import observability
+from prefixguard.evaluate.oracles import oracle_rows
+from prefixguard.evaluate.prevalence import prevalence_table
 from prefixguard.evaluate.rows import ScoreRow, clock_rows
-from prefixguard.evaluate.table import BaselineRow, EvaluationTable, LeftOut
+from prefixguard.evaluate.shortcuts import shortcuts
+from prefixguard.evaluate.table import BaselineRow, EvaluationTable, LeftOut, Section
 from prefixguard.evaluate.verdict import judge
 from prefixguard.metrics import Prefixes, Resamples
 
@@ -43,7 +47,7 @@ def evaluate_scores(
     imminent_risk, outcome_risk: one float (T,) a run, T its number of steps; NaN where the monitor said UNKNOWN.
     failed, tasks: outcome and task of each run. groups: its agent or file, called `grouped_by` in the table.
     policy, thresholds: the monitor's alarm policy, and its thresholds on the outcome risk by budget.
-    baselines: further rows; constant, step index and end oracle are always there.
+    baselines: further rows; constant, step index and the oracles are always there.
     calibration_lengths: see `clock_rows`.
     resamples, seed: of the bootstrap over tasks.
     left_out, notes: carried into the table.
@@ -89,7 +93,12 @@ def evaluate_scores(
     imminent, outcome = both(monitor)
     alerts = alerts_of(monitor)
     rows: dict[str, BaselineRow] = {}
-    for row in (*clock_rows(prefixes, lengths, horizon, policy, budgets, calibration_lengths), *baselines):
+    beside = (
+        *clock_rows(prefixes, lengths, horizon, policy, budgets, calibration_lengths),
+        *oracle_rows(prefixes, lengths, horizon, seed),
+        *baselines,
+    )
+    for row in beside:
         other = both(row)
         rows[row.name] = BaselineRow(
             imminent=compared(imminent, other[0]),
@@ -97,6 +106,14 @@ def evaluate_scores(
             first_alert=alerts_of(row),
             oracle=row.oracle,
             note=row.note,
+        )
+    sections: dict[str, Section] = {
+        "observability": observability(monitor, prefixes, lengths, horizon),
+        "prevalence": prevalence_table((monitor, *beside), prefixes, lengths, horizon, resamples=drawn),
+    }
+    if groups is not None:
+        sections["shortcuts"] = shortcuts(
+            monitor.outcome, failed, tasks, groups, grouped_by=grouped_by or "group", resamples=resamples, seed=seed
         )
     return EvaluationTable(
         runs=len(tasks),
@@ -113,6 +130,7 @@ def evaluate_scores(
         baselines=rows,
         verdict=judge(outcome.figures, alerts, horizon, rows["step index"].outcome),
         notes=(*notes, *_remarks(prefixes, unjudged)),
+        sections=sections,
     )
 
 

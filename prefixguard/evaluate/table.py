@@ -162,7 +162,7 @@ class EvaluationTable:
         rows = [("monitor", figures)]
         for name, baseline in self.baselines.items():
             rows.append((f"{name} *" if baseline.oracle else name, getattr(baseline, which)))
-        head = ["", "AUPRC", "", "AUROC", "Brier", "ECE", "rem", "", "idx", "within", "AUPRC: monitor ahead by"]
+        head = ["", "AUPRC", "", "AUROC", "Brier", "ECE", "rem", "", "idx", "within", "AUPRC: ahead by"]
         cells = [head]
         for name, row in rows:
             ahead = row.differences.get("auprc")
@@ -196,8 +196,9 @@ class EvaluationTable:
             budget = "rule" if alert.budget is None else f"{100 * alert.budget:g} %"
             found = alert.alerts
             if found is None:
-                cells.append([name, budget, "refused"])
-                refused.append(f"Refused at {budget}: {alert.reason}")
+                if name == "monitor":  # a baseline without an alarm is not worth a line
+                    cells.append([name, budget, "refused"])
+                    refused.append(f"Refused at {budget}: {alert.reason}")
                 continue
             lead = ""
             if found.leads:

@@ -190,3 +190,16 @@ def test_progress_is_told(monitor, runs):
     seen = []
     evaluate(monitor, runs, resamples=0, progress=seen.append)
     assert seen == list(range(1, 13))
+
+
+def test_rules_are_tuned_by_the_runs_that_set_the_alarm_one_a_task(tmp_path, runs):
+    """Those runs are left out of every figure, and their successful ones give the rules their numbers."""
+    alarm = ["t1", "t2", "t3"]
+    write(tmp_path / "m", tasks={"alarm": [task_hash(t) for t in alarm], "train": [task_hash("elsewhere")]})
+    table = evaluate(load(tmp_path / "m"), runs, resamples=20)
+    succeeded = {run.task_id for run in runs if run.task_id in alarm and run.outcome is Outcome.SUCCESS}
+    (alert,) = table.baselines["errors in a row"].first_alert[:1]
+    assert alert.thresholds.n_runs == len(succeeded) == 3
+    assert "needs at least" in alert.reason
+    write(tmp_path / "none", tasks={"train": [task_hash("elsewhere")]})
+    assert "errors in a row" not in evaluate(load(tmp_path / "none"), runs, resamples=20).baselines

@@ -24,6 +24,7 @@ def corpus(n=150, seed=0, strength=0.25):
 
 AGENTS = [f"agent {i % 3}" for i in range(150)]
 MARKS = alarm_table(np.linspace(0.2, 0.9, 120), AlarmPolicy())
+ORACLES = {"end oracle", "outcome oracle", "half oracle", "blurred oracle"}
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +114,7 @@ def test_json_has_the_stable_keys(table):
         document
     )
     assert set(document["imminent"]) == set(document["outcome"]) == figures
-    assert set(document["baselines"]) == {"constant", "step index", "end oracle"}
+    assert set(document["baselines"]) == {"constant", "step index", *ORACLES}
     for row in document["baselines"].values():
         assert set(row["imminent"]) == figures | {"differences"}
     assert {"budget", "false_alarm_rate", "alerted", "early", "lead_median"} <= set(document["first_alert"][0])
@@ -229,3 +230,15 @@ def test_the_same_seed_gives_the_same_json():
     one, other = (evaluate_scores(*corpus(40), thresholds=MARKS, resamples=50, seed=3).to_json() for _ in range(2))
     assert one == other
     assert one != evaluate_scores(*corpus(40), thresholds=MARKS, resamples=50, seed=4).to_json()
+
+
+def test_scales_stand_beside_the_table(table):
+    """Observability, reference prevalences, and, where runs have agents, what the agent is worth."""
+    document = table.as_json()
+    assert document["observability"]["outcome"]["monitor"] == pytest.approx(document["outcome"]["auprc"])
+    (first, *rest) = document["prevalence"]["imminent"]
+    assert (first["name"], first["auprc"]) == ("monitor", pytest.approx(document["imminent"]["auprc"]))
+    assert {row["name"] for row in rest} == set(document["baselines"])
+    assert document["shortcuts"]["pooled"] == pytest.approx(document["outcome"]["outcome_auroc_at_remaining"])
+    assert document["shortcuts"]["within"] == pytest.approx(document["outcome"]["outcome_auroc_within_groups"])
+    assert "shortcuts" not in evaluate_scores(*corpus(), resamples=5).as_json()
