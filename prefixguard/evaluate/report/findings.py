@@ -1,0 +1,96 @@
+"""Results of further looks, shown in their own words; and the automaton."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from prefixguard.evaluate.layout import percent, signed
+from prefixguard.evaluate.report.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Facts,
+    Folded,
+    Image,
+    Section,
+    Table,
+    Text,
+    Verbatim,
+)
+from prefixguard.evaluate.report.material import LONGEST, TEXT_LETTERS, AutomatonView, Finding, name, visible
+from prefixguard.runtime import plain
+
+#: Columns are set apart by two spaces or more inside a line.
+_COLUMNS = re.compile(r"\S {2,}\S")
+_SPACES = re.compile(r"[ \t]+\n")
+
+
+def finding_section(key: str, title: str, finding: Finding | None) -> Section | None:
+    """Sentences as paragraphs; what is set in columns keeps them. None without a finding."""
+    if finding is None:
+        return None
+    return Section(key, title, text_blocks(finding.to_text(), title), finding.as_json())
+
+
+def text_blocks(text: str, label: str) -> tuple[Block, ...]:
+    """Plain text in blocks, parted at empty lines.
+
+    >>> [type(block).__name__ for block in text_blocks("A sentence\\non two lines.\\n\\na   1\\nb   2", "x")]
+    ['Text', 'Verbatim']
+    """
+    blocks: list[Block] = []
+    for part in re.split(r"\n{2,}", _SPACES.sub("\n", visible(text[:LONGEST])).strip("\n")):
+        if _COLUMNS.search(part) or part.startswith(" "):
+            blocks.append(Verbatim(part, label))
+        elif part:
+            blocks.append(Text(" ".join(part.split())))
+    return tuple(blocks)
+
+
+def automaton_section(view: AutomatonView | None) -> Section | None:
+    """How far it may be trusted, its picture, its symbols."""
+    if view is None:
+        return None
+    blocks: list[Block] = [
+        Text(
+            f"{name(view.name)}: a finite automaton of {view.states:,} states over {view.symbols:,} symbols. It "
+            "explains itself; how far it also explains the monitor it was learned from, these figures say."
+        )
+    ]
+    if view.care:
+        blocks.append(Bullets(tuple(plain(line, 400) for line in view.care), "Audit with care"))
+    if view.fidelity:
+        blocks.append(Facts(tuple((name(a), name(b), plain(c, TEXT_LETTERS)) for a, b, c in view.fidelity)))
+    if view.svg:
+        blocks.append(Image(view.svg, f"The automaton {name(view.name)}: states, coloured by risk, and what leads on."))
+    if view.glossary:
+        blocks.append(Folded(f"Glossary: what {len(view.glossary):,} symbols mean", (_glossary(view),)))
+    elif view.glossary_text:
+        blocks.append(Folded("Glossary", (Verbatim(visible(view.glossary_text[:LONGEST]), "Glossary"),)))
+    data = {
+        "name": view.name,
+        "states": view.states,
+        "symbols": view.symbols,
+        "care": list(view.care),
+        "fidelity": [list(line) for line in view.fidelity],
+        "glossary": [
+            {"symbol": line.symbol, "meaning": line.meaning, "condition": line.condition} for line in view.glossary
+        ],
+    }
+    return Section("automaton", "The automaton and its symbols", tuple(blocks), data)
+
+
+def _glossary(view: AutomatonView) -> Table:
+    rows = tuple(
+        (
+            Cell(str(line.symbol)),
+            Cell(plain(line.meaning, TEXT_LETTERS), plain(line.condition, TEXT_LETTERS)),
+            Cell(percent(line.share)),
+            Cell(signed(line.risk_change) if math.isfinite(line.risk_change) else "–"),
+            Cell(plain(line.example, TEXT_LETTERS)),
+        )
+        for line in view.glossary
+    )
+    head = ("No.", "meaning", "of steps", "moves the risk by", "for example")
+    return Table("Symbols", head, rows, frozenset({2, 3}), words=frozenset({1, 4}))
