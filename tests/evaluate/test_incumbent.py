@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.errors import ConfigError
@@ -84,6 +84,7 @@ records = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(records, st.integers(0, 25))
 def test_the_future_does_not_leak_and_the_score_never_falls(run, cut):
     scores = stuck_scores(run)
@@ -125,6 +126,7 @@ def plainly(run, rule):
                 yield None
 
 
+@settings(deadline=None)
 @given(records, st.builds(StuckRule, *(st.integers(1, 4) for _ in range(3)), st.integers(3, 6)))
 def test_counts_give_what_the_definition_gives(run, rule):
     assert fired(run, rule) == list(plainly(run, rule))

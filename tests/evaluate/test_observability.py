@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.errors import ConfigError, DataError
@@ -89,6 +89,7 @@ def test_what_was_not_judged_is_left_out():
     assert found.outcome.prefixes == len(prefixes) - lengths[0]
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 5), st.booleans()), max_size=12),
     st.integers(0, 4),

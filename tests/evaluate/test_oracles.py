@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.errors import ConfigError, DataError
@@ -17,6 +17,7 @@ def laid_flat(runs):
     return Prefixes.of(lengths, failed, tasks), lengths, tasks
 
 
+@settings(deadline=None)
 @given(corpora, st.integers(0, 4), st.integers(0, 9))
 def test_laws_of_oracles(runs, horizon, seed):
     prefixes, lengths, _ = laid_flat(runs)
@@ -37,6 +38,7 @@ def test_laws_of_oracles(runs, horizon, seed):
         assert np.array_equal(scores[known], truth[known])
 
 
+@settings(deadline=None)
 @given(corpora, st.integers(0, 9))
 def test_half_of_the_tasks_is_known_and_all_their_runs(runs, seed):
     prefixes, lengths, tasks = laid_flat(runs)
@@ -48,6 +50,7 @@ def test_half_of_the_tasks_is_known_and_all_their_runs(runs, seed):
     assert len(known) + len(unknown) == len(set(tasks))
 
 
+@settings(deadline=None)
 @given(corpora, st.integers(0, 4), st.integers(0, 9))
 def test_the_blurred_end_is_off_by_at_most_the_horizon(runs, horizon, seed):
     prefixes, lengths, _ = laid_flat(runs)

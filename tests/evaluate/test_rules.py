@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.alarm import AlarmPolicy, first_alert
@@ -64,6 +64,7 @@ def test_how_near_the_detector_came():
     assert counts([say(), say(), USER], "stuck detector") == pytest.approx([1 / 3, 2 / 3, 2 / 3])
 
 
+@settings(deadline=None)
 @given(records)
 def test_the_detector_fires_where_its_share_is_one(run):
     detector = StuckDetector()
@@ -72,6 +73,7 @@ def test_the_detector_fires_where_its_share_is_one(run):
     assert np.array_equal(rule_scores(run)["stuck detector"] >= 1.0, stuck_scores(run) == 1.0)
 
 
+@settings(deadline=None)
 @given(records)
 def test_counts_are_those_of_the_definition(run):
     calls = [
@@ -86,6 +88,7 @@ def test_counts_are_those_of_the_definition(run):
         assert (counts(run, name) or [0])[-1] == longest
 
 
+@settings(deadline=None)
 @given(records, st.integers(0, 25))
 def test_the_future_does_not_leak_and_no_count_falls(run, cut):
     whole, part = rule_scores(iter(run)), rule_scores(run[:cut])

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.errors import ConfigError, DataError
@@ -108,6 +108,7 @@ def test_steps_that_were_not_judged_are_left_out():
     assert math.isnan(nothing.pooled) and "nothing can be said" in nothing.text
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.lists(st.sampled_from([0.0, 0.5, 1.0, math.nan]), max_size=4), st.booleans(),

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.errors import ConfigError
@@ -23,6 +23,7 @@ def test_phi_is_what_a_simulation_measures(prevalence, observable):
     )
 
 
+@settings(deadline=None)
 @given(shares, shares)
 def test_phi_is_the_integral_of_precision_over_recall(prevalence, observable):
     """The definition, summed numerically over the share u of the mix that was passed."""
@@ -34,6 +35,7 @@ def test_phi_is_the_integral_of_precision_over_recall(prevalence, observable):
     assert phi(prevalence, observable) == pytest.approx(expected, abs=2e-3)  # a midpoint rule near a steep start
 
 
+@settings(deadline=None)
 @given(shares)
 def test_its_ends(prevalence):
     assert phi(prevalence, 0.0) == prevalence
@@ -41,6 +43,7 @@ def test_its_ends(prevalence):
     assert phi(1.0, prevalence) == 1.0
 
 
+@settings(deadline=None)
 @given(shares, shares, shares)
 def test_it_rises_with_what_is_observable(prevalence, one, other):
     low, high = sorted((one, other))
@@ -48,6 +51,7 @@ def test_it_rises_with_what_is_observable(prevalence, one, other):
         assert prevalence < phi(prevalence, low) < phi(prevalence, high) < 1.0
 
 
+@settings(deadline=None)
 @given(shares, st.floats(0.0, 1.0))
 def test_the_inverse_is_the_inverse(prevalence, observable):
     # phi is flat nowhere, but its slope may be as small as 1e-3 near q = 1 where pi is near 1.

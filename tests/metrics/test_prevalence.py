@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score
 
@@ -20,6 +20,7 @@ def columns(data):
     return labels, scores, units
 
 
+@settings(deadline=None)
 @given(rows)
 def test_at_its_own_prevalence_it_is_the_ordinary_figure(data):
     labels, scores, _ = columns(data)
@@ -29,6 +30,7 @@ def test_at_its_own_prevalence_it_is_the_ordinary_figure(data):
     )
 
 
+@settings(deadline=None)
 @given(rows, references)
 def test_it_is_scikit_learns_figure_over_weighted_negatives(data, reference):
     labels, scores, _ = columns(data)
@@ -37,6 +39,7 @@ def test_it_is_scikit_learns_figure_over_weighted_negatives(data, reference):
     assert average_precision_at(labels, scores, reference) == pytest.approx(expected, abs=1e-9)
 
 
+@settings(deadline=None)
 @given(rows, st.integers(2, 5))
 def test_a_weight_is_a_negative_that_stands_there_so_many_times(data, copies):
     labels, scores, _ = columns(data)
@@ -47,6 +50,7 @@ def test_a_weight_is_a_negative_that_stands_there_so_many_times(data, copies):
     )
 
 
+@settings(deadline=None)
 @given(rows, references, references)
 def test_it_rises_with_the_prevalence_and_a_constant_has_the_prevalence(data, one, other):
     labels, scores, _ = columns(data)
@@ -55,6 +59,7 @@ def test_it_rises_with_the_prevalence_and_a_constant_has_the_prevalence(data, on
     assert average_precision_at(labels, np.zeros(len(labels)), one) == pytest.approx(one, abs=1e-12)
 
 
+@settings(deadline=None)
 @given(rows, references, st.lists(st.integers(0, 3), min_size=6, max_size=6))
 def test_weights_of_tasks_are_tasks_that_stand_there_so_many_times(data, reference, weights):
     """Each resample is brought to the reference by itself."""
