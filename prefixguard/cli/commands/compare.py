@@ -1,0 +1,61 @@
+"""`prefixguard compare`: several monitors side by side, on runs that none of them was made from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prefixguard.cli.console import counting, say, write_data
+
+
+def compare_command(
+    monitors: Annotated[
+        list[Path], typer.Argument(help="Folders of two or more bundles; the others are compared with the first.")
+    ],
+    runs: Annotated[
+        str, typer.Option(help="File, folder, glob or tar of runs; each monitor reads them through its own adapter.")
+    ],
+    labels: Annotated[
+        Path | None, typer.Option(help="Outcomes beside the runs: run_id,outcome[,task_id] as .jsonl or .csv.")
+    ] = None,
+    all: Annotated[
+        bool, typer.Option("--all", help="Count runs that a monitor was made from too; the result is marked IN SAMPLE.")
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first run that cannot be read.")] = False,
+    group_by: Annotated[
+        str | None, typer.Option(help="Group within which runs are compared: agent, model, file ...")
+    ] = None,
+    resamples: Annotated[int, typer.Option(help="Bootstrap resamples over tasks, for the intervals.")] = 500,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 13,
+    as_json: Annotated[bool, typer.Option("--json", help="The whole comparison as JSON on standard output.")] = False,
+) -> None:
+    """Compare monitors on the same runs: figures side by side, each one's lead over the first, and first alerts.
+
+    Runs that any of them was trained or calibrated on are left out for all, and counted. Tables go to standard error,
+    with --json the same figures go to standard output.
+
+    Examples:
+
+        prefixguard compare monitors/old monitors/new --runs .traces/tau_bench
+        prefixguard compare monitors/gru monitors/gbdt monitors/dfa --runs new_runs/ --labels outcomes.csv --json
+    """
+    from prefixguard.evaluate.compare import compare
+
+    with counting("Scoring") as show:
+        comparison = compare(
+            monitors,
+            runs,
+            labels=labels,
+            all=all,
+            strict=strict,
+            group_by=group_by,
+            resamples=resamples,
+            seed=seed,
+            progress=show,
+        )
+    if as_json:
+        write_data(comparison.to_json())
+    else:
+        say(comparison.to_text())
