@@ -30,7 +30,8 @@ def alerts_section(given: ReportInput) -> Section | None:
     """Table by budget and histogram; None where nothing carries a threshold."""
     table = given.table
     rows = [("monitor", alert) for alert in table.first_alert]
-    rows += [(title, alert) for title, row in table.baselines.items() for alert in row.first_alert]
+    # A baseline without an alarm is not worth a line.
+    rows += [(title, alert) for title, row in table.baselines.items() for alert in row.first_alert if alert.alerts]
     if not rows:
         return None
     cells = tuple(_row(title, alert) for title, alert in rows)

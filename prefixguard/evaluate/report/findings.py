@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 from prefixguard.evaluate.layout import percent, signed
 from prefixguard.evaluate.report.blocks import (
@@ -19,39 +18,22 @@ from prefixguard.evaluate.report.blocks import (
     Verbatim,
 )
 from prefixguard.evaluate.report.material import LONGEST, TEXT_LETTERS, AutomatonView, Finding, name, visible
+from prefixguard.evaluate.report.plain_text import text_blocks
 from prefixguard.runtime import plain
-
-#: Columns are set apart by two spaces or more inside a line.
-_COLUMNS = re.compile(r"\S {2,}\S")
-_SPACES = re.compile(r"[ \t]+\n")
 
 
 def finding_section(key: str, title: str, finding: Finding | None) -> Section | None:
-    """Sentences as paragraphs; what is set in columns keeps them. None without a finding."""
+    """Its sentences as paragraphs, what is set in columns as tables. None without a finding."""
     if finding is None:
         return None
-    return Section(key, title, text_blocks(finding.to_text(), title), finding.as_json())
+    return Section(key, title, text_blocks(finding.to_text()[:LONGEST], title), finding.as_json())
 
 
-def text_blocks(text: str, label: str) -> tuple[Block, ...]:
-    """Plain text in blocks, parted at empty lines.
-
-    >>> [type(block).__name__ for block in text_blocks("A sentence\\non two lines.\\n\\na   1\\nb   2", "x")]
-    ['Text', 'Verbatim']
-    """
-    blocks: list[Block] = []
-    for part in re.split(r"\n{2,}", _SPACES.sub("\n", visible(text[:LONGEST])).strip("\n")):
-        if _COLUMNS.search(part) or part.startswith(" "):
-            blocks.append(Verbatim(part, label))
-        elif part:
-            blocks.append(Text(" ".join(part.split())))
-    return tuple(blocks)
-
-
-def automaton_section(view: AutomatonView | None) -> Section | None:
-    """How far it may be trusted, its picture, its symbols."""
+def automaton_section(view: AutomatonView | None, measured: Finding | None = None) -> Section | None:
+    """How far it may be trusted, its picture, its symbols. measured: what the evaluation found about it."""
+    title = "The automaton and its symbols"
     if view is None:
-        return None
+        return finding_section("automaton", title, measured)
     blocks: list[Block] = [
         Text(
             f"{name(view.name)}: a finite automaton of {view.states:,} states over {view.symbols:,} symbols. It "
@@ -62,6 +44,8 @@ def automaton_section(view: AutomatonView | None) -> Section | None:
         blocks.append(Bullets(tuple(plain(line, 400) for line in view.care), "Audit with care"))
     if view.fidelity:
         blocks.append(Facts(tuple((name(a), name(b), plain(c, TEXT_LETTERS)) for a, b, c in view.fidelity)))
+    if measured is not None:
+        blocks += text_blocks(measured.to_text()[:LONGEST], title)
     if view.svg:
         blocks.append(Image(view.svg, f"The automaton {name(view.name)}: states, coloured by risk, and what leads on."))
     if view.glossary:
@@ -73,12 +57,13 @@ def automaton_section(view: AutomatonView | None) -> Section | None:
         "states": view.states,
         "symbols": view.symbols,
         "care": list(view.care),
+        "measured": None if measured is None else measured.as_json(),
         "fidelity": [list(line) for line in view.fidelity],
         "glossary": [
             {"symbol": line.symbol, "meaning": line.meaning, "condition": line.condition} for line in view.glossary
         ],
     }
-    return Section("automaton", "The automaton and its symbols", tuple(blocks), data)
+    return Section("automaton", title, tuple(blocks), data)
 
 
 def _glossary(view: AutomatonView) -> Table:

@@ -26,11 +26,13 @@ LONGEST = 60_000
 class Finding(Protocol):
     """A result that speaks for itself: an audit, an ablation, a set of controls."""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Mapping[str, Any]:
         """Plain values, no NaN."""
+        ...
 
     def to_text(self) -> str:
         """Plain text of at most 118 columns; blocks parted by empty lines."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,8 @@ class ReportInput:
     policy, thresholds: the monitor's alarm, by budget. examples: see `choose_examples`.
     title: name of what was evaluated. command: the line that makes this report again. facts: what else that takes
         (versions, hashes of files, seeds). notes: remarks besides the table's.
-    The others are results of further looks, None where they were not taken.
+    The others are results of further looks, None where they were not taken; one that the table carries among its
+    sections need not be given again. others: any more of them, by title.
     Raises DataError where counts differ, or the first row is an oracle.
     """
 
@@ -165,6 +168,7 @@ class ReportInput:
     ablation: Finding | None = None
     controls: Finding | None = None
     automaton: AutomatonView | None = None
+    others: Mapping[str, Finding] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         counts = {len(self.lengths), len(self.failed), len(self.tasks), len(self.run_ids), self.table.runs}

@@ -67,10 +67,14 @@ class Report:
     ablation: Section | None = None
     controls: Section | None = None
     automaton: Section | None = None
+    others: tuple[Section, ...] = ()
 
     @classmethod
     def of(cls, given: ReportInput) -> Report:
         """Computes every section there is material for. Same input, same report."""
+        carried = given.table.sections
+        known = {key: getattr(given, key) or carried.get(key) for key in _FINDINGS}
+        more = {key.replace("_", " ").capitalize(): value for key, value in carried.items() if key not in TITLES}
         return cls(
             title=given.title,
             table=given.table,
@@ -82,14 +86,21 @@ class Report:
             reliability=reliability_section(given),
             first_alerts=alerts_section(given),
             examples=examples_section(given),
-            automaton=automaton_section(given.automaton),
-            **{key: finding_section(key, TITLES[key][0], getattr(given, key)) for key in _FINDINGS},
+            automaton=automaton_section(given.automaton, carried.get("automaton")),
+            others=tuple(
+                section
+                for place, (title, finding) in enumerate({**more, **given.others}.items())
+                if (section := finding_section(f"other-{place + 1}", title, finding)) is not None
+            ),
+            **{key: finding_section(key, TITLES[key][0], finding) for key, finding in known.items()},
         )
 
     def sections(self) -> tuple[Section, ...]:
         """All sections in order; one that is missing holds the line that says what would fill it."""
-        found = []
+        found: list[Section] = []
         for key, (title, missing) in TITLES.items():
+            if key == "composition":
+                found += self.others
             section: Section | None = getattr(self, key)
             found.append(section or Section(key, title, (Text(missing, "faint"),)))
         return tuple(found)
@@ -112,6 +123,7 @@ class Report:
             "sections": {
                 key: None if getattr(self, key) is None else _plain(getattr(self, key).data) for key in TITLES
             },
+            "others": {section.title: _plain(section.data) for section in self.others},
         }
 
     def _missing(self) -> frozenset[str]:

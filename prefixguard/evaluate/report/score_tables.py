@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from prefixguard.evaluate.figures import RiskFigures
 from prefixguard.evaluate.layout import number, signed, spread
-from prefixguard.evaluate.report.blocks import Block, Bullets, Cell, Section, Table, Text
+from prefixguard.evaluate.report.blocks import Block, Bullets, Cell, Folded, Section, Table, Text
 from prefixguard.evaluate.report.material import ReportInput, name
 from prefixguard.evaluate.report.plot import Plot
 from prefixguard.evaluate.report.sentences import best_honest
@@ -46,16 +47,25 @@ def scores_section(given: ReportInput) -> Section:
                     if _oracles(table)
                     else []
                 ),
-                *(f"{name(title)}: {row.note}" for title, row in table.baselines.items() if row.note),
             ),
             "How to read the tables",
         ),
+        *_rows(table),
         Text(f"In the rule's own words: {table.verdict.text}", "faint"),
         *(Text(note, "care") for note in (*table.notes, *given.notes)),
     ]
     best = {which: best_honest(table, which) for which in ("imminent", "outcome")}
     data = {"best_honest": {which: None if found is None else found[0] for which, found in best.items()}}
     return Section("scores", "Beside every baseline", tuple(blocks), data)
+
+
+def _rows(table: EvaluationTable) -> Iterator[Block]:
+    noted = [(title, row) for title, row in table.baselines.items() if row.note]
+    if noted:
+        rows = tuple((Cell(f"{name(title)} *" if row.oracle else name(title)), Cell(row.note)) for title, row in noted)
+        yield Folded(
+            "What each row is", (Table("What each row is", ("Row", "what it is"), rows, words=frozenset({1})),)
+        )
 
 
 def _oracles(table: EvaluationTable) -> bool:
