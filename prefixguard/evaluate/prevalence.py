@@ -15,6 +15,9 @@ from prefixguard.evaluate.layout import aligned, number, spread, wrapped
 from prefixguard.evaluate.rows import ScoreRow
 from prefixguard.metrics import REFERENCE_PREVALENCES, Prefixes, ReferenceRanking, Resamples, interval
 
+#: Beside the first row, what is shown as text; JSON and report have all.
+_IN_TEXT = ("step index", "end oracle")
+
 CAUTION = (
     "Negatives are weighed so that positives make up the stated share; how a score ranks stays as measured. A score "
     "that knows nothing has the share itself. Compare sets at one share and with the clock's row beside, for sets "
@@ -67,13 +70,13 @@ class PrevalenceTable:
         }
 
     def to_text(self) -> str:
-        """Plain aligned text, ending without a newline."""
+        """Plain aligned text, ending without a newline: the first row, and the clocks where they are."""
         blocks = []
         for title, rows in (("Imminent risk", self.imminent), ("Outcome risk", self.outcome)):
             if not rows:
                 continue
             cells = [["", "own", "", *(cell for reference in self.references for cell in (number(reference), ""))]]
-            for row in rows:
+            for row in (rows[0], *(row for row in rows[1:] if row.name in _IN_TEXT)):
                 line = [f"{row.name} *" if row.oracle else row.name, number(row.own), ""]
                 for reference in self.references:
                     line += [number(row.at[reference]), spread(row.intervals.get(reference))]
