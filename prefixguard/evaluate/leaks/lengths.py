@@ -46,7 +46,9 @@ def _cap(judged: Judged, lengths: np.ndarray) -> Iterator[LeakFinding]:
     if pile < max(_FEWEST, _PILE * len(judged)) or pile < _PILE_TIMES * max(1, below):
         return
     capped, failed, one = lengths == top, judged.failed, judged.single
-    there, elsewhere = float(failed[capped].mean()), float(failed[~capped].mean()) if (~capped).any() else float("nan")
+    if capped.all():  # a fixed length tells nothing
+        return
+    there, elsewhere = float(failed[capped].mean()), float(failed[~capped].mean())
     lost, won = one & failed, one & ~failed
     p = fisher(int((capped & lost).sum()), int(lost.sum()), int((capped & won).sum()), int(won.sum()))
     p = min(1.0, _TESTS * p)
