@@ -7,10 +7,11 @@ Clean protocol: 50 % of the tasks fit a monitor (boosted trees), 15 % its maps f
 of the tasks. `expected` is the share of such halves in which the budget is seen to hold where the bound is exact
 (`evaluate.alarm_resampling`). Beside it the bound over runs that share tasks, which breaks.
 
-Shift of agent: for each of the agents with the most tasks they solve, a monitor of the other agents' runs (40 % of the
-tasks; maps 10 %), thresholds from the others' runs on half of the remaining tasks, counted on the new agent's runs of
-the other half; beside it the others' own runs of that half. The drift signal gets one run a task of the first half as
-its reference and then one run a task of the other half, of the new agent or, as many, of the others.
+Shift of agent: for four agents, from the one that fails least to the one that fails most, a monitor of the other
+agents' runs (40 % of the tasks; maps 10 %), thresholds from the others' runs on half of the remaining tasks, counted on
+the new agent's runs of the other half; beside it the others' own runs of that half. The drift signal gets one run a
+task of the first half as its reference and then one run a task of the other half, of the new agent or, as many, of the
+others.
 
 Kept in OUT.parts as it is done, so that an interrupted benchmark goes on where it stopped. Writes OUT.md and OUT.json.
 """
@@ -47,7 +48,7 @@ SEEDS = (13, 14, 15)
 CLEAN = {Side.TRAIN: 0.50, Side.CALIBRATION: 0.15, Side.ALARM: 0.35}
 SHIFT = {Side.TRAIN: 0.40, Side.CALIBRATION: 0.10, Side.ALARM: 0.50}
 RISKS = ("imminent", "outcome")
-AGENTS, FEWEST_TASKS = 5, 30
+AGENTS, FEWEST_TASKS = 4, 20
 DRIFT_ROUNDS, DRIFT_RATE, FEWEST_STREAM = 100, 0.01, 5
 Floats = NDArray[np.float64]
 
@@ -178,15 +179,19 @@ def drift(material: Material, scored: Scored, new: NDArray[np.bool_], seed: int)
 
 
 def chosen_agents(material: Material) -> list[str]:
-    """The agents with a successful run of the most tasks, at least 30 of them, five at most."""
+    """Four of the agents that solve at least 20 tasks: spread over the share of runs they fail, the ends included."""
     if material.agents is None:
         return []
+    fails: dict[str, list[bool]] = {}
     solved: dict[str, set[str]] = {}
     for agent, task, failed in zip(material.agents, material.tasks, material.corpus.failed.tolist(), strict=True):
+        fails.setdefault(agent, []).append(failed)
         if not failed:
             solved.setdefault(agent, set()).add(task)
-    most = sorted(solved, key=lambda a: (-len(solved[a]), a))
-    return [agent for agent in most if agent and len(solved[agent]) >= FEWEST_TASKS][:AGENTS]
+    enough = [agent for agent in solved if agent and len(solved[agent]) >= FEWEST_TASKS]
+    ordered = sorted(enough, key=lambda a: (float(np.mean(fails[a])), a))
+    places = np.unique(np.linspace(0, len(ordered) - 1, AGENTS).round().astype(int)) if ordered else []
+    return [ordered[i] for i in places]
 
 
 def run_set(name: str, traces: Path, parts: Path, rounds: int) -> dict:
@@ -242,13 +247,16 @@ def run_set(name: str, traces: Path, parts: Path, rounds: int) -> dict:
             "drift": drift(m, scored, mine, SEEDS[0]),
         }
 
+    def label(agent: str) -> str:
+        return f"shift-{hashlib.sha256(agent.encode()).hexdigest()[:8]}"
+
     about = part("facts", facts)
     return {
         "set": name,
         **about,
         "rounds": rounds,
         "clean": [part(f"clean-{seed}", lambda seed=seed: clean(seed)) for seed in SEEDS],
-        "shift": [part(f"shift-{i}", lambda agent=agent: shifted(agent)) for i, agent in enumerate(about["agents"])],
+        "shift": [part(label(agent), lambda agent=agent: shifted(agent)) for agent in about["agents"]],
     }
 
 
