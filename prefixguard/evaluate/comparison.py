@@ -127,7 +127,7 @@ class Comparison:
 
     def _risk(self, title: str, which: str) -> str:
         short, shown = _SHOWN[which]
-        lead = f"{short}: minus {_cut(self.monitors[0].name)}"
+        lead = f"{short}: minus the first"
         cells = [
             ["", "H" if which == "imminent" else "", "AUPRC", "", "Brier", "ECE", "rem", "", "idx", "within", lead]
         ]
@@ -214,7 +214,7 @@ class Comparison:
 
 
 def _cut(name: str) -> str:
-    return name if len(name) <= 20 else name[:19] + "…"
+    return name if len(name) <= 18 else name[:17] + "…"
 
 
 def _points(difference: Difference | None) -> str:
