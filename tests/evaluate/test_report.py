@@ -67,7 +67,7 @@ def tables(report: Report, key: str) -> list[Table]:
 def test_tables_hold_the_figures_of_the_table_json(report: Report) -> None:
     plain = report.table.as_json()
     names = ["auprc", "auroc", "outcome_auroc_at_remaining", "outcome_auroc_at_index", "outcome_auroc_within_groups"]
-    for shown, which in zip(tables(report, "scores"), ("imminent", "outcome"), strict=True):
+    for shown, which in zip(tables(report, "scores")[:2], ("imminent", "outcome"), strict=True):
         rows = [plain[which], *(row[which] for row in plain["baselines"].values())]
         assert len(shown.rows) == len(rows)
         for cells, row in zip(shown.rows, rows, strict=True):

@@ -60,13 +60,15 @@ def curves_section(given: ReportInput) -> Section | None:
     labels = {"imminent": prefixes.imminent_labels(table.horizon)[kept], "outcome": prefixes.outcome_labels[kept]}
     figures: list[Block] = []
     data = {}
+    chosen = _chosen(given)
+    styles = _styles(chosen)
     for place, (which, title) in enumerate((("imminent", "Failing soon"), ("outcome", "Failing at all"))):
         drawn = {}
-        for row in _chosen(given, which):
+        for row in chosen:
             scores = row.flat(given.lengths)[place][kept]
             if not np.isnan(scores).any():
                 drawn[row.name] = (row, precision_recall(labels[which], scores))
-        figures.append(_figure(table, which, title, drawn))
+        figures.append(_figure(table, which, title, drawn, styles))
         data[which] = {
             title: {"oracle": row.oracle, "points": [[round(x, 5), round(y, 5)] for x, y in points]}
             for title, (row, points) in drawn.items()
@@ -93,12 +95,16 @@ def _stairs(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return stairs
 
 
-def _chosen(given: ReportInput, which: str) -> list[ScoreRow]:
-    """Monitor, then the strongest honest rows (the step index among them), then oracles, each by its AUPRC."""
+def _chosen(given: ReportInput) -> list[ScoreRow]:
+    """Monitor, then the strongest honest rows (the step index among them), then oracles: by both AUPRC together.
+
+    The same rows for both risks, so that a row keeps its colour.
+    """
     table = given.table
 
     def auprc(row: ScoreRow) -> float:
-        value: float = getattr(table.baselines[row.name], which).auprc
+        figures = table.baselines[row.name]
+        value = figures.imminent.auprc + figures.outcome.auprc
         return value if math.isfinite(value) else -1.0
 
     others = [row for row in given.rows[1:] if row.name in table.baselines and row.name != "constant"]
@@ -111,8 +117,19 @@ def _chosen(given: ReportInput, which: str) -> list[ScoreRow]:
     return [given.rows[0], *shown, *[row for row in others if row.oracle][:ORACLES]]
 
 
+def _styles(chosen: list[ScoreRow]) -> dict[str, str]:
+    """Class of each curve: c0 the monitor's, c1 ... honest rows, o0 ... oracles."""
+    honest = [row.name for row in chosen if not row.oracle]
+    oracles = [row.name for row in chosen if row.oracle]
+    return {title: f"{kind}{i}" for kind, titles in (("c", honest), ("o", oracles)) for i, title in enumerate(titles)}
+
+
 def _figure(
-    table: EvaluationTable, which: str, title: str, drawn: dict[str, tuple[ScoreRow, list[tuple[float, float]]]]
+    table: EvaluationTable,
+    which: str,
+    title: str,
+    drawn: dict[str, tuple[ScoreRow, list[tuple[float, float]]]],
+    styles: dict[str, str],
 ) -> Figure:
     mine = getattr(table, which)
     plot = Plot((0.0, 1.0), (0.0, 1.0))
@@ -120,15 +137,6 @@ def _figure(
     if math.isfinite(mine.prevalence):
         plot.line([(0.0, mine.prevalence), (1.0, mine.prevalence)], "chance")
     keys, said = [], []
-    styles = {}
-    honest = oracles = 0
-    for place, (row_name, (row, _)) in enumerate(drawn.items()):
-        if place == 0:
-            styles[row_name] = "c0"
-        elif row.oracle:
-            styles[row_name], oracles = f"o{oracles}", oracles + 1
-        else:
-            styles[row_name], honest = f"c{honest + 1}", honest + 1
     for row_name, (_, points) in reversed(drawn.items()):  # the monitor last, on top
         plot.line(_stairs(points), styles[row_name])
     for place, (row_name, (row, _)) in enumerate(drawn.items()):

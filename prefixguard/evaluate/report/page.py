@@ -31,7 +31,7 @@ from prefixguard.evaluate.report.plot import pixels
 
 _HERE = Path(__file__).parent
 _MARK = re.compile(r"\{\{(\w+)\}\}")
-_PERCENT = re.compile(r"(?<=\d) %")
+_TOGETHER = re.compile(r"(?<=\d) (?=%)|(?<=\S) (?=\*$)")
 _SIZE = re.compile(rb"\A[^<]*(?:<(?!svg)[^>]*>[^<]*)*<svg\b[^>]*?\bwidth=\"([0-9.]+)", re.DOTALL)
 #: Pixels of a picture's width at which it scrolls in its own box instead of shrinking further.
 READABLE = 640
@@ -74,7 +74,7 @@ def _policy(style: str, script: str) -> str:
 
 
 def _text(text: str) -> str:
-    return html.escape(_PERCENT.sub("\u00a0%", visible(text)))  # a number and its sign stay together
+    return html.escape(_TOGETHER.sub("\u00a0", visible(text)))  # a number and its sign stay on one line
 
 
 def _verdict(verdict: Verdict) -> Iterator[str]:

@@ -32,6 +32,8 @@ def text_blocks(text: str, label: str) -> tuple[Block, ...]:
         lines = [line.rstrip() for line in part.split("\n")]
         if any(_GAP.search(line) for line in lines):
             blocks += _columns(lines, label)
+        elif part.startswith(" "):
+            blocks.append(Verbatim("\n".join(lines), label))
         elif part.strip():
             blocks += [Text(said, "care" if _CARE.match(said) else "plain") for said in _sentences(lines)]
     return tuple(blocks)
@@ -94,6 +96,7 @@ def _table(rows: list[list[str]], caption: str) -> Table:
         caption,
         tuple(head[i] for i in kept),
         cells,
+        marked=frozenset(place for place, row in enumerate(cells) if row[0].text == "monitor"),
         numbers=frozenset(place for place in range(1, len(kept)) if longest[place] < WORDS),
         words=frozenset(place for place in range(1, len(kept)) if longest[place] >= WORDS),
     )

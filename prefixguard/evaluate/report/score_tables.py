@@ -32,8 +32,12 @@ def scores_section(given: ReportInput) -> Section:
     table = given.table
     group = table.grouped_by or "group"
     blocks: list[Block] = [
-        _table(table, "imminent", f"Failing soon: the run fails, and ends within {table.horizon} more steps"),
-        _table(table, "outcome", "Failing at all: the run fails"),
+        _table(
+            table,
+            "imminent",
+            f"Failing soon (imminent risk): it fails, and ends within {table.horizon} more steps",
+        ),
+        _table(table, "outcome", "Failing at all (outcome risk): it fails"),
         Bullets(
             (
                 "Small figures: 95 % intervals, from resampling tasks. Monitor ahead by: its lead in AUPRC over that "
