@@ -138,6 +138,11 @@ def model_name(run: Run[StepRecord]) -> Run[StepRecord]:
     return replace(run, records=records, groups=MappingProxyType({**run.groups, "model": name}))
 
 
+def model_in_prompt(run: Run[StepRecord]) -> Run[StepRecord]:
+    """The model's name in the first observation; no group says it."""
+    return _changed(run, 0, "observation", f"agent_llm={_MODELS[int(len(_MODELS) * unit(run, 'model'))]}")
+
+
 def trial_name(run: Run[StepRecord]) -> Run[StepRecord]:
     """The trial and its file in the first observation, as a side channel writes them."""
     trial = f"trial-{int(1e8 * unit(run, 'trial')):08d}"
@@ -217,6 +222,15 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant("early_verdict", "verdict in the first observation", early_verdict, ("token",), "observation", ("resolved",)),
     Plant("model_name", "model's name in every action", model_name, ("identifier",), "action", _MODELS, False),
+    Plant(
+        "model_in_prompt",
+        "model's name in the first observation, in no group",
+        model_in_prompt,
+        ("identifier",),
+        "observation",
+        _MODELS,
+        False,
+    ),
     Plant(
         "trial_name",
         "trial and file in the first observation",

@@ -18,6 +18,7 @@ from prefixguard.evaluate.leaks.last_step import find_last_step
 from prefixguard.evaluate.leaks.later_text import find_later_text
 from prefixguard.evaluate.leaks.lengths import find_lengths
 from prefixguard.evaluate.leaks.material import FEWEST, Material, gather
+from prefixguard.evaluate.leaks.model_names import find_model_names
 from prefixguard.evaluate.leaks.numbers import find_numbers, find_run_lengths
 from prefixguard.evaluate.leaks.tokens import find_tokens, token_tables
 from prefixguard.stepview import StepRecord
@@ -116,7 +117,10 @@ def _over_text(material: Material, seed: int, tell: Callable[[str], None]) -> It
     tell("hidden text")
     yield from find_hidden_text(material.runs)
     tell("identifiers")
-    yield from find_identifiers(material.runs, seed)
+    named = list(find_identifiers(material.runs, seed))
+    yield from named
+    said = {one.field for one in named if one.severity == "error"}
+    yield from (one for one in find_model_names(material.runs) if one.field not in said)
     tell("run lengths in text")
     yield from find_run_lengths(material.runs)
 
