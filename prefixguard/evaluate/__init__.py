@@ -1,7 +1,7 @@
 """Looks at a monitor from outside: figures, baselines, first alerts, a verdict in words."""
 
 from prefixguard.evaluate.alerts import AlertRow
-from prefixguard.evaluate.evaluation import alarm_thresholds, evaluate
+from prefixguard.evaluate.evaluation import Evaluation, alarm_thresholds, evaluate, run_evaluation
 from prefixguard.evaluate.faithfulness import Faithfulness
 from prefixguard.evaluate.figures import Difference, RiskFigures
 from prefixguard.evaluate.incumbent import StuckDetector, StuckRule, stuck_scores
@@ -19,6 +19,7 @@ __all__ = [
     "AlertRow",
     "BaselineRow",
     "Difference",
+    "Evaluation",
     "EvaluationTable",
     "Faithfulness",
     "LeftOut",
@@ -40,6 +41,7 @@ __all__ = [
     "rule_rows",
     "rule_scores",
     "rule_threshold",
+    "run_evaluation",
     "shortcuts",
     "stuck_scores",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,9 @@ from prefixguard.alarm import Thresholds, draw_one_per_task, table_from_json
 from prefixguard.bundle import Bundle
 from prefixguard.errors import DataError
 from prefixguard.evaluate.faithfulness import Transitions, faithfulness
+from prefixguard.evaluate.rows import ScoreRow
 from prefixguard.evaluate.rules import rule_rows, rule_scores
-from prefixguard.evaluate.scoring import RESAMPLES, evaluate_scores
+from prefixguard.evaluate.scoring import RESAMPLES, evaluate_rows
 from prefixguard.evaluate.table import EvaluationTable, LeftOut
 from prefixguard.runtime import Monitor, Reading, load
 from prefixguard.stepview import Adapter, ReadReport, StepRecord, read_runs
@@ -27,6 +28,31 @@ from prefixguard.trace import Outcome, Run, Side, run_digest, task_hash, task_ke
 USES = (Side.TRAIN, Side.VALIDATION, Side.CALIBRATION, Side.ALARM)
 #: Groups that say who acted, in the order in which they are looked for.
 ACTORS = ("agent", "model", "file")
+
+
+#: A run as it is found again in another reading of the same source: run id, and digest of its records.
+RunKey = tuple[str, str]
+#: Further rows over the runs evaluated, which are given in their order.
+Beside = Callable[[Sequence[RunKey]], Sequence[ScoreRow]]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """A table, and the runs and scores behind it.
+
+    rows: the monitor first. keys, tasks, failed, lengths: one a run. groups: as `table.grouped_by`, or None.
+    thresholds: the monitor's, by budget.
+    """
+
+    table: EvaluationTable
+    monitor: Monitor
+    rows: tuple[ScoreRow, ...]
+    keys: tuple[RunKey, ...]
+    tasks: tuple[str, ...]
+    failed: tuple[bool, ...]
+    lengths: tuple[int, ...]
+    groups: tuple[str, ...] | None
+    thresholds: Mapping[float, Thresholds]
 
 
 def evaluate(
@@ -40,6 +66,7 @@ def evaluate(
     group_by: str | None = None,
     resamples: int = RESAMPLES,
     seed: int = 13,
+    beside: Beside | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> EvaluationTable:
     """How good a monitor is on runs it has not seen.
@@ -55,10 +82,32 @@ def evaluate(
     strict: a run that cannot be read is an error, not a skip.
     group_by: the group (agent, file, ...) within which runs are compared; None: the first of agent, model and file
         that has two values here.
-    resamples, seed: of the bootstrap over tasks. progress: called with the number of runs read so far.
+    resamples, seed: of the bootstrap over tasks. beside: makes further rows, such as `controls.controls_beside`.
+    progress: called with the number of runs read so far.
     Raises DataError where no run is left, TraceError, BundleError and OtherAdapterError as `read_runs`
     and `load` do.
     """
+    return run_evaluation(
+        monitor, runs, adapter=adapter, labels=labels, all=all, strict=strict, group_by=group_by,
+        resamples=resamples, seed=seed, beside=beside, progress=progress,
+    ).table  # fmt: skip
+
+
+def run_evaluation(
+    monitor: Monitor | str | os.PathLike[str],
+    runs: str | os.PathLike[str] | Iterable[Run[StepRecord]],
+    *,
+    adapter: str | Path | Adapter | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    all: bool = False,
+    strict: bool = False,
+    group_by: str | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 13,
+    beside: Beside | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Evaluation:
+    """`evaluate`, with the runs and scores behind the table, as a report needs them."""
     opened = monitor if isinstance(monitor, Monitor) else load(monitor)
     opened.refuse_other(adapter, os.fspath(runs) if isinstance(runs, (str, os.PathLike)) else "-")
     report = ReadReport()
@@ -79,8 +128,10 @@ def evaluate(
     name, groups = _choose_groups(collected.groups, group_by)
     used = sum(collected.used.values())
     bundle = opened.bundle
-    thresholds = alarm_thresholds(bundle)
-    table = evaluate_scores(
+    policy, thresholds = bundle.calibration.policy, alarm_thresholds(bundle)
+    rules = rule_rows(collected.rules, collected.tuning(bundle), policy, list(thresholds))
+    further = beside(collected.keys) if beside is not None else ()
+    scored = evaluate_rows(
         collected.imminent,
         collected.outcome,
         collected.failed,
@@ -88,9 +139,9 @@ def evaluate(
         groups=groups,
         grouped_by=name,
         horizon=3 if bundle.horizon is None else bundle.horizon,
-        policy=bundle.calibration.policy,
+        policy=policy,
         thresholds=thresholds,
-        baselines=rule_rows(collected.rules, collected.tuning(bundle), bundle.calibration.policy, list(thresholds)),
+        baselines=[*rules, *further],
         calibration_lengths=bundle.manifest.get("alarm_lengths"),
         resamples=resamples,
         seed=seed,
@@ -102,8 +153,21 @@ def evaluate(
         ),
         notes=notes,
     )
+    table = scored.table
     faithful = faithfulness(bundle, collected.transitions)
-    return table if faithful is None else replace(table, sections={"automaton": faithful, **table.sections})
+    if faithful is not None:
+        table = replace(table, sections={"automaton": faithful, **table.sections})
+    return Evaluation(
+        table=table,
+        monitor=opened,
+        rows=scored.rows,
+        keys=tuple(collected.keys),
+        tasks=tuple(collected.tasks),
+        failed=tuple(collected.failed),
+        lengths=tuple(len(risks) for risks in collected.outcome),
+        groups=None if groups is None else tuple(groups),
+        thresholds=thresholds,
+    )
 
 
 def alarm_thresholds(bundle: Bundle) -> dict[float, Thresholds]:
@@ -129,6 +193,7 @@ class _Collected:
         self.alarm: list[tuple[str, str, dict[str, npt.NDArray[np.float64]]]] = []
         self.failed: list[bool] = []
         self.tasks: list[str] = []
+        self.keys: list[RunKey] = []
         self.groups: list[Mapping[str, str]] = []
         self.used: Counter[str] = Counter()
         self.without_outcome = 0
@@ -192,6 +257,7 @@ def _collect(
         kept.rules.append(rule_scores(run.records))
         kept.failed.append(run.outcome is Outcome.FAILURE)
         kept.tasks.append(key)
+        kept.keys.append((run.run_id, digest))
         kept.groups.append(run.groups)
         kept.without_task += run.task_id is None
         kept.repeats += digest in kept.digests

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,14 @@ from prefixguard.metrics import Prefixes, Resamples
 RESAMPLES = 500
 
 
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A table, and the scores behind it: the monitor first, then every row beside it in the table's order."""
+
+    table: EvaluationTable
+    rows: tuple[ScoreRow, ...]
+
+
 def evaluate_scores(
     imminent_risk: Sequence[npt.ArrayLike],
     outcome_risk: Sequence[npt.ArrayLike],
@@ -42,6 +51,32 @@ def evaluate_scores(
     left_out: LeftOut | None = None,
     notes: Sequence[str] = (),
 ) -> EvaluationTable:
+    """Every figure of a monitor's risks over runs, beside what it has to beat: the table of `evaluate_rows`."""
+    return evaluate_rows(
+        imminent_risk, outcome_risk, failed, tasks, groups=groups, grouped_by=grouped_by, horizon=horizon,
+        policy=policy, thresholds=thresholds, baselines=baselines, calibration_lengths=calibration_lengths,
+        resamples=resamples, seed=seed, left_out=left_out, notes=notes,
+    ).table  # fmt: skip
+
+
+def evaluate_rows(
+    imminent_risk: Sequence[npt.ArrayLike],
+    outcome_risk: Sequence[npt.ArrayLike],
+    failed: Sequence[bool],
+    tasks: Sequence[str],
+    *,
+    groups: Sequence[str] | None = None,
+    grouped_by: str | None = None,
+    horizon: int = 3,
+    policy: AlarmPolicy | None = None,
+    thresholds: Mapping[float, Thresholds] | None = None,
+    baselines: Sequence[ScoreRow] = (),
+    calibration_lengths: Sequence[int] | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = 13,
+    left_out: LeftOut | None = None,
+    notes: Sequence[str] = (),
+) -> Scored:
     """Every figure of a monitor's risks over a set of runs, beside what any monitor has to beat.
 
     imminent_risk, outcome_risk: one float (T,) a run, T its number of steps; NaN where the monitor said UNKNOWN.
@@ -115,7 +150,7 @@ def evaluate_scores(
         sections["shortcuts"] = shortcuts(
             monitor.outcome, failed, tasks, groups, grouped_by=grouped_by or "group", resamples=resamples, seed=seed
         )
-    return EvaluationTable(
+    table = EvaluationTable(
         runs=len(tasks),
         failed_runs=int(prefixes.failed.sum()),
         tasks=prefixes.n_tasks,
@@ -132,6 +167,7 @@ def evaluate_scores(
         notes=(*notes, *_remarks(prefixes, unjudged)),
         sections=sections,
     )
+    return Scored(table, (monitor, *beside))
 
 
 def _remarks(prefixes: Prefixes, unjudged: npt.NDArray[np.bool_]) -> list[str]:

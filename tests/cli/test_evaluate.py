@@ -31,3 +31,41 @@ def test_runs_without_outcome_need_labels(cli, lab_bundle: Path, tmp_path: Path)
     assert said.code == 2
     assert "none of 1 has an outcome. Give a labels file" in said.told and "prefixguard score" in said.told
     assert len(cli("score", lab_bundle, runs).lines) == 1
+
+
+def test_a_report_with_leaks_and_controls(cli, lab_bundle: Path, lab_file: Path, tmp_path: Path) -> None:
+    page = tmp_path / "out" / "lab.html"
+    said = cli("evaluate", lab_bundle, lab_file, "--resamples", 20, "--controls", "--leaks", "--report", page, "--json")
+    assert said.code == 0, said.err
+    figures = json.loads(said.out)
+    assert {"boosting", "process mining", "raw text", "words so far"} <= set(figures["baselines"])
+    assert figures["baselines"]["boosting"]["imminent"]["auprc"] > figures["imminent"]["prevalence"]
+    assert figures["leaks"]["judged"] == 160
+    assert "control: boosting" in said.err
+    told = json.loads(page.with_suffix(".json").read_text())
+    assert told["table"]["imminent"] == figures["imminent"]
+    assert "boosting" in page.with_suffix(".md").read_text()
+    text = page.read_text()
+    assert "<script src" not in text and "http://" not in text.replace("http://www.w3.org/", "")
+
+
+def test_the_report_of_an_automaton_has_its_picture(
+    cli, lab_bundle: Path, lab_file: Path, fresh_lab_file: Path, tmp_path: Path
+) -> None:
+    folder, page = tmp_path / "automaton", tmp_path / "out.html"
+    options = ("--alphabet", "typed", "--learner", "ladder", "--max-states", 8)
+    assert cli("export", lab_bundle, lab_file, "--to", "dfa", "--out", folder, *options).code == 0
+    assert cli("evaluate", folder, fresh_lab_file, "--resamples", 20, "--report", page).code == 0
+    told = json.loads(page.with_suffix(".json").read_text())["sections"]
+    assert told["automaton"] is not None and told["examples"] is not None
+    assert "Glossary" in page.read_text()
+
+
+def test_what_a_report_and_controls_cannot_do_is_said_before_anything_is_read(cli, lab_bundle: Path) -> None:
+    for options, sentence in (
+        (("-", "--report", "a.html"), "standard input is read once"),
+        (("nowhere", "--controls", "--all"), "leave out one of them"),
+        (("nowhere", "--report", "a.txt"), "must end in .html"),
+    ):
+        said = cli("evaluate", lab_bundle, *options)
+        assert said.code == 2 and sentence in said.told

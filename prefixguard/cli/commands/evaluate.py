@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prefixguard.cli.console import counting, say, write_data
+
+if TYPE_CHECKING:
+    from prefixguard.stepview import StepRecord
+    from prefixguard.trace import Run
+
+STDIN = "-"
 
 
 def evaluate_command(
@@ -26,6 +34,20 @@ def evaluate_command(
     group_by: Annotated[
         str | None, typer.Option(help="Group within which runs are compared: agent, model, file ...")
     ] = None,
+    controls: Annotated[
+        bool,
+        typer.Option(
+            "--controls",
+            help="Rows that are trained on the monitor's own training runs: boosting, words, activity names, raw text. "
+            "Minutes.",
+        ),
+    ] = False,
+    leaks: Annotated[
+        bool, typer.Option("--leaks", help="Audit all labelled runs for what tells an outcome no live run would.")
+    ] = False,
+    report: Annotated[
+        Path | None, typer.Option(help="Write the report here: NAME.html, with NAME.md and NAME.json beside it.")
+    ] = None,
     resamples: Annotated[int, typer.Option(help="Bootstrap resamples over tasks, for the intervals.")] = 500,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 13,
     as_json: Annotated[bool, typer.Option("--json", help="The whole evaluation as JSON on standard output.")] = False,
@@ -38,13 +60,37 @@ def evaluate_command(
     Examples:
 
         prefixguard evaluate monitors/tau .traces/tau_bench
+        prefixguard evaluate monitors/tau .traces/tau_bench --controls --leaks --report tau.html
         prefixguard evaluate monitors/mine new_runs/ --labels outcomes.csv --json > figures.json
     """
-    from prefixguard.evaluate import evaluate
+    from dataclasses import replace
 
+    from prefixguard.errors import ConfigError
+    from prefixguard.evaluate import run_evaluation
+    from prefixguard.runtime import load
+    from prefixguard.stepview import read_runs
+
+    if runs == STDIN and (controls or leaks or report is not None):
+        raise ConfigError(
+            "standard input can be read once: with --controls, --leaks or --report, name a file or folder."
+        )
+    if controls and all:
+        raise ConfigError("--controls learn from the runs that --all would count: leave out one of them.")
+    if report is not None and report.suffix.lower() != ".html":
+        raise ConfigError(f"--report {report}: the name must end in .html; .md and .json are written beside it.")
+    opened = load(monitor)
+
+    def again() -> Iterable[Run[StepRecord]]:
+        return read_runs(runs, opened.bundle.adapter, labels=labels)
+
+    beside = None
+    if controls:
+        from prefixguard.evaluate.controls import controls_beside
+
+        beside = controls_beside(opened.bundle, again(), on_stage=lambda name: say(f"control: {name}"))
     with counting("Scoring") as show:
-        table = evaluate(
-            monitor,
+        found = run_evaluation(
+            opened,
             runs,
             adapter=adapter,
             labels=labels,
@@ -53,9 +99,23 @@ def evaluate_command(
             group_by=group_by,
             resamples=resamples,
             seed=seed,
+            beside=beside,
             progress=show,
         )
+    if leaks:
+        from prefixguard.evaluate.leaks import audit_leaks
+
+        audit = audit_leaks(again(), seed=seed, on_stage=lambda name: say(f"leak audit: {name}"))
+        found = replace(found, table=replace(found.table, sections={**found.table.sections, "leaks": audit}))
     if as_json:
-        write_data(table.to_json())
+        write_data(found.table.to_json())
     else:
-        say(table.to_text())
+        say(found.table.to_text())
+    if report is not None:
+        from prefixguard.evaluate.report import write_report
+        from prefixguard.evaluate.reporting import report_of
+
+        options = [name for name, on in (("--all", all), ("--controls", controls), ("--leaks", leaks)) if on]
+        command = shlex.join(["prefixguard", "evaluate", str(monitor), runs, *options, "--report", str(report)])
+        for path in write_report(report_of(found, again(), title=f"{monitor.name} on {Path(runs).name}", command=command), report):
+            say(f"wrote {path}")
