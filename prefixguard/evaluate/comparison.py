@@ -158,7 +158,7 @@ class Comparison:
 
     def _alerts(self) -> str:
         """A block a budget, monitors below each other; a budget that all refuse is only named."""
-        cells = [["", "budget", "false alarms", "", "alerted", "", "early", "", "lead", "it / first / both"]]
+        cells = [["", "budget", "false alarms", "", "alerted", "", "early", "", "lead", "it/first/both"]]
         refused = []
         for beside in zip(*(column.alerts for column in self.monitors), strict=True):
             budget = f"{100 * (beside[0].row.budget or 0):g} %"
@@ -183,7 +183,7 @@ class Comparison:
                         percent(found.early),
                         _points(alerts.ahead.get("early")),
                         lead,
-                        "" if None in counts else " / ".join(f"{count:,}" for count in counts),
+                        "" if None in counts else "/".join(f"{count:,}" for count in counts),
                     ]
                 )
         lines = []
@@ -191,7 +191,7 @@ class Comparison:
             lines += [
                 wrapped(
                     f"First alerts, on the outcome risk. early: more than {self.horizon} steps left. After alerted and "
-                    "early: per cent points ahead of the first. lead: steps left, median and quartiles. it / first / "
+                    "early: per cent points ahead of the first. lead: steps left, median and quartiles. it/first/"
                     "both: failed runs that only it alerts, only the first, both."
                 ),
                 aligned(cells),

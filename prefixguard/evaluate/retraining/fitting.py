@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -90,9 +91,12 @@ def score_fold(corpus: Corpus, fold: Fold, config: TrainConfig, listener: LearnL
     listener.on_stage("encoding", f"{len(vocabulary[0]):,} terms")
     rows = corpus.encode(vocabulary[0])
     validation = fold.validation if len(fold.validation) else None
-    fitted = fit_monitor(
-        corpus, fold.train, config, validation=validation, listener=listener, rows=rows, vocabulary=vocabulary
-    )
+    with warnings.catch_warnings():
+        # A text that is the same at every step has no variance to explain; nothing reads what is divided there.
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"sklearn\.decomposition")
+        fitted = fit_monitor(
+            corpus, fold.train, config, validation=validation, listener=listener, rows=rows, vocabulary=vocabulary
+        )
     mapped = np.concatenate(fitted.logits(corpus, rows, fold.calibration))
     target = labels(corpus, config.horizon)[steps_of(corpus, fold.calibration)].astype(np.float64)
     maps = [fit_platt(mapped[:, risk], target[:, risk]) for risk in range(2)]
