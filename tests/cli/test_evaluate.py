@@ -63,7 +63,7 @@ def test_the_report_of_an_automaton_has_its_picture(
 
 def test_what_a_report_and_controls_cannot_do_is_said_before_anything_is_read(cli, lab_bundle: Path) -> None:
     for options, sentence in (
-        (("-", "--report", "a.html"), "standard input is read once"),
+        (("-", "--report", "a.html"), "standard input can be read once"),
         (("nowhere", "--controls", "--all"), "leave out one of them"),
         (("nowhere", "--report", "a.txt"), "must end in .html"),
     ):
