@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from prefixguard.cli import demo, info
     from prefixguard.errors import PrefixGuardError
     from prefixguard.evaluate import EvaluationTable, evaluate
+    from prefixguard.evaluate.data_check import DataCheck, check_data
     from prefixguard.induce import CheckReport, Induced, check_adapter, induce_adapter
     from prefixguard.learn import LearnListener, TrainConfig
     from prefixguard.learn.train import TrainResult, train
@@ -53,6 +54,7 @@ _ROOMS = {
     "Bundle": "bundle",
     "CalibrateResult": "runtime",
     "CheckReport": "induce",
+    "DataCheck": "evaluate.data_check",
     "Drift": "runtime",
     "EvaluationTable": "evaluate",
     "ExportResult": "automata",
@@ -73,6 +75,7 @@ _ROOMS = {
     "TrainResult": "learn",
     "calibrate": "runtime",
     "check_adapter": "induce",
+    "check_data": "evaluate.data_check",
     "demo": "cli",
     "evaluate": "evaluate",
     "export": "automata",
@@ -94,6 +97,7 @@ __all__ = [
     "Bundle",
     "CalibrateResult",
     "CheckReport",
+    "DataCheck",
     "Drift",
     "EvaluationTable",
     "ExportResult",
@@ -114,6 +118,7 @@ __all__ = [
     "TrainResult",
     "calibrate",
     "check_adapter",
+    "check_data",
     "demo",
     "evaluate",
     "export",

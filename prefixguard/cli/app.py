@@ -19,6 +19,7 @@ from prefixguard.cli.commands import (
     adapters,
     calibrate,
     check_adapter,
+    check_data,
     demo,
     evaluate,
     export,
@@ -140,7 +141,8 @@ def _global(
 
 
 _MODULES = (
-    demo, train, evaluate, calibrate, score, parse, watch, export, induce_adapter, check_adapter, info, adapters,
+    demo, check_data, train, evaluate, calibrate, score, parse, watch, export, induce_adapter, check_adapter, info,
+    adapters,
 )  # fmt: skip
 for _module in _MODULES:
     _name = _module.__name__.rpartition(".")[2]

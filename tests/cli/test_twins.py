@@ -25,6 +25,7 @@ TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
     "train": (prefixguard.train, {"as_json"} | {field.name for field in dataclasses.fields(TrainConfig)}, {"listener"}),
     "evaluate": (prefixguard.evaluate.evaluate, {"as_json"}, {"progress"}),
     "calibrate": (prefixguard.calibrate, {"as_json"}, {"progress"}),
+    "check-data": (prefixguard.check_data, {"as_json"}, {"listener", "report", "audit"}),
     "score": (prefixguard.score, set(), {"report"}),
     "parse": (prefixguard.parse, {"limit", "as_json"}, {"report"}),
     "watch": (watch, {"run", "run_id", "fail_on_alarm", "as_json"}, {"stream"}),
