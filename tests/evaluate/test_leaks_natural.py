@@ -143,3 +143,11 @@ def test_tokens_that_name_the_task_tell_nothing_by_chance(seed):
             for i in range(20)
         ]
     assert [one for one in audit_leaks(runs).findings if one.kind in ("token", "last_step", "number")] == []
+
+
+def test_runs_that_talk_about_models_name_no_model_of_theirs():
+    def make(dice, failed, length):
+        models = ("gpt-4o", "llama-3.1", "qwen2.5")
+        return [step(i, result=f"{dice.choice(models)} or {dice.choice(models)}? {prose(dice)}") for i in range(length)]
+
+    assert not [one for one in audit_leaks(corpus(make)).findings if one.kind == "identifier"]
