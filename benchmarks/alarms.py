@@ -7,11 +7,10 @@ Clean protocol: 50 % of the tasks fit a monitor (boosted trees), 15 % its maps f
 of the tasks. `expected` is the share of such halves in which the budget is seen to hold where the bound is exact
 (`evaluate.alarm_resampling`). Beside it the bound over runs that share tasks, which breaks.
 
-Shift of agent: for four agents, from the one that fails least to the one that fails most, a monitor of the other
-agents' runs (40 % of the tasks; maps 10 %), thresholds from the others' runs on half of the remaining tasks, counted on
-the new agent's runs of the other half; beside it the others' own runs of that half. The drift signal gets one run a
-task of the first half as its reference and then one run a task of the other half, of the new agent or, as many, of the
-others.
+Shift of agent: for every agent that solves at least 20 tasks (at most 16 of them), a monitor of the others' runs (40 %
+of the tasks; maps 10 %), thresholds from the others' runs on half of the remaining tasks, counted on the new agent's
+runs of the other half; beside it the others' own runs of that half. The drift signal gets one run a task of the first
+half as its reference and then one run a task of the other half, of the new agent or, as many, of the others.
 
 Kept in OUT.parts as it is done, so that an interrupted benchmark goes on where it stopped. Writes OUT.md and OUT.json.
 """
@@ -48,7 +47,7 @@ SEEDS = (13, 14, 15)
 CLEAN = {Side.TRAIN: 0.50, Side.CALIBRATION: 0.15, Side.ALARM: 0.35}
 SHIFT = {Side.TRAIN: 0.40, Side.CALIBRATION: 0.10, Side.ALARM: 0.50}
 RISKS = ("imminent", "outcome")
-AGENTS, FEWEST_TASKS = 4, 20
+MOST_AGENTS, FEWEST_TASKS = 16, 20
 DRIFT_ROUNDS, DRIFT_RATE, FEWEST_STREAM = 100, 0.01, 5
 Floats = NDArray[np.float64]
 
@@ -179,7 +178,7 @@ def drift(material: Material, scored: Scored, new: NDArray[np.bool_], seed: int)
 
 
 def chosen_agents(material: Material) -> list[str]:
-    """Four of the agents that solve at least 20 tasks: spread over the share of runs they fail, the ends included."""
+    """The agents that solve at least 20 tasks, those that fail least first; at most 16, spread over that order."""
     if material.agents is None:
         return []
     fails: dict[str, list[bool]] = {}
@@ -190,7 +189,7 @@ def chosen_agents(material: Material) -> list[str]:
             solved.setdefault(agent, set()).add(task)
     enough = [agent for agent in solved if agent and len(solved[agent]) >= FEWEST_TASKS]
     ordered = sorted(enough, key=lambda a: (float(np.mean(fails[a])), a))
-    places = np.unique(np.linspace(0, len(ordered) - 1, AGENTS).round().astype(int)) if ordered else []
+    places = np.unique(np.linspace(0, len(ordered) - 1, MOST_AGENTS).round().astype(int)) if ordered else []
     return [ordered[i] for i in places]
 
 
@@ -300,16 +299,22 @@ def clean_table(result: dict) -> list[str]:
     return [*lines, "", f"Refused: {said}." if said else "No budget was refused."]
 
 
+def short(name: str) -> str:
+    """A name of at most 60 characters: its beginning and its end."""
+    return name if len(name) <= 60 else f"{name[:34]}...{name[-23:]}"
+
+
 def shift_table(result: dict) -> list[str]:
     """A row an agent: the bound at 10 % on the outcome and imminent risk, on the new agent's runs and the others'."""
     lines = [
         "| new agent | runs, failed (others) | outcome 10 %: false alarms (others) | held (others) "
-        "| imminent 10 %: false alarms (others) | drift: streams that signal (others) | after runs (median) |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| failed alerted (others) | imminent 10 %: false alarms (others) "
+        "| drift: streams that signal (others) | after runs (median) |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for one in result["shift"]:
         cells = []
-        for risk, keys in (("outcome", ("false_alarms", "held")), ("imminent", ("false_alarms",))):
+        for risk, keys in (("outcome", ("false_alarms", "held", "alerted")), ("imminent", ("false_alarms",))):
             new, old = (
                 next(row for row in one[which] if row["risk"] == risk and row["budget"] == 0.10)["weighted"]
                 for which in ("shifted", "same")
@@ -319,7 +324,7 @@ def shift_table(result: dict) -> list[str]:
         pair = f"{percent(signal['shifted']['signalled'])} ({percent(signal['same']['signalled'])})"
         after = signal["shifted"]["median_runs"]
         lines.append(
-            f"| {one['agent']} | {one['runs']}, {percent(one['failed'])} % ({percent(one['failed_others'])} %) "
+            f"| {short(one['agent'])} | {one['runs']}, {percent(one['failed'])} % ({percent(one['failed_others'])} %) "
             f"| {' | '.join(cells)} | {pair} of {signal['stream_runs'] or 0:.0f} runs, reference "
             f"{signal['reference_runs'] or 0:.0f} | {'–' if after is None else f'{after:.0f}'} |"
         )
