@@ -224,3 +224,8 @@ def test_sides_that_would_flatter_are_refused(corpus, sides):
         control_rows(corpus, good, **OPTIONS)
     with pytest.raises(DataError, match="no run is to be scored"):
         control_rows(corpus, ControlSides(sides.train, sides.alarm, sides.test[:0]), **OPTIONS)
+    two_tasks = ControlSides(sides.train[:8], sides.alarm, sides.test)
+    with pytest.raises(
+        DataError, match=r"no word occurs in 3 of the tasks .* \(2\)\. Give training runs of more tasks"
+    ):
+        control_rows(corpus, two_tasks, **OPTIONS, wanted=["words so far"])

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.encoder import FitReport, Vocabulary, fit_vocabulary
+from prefixguard.errors import DataError
 from prefixguard.learn import Corpus, Rows, TrainConfig, labels, steps_of
 
 Float = NDArray[np.float64]
@@ -37,9 +38,16 @@ class Material:
 
     @cached_property
     def vocabulary(self) -> tuple[Vocabulary, FitReport]:
-        """Terms of at least three training tasks."""
-        texts = self.corpus.texts(self.train.tolist())
-        return fit_vocabulary(texts, max_features=self.config.max_features, min_tasks=self.config.min_tasks)
+        """Terms of at least three training tasks. Raises DataError where there is none."""
+        texts, fewest = self.corpus.texts(self.train.tolist()), self.config.min_tasks
+        found = fit_vocabulary(texts, max_features=self.config.max_features, min_tasks=fewest)
+        if len(found[0]) == 0:
+            raise DataError(
+                f"no word occurs in {fewest} of the tasks that controls learn from "
+                f"({len({self.corpus.task_ids[r] for r in self.train.tolist()})}). Give training runs of more tasks, or "
+                "ask only for controls that read no text."
+            )
+        return found
 
     @cached_property
     def rows(self) -> Rows:
