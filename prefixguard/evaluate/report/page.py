@@ -141,14 +141,19 @@ def _table(table: Table) -> str:
     kinds = ["number" if i in table.numbers else "words" if i in table.words else "" for i in range(len(table.head))]
     classes = [f' class="{kind}"' if kind else "" for kind in kinds]
     head = "".join(f'<th scope="col"{kind}>{_text(said)}</th>' for kind, said in zip(classes, table.head, strict=True))
+    stack = bool(table.words)  # long text does not fit beside anything on a phone: a row becomes lines there
+    names = [f' data-label="{_text(said)}"' if stack else "" for said in table.head]
     rows = []
     for place, row in enumerate(table.rows):
-        cells = [f'<th scope="row">{_cell(row[0])}</th>']
-        cells += [f"<td{kind}>{_cell(cell)}</td>" for kind, cell in zip(classes[1:], row[1:], strict=True)]
+        said = [_cell(cell) for cell in row]
+        cells = [f'<th scope="row"{names[0]}>{said[0]}</th>']
+        cells += [
+            f"<td{kind}{name}>{cell}</td>" for kind, name, cell in zip(classes[1:], names[1:], said[1:], strict=True)
+        ]
         rows.append(f"<tr{' class=on' if place in table.marked else ''}>{''.join(cells)}</tr>")
     inside = (
-        f"<table><caption><span>{_text(table.caption)}</span></caption><thead><tr>{head}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table>"
+        f"<table{' class=stack' if stack else ''}><caption><span>{_text(table.caption)}</span></caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     )
     return _box(inside, table.caption)
 

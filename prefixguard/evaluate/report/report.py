@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from prefixguard.evaluate.report.alert_section import alerts_section
 from prefixguard.evaluate.report.blocks import Section, Text, Verdict
 from prefixguard.evaluate.report.calibration_curve import reliability_section
@@ -139,6 +141,8 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(entry) for entry in value]
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value
