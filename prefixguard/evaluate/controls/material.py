@@ -42,10 +42,10 @@ class Material:
         texts, fewest = self.corpus.texts(self.train.tolist()), self.config.min_tasks
         found = fit_vocabulary(texts, max_features=self.config.max_features, min_tasks=fewest)
         if len(found[0]) == 0:
+            n = len({self.corpus.task_ids[r] for r in self.train.tolist()})
             raise DataError(
-                f"no word occurs in {fewest} of the tasks that controls learn from "
-                f"({len({self.corpus.task_ids[r] for r in self.train.tolist()})}). Give training runs of more tasks, or "
-                "ask only for controls that read no text."
+                f"no word occurs in {fewest} of the tasks that controls learn from ({n}). "
+                "Give training runs of more tasks, or ask only for controls that read no text."
             )
         return found
 
