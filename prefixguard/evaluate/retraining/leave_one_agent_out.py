@@ -102,8 +102,8 @@ class AgentTransfer:
         """Plain aligned text of at most 118 columns, ending without a newline."""
         head = wrapped(
             f"Leave one {self.grouped_by} out: {self.backend}, {self.folds} task-grouped folds of {self.runs:,} runs "
-            f"of {self.tasks:,} tasks. Known: trained on runs of every {self.grouped_by}; left out: on none of its own. "
-            "Neither has seen a run of the tasks it is tested on."
+            f"of {self.tasks:,} tasks. Known: trained on runs of every {self.grouped_by}; left out: on none of its "
+            "own. Neither has seen a run of the tasks it is tested on."
         )
         cells = [["", "runs", "failed", "AUPRC", "left out", "cost", "", "rem", "left out", "cost", ""]]
         for one in self.agents:

@@ -105,6 +105,7 @@ def reads_the_same(one: Corpus, other: Corpus) -> bool:
 def blank(record: StepRecord, fields: frozenset[str]) -> StepRecord:
     """The record with these fields emptied.
 
+    >>> from prefixguard.stepview import serialize
     >>> said = StepRecord(1, "agent", "", "ls", "{}", "", "look", "a b", "ok")
     >>> serialize(blank(said, frozenset({"result", "status"})))
     b'\\x01agent\\x02ls\\x03{}\\x04\\x05look\\x06\\x07unknown'
