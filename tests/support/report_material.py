@@ -106,7 +106,7 @@ def invented_input(
         notes=[said(3, "One run could not be read.")],
     )
     clocks = clock_rows(Prefixes.of(lengths, failed, tasks), lengths, 3, policy, sorted(marks), None)
-    rows = [ScoreRow("monitor", imminent, outcome, probability=True, thresholds=dict(marks)), *clocks, rule, oracle]
+    rows = [ScoreRow("monitor", imminent, outcome, probability=True, thresholds={**marks}), *clocks, rule, oracle]
     given = ReportInput(
         table, rows, lengths, failed, tasks, run_ids, groups, policy, marks, title=said(2, "Invented runs")
     )

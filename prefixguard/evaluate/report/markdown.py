@@ -25,7 +25,8 @@ from prefixguard.evaluate.report.material import visible
 
 #: What could begin markup, a link, an image or a cell inside a line; underscores inside words cannot.
 _SPECIAL = re.compile(r"([\\`*\[\]<|~&!$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|(?<=www)\.|:(?=//))", re.IGNORECASE)
-_START = re.compile(r"^(\s*)([#>+-]|\d+(?=[.)]))")
+#: What could begin a list, a heading, a quotation or a rule.
+_START = re.compile(r"^(\d*)(>|[#+-](?=[\s#+-]|$)|(?<=\d)[.)](?=\s|$))")
 _TICKS = re.compile("`+")
 
 
@@ -44,14 +45,13 @@ def to_markdown(title: str, verdict: Verdict, sections: Sequence[Section]) -> st
 
 
 def escaped(text: str) -> str:
-    """Text as Markdown shows it as it is, on one line.
+    r"""Text as Markdown shows it as it is, on one line.
 
-    >>> escaped("a|b *c* snake_case"), escaped("- no list")
-    ('a\\\\|b \\\\*c\\\\* snake_case', '\\\\- no list')
+    >>> print(escaped("a|b *c* snake_case"), escaped("- no list"), escaped("1. nor this"), escaped("-.214"), sep="; ")
+    a\|b \*c\* snake_case; \- no list; 1\. nor this; -.214
     """
     line = " ".join(visible(text).split())
-    line = _SPECIAL.sub(r"\\\1", line)
-    return _START.sub(lambda m: f"{m[1]}\\{m[2]}" if not m[2].isdigit() else m[0], line)
+    return _START.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", line))
 
 
 def _block(block: Block, level: int) -> Iterator[str]:

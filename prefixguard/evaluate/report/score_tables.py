@@ -68,7 +68,7 @@ def _rows(table: EvaluationTable) -> Iterator[Block]:
     if noted:
         rows = tuple((Cell(f"{name(title)} *" if row.oracle else name(title)), Cell(row.note)) for title, row in noted)
         yield Folded(
-            "What each row is", (Table("What each row is", ("Row", "what it is"), rows, words=frozenset({1})),)
+            "What each row is", (Table("Rows of the tables", ("Row", "what it is"), rows, words=frozenset({1})),)
         )
 
 
