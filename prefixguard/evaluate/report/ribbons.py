@@ -164,7 +164,8 @@ def _cell(reading: Reading, tool: str, step: int, n: int, x: float, top: float, 
         f'<g class="cell" data-step="{step}"><title>{title}</title>'
         f'<rect class="hit" x="{x:.1f}" y="10" width="{wide:.1f}" height="{top + 12:.1f}"/>'
         f'<rect class="shade" x="{x + gap / 2:.1f}" y="{top:.1f}" width="{wide - gap:.1f}" height="22" fill="{fill}"/>'
-        f'<rect class="level {reading.level.value}" x="{x:.1f}" y="{top + 24:.1f}" width="{wide + 0.4:.1f}" height="4"/>'
+        f'<rect class="level {reading.level.value}" x="{x:.1f}" y="{top + 24:.1f}" width="{wide + 0.4:.1f}" '
+        'height="4"/>'
         "</g>"
     )
 
