@@ -15,9 +15,9 @@ from prefixguard.evaluate.report.blocks import (
     Section,
     Table,
     Text,
-    Verbatim,
 )
-from prefixguard.evaluate.report.material import LONGEST, TEXT_LETTERS, AutomatonView, Finding, name, visible
+from prefixguard.evaluate.report.glossary_text import glossary_blocks
+from prefixguard.evaluate.report.material import LONGEST, TEXT_LETTERS, AutomatonView, Finding, name
 from prefixguard.evaluate.report.plain_text import text_blocks
 from prefixguard.runtime import plain
 
@@ -51,7 +51,7 @@ def automaton_section(view: AutomatonView | None, measured: Finding | None = Non
     if view.glossary:
         blocks.append(Folded(f"Glossary: what {len(view.glossary):,} symbols mean", (_glossary(view),)))
     elif view.glossary_text:
-        blocks.append(Folded("Glossary", (Verbatim(visible(view.glossary_text[:LONGEST]), "Glossary"),)))
+        blocks.append(Folded("Glossary", glossary_blocks(view.glossary_text[:LONGEST])))
     data = {
         "name": view.name,
         "states": view.states,
