@@ -18,7 +18,7 @@ from prefixguard.evaluate.report.material import visible
 WORDS = 24
 
 _GAP = re.compile(r"\S {2,}\S")
-_CARE = re.compile(r"(ERROR|WARNING|CAUTION)\b")
+_CARE = re.compile(r"(ERROR|WARNING|CAUTION|Audit with care)\b")
 
 
 def text_blocks(text: str, label: str) -> tuple[Block, ...]:
