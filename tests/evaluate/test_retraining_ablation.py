@@ -9,6 +9,7 @@ from prefixguard.context import FEATURES, GROUPS
 from prefixguard.errors import ConfigError
 from prefixguard.evaluate.retraining import View, ablate, ablation_views, cross_validate, fitting, seen_through
 from prefixguard.evaluate.retraining.views import RECORD_FIELDS, held_still, reads_the_same
+from prefixguard.lab import write_runs
 from prefixguard.learn import TrainConfig, featurise, fit_monitor
 from prefixguard.learn import fit as fit_room
 from prefixguard.learn.trees import fit_trees
@@ -25,8 +26,16 @@ def few_trees(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def lab_runs(lab_file):
-    return list(read_runs(lab_file, load_adapter("openai_chat")))
+def short_runs_file(tmp_path_factory):
+    """160 runs of the lab (40 tasks), cut off after twelve steps."""
+    path = tmp_path_factory.mktemp("short") / "lab.jsonl"
+    write_runs(path, 160, 5, max_steps=12)
+    return path
+
+
+@pytest.fixture(scope="module")
+def lab_runs(short_runs_file):
+    return list(read_runs(short_runs_file, load_adapter("openai_chat")))
 
 
 @pytest.fixture(scope="module")

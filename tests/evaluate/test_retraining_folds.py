@@ -7,6 +7,7 @@ import pytest
 
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluate.retraining import Fold, cross_validate, fitting, partition
+from prefixguard.lab import write_runs
 from prefixguard.learn import TrainConfig, featurise, fit_monitor
 from prefixguard.learn import fit as fit_room
 from prefixguard.learn.trees import fit_trees
@@ -19,8 +20,16 @@ PARTS = ("train", "validation", "calibration", "test")
 
 
 @pytest.fixture(scope="module")
-def corpus(lab_file):
-    return featurise(read_runs(lab_file, load_adapter("openai_chat")))
+def short_runs_file(tmp_path_factory):
+    """160 runs of the lab (40 tasks), cut off after twelve steps."""
+    path = tmp_path_factory.mktemp("short") / "lab.jsonl"
+    write_runs(path, 160, 5, max_steps=12)
+    return path
+
+
+@pytest.fixture(scope="module")
+def corpus(short_runs_file):
+    return featurise(read_runs(short_runs_file, load_adapter("openai_chat")))
 
 
 @pytest.fixture(autouse=True)
@@ -154,14 +163,14 @@ def test_a_damaged_fold_is_fitted_again(corpus, tmp_path, fits):
     assert len(fits) == 3
 
 
-def test_a_folder_of_another_evaluation_is_refused(corpus, tmp_path, lab_file, fits):
+def test_a_folder_of_another_evaluation_is_refused(corpus, tmp_path, short_runs_file, fits):
     cross_validate(corpus, TREES, folds=2, out=tmp_path, resamples=0)
     other = TrainConfig(backend="gbdt", max_features=64)
     with pytest.raises(ConfigError, match=r"another configuration \(max_features 128, now 64\)"):
         cross_validate(corpus, other, folds=2, out=tmp_path)
     with pytest.raises(ConfigError, match=r"\(folds 2, now 3\)"):
         cross_validate(corpus, TREES, folds=3, out=tmp_path)
-    runs = list(read_runs(lab_file, load_adapter("openai_chat")))
+    runs = list(read_runs(short_runs_file, load_adapter("openai_chat")))
     with pytest.raises(DataError, match="holds folds of other runs, tasks or outcomes"):
         cross_validate(runs[4:], TREES, folds=2, out=tmp_path)
     (tmp_path / "protocol.json").write_text("no json")
@@ -170,19 +179,19 @@ def test_a_folder_of_another_evaluation_is_refused(corpus, tmp_path, lab_file, f
     assert len(fits) == 2
 
 
-def test_a_source_needs_its_adapter(lab_file, corpus):
+def test_a_source_needs_its_adapter(short_runs_file, corpus):
     with pytest.raises(DataError, match="no adapter given"):
-        cross_validate(lab_file, TREES)
+        cross_validate(short_runs_file, TREES)
     stages = []
     found = cross_validate(
-        lab_file,
+        short_runs_file,
         TREES,
         adapter="openai_chat",
         folds=2,
         resamples=0,
         on_stage=lambda name, detail: stages.append((name, detail)),
     )
-    assert stages[0] == ("reading", str(lab_file))
+    assert stages[0] == ("reading", str(short_runs_file))
     assert ("trees", "gbdt, repeat-0-seed-13-fold-1: boosted trees") in stages
     assert repr(found) == repr(cross_validate(corpus, TREES, folds=2, resamples=0))
     with pytest.raises(DataError, match="no run to learn from"):

@@ -113,5 +113,6 @@ def folds_of_tasks(
 def _refuse_one_outcome(corpus: Corpus, runs: Runs, where: str) -> None:
     if len(set(corpus.failed[runs].tolist())) < 2:
         raise DataError(
-            f"{where} has {len(runs)} runs that do not hold both outcomes. Give runs of more tasks, or fewer folds."
+            f"{where} has {len(runs)} runs that do not hold both outcomes. Give runs of more tasks, fewer folds or "
+            "another seed."
         )
