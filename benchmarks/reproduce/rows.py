@@ -20,10 +20,12 @@ from prefixguard.learn.scaling import fit_scale
 from reproduce.material import Sides
 
 HORIZON = 3
+#: K of the paper's setting as `probes.papers_setting` has it; the paper took 32 on TerminalBench.
+SYMBOLS = 16
 PAPER, TREES, GRU, DFA = "paper's setting", "gbdt", "gru", "DFA"
 #: In the order in which they are made; the DFA reads the symbols of the GRU's monitor.
 FITTED = (PAPER, TREES, GRU, DFA)
-_MAX_STATES = 512
+_MAX_STATES = 512  # the paper's largest DFA has 187
 _BATCH = 128
 _SURE = 1e-6
 

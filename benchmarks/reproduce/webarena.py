@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import html
 import json
+import lzma
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +32,10 @@ from reproduce.splits import TaskSplit
 
 #: Largest page and log that are read, in bytes unpacked; a page with its screenshots has some tens of MB.
 LARGEST_PAGE = 1 << 28
+#: Most pages of a run; the published ones have at most 31.
+MOST_PAGES = 1_000
+#: What a damaged archive or file raises.
+_BROKEN = (TraceError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, EOFError, RuntimeError, ValueError)
 _LOGS = ("merged_log.txt", "merge_log.txt")
 _FILES = ("**/*.zip", *(f"**/{name}" for name in _LOGS))
 _RESULT = re.compile(r"\[Result\]\s+\((PASS|FAIL)\)\s+config_files/(\d{1,9})\.json")
@@ -83,7 +89,7 @@ def _runs(folder: Path, report: ReadReport, adapter: Adapter, *, later: bool) ->
                         continue  # a recording of the browser, or another zip
                     report.documents += 1
                     yield from _of_archive(archive, report, adapter, later=later)
-            except (TraceError, zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError) as exc:
+            except _BROKEN as exc:
                 report.skipped.append((document.where, f"{document.where}: cannot be read ({exc}). Copy it again."))
 
 
@@ -94,13 +100,12 @@ def _of_archive(archive: _Archive, report: ReadReport, adapter: Adapter, *, late
         where = f"{archive.where}/{file}"
         try:
             data = archive.read(file)
-        except (TraceError, zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError) as exc:
+            if data is None:
+                raise TraceError("the log judges it, and it is not there.")
+            found = pages(data.decode("utf-8", "replace"), later=later)
+        except _BROKEN as exc:
             report.skipped.append((where, f"{where}: {exc}"))
             continue
-        if data is None:
-            report.skipped.append((where, f"{where}: the log judges it, and it is not there."))
-            continue
-        found = pages(data.decode("utf-8", "replace"), later=later)
         parser = adapter.parser({"intent": found["intent"], "task_id": number})
         records: list[StepRecord] = []
         for page in found["pages"]:
@@ -121,30 +126,52 @@ def pages(text: str, *, later: bool = False) -> dict[str, Any]:
 
     later: a page's text goes on to the end of the run, as the reference's does, and each page has that of the next.
     The head of the file holds the task with its reference answers; the intent alone is taken of it.
+    Raises TraceError where there are more pages than a run can have.
     """
     marks = [*(m.start() for m in _PAGE.finditer(text)), len(text)]
+    if len(marks) > MOST_PAGES:
+        raise TraceError(f"{len(marks) - 1:,} pages, more than {MOST_PAGES:,}. It is not of the published set.")
     intent = _INTENT.search(text[: marks[0]])
+    rest = _Later([text[start:end] for start, end in pairwise(marks)]) if later else None
     out: list[dict[str, Any]] = []
-    for start, end in pairwise(marks):
+    for number, (start, end) in enumerate(pairwise(marks)):
         block = text[start:end]
         url, observed = _URL.search(block), _OBSERVED.search(block)
         if observed is None:
             continue
         page: dict[str, Any] = {"url": url.group(1).strip() if url else "", "page": observed.group(1)}
-        if later:
-            page["page"] = _text(text[start + observed.start() :])
+        if rest is not None:
+            page["page"] = rest.after(_text(block[observed.start() :]), number)
             if out:
                 out[-1]["next"] = f"{page['url']}\n{page['page']}"
-        rest = block[observed.end() :]
+        below = block[observed.end() :]
         for name, pattern in (("prediction", _PREDICTION), ("action_object", _OBJECT), ("parsed", _PARSED)):
-            if (match := pattern.search(rest)) is not None:
+            if (match := pattern.search(below)) is not None:
                 page[name] = match.group(1)
         out.append(page)
     return {"intent": intent.group(1) if intent else "", "pages": out}
 
 
+class _Later:
+    """The text of all pages after one, no more of it than a record holds: time does not grow with their square."""
+
+    def __init__(self, blocks: list[str]) -> None:
+        texts = [_text(block) for block in blocks]
+        self._all = "\n".join(texts)
+        self._starts = [0]
+        for text in texts:
+            self._starts.append(self._starts[-1] + len(text) + 1)
+
+    def after(self, own: str, number: int) -> str:
+        """The text of a page's own observation, and of all pages after page `number`."""
+        begin = self._starts[number + 1]
+        if len(self._all) - begin > sum(_UNCUT):
+            return f"{own}\n{self._all[begin : begin + _UNCUT[0]]}{self._all[-_UNCUT[1] :]}"
+        return f"{own}\n{self._all[begin:]}" if begin < len(self._all) else own
+
+
 def _text(markup: str) -> str:
-    """What an HTML reader gives for the rest of the file: no tags, pieces by line."""
+    """What an HTML reader gives for a piece of the file: no tags, pieces by line."""
     pieces = (html.unescape(piece).strip() for piece in _TAG.split(markup))
     return "\n".join(piece for piece in pieces if piece)
 

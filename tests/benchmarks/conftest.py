@@ -91,6 +91,7 @@ def tau2_simulation(task: str, trial: int, failed: bool, steps: int = 5) -> dict
         refused = failed and t > 1
         content = "Error: fare rules do not allow it" if refused else f"changed {t}"
         messages.append({"role": "tool", "id": f"c{t}", "content": content, "requestor": "assistant", "error": refused})
+    messages.append({"role": "assistant", "content": "Is there anything else?"})
     messages.append({"role": "user", "content": "###STOP###"})
     return {
         "id": f"{task}-{trial}",

@@ -56,6 +56,7 @@ def test_both_readings_of_a_set(tau2, tmp_path, capsys, monkeypatch):
         for reading in ("clean", "leaked"):
             assert 0 < entry[reading]["auprc"] <= 1, (row, reading)
     assert result["rows"]["step index"]["gain"]["auprc"] == 0
+    assert result["rows"]["paper's setting"]["gain"]["auprc"] != 0, "the last step says more in one reading"
     assert result["readings"]["clean"]["runs"] == 40
     text = (out / "reproduce.md").read_text()
     assert text.strip() == shown.out.strip()

@@ -7,7 +7,7 @@ from reproduce import webarena as webarena_reader
 from reproduce.benchmark import refuse_large
 from reproduce.sets import BENCHMARKS
 
-from prefixguard.errors import DataError
+from prefixguard.errors import DataError, TraceError
 from prefixguard.stepview import ReadReport, serialize
 from prefixguard.trace import Outcome
 
@@ -59,14 +59,14 @@ def test_the_leak_is_the_status_of_the_last_step_alone(name, request):
         assert replace(last, status=one.records[-1].status) == one.records[-1]
         assert told[last.status] is one.outcome
     moved = sum(one.records[-1].status != other.records[-1].status for one, other in zip(clean, leaked, strict=True))
-    assert moved == {"tau2": 0, "skillsbench": 3, "terminalbench": 4}[name], "failed runs whose last step went well"
+    assert moved == {"tau2": 13, "skillsbench": 3, "terminalbench": 4}[name], "failed runs whose last step went well"
 
 
 def test_tau2_records(tau2):
     run = read("tau2", tau2)[0]
     assert run.outcome is Outcome.FAILURE
     assert [r.tool for r in run.records[:2]] == ["respond", "change_booking"]
-    assert [r.status for r in run.records] == ["ok", "ok", "error", "error"]
+    assert [r.status for r in run.records] == ["ok", "ok", "error", "error", "ok"]
     assert run.records[1].observation == "I want to change booking 0, point 1."
     assert run.records[1].arguments == '{"booking":"0","point":1}'
 
@@ -161,6 +161,8 @@ def test_hostile_archives(webarena, webarena_runs, tmp_path, monkeypatch):
     assert len(runs) + len(report.skipped) == 8
     assert all("bytes" in reason for _, reason in report.skipped)
     assert sorted(path for path in tmp_path.rglob("*")) == before, "nothing is unpacked"
+    whole = (webarena / "release_v1.0_gpt3.5direct.zip").read_bytes()
+    (webarena / "torn.zip").write_bytes(whole[:200] + b"\x00\xff" * 20 + whole[240:])
     (webarena / "broken.zip").write_bytes(b"PK\x03\x04 no zip at all")
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret" / "merged_log.txt").write_text("[Result] (PASS) config_files/1.json")
@@ -168,8 +170,21 @@ def test_hostile_archives(webarena, webarena_runs, tmp_path, monkeypatch):
     (webarena / "merged_log.txt").symlink_to(tmp_path / "secret" / "merged_log.txt")
     report = ReadReport()
     again = read("webarena", webarena, report=report)
-    assert [run.run_id for run in again] == [run.run_id for run in runs]
+    assert [run.run_id for run in again if not run.run_id.startswith("torn-")] == [run.run_id for run in runs]
+    assert any("torn.zip" in where for where, _ in report.skipped)
     assert any("broken.zip" in where for where, _ in report.skipped)
+
+
+def test_a_page_within_bounds():
+    page = "<h2>New Page</h2><div class='state_obv'><pre>{}</pre><div>"
+    with pytest.raises(TraceError, match="1,001 pages"):
+        webarena_reader.pages(page.format("a") * 1_001)
+    long = [f"{n} " + "x" * 40_000 for n in range(8)]
+    held = [p["page"] for p in webarena_reader.pages("".join(map(page.format, long)), later=True)["pages"]]
+    assert held[-1] == long[-1]
+    assert held[-2] == f"{long[-2]}\nNew Page\n{long[-1]}"
+    assert held[0].startswith(long[0] + "\nNew Page\n" + long[1])
+    assert held[0].endswith("x" * 30_000) and len(held[0]) < 150_000
 
 
 def test_too_large_a_file_is_refused(tau2):
