@@ -8,8 +8,8 @@ that lacks the files ends the program with 2 before anything is fitted. `--what`
 For every set the table has AUPRC of the imminent risk (H = 3) on the paper's test side: of the paper's setting, boosted
 trees, a GRU monitor and a DFA, of the step index and of one who knows the end, in both readings, beside the published
 figures. Fits are kept as they are done: an interrupted program goes on where it stopped. Writes a JSON file a set and
-reproduce.md. `--quick`: at most 1,000 runs a set, one seed, small networks; some minutes a set. All seeds of a whole set
-are hours on a few cores: the paper's setting takes about a minute and a half of one core for 1,000 runs of ten steps.
+reproduce.md. `--quick`: at most 1,000 runs a set, one seed, small networks (two minutes of one core for both readings
+of 840 tau2 runs). Whole sets with all seeds take hours to days on two cores: begin with `--seeds 1`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import numpy as np
 import torch
 
 from prefixguard.errors import DataError, PrefixGuardError
+from prefixguard.stepview import load_adapter
 from prefixguard.trace import open_documents
 from reproduce.benchmark import ADAPTERS, Benchmark
 from reproduce.material import READINGS, Gathered, gather
@@ -52,6 +53,7 @@ def fingerprint(benchmark: Benchmark, folder: Path, quick: bool) -> str:
     h = hashlib.sha256(f"{benchmark.name} {quick}".encode())
     for adapter in sorted(ADAPTERS.glob("*.json")):
         h.update(adapter.read_bytes())
+    h.update(load_adapter("tau2").to_bytes())
     with open_documents(folder) as documents:
         for document in documents.matching(benchmark.files):
             h.update(f"\n{document.path}\0{documents.size(document.path)}".encode("utf-8", "surrogatepass"))
@@ -174,9 +176,8 @@ def run_set(
     seeds = benchmark.seeds[: 1 if quick else n_seeds]
     kept = Kept(out / "fits" / f"{benchmark.name}-{fingerprint(benchmark, folder, quick)}")
     measured = {name: measure(benchmark, folder, name, seeds, kept, quick) for name in readings}
-    result = compare(
-        benchmark, measured, {"seeds": list(seeds), "quick": quick, "horizon": HORIZON, "symbols": SYMBOLS}
-    )
+    protocol = {"seeds": list(seeds), "quick": quick, "horizon": HORIZON, "symbols": SYMBOLS}
+    result = compare(benchmark, measured, protocol)
     (out / f"{benchmark.name}.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return result
 

@@ -16,6 +16,7 @@ from reproduce.material import READINGS
 from reproduce.rows import DFA, FITTED, HORIZON, PAPER
 
 RESAMPLES = 500
+_FEWEST_TASKS = 5  # of the test side; an interval over fewer says nothing
 INDEX, ORACLE = "step index", "end oracle (not causal)"
 RAW = "raw-text control"
 
@@ -62,6 +63,7 @@ class Reading:
 def compare(benchmark: Benchmark, readings: Mapping[str, Reading], protocol: Mapping[str, Any]) -> dict[str, Any]:
     """Both readings of a set as plain values; NaN is None."""
     figures = {name: reading.auprc() for name, reading in readings.items()}
+    enough = all(len(set(reading.tasks)) >= _FEWEST_TASKS for reading in readings.values())
     rows: dict[str, Any] = {}
     for row in (*FITTED, INDEX, ORACLE):
         entry: dict[str, Any] = {"published": _published(benchmark, row)}
@@ -70,7 +72,7 @@ def compare(benchmark: Benchmark, readings: Mapping[str, Reading], protocol: Map
             reading = readings.get(name)
             entry[name] = {
                 "auprc": None if values is None else _number(values[0]),
-                "interval": None if values is None else _pair(interval(values[1:])),
+                "interval": None if values is None or not enough else _pair(interval(values[1:])),
             }
             if reading is not None and row in reading.missing:
                 entry[name]["missing"] = reading.missing[row]
@@ -80,7 +82,7 @@ def compare(benchmark: Benchmark, readings: Mapping[str, Reading], protocol: Map
         if pair[0] is not None and pair[1] is not None:
             gain = pair[0] - pair[1]
             # The same tasks stand behind both readings, so a resample draws the same ones for both.
-            paired = readings["leaked"].tasks == readings["clean"].tasks
+            paired = enough and readings["leaked"].tasks == readings["clean"].tasks
             entry["gain"] = {"auprc": _number(gain[0]), "interval": _pair(interval(gain[1:])) if paired else None}
         rows[row] = entry
     return {
@@ -145,6 +147,8 @@ def notes(result: Mapping[str, Any]) -> list[str]:
             f"- Not the paper's rows: {', '.join(f'{n:,} ({name})' for name, n in read.items())} instead of "
             f"{result['rows_published']:,}. Published figures stand beside, not against."
         )
+    if any(facts["test_tasks"] < _FEWEST_TASKS for facts in result["readings"].values()):
+        out.append(f"- Fewer than {_FEWEST_TASKS} tasks on the test side: no intervals.")
     for name, facts in result["readings"].items():
         left = [f"{n:,} {what}" for what, n in facts["left_out"].items() if n]
         if left:
