@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prefixguard.cli.console import counting, say, write_data
+from prefixguard.cli.further_looks import FurtherLooks
+from prefixguard.errors import ConfigError
 
 if TYPE_CHECKING:
     from prefixguard.stepview import StepRecord
@@ -45,6 +48,21 @@ def evaluate_command(
     leaks: Annotated[
         bool, typer.Option("--leaks", help="Audit all labelled runs for what tells an outcome no live run would.")
     ] = False,
+    folds: Annotated[
+        int, typer.Option(min=0, help="Train the monitor anew on so many task-grouped folds, and measure those.")
+    ] = 0,
+    repeats: Annotated[int, typer.Option(min=1, help="Of --folds: other folds each time.")] = 1,
+    seeds: Annotated[str, typer.Option(help="Of --folds: every fold is fitted once a seed, such as 13,14,15.")] = "13",
+    ablate: Annotated[
+        bool, typer.Option("--ablate", help="Train variants without, and with only, one field or group of context.")
+    ] = False,
+    leave_agents_out: Annotated[
+        bool, typer.Option("--leave-agents-out", help="Train without each agent in turn, and test on that one.")
+    ] = False,
+    backend: Annotated[str, typer.Option(help="What --ablate and --leave-agents-out train.")] = "gbdt",
+    keep: Annotated[
+        Path | None, typer.Option(help="Folder for folds that are done, taken up again; default: beside the monitor.")
+    ] = None,
     report: Annotated[
         Path | None, typer.Option(help="Write the report here: NAME.html, with NAME.md and NAME.json beside it.")
     ] = None,
@@ -61,18 +79,20 @@ def evaluate_command(
 
         prefixguard evaluate monitors/tau .traces/tau_bench
         prefixguard evaluate monitors/tau .traces/tau_bench --controls --leaks --report tau.html
+        prefixguard evaluate monitors/tau .traces/tau_bench --folds 5 --seeds 13,14,15
+        prefixguard evaluate monitors/tau .traces/tau_bench --ablate --leave-agents-out
         prefixguard evaluate monitors/mine new_runs/ --labels outcomes.csv --json > figures.json
     """
     from dataclasses import replace
 
-    from prefixguard.errors import ConfigError
     from prefixguard.evaluate import run_evaluation
     from prefixguard.runtime import load
     from prefixguard.stepview import read_runs
 
-    if runs == STDIN and (controls or leaks or report is not None):
+    looks = FurtherLooks(leaks, folds, repeats, _numbers(seeds), ablate, leave_agents_out, backend, keep)
+    if runs == STDIN and (controls or looks.any or report is not None):
         raise ConfigError(
-            "standard input can be read once: with --controls, --leaks or --report, name a file or folder."
+            "standard input can be read once: for a report, controls, leaks or folds, name a file or folder."
         )
     if controls and all:
         raise ConfigError("--controls learn from the runs that --all would count: leave out one of them.")
@@ -102,11 +122,9 @@ def evaluate_command(
             beside=beside,
             progress=show,
         )
-    if leaks:
-        from prefixguard.evaluate.leaks import audit_leaks
-
-        audit = audit_leaks(again(), seed=seed, on_stage=lambda name: say(f"leak audit: {name}"))
-        found = replace(found, table=replace(found.table, sections={**found.table.sections, "leaks": audit}))
+    if looks.any:
+        more = looks.take(opened, runs, labels, strict=strict, group_by=group_by, resamples=resamples)
+        found = replace(found, table=replace(found.table, sections={**found.table.sections, **more}))
     if as_json:
         write_data(found.table.to_json())
     else:
@@ -115,7 +133,14 @@ def evaluate_command(
         from prefixguard.evaluate.report import write_report
         from prefixguard.evaluate.reporting import report_of
 
-        options = [name for name, on in (("--all", all), ("--controls", controls), ("--leaks", leaks)) if on]
-        command = shlex.join(["prefixguard", "evaluate", str(monitor), runs, *options, "--report", str(report)])
-        for path in write_report(report_of(found, again(), title=f"{monitor.name} on {Path(runs).name}", command=command), report):
+        command = shlex.join(["prefixguard", *sys.argv[1:]])
+        title = f"{monitor.name} on {Path(runs).name}"
+        for path in write_report(report_of(found, again(), title=title, command=command), report):
             say(f"wrote {path}")
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError as exc:
+        raise ConfigError(f"--seeds {text!r}: give whole numbers, by comma, such as 13,14,15.") from exc
