@@ -133,6 +133,8 @@ def export(
     name = Path(monitor).resolve().name
     # A table has a folder of its own: a bundle with other files in it could not be replaced.
     target = Path(out) if out is not None else AUTOMATA / (name if to == "dfa" else f"{name}-table")
+    if target.resolve() == Path(monitor).resolve():
+        raise UsageError(f"{target}: is the monitor itself, and would be lost. Choose another folder with --out.")
     if bundle.automaton is not None:
         if to == "dfa":
             raise UsageError(f"{monitor}: is an automaton already. For its table, say --to json-table.")
@@ -200,7 +202,7 @@ def _learn(
     trials: tuple[Trial, ...] = ()
     if len(candidates) > 1:
         trials = try_choices(material, candidates, given=given, on_trial=lambda what: listener.on_stage("trying", what))
-    choice = choose(trials) if trials else candidates[0]
+    choice = choose(trials, bundle.calibration.policy.budget) if trials else candidates[0]
     listener.on_stage("learning", f"{choice.alphabet}, {choice.learner}")
     alphabet = fit_alphabet(choice.alphabet, material, material.pool, choice.max_states, given)
     n = alphabet.map.n_symbols
@@ -248,6 +250,12 @@ def _finish(
     notes = [*material.notes, *learned.walked.transitions.notes]
     if thresholds.reason:
         notes.append(f"no alarm: {thresholds.reason} The automaton says WATCH and OK only.")
+    elif thresholds.alarm is not None and float(automaton.risk[..., 1].max()) <= thresholds.alarm:
+        notes.append(
+            f"no alarm: more successful runs than a false-alarm budget of {100 * policy.budget:g} % allows reach its "
+            f"highest risk, {thresholds.alarm:.2f}, so it says WATCH and OK only. Try more states, another alphabet or "
+            "learner, or a monitor trained with a larger budget."
+        )
 
     test = material.strings(alphabet.symbols, n, material.test)
     states, unseen = learned.walked.walk(test)

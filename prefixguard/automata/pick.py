@@ -30,6 +30,8 @@ _FOLDS = 3
 _INDIFFERENT = 0.005
 #: And how much in outcome AUROC: the score looks at the imminent risk, alarms go by the other.
 _OUTCOME = 0.01
+#: How much score an alarm that can sound is worth.
+_NEARLY = 0.03
 #: What the default choice is made among: symbols that mean something, learners that take seconds.
 DEFAULT_ALPHABETS = ("tree", "tree-context", "steps", "typed")
 DEFAULT_LEARNERS = ("memoryless", "ladder")
@@ -50,7 +52,8 @@ class Trial:
     """What a choice was worth on the folds. states: greatest number.
 
     soft: imminent AUPRC against the mean of labels and teacher, which the choice is made by. auprc, rem: imminent AUPRC
-    and outcome AUROC at matched remaining steps, against labels.
+    and outcome AUROC at matched remaining steps, against labels. top_share: of successful runs, those that reach the
+    highest outcome risk there is: an alarm that may sound in fewer of them can never sound.
     """
 
     choice: Choice
@@ -60,6 +63,7 @@ class Trial:
     auprc: float
     rem: float
     unseen_share: float
+    top_share: float = 0.0
 
     @property
     def score(self) -> float:
@@ -131,14 +135,17 @@ def try_choices(
     return tuple(sorted(trials, key=lambda t: (-round(t.score, 6), t.states, order[t.choice])))
 
 
-def choose(trials: Sequence[Trial]) -> Choice:
+def choose(trials: Sequence[Trial], budget: float = 0.1) -> Choice:
     """The candidate with the fewest states among those that are as good as the best, and tell outcomes as well; ties to
     the better one.
 
-    trials: best first, at least one.
+    trials: best first, at least one. budget: share of successful runs that may alarm. Candidates that could hardly ever
+    alarm within it stand back behind those that are nearly as good and can.
     """
-    best = trials[0]
-    good = [t for t in trials if t.score >= best.score - _INDIFFERENT and not t.rem < best.rem - _OUTCOME]
+    near = [t for t in trials if t.score >= trials[0].score - _NEARLY and t.top_share <= budget / 2]
+    left = near or trials
+    best = left[0]
+    good = [t for t in left if t.score >= best.score - _INDIFFERENT and not t.rem < best.rem - _OUTCOME]
     return min(good, key=lambda t: (t.states, -t.score)).choice
 
 
@@ -165,7 +172,17 @@ def _trial(
     believed = (test.labels[:, 0] + test.teacher[:, 0]) / 2
     auprc, rem = figures(material, runs, risks)
     soft = soft_average_precision(believed, risks[:, 0])
-    return Trial(choice, n, alphabet.map.n_symbols, soft, auprc, rem, float(unseen.mean()))
+    top = _top_share(risks[:, 1], test)
+    return Trial(choice, n, alphabet.map.n_symbols, soft, auprc, rem, float(unseen.mean()), top)
+
+
+def _top_share(outcome: NDArray[np.float64], strings: Strings) -> float:
+    """Share of successful runs that reach the highest risk that any run reaches; 0 without a successful run."""
+    if not len(outcome):
+        return 0.0
+    reached = np.maximum.reduceat(outcome, strings.first[:-1]) >= outcome.max()
+    succeeded = ~strings.failed
+    return float(reached[succeeded].mean()) if succeeded.any() else 0.0
 
 
 def soft_average_precision(positive: NDArray[np.float64], scores: NDArray[np.float64]) -> float:
@@ -202,6 +219,7 @@ def _mean(choice: Choice, parts: Sequence[Trial]) -> Trial:
         mean([p.auprc for p in parts]),
         mean([p.rem for p in parts]),
         mean([p.unseen_share for p in parts]),
+        mean([p.top_share for p in parts]),
     )
 
 

@@ -448,3 +448,31 @@ def test_runs_of_one_step(tmp_path: Path) -> None:
         assert automaton.clock == () and automaton.visits[automaton.start] == 0
         readings = [scored.readings for scored in score(load(bundle.path), runs)]
         assert {len(r) for r in readings} == {1} and all(r[0].state is not None for r in readings)
+
+
+def test_the_monitor_itself_is_not_overwritten(lab_bundle: Path, lab_file: Path, tmp_path: Path) -> None:
+    monitor = tmp_path / "monitor"
+    shutil.copytree(lab_bundle, monitor)
+    before = sorted((p.name, p.read_bytes()) for p in monitor.iterdir())
+    for out in (monitor, tmp_path / "x" / ".." / "monitor"):
+        with pytest.raises(UsageError, match="is the monitor itself, and would be lost"):
+            export(monitor, lab_file, out=out, overwrite=True, **WAYS["typed"])
+    assert sorted((p.name, p.read_bytes()) for p in monitor.iterdir()) == before
+
+
+def test_an_automaton_that_can_never_alarm_says_so(exported: Exports) -> None:
+    """With one state there is one risk: every successful run reaches it."""
+    monitor, runs = exported.monitor, exported.runs
+    made = export(
+        monitor, runs, out=monitor.parent / "mute", alphabet="typed", learner="rpni", clock=False, max_states=2
+    )
+    bundle, automaton = automaton_of(made)
+    mark = bundle.calibration.thresholds.alarm
+    can = mark is not None and float(automaton.risk[..., 1].max()) > mark
+    assert any(note.startswith("no alarm: ") for note in made.notes) == (not can)
+    assert not can, "with two states a tenth of the successful runs reaches the higher one"
+    for way in ("typed", "tree"):
+        bundle, automaton = automaton_of(exported(way))
+        mark = bundle.calibration.thresholds.alarm
+        can = mark is not None and float(automaton.risk[..., 1].max()) > mark
+        assert any(note.startswith("no alarm: ") for note in exported(way).notes) == (not can)

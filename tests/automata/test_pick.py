@@ -143,6 +143,22 @@ def test_fewer_states_where_the_score_is_as_good() -> None:
     assert choose((best, deaf, far)) == best.choice
 
 
+def test_an_automaton_that_can_alarm_is_worth_a_little_score() -> None:
+    mute = replace(trial(0.500, 9), top_share=0.3)
+    loud, weak = trial(0.480, 12, learner="merge"), trial(0.460, 12, learner="rpni")
+    assert choose((mute, loud)) == loud.choice
+    assert choose((mute, weak)) == mute.choice
+    assert choose((mute, loud), budget=0.7) == mute.choice
+
+
+def test_the_share_that_reaches_the_top_is_of_successful_runs(material: Material, trials: tuple[Trial, ...]) -> None:
+    assert all(0 <= t.top_share <= 1 for t in trials)
+    always = np.ones_like(material.labels)
+    flat = replace(material, labels=always, teacher=always)
+    (one, *_) = try_choices(flat, choices(("typed",), ("memoryless",), 4, (False,)))
+    assert one.top_share > 0.2, "where every risk is the same, every run reaches the highest"
+
+
 def test_a_score_that_is_not_defined_comes_last() -> None:
     nan = float("nan")
     assert Trial(trial(0, 1).choice, 3, 3, nan, 0.7, 0.7, 0.0).score == -1

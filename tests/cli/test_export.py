@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+import tiny_monitor
 from lab_export import one_teacher
 
-from prefixguard.bundle import open_bundle
+from prefixguard.bundle import open_bundle, write_bundle
 from prefixguard.cli.commands import export as command
 from prefixguard.lab import write_runs
 
@@ -43,14 +44,22 @@ def test_json_is_one_line_on_standard_output(cli, lab_bundle: Path, lab_file: Pa
 
 
 def test_people_are_told_on_standard_error(cli, lab_bundle: Path, lab_file: Path, tmp_path: Path) -> None:
-    said = cli("export", lab_bundle, lab_file, *QUICK, "--out", tmp_path / "a", env={"COLUMNS": "200"})
+    said = cli("export", lab_bundle, lab_file, *QUICK, "--out", tmp_path / "a", env={"COLUMNS": "80"})
     assert (said.code, said.out) == (0, "")
     assert "Tried on folds of the training runs" in said.told
     identifier = open_bundle(tmp_path / "a").id
     for words in ("audit with care: All figures rest on", f"{tmp_path}/a {identifier[:12]}", "Next: open "):
         assert words in said.told
-    rows = [line for line in said.err.splitlines() if "ladder" in line]
-    assert len(rows) == 2 and sum("*" in row for row in rows) == 1
+    rows = [line for line in said.err.splitlines() if "typed, ladder" in line and "Taken" not in line]
+    assert len(rows) == 2 and sum("*" in row for row in rows) == 1, "in 80 columns too"
+    assert "Taken (*): typed, ladder, " in said.told
+
+
+def test_runs_must_be_named_unless_they_are_the_labs(cli, tmp_path: Path) -> None:
+    write_bundle(tmp_path / "m", tiny_monitor.parts())
+    said = cli("export", tmp_path / "m")
+    assert said.code == 2
+    assert "learned from the runs that its monitor learned from. Name them" in said.told and "lab" not in said.told
 
 
 def test_every_command_takes_what_was_exported(cli, automaton: Path, lab_file: Path, fresh_lab_file: Path) -> None:

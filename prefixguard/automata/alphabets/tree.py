@@ -28,6 +28,7 @@ from prefixguard.context import FEATURES, N_FEATURES
 from prefixguard.encoder import SparseRow
 
 _FEWEST = 20  # training steps in a leaf
+_WEIGHTS = (1.0, 0.5)  # of imminent and outcome risk: alarms go by the second, which the first alone says little of
 _SURE = 1e-4
 _RIDGE = 3.0
 _WORDS = 1000  # terms of a score
@@ -63,14 +64,16 @@ class Steps:
 
 
 def fit_tree(steps: Steps, leaves: int, *, words: bool = True) -> Alphabet:
-    """A tree over the context, fitted to the imminent risk. words: it also reads the scores of the step's words."""
+    """A tree over the context, fitted to both risks, the imminent one above all. words: it also reads the scores of the
+    step's words.
+    """
     features: NDArray[np.float64] = steps.context.astype(np.float64)
     scores: tuple[WordScore, ...] = ()
     if words:
         found = [_word_score(steps, risk) for risk in range(N_RISKS)]
         scores = tuple(score for score, _ in found)
         features = np.column_stack((features, *(values for _, values in found)))
-    tree = _fit(features, steps, leaves, steps.teacher[:, 0])
+    tree = _fit(features, steps, leaves, _even(steps.teacher) * _WEIGHTS)
     names = list(range(N_FEATURES + len(scores)))
     return _alphabet("tree" if words else "tree-context", tree, features, names, scores, steps, history=True)
 
@@ -83,9 +86,13 @@ def fit_step_tree(steps: Steps, leaves: int) -> Alphabet:
     columns = _telling_terms(steps)
     present = (steps.rows[:, columns] > 0).toarray() if len(columns) else np.empty((len(own), 0))
     features = np.column_stack((own, present))
-    target = steps.teacher / np.maximum(steps.teacher.std(axis=0), _SURE)
-    tree = _fit(features, steps, leaves, target)
+    tree = _fit(features, steps, leaves, _even(steps.teacher))
     return _alphabet("steps", tree, features, [*places, *(-1 - c for c in columns)], (), steps, history=False)
+
+
+def _even(risks: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Both risks with the same spread, so that neither outweighs the other."""
+    return np.asarray(risks / np.maximum(risks.std(axis=0), _SURE))
 
 
 def _fit(

@@ -7,15 +7,15 @@ its states.
 from __future__ import annotations
 
 import math
-import textwrap
 from dataclasses import dataclass
 
 import numpy as np
 
 from prefixguard.automata.atlas import Atlas
+from prefixguard.automata.picture.edge_words import edge_names
 from prefixguard.automata.picture.figures import THIN_RUNS, StateFigures, state_figures
 from prefixguard.automata.picture.levels import RiskLevel, colour_of, ink_on, level_of, risk_levels
-from prefixguard.automata.picture.wording import CUT, count_text, one_line, range_text, risk_text, share_text
+from prefixguard.automata.picture.wording import count_text, one_line, range_text, risk_text, share_text
 from prefixguard.bundle import UNSEEN
 
 #: Automata of more states than this are shown collapsed first.
@@ -29,8 +29,6 @@ DRAWN_A_NODE = 3
 FEW_NODES = 20
 #: Up to this many nodes an edge names two glosses, else one.
 ROOMY = 12
-#: Letters of a line of a gloss on an edge; a gloss takes two lines at most.
-GLOSS_LETTERS = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,8 @@ class Node:
     """A state, or a level with its states.
 
     key: "s5" or "l3", also in SVG and page. states: what it stands for. title, lines: the label, title the name of it,
-    the first line the risk. level: number in the scene's levels. size: 0 (no traffic) to 1 (the most of any node).
+    the first line the risk. risk: of the outcome; with a clock the highest that runs can read there, so that its level
+    is the highest that it can bring. level: number in the scene's levels. size: 0 (no traffic) to 1 (the most of any node).
     """
 
     key: str
@@ -112,7 +111,7 @@ class Scene:
 
 def scene_of(atlas: Atlas, *, collapsed: bool = False) -> Scene:
     """The scene of all states, or with `collapsed` of the levels of risk."""
-    figures = state_figures(atlas.automaton)
+    figures = figures_of(atlas)
     levels = risk_levels(atlas.watch, atlas.alarm)
     nodes = _levels_as_nodes(atlas, figures, levels) if collapsed else _states_as_nodes(atlas, figures, levels)
     edges = _edges(atlas, nodes)
@@ -125,6 +124,13 @@ def scene_of(atlas: Atlas, *, collapsed: bool = False) -> Scene:
         care=tuple(one_line(sentence, 400) for sentence in atlas.fidelity.care),
         collapsed=collapsed,
     )
+
+
+def figures_of(atlas: Atlas) -> tuple[StateFigures, ...]:
+    """Figures of each state; the runs that are replayed tell, too, at which times runs are in a state."""
+    automaton = atlas.automaton
+    steps = (pair for replay in atlas.replays for pair in enumerate(replay.steps, 1))
+    return state_figures(automaton, ((step.state, automaton.column(at)) for at, step in steps))
 
 
 def columns_of(scene: Scene) -> list[list[Node]]:
@@ -154,14 +160,16 @@ def _states_as_nodes(
     most = max(max(state.visits for state in figures), 1)
     nodes = []
     for state in figures:
-        lines = [risk_text(state.outcome), range_text(state.low, state.high)]
+        lines = [risk_text(state.peak), range_text(state.low, state.high)]
+        risk = f"outcome risk {lines[0]}, interval {lines[1]}"
         if len(state.by_clock) > 1:
-            lines.append(f"clock {risk_text(state.by_clock[0])}→{risk_text(state.by_clock[-1])}")
+            lines.append(f"clock {range_text(state.least, state.peak)}")
+            risk = f"highest {risk}, by the clock from {range_text(state.least, state.peak).replace('–', ' to ')}"
         start = state.state == atlas.automaton.start
         spoken = [
             f"State {state.state}",
             *(["start"] if start else []),
-            f"outcome risk {risk_text(state.outcome)}, interval {range_text(state.low, state.high)}",
+            risk,
             f"{share_text(state.share)} of steps",
             *(["thin evidence"] if state.thin else []),
         ]
@@ -172,8 +180,8 @@ def _states_as_nodes(
                 title=str(state.state),
                 lines=tuple(lines),
                 spoken=", ".join(spoken),
-                level=level_of(state.outcome, levels),
-                risk=state.outcome,
+                level=level_of(state.peak, levels),
+                risk=state.peak,
                 visits=state.visits,
                 size=math.sqrt(state.visits / most),
                 thin=state.thin,
@@ -188,18 +196,18 @@ def _levels_as_nodes(
 ) -> tuple[Node, ...]:
     members: dict[int, list[StateFigures]] = {}
     for state in figures:
-        members.setdefault(level_of(state.outcome, levels), []).append(state)
+        members.setdefault(level_of(state.peak, levels), []).append(state)
     total = max(sum(state.visits for state in figures), 1)
     most = max(max(sum(state.visits for state in group) for group in members.values()), 1)
     nodes = []
     for number, group in sorted(members.items()):
         visits = sum(state.visits for state in group)
         weights = [state.visits if visits else 1 for state in group]
-        risk = float(np.average([state.outcome for state in group], weights=weights))
+        risk = float(np.average([state.peak for state in group], weights=weights))
         start = any(state.state == atlas.automaton.start for state in group)
         lines = (
             risk_text(risk),
-            range_text(min(s.outcome for s in group), max(s.outcome for s in group)),
+            range_text(min(s.peak for s in group), max(s.peak for s in group)),
             f"{share_text(visits / total)} of steps",
         )
         size = count_text(len(group), "state")
@@ -224,6 +232,7 @@ def _levels_as_nodes(
 def _edges(atlas: Atlas, nodes: tuple[Node, ...]) -> tuple[Edge, ...]:
     """Transitions joined by their two nodes, busiest first."""
     node_of = {state: node.key for node in nodes for state in node.states}
+    names = edge_names([entry.gloss for entry in atlas.entries])
     joined: dict[tuple[str, str], dict[int, int]] = {}
     automaton = atlas.automaton
     for state, symbol in np.argwhere(automaton.transitions != UNSEEN).tolist():
@@ -245,7 +254,7 @@ def _edges(atlas: Atlas, nodes: tuple[Node, ...]) -> tuple[Edge, ...]:
                 head=ends[1],
                 count=count,
                 symbols=tuple(symbols),
-                label=_label(atlas, [symbol for symbol, _ in symbols], roomy=len(nodes) <= ROOMY),
+                label=_label(names, [symbol for symbol, _ in symbols], roomy=len(nodes) <= ROOMY),
                 size=math.sqrt(count / most),
                 drawn=ends in drawn,
             )
@@ -272,12 +281,9 @@ def _drawn(edges: list[tuple[str, str, int]], n_nodes: int) -> set[tuple[str, st
     return shown
 
 
-def _label(atlas: Atlas, symbols: list[int], *, roomy: bool) -> tuple[str, ...]:
+def _label(names: tuple[tuple[str, ...], ...], symbols: list[int], *, roomy: bool) -> tuple[str, ...]:
     top = 2 if roomy else 1
-    lines = []
-    for symbol in symbols[:top]:
-        gloss = one_line(atlas.entries[symbol].gloss, 2 * GLOSS_LETTERS) or f"symbol {symbol}"
-        lines += textwrap.wrap(gloss, GLOSS_LETTERS, max_lines=2, placeholder=CUT) or [gloss[:GLOSS_LETTERS]]
+    lines = [line for symbol in symbols[:top] for line in names[symbol]]
     if len(symbols) > top:
         lines.append(f"and {len(symbols) - top:,} more")
     return tuple(lines)
@@ -287,16 +293,24 @@ def _legend(atlas: Atlas, edges: tuple[Edge, ...], collapsed: bool) -> tuple[str
     total = sum(edge.count for edge in edges)
     shown = sum(edge.count for edge in edges if edge.drawn)
     n_drawn = sum(edge.drawn for edge in edges)
-    clock = f"; clock: risk in the first and in the last of {len(atlas.automaton.clock) + 1} spans of steps"
-    inside = "the level's mean outcome risk, and from the lowest to the highest risk of its states"
+    clock = len(atlas.automaton.clock) + 1 if atlas.automaton.clock else 0
+    highest = "highest outcome risk over the clock" if clock else "outcome risk"
+    inside = f"the level's mean {highest}, and from the lowest to the highest of its states"
     if not collapsed:
-        inside = "its number, its outcome risk and the 90 % interval" + (clock if atlas.automaton.clock else "")
+        inside = f"its number, its {highest} and the 90 % interval"
+        inside += ", and from its lowest to its highest risk over the clock" if clock else ""
     marks = f"WATCH above {risk_text(atlas.watch)}, " if atlas.alarm is None or atlas.watch < atlas.alarm else ""
     marks += f"ALARM above {risk_text(atlas.alarm)}" if atlas.alarm is not None else "no alarm mark"
     sentences = [
-        f"Colour and column: outcome risk (probability that the run fails); {marks}.",
+        f"Colour and column: {highest} (probability that the run fails); {marks}.",
         f"In a {'level' if collapsed else 'state'}: {inside}. Size and line width: how many training steps.",
     ]
+    if clock:
+        sentences.append(
+            f"A clock runs beside the automaton: the same state means another risk in each of {clock} spans of steps. A"
+            " state stands at the highest of them, among the spans in which runs were seen there: what stands under"
+            " WATCH or ALARM can say so at some time in a run, and less at another."
+        )
     if not collapsed:
         sentences.append(
             f"Dashed outline: evidence of fewer than {THIN_RUNS} runs, or borrowed from the nearest state."

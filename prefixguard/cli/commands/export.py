@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prefixguard.cli.console import people, say, write_json
-from prefixguard.cli.training_plan import LAB_RUNS, LAB_SEED, plan_training
+from prefixguard.cli.training_plan import LAB_ADAPTER, LAB_RUNS, LAB_SEED, plan_training
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -118,8 +118,10 @@ def export_command(
         facts = {"choice": choice, "fidelity": asdict(fidelity) if fidelity else None, "notes": list(result.notes)}
         write_json({"path": str(result.path), "id": result.id, **facts})
         return
-    if result.trials:
+    if result.trials and result.choice is not None:
         console.print(_table(result))
+        taken = f"{result.choice.alphabet}, {result.choice.learner}, {'a' if result.choice.clock else 'no'} clock"
+        say(f"Taken (*): {taken}. Of those nearly as good as the best and able to alarm, it has the fewest states.")
     for sentence in fidelity.care if fidelity else ():
         say(f"audit with care: {sentence}")
     say(str(result.path) + (f"  {result.id[:12]}" if result.id else ""), style="bold green")
@@ -136,17 +138,20 @@ def _table(result: ExportResult) -> Table:
         caption="score: AUPRC against the mean of labels and teacher, which decides; AUPRC: against labels, imminent; "
         "rem: outcome AUROC at matched remaining steps",
     )
-    found.add_column("")
+    found.add_column("", no_wrap=True, min_width=1)
     found.add_column("alphabet, learner", no_wrap=True)
     for head in ("clock", "states", "score", "AUPRC", "rem", "unseen"):
         found.add_column(head, justify="right", no_wrap=True)
+    shown = set()
     for t in result.trials:
         chosen = t.choice == result.choice
-        found.add_row(
-            "*" if chosen else "", f"{t.choice.alphabet}, {t.choice.learner}", "yes" if t.choice.clock else "no",
-            str(t.states), f"{t.soft:.3f}", f"{t.auprc:.3f}", f"{t.rem:.3f}", f"{t.unseen_share:.1%}",
-            style="bold" if chosen else "",
+        cells = (
+            f"{t.choice.alphabet}, {t.choice.learner}", "yes" if t.choice.clock else "no", str(t.states),
+            f"{t.soft:.3f}", f"{t.auprc:.3f}", f"{t.rem:.3f}", f"{t.unseen_share:.1%}",
         )  # fmt: skip
+        if chosen or cells not in shown:  # half of the budget and all of it may come to the same
+            found.add_row("*" if chosen else "", *cells, style="bold" if chosen else "")
+        shown.add(cells)
     return found
 
 
@@ -154,12 +159,15 @@ def _planned(monitor: Path, folder: Path, progress: LearnListener) -> tuple[str 
     """The runs that a training without RUNS would take, and their labels. None for an automaton, which needs none."""
     from prefixguard.bundle import open_bundle
 
-    if open_bundle(monitor).automaton is not None:
+    bundle = open_bundle(monitor)
+    if bundle.automaton is not None:
         return None, None
     plan = plan_training(None, None, None, None, None, {})
     if plan.runs is not None:
         say(f"No runs are named: taking {plan.runs}, as prefixguard.toml says.")
         return plan.runs, plan.labels
+    if bundle.adapter.name != LAB_ADAPTER:
+        return None, None  # not of the lab: `export` says that runs must be named
     say(f"No runs are named: taking {LAB_RUNS:,} runs of the built-in lab.")
     from prefixguard.lab import write_runs
 
