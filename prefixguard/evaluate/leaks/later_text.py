@@ -4,7 +4,7 @@ A text is known by the hashes of its runs of GRAM words. Repeats are legitimate:
 page is shown again, a loop returns the same. So a text counts only where it could not have been repeated:
 
 - what the agent says at a later record, first said there, in what it was given at an earlier one;
-- what comes back later, in a field of an earlier record, unless what came back then is the same, and only where most
+- what is seen or comes back later, in a field of an earlier record, unless that is the same, and only where most
   records hold that of the next, or one record holds nearly all that is still to come.
 """
 
@@ -32,7 +32,7 @@ _REST = 0.8
 _NEXT = 0.5
 #: Share of runs from which it is a finding, and from which it is an error: for what the agent says, and for what comes
 #: back, which loops and polling repeat honestly.
-_SHARES = {"the agent says": (0.05, 0.20), "comes back": (0.15, 0.40)}
+_SHARES = {"the agent says": (0.05, 0.20), "is seen": (0.15, 0.40), "comes back": (0.15, 0.40)}
 _FEWEST_RUNS = 3
 #: Records of a run that are looked at.
 _MOST_STEPS = 300
@@ -121,8 +121,8 @@ def _look(
 ) -> None:
     """Count one run. Every gram knows the records in which it stands as bits of a number: linear in the text."""
     said = _texts(records, _OWN)
-    came = _texts(records, _GIVEN)
-    wanted = {gram for text in (*said, *came) for gram in text.grams}
+    given = {"is seen": _texts(records, ("observation",)), "comes back": _texts(records, ("result",))}
+    wanted = {gram for texts in (said, *given.values()) for text in texts for gram in text.grams}
     for field in (*_GIVEN, *_OWN):
         where: dict[int, int] = {}
         whole: list[int] = []
@@ -133,7 +133,8 @@ def _look(
                 where[gram] = where.get(gram, 0) | 1 << at
         if field in _GIVEN:
             _count(said, field, where, whole, rest[field, "the agent says"], following[field, "the agent says"])
-        _count(came, field, where, whole, rest[field, "comes back"], following[field, "comes back"])
+        for whose, texts in given.items():
+            _count(texts, field, where, whole, rest[field, whose], following[field, whose])
 
 
 def _count(
