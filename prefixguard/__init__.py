@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from prefixguard.bundle import Bundle, open_bundle
     from prefixguard.cli import demo, info
     from prefixguard.errors import PrefixGuardError
-    from prefixguard.evaluate import EvaluationTable, evaluate
+    from prefixguard.evaluate import Comparison, EvaluationTable, compare, evaluate
     from prefixguard.evaluate.data_check import DataCheck, check_data
     from prefixguard.induce import CheckReport, Induced, check_adapter, induce_adapter
     from prefixguard.learn import LearnListener, TrainConfig
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from prefixguard.runtime import (
         CalibrateResult,
         Drift,
+        DriftReference,
+        DriftSignal,
         Monitor,
         Reading,
         ScoredRun,
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from prefixguard.stepview import Adapter, ReadReport, StepRecord, list_adapters, load_adapter
     from prefixguard.trace import Mistake, Outcome, Run
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 #: Public name to the room that has it.
 _ROOMS = {
@@ -54,8 +56,11 @@ _ROOMS = {
     "Bundle": "bundle",
     "CalibrateResult": "runtime",
     "CheckReport": "induce",
+    "Comparison": "evaluate",
     "DataCheck": "evaluate.data_check",
     "Drift": "runtime",
+    "DriftReference": "runtime",
+    "DriftSignal": "runtime",
     "EvaluationTable": "evaluate",
     "ExportResult": "automata",
     "Induced": "induce",
@@ -76,6 +81,7 @@ _ROOMS = {
     "calibrate": "runtime",
     "check_adapter": "induce",
     "check_data": "evaluate.data_check",
+    "compare": "evaluate",
     "demo": "cli",
     "evaluate": "evaluate",
     "export": "automata",
@@ -97,8 +103,11 @@ __all__ = [
     "Bundle",
     "CalibrateResult",
     "CheckReport",
+    "Comparison",
     "DataCheck",
     "Drift",
+    "DriftReference",
+    "DriftSignal",
     "EvaluationTable",
     "ExportResult",
     "Induced",
@@ -119,6 +128,7 @@ __all__ = [
     "calibrate",
     "check_adapter",
     "check_data",
+    "compare",
     "demo",
     "evaluate",
     "export",

@@ -20,6 +20,7 @@ from prefixguard.cli.commands import (
     calibrate,
     check_adapter,
     check_data,
+    compare,
     demo,
     evaluate,
     export,
@@ -34,7 +35,12 @@ from prefixguard.cli.console import abandon_output, say
 from prefixguard.errors import PrefixGuardError
 
 BAD_INPUT, INTERRUPTED = 2, 3
-_RESUMES = ("train", "demo")
+#: What the same command does after an interruption, where something is left to go on from.
+_RESUMES = {
+    "train": "The same command resumes from the last epoch that was finished.",
+    "demo": "The same command resumes from the last epoch that was finished.",
+    "evaluate": "Folds that were finished are kept; the same command goes on from there.",
+}
 _TRACEBACK = "PREFIXGUARD_TRACEBACK"
 
 
@@ -55,11 +61,7 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             name = ctx.invoked_subcommand
-            rest = (
-                "The same command resumes from the last epoch that was finished."
-                if name in _RESUMES
-                else "Nothing is left behind; give the same command again."
-            )
+            rest = _RESUMES.get(name, "Nothing is left behind; give the same command again.")
             say(f"Interrupted. {rest}")
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:  # whoever read our output has enough
@@ -130,8 +132,9 @@ def _global(
 
         prefixguard induce-adapter samples/
         prefixguard parse runs.jsonl --adapter openai_chat
+        prefixguard check-data runs.jsonl --adapter openai_chat
         prefixguard train runs.jsonl --adapter openai_chat --out monitors/mine
-        prefixguard evaluate monitors/mine runs.jsonl
+        prefixguard evaluate monitors/mine runs.jsonl --report mine.html
         my-agent | prefixguard watch monitors/mine -
         prefixguard export monitors/mine runs.jsonl --to dfa
 
@@ -141,8 +144,8 @@ def _global(
 
 
 _MODULES = (
-    demo, check_data, train, evaluate, calibrate, score, parse, watch, export, induce_adapter, check_adapter, info,
-    adapters,
+    demo, check_data, train, evaluate, compare, calibrate, score, parse, watch, export, induce_adapter, check_adapter,
+    info, adapters,
 )  # fmt: skip
 for _module in _MODULES:
     _name = _module.__name__.rpartition(".")[2]

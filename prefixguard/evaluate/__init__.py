@@ -1,6 +1,9 @@
 """Looks at a monitor from outside: figures, baselines, first alerts, a verdict in words."""
 
+from prefixguard.evaluate.alarm_resampling import AlarmResampling, HeldShare, expected_held, resample_alarms
 from prefixguard.evaluate.alerts import AlertRow
+from prefixguard.evaluate.compare import compare
+from prefixguard.evaluate.comparison import Comparison, MonitorAlerts, MonitorColumn
 from prefixguard.evaluate.evaluation import Evaluation, alarm_thresholds, evaluate, run_evaluation
 from prefixguard.evaluate.faithfulness import Faithfulness
 from prefixguard.evaluate.figures import Difference, RiskFigures
@@ -16,13 +19,18 @@ from prefixguard.evaluate.table import BaselineRow, EvaluationTable, LeftOut, Se
 from prefixguard.evaluate.verdict import Verdict
 
 __all__ = [
+    "AlarmResampling",
     "AlertRow",
     "BaselineRow",
+    "Comparison",
     "Difference",
     "Evaluation",
     "EvaluationTable",
     "Faithfulness",
+    "HeldShare",
     "LeftOut",
+    "MonitorAlerts",
+    "MonitorColumn",
     "Observability",
     "PrevalenceTable",
     "RiskFigures",
@@ -33,11 +41,14 @@ __all__ = [
     "StuckRule",
     "Verdict",
     "alarm_thresholds",
+    "compare",
     "evaluate",
     "evaluate_scores",
+    "expected_held",
     "observability",
     "oracle_rows",
     "prevalence_table",
+    "resample_alarms",
     "rule_rows",
     "rule_scores",
     "rule_threshold",

@@ -3,6 +3,7 @@
 from prefixguard.alarm import Level
 from prefixguard.runtime.automaton_model import AutomatonModel, risk_logits
 from prefixguard.runtime.drift import Drift
+from prefixguard.runtime.drift_signal import Drifted, DriftReference, DriftReport, DriftSignal
 from prefixguard.runtime.lapses import FillCounts
 from prefixguard.runtime.model import OnnxModel
 from prefixguard.runtime.monitor import Monitor, load, open_model
@@ -10,6 +11,7 @@ from prefixguard.runtime.parsing import parse
 from prefixguard.runtime.reading import Reading, plain
 from prefixguard.runtime.reasons import say_term
 from prefixguard.runtime.recalibration import CalibrateResult, calibrate
+from prefixguard.runtime.run_summary import RunSummary, summarise_records, summarise_run, summarise_steps
 from prefixguard.runtime.scoring import ScoredRun, score
 from prefixguard.runtime.session import MAX_STEP_BYTES, Session
 from prefixguard.runtime.step import Step, StepModel
@@ -20,11 +22,16 @@ __all__ = [
     "AutomatonModel",
     "CalibrateResult",
     "Drift",
+    "DriftReference",
+    "DriftReport",
+    "DriftSignal",
+    "Drifted",
     "FillCounts",
     "Level",
     "Monitor",
     "OnnxModel",
     "Reading",
+    "RunSummary",
     "ScoredRun",
     "Session",
     "Step",
@@ -37,5 +44,8 @@ __all__ = [
     "risk_logits",
     "say_term",
     "score",
+    "summarise_records",
+    "summarise_run",
+    "summarise_steps",
     "watch",
 ]

@@ -23,7 +23,13 @@ COMMANDS = {command.name: command.callback for command in app.registered_command
 #: Command: its function, names of the command alone, names of the function alone.
 TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
     "train": (prefixguard.train, {"as_json"} | {field.name for field in dataclasses.fields(TrainConfig)}, {"listener"}),
-    "evaluate": (prefixguard.evaluate.evaluate, {"as_json"}, {"progress"}),
+    "evaluate": (
+        prefixguard.evaluate.evaluate,
+        {"as_json", "controls", "leaks", "report", "folds", "repeats", "seeds", "ablate", "leave_agents_out"}
+        | {"backend", "keep"},
+        {"progress", "beside"},
+    ),
+    "compare": (prefixguard.compare, {"as_json"}, {"progress"}),
     "calibrate": (prefixguard.calibrate, {"as_json"}, {"progress"}),
     "check-data": (prefixguard.check_data, {"as_json"}, {"listener", "report", "audit"}),
     "score": (prefixguard.score, set(), {"report"}),

@@ -29,8 +29,9 @@ def check_data_command(
     """Check runs before training: enough of them, repeats, shortcuts, and whether there is something to learn.
 
     Says what the split of a training would leave on every side, how many more tasks the alarm budgets of 1, 5 and 10 %
-    need, which runs repeat others, what the number of steps, a step cap or the name of the agent gives away, and draws
-    a learning curve with a quick monitor on held-out tasks (the slow part; leave it out with --no-curve).
+    need, which runs repeat others, which fields leak the outcome, what the number of steps, a step cap or the name of
+    the agent gives away, and draws a learning curve with a quick monitor on held-out tasks (the slow part; leave it out
+    with --no-curve).
 
     The exit code is 1 when something makes training pointless or the budget impossible.
 
@@ -42,6 +43,7 @@ def check_data_command(
     """
     from prefixguard.cli.training_progress import TrainingProgress
     from prefixguard.evaluate.data_check import check_data
+    from prefixguard.evaluate.leaks import audit_leaks
 
     report = ReadReport()
     with TrainingProgress(people()) as progress:
@@ -57,6 +59,7 @@ def check_data_command(
             strict=strict,
             listener=progress,
             report=report,
+            audit=lambda parsed: audit_leaks(parsed, seed=seed).findings,
         )
     for note in notes_of(report):
         say(visible(note))

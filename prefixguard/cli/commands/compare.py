@@ -41,7 +41,7 @@ def compare_command(
         prefixguard compare monitors/old monitors/new --runs .traces/tau_bench
         prefixguard compare monitors/gru monitors/gbdt monitors/dfa --runs new_runs/ --labels outcomes.csv --json
     """
-    from prefixguard.evaluate.compare import compare
+    from prefixguard.evaluate import compare
 
     with counting("Scoring") as show:
         comparison = compare(
