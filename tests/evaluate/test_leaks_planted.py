@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from leaks import PLANTS, Plant, found, planted
 
@@ -106,3 +108,25 @@ def _with_action(record: StepRecord, action: str) -> StepRecord:
         record.status,
         record.event,
     )
+
+
+def test_a_script_without_any_name_is_found_by_its_words():
+    """All that the user will say stands in the first observation, and nothing says what it is."""
+    dice = random.Random(4)
+
+    def prose():
+        return " ".join(
+            dice.choice(("order", "lamp", "blue", "return", "card", "street", "seven", "late")) for _ in range(12)
+        )
+
+    runs = []
+    for i in range(20):
+        said = [prose() for _ in range(5)]
+        seen = [f"{said[0]} {' '.join(said[1:])}", *said[1:]]
+        records = [
+            StepRecord(j + 1, "agent", "", "find", "", text, prose(), prose(), "ok") for j, text in enumerate(seen)
+        ]
+        runs.append(Run(f"r{i}", f"t{i}", Outcome.UNKNOWN, tuple(records), "here"))
+    one = named(audit_leaks(runs), "whole_rest", "observation")
+    assert one.severity == "error" and one.token == "is seen"
+    assert one.figures["runs"] == 20 and one.figures["held"] == one.figures["texts"] == 80
