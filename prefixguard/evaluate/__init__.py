@@ -2,7 +2,7 @@
 
 from prefixguard.evaluate.alarm_resampling import AlarmResampling, HeldShare, expected_held, resample_alarms
 from prefixguard.evaluate.alerts import AlertRow
-from prefixguard.evaluate.compare import compare
+from prefixguard.evaluate.comparing import compare
 from prefixguard.evaluate.comparison import Comparison, MonitorAlerts, MonitorColumn
 from prefixguard.evaluate.evaluation import Evaluation, alarm_thresholds, evaluate, run_evaluation
 from prefixguard.evaluate.faithfulness import Faithfulness

@@ -10,7 +10,7 @@ from prefixguard.alarm import AlarmPolicy, alarm_table, table_to_json
 from prefixguard.bundle import write_bundle
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluate import evaluate
-from prefixguard.evaluate.compare import compare
+from prefixguard.evaluate.comparing import compare
 from prefixguard.runtime import load
 from prefixguard.stepview import Adapter, read_runs
 from prefixguard.trace import Run, run_digest, task_hash
