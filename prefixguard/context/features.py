@@ -24,10 +24,10 @@ class Feature:
 GROUPS = ("position", "counts", "repeats", "sizes", "grounding", "novelty")
 
 _SIZED = (
-    ("arguments", "the call's arguments"),
-    ("action", "the agent's text"),
-    ("result", "the result"),
-    ("observation", "what was observed"),
+    ("arguments", "the call's arguments", "calls' arguments"),
+    ("action", "the agent's text", "the agent's texts"),
+    ("result", "the result", "results"),
+    ("observation", "the observation", "observations"),
 )
 
 FEATURES: tuple[Feature, ...] = (
@@ -38,17 +38,17 @@ FEATURES: tuple[Feature, ...] = (
     Feature("is_message", "counts", "this step is a message", "yes"),
     Feature("is_error", "counts", "this step failed", "yes"),
     Feature("errors", "counts", "failed steps so far"),
-    Feature("error_rate", "counts", "share of steps that failed"),
+    Feature("error_rate", "counts", "share of steps so far that failed"),
     Feature("errors_in_a_row", "counts", "failed steps in a row"),
-    Feature("steps_since_error", "counts", "steps since one failed, at most 50"),
-    Feature("tools", "counts", "different tools used"),
-    Feature("failed_tools", "counts", "different tools that failed"),
+    Feature("steps_since_error", "counts", "steps since one failed (50 if none did)"),
+    Feature("tools", "counts", "different tools used so far"),
+    Feature("failed_tools", "counts", "different tools that failed so far"),
     Feature("tool_entropy", "counts", "spread of calls over tools, in bits"),
     Feature("same_tool_in_a_row", "counts", "calls of the same tool in a row"),
-    Feature("steps_since_call", "counts", "steps since a tool call, at most 50"),
+    Feature("steps_since_call", "counts", "steps since a tool call (50 if none was)"),
     Feature("messages_in_a_row", "counts", "messages in a row"),
     Feature("tool_seen", "counts", "earlier calls of this tool"),
-    Feature("tool_failures", "counts", "failures of this tool"),
+    Feature("tool_failures", "counts", "failures of this tool so far"),
     Feature("call_seen", "repeats", "times this very call was made before"),
     Feature("same_call_in_a_row", "repeats", "times this very call was repeated in a row"),
     Feature("most_repeated_call", "repeats", "times the most repeated call was made"),
@@ -56,18 +56,22 @@ FEATURES: tuple[Feature, ...] = (
     Feature("message_seen", "repeats", "times this very message was sent before"),
     Feature("result_seen", "repeats", "times this very result came back before"),
     Feature("call_and_result_seen", "repeats", "times this very call gave this very result before"),
-    Feature("repeat_rate", "repeats", "share of steps that were repeats"),
+    Feature("repeat_rate", "repeats", "share of steps so far that were repeats"),
     *(
-        Feature(f"{kind}_{name}", "sizes", f"{words} of {said}, in characters", "logarithm")
-        for name, said in _SIZED
-        for kind, words in (("size", "length"), ("mean_size", "usual length"), ("largest", "greatest length"))
+        Feature(f"{kind}_{name}", "sizes", f"{words}, in characters", "logarithm")
+        for name, one, many in _SIZED
+        for kind, words in (
+            ("size", f"length of {one}"),
+            ("mean_size", f"typical length of {many} so far"),
+            ("largest", f"greatest length of {many} so far"),
+        )
     ),
-    Feature("ungrounded", "grounding", "share of identifiers in the call that stood nowhere before"),
-    Feature("ungrounded_average", "grounding", "share of identifiers in recent calls that stood nowhere before"),
-    Feature("ungrounded_calls", "grounding", "calls with identifiers that stood nowhere before"),
+    Feature("ungrounded", "grounding", "share of the call's identifiers that were nowhere before"),
+    Feature("ungrounded_average", "grounding", "share of recent calls' identifiers that were nowhere before"),
+    Feature("ungrounded_calls", "grounding", "calls so far with identifiers that were nowhere before"),
     Feature("new_words_action", "novelty", "share of new words in the agent's text"),
     Feature("new_words_result", "novelty", "share of new words in the result"),
-    Feature("new_words_action_average", "novelty", "share of new words in the agent's recent text"),
+    Feature("new_words_action_average", "novelty", "share of new words in the agent's recent texts"),
     Feature("new_words_result_average", "novelty", "share of new words in recent results"),
     Feature("log_vocabulary", "novelty", "different words so far", "logarithm"),
 )

@@ -11,8 +11,9 @@ import pytest
 from lab_export import material_of
 
 from prefixguard.automata.alphabets import ALPHABETS, OF_MODEL, Alphabet, Given, fit_alphabet
+from prefixguard.automata.alphabets.tree_names import name_leaves
+from prefixguard.automata.alphabets.tree_words import SHORT, explain, reads_history, repeats, say, ways
 from prefixguard.automata.alphabets.tree_words import Test as Asked
-from prefixguard.automata.alphabets.tree_words import gloss, reads_history, repeats, say, ways
 from prefixguard.automata.material import Material
 from prefixguard.bundle import ModelMap, SymbolMap, TreeMap, TypedMap
 from prefixguard.bundle.symbol_map import symbol_map_from_json
@@ -202,25 +203,67 @@ def test_a_very_deep_tree_is_in_words_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("feature", "low", "high", "words"),
+    ("feature", "low", "high", "full", "short"),
     [
-        ("errors", 1.5, math.inf, "failed steps so far >= 2"),
-        ("errors", -math.inf, 2.5, "failed steps so far <= 2"),
-        ("errors", 1.5, 2.5, "failed steps so far = 2"),
-        ("errors", 1.0, 3.0, "failed steps so far 2 to 3"),
-        ("is_error", 0.5, math.inf, "this step failed"),
-        ("is_error", -math.inf, 0.5, "not the case: this step failed"),
+        ("errors", 1.5, math.inf, "failed steps so far >= 2", "failed steps >= 2"),
+        ("errors", -math.inf, 2.5, "failed steps so far <= 2", "failed steps <= 2"),
+        ("errors", -math.inf, 0.5, "failed steps so far = 0", "failed steps = 0"),
+        ("errors", 1.5, 2.5, "failed steps so far = 2", "failed steps = 2"),
+        ("errors", 1.0, 3.0, "failed steps so far 2 to 3", "failed steps 2 to 3"),
+        ("is_error", 0.5, math.inf, "this step failed", "this step failed"),
+        ("is_error", -math.inf, 0.5, "this step did not fail", "this step did not fail"),
+        (
+            "repeat_rate",
+            0.000753,
+            math.inf,
+            "share of steps so far that were repeats: any (> 0.0753 %)",
+            "share of repeats: any",
+        ),
+        (
+            "repeat_rate",
+            -math.inf,
+            0.000753,
+            "share of steps so far that were repeats: next to none (<= 0.0753 %)",
+            "share of repeats: next to none",
+        ),
+        (
+            "repeat_rate",
+            0.000753,
+            0.4,
+            "share of steps so far that were repeats 0.0753 to 40 %",
+            "share of repeats 0.0753 to 40 %",
+        ),
+        ("tool_entropy", 1.0, 1.58496, "spread of calls over tools 1 to 1.58 bits", "spread over tools 1 to 1.58"),
     ],
 )
-def test_tests_in_words(feature: str, low: float, high: float, words: str) -> None:
-    assert say(Asked(PLACES[feature], low, high), ()) == words
+def test_tests_in_words(feature: str, low: float, high: float, full: str, short: str) -> None:
+    asked = Asked(PLACES[feature], low, high)
+    assert (say(asked, ()), say(asked, (), short=True)) == (full, short)
 
 
-def test_sizes_are_said_as_they_are_counted_not_as_they_are_kept() -> None:
-    feature = FEATURES[PLACES["size_result"]]
-    assert feature.kind == "logarithm"
-    said = say(Asked(PLACES["size_result"], math.log1p(10.5), math.inf), ())
-    assert said == f"{feature.text} >= 11"
+@pytest.mark.parametrize(
+    ("low", "high", "full", "short"),
+    [
+        (0, 10.5, "length of the result 1 to 10 characters", "length of result 1 to 10"),
+        (10.5, math.inf, "length of the result >= 11 characters", "length of result >= 11"),
+    ],
+)
+def test_sizes_are_said_as_they_are_counted_not_as_they_are_kept(
+    low: float, high: float, full: str, short: str
+) -> None:
+    assert FEATURES[PLACES["size_result"]].kind == "logarithm"
+    asked = Asked(PLACES["size_result"], math.log1p(low), math.log1p(high))
+    assert (say(asked, ()), say(asked, (), short=True)) == (full, short)
+
+
+def test_a_typical_length_below_one_character_is_said_as_what_it_means() -> None:
+    name, at = "typical length of observations so far", PLACES["mean_size_observation"]
+    low, high = Asked(at, -math.inf, math.log1p(0.624)), Asked(at, math.log1p(0.624), math.inf)
+    assert say(low, ()) == f"{name} <= 0.624 characters (mostly empty)"
+    assert say(high, ()) == f"{name} > 0.624 characters (not mostly empty)"
+    assert say(low, (), short=True) == "observations so far: mostly empty"
+    assert say(Asked(at, -math.inf, math.log1p(1234.4)), ()) == f"{name} <= 1234 characters"
+    assert say(Asked(at, math.log1p(0.624), math.log1p(17)), ()) == f"{name} 0.624 to 17 characters"
 
 
 def test_scores_of_words_are_said_by_where_they_stand() -> None:
@@ -229,12 +272,64 @@ def test_scores_of_words_are_said_by_where_they_stand() -> None:
     assert say_at(-math.inf, 24.5) == "words of runs about to fail: the lowest 25 % of steps"
     assert say_at(89.5, math.inf) == "words of runs about to fail: the highest 10 % of steps"
     assert say_at(24.5, 89.5) == "words of runs about to fail: from 25 % to 90 % of steps"
+    assert say(Asked(N_FEATURES + 1, 24.5, 89.5), (), values, short=True) == "words of failed runs 25 % to 90 %"
+    many = [np.arange(1000.0)]
+    assert say(Asked(N_FEATURES, 995.5, math.inf), (), many, short=True) == "near-failure words highest 0.4 %"
 
 
-def test_glosses_are_short_and_tell_what_was_asked_last() -> None:
+def test_every_feature_has_a_short_name_of_its_own() -> None:
+    assert SHORT.keys() == PLACES.keys()
+    steps = {SHORT["step"], SHORT["log_step"]}  # the same number, kept in two ways
+    assert len(steps) == 1 and len(set(SHORT.values())) == len(SHORT) - 1
+    for feature in FEATURES:
+        for low, high in ((-math.inf, 0.5), (0.5, math.inf)):
+            asked = Asked(PLACES[feature.name], low, high)
+            assert len(say(asked, (), short=True)) <= 42 and ", in" not in say(asked, ())
+            assert len(say(asked, (), short=True)) <= len(say(asked, ()))
+
+
+def test_names_are_short_and_begin_with_what_was_asked_last() -> None:
     way = (Asked(PLACES["errors"], 1.5, math.inf), Asked(-1, 0.5, math.inf), Asked(PLACES["is_error"], 0.5, math.inf))
     terms = ("result:not found",)
-    assert gloss(way, terms) == "this step failed, has words `not found` in the result"
-    assert gloss(way, ("result:" + "x" * 50,)) == "this step failed"
+    assert name_leaves([way], terms) == ("this step failed, `not found` in the result",)
+    assert name_leaves([way], ("result:" + "x" * 50,)) == ("this step failed",)
+    assert name_leaves([()], ()) == ("any step",)
     assert not repeats(Asked(-1, 0.5, math.inf)) and not reads_history(Asked(-1, 0.5, math.inf))
     assert not repeats(Asked(PLACES["call_seen"], -math.inf, 0.5)) and repeats(Asked(PLACES["call_seen"], 0.5, 2.0))
+
+
+def test_leaves_that_end_alike_are_told_apart_by_the_way_to_them() -> None:
+    """Two branches that ask the same last: their names reach back to where they part."""
+    early, late = Asked(PLACES["step"], -math.inf, 12.5), Asked(PLACES["step"], 12.5, math.inf)
+    middle = [Asked(PLACES["messages"], -math.inf, 5.5), Asked(PLACES["calls"], 3.5, math.inf)]
+    last = [Asked(PLACES["repeated_calls"], -math.inf, 0.5), Asked(PLACES["repeated_calls"], 0.5, math.inf)]
+    found = [(first, *middle, end) for first in (early, late) for end in last]
+    assert name_leaves(found, ()) == (
+        "repeated calls = 0, tool calls >= 4, step <= 12",
+        "repeated calls >= 1, tool calls >= 4, step <= 12",
+        "repeated calls = 0, tool calls >= 4, step >= 13",
+        "repeated calls >= 1, tool calls >= 4, step >= 13",
+    )
+
+
+def test_leaves_that_rounding_makes_alike_have_their_number_in_front() -> None:
+    at = PLACES["error_rate"]
+    found = [(Asked(at, -math.inf, 0.25001),), (Asked(at, -math.inf, 0.25002),), (Asked(at, 0.3, math.inf),)]
+    same = "share of failed steps <= 25 %"
+    assert name_leaves(found, ()) == (f"0: {same}", f"1: {same}", "share of failed steps > 30 %")
+
+
+def test_no_two_symbols_of_a_tree_have_the_same_name(fitted: dict[str, Alphabet]) -> None:
+    for name in ("tree", "tree-context", "steps"):
+        assert len(set(fitted[name].glosses)) == len(fitted[name].glosses) > 3
+
+
+def test_what_does_not_explain_itself_is_explained_once(fitted: dict[str, Alphabet]) -> None:
+    said = explain(
+        ["words of runs that fail: the lowest 9 % of steps", "words of runs that fail: the highest 9 % of steps"]
+    )
+    assert len(said) == 1 and "training" not in said[0] and said[0].startswith('"Words of runs that fail"')
+    assert explain(["has word `recent` in the result", "failed steps so far = 0", ""]) == ()
+    of_tree = " ".join(explain(fitted["tree"].conditions))
+    assert ("geometric mean" in of_tree) == any("typical length" in c for c in fitted["tree"].conditions)
+    assert "Words of runs about to fail" in of_tree

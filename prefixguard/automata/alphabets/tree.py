@@ -22,7 +22,8 @@ from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 
 from prefixguard.automata.alphabets.alphabet import Alphabet
-from prefixguard.automata.alphabets.tree_words import gloss, reads_history, repeats, say, ways
+from prefixguard.automata.alphabets.tree_names import name_leaves
+from prefixguard.automata.alphabets.tree_words import reads_history, repeats, say, ways
 from prefixguard.bundle import N_RISKS, TreeMap, WordScore
 from prefixguard.context import FEATURES, N_FEATURES
 from prefixguard.encoder import SparseRow
@@ -171,6 +172,4 @@ def _alphabet(
     values = [np.sort(features[steps.train, N_FEATURES + i]) for i in range(len(scores))]
     conditions = tuple("; ".join(say(test, steps.terms, values) for test in way) for way in found_ways)
     reads = tuple(any(reads_history(test) if history else repeats(test) for test in way) for way in found_ways)
-    return Alphabet(
-        name, found, symbols, tuple(gloss(way, steps.terms, values) for way in found_ways), conditions, reads
-    )
+    return Alphabet(name, found, symbols, name_leaves(found_ways, steps.terms, values), conditions, reads)

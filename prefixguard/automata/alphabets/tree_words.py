@@ -1,24 +1,81 @@
-"""A leaf of a symbol tree in words: the tests on the way to it, those on one feature joined."""
+"""A leaf of a symbol tree in words: the tests on the way to it, those on one feature joined.
+
+Two ways to say a test: in full, for definitions, and short, for names. Numbers a person cannot picture are said
+beside what they come to: a share below one per cent is next to none, texts whose typical length is below one character
+are mostly empty.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.bundle import TreeMap
-from prefixguard.context import FEATURES, N_FEATURES
+from prefixguard.context import FEATURES, N_FEATURES, Feature
 from prefixguard.runtime import say_term
 
-#: What the scores of words are called, in their order.
+#: What the scores of words are called, in their order; and in a name.
 SCORES = ("words of runs about to fail", "words of runs that fail")
+SHORT_SCORES = ("near-failure words", "words of failed runs")
 _OF_STEP = {"is_message", "is_error", "size_arguments", "size_action", "size_result", "size_observation"}
 _ONCE = {"call_seen", "message_seen"}
-_GLOSS_TESTS = 2
-_GLOSS_LENGTH = 60
+_NOT = {"is_message": "this step is no message", "is_error": "this step did not fail"}
+_UNITS = (", in characters", ", in bits")
+_FEW = 0.01  # of a share
+#: A feature in a name, its value after it.
+SHORT = {
+    "step": "step",
+    "log_step": "step",
+    "calls": "tool calls",
+    "messages": "messages",
+    "is_message": "this step is a message",
+    "is_error": "this step failed",
+    "errors": "failed steps",
+    "error_rate": "share of failed steps",
+    "errors_in_a_row": "failed in a row",
+    "steps_since_error": "steps since a failure",
+    "tools": "tools used",
+    "failed_tools": "tools that failed",
+    "tool_entropy": "spread over tools",
+    "same_tool_in_a_row": "same tool in a row",
+    "steps_since_call": "steps since a call",
+    "messages_in_a_row": "messages in a row",
+    "tool_seen": "tool used before",
+    "tool_failures": "failures of this tool",
+    "call_seen": "same call before",
+    "same_call_in_a_row": "same call in a row",
+    "most_repeated_call": "most repeated call",
+    "repeated_calls": "repeated calls",
+    "message_seen": "same message before",
+    "result_seen": "same result before",
+    "call_and_result_seen": "same call and result",
+    "repeat_rate": "share of repeats",
+    "size_arguments": "length of arguments",
+    "mean_size_arguments": "typical arguments",
+    "largest_arguments": "longest arguments",
+    "size_action": "length of agent text",
+    "mean_size_action": "typical agent text",
+    "largest_action": "longest agent text",
+    "size_result": "length of result",
+    "mean_size_result": "typical result",
+    "largest_result": "longest result",
+    "size_observation": "observation's length",
+    "mean_size_observation": "typical observation",
+    "largest_observation": "longest observation",
+    "ungrounded": "new identifiers",
+    "ungrounded_average": "new identifiers lately",
+    "ungrounded_calls": "calls with new identifiers",
+    "new_words_action": "new words in text",
+    "new_words_result": "new words in result",
+    "new_words_action_average": "new words in texts lately",
+    "new_words_result_average": "new words in results lately",
+    "log_vocabulary": "different words so far",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,60 +121,140 @@ def repeats(test: Test) -> bool:
 Scores = Sequence[NDArray[np.float64]]
 
 
-def gloss(way: Sequence[Test], terms: Sequence[str], scores: Scores = ()) -> str:
-    """The tests asked last, which tell a leaf from its neighbours, in a few words."""
-    tests = [say(test, terms, scores) for test in reversed(way)][:_GLOSS_TESTS]
-    both = ", ".join(tests)
-    return both if len(both) <= _GLOSS_LENGTH else tests[0]
-
-
-def say(test: Test, terms: Sequence[str], scores: Scores = ()) -> str:
-    """A test in words.
+def say(test: Test, terms: Sequence[str], scores: Scores = (), *, short: bool = False) -> str:
+    """A test in words; short: as a name has it.
 
     >>> say(Test(6, 1.5, math.inf), ()), say(Test(6, 1.5, 4.5), ()), say(Test(5, -math.inf, 0.5), ())
-    ('failed steps so far >= 2', 'failed steps so far 2 to 4', 'not the case: this step failed')
+    ('failed steps so far >= 2', 'failed steps so far 2 to 4', 'this step did not fail')
+    >>> say(Test(7, 0.0007, math.inf), ()), say(Test(7, -math.inf, 0.25), (), short=True)
+    ('share of steps so far that failed: any (> 0.07 %)', 'share of failed steps <= 25 %')
     """
+    low, high = test.low, test.high
     if test.feature < 0:
-        return ("has " if test.low > 0 else "lacks ") + say_term(terms[-1 - test.feature])
+        term = say_term(terms[-1 - test.feature])
+        if short:
+            return ("" if low > 0 else "no ") + term.partition(" ")[2]
+        return ("has " if low > 0 else "lacks ") + term
     if test.feature >= N_FEATURES:
         place = test.feature - N_FEATURES
-        return f"{SCORES[place]}: {_standing(test, scores[place])}"
+        standing = _standing(test, scores[place], short=short)
+        return f"{SHORT_SCORES[place]} {standing}" if short else f"{SCORES[place]}: {standing}"
     feature = FEATURES[test.feature]
-    low, high = test.low, test.high
     if feature.kind == "yes":
-        return feature.text if low >= 0 else f"not the case: {feature.text}"
-    whole = feature.name not in _SHARES
+        return feature.text if low >= 0 else _NOT[feature.name]
     if feature.kind == "logarithm":
         low, high = (math.expm1(x) if math.isfinite(x) else x for x in (low, high))
-    return f"{feature.text} {_range(low, high, whole=whole)}"
+    if feature.name in _SHARES:
+        return _say_share(feature, 100 * low, 100 * high, short=short)
+    unit = next((unit for unit in _UNITS if feature.text.endswith(unit)), "")
+    name = SHORT[feature.name] if short else feature.text.removesuffix(unit)
+    span = _range(low, high) if feature.name in _AVERAGES else _whole_range(low, high)
+    said = f"{name} {span}" if short else f"{name} {span}{unit.removeprefix(', in')}"
+    if feature.name.startswith("mean_size_") and (low < high < 1 or (low < 1 and high == math.inf)):
+        empty = "mostly empty" if high < 1 else "not mostly empty"
+        what = feature.text.removesuffix(unit).removeprefix("typical length of ")
+        return f"{what}: {empty}" if short else f"{said} ({empty})"
+    return said
 
 
-_SHARES = {f.name for f in FEATURES if "share" in f.text or "spread" in f.text or f.name.startswith("mean_")}
+_SHARES = {f.name for f in FEATURES if f.text.startswith("share ")}
+_AVERAGES = {f.name for f in FEATURES if f.name.startswith("mean_")} | {"tool_entropy"}
 
 
-def _standing(test: Test, values: NDArray[np.float64]) -> str:
+def _say_share(feature: Feature, low: float, high: float, *, short: bool) -> str:
+    """A share's interval, in per cent."""
+    name = SHORT[feature.name] if short else feature.text
+    span = _range(low, high) + " %"
+    few = 100 * _FEW
+    if high < few and low == -math.inf:
+        return f"{name}: next to none" if short else f"{name}: next to none ({span})"
+    if low < few and high == math.inf:
+        return f"{name}: any" if short else f"{name}: any ({span})"
+    return f"{name} {span}"
+
+
+def _standing(test: Test, values: NDArray[np.float64], *, short: bool) -> str:
     """Where an interval of a score stands among the training steps, in per cent of them."""
-    low, high = (
-        round(100 * float(np.searchsorted(values, x, side="right")) / len(values)) for x in (test.low, test.high)
-    )
+    low, high = (100 * float(np.searchsorted(values, x, side="right")) / len(values) for x in (test.low, test.high))
+    of = "" if short else " of steps"
+    the = "" if short else "the "
     if not math.isfinite(test.low):
-        return f"the lowest {high} % of steps"
+        return f"{the}lowest {_per_cent(high)} %{of}"
+    if not math.isfinite(test.high):
+        return f"{the}highest {_per_cent(100 - low)} %{of}"
+    return f"{'' if short else 'from '}{_per_cent(low)} % to {_per_cent(high)} %{of}"
+
+
+def _per_cent(value: float) -> str:
+    """A share of steps; near none and near all with a digit more."""
+    return f"{value:.0f}" if 1 <= value <= 99 or value in (0, 100) else f"{value:.1f}"
+
+
+def _whole_range(low: float, high: float) -> str:
+    """What whole numbers lie above low and not above high."""
+    first, last = (
+        math.floor(low) + 1 if math.isfinite(low) else low,
+        math.floor(high) if math.isfinite(high) else high,
+    )
+    if first == last or (last == 0 and low < 0):
+        return f"= {last}"
+    if not math.isfinite(low):
+        return f"<= {last}"
+    return f">= {first}" if not math.isfinite(high) else f"{first} to {last}"
+
+
+def _range(low: float, high: float) -> str:
+    """An interval, its upper end included."""
+    if not math.isfinite(low):
+        return f"<= {_number(high)}"
+    return f"> {_number(low)}" if not math.isfinite(high) else f"{_number(low)} to {_number(high)}"
+
+
+def _number(value: float) -> str:
     return (
-        f"the highest {100 - low} % of steps" if not math.isfinite(test.high) else f"from {low} % to {high} % of steps"
+        f"{value:.0f}" if value >= 100 else np.format_float_positional(value, precision=3, fractional=False, trim="-")
     )
 
 
-def _range(low: float, high: float, *, whole: bool) -> str:
-    if whole:
-        first, last = (
-            math.floor(low) + 1 if math.isfinite(low) else low,
-            math.floor(high) if high < math.inf else high,
-        )
-        if first == last:
-            return f"= {first}"
-        if not math.isfinite(low):
-            return f"<= {last}"
-        return f">= {first}" if not math.isfinite(high) else f"{first} to {last}"
-    if not math.isfinite(low):
-        return f"<= {high:.3g}"
-    return f"> {low:.3g}" if not math.isfinite(high) else f"in ({low:.3g}, {high:.3g}]"
+_MEANINGS = (
+    (
+        SCORES[0],
+        f'"{SCORES[0].capitalize()}" (in names: "{SHORT_SCORES[0]}"): one number for the words of the step alone, '
+        "a sum of weights learned from training runs; high where a failure was near. Steps are ranked by it: the "
+        "highest 1 % are the training steps whose words speak most for a failure within the next steps, and from 14 % "
+        "to 22 % are those above the lowest 14 % and within the lowest 22 %.",
+    ),
+    (
+        SCORES[1],
+        f'"{SCORES[1].capitalize()}" (in names: "{SHORT_SCORES[1]}"): a number of the same kind; high where the run '
+        "failed in the end, near or far.",
+    ),
+    (
+        "typical length",
+        "Typical length: the geometric mean over all steps so far, those without such a text counted as empty; below "
+        "one character, most were empty.",
+    ),
+    (
+        "identifiers",
+        "Identifiers: words with a digit in a call's arguments. Nowhere before: neither earlier in the run nor in what "
+        "the agent was shown at this step.",
+    ),
+    ("new words", "New words: words that stood nowhere earlier in the run."),
+    ("recent", "Recent: an average in which each step counts half as much as the next one of its kind."),
+    ("this very", "This very call (message, result): the same words, and of a call the same tool."),
+    ("were repeats", "Repeats: calls and messages that were made before in the run, in the same words."),
+    ("observation", "Observation: what the agent was shown before it acted."),
+    ("bits", "Spread over tools: 0 bits where all calls went to one tool, 1 where two had half each, 2 with four."),
+    ("share ", 'Shares: "1 to 5 %" is above 1 and at most 5 %; "any" and "next to none" part at less than 1 %.'),
+)
+_QUOTED = re.compile("`[^`]*`")
+
+
+def explain(conditions: Iterable[str]) -> tuple[str, ...]:
+    """A sentence for each expression in these conditions that does not explain itself.
+
+    >>> explain(["share of new words in the result <= 12 %"])[0]
+    'New words: words that stood nowhere earlier in the run.'
+    """
+    said = "\n".join(_QUOTED.sub("", condition) for condition in conditions)
+    return tuple(meaning for phrase, meaning in _MEANINGS if phrase in said)
