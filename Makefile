@@ -2,7 +2,9 @@
 # make test    install the developer packages, then lint, types and all tests
 # make lint    lint and types alone
 # make product the lab's monitor in monitors/lab and its automaton with picture in automata/lab, built anew
-# make bench   all benchmarks on the real runs in RUNS (default .traces): tables on the screen, JSON beside them
+# make bench   all benchmarks on the real runs in RUNS (default .traces): tables on the screen, JSON beside them;
+#              three to four hours on two cores, resumable
+# make bench-quick   a smaller version, under twenty minutes, into build/bench-quick
 #
 # PYTHON names the Python to build the environment with (3.11 or newer), VENV where the environment stands.
 
@@ -13,7 +15,7 @@ PYTEST_ARGS ?=
 RUNS ?= .traces
 MONITOR ?= build/bench-monitor
 
-.PHONY: demo test lint product bench
+.PHONY: demo test lint product bench bench-quick
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/.installed-all
@@ -30,14 +32,41 @@ product: $(VENV)/.installed-dev
 	$(BIN)/prefixguard train --config monitors/lab.toml --out monitors/lab --overwrite
 	$(BIN)/prefixguard export monitors/lab --to dfa --max-states 32 --out automata/lab --overwrite
 
+# Figures side by side on two cores, timings alone after them. Every script keeps what is done and goes on from there.
+FIGURES = accuracy backends ten_sets leaks alarms leak_worth controls observability induction
 bench: $(VENV)/.installed-dev
-	$(BIN)/python benchmarks/accuracy.py $(RUNS)
-	$(BIN)/python benchmarks/backends.py $(RUNS)
+	$(MAKE) --no-print-directory -j2 $(addprefix figures-,$(FIGURES))
 	$(BIN)/python benchmarks/recovery.py
+	$(BIN)/python benchmarks/automaton_step.py
 	$(BIN)/python benchmarks/training.py $(RUNS)/tau_bench --adapter tau_bench
 	$(BIN)/prefixguard train $(RUNS)/tau_bench --adapter tau_bench --out $(MONITOR) --overwrite
 	$(BIN)/python benchmarks/latency.py $(MONITOR)
 	$(BIN)/python benchmarks/memory.py $(MONITOR)
+	$(BIN)/python benchmarks/reproduce/run.py --what
+
+figures-observability:
+	$(BIN)/python benchmarks/observability.py
+
+figures-%:
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/$*.py $(RUNS)
+
+# The same scripts on small sets and with quick monitors, into build/bench-quick.
+QUICK = build/bench-quick
+bench-quick: $(VENV)/.installed-dev
+	$(MAKE) --no-print-directory -j2 quick-ten_sets quick-backends quick-leaks quick-alarms quick-controls quick-observability
+
+quick-ten_sets:
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/ten_sets.py $(RUNS) --backend gbdt --out $(QUICK)/ten_sets
+quick-backends:
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/backends.py $(RUNS) --sets webshop_react --out $(QUICK)/backends
+quick-leaks:
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/leaks.py $(RUNS) --sets webshop_react tau2 --out $(QUICK)
+quick-alarms:
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/alarms.py $(RUNS) --sets webshop_react --out $(QUICK)/alarms
+quick-controls:
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/controls.py $(RUNS) --sets webshop_react --out $(QUICK)
+quick-observability:
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/observability.py --out $(QUICK)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
