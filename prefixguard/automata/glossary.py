@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,7 @@ def make_entries(
     risk change is that of the outcome risk from after the step before to after this one, the clock's share in it
     included; before the first step it is the start's risk, or, where no step ever ended there, the failure rate.
     Where the alphabet has no words, the condition names the terms, and the gloss the tool and the strongest of them.
+    Symbols that would still have the same name have their number in front of it, but for those not met in training.
     Raises DataError where there is not one state a step.
     """
     steps = _pool_steps(material, states)
@@ -78,7 +80,7 @@ def make_entries(
         entries.append(
             Entry(
                 symbol=k,
-                gloss=alphabet.glosses[k] or _gloss(tools, terms, {entry.gloss for entry in entries}, k),
+                gloss=alphabet.glosses[k] or _gloss(tools, terms, {entry.gloss for entry in entries}),
                 condition=alphabet.conditions[k] or _condition(terms, count),
                 terms=tuple((plain(term, _NAME), float(contrast[c])) for term, c in zip(terms, top, strict=True)),
                 tools=tuple((_tool(tool), share) for tool, share in tools),
@@ -90,7 +92,17 @@ def make_entries(
                 reads_history=alphabet.reads_history[k],
             )
         )
-    return tuple(entries)
+    return _told_apart(entries)
+
+
+def _told_apart(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    often = Counter(entry.gloss for entry in entries)
+    return tuple(
+        replace(entry, gloss=f"{entry.symbol}: {entry.gloss}")
+        if often[entry.gloss] > 1 and entry.gloss != _NOT_MET
+        else entry
+        for entry in entries
+    )
 
 
 def state_examples(
@@ -219,7 +231,7 @@ def _condition(terms: Sequence[str], count: int) -> str:
     return "stands out by " + "; ".join(map(say_term, terms)) if terms else "no word of its own"
 
 
-def _gloss(tools: Sequence[tuple[str, float]], terms: Sequence[str], taken: set[str], symbol: int) -> str:
+def _gloss(tools: Sequence[tuple[str, float]], terms: Sequence[str], taken: set[str]) -> str:
     """The most frequent tool and the strongest term beside its name; the next one where another symbol is called so."""
     if not tools:
         return _NOT_MET
@@ -228,4 +240,4 @@ def _gloss(tools: Sequence[tuple[str, float]], terms: Sequence[str], taken: set[
     for said in [f"{tool}: {plain(word, _GLOSS)}" for word in words]:
         if (short := plain(said, _GLOSS)) not in taken:
             return short
-    return tool if tool not in taken else f"{tool} ({symbol})"
+    return tool

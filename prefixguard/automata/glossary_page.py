@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from prefixguard.automata.alphabets.tree_words import explain
 from prefixguard.automata.atlas import Atlas, Entry
 from prefixguard.automata.picture.wording import count_text, one_line, share_text, signed_text
 
-#: Code points kept of a name (gloss, tool, term) and of a sentence (condition, example).
+#: Code points kept of a name (gloss, tool, term), of a sentence (example) and of a definition, which is of use whole.
 NAME_LETTERS = 120
 SENTENCE_LETTERS = 400
+DEFINITION_LETTERS = 4000
 
 #: What could begin markup, a link, an image, a cell or a formula inside a line; underscores inside words cannot.
 _SPECIAL = re.compile(r"([\\`*\[\]<#|~&!$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|(?<=www)\.|:(?=//))", re.IGNORECASE)
@@ -18,7 +20,8 @@ _TICKS = re.compile("`+")
 
 
 def to_glossary(atlas: Atlas) -> str:
-    """The glossary in Markdown: an overview, then a table for every symbol. The same text for the same atlas.
+    """The glossary in Markdown: an overview, what its expressions mean, then a table for every symbol. The same text
+    for the same atlas.
 
     Text from runs stands in code spans or escaped: it forms no markup, no link and no image.
     """
@@ -33,7 +36,8 @@ def _lines(atlas: Atlas) -> Iterator[str]:
         f"{count_text(len(atlas.entries), 'symbol')} of alphabet {alphabet}, on which an automaton of"
         f" {count_text(atlas.automaton.n_states, 'state')} runs (learner {learner}). Computed from training steps."
         " *Risk change*: how much the outcome risk changes on average when the symbol comes. *History*: the symbol"
-        " depends on earlier steps of the run, not on the step alone."
+        " depends on earlier steps of the run, not on the step alone. *Terms*: words by which the symbol's steps stand"
+        " out, with how much more they weigh there than elsewhere; they describe it and do not define it."
     )
     for sentence in atlas.fidelity.care:
         yield ""
@@ -47,6 +51,9 @@ def _lines(atlas: Atlas) -> Iterator[str]:
             f"| {entry.symbol} | {_gloss(entry)} | {entry.count:,} | {share_text(entry.share)} |"
             f" {signed_text(entry.risk_change)} | {history} |"
         )
+    for number, meaning in enumerate(explain(entry.condition for entry in atlas.entries)):
+        yield ""
+        yield ("" if number else "**What the expressions mean.** ") + markdown_text(meaning, DEFINITION_LETTERS)
     for entry in atlas.entries:
         yield ""
         yield from _table(entry)
@@ -57,7 +64,7 @@ def _table(entry: Entry) -> Iterator[str]:
     yield ""
     yield "| | |"
     yield "| --- | --- |"
-    yield f"| Defined by | {markdown_text(entry.condition, SENTENCE_LETTERS)} |"
+    yield f"| Defined by | {markdown_text(entry.condition, DEFINITION_LETTERS)} |"
     if entry.terms:
         terms = ", ".join(f"{markdown_code(term, NAME_LETTERS)} {weight:.2f}" for term, weight in entry.terms)
         yield f"| Terms | {terms} |"

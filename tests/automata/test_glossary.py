@@ -146,6 +146,15 @@ def test_symbols_without_words_are_named_by_tool_and_term(lab: Learned) -> None:
     assert {(e.gloss, e.condition) for e in entries if not e.count} == {("not met in training", "not met in training")}
 
 
+def test_symbols_of_the_same_name_have_their_number_in_front(lab: Learned) -> None:
+    glosses = tuple("a tool" if k % 3 else f"tool {k}" for k in range(len(lab.alphabet.glosses)))
+    alphabet = replace(lab.alphabet, glosses=glosses)
+    entries = make_entries(alphabet, lab.material, lab.automaton, lab.states)
+    assert len({entry.gloss for entry in entries}) == len(entries)
+    for entry in entries:
+        assert entry.gloss == (f"{entry.symbol}: a tool" if entry.symbol % 3 else f"tool {entry.symbol}")
+
+
 def test_the_same_twice(lab: Learned) -> None:
     one, two = (make_entries(lab.alphabet, lab.material, lab.automaton, lab.states) for _ in range(2))
     assert one == two

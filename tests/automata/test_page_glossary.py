@@ -74,5 +74,17 @@ def test_a_symbol_without_words_is_named_by_its_number() -> None:
     assert {token.type for token in read(text)} <= OURS
 
 
+def test_expressions_that_do_not_explain_themselves_are_explained() -> None:
+    atlas = invented_atlas(3, 3)
+    condition = "words of runs that fail: the highest 9 % of steps; " + "failed steps so far = 0; " * 40 + "the end"
+    scored = replace(atlas.entries[0], condition=condition)
+    tokens = read(to_glossary(replace(atlas, entries=(scored, *atlas.entries[1:]))))
+    texts = [shown(token) for token in tokens if token.type == "inline"]
+    said = [text for text in texts if text.startswith("What the expressions mean. ")]
+    assert len(said) == 1 and '"Words of runs that fail" (in names: "words of failed runs")' in said[0]
+    assert condition in texts  # a definition is never cut
+    assert "What the expressions mean" not in to_glossary(atlas)
+
+
 def test_the_same_atlas_gives_the_same_text() -> None:
     assert to_glossary(invented_atlas(12, hostile=True)) == to_glossary(invented_atlas(12, hostile=True))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from prefixguard.automata.alphabets.tree_words import Scores, Test, say
 
-#: Letters of a name: up to the first number a second test is told, beyond the second none.
-_SHORT, _LONG = 60, 120
+#: Letters of a name: up to the first number it says two tests unasked, beyond the second it has a number instead.
+_SHORT, _LONG = 64, 120
 
 
 def name_leaves(ways: Sequence[Sequence[Test]], terms: Sequence[str], scores: Scores = ()) -> tuple[str, ...]:
