@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -68,13 +69,54 @@ def test_levels_cover_all_risks_and_end_at_the_marks(watch: float, alarm: float 
         assert levels[level_of(risk, levels)].says is says, risk
 
 
-def test_a_risk_over_the_clock_is_weighted_by_evidence() -> None:
-    automaton = invented_atlas(8, clock=(5, 12)).automaton
+def test_a_risk_over_the_clock_is_weighted_by_evidence_and_its_highest_is_of_where_runs_were() -> None:
+    automaton = invented_atlas(24, clock=(5, 12, 40)).automaton  # no run has 40 steps
+    assert not automaton.evidence[:, 3].any()
     for state, figures in enumerate(state_figures(automaton)):
-        weights = automaton.evidence[state] if automaton.evidence[state].sum() else np.ones(3)
-        assert figures.outcome == pytest.approx(np.average(automaton.risk[state, :, 1], weights=weights))
-        assert figures.low <= figures.outcome <= figures.high
-        assert figures.by_clock == tuple(automaton.risk[state, :, 1])
+        own, risk = automaton.evidence[state], automaton.risk[state, :, 1]
+        weights = own if own.sum() else np.ones(4)
+        assert figures.outcome == pytest.approx(np.average(risk, weights=weights))
+        assert figures.by_clock == tuple(risk)
+        met = own > 0 if own.any() else np.ones(4, dtype=bool)
+        assert figures.met == tuple(met.tolist())
+        assert (figures.least, figures.peak) == (risk[met].min(), risk[met].max())
+        assert [figures.low, figures.high] == automaton.interval[state, risk == figures.peak, 1][0].tolist()
+
+
+def test_a_time_at_which_a_run_was_seen_counts_without_evidence() -> None:
+    automaton = invented_atlas(24, clock=(5, 12, 40)).automaton
+    plain = state_figures(automaton)
+    state = next(figures.state for figures in plain if figures.met == (True, True, True, False))
+    told = state_figures(automaton, [(state, 3)])
+    assert told[state].met == (True,) * 4 and told[state].peak == automaton.risk[state, 3, 1] > plain[state].peak
+    assert [a == b for a, b in zip(plain, told, strict=True)].count(False) == 1
+
+
+def test_a_start_that_no_step_ends_in_has_no_evidence_that_could_be_thin() -> None:
+    automaton = invented_atlas(24, clock=(5, 12)).automaton
+    start = automaton.start
+    none = np.zeros_like(automaton.evidence)
+    none[np.arange(24) != start] = automaton.evidence[np.arange(24) != start]
+    stand_in = automaton.stand_in.copy()
+    stand_in[start] = (start + 1) % 24
+    visits = automaton.visits.copy()
+    visits[start] = 0
+    other = np.int32((start + 1) % 24)
+    left = replace(
+        automaton,
+        transitions=np.where(automaton.transitions == start, other, automaton.transitions),
+        fallback=np.where(automaton.fallback == start, other, automaton.fallback),
+        evidence=none,
+        evidence_runs=np.where(none > 0, automaton.evidence_runs, 0),
+        stand_in=stand_in,
+        visits=visits,
+    )
+    figures = state_figures(left)[start]
+    assert (figures.entered, figures.thin) == (False, False)
+    assert figures.peak == figures.by_clock[0]  # before the first step the clock has not gone on
+    back = replace(left, fallback=np.where(np.arange(12) == 0, np.int32(start), left.fallback))
+    figures = state_figures(back)[start]
+    assert (figures.entered, figures.thin) == (True, True)
 
 
 def test_evidence_is_thin_where_it_is_borrowed_or_of_few_runs() -> None:

@@ -11,7 +11,8 @@ from automaton_atlas import invented_atlas
 
 from prefixguard.automata.atlas import Atlas
 from prefixguard.automata.picture.columns import LINE_HEIGHT, label_width, lay_out
-from prefixguard.automata.picture.scene import GLOSS_LETTERS, Scene, columns_of, scene_of
+from prefixguard.automata.picture.edge_words import LINE_LETTERS, edge_names
+from prefixguard.automata.picture.scene import Scene, columns_of, scene_of
 from prefixguard.bundle import UNSEEN
 
 SIZES = [(1, 3), (12, 12), (64, 16), (150, 32)]
@@ -64,13 +65,14 @@ def test_busy_connections_are_drawn_and_no_state_hangs_in_the_air(scene: Scene) 
 
 
 def test_an_edge_names_its_busiest_symbols_and_how_many_more(atlas: Atlas) -> None:
+    names = edge_names([entry.gloss for entry in atlas.entries])
     for edge in scene_of(atlas).edges:
-        words = "".join(edge.label).replace(" ", "")
-        assert words.startswith(atlas.entries[edge.symbols[0][0]].gloss.replace(" ", "")[:GLOSS_LETTERS])
+        first = names[edge.symbols[0][0]]
+        assert edge.label[: len(first)] == first
         more = re.search(r"and (\d+) more$", edge.label[-1])
         named = 2 if atlas.automaton.n_states <= 12 else 1
         assert int(more[1]) == len(edge.symbols) - named if more else len(edge.symbols) <= named
-        assert max(map(len, edge.label)) <= GLOSS_LETTERS
+        assert max(map(len, edge.label)) <= LINE_LETTERS
 
 
 def test_levels_part_the_states_by_risk(atlas: Atlas) -> None:

@@ -203,12 +203,13 @@ def _place(layer: list[Stop], wanted: Sequence[float]) -> None:
 def _placed(
     scene: Scene, columns: list[list[Node]], layers: list[list[Stop]], stops: dict[str, Stop], routes: list[_Route]
 ) -> Layout:
+    loops = [edge for edge in scene.drawn if edge.tail == edge.head]
     top = min(stop.y - stop.above for layer in layers for stop in layer)
     for layer in layers:
         for stop in layer:
             stop.y -= top
     height = max(stop.y + stop.below for layer in layers for stop in layer)
-    spans = _spans(columns, routes)
+    spans = _spans(columns, routes, loops)
     nodes, stripes = [], list[Stripe]()
     for number, column in enumerate(columns):
         left, right = spans[2 * number]
@@ -223,15 +224,16 @@ def _placed(
     by_key = {placed.node.key: placed for placed in nodes}
     ports = _ports(routes, by_key, spans)
     edges = [_placed_edge(route, ports, by_key, spans) for route in routes]
-    loops = [_placed_loop(edge, by_key[edge.tail]) for edge in scene.drawn if edge.tail == edge.head]
-    return Layout(tuple(nodes), tuple(edges + loops), tuple(stripes), spans[-1][1], height)
+    edges += [_placed_loop(edge, by_key[edge.tail]) for edge in loops]
+    return Layout(tuple(nodes), tuple(edges), tuple(stripes), spans[-1][1], height)
 
 
-def _spans(columns: list[list[Node]], routes: list[_Route]) -> list[tuple[float, float]]:
-    """Left and right end of each layer; a gap is as wide as its widest label."""
+def _spans(columns: list[list[Node]], routes: list[_Route], loops: list[Edge]) -> list[tuple[float, float]]:
+    """Left and right end of each layer; a gap is as wide as its widest label, a column as its widest node or loop."""
+    looped = {edge.tail: label_width(edge) for edge in loops}
     widest = [0.0] * (2 * len(columns))
     for number, column in enumerate(columns):
-        widest[2 * number] = 2 * max(_radii(node)[0] for node in column)
+        widest[2 * number] = max(max(2 * _radii(node)[0], looped.get(node.key, 0.0)) for node in column)
     for route in routes:
         layer = route.stops[route.labelled].layer
         widest[layer] = max(widest[layer], label_width(route.edge) + 2 * _BEND)

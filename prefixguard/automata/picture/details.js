@@ -29,7 +29,25 @@ function nodeName(of, key) {
   return of.name === "levels" ? `level ${bounds(data.levels[node.level])}` : `state ${node.states[0]}`;
 }
 
+// What is said in a state in each span of the clock, as "OK at steps 1–9, ALARM at step 10 and later".
+function saysByTheClock(state) {
+  const spells = [];
+  state.columns.forEach((column, at) => {
+    const { says } = data.levels[column.level];
+    const last = spells.at(-1);
+    if (!column.met) return;
+    if (last && last.says === says && last.to === at - 1) last.to = at;
+    else spells.push({ says, from: at, to: at });
+  });
+  return spells.map(({ says, from, to }) => `${says} at ${spanText(from, to)}`).join(", ");
+}
+
 function evidence(state, links) {
+  if (!state.entered) {
+    const why = "Every run begins here, and no step ends here: no reading comes from this state.";
+    const from = state.standIn !== null && [" The risk shown is that of ", toState(state.standIn, links), "."];
+    return make("p", {}, why, from);
+  }
   const least = state.runs < state.mostRuns ? "at least " : "";
   const own = `${count(state.steps, "held-out step")} of ${least}${count(state.runs, "run")}`;
   if (state.standIn !== null) {
@@ -91,7 +109,10 @@ function ways(of, key, { choose }) {
 
 function stateDetails(at, links) {
   const state = data.states[at];
-  const rest = `, interval ${range(state.interval)} (90 %); imminent risk ${risk(state.imminent)}`;
+  const clock = state.columns.length > 1;
+  const rest = `, interval ${range(state.interval)} (90 %)`
+    + (clock ? `; lowest ${risk(state.least)}, mean ${risk(state.outcome)}` : "")
+    + `; imminent risk ${clock ? "in the mean " : ""}${risk(state.imminent)}`;
   return [
     make(
       "p",
@@ -103,8 +124,9 @@ function stateDetails(at, links) {
       " ",
       state.thin && chip("thin evidence", "thin"),
     ),
-    make("p", {}, make("b", {}, `Outcome risk ${risk(state.outcome)}`), rest),
-    gauge(state.outcome, state.interval),
+    make("p", {}, make("b", {}, `${clock ? "Highest outcome" : "Outcome"} risk ${risk(state.peak)}`), rest),
+    gauge(state.peak, state.interval),
+    clock && state.entered && make("p", {}, `By the clock: ${saysByTheClock(state)}.`),
     evidence(state, links),
     make("p", {}, `${count(state.visits, "training step")} ended here, ${share(state.share)} of all.`),
     byTheClock(state),
@@ -121,7 +143,7 @@ function levelDetails(key, links) {
     make("p", {}, make("b", { class: "big" }, bounds(data.levels[node.level]))),
     make("p", {}, `${node.spoken}.`),
     heading("Its states, busiest first"),
-    make("p", {}, states.map((state) => [toState(state, links), ` ${risk(data.states[state].outcome)}  `])),
+    make("p", {}, states.map((state) => [toState(state, links), ` ${risk(data.states[state].peak)}  `])),
     ways(sheets.levels, key, links),
   ];
 }

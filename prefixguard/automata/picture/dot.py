@@ -56,9 +56,6 @@ def dot_of(scene: Scene) -> str:
                 _node(rank, node)
     for number in range(1, len(columns)):
         graph.edge(f"column{number - 1}", f"column{number}", style="invis", weight="100")
-    for node in scene.nodes:
-        if node.start:
-            _start(graph, node, rank_of)
     for edge in scene.drawn:
         turns = edge.tail != edge.head and rank_of[edge.tail] == rank_of[edge.head]
         _edge(graph, edge, 0.6 + (scene.widest_pen - 0.6) * edge.size, turns=turns)
@@ -90,6 +87,9 @@ def _node(graph: graphviz.Digraph, node: Node) -> None:
     label = (
         f'<<FONT POINT-SIZE="10">{node.title}</FONT><BR/><B><FONT POINT-SIZE="15">{node.lines[0]}</FONT></B>{small}>'
     )
+    # A node of its own for the word, with an arrow, would end up anywhere in the column before: `dot` has no way to say
+    # that two nodes belong side by side. An outer label always stands at its node.
+    start = {"xlabel": f'<<FONT COLOR="{_TEXT}"><B>start</B></FONT>>'} if node.start else {}
     height = 0.72 + 0.16 * max(len(node.lines) - 2, 0) + 0.55 * node.size
     graph.node(
         node.key,
@@ -104,17 +104,9 @@ def _node(graph: graphviz.Digraph, node: Node) -> None:
         width=f"{1.3 * height:.2f}",
         height=f"{height:.2f}",
         peripheries="2" if node.start else "1",
-        **{"class": "node"},
+        **start,
+        **{"class": "start" if node.start else "node"},
     )
-
-
-def _start(graph: graphviz.Digraph, node: Node, rank_of: dict[str, int]) -> None:
-    """The word "start" with an arrow into the start, one column before it where there is one."""
-    with graph.subgraph() as rank:
-        rank.attr(rank="same")
-        rank.node(f"column{max(rank_of[node.key] - 1, 0)}")
-        rank.node("start", label="start", shape="plaintext", **{"class": "start"})
-    graph.edge("start", node.key, penwidth="1.6", constraint="false", **{"class": "start"})
 
 
 def _edge(graph: graphviz.Digraph, edge: Edge, pen: float, *, turns: bool) -> None:

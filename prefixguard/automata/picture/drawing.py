@@ -119,7 +119,7 @@ def _start_arrow(placed: PlacedNode) -> Iterator[str]:
     dx, dy = 0.8 * (placed.rx + 4), 0.6 * (placed.ry + 4)
     x, y = placed.x - dx, placed.y - dy
     yield f'<path d="M{_n(x - 0.8 * _START)} {_n(y - 0.6 * _START)}L{_n(x)} {_n(y)}" stroke="{TEXT}" stroke-width="2"/>'
-    yield _arrow_head((x, y), (0.8, 0.6), 2.0, TEXT)
+    yield arrow_head((x, y), (0.8, 0.6), 2.0, TEXT)
     at = f'x="{_n(x - 0.8 * _START)}" y="{_n(y - 0.6 * _START - 4)}"'
     yield (f'<text class="word" {at} text-anchor="middle" font-size="11" font-weight="bold" fill="{TEXT}">start</text>')
 
@@ -130,7 +130,7 @@ def _edge_lines(placed: PlacedEdge, scene: Scene) -> Iterator[str]:
     path, heading = _loop(placed) if edge.tail == edge.head else _turn(placed) if placed.turns else _flow(placed)
     yield f'<g class="edge" id="{edge.key}">'
     yield f'<path d="{path}" fill="none" stroke="{LINE}" stroke-width="{_n(pen)}"/>'
-    yield _arrow_head(placed.points[-1], heading, pen, LINE)
+    yield arrow_head(placed.points[-1], heading, pen, LINE)
     x, y = placed.label
     for number, line in enumerate(edge.label):
         at = y + (number - (len(edge.label) - 1) / 2) * LINE_HEIGHT + 3.2
@@ -178,7 +178,7 @@ def _loop(placed: PlacedEdge) -> tuple[str, tuple[float, float]]:
     return f"M{_n(x0)} {_n(y0)}C{_n(x0)} {_n(control)} {_n(x1)} {_n(control)} {_n(x1)} {_n(y1 - _ARROW)}", (0.0, 1.0)
 
 
-def _arrow_head(tip: tuple[float, float], heading: tuple[float, float], pen: float, colour: str) -> str:
+def arrow_head(tip: tuple[float, float], heading: tuple[float, float], pen: float, colour: str) -> str:
     """A filled triangle that ends at `tip`."""
     (x, y), (dx, dy) = tip, heading
     half = 2.6 + 0.7 * pen

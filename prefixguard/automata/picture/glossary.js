@@ -58,16 +58,17 @@ function showGlossary(links) {
 }
 
 function showStates(links) {
-  const heads = ["State", "Level", "Outcome risk", "90 % interval", "Imminent", "Training steps", "Evidence"];
+  const clock = data.clock.length > 0;
+  const heads = ["State", "Level", clock ? "Highest outcome risk" : "Outcome risk", "90 % interval", "Imminent", "Training steps", "Evidence"];
   const order = data.states.map((state, at) => at);
-  order.sort((a, b) => data.states[a].outcome - data.states[b].outcome || a - b);
+  order.sort((a, b) => data.states[a].peak - data.states[b].peak || a - b);
   const rows = order.map((at) => {
     const state = data.states[at];
     const borrowed = state.standIn === null ? state.thin && ", thin" : `, stands in: state ${state.standIn}`;
     const cells = [
       [toState(at, links), at === data.start && " (start)"],
       levelChip(data.levels[state.level].says),
-      risk(state.outcome),
+      [risk(state.peak), clock && small(`from ${risk(state.least)}`)],
       range(state.interval),
       risk(state.imminent),
       `${number(state.visits)} (${share(state.share)})`,
@@ -78,27 +79,51 @@ function showStates(links) {
   byId("states-table").replaceChildren(table(heads.map((head) => make("th", { scope: "col" }, head)), rows));
 }
 
-// Symbols whose gloss, condition, tools or terms hold every word of the query.
+const SHOWN = 12; // found symbols that are listed before "and more"
+
+// Symbols that hold every word of the query, busiest first: in the name, else in the definition or the usual tool, else
+// anywhere. The nearest of these kinds alone counts, so that a word of a name finds what is named so.
 function matching(query) {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return [];
-  return data.symbols.map((symbol, at) => at).filter((at) => {
-    const { condition, tools, terms } = data.symbols[at];
-    const named = [...tools, ...terms].map(([name]) => name);
-    const text = [`symbol ${at}`, gloss(at), condition, ...named].join("\n").toLowerCase();
-    return words.every((one) => text.includes(one));
-  });
+  const names = (pairs) => pairs.map(([name]) => name);
+  const kinds = [
+    () => [],
+    ({ condition, tools }) => [condition, ...names(tools.filter(([, part]) => part >= 0.5))],
+    ({ condition, tools, terms }) => [condition, ...names(tools), ...names(terms)],
+  ];
+  for (const texts of kinds) {
+    const found = data.symbols.map((symbol, at) => at).filter((at) => {
+      const text = [`symbol ${at}`, gloss(at), ...texts(data.symbols[at])].join("\n").toLowerCase();
+      return words.every((one) => text.includes(one));
+    });
+    if (found.length) return found.sort((a, b) => data.symbols[b].count - data.symbols[a].count || a - b);
+  }
+  return [];
 }
+
+// Whether so many symbols were found that nothing would stand out.
+const tooMany = (found) => found.length > 3 && found.length > data.symbols.length / 2;
 
 // The found symbols as buttons, and their rows of the table marked.
 function showFound(found, query, only, choose) {
-  const pieces = found.slice(0, 24).map((symbol) =>
+  const button = (symbol) =>
     make(
       "button",
       { type: "button", "aria-pressed": String(symbol === only), onclick: () => choose(symbol) },
       quote(gloss(symbol)),
-    ));
-  if (found.length > 24) pieces.push(`and ${found.length - 24} more`);
+    );
+  const pieces = found.slice(0, SHOWN).map(button);
+  const rest = found.slice(SHOWN);
+  if (rest.length) {
+    const more = make("button", { type: "button", onclick: () => more.replaceWith(...rest.map(button)) },
+      `and ${rest.length} more`);
+    pieces.push(more);
+  }
+  if (only === null && tooMany(found)) {
+    const many = `${found.length} of ${data.symbols.length} symbols have these words, too many to stand out: `;
+    pieces.unshift(make("span", {}, `${many}choose one, or add a word.`));
+  }
   if (query && !found.length) pieces.push("No symbol has these words.");
   byId("found").replaceChildren(...pieces);
   const marked = new Set(only === null ? found : [only]);
@@ -106,4 +131,3 @@ function showFound(found, query, only, choose) {
     row.classList.toggle("on", marked.has(Number(row.dataset.symbol)));
   }
 }
-

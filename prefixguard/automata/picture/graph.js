@@ -50,13 +50,23 @@ function whole(of) {
   return { x: box.x - (w - box.width) / 2, y: box.y - margin, w, h: box.height + 2 * margin };
 }
 
+const LEGIBLE = 8.5; // pixels of the smallest writing that can be read
+const mostHeight = () => Math.max(0.62 * window.innerHeight, 300);
+// From afar only the risks are written, as large as their states allow: size in the picture at a scale.
+const farSize = (scale) => Math.min(Math.max(10.5 / scale, 19), 36);
+
+// Whether the risks in a picture, once it was fitted, can be read where all of it is shown.
+function legible(of) {
+  const scale = Math.min(canvas.clientWidth / of.fit.w, mostHeight() / of.fit.h);
+  return scale >= 0.6 || farSize(scale) * scale >= LEGIBLE;
+}
+
 function look(view) {
   sheet.view = view;
   sheet.svg.setAttribute("viewBox", [view.x, view.y, view.w, view.h].map((value) => value.toFixed(1)).join(" "));
   const scale = Math.min(canvas.clientWidth / view.w, canvas.clientHeight / view.h);
   sheet.holder.classList.toggle("far", scale < 0.6);
-  // From afar only the risks are written, as large as their states allow.
-  sheet.holder.style.setProperty("--far", `${Math.min(Math.max(10.5 / scale, 19), 36).toFixed(1)}px`);
+  sheet.holder.style.setProperty("--far", `${farSize(scale).toFixed(1)}px`);
   sheet.holder.style.setProperty("--far-level", `${Math.min(Math.max(11 / scale, 14), 21).toFixed(1)}px`);
   canvas.classList.toggle("zoomed", view.w < 0.98 * sheet.fit.w);
 }
@@ -65,8 +75,7 @@ function look(view) {
 function fit() {
   sheet.fit = whole(sheet);
   const { w, h } = sheet.fit;
-  const most = Math.max(0.62 * window.innerHeight, 300);
-  canvas.style.height = `${Math.round(Math.min(Math.max((canvas.clientWidth * h) / w, 220), most))}px`;
+  canvas.style.height = `${Math.round(Math.min(Math.max((canvas.clientWidth * h) / w, 220), mostHeight()))}px`;
   look(sheet.fit);
 }
 

@@ -11,12 +11,17 @@ function remember() {
   if (kept) parts.push(`at=${kept[1]}`);
   if (only !== null) parts.push(`symbol=${only}`);
   if (sheets.levels && sheet !== sheets.states) parts.push("view=levels");
-  else if (sheets.levels && data.states.length > data.many) parts.push("view=states");
+  else if (sheets.levels && firstView() === "levels") parts.push("view=states");
   try {
     history.replaceState(null, "", `#${parts.join("&")}`);
   } catch {
     // Some viewers forbid it for files; the page works without.
   }
+}
+
+// The picture that a page opens with: levels where states are many, or too small to be read in this window.
+function firstView() {
+  return sheets.levels && (data.states.length > data.many || !legible(sheets.states)) ? "levels" : "states";
 }
 
 // What stands out: a hovered thing first, else the kept one, else what was searched for.
@@ -33,8 +38,15 @@ function refresh(hovered = null) {
       light([key, ...around.flatMap((other) => [other.tail, other.head])], shown, [key]);
     }
   } else {
-    const symbols = new Set(only === null ? matching(query) : [only]);
-    const edges = [...sheet.edges.values()].filter((edge) => edge.symbols.some(([symbol]) => symbols.has(symbol)));
+    const found = only === null ? matching(query) : [only];
+    const symbols = new Set(tooMany(found) ? [] : found);
+    // One symbol is shown wherever it leads; of several, the connections that they mostly are.
+    const least = symbols.size > 1 ? 0.5 : 0;
+    const edges = [...sheet.edges.values()].filter((edge) => {
+      const theirs = edge.symbols.filter(([symbol]) => symbols.has(symbol));
+      const times = theirs.reduce((sum, [, often]) => sum + often, 0);
+      return theirs.length > 0 && times >= least * edge.count;
+    });
     const shown = edges.filter((edge) => edge.element || only !== null);
     light(shown.flatMap((edge) => [edge.tail, edge.head]), shown.map((edge) => edge.key));
   }
@@ -126,8 +138,7 @@ function showKey() {
 function openLink() {
   const wanted = new URLSearchParams(location.hash.slice(1));
   const given = (name) => (/^\d{1,6}$/.test(wanted.get(name) ?? "") ? Number(wanted.get(name)) : null);
-  const first = sheets.levels && data.states.length > data.many ? "levels" : "states";
-  const scene = wanted.get("view") in sheets && sheets[wanted.get("view")] ? wanted.get("view") : first;
+  const scene = wanted.get("view") in sheets && sheets[wanted.get("view")] ? wanted.get("view") : firstView();
   showSheet(scene);
   showKey();
   const at = wanted.get("at");
@@ -185,4 +196,5 @@ window.addEventListener("beforeprint", () => {
 });
 showGlossary(links);
 showStates(links);
+showSheet("states"); // its size decides which picture the page opens with
 openLink();

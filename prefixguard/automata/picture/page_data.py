@@ -7,9 +7,9 @@ import math
 from typing import Any
 
 from prefixguard.automata.atlas import Atlas, Entry, Replay
-from prefixguard.automata.picture.figures import THIN_RUNS, StateFigures, state_figures
+from prefixguard.automata.picture.figures import THIN_RUNS, StateFigures
 from prefixguard.automata.picture.levels import colour_of, ink_on, level_of
-from prefixguard.automata.picture.scene import MANY_STATES, Scene, scene_of
+from prefixguard.automata.picture.scene import MANY_STATES, Scene, figures_of, scene_of
 from prefixguard.automata.picture.wording import one_line
 
 #: Code points kept of names (glosses, tools, terms, runs), of sentences (conditions, examples) and of a replayed step.
@@ -57,7 +57,7 @@ def page_data(atlas: Atlas) -> Json:
             }
             for number, level in enumerate(states.levels)
         ],
-        "states": [_state(atlas, figures, states) for figures in state_figures(atlas.automaton)],
+        "states": [_state(atlas, figures, states) for figures in figures_of(atlas)],
         "symbols": [_symbol(entry) for entry in atlas.entries],
         "scenes": {name: _scene(scene) for name, scene in scenes.items()},
         "replays": [_replay(replay) for replay in atlas.replays],
@@ -69,9 +69,11 @@ def _state(atlas: Atlas, figures: StateFigures, scene: Scene) -> Json:
     return {
         "outcome": _number(figures.outcome),
         "imminent": _number(figures.imminent),
+        "peak": _number(figures.peak),
+        "least": _number(figures.least),
         "interval": [_number(figures.low), _number(figures.high)],
-        "level": level_of(figures.outcome, scene.levels),
-        "colour": colour_of(figures.outcome),
+        "level": level_of(figures.peak, scene.levels),
+        "entered": figures.entered,
         "visits": figures.visits,
         "share": _number(figures.share),
         "runs": figures.runs,
@@ -85,6 +87,8 @@ def _state(atlas: Atlas, figures: StateFigures, scene: Scene) -> Json:
                 "outcome": _number(automaton.risk[state, column, 1]),
                 "imminentInterval": [_number(end) for end in automaton.interval[state, column, 0]],
                 "interval": [_number(end) for end in automaton.interval[state, column, 1]],
+                "level": level_of(float(automaton.risk[state, column, 1]), scene.levels),
+                "met": figures.met[column],
                 "colour": colour_of(float(automaton.risk[state, column, 1])),
                 "ink": ink_on(colour_of(float(automaton.risk[state, column, 1]))),
                 "steps": int(automaton.evidence[state, column]),

@@ -41,6 +41,7 @@ function makeReplay(moved, links) {
     }
     const now = current().steps[step - 1];
     const teacher = now.teacher === null ? "" : `, teacher's outcome risk ${risk(now.teacher)}`;
+    const when = data.clock.length ? ` (clock: ${spans[columnOf(step)]})` : "";
     const unseen = " No training run took this symbol there; the run goes where the symbol most often leads.";
     return [
       make(
@@ -61,7 +62,7 @@ function makeReplay(moved, links) {
         levelChip(now.level),
         " ",
         make("b", {}, `Outcome risk ${risk(now.outcome)}`),
-        `, imminent ${risk(now.imminent)}${teacher}`,
+        `${when}, imminent ${risk(now.imminent)}${teacher}`,
       ),
       now.text && make("div", { class: "said", tabindex: 0, "aria-label": "What happened in the step" }, quote(now.text)),
     ].filter(Boolean);

@@ -36,8 +36,8 @@ class Node:
     """A state, or a level with its states.
 
     key: "s5" or "l3", also in SVG and page. states: what it stands for. title, lines: the label, title the name of it,
-    the first line the risk. risk: of the outcome; with a clock the highest that runs can read there, so that its level
-    is the highest that it can bring. level: number in the scene's levels. size: 0 (no traffic) to 1 (the most of any node).
+    the first line the risk. risk: of the outcome; with a clock the highest that runs were seen to read there. level: of
+    this risk, a number in the scene's levels. size: 0 (no traffic) to 1 (the most of any node).
     """
 
     key: str

@@ -71,10 +71,15 @@ const shareLine = (what, part, before = "") =>
 
 const example = (text) => make("div", { class: "example" }, quote(text));
 
-// The spans of the clock, as "steps 1–9".
-const spans = [1, ...data.clock].map((first, at) => {
-  const next = data.clock[at];
-  if (next === undefined) return at ? `step ${first} and later` : "all steps";
+// Columns of the clock from one to another in words, as "steps 1–9".
+function spanText(from, to) {
+  const first = from ? data.clock[from - 1] : 1;
+  const next = data.clock[to];
+  if (next === undefined) return from ? `step ${first} and later` : "all steps";
   return next - 1 === first ? `step ${first}` : `steps ${first}–${next - 1}`;
-});
+}
+const spans = [1, ...data.clock].map((first, at) => spanText(at, at));
+
+// Which column of the clock a step (from 1) is in.
+const columnOf = (step) => data.clock.filter((first) => first <= step).length;
 
