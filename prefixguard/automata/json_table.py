@@ -26,6 +26,11 @@ from prefixguard.runtime import risk_logits
 SCHEMA = "prefixguard/json-table/v1"
 TABLE = "table.json"
 INTERPRETERS = ("run.py", "run.mjs")
+_BY_NUMBER = (
+    "what gives a step its number reads its words or the history of the run, and that is PrefixGuard's encoder, in "
+    "Python: the number is the symbol of a reading. An agent in another language can feed a table of alphabet typed, "
+    "which takes tool, error and repeat: prefixguard export MONITOR RUNS --alphabet typed --to json-table"
+)
 
 
 def write_json_table(
@@ -60,6 +65,18 @@ def write_json_table(
     return written
 
 
+def what_it_takes(symbol_map: SymbolMap | None, n_symbols: int) -> str:
+    """What a table's interpreters are to be given, in a sentence; it stands in the table, and in their errors.
+
+    >>> what_it_takes(TypedMap(("find",)), 8)
+    'of each step its symbol, from 0 to 7, or {"tool": name, "error": true or false, "repeat": true or false}.'
+    """
+    number = f"of each step its symbol, from 0 to {n_symbols - 1:,}"
+    if isinstance(symbol_map, TypedMap):
+        return number + ', or {"tool": name, "error": true or false, "repeat": true or false}.'
+    return f"{number}, and nothing else; {_BY_NUMBER}"
+
+
 def _table(
     automaton: Automaton, symbol_map: SymbolMap | None, glosses: tuple[str, ...], calibration: Calibration
 ) -> bytes:
@@ -83,6 +100,7 @@ def _table(
         "release": release,
         "cooldown": policy.cooldown,
         "tools": list(symbol_map.tools) if isinstance(symbol_map, TypedMap) else None,
+        "needed": what_it_takes(symbol_map, automaton.n_symbols),
         "glosses": list(glosses),
         "fallback": automaton.fallback.tolist(),
     }

@@ -164,6 +164,8 @@ def test_the_readings_of_a_session_come_out_too(tmp_path: Path, interpreter: str
         True,
         None,
         "0",
+        0.5,
+        1e300,
         [],
         {},
         {"tool": "find", "error": 1, "repeat": False},
@@ -174,15 +176,62 @@ def test_what_is_no_step_stops_the_interpreter(tmp_path: Path, interpreter: str,
     write_json_table(tiny_automaton.parts(), tmp_path / "table")
     with pytest.raises(subprocess.CalledProcessError) as failed:
         interpret(tmp_path / "table", interpreter, [[0, entry]])
-    assert b"is no step that this table knows" in failed.value.stderr
+    needed = json.loads((tmp_path / "table" / "table.json").read_text())["needed"]
+    assert failed.value.stderr.decode().rstrip() == (
+        f"line 1: step 2 is no step that this table knows. Needed: {needed}"
+    )
     assert failed.value.stdout == b""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("", "{}", '{"tool": "find"}', "null", "3", '"01"', "[0", "[0]]", "NaN", "[NaN]", "[Infinity]", "\ufeff[0]"),
+        '[{"tool": "find", "error": true, "repeat": true, "more": NaN}]',
+    ],
+)
+def test_a_line_that_is_no_run_stops_the_interpreter(tmp_path: Path, interpreter: str, line: str) -> None:
+    """With its number and what is needed, no traceback; what came before it has been judged."""
+    write_json_table(tiny_automaton.parts(), tmp_path / "table")
+    needed = json.loads((tmp_path / "table" / "table.json").read_text())["needed"]
+    command = [*COMMANDS[interpreter], str(tmp_path / "table" / interpreter)]
+    done = subprocess.run(command, input=f"[0]\n{line}\n[0]\n".encode(), capture_output=True, check=False)
+    said = done.stderr.decode()
+    assert done.returncode == 1
+    assert said.startswith("line 2: ") and said.rstrip().endswith(f". Needed: {needed}") and said.count("\n") == 1
+    assert len(done.stdout.split(b"\n")) == 2 and len(json.loads(done.stdout)) == 1
+
+
+def test_numbers_are_read_as_json_has_them(tmp_path: Path, interpreter: str) -> None:
+    """Where a language tells 1 and 1.0 apart, the interpreter does not."""
+    write_json_table(tiny_automaton.parts(), tmp_path / "table")
+    command = [*COMMANDS[interpreter], str(tmp_path / "table" / interpreter)]
+    lines = b"[1, 2, 0]\n[1.0, 20e-1, -0.0]\r\n \t[1,2,0]"
+    done = subprocess.run(command, input=lines, capture_output=True, check=True)
+    one, two, three = (json.loads(line) for line in done.stdout.splitlines())
+    assert one == two == three and len(one) == 3
 
 
 def test_an_untyped_table_takes_no_tools(tmp_path: Path, interpreter: str) -> None:
     write_json_table(tiny_automaton.parts(by_seed(1, 3, MODEL.n_symbols), MODEL), tmp_path / "table")
     with pytest.raises(subprocess.CalledProcessError) as failed:
         interpret(tmp_path / "table", interpreter, [[{"tool": "find", "error": True, "repeat": True}]])
-    assert b"is no step that this table knows" in failed.value.stderr
+    assert b"line 1: step 1 is no step that this table knows. Needed: of each step its symbol" in failed.value.stderr
+    assert b"--alphabet typed" in failed.value.stderr
+
+
+def test_a_table_says_what_it_takes(tmp_path: Path) -> None:
+    """Symbols of a tree or a model come from the encoder alone; tools, errors and repeats from any agent."""
+    said = []
+    for name, parts in (("typed", tiny_automaton.parts()), ("model", tiny_automaton.parts(by_seed(1, 3, 4), MODEL))):
+        path, *_ = write_json_table(parts, tmp_path / name)
+        said.append(json.loads(path.read_text())["needed"])
+    assert (
+        said[0]
+        == 'of each step its symbol, from 0 to 15, or {"tool": name, "error": true or false, "repeat": true or false}.'
+    )
+    assert said[1].startswith("of each step its symbol, from 0 to 3, and nothing else;")
+    assert "encoder, in Python" in said[1] and "--alphabet typed" in said[1] and "tool, error and repeat" in said[1]
 
 
 def test_it_runs_through_a_link(tmp_path: Path, interpreter: str) -> None:

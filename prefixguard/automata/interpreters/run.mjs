@@ -1,36 +1,32 @@
 // Walk the automaton of table.json: `node run.mjs [table.json] < runs`.
-//
 // Each input line is a JSON array with one entry a step of a run: a symbol's number, or, where the table names its
-// tools, {"tool": name, "error": bool, "repeat": bool}. Each output line is a JSON array of what a monitor says after each
-// step.
+// tools, {"tool": name, "error": bool, "repeat": bool}. Each output line is an array: what a monitor says step by step.
 import { readFileSync, realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 // The number of a step: tool x error x repeat, tools that the table does not name together.
-function symbolOf(table, entry) {
+function symbolOf(table, entry, step) {
   let symbol = entry;
   const kinds = [entry?.tool, entry?.error, entry?.repeat].map((value) => typeof value).join();
   if (table.tools !== null && kinds === "string,boolean,boolean") {
     const place = table.tools.indexOf(entry.tool);
     symbol = (place < 0 ? table.tools.length : place) * 4 + (entry.error ? 2 : 0) + (entry.repeat ? 1 : 0);
   }
-  if (!Number.isInteger(symbol) || symbol < 0 || symbol >= table.fallback.length) {
-    throw new Error(`${JSON.stringify(entry)} is no step that this table knows`);
-  }
+  const known = Number.isInteger(symbol) && symbol >= 0 && symbol < table.fallback.length;
+  if (!known) throw new Error(`step ${step} is no step that this table knows`);
   return symbol;
 }
 
 // What the monitor says after each step of one run.
 export function walk(table, entries) {
+  if (!Array.isArray(entries)) throw new Error("a run is an array of steps");
   const { alarm, watch, release, consecutive, cooldown } = table; // alarm null: never; release null: an alarm stays
   let [state, over, cooling, sounding] = [table.start, 0, 0, false];
   return entries.map((entry, i) => {
-    const symbol = symbolOf(table, entry);
-    let after = table.transitions[state][symbol];
-    if (after < 0) after = table.fallback[symbol]; // no training run took it: where the symbol most often leads
-    if (after >= 0) state = after;
-    const column = table.clock.filter((begins) => begins <= i + 1).length;
-    const [imminent, outcome] = table.risks[state][column];
+    const symbol = symbolOf(table, entry, i + 1);
+    // Where no training run took it: where the symbol most often leads, or nowhere.
+    state = [table.transitions[state][symbol], table.fallback[symbol], state].find((after) => after >= 0);
+    const [imminent, outcome] = table.risks[state][table.clock.filter((begins) => begins <= i + 1).length];
     let level = outcome > watch ? "WATCH" : "OK";
     if (sounding && (release === null || outcome >= release)) {
       level = "ALARM";
@@ -48,12 +44,17 @@ export function walk(table, entries) {
 
 if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
   const table = JSON.parse(readFileSync(process.argv[2] ?? new URL("table.json", import.meta.url), "utf8"));
-  const say = (line) => console.log(JSON.stringify(walk(table, JSON.parse(line))));
-  let rest = "";
-  for await (const chunk of process.stdin.setEncoding("utf8")) {
-    const lines = (rest + chunk).split("\n"); // at this character alone: JSON may hold other ends of lines
-    rest = lines.pop();
-    lines.forEach(say);
+  let [rest, number] = ["", 0];
+  const say = (line) => console.log(JSON.stringify(walk(table, JSON.parse((number++, line)))));
+  try {
+    for await (const chunk of process.stdin.setEncoding("utf8")) {
+      const lines = (rest + chunk).split("\n"); // at this character alone: JSON may hold other ends of lines
+      rest = lines.pop();
+      lines.forEach(say);
+    }
+    if (rest) say(rest);
+  } catch (error) {
+    console.error(`line ${number}: ${error.message}. Needed: ${table.needed}`);
+    process.exitCode = 1;
   }
-  if (rest) say(rest);
 }

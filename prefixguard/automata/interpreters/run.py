@@ -12,28 +12,28 @@ from pathlib import Path
 from typing import Any
 
 
-def symbol_of(table: dict[str, Any], entry: Any) -> int:
+def symbol_of(table: dict[str, Any], entry: Any, step: int) -> int:
     """The number of a step: tool x error x repeat, tools that the table does not name together."""
     tools, symbol = table["tools"], entry
     kinds = [type(entry.get(k)) for k in ("tool", "error", "repeat")] if isinstance(entry, dict) else []
     if tools is not None and kinds == [str, bool, bool]:
         place = tools.index(entry["tool"]) if entry["tool"] in tools else len(tools)
         symbol = place * 4 + entry["error"] * 2 + entry["repeat"]
-    if type(symbol) is not int or not 0 <= symbol < len(table["fallback"]):
-        raise SystemExit(f"{entry!r} is no step that this table knows")
-    return symbol
+    if type(symbol) not in (int, float) or symbol % 1 != 0 or not 0 <= symbol < len(table["fallback"]):
+        raise ValueError(f"step {step} is no step that this table knows")
+    return int(symbol)
 
 
-def walk(table: dict[str, Any], entries: list[Any]) -> Iterator[dict[str, Any]]:
+def walk(table: dict[str, Any], entries: Any) -> Iterator[dict[str, Any]]:
     """What the monitor says after each step of one run."""
+    if not isinstance(entries, list):
+        raise ValueError("a run is an array of steps")
     alarm, release = table["alarm"], table["release"]  # None: never alarms; an alarm stays
     state, over, cooling, sounding = table["start"], 0, 0, False
     for step, entry in enumerate(entries, 1):
-        symbol = symbol_of(table, entry)
-        after = table["transitions"][state][symbol]
-        if after < 0:  # no training run took it: where the symbol most often leads, or nowhere
-            after = table["fallback"][symbol]
-        state = state if after < 0 else after
+        symbol = symbol_of(table, entry, step)
+        ways = (table["transitions"][state][symbol], table["fallback"][symbol], state)  # known, usual, none
+        state = next(after for after in ways if after >= 0)
         imminent, outcome = table["risks"][state][bisect_right(table["clock"], step)]
         level = "WATCH" if outcome > table["watch"] else "OK"
         if sounding and (release is None or outcome >= release):
@@ -50,8 +50,11 @@ def walk(table: dict[str, Any], entries: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "table.json"
-    table = json.loads(path.read_text(encoding="utf-8"))
-    for line in sys.stdin.buffer:
-        sys.stdout.write(json.dumps(list(walk(table, json.loads(line)))) + "\n")
-        sys.stdout.flush()
+    table = json.loads(Path(sys.argv[1] if sys.argv[1:] else Path(__file__).parent / "table.json").read_bytes())
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:  # 1.0 is 1 and NaN is nothing, as in other languages
+            run = json.loads(line.decode("utf-8", "replace"), parse_int=float, parse_constant=int)
+            sys.stdout.write(json.dumps(list(walk(table, run))) + "\n")
+            sys.stdout.flush()
+        except (ValueError, RecursionError) as exc:
+            raise SystemExit(f"line {number}: {exc}. Needed: {table['needed']}") from None
