@@ -4,7 +4,7 @@ from prefixguard.evaluate.alarm_resampling import AlarmResampling, HeldShare, ex
 from prefixguard.evaluate.alerts import AlertRow
 from prefixguard.evaluate.comparing import compare
 from prefixguard.evaluate.comparison import Comparison, MonitorAlerts, MonitorColumn
-from prefixguard.evaluate.evaluation import Evaluation, alarm_thresholds, evaluate, run_evaluation
+from prefixguard.evaluate.evaluation import alarm_thresholds, evaluate
 from prefixguard.evaluate.faithfulness import Faithfulness
 from prefixguard.evaluate.figures import Difference, RiskFigures
 from prefixguard.evaluate.incumbent import StuckDetector, StuckRule, stuck_scores
@@ -15,16 +15,16 @@ from prefixguard.evaluate.rows import ScoreRow, rule_threshold
 from prefixguard.evaluate.rules import rule_rows, rule_scores
 from prefixguard.evaluate.scoring import evaluate_scores
 from prefixguard.evaluate.shortcuts import Shortcuts, shortcuts
-from prefixguard.evaluate.table import BaselineRow, EvaluationTable, LeftOut, Section
+from prefixguard.evaluate.table import BaselineRow, Behind, EvaluationTable, LeftOut, RunKey, Section
 from prefixguard.evaluate.verdict import Verdict
 
 __all__ = [
     "AlarmResampling",
     "AlertRow",
     "BaselineRow",
+    "Behind",
     "Comparison",
     "Difference",
-    "Evaluation",
     "EvaluationTable",
     "Faithfulness",
     "HeldShare",
@@ -34,6 +34,7 @@ __all__ = [
     "Observability",
     "PrevalenceTable",
     "RiskFigures",
+    "RunKey",
     "ScoreRow",
     "Section",
     "Shortcuts",
@@ -52,7 +53,6 @@ __all__ = [
     "rule_rows",
     "rule_scores",
     "rule_threshold",
-    "run_evaluation",
     "shortcuts",
     "stuck_scores",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,8 @@ from prefixguard.errors import DataError
 from prefixguard.evaluate.faithfulness import Transitions, faithfulness
 from prefixguard.evaluate.rows import ScoreRow
 from prefixguard.evaluate.rules import rule_rows, rule_scores
-from prefixguard.evaluate.scoring import RESAMPLES, evaluate_rows
-from prefixguard.evaluate.table import EvaluationTable, LeftOut
+from prefixguard.evaluate.scoring import RESAMPLES, evaluate_scores
+from prefixguard.evaluate.table import EvaluationTable, LeftOut, RunKey
 from prefixguard.runtime import Monitor, Reading, load
 from prefixguard.stepview import Adapter, ReadReport, StepRecord, read_runs
 from prefixguard.trace import Outcome, Run, Side, run_digest, task_hash, task_key
@@ -30,29 +30,8 @@ USES = (Side.TRAIN, Side.VALIDATION, Side.CALIBRATION, Side.ALARM)
 ACTORS = ("agent", "model", "file")
 
 
-#: A run as it is found again in another reading of the same source: run id, and digest of its records.
-RunKey = tuple[str, str]
 #: Further rows over the runs evaluated, which are given in their order.
 Beside = Callable[[Sequence[RunKey]], Sequence[ScoreRow]]
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """A table, and the runs and scores behind it.
-
-    rows: the monitor first. keys, tasks, failed, lengths: one a run. groups: as `table.grouped_by`, or None.
-    thresholds: the monitor's, by budget.
-    """
-
-    table: EvaluationTable
-    monitor: Monitor
-    rows: tuple[ScoreRow, ...]
-    keys: tuple[RunKey, ...]
-    tasks: tuple[str, ...]
-    failed: tuple[bool, ...]
-    lengths: tuple[int, ...]
-    groups: tuple[str, ...] | None
-    thresholds: Mapping[float, Thresholds]
 
 
 def evaluate(
@@ -87,27 +66,6 @@ def evaluate(
     Raises DataError where no run is left, TraceError, BundleError and OtherAdapterError as `read_runs`
     and `load` do.
     """
-    return run_evaluation(
-        monitor, runs, adapter=adapter, labels=labels, all=all, strict=strict, group_by=group_by,
-        resamples=resamples, seed=seed, beside=beside, progress=progress,
-    ).table  # fmt: skip
-
-
-def run_evaluation(
-    monitor: Monitor | str | os.PathLike[str],
-    runs: str | os.PathLike[str] | Iterable[Run[StepRecord]],
-    *,
-    adapter: str | Path | Adapter | None = None,
-    labels: str | os.PathLike[str] | None = None,
-    all: bool = False,
-    strict: bool = False,
-    group_by: str | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = 13,
-    beside: Beside | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> Evaluation:
-    """`evaluate`, with the runs and scores behind the table, as a report needs them."""
     opened = monitor if isinstance(monitor, Monitor) else load(monitor)
     opened.refuse_other(adapter, os.fspath(runs) if isinstance(runs, (str, os.PathLike)) else "-")
     report = ReadReport()
@@ -131,7 +89,7 @@ def run_evaluation(
     policy, thresholds = bundle.calibration.policy, alarm_thresholds(bundle)
     rules = rule_rows(collected.rules, collected.tuning(bundle), policy, list(thresholds))
     further = beside(collected.keys) if beside is not None else ()
-    scored = evaluate_rows(
+    table = evaluate_scores(
         collected.imminent,
         collected.outcome,
         collected.failed,
@@ -153,21 +111,10 @@ def run_evaluation(
         ),
         notes=notes,
     )
-    table = scored.table
+    if table.behind is not None:
+        table = replace(table, behind=replace(table.behind, keys=tuple(collected.keys)))
     faithful = faithfulness(bundle, collected.transitions)
-    if faithful is not None:
-        table = replace(table, sections={"automaton": faithful, **table.sections})
-    return Evaluation(
-        table=table,
-        monitor=opened,
-        rows=scored.rows,
-        keys=tuple(collected.keys),
-        tasks=tuple(collected.tasks),
-        failed=tuple(collected.failed),
-        lengths=tuple(len(risks) for risks in collected.outcome),
-        groups=None if groups is None else tuple(groups),
-        thresholds=thresholds,
-    )
+    return table if faithful is None else replace(table, sections={"automaton": faithful, **table.sections})
 
 
 def alarm_thresholds(bundle: Bundle) -> dict[float, Thresholds]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
 from prefixguard.bundle import Bundle
-from prefixguard.evaluate.evaluation import Evaluation
+from prefixguard.errors import DataError
+from prefixguard.evaluate.evaluation import alarm_thresholds
 from prefixguard.evaluate.report import AutomatonView, ExampleRun, MonitorFacts, Report, ReportInput, choose_examples
+from prefixguard.evaluate.table import EvaluationTable, RunKey
+from prefixguard.runtime import Monitor
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run, run_digest
 
@@ -17,54 +21,63 @@ _PACKAGES = ("prefixguard", "numpy", "onnxruntime")
 
 
 def report_of(
-    evaluation: Evaluation, runs: Iterable[Run[StepRecord]], *, title: str = "Evaluation", command: str = ""
+    monitor: Monitor,
+    table: EvaluationTable,
+    runs: Iterable[Run[StepRecord]],
+    *,
+    title: str = "Evaluation",
+    command: str = "",
 ) -> Report:
     """The report of an evaluation.
 
+    table: what `evaluate` gave of this monitor; its sections (leaks, folds and the like) are shown where there are any.
     runs: the same runs again; of them only the examples are kept. title: what it is called. command: the line that
-    makes it again. Sections of the table (leaks, controls and the like) are shown where there are any.
+    makes it again.
+    Raises DataError for a table without runs behind it.
     """
-    bundle, table = evaluation.monitor.bundle, evaluation.table
-    policy = bundle.calibration.policy
+    bundle, behind = monitor.bundle, table.behind
+    if behind is None or not behind.keys:
+        raise DataError("a report needs the runs behind its table: take the one that `evaluate` gives.")
+    thresholds = alarm_thresholds(bundle)
     given = ReportInput(
         table=table,
-        rows=evaluation.rows,
-        lengths=evaluation.lengths,
-        failed=evaluation.failed,
-        tasks=evaluation.tasks,
-        run_ids=[run_id for run_id, _ in evaluation.keys],
-        groups=evaluation.groups,
-        policy=policy,
-        thresholds=evaluation.thresholds,
-        examples=_examples(evaluation, runs),
+        rows=behind.rows,
+        lengths=behind.lengths,
+        failed=behind.failed,
+        tasks=behind.tasks,
+        run_ids=[run_id for run_id, _ in behind.keys],
+        groups=behind.groups,
+        policy=bundle.calibration.policy,
+        thresholds=thresholds,
         monitor=MonitorFacts.of_manifest(bundle.path.name, bundle.manifest),
         title=title,
         command=command,
         facts={"Python": platform.python_version(), **{name: version(name) for name in _PACKAGES}},
         automaton=_automaton(bundle),
     )
-    return Report.of(given)
+    return Report.of(replace(given, examples=_examples(monitor, given, behind.keys, runs)))
 
 
-def _examples(evaluation: Evaluation, runs: Iterable[Run[StepRecord]]) -> list[ExampleRun]:
-    mark = evaluation.thresholds.get(evaluation.monitor.bundle.calibration.policy.budget)
+def _examples(
+    monitor: Monitor, given: ReportInput, keys: Sequence[RunKey], runs: Iterable[Run[StepRecord]]
+) -> list[ExampleRun]:
+    working = given.working()
     chosen = choose_examples(
-        evaluation.rows[0].outcome,
-        evaluation.failed,
-        [run_id for run_id, _ in evaluation.keys],
-        None if mark is None else mark.alarm,
-        evaluation.monitor.bundle.calibration.policy,
-        horizon=evaluation.table.horizon,
+        given.rows[0].outcome,
+        given.failed,
+        given.run_ids,
+        None if working is None else working[1],
+        given.policy,
+        horizon=given.table.horizon,
     )
-    wanted = {evaluation.keys[choice.run]: choice.run for choice in chosen}
+    wanted = {keys[choice.run]: choice.run for choice in chosen}
     found: dict[int, ExampleRun] = {}
     for run in runs:
         if len(found) == len(wanted):
             break
         place = wanted.get((run.run_id, run_digest(run.records)))
         if place is not None and place not in found:
-            readings = evaluation.monitor.score_run(run.records)
-            found[place] = ExampleRun.of(place, run.records, readings)
+            found[place] = ExampleRun.of(place, run.records, monitor.score_run(run.records))
     return [found[choice.run] for choice in chosen if choice.run in found]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,20 +16,12 @@ from prefixguard.evaluate.oracles import oracle_rows
 from prefixguard.evaluate.prevalence import prevalence_table
 from prefixguard.evaluate.rows import ScoreRow, clock_rows
 from prefixguard.evaluate.shortcuts import shortcuts
-from prefixguard.evaluate.table import BaselineRow, EvaluationTable, LeftOut, Section
+from prefixguard.evaluate.table import BaselineRow, Behind, EvaluationTable, LeftOut, Section
 from prefixguard.evaluate.verdict import judge
 from prefixguard.metrics import Prefixes, Resamples
 
 #: Resamples behind each interval: the ends of a 95 % interval rest on about 12 of them each.
 RESAMPLES = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """A table, and the scores behind it: the monitor first, then every row beside it in the table's order."""
-
-    table: EvaluationTable
-    rows: tuple[ScoreRow, ...]
 
 
 def evaluate_scores(
@@ -51,32 +42,6 @@ def evaluate_scores(
     left_out: LeftOut | None = None,
     notes: Sequence[str] = (),
 ) -> EvaluationTable:
-    """Every figure of a monitor's risks over runs, beside what it has to beat: the table of `evaluate_rows`."""
-    return evaluate_rows(
-        imminent_risk, outcome_risk, failed, tasks, groups=groups, grouped_by=grouped_by, horizon=horizon,
-        policy=policy, thresholds=thresholds, baselines=baselines, calibration_lengths=calibration_lengths,
-        resamples=resamples, seed=seed, left_out=left_out, notes=notes,
-    ).table  # fmt: skip
-
-
-def evaluate_rows(
-    imminent_risk: Sequence[npt.ArrayLike],
-    outcome_risk: Sequence[npt.ArrayLike],
-    failed: Sequence[bool],
-    tasks: Sequence[str],
-    *,
-    groups: Sequence[str] | None = None,
-    grouped_by: str | None = None,
-    horizon: int = 3,
-    policy: AlarmPolicy | None = None,
-    thresholds: Mapping[float, Thresholds] | None = None,
-    baselines: Sequence[ScoreRow] = (),
-    calibration_lengths: Sequence[int] | None = None,
-    resamples: int = RESAMPLES,
-    seed: int = 13,
-    left_out: LeftOut | None = None,
-    notes: Sequence[str] = (),
-) -> Scored:
     """Every figure of a monitor's risks over a set of runs, beside what any monitor has to beat.
 
     imminent_risk, outcome_risk: one float (T,) a run, T its number of steps; NaN where the monitor said UNKNOWN.
@@ -150,7 +115,7 @@ def evaluate_rows(
         sections["shortcuts"] = shortcuts(
             monitor.outcome, failed, tasks, groups, grouped_by=grouped_by or "group", resamples=resamples, seed=seed
         )
-    table = EvaluationTable(
+    return EvaluationTable(
         runs=len(tasks),
         failed_runs=int(prefixes.failed.sum()),
         tasks=prefixes.n_tasks,
@@ -166,8 +131,14 @@ def evaluate_rows(
         verdict=judge(outcome.figures, alerts, horizon, rows["step index"].outcome),
         notes=(*notes, *_remarks(prefixes, unjudged)),
         sections=sections,
+        behind=Behind(
+            rows=(monitor, *beside),
+            tasks=tuple(tasks),
+            failed=tuple(bool(fail) for fail in failed),
+            lengths=tuple(lengths),
+            groups=None if groups is None else tuple(groups),
+        ),
     )
-    return Scored(table, (monitor, *beside))
 
 
 def _remarks(prefixes: Prefixes, unjudged: npt.NDArray[np.bool_]) -> list[str]:

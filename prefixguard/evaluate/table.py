@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from prefixguard.evaluate.alerts import AlertRow
 from prefixguard.evaluate.figures import FIGURES, RiskFigures
 from prefixguard.evaluate.layout import aligned, number, percent, percents, signed, spread, wrapped
+from prefixguard.evaluate.rows import ScoreRow
 from prefixguard.evaluate.verdict import Verdict
 
 
@@ -57,6 +58,26 @@ class Section(Protocol):
         ...
 
 
+#: A run as it is found again in another reading of the same source: run id, and digest of its records.
+RunKey = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """Scores and runs behind a table, from which a report draws; no part of JSON.
+
+    rows: the monitor first, then every row in the table's order. tasks, failed, lengths, keys: one a run; no keys where
+    only scores were given. groups: as `grouped_by`, or None.
+    """
+
+    rows: tuple[ScoreRow, ...]
+    tasks: tuple[str, ...]
+    failed: tuple[bool, ...]
+    lengths: tuple[int, ...]
+    groups: tuple[str, ...] | None = None
+    keys: tuple[RunKey, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class EvaluationTable:
     """Everything one evaluation found. Figures that do not exist are NaN here, null in JSON and – in text.
@@ -79,6 +100,11 @@ class EvaluationTable:
     verdict: Verdict
     notes: tuple[str, ...] = ()
     sections: Mapping[str, Section] = field(default_factory=dict)
+    behind: Behind | None = field(default=None, repr=False, compare=False)
+
+    def with_sections(self, more: Mapping[str, Section]) -> EvaluationTable:
+        """The same with further sections after those that are there."""
+        return replace(self, sections={**self.sections, **more})
 
     def as_json(self) -> dict[str, Any]:
         """The stable structure that `evaluate --json` writes; plain values, no NaN."""

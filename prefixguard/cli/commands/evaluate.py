@@ -83,9 +83,7 @@ def evaluate_command(
         prefixguard evaluate monitors/tau .traces/tau_bench --ablate --leave-agents-out
         prefixguard evaluate monitors/mine new_runs/ --labels outcomes.csv --json > figures.json
     """
-    from dataclasses import replace
-
-    from prefixguard.evaluate import run_evaluation
+    from prefixguard.evaluate import evaluate
     from prefixguard.runtime import load
     from prefixguard.stepview import read_runs
 
@@ -109,7 +107,7 @@ def evaluate_command(
 
         beside = controls_beside(opened.bundle, again(), on_stage=lambda name: say(f"control: {name}"))
     with counting("Scoring") as show:
-        found = run_evaluation(
+        table = evaluate(
             opened,
             runs,
             adapter=adapter,
@@ -123,19 +121,20 @@ def evaluate_command(
             progress=show,
         )
     if looks.any:
-        more = looks.take(opened, runs, labels, strict=strict, group_by=group_by, resamples=resamples)
-        found = replace(found, table=replace(found.table, sections={**found.table.sections, **more}))
+        table = table.with_sections(
+            looks.take(opened, runs, labels, strict=strict, group_by=group_by, resamples=resamples)
+        )
     if as_json:
-        write_data(found.table.to_json())
+        write_data(table.to_json())
     else:
-        say(found.table.to_text())
+        say(table.to_text())
     if report is not None:
         from prefixguard.evaluate.report import write_report
         from prefixguard.evaluate.reporting import report_of
 
         command = shlex.join(["prefixguard", *sys.argv[1:]])
         title = f"{monitor.name} on {Path(runs).name}"
-        for path in write_report(report_of(found, again(), title=title, command=command), report):
+        for path in write_report(report_of(opened, table, again(), title=title, command=command), report):
             say(f"wrote {path}")
 
 

@@ -12,8 +12,9 @@ from prefixguard.bundle import Bundle
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluate.controls.rows import control_rows
 from prefixguard.evaluate.controls.sides import sides_of
-from prefixguard.evaluate.evaluation import RunKey, alarm_thresholds
+from prefixguard.evaluate.evaluation import alarm_thresholds
 from prefixguard.evaluate.rows import ScoreRow
+from prefixguard.evaluate.table import RunKey
 from prefixguard.learn import featurise
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
