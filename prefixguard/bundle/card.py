@@ -13,6 +13,7 @@ from prefixguard.bundle.manifest import TIME
 _SECTIONS = (
     ("data", "Runs it was made from"),
     ("metrics", "How well it did on runs it had not seen"),
+    ("heads", "Parts of its model"),
     ("split", "How runs were divided"),
     ("config", "Settings"),
     ("libraries", "Made with"),
@@ -30,7 +31,7 @@ def write_card(
     """The card of a bundle. The folder's name is not in it: the same monitor in another place has the same bytes.
 
     adapter: name, version, sha256. info: as in `BundleParts`; the keys `backend`, `horizon`,
-    `seed`, `data`, `metrics`, `split`, `config`, `libraries` and `fidelity` are shown where they are present.
+    `seed`, `data`, `metrics`, `heads`, `split`, `config`, `libraries` and `fidelity` are shown where they are present.
     automaton: of a bundle of that kind. pictures: files of the bundle that show it.
     """
     parts = [
