@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from automaton_atlas import HOSTILE, invented_atlas
 from browser import Browser, chromium, find_chromium
@@ -15,8 +16,8 @@ from browser import Browser, chromium, find_chromium
 from prefixguard.automata.atlas import Atlas
 from prefixguard.automata.picture import find_dot, to_page, to_svg
 from prefixguard.automata.picture.levels import level_of, risk_levels
-from prefixguard.automata.picture.scene import scene_of
-from prefixguard.automata.picture.wording import one_line
+from prefixguard.automata.picture.scene import figures_of, scene_of
+from prefixguard.automata.picture.wording import one_line, risk_text
 
 CHROMIUM = find_chromium()
 
@@ -34,12 +35,32 @@ def without_texts(atlas: Atlas) -> Atlas:
     )
 
 
+def started_elsewhere(atlas: Atlas) -> Atlas:
+    """The same with a start that no step ends in, whose risk another state lends."""
+    automaton, start = atlas.automaton, atlas.automaton.start
+    other = np.int32((start + 1) % automaton.n_states)
+    mine = np.arange(automaton.n_states) == start
+    left = replace(
+        automaton,
+        transitions=np.where(automaton.transitions == start, other, automaton.transitions),
+        fallback=np.where(automaton.fallback == start, other, automaton.fallback),
+        evidence=np.where(mine[:, None], 0, automaton.evidence),
+        evidence_runs=np.where(mine[:, None], 0, automaton.evidence_runs),
+        visits=np.where(mine, 0, automaton.visits),
+        stand_in=np.where(mine, other, automaton.stand_in),
+    )
+    return replace(atlas, automaton=left, replays=())
+
+
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: the page cannot be opened")
 
 PAGES: dict[str, tuple[Atlas, str | None]] = {
     "plain": (invented_atlas(12), None),
     "clock": (invented_atlas(12, clock=(10, 20), care=("Ranks little better than chance.",)), find_dot()),
     "many": (invented_atlas(64, 16), None),
+    "middling": (invented_atlas(48, 16), None),
+    "near": (replace(invented_atlas(6), watch=0.6), None),
+    "late": (started_elsewhere(invented_atlas(6, clock=(2, 3, 5, 8))), None),
     "hostile": (invented_atlas(12, hostile=True, care=HOSTILE), find_dot()),
     "one": (invented_atlas(1, 3), None),
     "bare": (without_texts(invented_atlas(6, clock=(2, 3, 5, 8, 13))), None),
@@ -242,6 +263,92 @@ def test_the_graph_is_walked_with_the_keyboard(browser: Browser, folder: Path) -
     assert browser.run(box) < before
     browser.key("0")
     assert browser.run(box) == pytest.approx(before, rel=0.01)
+
+
+def test_a_state_with_a_clock_says_its_highest_level_and_when(browser: Browser, folder: Path) -> None:
+    atlas = PAGES["clock"][0]
+    levels = risk_levels(atlas.watch, atlas.alarm)
+    figures = figures_of(atlas)
+    says = [[str(levels[level_of(risk, levels)].says) for risk in state.by_clock] for state in figures]
+    state = next(s for s, said in enumerate(says) if said[0] == "WATCH" and said[2] == "ALARM" and all(figures[s].met))
+    opened(browser, folder, "clock", f"at=s{state}")
+    details = " ".join(text(browser, "#details").split())
+    assert f"State {state} ALARM" in details
+    assert "WATCH at steps 1–" in details and "step 20 and later" in details
+    assert f"Highest outcome risk {risk_text(figures[state].peak)}" in details
+    opened(browser, folder, "clock", "run=0&step=12")
+    said = atlas.replays[0].steps
+    if len(said) < 12:
+        opened(browser, folder, "clock", "run=3&step=12")
+    assert "clock: steps 10–19" in " ".join(text(browser, "#replay-step").split())
+
+
+def test_a_start_that_no_step_ends_in_is_not_called_thin(browser: Browser, folder: Path) -> None:
+    atlas = PAGES["late"][0]
+    opened(browser, folder, "late", f"at=s{atlas.automaton.start}")
+    details = " ".join(text(browser, "#details").split())
+    assert "thin" not in details.lower() and "no reading comes from this state" in details
+    dashed = f"document.querySelector('#s{atlas.automaton.start} [stroke-dasharray]')"
+    assert browser.run(f"{dashed} === null")
+
+
+@pytest.mark.parametrize("name", ["plain", "near"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_names_of_the_marks_do_not_cover_each_other(browser: Browser, folder: Path, name: str, width: int) -> None:
+    browser.size(width, 844, phone=width < 500)
+    opened(browser, folder, name, "run=0&step=2")
+    boxes = browser.run(
+        "[...document.querySelectorAll('#curve text')].filter(t => /WATCH|ALARM/.test(t.textContent))"
+        ".map(t => (r => [r.top, r.bottom, r.height])(t.getBoundingClientRect()))"
+    )
+    (upper, lower) = sorted(boxes)
+    assert lower[0] > upper[1] - 0.2 * upper[2]  # a line of text has room above and below its letters
+
+
+def test_examples_in_the_glossary_end_with_a_whole_line(browser: Browser, folder: Path) -> None:
+    opened(browser, folder, "hostile")
+    heights = browser.run(
+        "[...document.querySelectorAll('#glossary .example')].map(e => (s => (e.clientHeight - parseFloat(s.paddingTop)"
+        " - parseFloat(s.paddingBottom)) / parseFloat(s.lineHeight))(getComputedStyle(e)))"
+    )
+    assert max(heights) == pytest.approx(3, abs=0.05)
+    assert all(abs(height - round(height)) < 0.08 for height in heights)
+
+
+def test_a_word_of_nearly_all_symbols_lights_nothing_and_says_so(browser: Browser, folder: Path) -> None:
+    atlas = opened(browser, folder, "plain")
+    browser.run(
+        "(s => { s.value = 'reservation'; s.dispatchEvent(new Event('input')); })(document.getElementById('search'))"
+    )
+    assert text(browser, "#found") == "reads a reservation"  # so named; there are more whose tool has the word
+    browser.run(
+        "(s => { s.value = 'status'; s.dispatchEvent(new Event('input')); })(document.getElementById('search'))"
+    )
+    assert "12 of 12 symbols have these words, too many to stand out" in text(browser, "#found")
+    assert keys(browser, "edge.on") == []
+    assert browser.run("document.querySelectorAll('#found button').length") == len(atlas.entries)
+    browser.run("document.querySelector('#found button').click()")
+    assert keys(browser, "edge.on") != []
+
+
+@pytest.mark.parametrize(("name", "scene"), [("middling", "levels"), ("near", "states"), ("one", "states")])
+def test_a_phone_opens_with_a_picture_whose_numbers_can_be_read(
+    browser: Browser, folder: Path, name: str, scene: str
+) -> None:
+    shown = "document.querySelector('.sheet:not([hidden])').dataset.scene"
+    browser.size(1280, 800)
+    opened(browser, folder, name)
+    assert browser.run(shown) == "states"
+    browser.size(390, 844, phone=True)
+    opened(browser, folder, name)
+    assert browser.run(shown) == scene
+    high = browser.run(
+        "Math.min(...[...document.querySelectorAll('.sheet:not([hidden]) .node text[font-weight=bold]')]"
+        ".map(t => t.getBoundingClientRect().height))"
+    )
+    assert high > 9
+    opened(browser, folder, name, "view=states")
+    assert browser.run(shown) == "states"
 
 
 def test_many_states_are_collapsed_first(browser: Browser, folder: Path) -> None:

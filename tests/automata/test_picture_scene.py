@@ -12,7 +12,8 @@ from automaton_atlas import invented_atlas
 from prefixguard.automata.atlas import Atlas
 from prefixguard.automata.picture.columns import LINE_HEIGHT, label_width, lay_out
 from prefixguard.automata.picture.edge_words import LINE_LETTERS, edge_names
-from prefixguard.automata.picture.scene import Scene, columns_of, scene_of
+from prefixguard.automata.picture.levels import level_of
+from prefixguard.automata.picture.scene import Scene, columns_of, figures_of, scene_of
 from prefixguard.bundle import UNSEEN
 
 SIZES = [(1, 3), (12, 12), (64, 16), (150, 32)]
@@ -83,6 +84,28 @@ def test_levels_part_the_states_by_risk(atlas: Atlas) -> None:
         assert all(level.low <= risks[state] <= level.high for state in node.states)
     flat = [node.risk for column in columns_of(scene_of(atlas)) for node in column]
     assert flat == sorted(flat)
+
+
+@pytest.mark.parametrize("clock", [(), (10, 20), (3, 4, 30)])
+def test_no_step_reads_more_than_its_state_stands_for(clock: tuple[int, ...]) -> None:
+    """What a run reads in a state lies between the lowest and the highest risk that the picture gives it."""
+    atlas = invented_atlas(12, clock=clock)
+    scene = scene_of(atlas)
+    figures = figures_of(atlas)
+    read: dict[int, set[float]] = {}
+    for replay in atlas.replays:
+        for step in replay.steps:
+            node = scene.nodes[step.state]
+            assert figures[step.state].least <= step.outcome <= node.risk
+            assert level_of(step.outcome, scene.levels) <= node.level
+            read.setdefault(step.state, set()).add(step.outcome)
+    assert (max(map(len, read.values())) > 1) == bool(clock)
+    assert any("at some time in a run" in sentence for sentence in scene.legend) == bool(clock)
+    for node in scene.nodes:
+        assert node.level == level_of(
+            max(np.array(figures[node.states[0]].by_clock)[list(figures[node.states[0]].met)]), scene.levels
+        )
+        assert (node.lines[-1].startswith("clock ")) == bool(clock)
 
 
 def test_care_stands_in_the_scene() -> None:

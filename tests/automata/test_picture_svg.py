@@ -86,6 +86,28 @@ def test_the_same_atlas_gives_the_same_bytes(dot: str | None, hostile: bool) -> 
     assert to_svg(invented_atlas(24, hostile=hostile), dot=dot) == to_svg(invented_atlas(24, hostile=hostile), dot=dot)
 
 
+@pytest.mark.parametrize("n_states", [1, 12, 24, 64])
+@pytest.mark.parametrize("collapsed", [False, True])
+def test_the_word_start_stands_beside_the_start(n_states: int, collapsed: bool, dot: str | None) -> None:
+    """Nearer to the start than to any other state, and not far from it."""
+    atlas = invented_atlas(n_states, clock=(10, 20))
+    nodes = groups(read(to_svg(atlas, dot=dot, collapsed=collapsed)), "node")
+    (start,) = [node.key for node in scene_of(atlas, collapsed=collapsed).nodes if node.start]
+    words = {key: [t for t in group.iter(NAMESPACE + "text") if t.text == "start"] for key, group in nodes.items()}
+    assert [key for key, found in words.items() if found] == [start]
+    (word,) = words[start]
+
+    def away(key: str) -> float:
+        """From the word to a state's outline."""
+        ring = list(nodes[key].iter(NAMESPACE + "ellipse"))[-1].attrib
+        dx, dy = (float(word.attrib[side]) - float(ring["c" + side]) for side in "xy")
+        length = (dx * dx + dy * dy) ** 0.5
+        return length * (1 - 1 / ((dx / float(ring["rx"])) ** 2 + (dy / float(ring["ry"])) ** 2) ** 0.5)
+
+    far = {key: away(key) for key in nodes}
+    assert min(far, key=lambda key: far[key]) == start and 0 < far[start] < 60
+
+
 def test_150_states_are_drawn_without_dot() -> None:
     assert len(groups(read(to_svg(invented_atlas(150, 32), dot=None)), "node")) == 150
 
