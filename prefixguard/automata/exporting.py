@@ -36,6 +36,7 @@ from prefixguard.automata.pick import (
 )
 from prefixguard.automata.picture import find_dot, to_dot, to_page, to_svg
 from prefixguard.automata.replay import Walks, choose_replays, levels_of
+from prefixguard.automata.strings import Strings
 from prefixguard.bundle import (
     Automaton,
     Bundle,
@@ -54,6 +55,8 @@ from prefixguard.learn import (
     LearnListener,
     bundle_logits,
     draw_alarm_runs,
+    draw_drift_runs,
+    drift_reference,
     featurise,
     model_logits,
     set_marks,
@@ -241,7 +244,9 @@ def _finish(
         automaton=automaton_to_bytes(automaton, alphabet.map, glosses),
     )
     drawn = draw_alarm_runs(corpus, material.seed, material.alarm)
-    logits = bundle_logits(parts, corpus, material.rows, np.concatenate((material.held_out, drawn, material.test)))
+    looked = draw_drift_runs(corpus, material.seed, material.alarm)
+    asked = np.unique(np.concatenate((material.held_out, drawn, looked, material.test)))
+    logits = bundle_logits(parts, corpus, material.rows, asked)
     outcome = {r: apply_map(identity, values[:, 1]) for r, values in logits.items()}
     thresholds, marks = set_marks(
         [outcome[r] for r in material.held_out.tolist()], [outcome[r] for r in drawn.tolist()], policy
@@ -250,12 +255,6 @@ def _finish(
     notes = [*material.notes, *learned.walked.transitions.notes]
     if thresholds.reason:
         notes.append(f"no alarm: {thresholds.reason} The automaton says WATCH and OK only.")
-    elif thresholds.alarm is not None and float(automaton.risk[..., 1].max()) <= thresholds.alarm:
-        notes.append(
-            f"no alarm: more successful runs than a false-alarm budget of {100 * policy.budget:g} % allows reach its "
-            f"highest risk, {thresholds.alarm:.2f}, so it says WATCH and OK only. Try more states, another alphabet or "
-            "learner, or a monitor trained with a larger budget."
-        )
 
     test = material.strings(alphabet.symbols, n, material.test)
     states, unseen = learned.walked.walk(test)
@@ -275,6 +274,13 @@ def _finish(
         levels=levels_of(risks[:, 1], test.first, calibration),
         teacher_levels=levels_of(theirs[:, 1], test.first, bundle.calibration),
     )
+    if thresholds.alarm is not None and float(automaton.risk[..., 1].max()) <= thresholds.alarm:
+        mute = (
+            f"It never alarms: more successful runs than a false-alarm budget of {100 * policy.budget:g} % allows "
+            f"reach its highest risk, {thresholds.alarm:.2f}, so it says WATCH and OK only. Try more states, another "
+            "alphabet or learner, or a monitor with a larger budget."
+        )
+        fidelity = replace(fidelity, care=(mute, *fidelity.care))
     horizon = bundle.horizon if bundle.horizon is not None else 3
     walks = Walks(symbols=test.symbols, states=states, unseen=unseen, risks=risks, teacher=theirs[:, 1])
     atlas = Atlas(
@@ -294,7 +300,17 @@ def _finish(
     outcome_auroc = float(auroc(test.labels[:, 1], risks[:, 1])) if len(risks) else float("nan")
     info["metrics"]["outcome_auroc"] = outcome_auroc if outcome_auroc == outcome_auroc else None
     info["alarm_table"], info["alarm_lengths"] = table_to_json(marks), corpus.lengths[drawn].tolist()
+    shares = _unseen_shares(learned.walked, material.strings(alphabet.symbols, n, looked), looked)
+    if (reference := drift_reference(corpus, material.rows, looked, outcome, shares)) is not None:
+        info["drift"] = reference
     return replace(parts, calibration=calibration, info=info), atlas, tuple(notes)
+
+
+def _unseen_shares(walked: Walked, strings: Strings, runs: NDArray[np.int64]) -> dict[int, float]:
+    """By run: the share of its transitions that no training run took. strings: of these runs, in their order."""
+    _, unseen = walked.walk(strings)
+    parts = np.split(unseen, strings.first[1:-1])
+    return {r: int(part.sum()) / len(part) for r, part in zip(runs.tolist(), parts, strict=True)} if len(runs) else {}
 
 
 def _mapped(maps: tuple[RiskMap, RiskMap], logits: NDArray[np.float64]) -> NDArray[np.float64]:

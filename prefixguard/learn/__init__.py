@@ -18,6 +18,7 @@ from prefixguard.learn.checkpoint import Checkpoints
 from prefixguard.learn.checks import check_head
 from prefixguard.learn.config import BACKENDS, TrainConfig, read_toml
 from prefixguard.learn.corpus import Corpus, Rows, featurise
+from prefixguard.learn.drift_reference import draw_drift_runs, drift_reference
 from prefixguard.learn.fit import FittedMonitor, fit_monitor
 from prefixguard.learn.marks import draw_alarm_runs, set_marks
 from prefixguard.learn.soft_fsm import SoftFsm
@@ -38,6 +39,8 @@ __all__ = [
     "bundle_logits",
     "check_head",
     "draw_alarm_runs",
+    "draw_drift_runs",
+    "drift_reference",
     "featurise",
     "fit_monitor",
     "fit_platt",

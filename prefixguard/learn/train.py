@@ -28,6 +28,7 @@ from prefixguard.learn.checkpoint import Checkpoints
 from prefixguard.learn.compile import compile_monitor
 from prefixguard.learn.config import TrainConfig
 from prefixguard.learn.corpus import Corpus, featurise
+from prefixguard.learn.drift_reference import draw_drift_runs, drift_reference
 from prefixguard.learn.fit import FittedMonitor, fit_monitor, training_key
 from prefixguard.learn.marks import draw_alarm_runs, set_marks
 from prefixguard.learn.teacher import steps_of
@@ -138,6 +139,10 @@ def train_corpus(
     info["metrics"] = _metrics(corpus, of_side[Side.TEST], logits, calibration, config.horizon)
     info["alarm_table"] = table_to_json(table)
     info["alarm_lengths"] = corpus.lengths[drawn].tolist()
+    looked = draw_drift_runs(corpus, config.seed, of_side[Side.ALARM])
+    risks = {r: apply_map(calibration.outcome, logits[r][:, 1]) for r in looked.tolist()}
+    if (reference := drift_reference(corpus, rows, looked, risks)) is not None:
+        info["drift"] = reference
     info["training_seconds"] = round(time.monotonic() - began, 3)
     listener.on_stage("writing", str(path))
     identifier = write_bundle(

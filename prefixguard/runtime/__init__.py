@@ -7,6 +7,7 @@ from prefixguard.runtime.drift_signal import Drifted, DriftReference, DriftRepor
 from prefixguard.runtime.lapses import FillCounts
 from prefixguard.runtime.model import OnnxModel
 from prefixguard.runtime.monitor import Monitor, load, open_model
+from prefixguard.runtime.new_tasks import NewTasks
 from prefixguard.runtime.parsing import parse
 from prefixguard.runtime.reading import Reading, plain
 from prefixguard.runtime.reasons import say_term
@@ -29,6 +30,7 @@ __all__ = [
     "FillCounts",
     "Level",
     "Monitor",
+    "NewTasks",
     "OnnxModel",
     "Reading",
     "RunSummary",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.alarm import AlarmPolicy, draw_one_per_task, run_maximum
+from prefixguard.runtime.drift_signal import DriftReference
 from prefixguard.runtime.monitor import Monitor
+from prefixguard.runtime.new_tasks import MADE_FROM, USES, task_of, uses_of
+from prefixguard.runtime.run_summary import RunSummary, summarise_run
+from prefixguard.runtime.session import Session
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Outcome, Run, Side, run_digest, task_hash, task_key
-
-#: What a task may have been used for that makes its runs no ground for a threshold: the monitor, or its maps from
-#: logits to risks, fit them better than new ones.
-MADE_FROM = (Side.TRAIN, Side.VALIDATION, Side.CALIBRATION)
-_USES = (*MADE_FROM, Side.ALARM)
 
 
 @dataclass(slots=True)
@@ -28,6 +27,7 @@ class CalibrationRuns:
     Of successful runs, one entry each: maxima (`run_maximum`), tasks (where a run names none, all runs with its very
     words are one), run_ids, digests, lengths, groups (value of the group asked for, None where the run has none).
     Of all runs: step_risks (the outcome risks that were judged), task_hashes, all_digests, counts.
+    Of runs of any outcome that the monitor was not made from: looks (task, run id, how the run looks).
     used: runs by what their task was used for before; those of `MADE_FROM` are left out, unless they were asked for.
     """
 
@@ -38,6 +38,7 @@ class CalibrationRuns:
     lengths: list[int] = field(default_factory=list)
     groups: list[str | None] = field(default_factory=list)
     step_risks: list[NDArray[np.float64]] = field(default_factory=list)
+    looks: list[tuple[str, str, RunSummary]] = field(default_factory=list)
     task_hashes: set[str] = field(default_factory=set)
     all_digests: set[str] = field(default_factory=set)
     known_groups: set[str] = field(default_factory=set)
@@ -60,6 +61,14 @@ class CalibrationRuns:
         tasks, run_ids = [self.tasks[i] for i in places], [self.run_ids[i] for i in places]
         return [places[i] for i in draw_one_per_task(tasks, run_ids, seed=seed).tolist()]
 
+    def drift_reference(self, seed: int) -> dict[str, Any] | None:
+        """What later runs are compared with: one run a task, by seed. None where no step of theirs could be judged."""
+        drawn = draw_one_per_task([task for task, _, _ in self.looks], [name for _, name, _ in self.looks], seed=seed)
+        looks = [self.looks[i][2] for i in drawn.tolist()]
+        if all(look.largest_risk is None for look in looks):
+            return None
+        return DriftReference.of(looks).to_json()
+
 
 def collect(
     monitor: Monitor,
@@ -71,7 +80,7 @@ def collect(
     progress: Callable[[int], None] | None,
 ) -> CalibrationRuns:
     """Score the runs by the monitor's own steps. include_used: those of tasks the monitor was made from as well."""
-    tasks, digests = _uses(monitor.bundle.manifest, "tasks"), _uses(monitor.bundle.manifest, "runs")
+    tasks, digests = uses_of(monitor.bundle.manifest, "tasks"), uses_of(monitor.bundle.manifest, "runs")
     found = CalibrationRuns()
     for count, run in enumerate(runs, 1):
         if progress is not None:
@@ -81,13 +90,17 @@ def collect(
             continue
         key, digest = task_key(run), run_digest(run.records)
         uses = {tasks.get(task_hash(key)), digests.get(digest)}
-        use = next((side for side in _USES if side in uses), None)
+        use = next((side for side in USES if side in uses), None)
         if use is not None:
             found.used[use] += 1
             if use in MADE_FROM and not include_used:
                 continue
-        said = (reading.outcome_risk for reading in monitor.score_run(run.records))
+        session = Session(monitor, None)
+        readings = [session.observe_record(record) for record in run.records]
+        said = (reading.outcome_risk for reading in readings)
         risks = np.array([risk for risk in said if risk is not None], dtype=np.float64)
+        if use not in MADE_FROM:
+            found.looks.append((task_of(run, digest), run.run_id, summarise_run(session, readings)))
         found.n_runs += 1
         found.without_task += run.task_id is None
         found.repeats += digest in found.all_digests
@@ -99,17 +112,10 @@ def collect(
             continue
         found.unjudged += len(risks) == 0
         found.maxima.append(run_maximum(risks, policy))
-        # A log that stands there twice, without tasks, must not count for two runs.
-        found.tasks.append(key if run.task_id is not None else f"words {digest}")
+        found.tasks.append(task_of(run, digest))
         found.run_ids.append(run.run_id)
         found.digests.append(digest)
         found.lengths.append(len(run.records))
         found.known_groups.update(run.groups)
         found.groups.append(run.groups.get(group_by) if group_by is not None else None)
     return found
-
-
-def _uses(manifest: Mapping[str, Any], key: str) -> dict[str, Side]:
-    """Hash -> what it was used for; the first of `_USES` where a hash stands under several."""
-    named = manifest.get(key) or {}
-    return {digest: side for side in reversed(_USES) for digest in named.get(side.value, ())}

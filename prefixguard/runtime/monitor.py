@@ -10,6 +10,7 @@ from typing import Any
 from prefixguard.bundle import Bundle, open_bundle
 from prefixguard.errors import BundleError, OtherAdapterError, PrefixGuardError, TraceError
 from prefixguard.runtime.automaton_model import AutomatonModel
+from prefixguard.runtime.drift_signal import DriftReference, DriftSignal
 from prefixguard.runtime.lapses import Expected
 from prefixguard.runtime.model import OnnxModel
 from prefixguard.runtime.reading import Reading
@@ -77,6 +78,22 @@ class Monitor:
         """The value of a run's group that picks its alarm threshold; None where the monitor has none by group."""
         groups = self.bundle.calibration.groups
         return None if groups is None else run.groups.get(groups.by)
+
+    def drift_signal(self, rate: float = 0.01) -> DriftSignal:
+        """A new signal that says when finished runs are no longer like the calibration runs (`observe_run`).
+
+        rate: chance that it is ever given while runs stay like them, in (0, 1). Give it runs of new tasks, one a task.
+        It compares with as many runs as there were tasks to calibrate on; with fewer than 25, even a complete change
+        may stay unseen.
+        Raises BundleError for a bundle that does not say how its calibration runs look, ConfigError for the rate.
+        """
+        kept = self.bundle.manifest.get("drift")
+        if kept is None:
+            raise BundleError(
+                f"{self.bundle.path}: does not say how its calibration runs look, so nothing can be compared with "
+                f"them. Calibrate it on new runs: prefixguard calibrate {self.bundle.path} RUNS; or make it again."
+            )
+        return DriftSignal(DriftReference.from_json(kept, f"{self.bundle.path}/manifest.json"), rate)
 
     def refuse_other(self, adapter: str | Path | Adapter | None, runs: str = "-") -> None:
         """OtherAdapterError unless this is the very adapter, by its hash, that the monitor was trained through.

@@ -27,8 +27,9 @@ from prefixguard.alarm import (
 )
 from prefixguard.bundle import Bundle, check_target, open_bundle, parts_of, write_bundle
 from prefixguard.errors import DataError
-from prefixguard.runtime.calibration_runs import MADE_FROM, CalibrationRuns, collect
+from prefixguard.runtime.calibration_runs import CalibrationRuns, collect
 from prefixguard.runtime.monitor import Monitor, load
+from prefixguard.runtime.new_tasks import MADE_FROM
 from prefixguard.stepview import Adapter, ReadReport, StepRecord, read_runs
 from prefixguard.trace import Run, Side
 
@@ -80,7 +81,8 @@ def calibrate(
     """Set a monitor's alarm threshold and watch mark anew, on runs it was not made from, and write a new bundle.
 
     The alarm threshold rests on one successful run a task, each scored by the monitor's own steps; the watch
-    mark on every step of every run that is used, whatever its outcome. Runs are left out whose task, or whose
+    mark on every step of every run that is used, whatever its outcome; what later runs are compared with (see
+    `Monitor.drift_signal`) on one run a task, whatever its outcome. Runs are left out whose task, or whose
     word-for-word repeat, the monitor was trained, validated or calibrated on; runs that set its thresholds before may
     set them again.
 
@@ -144,6 +146,9 @@ def _write(
     parts = parts_of(bundle)
     info = _info(parts.info, found, drawn)
     info["alarm_table"] = table_to_json(alarm_table(maxima, policy, watch=thresholds.watch))
+    info.pop("drift", None)  # of the runs before
+    if (reference := found.drift_reference(seed)) is not None:
+        info["drift"] = reference
     info["recalibration"] = {
         "monitor": bundle.id,
         "runs": found.n_runs,

@@ -10,16 +10,19 @@ from typing import Any
 
 from prefixguard.runtime.monitor import Monitor, load
 from prefixguard.runtime.reading import Reading
+from prefixguard.runtime.run_summary import RunSummary, summarise_run
+from prefixguard.runtime.session import Session
 from prefixguard.stepview import Adapter, ReadReport, StepRecord, read_runs
 from prefixguard.trace import Run
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredRun:
-    """A run and what the monitor said after each of its steps, in order."""
+    """A run, what the monitor said after each of its steps, in order, and the whole run for a drift signal."""
 
     run: Run[StepRecord]
     readings: tuple[Reading, ...]
+    summary: RunSummary
 
     def to_json(self) -> list[dict[str, Any]]:
         """One object a step: `run_id` and the fields of the reading, times left out."""
@@ -50,4 +53,6 @@ def score(
         source = runs if isinstance(runs, str) else Path(runs)
         runs = read_runs(source, opened.bundle.adapter, strict=strict, report=report)
     for run in runs:
-        yield ScoredRun(run, tuple(opened.score_run(run.records, group=opened.group_of(run))))
+        session = Session(opened, None, opened.group_of(run))
+        readings = tuple(session.observe_record(record) for record in run.records)
+        yield ScoredRun(run, readings, summarise_run(session, readings))

@@ -21,6 +21,9 @@ def score_command(
 ) -> None:
     """Score whole runs: one JSON object a step on standard output. Outcomes are not needed and not looked at.
 
+    A line on standard error says when runs of new tasks are no longer like the runs that set the alarm, so that its
+    false-alarm budget is not to be relied on.
+
     Fields: run_id, step, imminent_risk, outcome_risk, level, symbol, state, reasons, unknown_reason.
 
     Examples:
@@ -28,15 +31,18 @@ def score_command(
         prefixguard score monitors/tau .traces/tau_bench > readings.jsonl
         cat run.jsonl | prefixguard score monitors/mine - | grep ALARM
     """
-    from prefixguard.runtime import score
+    from prefixguard.cli.drift_line import DriftLine
+    from prefixguard.runtime import load, score
     from prefixguard.stepview import ReadReport
 
-    report = ReadReport()
+    opened, report = load(monitor), ReadReport()
+    drift = DriftLine(opened)
     with counting("Scoring") as show:
-        for count, scored in enumerate(score(monitor, runs, adapter=adapter, strict=strict, report=report), 1):
+        for count, scored in enumerate(score(opened, runs, adapter=adapter, strict=strict, report=report), 1):
             for line in scored.to_json():
                 write_json(line)
             show(count)
+            drift.observe(scored)
     refuse_empty(report, runs)
     for note in notes_of(report):
         say(note)

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from prefixguard.cli.console import say, write_data, write_json
+from prefixguard.cli.drift_line import DriftLine
 from prefixguard.cli.notes import notes_of, refuse_empty
 from prefixguard.cli.reading_line import reading_line
 from prefixguard.errors import UsageError
@@ -48,6 +49,9 @@ def watch_command(
     or, for adapters of text, a line of that text. An event that cannot be read is a line of level UNKNOWN that says
     why; the watch goes on.
 
+    With a file of several runs, a line on standard error says when runs of new tasks are no longer like the runs that
+    set the alarm, so that its false-alarm budget is not to be relied on.
+
     Examples:
 
         my-agent --log-events | prefixguard watch monitors/mine -
@@ -74,11 +78,13 @@ def watch_command(
 
 
 def _of_file(monitor: Monitor, path: str, wanted: str | None, report: ReadReport) -> Iterator[tuple[str, Reading]]:
-    found = False
+    found, drift = False, DriftLine(monitor)
     for scored in score(monitor, path, report=report):
         if wanted is None or scored.run.run_id == wanted:
             found = True
             yield from ((scored.run.run_id, reading) for reading in scored.readings)
+        if wanted is None:
+            drift.observe(scored)
     if report.runs and not found:
         raise UsageError(f"{path}: none of its {report.runs:,} runs is called {wanted!r}. See: prefixguard score")
 
