@@ -308,11 +308,14 @@ def test_the_names_of_the_marks_do_not_cover_each_other(browser: Browser, folder
 def test_examples_in_the_glossary_end_with_a_whole_line(browser: Browser, folder: Path) -> None:
     opened(browser, folder, "hostile")
     heights = browser.run(
-        "[...document.querySelectorAll('#glossary .example')].map(e => (s => (e.clientHeight - parseFloat(s.paddingTop)"
-        " - parseFloat(s.paddingBottom)) / parseFloat(s.lineHeight))(getComputedStyle(e)))"
+        "[...document.querySelectorAll('#glossary .example .quote')]"
+        ".map(e => e.clientHeight / parseFloat(getComputedStyle(e).lineHeight))"
     )
     assert max(heights) == pytest.approx(3, abs=0.05)
-    assert all(abs(height - round(height)) < 0.08 for height in heights)
+    assert all(abs(height - round(height)) < 0.05 for height in heights)
+    cut = "[...document.querySelectorAll('#glossary .example .quote')].find(e => e.scrollHeight > e.clientHeight + 9)"
+    padding = f"(e => getComputedStyle(e).padding + getComputedStyle(e).overflow)({cut})"
+    assert browser.run(padding) == "0pxhidden"  # a line more would show through room below
 
 
 def test_a_word_of_nearly_all_symbols_lights_nothing_and_says_so(browser: Browser, folder: Path) -> None:
