@@ -246,6 +246,7 @@ def test_tests_in_words(feature: str, low: float, high: float, full: str, short:
     [
         (0, 10.5, "length of the result 1 to 10 characters", "length of result 1 to 10"),
         (10.5, math.inf, "length of the result >= 11 characters", "length of result >= 11"),
+        (0, 1.5, "length of the result = 1 character", "length of result = 1"),
     ],
 )
 def test_sizes_are_said_as_they_are_counted_not_as_they_are_kept(
@@ -330,6 +331,7 @@ def test_what_does_not_explain_itself_is_explained_once(fitted: dict[str, Alphab
     )
     assert len(said) == 1 and "training" not in said[0] and said[0].startswith('"Words of runs that fail"')
     assert explain(["has word `recent` in the result", "failed steps so far = 0", ""]) == ()
+    assert [s.partition(" ")[0] for s in explain(["share of steps: any (> 0.1 %)"])] == ["Any:"]
     of_tree = " ".join(explain(fitted["tree"].conditions))
     assert ("geometric mean" in of_tree) == any("typical length" in c for c in fitted["tree"].conditions)
     assert "Words of runs about to fail" in of_tree

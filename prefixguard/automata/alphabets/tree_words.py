@@ -149,7 +149,8 @@ def say(test: Test, terms: Sequence[str], scores: Scores = (), *, short: bool = 
     unit = next((unit for unit in _UNITS if feature.text.endswith(unit)), "")
     name = SHORT[feature.name] if short else feature.text.removesuffix(unit)
     span = _range(low, high) if feature.name in _AVERAGES else _whole_range(low, high)
-    said = f"{name} {span}" if short else f"{name} {span}{unit.removeprefix(', in')}"
+    of = unit.removeprefix(", in").removesuffix("s" if span.endswith(" 1") else "")
+    said = f"{name} {span}" if short else f"{name} {span}{of}"
     if feature.name.startswith("mean_size_") and (low < high < 1 or (low < 1 and high == math.inf)):
         empty = "mostly empty" if high < 1 else "not mostly empty"
         what = feature.text.removesuffix(unit).removeprefix("typical length of ")
@@ -231,21 +232,25 @@ _MEANINGS = (
     ),
     (
         "typical length",
-        "Typical length: the geometric mean over all steps so far, those without such a text counted as empty; below "
-        "one character, most were empty.",
+        'Typical length (in names: "typical result" and the like): the geometric mean over all steps so far, those '
+        "without such a text counted as empty; below one character, most were empty.",
     ),
     (
         "identifiers",
-        "Identifiers: words with a digit in a call's arguments. Nowhere before: neither earlier in the run nor in what "
-        "the agent was shown at this step.",
+        "Identifiers: words with a digit in a call's arguments. Nowhere before (in names: new): neither earlier in the "
+        "run nor in what the agent was shown at this step.",
     ),
     ("new words", "New words: words that stood nowhere earlier in the run."),
-    ("recent", "Recent: an average in which each step counts half as much as the next one of its kind."),
+    (
+        "recent",
+        "Recent (in names: lately): an average in which each step counts half as much as the next one of its kind.",
+    ),
     ("this very", "This very call (message, result): the same words, and of a call the same tool."),
     ("were repeats", "Repeats: calls and messages that were made before in the run, in the same words."),
     ("observation", "Observation: what the agent was shown before it acted."),
     ("bits", "Spread over tools: 0 bits where all calls went to one tool, 1 where two had half each, 2 with four."),
-    ("share ", 'Shares: "1 to 5 %" is above 1 and at most 5 %; "any" and "next to none" part at less than 1 %.'),
+    (": any", "Any: more than next to none; the mark between the two, less than 1 %, is given with it."),
+    (": next to none", "Next to none: not above a mark of less than 1 %, which is given with it."),
 )
 _QUOTED = re.compile("`[^`]*`")
 

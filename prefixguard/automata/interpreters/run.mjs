@@ -12,9 +12,8 @@ function symbolOf(table, entry, step) {
     const place = table.tools.indexOf(entry.tool);
     symbol = (place < 0 ? table.tools.length : place) * 4 + (entry.error ? 2 : 0) + (entry.repeat ? 1 : 0);
   }
-  const known = Number.isInteger(symbol) && symbol >= 0 && symbol < table.fallback.length;
-  if (!known) throw new Error(`step ${step} is no step that this table knows`);
-  return symbol;
+  if (Number.isInteger(symbol) && symbol >= 0 && symbol < table.fallback.length) return symbol;
+  throw new Error(`step ${step} is no step that this table knows`);
 }
 
 // What the monitor says after each step of one run.
@@ -24,8 +23,8 @@ export function walk(table, entries) {
   let [state, over, cooling, sounding] = [table.start, 0, 0, false];
   return entries.map((entry, i) => {
     const symbol = symbolOf(table, entry, i + 1);
-    // Where no training run took it: where the symbol most often leads, or nowhere.
-    state = [table.transitions[state][symbol], table.fallback[symbol], state].find((after) => after >= 0);
+    const ways = [table.transitions[state][symbol], table.fallback[symbol], state]; // known, usual, none
+    state = ways.find((after) => after >= 0);
     const [imminent, outcome] = table.risks[state][table.clock.filter((begins) => begins <= i + 1).length];
     let level = outcome > watch ? "WATCH" : "OK";
     if (sounding && (release === null || outcome >= release)) {
@@ -54,7 +53,8 @@ if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.me
     }
     if (rest) say(rest);
   } catch (error) {
-    console.error(`line ${number}: ${error.message}. Needed: ${table.needed}`);
+    const what = error instanceof SyntaxError ? "this is no JSON" : error.message; // theirs quotes the line
+    console.error(`line ${number}: ${what}. Needed: ${table.needed}`);
     process.exitCode = 1;
   }
 }
