@@ -56,7 +56,7 @@ _SHORTER = (
 )
 #: What may follow a number without telling anything apart: units, and what the number amounts to.
 _AFTER = re.compile(r"(?<=\d) (?:characters|bits)\b(?: \((?:not )?mostly empty\))?")
-_ANY = re.compile(r": (any|none) \([^()]*\)")
+_ANY = re.compile(r": (any|(?:next to )?none) \([^()]*\)")
 _SPAN = re.compile(r"from (\S+) % to (\S+) % of steps")
 _INSIDE = re.compile(r"in \((\S+), (\S+)\]")
 _END = re.compile(r"the (lowest|highest) (\S+ %) of steps")
@@ -64,7 +64,8 @@ _NUMBER = r"[-−]?\d[\d.,]*(?: ?%)?"
 #: What a name ends in where it is a test; a number in brackets may follow that tells equal names apart.
 _CONDITION = re.compile(
     rf"(?:(?:[<>=≤≥]+|above|below|over|under|at most|at least) {_NUMBER}"
-    rf"|{_NUMBER} ?(?:to|–) ?{_NUMBER}|(?:lowest|highest) {_NUMBER}|(?:any|none))(?: \(\d+\))?$"
+    rf"|{_NUMBER} ?(?:to|–) ?{_NUMBER}|(?:lowest|highest) {_NUMBER}"
+    rf"|(?<=: )(?:any|(?:next to )?none|(?:not )?mostly empty))(?: \(\d+\))?$"
 )
 #: A comma that ends a test, not one inside the name of what is asked.
 _BETWEEN = re.compile(r"(?<=[\d%)\]]), (?![\d.]+[)\]])|, (?=not: )")
