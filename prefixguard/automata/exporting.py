@@ -20,7 +20,7 @@ from prefixguard.automata.clock import fit_clock
 from prefixguard.automata.fidelity import measure_fidelity
 from prefixguard.automata.glossary import make_entries, state_examples
 from prefixguard.automata.glossary_page import to_glossary
-from prefixguard.automata.json_table import INTERPRETERS, TABLE, write_json_table
+from prefixguard.automata.json_table import INTERPRETERS, TABLE, what_it_takes, write_json_table
 from prefixguard.automata.learners import LEARNERS
 from prefixguard.automata.material import Material, gather
 from prefixguard.automata.model_symbols import ask_model
@@ -142,7 +142,8 @@ def export(
         if to == "dfa":
             raise UsageError(f"{monitor}: is an automaton already. For its table, say --to json-table.")
         write_json_table(bundle, target, overwrite=overwrite)
-        return ExportResult(target, None, None, (), None, (), "")
+        takes = f"The table takes {what_it_takes(bundle.symbol_map, bundle.automaton.n_symbols)}"
+        return ExportResult(target, None, None, (), None, (takes,), "")
     if runs is None:
         raise UsageError(
             f"{monitor}: an automaton is learned from the runs that its monitor learned from. Name them: "
@@ -170,7 +171,8 @@ def export(
     chosen = table(trials, learned.choice) if trials else ""
     if to == "json-table":
         write_json_table(parts, target, overwrite=overwrite)
-        return ExportResult(target, None, learned.choice, trials, atlas.fidelity, notes, chosen)
+        takes = f"The table takes {what_it_takes(learned.alphabet.map, learned.automaton.n_symbols)}"
+        return ExportResult(target, None, learned.choice, trials, atlas.fidelity, (*notes, takes), chosen)
     listener.on_stage("drawing", "picture and glossary")
     svg = to_svg(atlas, dot=find_dot())
     pictures = {
@@ -280,7 +282,7 @@ def _finish(
             f"reach its highest risk, {thresholds.alarm:.2f}, so it says WATCH and OK only. Try more states, another "
             "alphabet or learner, or a monitor with a larger budget."
         )
-        fidelity = replace(fidelity, care=(mute, *fidelity.care))
+        fidelity = replace(fidelity, care=(*fidelity.care, mute))
     horizon = bundle.horizon if bundle.horizon is not None else 3
     walks = Walks(symbols=test.symbols, states=states, unseen=unseen, risks=risks, teacher=theirs[:, 1])
     atlas = Atlas(

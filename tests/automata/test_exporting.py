@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +232,9 @@ def test_alarm_and_test_runs_have_no_say_in_the_automaton(
     same = files(swapped, "calibration.json") == files(exported("typed"), "calibration.json")
     assert same == (Side.ALARM not in sides)
     assert swapped.choice == exported("typed").choice and swapped.trials == exported("typed").trials
-    assert (swapped.fidelity == exported("typed").fidelity) == (sides == (Side.ALARM,))
+    # Whether it can ever alarm hangs on the threshold, and is said among what to be careful about.
+    ours, theirs = (replace(e.fidelity, care=()) for e in (swapped, exported("typed")) if e.fidelity is not None)
+    assert (ours == theirs) == (sides == (Side.ALARM,))
 
 
 def test_calibration_runs_set_risks_and_nothing_of_the_structure(exported: Exports, tmp_path: Path) -> None:
