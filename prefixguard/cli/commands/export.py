@@ -131,9 +131,12 @@ def export_command(
 
 def _table(result: ExportResult) -> Table:
     """What the choice was made among, best first."""
+    from rich.box import SIMPLE
     from rich.table import Table
 
     found = Table(
+        box=SIMPLE,
+        pad_edge=False,
         title="Tried on folds of the training runs",
         caption="score: AUPRC against the mean of labels and teacher, which decides; AUPRC: against labels, imminent; "
         "rem: outcome AUROC at matched remaining steps",
