@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from prefixguard.cli.console import clock, people
+from prefixguard.cli.console import clock, people, say
 from prefixguard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class FurtherLooks:
         from prefixguard.evaluate.retraining import ablate, cross_validate, leave_one_agent_out
 
         keep = self.keep or monitor.bundle.path.parent / f".{monitor.bundle.path.name}.evaluation"
+        say(f"Fits that are done are kept in {keep}; after an interruption the same command goes on from there.")
         quick = dataclasses.replace(config, backend=self.backend)
         shared: dict[str, Any] = {
             "adapter": adapter, "labels": labels, "strict": strict, "group_by": group_by, "resamples": resamples,
@@ -118,5 +119,7 @@ def _fitting(what: str) -> Iterator[dict[str, Any]]:
         def on_progress(fits: int, total: int) -> None:
             done[:] = [fits, total]
             on_stage("")
+            if not people().is_terminal and fits % max(1, total // 10) == 0:
+                say(f"{what}: {fits} of {total} fits done")
 
         yield {"on_stage": on_stage, "on_progress": on_progress}

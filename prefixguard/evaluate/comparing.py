@@ -92,8 +92,13 @@ def _groups(groups: Sequence[Mapping[str, str]], wanted: str | None) -> tuple[st
 
 
 def _names(monitors: Sequence[Monitor]) -> list[str]:
-    """What monitors are called: their folders' names, with a number where two have the same."""
+    """What monitors are called: their folders' names, with the folder before where two have the same, and with a number
+    where that does not tell them apart either."""
     plain = [monitor.bundle.path.name or str(monitor.bundle.path) for monitor in monitors]
+    longer = ["/".join(monitor.bundle.path.resolve().parts[-2:]) for monitor in monitors]
+    plain = [
+        more if longer.count(more) == 1 < plain.count(name) else name for name, more in zip(plain, longer, strict=True)
+    ]
     return [
         name if plain.count(name) == 1 else f"{name} ({plain[: place + 1].count(name)})"
         for place, name in enumerate(plain)

@@ -101,6 +101,9 @@ def first_alerts(
     if resamples is not None:
         for name, figure in shares.items():
             found = interval(resamples.figures(figure, n_units))
+            if found is not None and found[0] == found[1] and name in _COUNTED:
+                among = good if name.startswith("false") else fail
+                found = _certain(value[name], int(np.count_nonzero(by_task(among))))
             if found is not None:
                 intervals[name] = found
     leads = np.sort(lead[(fail > 0) & (alert > 0)])
@@ -114,6 +117,20 @@ def first_alerts(
         intervals=intervals,
         **value,
     )
+
+
+#: Shares of runs: where all or none alarm, no resample differs, and the bootstrap would claim to know.
+_COUNTED = ("false_alarm_rate", "false_alarm_rate_by_task", "alerted", "early")
+
+
+def _certain(share: float, n_tasks: int) -> tuple[float, float]:
+    """The exact 95 % interval of none, or all, of so many tasks. Source: Clopper and Pearson 1934.
+
+    >>> _certain(0.0, 21)
+    (0.0, 0.16109775293897837)
+    """
+    reach = 1.0 - 0.025 ** (1.0 / max(n_tasks, 1))
+    return (0.0, reach) if share < 0.5 else (1.0 - reach, 1.0)
 
 
 def _step_share(by_task: Callable[[Float], Float], left: Float, steps: Float) -> Callable[[Float], Float]:

@@ -69,3 +69,26 @@ def test_what_a_report_and_controls_cannot_do_is_said_before_anything_is_read(cl
     ):
         said = cli("evaluate", lab_bundle, *options)
         assert said.code == 2 and sentence in said.told
+
+
+def test_the_report_shows_its_controls_and_the_errors_of_the_audit(
+    cli, lab_bundle: Path, lab_file: Path, tmp_path: Path
+) -> None:
+    planted = tmp_path / "planted.jsonl"
+    lines = []
+    for line in lab_file.read_text().splitlines():
+        run = json.loads(line)
+        said = [message for message in run["messages"] if message["role"] == "tool"]
+        if run["outcome"] == "failure" and said:
+            said[0]["content"] = f"{said[0]['content']} zq7"
+        lines.append(json.dumps(run))
+    planted.write_text("\n".join(lines) + "\n")
+    page = tmp_path / "out.html"
+    said = cli("evaluate", lab_bundle, planted, "--resamples", 20, "--all", "--leaks", "--report", page)
+    assert said.code == 0, said.err
+    assert "The leak audit found errors in result" in page.with_suffix(".md").read_text()
+    said = cli("evaluate", lab_bundle, lab_file, "--resamples", 20, "--controls", "--report", page)
+    assert "Controls: trained on the runs" in said.told
+    text = page.with_suffix(".md").read_text()
+    assert "No controls were trained" not in text and "The leak audit found errors" not in text
+    assert json.loads(page.with_suffix(".json").read_text())["sections"]["controls"]

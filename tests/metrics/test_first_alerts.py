@@ -71,3 +71,18 @@ def test_no_runs():
     assert np.isnan(found.false_alarm_rate)
     with pytest.raises(DataError, match="1 runs with 0 outcomes"):
         first_alerts([[0.1]], [], np.array([], dtype=np.int64), 0.5, AlarmPolicy(), horizon=3)
+
+
+def test_nothing_counted_is_not_certainty() -> None:
+    """No false alarm in 21 tasks does not exclude one in seven."""
+    quiet = [np.zeros(5)] * 42
+    failed, tasks = [i >= 21 for i in range(42)], np.arange(42)
+    found = first_alerts(quiet, failed, tasks, 0.5, AlarmPolicy(), horizon=3, resamples=Resamples.draw(42, n=50))
+    assert (found.false_alarm_rate, found.alerted) == (0.0, 0.0)
+    for name in ("false_alarm_rate", "false_alarm_rate_by_task", "alerted", "early"):
+        low, high = found.intervals[name]
+        assert low == 0.0 and high == pytest.approx(1 - 0.025 ** (1 / 21))
+    loud = first_alerts(
+        [np.ones(9)] * 42, failed, tasks, 0.5, AlarmPolicy(), horizon=3, resamples=Resamples.draw(42, n=9)
+    )
+    assert loud.intervals["alerted"] == (pytest.approx(0.025 ** (1 / 21)), 1.0)

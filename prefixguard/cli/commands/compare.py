@@ -34,7 +34,7 @@ def compare_command(
     """Compare monitors on the same runs: figures side by side, each one's lead over the first, and first alerts.
 
     Runs that any of them was trained or calibrated on are left out for all, and counted. Tables go to standard error,
-    with --json the same figures go to standard output.
+    with --json the same figures go to standard output instead.
 
     Examples:
 

@@ -54,10 +54,15 @@ def evaluate_command(
     repeats: Annotated[int, typer.Option(min=1, help="Of --folds: other folds each time.")] = 1,
     seeds: Annotated[str, typer.Option(help="Of --folds: every fold is fitted once a seed, such as 13,14,15.")] = "13",
     ablate: Annotated[
-        bool, typer.Option("--ablate", help="Train variants without, and with only, one field or group of context.")
+        bool,
+        typer.Option(
+            "--ablate",
+            help="Train variants without, and with only, one field or group of context: 90 fits, of seconds for gbdt.",
+        ),
     ] = False,
     leave_agents_out: Annotated[
-        bool, typer.Option("--leave-agents-out", help="Train without each agent in turn, and test on that one.")
+        bool,
+        typer.Option("--leave-agents-out", help="Train without each agent in turn, test on that one."),
     ] = False,
     backend: Annotated[str, typer.Option(help="What --ablate and --leave-agents-out train.")] = "gbdt",
     keep: Annotated[
@@ -73,7 +78,7 @@ def evaluate_command(
     """Evaluate a monitor: ranking, calibration and first alerts, beside the rows it has to beat.
 
     Runs of tasks that the monitor was trained or calibrated on are left out and counted. The table goes to standard
-    error, with --json the same figures go to standard output.
+    error; with --json the same figures go to standard output instead.
 
     Examples:
 
@@ -120,6 +125,10 @@ def evaluate_command(
             beside=beside,
             progress=show,
         )
+    if controls:
+        from prefixguard.evaluate.controls import TrainedControls
+
+        table = table.with_sections({"controls": TrainedControls.of(table)})
     if looks.any:
         table = table.with_sections(
             looks.take(opened, runs, labels, strict=strict, group_by=group_by, resamples=resamples)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from prefixguard.cli.console import say, write_data, write_json
+from prefixguard.cli.console import say, visible, write_data, write_json
 from prefixguard.cli.drift_line import DriftLine
 from prefixguard.cli.notes import notes_of, refuse_empty
 from prefixguard.cli.reading_line import reading_line
@@ -60,6 +60,11 @@ def watch_command(
     """
     opened = load(monitor, adapter=adapter)
     if run == "-":
+        groups = opened.bundle.calibration.groups
+        known = () if groups is None else sorted(groups.of)
+        if group is not None and group not in known:
+            named_groups = f"its groups: {', '.join(known)}" if known else "the monitor has none by group"
+            say(f"No thresholds for group {visible(group)}: the common ones are used ({visible(named_groups)}).")
         named = run_id or "stdin"
         said = ((named, reading) for reading in watch(opened, standard_input(), header=_header(header), group=group))
         alarmed = _print(said, as_json, headings=False)

@@ -12,6 +12,7 @@ from typing import Any
 from prefixguard.errors import ConfigError
 from prefixguard.evaluate.layout import wrapped
 from prefixguard.evaluate.leaks.finding import LeakFinding
+from prefixguard.evaluate.leaks.groups import find_groups
 from prefixguard.evaluate.leaks.hidden_text import find_hidden_text
 from prefixguard.evaluate.leaks.identifiers import find_identifiers
 from prefixguard.evaluate.leaks.last_step import find_last_step
@@ -137,3 +138,5 @@ def _over_outcomes(material: Material, seed: int, tell: Callable[[str], None]) -
     yield from find_numbers(judged)
     tell("lengths")
     yield from find_lengths(judged, seed)
+    tell("groups")
+    yield from find_groups(judged)

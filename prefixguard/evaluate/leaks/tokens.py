@@ -32,6 +32,7 @@ JUMP = 0.15
 _EARLIER = 12
 _TRIED = 40
 _NAMED = 3
+_PERFECT = 0.99  # what the agent was given before the end separates outcomes so well in no honest runs
 _STATUSES = frozenset(("= ok", "= error", "= unknown", "ok", "error", "unknown"))
 
 
@@ -148,7 +149,11 @@ def _anywhere(field: str, tables: TokenTables) -> Iterator[LeakFinding]:
     found = _beyond_chance(tables.anywhere[field], tables, SEPARATES_EARLY)
     if not found:
         return
-    verdicts = [one for one in found if one.is_verdict_like and one.is_near_certain]
+    verdicts = [
+        one
+        for one in found
+        if one.is_near_certain and (one.is_verdict_like or (field in GIVEN and one.separates >= _PERFECT))
+    ]
     severity: Severity = "error" if verdicts else "warning"
     best = (verdicts or found)[0]
     text = f"{_says(best, field, tables)} anywhere before the last record."

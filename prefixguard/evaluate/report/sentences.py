@@ -28,11 +28,21 @@ def verdict_of(table: EvaluationTable) -> Verdict:
         headline = "Rankable and alarm-separable"
     else:
         headline = "Rankable but not alarm-separable"
-    sentences = (_ranking(table), _lead(table), _alarm(table))
+    sentences = (_ranking(table), _lead(table), _alarm(table), *_leaks(table))
     if table.left_out.in_sample:
         headline = f"In sample: {headline[0].lower()}{headline[1:]}"
     good = bool(says.rankable and says.alarm_separable and not table.left_out.in_sample)
     return Verdict(headline, sentences, _facts(table), good)
+
+
+def _leaks(table: EvaluationTable) -> tuple[str, ...]:
+    """A fourth sentence where the leak audit found errors: then no figure can be taken at its word."""
+    section = table.sections.get("leaks")
+    found = section.as_json().get("findings", ()) if section is not None else ()
+    errors = sorted({str(one["field"]) for one in found if one["severity"] == "error"})
+    if not errors:
+        return ()
+    return (f"The leak audit found errors in {name(', '.join(errors))}: all figures may flatter, mend these first.",)
 
 
 def best_honest(table: EvaluationTable, which: str) -> tuple[str, BaselineRow] | None:
