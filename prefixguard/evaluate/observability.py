@@ -12,7 +12,7 @@ The scale is laid on where the premise can hold:
 - the imminent label among prefixes of one step index. Over all prefixes it is never laid on: there a bare clock can
   be far up the scale though nothing is observable, since positives sit at the ends of runs.
 
-Source: METHOD.md 8.
+Source: PrefixGuard 3.1 and its appendix G.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ away. That is no knowledge of a run that goes wrong. Three figures, all outcome 
   leave out one task each, compared across tasks, would turn the row upside down: a task that failed lowers the share
   of all others less than its own.
 
-Source: METHOD.md 7 has the figure; the comparison is ours.
+The figure is that of `metrics.at_remaining`; the comparison is ours.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ is distributed like negatives, so the best score puts the observable ones first 
 Premise: hidden positives really are distributed like negatives. For the imminent label over all prefixes they are
 not: positives sit at the ends of runs, and a clock finds some of them. There this is no bound of anything.
 
-Source: PrefixGuard 3.1 and its appendix G, derived again; METHOD.md 8.
+Source: PrefixGuard 3.1 and its appendix G, derived again.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from prefixguard.evaluate.leaks.finding import LeakFinding, Severity, shown
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
 
-#: Field names of published formats that are no part of what an agent is shown (FORMATS.md 0.1, FACTS.md 1).
+#: Field names of published formats that are no part of what an agent is shown.
 _SCRIPT = frozenset(
     (
         "user_scenario",
