@@ -2,7 +2,7 @@
 
 By task: the first eight bytes of SHA-256("seed:task"), read as a fraction of 2^64, fall into one of the shares; a
 task's runs never part. By trajectory: the runs of every task are shuffled and dealt out, so that every task is on every
-side. Source: the reference's `create_task_grouped_split.py` and `write_terminalbench_split_manifest`, read in its public repository.
+side. Source: `create_task_grouped_split.py` and `write_terminalbench_split_manifest` of the public reference.
 """
 
 from __future__ import annotations
