@@ -107,7 +107,8 @@ def test_a_real_interrupt_resumes(lab_file: Path, tmp_path: Path) -> None:
         "--budget",
         "0.25",
     ]
-    command = [*COMMAND, "train", str(lab_file), *options, "--epochs", "8", "--json"]
+    # Epochs enough that the signal comes before the last one, on a busy machine too.
+    command = [*COMMAND, "train", str(lab_file), *options, "--epochs", "80", "--json"]
     out = tmp_path / "resumed"
     process = subprocess.Popen([*command, "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 120
