@@ -319,3 +319,32 @@ def test_real_runs_of_the_lab(lab_bundle: Path, fresh_lab_file: Path) -> None:
     assert called.tool in page and called.status in page
     assert all(run.run_id in page for run in runs[:3])
     assert HOSTILE[0] not in page
+
+
+class Found:
+    """A section that says what it is given."""
+
+    def __init__(self, **facts: object) -> None:
+        self._facts = facts
+
+    def as_json(self) -> dict[str, object]:
+        return self._facts
+
+    def to_text(self) -> str:
+        return "A section."
+
+
+def test_the_verdict_says_what_folds_and_the_leak_audit_found() -> None:
+    given = invented_input()
+    quiet = Report.of(given).verdict.sentences
+    rem = {"outcome_auroc_at_remaining": 0.621, "intervals": {"outcome_auroc_at_remaining": [0.574, 0.664]}}
+    folds = Found(folds=3, runs=500, outcome=rem)
+    leaks = Found(findings=[{"severity": "error", "field": "status"}, {"severity": "warning", "field": "length"}])
+    told = Report.of(
+        replace(given, table=given.table.with_sections({"folds": folds, "leaks": leaks}))
+    ).verdict.sentences
+    assert told[: len(quiet)] == quiet and len(told) == len(quiet) + 2
+    assert "on 3 task-grouped folds" in told[-2] and "AUROC .621 [.574, .664]" in told[-2]
+    assert "The leak audit found errors in status:" in told[-1]
+    calm = Found(findings=[{"severity": "warning", "field": "length"}])
+    assert Report.of(replace(given, table=given.table.with_sections({"leaks": calm}))).verdict.sentences == quiet

@@ -28,11 +28,27 @@ def verdict_of(table: EvaluationTable) -> Verdict:
         headline = "Rankable and alarm-separable"
     else:
         headline = "Rankable but not alarm-separable"
-    sentences = (_ranking(table), _lead(table), _alarm(table), *_leaks(table))
+    sentences = (_ranking(table), _lead(table), _alarm(table), *_folds(table), *_leaks(table))
     if table.left_out.in_sample:
         headline = f"In sample: {headline[0].lower()}{headline[1:]}"
     good = bool(says.rankable and says.alarm_separable and not table.left_out.in_sample)
     return Verdict(headline, sentences, _facts(table), good)
+
+
+def _folds(table: EvaluationTable) -> tuple[str, ...]:
+    """What the same training says of more runs, where folds were fitted: this table may be too small to tell."""
+    section = table.sections.get("folds")
+    if section is None:
+        return ()
+    found = section.as_json()
+    rem = found["outcome"]["outcome_auroc_at_remaining"]
+    if rem is None:
+        return ()
+    ends = found["outcome"]["intervals"].get("outcome_auroc_at_remaining")
+    return (
+        f"The same training on {found['folds']} task-grouped folds, measured on {found['runs']:,} runs instead of "
+        f"{table.runs:,}: AUROC {f'{number(rem)} {spread(ends)}'.rstrip()} at equally many steps left.",
+    )
 
 
 def _leaks(table: EvaluationTable) -> tuple[str, ...]:
