@@ -111,7 +111,8 @@ class AutomatonModel:
         clock = "" if not automaton.clock else f" at {self._say_column(column)}"
         return (
             f"state {place}: outcome risk {risk:.0%} ({low:.0%} to {high:.0%}){clock}, "
-            f"from {steps} {'step' if steps == 1 else 'steps'} of {runs} held-out {'run' if runs == 1 else 'runs'}{lent}"
+            f"from {steps} {'step' if steps == 1 else 'steps'} of {runs} held-out "
+            f"{'run' if runs == 1 else 'runs'}{lent}"
         )
 
     def _say_column(self, column: int) -> str:
