@@ -81,7 +81,7 @@ def test_nothing_is_nothing():
 def test_stages_are_told_in_order():
     stages: list[str] = []
     audit_leaks(leaking(), on_stage=stages.append)
-    assert stages[:2] == ["runs", "later text"] and stages[-1] == "lengths" and len(set(stages)) == len(stages)
+    assert stages[:2] == ["runs", "later text"] and stages[-1] == "groups" and len(set(stages)) == len(stages)
 
 
 def test_what_a_run_is_called_or_grouped_by_does_not_change_its_inputs():
