@@ -4,7 +4,7 @@
 # make product the lab's monitor in monitors/lab and its automaton with picture in automata/lab, built anew
 # make bench   all benchmarks on the real runs in RUNS (default .traces): tables on the screen, JSON beside them;
 #              three to four hours on two cores, resumable
-# make bench-quick   a smaller version, under twenty minutes, into build/bench-quick
+# make bench-quick   a smaller version, about five minutes, into build/bench-quick
 #
 # PYTHON names the Python to build the environment with (3.11 or newer), VENV where the environment stands.
 
