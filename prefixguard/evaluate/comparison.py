@@ -10,7 +10,7 @@ from typing import Any
 
 from prefixguard.evaluate.alerts import AlertRow
 from prefixguard.evaluate.figures import FIGURES, Difference, RiskFigures
-from prefixguard.evaluate.layout import aligned, number, percent, percents, signed, spread, wrapped
+from prefixguard.evaluate.layout import aligned, finite, number, percent, percents, signed, spread, wrapped
 
 _SHARES = ("false_alarm_rate", "false_alarm_rate_by_task", "alerted", "early")
 _LEADS = ("lead_median", "lead_low", "lead_high", "steps_saved", "steps_lost")
@@ -242,13 +242,13 @@ def _column_json(column: MonitorColumn) -> dict[str, Any]:
 
 
 def _figures_json(figures: RiskFigures) -> dict[str, Any]:
-    plain: dict[str, Any] = {name: _finite(getattr(figures, name)) for name in FIGURES}
+    plain: dict[str, Any] = {name: finite(getattr(figures, name)) for name in FIGURES}
     return plain | {"intervals": {name: list(ends) for name, ends in figures.intervals.items()}}
 
 
 def _differences_json(found: Mapping[str, Difference]) -> dict[str, Any]:
     return {
-        name: {"value": _finite(one.value), "interval": None if one.interval is None else list(one.interval)}
+        name: {"value": finite(one.value), "interval": None if one.interval is None else list(one.interval)}
         for name, one in found.items()
     }
 
@@ -258,7 +258,7 @@ def _alerts_json(alerts: MonitorAlerts) -> dict[str, Any]:
     return {
         "budget": row.budget,
         "threshold": row.thresholds.alarm,
-        **{name: None if found is None else _finite(getattr(found, name)) for name in (*_SHARES, *_LEADS)},
+        **{name: None if found is None else finite(getattr(found, name)) for name in (*_SHARES, *_LEADS)},
         "intervals": {} if found is None else {name: list(ends) for name, ends in found.intervals.items()},
         "ahead": _differences_json(alerts.ahead),
         "both": alerts.both,
@@ -266,7 +266,3 @@ def _alerts_json(alerts: MonitorAlerts) -> dict[str, Any]:
         "only_first": alerts.only_first,
         "reason": row.reason,
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -27,6 +27,15 @@ def number(value: float) -> str:
     return ("-" if value < 0 else "") + (text[1:] if text.startswith("0.") else text)
 
 
+def finite(value: float) -> float | None:
+    """The number, or None, which JSON has a word for, where there is none.
+
+    >>> finite(0.5), finite(float("nan"))
+    (0.5, None)
+    """
+    return value if math.isfinite(value) else None
+
+
 def signed(value: float) -> str:
     """The same with its sign always shown."""
     return ("+" if value >= 0 else "") + number(value)

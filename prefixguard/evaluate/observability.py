@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prefixguard.errors import ConfigError
-from prefixguard.evaluate.layout import aligned, number, wrapped
+from prefixguard.evaluate.layout import aligned, finite, number, wrapped
 from prefixguard.evaluate.rows import ScoreRow
 from prefixguard.metrics import Prefixes, average_precision, phi, phi_inverse, ratio, step_index
 
@@ -70,11 +70,11 @@ class Place:
             "step": self.step,
             "prefixes": self.prefixes,
             "positives": self.positives,
-            "prevalence": _finite(self.prevalence),
-            "monitor": _finite(self.monitor),
-            "clock": _finite(self.clock),
-            "monitor_crossing": _finite(self.monitor_crossing),
-            "clock_crossing": _finite(self.clock_crossing),
+            "prevalence": finite(self.prevalence),
+            "monitor": finite(self.monitor),
+            "clock": finite(self.clock),
+            "monitor_crossing": finite(self.monitor_crossing),
+            "clock_crossing": finite(self.clock_crossing),
         }
 
 
@@ -201,7 +201,3 @@ def _cells(name: str, place: Place) -> list[str]:
     cells += [number(place.monitor), number(place.monitor_crossing)]
     # At one step every clock shows the same time: no figure, rather than that of a constant.
     return cells if place.step is not None else [*cells, number(place.clock), number(place.clock_crossing)]
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

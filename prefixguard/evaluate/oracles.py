@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluate.rows import ScoreRow
+from prefixguard.evaluate.rows import ScoreRow, cut
 from prefixguard.metrics import Prefixes
 
 Float = npt.NDArray[np.float64]
@@ -45,17 +45,17 @@ def oracle_rows(prefixes: Prefixes, lengths: Sequence[int], horizon: int, seed: 
             f"{len(prefixes)} prefixes. Give all prefixes of the same runs."
         )
     rng = np.random.default_rng(seed)
-    outcome = _cut(prefixes.outcome_labels.astype(np.float64), lengths)
+    outcome = cut(prefixes.outcome_labels.astype(np.float64), lengths)
     known_tasks = rng.permutation(prefixes.n_tasks) < (prefixes.n_tasks + 1) // 2  # bool (U,)
     known = known_tasks[prefixes.units]
     half = [
-        _cut(np.where(known, labels, 0.5), lengths)
+        cut(np.where(known, labels, 0.5), lengths)
         for labels in (prefixes.imminent_labels(horizon), prefixes.outcome_labels)
     ]
     shift = rng.integers(-horizon, horizon + 1, size=len(prefixes.failed))  # int64 (R,)
     left = np.maximum(0, prefixes.remaining + shift[prefixes.run])
     below = -float(left.max(initial=0)) - 1.0
-    blurred = _cut(np.where(prefixes.failed[prefixes.run], -left.astype(np.float64), below), lengths)
+    blurred = cut(np.where(prefixes.failed[prefixes.run], -left.astype(np.float64), below), lengths)
     return [
         ScoreRow("outcome oracle", outcome, outcome, oracle=True, note="knows how the run ends, nothing of when"),
         ScoreRow(
@@ -73,7 +73,3 @@ def oracle_rows(prefixes: Prefixes, lengths: Sequence[int], horizon: int, seed: 
             note=f"knows how the run ends, and when to within {horizon} steps",
         ),
     ]
-
-
-def _cut(flat: Float, lengths: Sequence[int]) -> list[Float]:
-    return np.split(flat, np.cumsum(lengths)[:-1]) if len(lengths) else []

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prefixguard.evaluate.layout import aligned, number, spread, wrapped
+from prefixguard.evaluate.layout import aligned, finite, number, spread, wrapped
 from prefixguard.evaluate.rows import ScoreRow
 from prefixguard.metrics import REFERENCE_PREVALENCES, Prefixes, ReferenceRanking, Resamples, interval
 
@@ -45,9 +45,9 @@ class PrevalenceRow:
         return {
             "name": self.name,
             "oracle": self.oracle,
-            "prevalence": _finite(self.prevalence),
-            "auprc": _finite(self.own),
-            "auprc_at": {f"{reference:g}": _finite(value) for reference, value in self.at.items()},
+            "prevalence": finite(self.prevalence),
+            "auprc": finite(self.own),
+            "auprc_at": {f"{reference:g}": finite(value) for reference, value in self.at.items()},
             "intervals": {f"{reference:g}": list(ends) for reference, ends in self.intervals.items()},
         }
 
@@ -143,7 +143,3 @@ def _row(
     # With one class the figure at the own prevalence does not exist, and neither does any other.
     itself = float(ranking.average_precision(own)) if 0.0 < own < 1.0 else math.nan
     return PrevalenceRow(row.name, row.oracle, own, itself, at, intervals)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -64,8 +64,8 @@ def clock_rows(
     calibration_lengths: steps of the successful runs that set alarm thresholds, one run a task; gives the step index
         its thresholds ("alarm after step n"). None: it gets none.
     """
-    steps = _cut(step_index(prefixes), lengths)
-    ends = _cut(end_oracle(prefixes), lengths)
+    steps = cut(step_index(prefixes), lengths)
+    ends = cut(end_oracle(prefixes), lengths)
     thresholds: dict[float | None, Thresholds] = {}
     if calibration_lengths is not None:
         maxima = [run_maximum(np.arange(1, n + 1), policy) for n in calibration_lengths]
@@ -89,7 +89,8 @@ def _constant(labels: npt.NDArray[np.uint8], lengths: Sequence[int]) -> list[Flo
     return [np.full(n, share) for n in lengths]
 
 
-def _cut(flat: Float, lengths: Sequence[int]) -> list[Float]:
+def cut(flat: Float, lengths: Sequence[int]) -> list[Float]:
+    """Scores of all prefixes, (N,), as one array a run."""
     return np.split(flat, np.cumsum(lengths)[:-1]) if len(lengths) else []
 
 

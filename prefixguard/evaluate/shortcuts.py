@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluate.layout import aligned, number, percent, spread, wrapped
+from prefixguard.evaluate.layout import aligned, finite, number, percent, spread, wrapped
 from prefixguard.metrics import Prefixes, Ranking, Resamples, at_remaining, interval, paired_difference
 
 Float = npt.NDArray[np.float64]
@@ -52,7 +52,7 @@ class GroupShare:
             "runs": self.runs,
             "tasks": self.tasks,
             "failure_share": self.failure_share,
-            "auroc": _finite(self.auroc),
+            "auroc": finite(self.auroc),
         }
 
 
@@ -121,10 +121,10 @@ class Shortcuts:
         return {
             "grouped_by": self.grouped_by,
             "groups": [group.as_json() for group in self.groups],
-            "pooled": _finite(self.pooled),
-            "within": _finite(self.within),
-            "group_only": _finite(self.group_only),
-            "share_of_group": _finite(self.share_of_group),
+            "pooled": finite(self.pooled),
+            "within": finite(self.within),
+            "group_only": finite(self.group_only),
+            "share_of_group": finite(self.share_of_group),
             "intervals": {key: list(ends) for key, ends in self.intervals.items()},
             "text": self.text,
         }
@@ -254,7 +254,3 @@ def _intervals(
 
 def _shortened(name: str, limit: int = 60) -> str:
     return name if len(name) <= limit else name[: limit - 1] + "…"
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from prefixguard.evaluate.alerts import AlertRow
 from prefixguard.evaluate.figures import FIGURES, RiskFigures
-from prefixguard.evaluate.layout import aligned, number, percent, percents, signed, spread, wrapped
+from prefixguard.evaluate.layout import aligned, finite, number, percent, percents, signed, spread, wrapped
 from prefixguard.evaluate.rows import ScoreRow
 from prefixguard.evaluate.verdict import Verdict
 
@@ -263,12 +262,12 @@ class EvaluationTable:
 
 
 def _figures_json(figures: RiskFigures) -> dict[str, Any]:
-    plain: dict[str, Any] = {name: _finite(getattr(figures, name)) for name in FIGURES}
+    plain: dict[str, Any] = {name: finite(getattr(figures, name)) for name in FIGURES}
     plain["intervals"] = {name: list(ends) for name, ends in figures.intervals.items()}
     if figures.differences:
         plain["differences"] = {
             name: {
-                "value": _finite(difference.value),
+                "value": finite(difference.value),
                 "interval": None if difference.interval is None else list(difference.interval),
             }
             for name, difference in figures.differences.items()
@@ -284,14 +283,10 @@ def _alert_json(row: AlertRow) -> dict[str, Any]:
         "budget": row.budget,
         "risk": "outcome",
         "threshold": row.thresholds.alarm,
-        **{name: None if found is None else _finite(getattr(found, name)) for name in (*shares, *rest)},
+        **{name: None if found is None else finite(getattr(found, name)) for name in (*shares, *rest)},
         "leads": [] if found is None else list(found.leads),
         "intervals": {} if found is None else {name: list(ends) for name, ends in found.intervals.items()},
         "calibration_runs": row.thresholds.n_runs,
         "calibration_runs_needed": row.thresholds.needed,
         "reason": row.reason,
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

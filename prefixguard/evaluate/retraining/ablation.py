@@ -16,12 +16,12 @@ from typing import Any
 
 from prefixguard.errors import ConfigError
 from prefixguard.evaluate.figures import Measured, RiskFigures, compared
-from prefixguard.evaluate.layout import aligned, number, signed, spread, wrapped
+from prefixguard.evaluate.layout import aligned, finite, number, signed, spread, wrapped
 from prefixguard.evaluate.retraining.finished import FinishedFolds, FoldScores, protocol_of
 from prefixguard.evaluate.retraining.fitting import Fitting, OnProgress, OnStage, Source, corpus_of, steps_in
 from prefixguard.evaluate.retraining.folds import RESAMPLES, FoldedEvaluation, measured_folds, summarise
 from prefixguard.evaluate.retraining.partition import Fold, partition
-from prefixguard.evaluate.retraining.pooled import RISKS, Pool, average, figures_json, finite, grouped
+from prefixguard.evaluate.retraining.pooled import RISKS, Pool, average, figures_json, grouped
 from prefixguard.evaluate.retraining.views import View, ablation_views, held_still, reads_the_same, seen_through
 from prefixguard.learn import Corpus, TrainConfig
 from prefixguard.stepview import Adapter

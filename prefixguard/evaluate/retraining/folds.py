@@ -16,11 +16,11 @@ import numpy as np
 
 from prefixguard.alarm import AlarmPolicy
 from prefixguard.evaluate.figures import FIGURES, Measured, RiskFigures, compared
-from prefixguard.evaluate.layout import aligned, number, signed, spread, wrapped
+from prefixguard.evaluate.layout import aligned, finite, number, signed, spread, wrapped
 from prefixguard.evaluate.retraining.finished import FinishedFolds, FoldScores, protocol_of
 from prefixguard.evaluate.retraining.fitting import Fitting, OnProgress, OnStage, Source, corpus_of
 from prefixguard.evaluate.retraining.partition import Fold, partition
-from prefixguard.evaluate.retraining.pooled import RISKS, Pool, average, figures_json, finite, grouped, nan_mean
+from prefixguard.evaluate.retraining.pooled import RISKS, Pool, average, figures_json, grouped, nan_mean
 from prefixguard.evaluate.rows import clock_rows
 from prefixguard.learn import TrainConfig
 from prefixguard.stepview import Adapter

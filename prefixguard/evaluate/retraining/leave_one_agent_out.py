@@ -20,12 +20,12 @@ import numpy as np
 
 from prefixguard.errors import DataError
 from prefixguard.evaluate.figures import Measured, RiskFigures, compared
-from prefixguard.evaluate.layout import aligned, number, signed, spread, wrapped
+from prefixguard.evaluate.layout import aligned, finite, number, signed, spread, wrapped
 from prefixguard.evaluate.retraining.finished import FinishedFolds, FoldScores, protocol_of
 from prefixguard.evaluate.retraining.fitting import Fitting, OnProgress, OnStage, Source, corpus_of
 from prefixguard.evaluate.retraining.folds import RESAMPLES
 from prefixguard.evaluate.retraining.partition import Fold, Runs, partition
-from prefixguard.evaluate.retraining.pooled import RISKS, Pool, average, figures_json, finite, grouped, nan_mean
+from prefixguard.evaluate.retraining.pooled import RISKS, Pool, average, figures_json, grouped, nan_mean
 from prefixguard.learn import Corpus, TrainConfig
 from prefixguard.stepview import Adapter
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from prefixguard.errors import DataError
 from prefixguard.evaluate.evaluation import ACTORS
 from prefixguard.evaluate.figures import FIGURES, Measured, RiskFigures, measure
+from prefixguard.evaluate.layout import finite
 from prefixguard.evaluate.retraining.partition import Runs
 from prefixguard.learn import Corpus
 from prefixguard.metrics import Prefixes, Resamples, interval
@@ -119,8 +120,3 @@ def figures_json(figures: RiskFigures) -> dict[str, Any]:
             for name, one in figures.differences.items()
         }
     return plain
-
-
-def finite(value: float) -> float | None:
-    """A number, or None where there is none."""
-    return value if math.isfinite(value) else None
