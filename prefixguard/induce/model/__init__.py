@@ -1,6 +1,6 @@
 """Proposals of a language model, behind any endpoint that speaks chat completions."""
 
-from prefixguard.induce.model.endpoint import Endpoint
+from prefixguard.escalate import Endpoint
 from prefixguard.induce.model.model_result import ModelResult
 from prefixguard.induce.model.pack import Pack, sample_pack
 from prefixguard.induce.model.prompt import PROMPT_VERSION, first_messages

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+#: The shape asked of servers that can hold a model to one. The spec itself stays open: its grammar is ours to check.
+ANSWER_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "notes": {"type": "array", "items": {"type": "string"}},
+        "spec": {"type": "object"},
+    },
+    "required": ["spec"],
+}
 #: Where an object may begin that are tried; an answer has a few.
 _TRIED = 400
 _NOTES = 12

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from prefixguard.errors import ConfigError, EndpointError
-from prefixguard.induce.model.chat import Chat
-from prefixguard.induce.model.endpoint import Endpoint, Reply
+from prefixguard.escalate import Chat, Endpoint, Reply
 from prefixguard.induce.model.feedback import feedback
 from prefixguard.induce.model.masking import Masker
 from prefixguard.induce.model.model_result import ModelResult
 from prefixguard.induce.model.pack import Pack, sample_pack
 from prefixguard.induce.model.prompt import PROMPT_VERSION, first_messages, next_messages
-from prefixguard.induce.model.reply import Answer, is_refusal, read_answer
+from prefixguard.induce.model.reply import ANSWER_SCHEMA, Answer, is_refusal, read_answer
 from prefixguard.induce.model.screening import Screened, screen
 from prefixguard.induce.model.transcript import Transcript
 from prefixguard.induce.model.trial import Trial, failed, try_apart
@@ -69,7 +68,7 @@ def propose_with_model(
         raise ConfigError(f"rounds {rounds}: from 1 to {MOST_ROUNDS}.")
     if samples.source == "-":
         raise ConfigError("samples from standard input cannot be read again; save them to a file.")
-    chat = Chat(endpoint)
+    chat = Chat(endpoint, ANSWER_SCHEMA)
     pack = sample_pack(samples, pack_tokens, emails=emails)
     talk = _Talk(samples, chat, pack, name, dict(hints or {}), labels, allow_waivers, trial_seconds, try_spec, listen)
     return talk.run(rounds, deadline, seed_spec)

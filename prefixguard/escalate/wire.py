@@ -13,7 +13,7 @@ from typing import Any
 
 from prefixguard.errors import EndpointError
 
-#: Characters of a reply. A spec is a few thousand; ten times the largest shipped one is far below.
+#: Characters of a reply. An adapter's spec is a few thousand, a verdict a few hundred.
 MAX_REPLY = 256 * 1024
 #: Bytes of a body that is one JSON document.
 MAX_DOCUMENT = 8 << 20

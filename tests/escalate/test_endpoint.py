@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from prefixguard.errors import ConfigError, MissingExtraError
-from prefixguard.induce.model import Endpoint
-from prefixguard.induce.model.chat import Chat
+from prefixguard.escalate import Chat, Endpoint
 
 
 @pytest.mark.parametrize(
@@ -69,5 +68,5 @@ def test_the_room_is_imported_without_the_packages() -> None:
     import subprocess
     import sys
 
-    code = "import sys, prefixguard.induce.model; sys.exit(any(m in sys.modules for m in ('openai', 'tenacity')))"
+    code = "import sys, prefixguard.escalate; sys.exit(any(m in sys.modules for m in ('openai', 'tenacity')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -15,27 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from prefixguard.errors import EndpointError, MissingExtraError
-from prefixguard.induce.model.endpoint import Endpoint, Reply
-from prefixguard.induce.model.wire import Body, ServerFault, fault_from_answer, read_body
+from prefixguard.escalate.endpoint import Endpoint, Reply
+from prefixguard.escalate.wire import Body, ServerFault, fault_from_answer, read_body
 
 Message = Mapping[str, str]
 
 #: Forms of a request, from the one we like best to the plainest. A server that answers 400 gets the next one, once.
-_FORMS: tuple[tuple[str, ...], ...] = (
-    ("json_schema", "stream"),
-    ("json_object", "stream"),
-    ("stream",),
-    (),
-)
-#: The shape asked of servers that can hold a model to one. The spec itself stays open: its grammar is ours to check.
-ANSWER_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "notes": {"type": "array", "items": {"type": "string"}},
-        "spec": {"type": "object"},
-    },
-    "required": ["spec"],
-}
+_FREE: tuple[tuple[str, ...], ...] = (("stream",), ())
+_SHAPED: tuple[tuple[str, ...], ...] = (("json_schema", "stream"), ("json_object", "stream"), *_FREE)
 _RETRIED = (408, 409, 425, 429)
 #: Packages below openai, by release; their errors share no base with its own.
 _HTTP_PACKAGES = ("httpx", "httpx2", "httpcore", "httpcore2", "h11")
@@ -44,8 +31,11 @@ _HTTP_PACKAGES = ("httpx", "httpx2", "httpcore", "httpcore2", "h11")
 class Chat:
     """A conversation partner. Remembers what the server accepts. Not for use by several threads at once."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        """MissingExtraError without the packages; ConfigError without a key where one is needed."""
+    def __init__(self, endpoint: Endpoint, schema: Mapping[str, Any] | None = None) -> None:
+        """schema: JSON Schema of the reply, asked of servers that can hold a model to one; None for free text.
+
+        MissingExtraError without the packages; ConfigError without a key where one is needed.
+        """
         try:
             import openai
             import tenacity
@@ -56,12 +46,14 @@ class Chat:
         self._openai, self._tenacity = openai, tenacity
         self.endpoint = endpoint
         self._key = endpoint.key()
+        self._schema = schema
+        self._forms = _FREE if schema is None else _SHAPED
         self._form = 0
 
     @property
     def form(self) -> tuple[str, ...]:
         """What requests ask for now: some of json_schema, json_object, stream."""
-        return _FORMS[self._form]
+        return self._forms[self._form]
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -119,12 +111,12 @@ class Chat:
     def _plainer(self, fault: ServerFault) -> bool:
         """Takes the next plainer form of request, where the fault may be about the form."""
         text = fault.message.lower()
-        if fault.status not in (400, 415, 422) or self._form + 1 >= len(_FORMS):
+        if fault.status not in (400, 415, 422) or self._form + 1 >= len(self._forms):
             return False
         if any(word in text for word in ("context length", "context_length", "too long", "maximum context", "tokens")):
             return False
         about_stream = "stream" in text and "response_format" not in text
-        self._form = len(_FORMS) - 1 if about_stream else self._form + 1
+        self._form = len(self._forms) - 1 if about_stream else self._form + 1
         return True
 
     def _retried(self, once: Callable[[], Body], end: float, say: Callable[[str], None]) -> Body:
@@ -218,7 +210,7 @@ class Chat:
         form, endpoint = self.form, self.endpoint
         asked: dict[str, Any] = {}
         if "json_schema" in form:
-            schema = {"name": "adapter_proposal", "schema": ANSWER_SCHEMA, "strict": False}
+            schema = {"name": "answer", "schema": self._schema, "strict": False}
             asked["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif "json_object" in form:
             asked["response_format"] = {"type": "json_object"}
@@ -285,4 +277,4 @@ def _remedy(exc: ServerFault | _Unreached) -> str:
     return "Is the server up? A slow model needs a longer time-out."
 
 
-__all__ = ["ANSWER_SCHEMA", "Chat", "Message"]
+__all__ = ["Chat", "Message"]

@@ -15,7 +15,7 @@ NO_KEY = "none"
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a model is asked. Naming one is what allows samples to leave this machine.
+    """Where a model is asked. Naming one is what allows text of runs to leave this machine.
 
     base_url: of any compatible server, such as http://localhost:8000/v1; None is the default of the openai package.
     model: its name there. key_from: the environment variable that holds the key; never the key itself.
@@ -100,8 +100,13 @@ def shown_url(url: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model said. finish: see `wire.Body`. tokens are estimated (four characters each) where the server did not
-    count. seconds: of the whole question, retries and waits included. attempts: requests sent."""
+    """What a model said.
+
+    text: its answer. reasoning: what it thought, where the server sends that apart from the answer.
+    finish: see `wire.Body`. tokens are estimated (four characters each) where the server did not count.
+    seconds: of the whole question, retries and waits included. attempts: requests sent.
+    logprobs: the answer's tokens and their natural log-probabilities, in order; empty where the server sends none.
+    """
 
     text: str
     finish: str
@@ -113,3 +118,5 @@ class Reply:
     attempts: int
     model: str = ""
     notes: tuple[str, ...] = field(default=())
+    reasoning: str = ""
+    logprobs: tuple[tuple[str, float], ...] = field(default=())
