@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from prefixguard.alarm import AlarmPolicy, Thresholds, first_alert
 from prefixguard.errors import ConfigError, DataError
+from prefixguard.evaluate.actors import choose_groups
 from prefixguard.evaluate.alerts import AlertRow, alert_rows
 from prefixguard.evaluate.comparison import Comparison, MonitorAlerts, MonitorColumn
-from prefixguard.evaluate.evaluation import ACTORS, alarm_thresholds
+from prefixguard.evaluate.evaluation import alarm_thresholds
 from prefixguard.evaluate.figures import FIGURES, Difference, Measured, RiskFigures, measure
 from prefixguard.evaluate.rows import clock_rows
 from prefixguard.evaluate.scoring import RESAMPLES
@@ -62,7 +63,7 @@ def compare(
     if not kept:
         raise DataError(nothing_left(left_out))
     notes += more
-    grouped_by, groups = _groups([heard[0].scored[key].groups for key in kept], group_by)
+    grouped_by, groups = choose_groups([heard[0].scored[key].groups for key in kept], group_by)
     bench = _Bench(heard, kept, groups, resamples=resamples, seed=seed)
     return Comparison(
         runs=len(kept),
@@ -77,18 +78,6 @@ def compare(
         clocks=bench.clocks(),
         notes=(*notes, *bench.notes()),
     )
-
-
-def _groups(groups: Sequence[Mapping[str, str]], wanted: str | None) -> tuple[str | None, list[str] | None]:
-    """As `evaluate` chooses them: the wanted group, or the first that says who acted and has two values."""
-    if wanted is not None and not any(wanted in group for group in groups):
-        known = ", ".join(sorted({name for group in groups for name in group})) or "none"
-        raise DataError(f"no run has a group {wanted!r}. Groups of these runs: {known}.")
-    for name in ACTORS if wanted is None else (wanted,):
-        values = [group.get(name, "") for group in groups]
-        if wanted is not None or len(set(values)) > 1:
-            return name, values
-    return None, None
 
 
 def _names(monitors: Sequence[Monitor]) -> list[str]:

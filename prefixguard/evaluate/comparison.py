@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prefixguard.evaluate.alerts import AlertRow
-from prefixguard.evaluate.figures import FIGURES, Difference, RiskFigures
+from prefixguard.evaluate.figures import Difference, RiskFigures, differences_json
 from prefixguard.evaluate.layout import aligned, finite, number, percent, percents, signed, spread, wrapped
 
 _SHARES = ("false_alarm_rate", "false_alarm_rate_by_task", "alerted", "early")
@@ -96,7 +96,7 @@ class Comparison:
             "horizon": self.horizon,
             "monitors": [_column_json(column) for column in self.monitors],
             "clocks": {
-                name: {risk: _figures_json(figures) for risk, figures in risks.items()}
+                name: {risk: figures.as_json() for risk, figures in risks.items()}
                 for name, risks in self.clocks.items()
             },
             "notes": list(self.notes),
@@ -234,22 +234,10 @@ def _column_json(column: MonitorColumn) -> dict[str, Any]:
         "used": column.used,
         "prefixes": column.prefixes,
         "unknown_prefixes": column.unknown_prefixes,
-        "imminent": _figures_json(column.imminent),
-        "outcome": _figures_json(column.outcome),
-        "ahead": {risk: _differences_json(found) for risk, found in column.ahead.items()},
+        "imminent": column.imminent.as_json(),
+        "outcome": column.outcome.as_json(),
+        "ahead": {risk: differences_json(found) for risk, found in column.ahead.items()},
         "first_alert": [_alerts_json(alerts) for alerts in column.alerts],
-    }
-
-
-def _figures_json(figures: RiskFigures) -> dict[str, Any]:
-    plain: dict[str, Any] = {name: finite(getattr(figures, name)) for name in FIGURES}
-    return plain | {"intervals": {name: list(ends) for name, ends in figures.intervals.items()}}
-
-
-def _differences_json(found: Mapping[str, Difference]) -> dict[str, Any]:
-    return {
-        name: {"value": finite(one.value), "interval": None if one.interval is None else list(one.interval)}
-        for name, one in found.items()
     }
 
 
@@ -260,7 +248,7 @@ def _alerts_json(alerts: MonitorAlerts) -> dict[str, Any]:
         "threshold": row.thresholds.alarm,
         **{name: None if found is None else finite(getattr(found, name)) for name in (*_SHARES, *_LEADS)},
         "intervals": {} if found is None else {name: list(ends) for name, ends in found.intervals.items()},
-        "ahead": _differences_json(alerts.ahead),
+        "ahead": differences_json(alerts.ahead),
         "both": alerts.both,
         "only_this": alerts.only_this,
         "only_first": alerts.only_first,

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from prefixguard.alarm import Thresholds, draw_one_per_task, table_from_json
 from prefixguard.bundle import Bundle
 from prefixguard.errors import DataError
+from prefixguard.evaluate.actors import choose_groups
 from prefixguard.evaluate.faithfulness import Transitions, faithfulness
 from prefixguard.evaluate.rows import ScoreRow
 from prefixguard.evaluate.rules import rule_rows, rule_scores
@@ -26,8 +27,6 @@ from prefixguard.trace import Outcome, Run, Side, run_digest, task_hash, task_ke
 
 #: What a task may have been used for that makes its runs no test of the monitor.
 USES = (Side.TRAIN, Side.VALIDATION, Side.CALIBRATION, Side.ALARM)
-#: Groups that say who acted, in the order in which they are looked for.
-ACTORS = ("agent", "model", "file")
 
 
 #: Further rows over the runs evaluated, which are given in their order.
@@ -83,7 +82,7 @@ def evaluate(
     if report.skipped:
         where, reason = report.skipped[0]
         notes.append(f"{len(report.skipped)} runs could not be read and are not counted; the first: {where}: {reason}")
-    name, groups = _choose_groups(collected.groups, group_by)
+    name, groups = choose_groups(collected.groups, group_by)
     used = sum(collected.used.values())
     bundle = opened.bundle
     policy, thresholds = bundle.calibration.policy, alarm_thresholds(bundle)
@@ -221,17 +220,6 @@ def _uses(manifest: Mapping[str, Any], key: str) -> dict[str, str]:
 def _risks(readings: Sequence[Reading], name: str) -> npt.NDArray[np.float64]:
     values = (getattr(reading, name) for reading in readings)
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-
-
-def _choose_groups(groups: Sequence[Mapping[str, str]], wanted: str | None) -> tuple[str | None, list[str] | None]:
-    if wanted is not None and not any(wanted in group for group in groups):
-        known = ", ".join(sorted({name for group in groups for name in group})) or "none"
-        raise DataError(f"no run has a group {wanted!r}. Groups of these runs: {known}.")
-    for name in ACTORS if wanted is None else (wanted,):
-        values = [group.get(name, "") for group in groups]
-        if wanted is not None or len(set(values)) > 1:
-            return name, values
-    return None, None
 
 
 def _nothing_left(used: Counter[str], without_outcome: int) -> str:

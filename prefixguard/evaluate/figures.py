@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from prefixguard.evaluate.layout import finite
 from prefixguard.metrics import (
     Prefixes,
     Ranking,
@@ -29,6 +31,19 @@ class Difference:
 
     value: float
     interval: tuple[float, float] | None
+
+
+#: Names of the figures, in order.
+FIGURES = (
+    "auprc",
+    "auroc",
+    "prevalence",
+    "brier",
+    "ece",
+    "outcome_auroc_at_remaining",
+    "outcome_auroc_at_index",
+    "outcome_auroc_within_groups",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +70,21 @@ class RiskFigures:
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     differences: Mapping[str, Difference] = field(default_factory=dict)
 
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, NaN as None; `differences` only where there are any."""
+        plain: dict[str, Any] = {name: finite(getattr(self, name)) for name in FIGURES}
+        plain["intervals"] = {name: list(ends) for name, ends in self.intervals.items()}
+        if self.differences:
+            plain["differences"] = differences_json(self.differences)
+        return plain
 
-#: Names of the figures, in order.
-FIGURES = (
-    "auprc",
-    "auroc",
-    "prevalence",
-    "brier",
-    "ece",
-    "outcome_auroc_at_remaining",
-    "outcome_auroc_at_index",
-    "outcome_auroc_within_groups",
-)
+
+def differences_json(found: Mapping[str, Difference]) -> dict[str, Any]:
+    """Differences by name as plain values."""
+    return {
+        name: {"value": finite(one.value), "interval": None if one.interval is None else list(one.interval)}
+        for name, one in found.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)

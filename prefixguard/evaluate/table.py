@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from prefixguard.evaluate.alerts import AlertRow
-from prefixguard.evaluate.figures import FIGURES, RiskFigures
+from prefixguard.evaluate.figures import RiskFigures
 from prefixguard.evaluate.layout import aligned, finite, number, percent, percents, signed, spread, wrapped
 from prefixguard.evaluate.rows import ScoreRow
 from prefixguard.evaluate.verdict import Verdict
@@ -123,13 +123,13 @@ class EvaluationTable:
             "in_sample_runs": self.left_out.in_sample,
             "horizon": self.horizon,
             "grouped_by": self.grouped_by,
-            "imminent": _figures_json(self.imminent),
-            "outcome": _figures_json(self.outcome),
+            "imminent": self.imminent.as_json(),
+            "outcome": self.outcome.as_json(),
             "first_alert": [_alert_json(row) for row in self.first_alert],
             "baselines": {
                 name: {
-                    "imminent": _figures_json(row.imminent),
-                    "outcome": _figures_json(row.outcome),
+                    "imminent": row.imminent.as_json(),
+                    "outcome": row.outcome.as_json(),
                     "first_alert": [_alert_json(alert) for alert in row.first_alert],
                     "oracle": row.oracle,
                     "note": row.note,
@@ -259,20 +259,6 @@ class EvaluationTable:
         if any(row.oracle for row in self.baselines.values()):
             lines.append("*: knows what no monitor can know.")
         return "\n".join(lines)
-
-
-def _figures_json(figures: RiskFigures) -> dict[str, Any]:
-    plain: dict[str, Any] = {name: finite(getattr(figures, name)) for name in FIGURES}
-    plain["intervals"] = {name: list(ends) for name, ends in figures.intervals.items()}
-    if figures.differences:
-        plain["differences"] = {
-            name: {
-                "value": finite(difference.value),
-                "interval": None if difference.interval is None else list(difference.interval),
-            }
-            for name, difference in figures.differences.items()
-        }
-    return plain
 
 
 def _alert_json(row: AlertRow) -> dict[str, Any]:

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from prefixguard.errors import ConfigError
+from prefixguard.evaluate.actors import choose_groups
 from prefixguard.evaluate.figures import Measured, RiskFigures, compared
 from prefixguard.evaluate.layout import aligned, finite, number, signed, spread, wrapped
 from prefixguard.evaluate.retraining.finished import FinishedFolds, FoldScores, protocol_of
 from prefixguard.evaluate.retraining.fitting import Fitting, OnProgress, OnStage, Source, corpus_of, steps_in
 from prefixguard.evaluate.retraining.folds import RESAMPLES, FoldedEvaluation, measured_folds, summarise
 from prefixguard.evaluate.retraining.partition import Fold, partition
-from prefixguard.evaluate.retraining.pooled import RISKS, Pool, average, figures_json, grouped
+from prefixguard.evaluate.retraining.pooled import RISKS, Pool, average
 from prefixguard.evaluate.retraining.views import View, ablation_views, held_still, reads_the_same, seen_through
 from prefixguard.learn import Corpus, TrainConfig
 from prefixguard.stepview import Adapter
@@ -78,8 +79,8 @@ class Ablation:
                     "part": row.part,
                     "lost": finite(row.lost),
                     "same": row.same,
-                    "imminent": figures_json(row.imminent),
-                    "outcome": figures_json(row.outcome),
+                    "imminent": row.imminent.as_json(),
+                    "outcome": row.outcome.as_json(),
                 }
                 for row in self.rows
             ],
@@ -156,7 +157,7 @@ def ablate(
         raise ConfigError("two variants have the same name: give each once.")
     corpus, notes = corpus_of(runs, adapter=adapter, labels=labels, strict=strict, on_stage=on_stage)
     plan = partition(corpus, folds=folds, repeats=repeats, seeds=seeds)
-    name, groups = grouped(corpus, group_by)
+    name, groups = choose_groups(corpus.groups, group_by)
     pool = Pool(corpus, horizon=config.horizon, groups=groups, resamples=resamples, seed=13)
     bench = _Bench(corpus, plan, config, out, folds, Fitting(len(plan) * (1 + len(chosen)), on_stage, on_progress))
     scored = bench.scores(View("full", "full", "both"))

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from prefixguard.alarm import AlarmPolicy
+from prefixguard.evaluate.actors import choose_groups
 from prefixguard.evaluate.figures import FIGURES, Measured, RiskFigures, compared
 from prefixguard.evaluate.layout import aligned, finite, number, signed, spread, wrapped
 from prefixguard.evaluate.retraining.finished import FinishedFolds, FoldScores, protocol_of
 from prefixguard.evaluate.retraining.fitting import Fitting, OnProgress, OnStage, Source, corpus_of
 from prefixguard.evaluate.retraining.partition import Fold, partition
-from prefixguard.evaluate.retraining.pooled import RISKS, Pool, average, figures_json, grouped, nan_mean
+from prefixguard.evaluate.retraining.pooled import RISKS, Pool, average, nan_mean
 from prefixguard.evaluate.rows import clock_rows
 from prefixguard.learn import TrainConfig
 from prefixguard.stepview import Adapter
@@ -88,12 +89,12 @@ class FoldedEvaluation:
             "seeds": list(self.seeds),
             "trained_on": list(self.trained_on),
             "grouped_by": self.grouped_by,
-            "imminent": figures_json(self.imminent),
-            "outcome": figures_json(self.outcome),
+            "imminent": self.imminent.as_json(),
+            "outcome": self.outcome.as_json(),
             "baselines": {
                 name: {
-                    "imminent": figures_json(row.imminent),
-                    "outcome": figures_json(row.outcome),
+                    "imminent": row.imminent.as_json(),
+                    "outcome": row.outcome.as_json(),
                     "oracle": row.oracle,
                     "note": row.note,
                 }
@@ -207,7 +208,7 @@ def cross_validate(
         fitting.score(config.backend, corpus, fold, dataclasses.replace(config, seed=fold.seed), finished)
         for fold in plan
     ]
-    name, groups = grouped(corpus, group_by)
+    name, groups = choose_groups(corpus.groups, group_by)
     pool = Pool(corpus, horizon=config.horizon, groups=groups, resamples=resamples, seed=13)
     return summarise(pool, config, plan, scored, grouped_by=name, notes=notes)
 

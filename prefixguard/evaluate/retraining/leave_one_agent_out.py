@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 
 from prefixguard.errors import DataError
+from prefixguard.evaluate.actors import choose_groups
 from prefixguard.evaluate.figures import Measured, RiskFigures, compared
 from prefixguard.evaluate.layout import aligned, finite, number, signed, spread, wrapped
 from prefixguard.evaluate.retraining.finished import FinishedFolds, FoldScores, protocol_of
 from prefixguard.evaluate.retraining.fitting import Fitting, OnProgress, OnStage, Source, corpus_of
 from prefixguard.evaluate.retraining.folds import RESAMPLES
 from prefixguard.evaluate.retraining.partition import Fold, Runs, partition
-from prefixguard.evaluate.retraining.pooled import RISKS, Pool, average, figures_json, grouped, nan_mean
+from prefixguard.evaluate.retraining.pooled import RISKS, Pool, average, nan_mean
 from prefixguard.learn import Corpus, TrainConfig
 from prefixguard.stepview import Adapter
 
@@ -90,8 +91,8 @@ class AgentTransfer:
                     "runs": one.runs,
                     "failed_runs": one.failed_runs,
                     "trained_on": list(one.trained_on),
-                    "known": {risk: figures_json(figures) for risk, figures in one.known.items()},
-                    "unknown": {risk: figures_json(figures) for risk, figures in one.unknown.items()},
+                    "known": {risk: figures.as_json() for risk, figures in one.known.items()},
+                    "unknown": {risk: figures.as_json() for risk, figures in one.unknown.items()},
                 }
                 for one in self.agents
             ],
@@ -156,7 +157,7 @@ def leave_one_agent_out(
     """
     config = dataclasses.replace(config or TrainConfig(backend="gbdt"), seed=seed)
     corpus, notes = corpus_of(runs, adapter=adapter, labels=labels, strict=strict, on_stage=on_stage)
-    name, agent_of = grouped(corpus, group_by)
+    name, agent_of = choose_groups(corpus.groups, group_by)
     if name is None or agent_of is None or len(set(agent_of)) < 2:
         raise DataError(
             f"all runs are of one {name or 'agent'}: there is nobody to leave out. Give runs of two agents or more, or "

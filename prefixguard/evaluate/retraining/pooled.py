@@ -10,15 +10,11 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from prefixguard.errors import DataError
-from prefixguard.evaluate.evaluation import ACTORS
 from prefixguard.evaluate.figures import FIGURES, Measured, RiskFigures, measure
-from prefixguard.evaluate.layout import finite
 from prefixguard.evaluate.retraining.partition import Runs
 from prefixguard.learn import Corpus
 from prefixguard.metrics import Prefixes, Resamples, interval
@@ -95,28 +91,3 @@ def nan_means(rows: Float) -> Float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a column without any number is NaN, as wanted
         return np.asarray(np.nanmean(rows, axis=0), dtype=np.float64)
-
-
-def grouped(corpus: Corpus, wanted: str | None) -> tuple[str | None, list[str] | None]:
-    """The group that says who acted, and its value for each run: the wanted one, or the first of agent, model and file
-    that has two values. (None, None) where there is none. Raises DataError where no run has the wanted one."""
-    if wanted is not None and not any(wanted in group for group in corpus.groups):
-        known = ", ".join(sorted({name for group in corpus.groups for name in group})) or "none"
-        raise DataError(f"no run has a group {wanted!r}. Groups of these runs: {known}.")
-    for name in ACTORS if wanted is None else (wanted,):
-        values = [group.get(name, "") for group in corpus.groups]
-        if wanted is not None or len(set(values)) > 1:
-            return name, values
-    return None, None
-
-
-def figures_json(figures: RiskFigures) -> dict[str, Any]:
-    """Figures as plain values, NaN as None."""
-    plain: dict[str, Any] = {name: finite(getattr(figures, name)) for name in FIGURES}
-    plain["intervals"] = {name: list(ends) for name, ends in figures.intervals.items()}
-    if figures.differences:
-        plain["differences"] = {
-            name: {"value": finite(one.value), "interval": None if one.interval is None else list(one.interval)}
-            for name, one in figures.differences.items()
-        }
-    return plain
