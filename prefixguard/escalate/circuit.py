@@ -1,0 +1,123 @@
+"""Circuit breaker: an endpoint that failed several times in a row is left alone for a while.
+
+Source of the pattern: Nygard, Release It!, "Circuit Breaker" (states closed, open, half-open).
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from prefixguard.errors import ConfigError
+from prefixguard.escalate.no_reply import CircuitOpenError
+
+
+class CircuitState(StrEnum):
+    """CLOSED: requests go. OPEN: none goes. HALF_OPEN: the rest is over; one request at a time tries."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half-open"
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Leave to send one request; its outcome is told with it. era: number of openings and closings before it."""
+
+    era: int
+    is_probe: bool
+
+
+class CircuitBreaker:
+    """Opens after so many failures without a success between; after a rest one probe at a time may close it.
+
+    What counts is told by the caller: `failed` for what speaks of the endpoint (no connection, a time-out, 5xx, 429),
+    `succeeded` for any other answer (a 400 shows a server that lives), `released` where nothing was learned (the
+    question was cancelled). What belongs to an earlier era (requests sent before the circuit opened) is not counted
+    any more. Thread-safe; several clients of one endpoint may share one.
+    """
+
+    def __init__(
+        self, failures: int = 5, reset_seconds: float = 30.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """failures: in a row, 1 or more. reset_seconds: of rest after it opens, more than 0. clock: seconds, rising."""
+        if failures < 1:
+            raise ConfigError(f"failures {failures}: a number of requests, 1 or more.")
+        if not (math.isfinite(reset_seconds) and reset_seconds > 0):
+            raise ConfigError(f"reset_seconds {reset_seconds}: seconds, more than 0.")
+        self.failures, self.reset_seconds = failures, reset_seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._row = 0  # failures since the last success
+        self._opened: float | None = None  # when; None while closed
+        self._probing = False
+        self._era = 0
+
+    @property
+    def state(self) -> CircuitState:
+        """As of now."""
+        with self._lock:
+            if self._opened is None:
+                return CircuitState.CLOSED
+            return CircuitState.OPEN if self._left() > 0 else CircuitState.HALF_OPEN
+
+    @property
+    def retry_in(self) -> float:
+        """Seconds until a request may go; 0 where one may go now (or after the probe that is under way)."""
+        with self._lock:
+            return self._left()
+
+    def check(self) -> None:
+        """Raises CircuitOpenError where a request would be refused now. Takes no leave."""
+        with self._lock:
+            self._refuse()
+
+    def admit(self) -> Permit:
+        """Leave to send one request. CircuitOpenError where none may go. Every permit is told how it ended."""
+        with self._lock:
+            self._refuse()
+            is_probe = self._opened is not None
+            self._probing = is_probe
+            return Permit(self._era, is_probe)
+
+    def succeeded(self, permit: Permit) -> None:
+        """The endpoint answered."""
+        with self._lock:
+            if permit.era != self._era:
+                return
+            self._row = 0
+            if permit.is_probe:
+                self._opened, self._probing = None, False
+                self._era += 1
+
+    def failed(self, permit: Permit) -> None:
+        """The endpoint failed."""
+        with self._lock:
+            if permit.era != self._era:
+                return
+            self._row += 1
+            if permit.is_probe or self._row >= self.failures:
+                self._opened, self._probing, self._row = self._clock(), False, 0
+                self._era += 1
+
+    def released(self, permit: Permit) -> None:
+        """Nothing was learned of the endpoint."""
+        with self._lock:
+            if permit.era == self._era and permit.is_probe:
+                self._probing = False
+
+    def _left(self) -> float:
+        return 0.0 if self._opened is None else max(0.0, self._opened + self.reset_seconds - self._clock())
+
+    def _refuse(self) -> None:
+        left = self._left()
+        if left > 0:
+            raise CircuitOpenError(
+                f"nothing was sent: the endpoint failed too often; the next try is in {left:.1f} s.", left
+            )
+        if self._probing:
+            raise CircuitOpenError("nothing was sent: the endpoint failed too often; one request is trying it.", 0.0)
