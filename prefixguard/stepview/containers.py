@@ -556,6 +556,11 @@ def _zip(
     return runs
 
 
+def _is_nan(value: Any) -> bool:
+    """Tables hold NaN where a number is missing: a merged table, in rows of the file that had no such column."""
+    return isinstance(value, float) and value != value
+
+
 def _parquet(spec: Mapping[str, Any], site: Site) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
     columns = spec.get("json", [])
     columns = [columns] if isinstance(columns, str) else columns
@@ -576,6 +581,7 @@ def _parquet(spec: Mapping[str, Any], site: Site) -> Callable[[Document, Compani
                 for row in batch.to_pylist():
                     position += 1
                     where = f"{document.where} row {position}"
+                    row = {name: None if _is_nan(value) else value for name, value in row.items()}
                     try:
                         for name in columns:
                             value = row.get(name)

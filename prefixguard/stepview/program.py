@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from prefixguard.stepview.compiling import Base, Site, known_keys
 from prefixguard.stepview.conditions import TYPES, Test, compile_test
 from prefixguard.stepview.containers import Container, compile_container
 from prefixguard.stepview.events import EventSource, compile_events
+from prefixguard.stepview.labels import Labels, compile_labels
 from prefixguard.stepview.machine import Join
 from prefixguard.stepview.migrations import NEWEST, lift, schema_of
 from prefixguard.stepview.paths import Getter, parse_path
@@ -67,9 +68,7 @@ class Program:
     task: Getter | None
     groups: tuple[tuple[str, Getter], ...]
     outcome: Callable[[Scope], Outcome]
-    mistake_step: Getter | None
-    mistake_agent: Getter | None
-    step_base: int
+    labels: Labels
     kind: Getter | None
     turn: Getter | None
     reads_run: bool  # rules read $, so a live session keeps its header
@@ -140,13 +139,8 @@ def _compile(spec: dict[str, Any], container: Container, record: Site, readings:
     groups = run.get("groups", {})
     if not isinstance(groups, dict):
         raise record.error("run.groups: names and their values.")
-    labels = run.get("labels", {})
-    if not isinstance(labels, dict):
-        raise record.error("run.labels: mistake_step, step_base and mistake_agent.")
-    known_keys(labels, ("mistake_step", "mistake_agent", "step_base"), record.at("run.labels"))
     told = Site("run.labels", record.roots, [])
-    step = compile_value(labels["mistake_step"], told.at("mistake_step")) if "mistake_step" in labels else None
-    agent = compile_value(labels["mistake_agent"], told.at("mistake_agent")) if "mistake_agent" in labels else None
+    labels = compile_labels(run.get("labels", {}), told, events)
     outcome = (
         compile_outcome(run["outcome"], replace(judged.at("outcome"), sink=readings.outcome))
         if "outcome" in run
@@ -169,9 +163,7 @@ def _compile(spec: dict[str, Any], container: Container, record: Site, readings:
         task=compile_value(run["task"], names.at("task")) if "task" in run else None,
         groups=tuple((key, compile_value(value, names.at(f"groups.{key}"))) for key, value in groups.items()),
         outcome=outcome or (lambda scope: Outcome.UNKNOWN),
-        mistake_step=step,
-        mistake_agent=agent,
-        step_base=_step_base(labels, record),
+        labels=labels,
         kind=kind,
         turn=turn,
         reads_run=_reads_run(spec),
@@ -195,13 +187,6 @@ def _reads_run(spec: dict[str, Any]) -> bool:
             parts.append(rule)
     outer, within = json.dumps(parts), json.dumps(inner)
     return any(root in outer for root in ('"$', '"^')) or any(root in within for root in ('"$', '"^^'))
-
-
-def _step_base(labels: Mapping[str, Any], site: Site) -> int:
-    base = labels.get("step_base", 0)
-    if base not in (0, 1) or isinstance(base, bool):
-        raise site.error("run.labels.step_base is 0 or 1: what the set calls the first event.")
-    return int(base)
 
 
 def _budgets(spec: Any, site: Site) -> dict[str, tuple[int, int]]:

@@ -17,7 +17,7 @@ from prefixguard.stepview.program import Program
 from prefixguard.stepview.record import StepRecord
 from prefixguard.stepview.scope import MISSING, Scope, describe
 from prefixguard.stepview.values import as_id
-from prefixguard.trace import Mistake, Run
+from prefixguard.trace import Run
 from prefixguard.trace.documents import Document, Documents, companion_path, open_documents
 from prefixguard.trace.outcomes import LabelBook, read_labels
 
@@ -248,9 +248,8 @@ def _read_run(
         tally[n] = tally.get(n, 0) + 1
     if witness is not None:
         witness(scope)
-    return Run(
-        name, task, outcome, tuple(records), found.where, MappingProxyType(groups), _mistake(program, scope, records)
-    )
+    mistake, faults = program.labels.mistake(scope, records), program.labels.faults(scope)
+    return Run(name, task, outcome, tuple(records), found.where, MappingProxyType(groups), mistake, faults)
 
 
 def _free_name(name: str, ids: dict[str, int]) -> str:
@@ -266,19 +265,6 @@ def _default_id(path: str, found: Found) -> str:
     if not found.several:
         return path
     return f"{path}#{found.key if isinstance(found.key, str) else found.position}"
-
-
-def _mistake(program: Program, scope: Scope, records: list[StepRecord]) -> Mistake | None:
-    if program.mistake_step is None and program.mistake_agent is None:
-        return None
-    scope.event = scope.parent = MISSING
-    agent = as_id(program.mistake_agent(scope)) if program.mistake_agent is not None else None
-    value = as_id(program.mistake_step(scope)) if program.mistake_step is not None else None
-    step = None
-    if value is not None and value.isascii() and value.isdigit() and len(value) < 10:
-        event = int(value) - program.step_base
-        step = next((record.index for record in records if record.event == event), None)
-    return Mistake(step, agent)
 
 
 def _refuse_nothing(source: str, adapter: Adapter, report: ReadReport) -> None:

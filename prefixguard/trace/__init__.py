@@ -4,13 +4,14 @@ from prefixguard.trace.documents import Document, Documents, glob_pattern, open_
 from prefixguard.trace.horizon import imminent_labels, remaining_steps
 from prefixguard.trace.outcomes import Label, LabelBook, read_labels
 from prefixguard.trace.repeats import link_tasks, repeat_groups, run_digest
-from prefixguard.trace.run import Mistake, Outcome, Run
+from prefixguard.trace.run import Fault, Mistake, Outcome, Run
 from prefixguard.trace.split import DEFAULT_SHARES, Move, Side, move_tasks, split_tasks, task_hash, task_key
 
 __all__ = [
     "DEFAULT_SHARES",
     "Document",
     "Documents",
+    "Fault",
     "Label",
     "LabelBook",
     "Mistake",

@@ -32,6 +32,18 @@ class Mistake:
 
 
 @dataclass(frozen=True, slots=True)
+class Fault:
+    """An agent that a set blames, and how it failed (attribution sets that name several, or no step).
+
+    agent: name as the set spells it, which may not occur among the records; None where the set names none.
+    mode: the failure mode, such as FM-3.2; None where the set names none.
+    """
+
+    agent: str | None
+    mode: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Run(Generic[R]):
     """One run, parsed.
 
@@ -40,6 +52,8 @@ class Run(Generic[R]):
     groups: agent, file, domain and the like; for evaluation and splits, never a feature.
     records: the steps in order (`stepview.StepRecord`).
     source: where it was read (file and position), for messages.
+    mistake, faults: labels of attribution sets; for evaluation, never a feature. mistake: None where a set says nothing
+    of it or that there is none. faults: each pair once, in the order of the set.
     """
 
     run_id: str
@@ -49,3 +63,4 @@ class Run(Generic[R]):
     source: str
     groups: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     mistake: Mistake | None = None
+    faults: tuple[Fault, ...] = ()

@@ -160,6 +160,16 @@ def test_a_table_with_json_text_in_a_column(make: Any, tmp_path: Path, monkeypat
         list(read_runs(path, adapter))
 
 
+def test_the_nan_of_a_table_is_no_number(make: Any, tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    rows = {"id": ["x", "y"], "messages": [RUN["messages"]] * 2, "reward": [float("nan"), 1.0], "other": [0.0, 0.0]}
+    parquet.write_table(pyarrow.table(rows), tmp_path / "t.parquet")
+    outcome = {"of": {"first": ["$.reward", "$.other"]}, "success": {"ge": 1}, "failure": {"lt": 1}}
+    adapter = make(container="parquet", run={"id": "$.id", "outcome": outcome})
+    assert [run.outcome.value for run in read_runs(tmp_path, adapter, strict=True)] == ["failure", "success"]
+
+
 def test_nested_runs(make: Any, read: Any) -> None:
     adapter = make(container={"format": "json", "runs": "$.groups[*].runs[*]"})
     document = {"groups": [{"runs": [{**RUN, "id": "1"}, {**RUN, "id": "2"}]}, {}, {"runs": {"k": {**RUN, "id": "3"}}}]}

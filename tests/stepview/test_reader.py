@@ -13,7 +13,7 @@ import pytest
 
 from prefixguard.errors import AdapterError, TraceError
 from prefixguard.stepview import ReadReport, read_runs
-from prefixguard.trace import Outcome
+from prefixguard.trace import Fault, Mistake, Outcome
 
 
 def run(name: str = "r1", reward: Any = 1.0, **more: Any) -> dict[str, Any]:
@@ -137,10 +137,64 @@ def test_a_mistake_is_found_by_its_event(make: Any, read: Any) -> None:
     (found,) = read(adapter, [run(messages=messages, step="3", who="Coder")])
     assert found.mistake is not None
     assert (found.mistake.step, found.mistake.agent) == (2, "Coder")
-    for step in (1, "x", None, 99, -1, True, [3]):
+    for step in (1, "x", 99, True, 2.5, "3.0", "9" * 30):
         (found,) = read(adapter, [run(messages=messages, step=step)])
         assert found.mistake is not None
         assert found.mistake.step is None
+    for step in (3, 3.0, "3"):
+        (found,) = read(adapter, [run(messages=messages, step=step, who=float("nan"))])
+        assert found.mistake == Mistake(2, None)
+
+
+@pytest.mark.parametrize("step", [None, "", [3], -1, "-1", -1.0])
+def test_a_set_that_names_no_step_says_that_there_is_no_mistake(step: Any, make: Any, read: Any) -> None:
+    adapter = make(run={"labels": {"mistake_step": "$.step", "mistake_agent": "$.who"}})
+    (found,) = read(adapter, [run(step=step, who=None)])
+    assert found.mistake is None
+    (found,) = read(adapter, [run(step=step, who="Coder")])
+    assert found.mistake == (None if str(step).startswith("-1") else Mistake(None, "Coder"))
+
+
+def test_a_label_means_the_event_that_has_its_number(make: Any, read: Any) -> None:
+    labels = {"mistake_step": "$.step", "step_field": "@.n", "mistake_agent": "$.who"}
+    messages = [{"role": "assistant", "content": str(n), "n": n} for n in (1, 10, "11", 40)]
+    for step, record in (("1", 1), (10, 2), (11.0, 3), ("40", 4), (2, None), (0, None)):
+        (found,) = read(make(run={"labels": labels}), [run(messages=messages, step=step)])
+        assert found.mistake == Mistake(record, None)
+        assert [one.action for one in found.records] == ["1", "10", "11", "40"]
+
+
+def test_faults_of_a_list_and_of_flags(make: Any, read: Any) -> None:
+    listed = {"faults": {"each": "$.blamed", "agent": "@.who", "mode": "@.how"}}
+    blamed = [{"who": "B", "how": "2"}, {"who": "A"}, {"how": 7}, {"who": "B", "how": "2"}, {"who": ""}, 3, None]
+    (found,) = read(make(run={"labels": listed}), [run(blamed=blamed)])
+    assert found.faults == (Fault("B", "2"), Fault("A", None), Fault(None, "7"))
+    assert found.mistake is None
+    for odd in (None, "x", 3, [], {}):
+        (found,) = read(make(run={"labels": listed}), [run(blamed=odd)])
+        assert found.faults == ()
+    flags = {"faults": {"each": "$.flags", "when": {"@.value": {"in": [1, True]}}, "mode": "@.name"}}
+    (found,) = read(make(run={"labels": flags}), [run(flags={"b": 1, "a": 0, "c": True, "d": None, "e": "1"})])
+    assert found.faults == (Fault(None, "b"), Fault(None, "c"))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([], "run.labels: an object with mistake_step"),
+        ({"mistake": "$.step"}, "unknown key 'mistake'"),
+        ({"mistake_step": "$.step", "step_base": 2}, "step_base: 0 or 1"),
+        ({"step_field": "@.n"}, "goes with mistake_step"),
+        ({"mistake_step": "$.step", "step_base": 1, "step_field": "@.n"}, "without step_base"),
+        ({"faults": "$.blamed"}, r"run\.labels\.faults: "),
+        ({"faults": {"each": "$.blamed"}}, r"run\.labels\.faults: "),
+        ({"faults": {"agent": "$.blamed"}}, r"run\.labels\.faults: "),
+        ({"faults": {"each": "$.blamed", "agent": "@.a", "step": "@.b"}}, "unknown key 'step'"),
+    ],
+)
+def test_labels_that_are_none_are_refused(labels: Any, message: str, make: Any) -> None:
+    with pytest.raises(AdapterError, match=message):
+        make(run={"labels": labels})
 
 
 BAD = [None, 3, "text", {"id": "x"}, run("y", messages="oops"), run("z", messages={"a": 1})]

@@ -15,6 +15,7 @@ from prefixguard.stepview import (
     conditions,
     containers,
     events,
+    labels,
     list_adapters,
     load_adapter,
     program,
@@ -43,6 +44,9 @@ def test_every_construct_is_in_it() -> None:
     assert set(defs["test"]["anyOf"][1]["properties"]) == set(conditions._TESTS)
     assert set(SCHEMA["properties"]) == set(program._TOP)
     assert set(SCHEMA["properties"]["run"]["properties"]) == set(program._RUN)
+    told = SCHEMA["properties"]["run"]["properties"]["labels"]["properties"]
+    assert set(told) == set(labels.KEYS)
+    assert set(told["faults"]["properties"]) == set(labels._FAULT_KEYS)
     assert set(defs["rule"]["properties"]["emit"]["enum"]) == set(rules.EMITS)
     formats = {one["properties"]["format"]["const"]: one for one in defs["container"]["anyOf"] if "properties" in one}
     assert set(formats) == set(containers.FORMATS)
@@ -80,6 +84,8 @@ def test_what_it_refuses_the_interpreter_refuses(chat: dict[str, Any]) -> None:
         {"rules": [{"when": {"role": "x"}, "emit": "skip"}]},
         {"status": [{"is": "fine"}]},
         {"join": {"by": "time"}},
+        {"run": {"labels": {"step_base": 2}}},
+        {"run": {"labels": {"faults": {"each": "$.blamed"}}}},
         {"budgets": {"result": [1]}},
         {"waived": [{"path": "$.x"}]},
         {"name": ""},

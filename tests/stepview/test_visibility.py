@@ -75,6 +75,21 @@ def test_labels_are_hidden_by_themselves(make: Any) -> None:
         make(run=run, rules=[{"emit": "say", "agent": "$.mistake_agent"}])
 
 
+def test_what_faults_are_read_from_is_hidden_and_the_number_of_an_event_is_not(make: Any) -> None:
+    rules = [{"emit": "say", "action": {"text": "@.step"}}]
+    run = {
+        "labels": {
+            "mistake_step": "$.k",
+            "step_field": "@.step",
+            "faults": {"each": "$.out.faulty", "agent": {"first": ["@.who", "$.culprit"]}},
+        }
+    }
+    make(run=run, rules=rules)
+    for path in ("$.out.faulty[0].who", "$.out", "$.culprit", "$.k"):
+        with pytest.raises(AdapterError, match=r"overlaps the hidden"):
+            make(run=run, rules=[{"emit": "say", "action": {"text": path}}])
+
+
 def test_asking_whether_something_is_there_is_no_reading_of_what_is_inside(make: Any) -> None:
     rules = [{"when": {"@": {"type": "object"}}, **SAY}]
     make(hidden=["@.score"], rules=rules, run={})

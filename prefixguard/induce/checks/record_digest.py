@@ -22,7 +22,7 @@ COUNTED_RUNS = 100
 
 
 class RunDigest:
-    """SHA-256 over runs: ids, tasks, outcomes, groups, mistakes and records, each preceded by its length."""
+    """SHA-256 over runs: ids, tasks, outcomes, groups, mistakes, faults and records, each preceded by its length."""
 
     def __init__(self) -> None:
         self.runs = 0
@@ -33,6 +33,8 @@ class RunDigest:
         head: list[Any] = [run.run_id, run.task_id, run.outcome.value, sorted(run.groups.items()), run.source]
         if run.mistake is not None:
             head.append([run.mistake.step, run.mistake.agent])
+        if run.faults:
+            head.append([[fault.agent, fault.mode] for fault in run.faults])
         self._take(json.dumps(head).encode())
         for record in run.records:
             self._take(serialize(record))
