@@ -1,5 +1,16 @@
 """Figures of merit over prefixes and runs: numpy only, one class or no data gives NaN, never an error."""
 
+from prefixguard.metrics.attribution import (
+    Attribution,
+    AuditCounts,
+    MeasuredAttribution,
+    Quartiles,
+    attribution,
+    attribution_differences,
+    measure_attribution,
+)
+from prefixguard.metrics.attribution_sums import ATTRIBUTION_FIGURES
+from prefixguard.metrics.audited_run import AuditedRun, AuditOutcome
 from prefixguard.metrics.bootstrap import Resamples, interval, paired_difference
 from prefixguard.metrics.clocks import end_oracle, step_index
 from prefixguard.metrics.first_alerts import FirstAlerts, first_alerts
@@ -12,11 +23,18 @@ from prefixguard.metrics.ratio import ratio
 from prefixguard.metrics.reliability import Reliability, ReliabilityBin, brier, ece, reliability_curve
 
 __all__ = [
+    "ATTRIBUTION_FIGURES",
     "MAX_INDEX",
     "MAX_REMAINING",
     "REFERENCE_PREVALENCES",
+    "Attribution",
+    "AuditCounts",
+    "AuditOutcome",
+    "AuditedRun",
     "FirstAlerts",
+    "MeasuredAttribution",
     "Prefixes",
+    "Quartiles",
     "Ranking",
     "ReferenceRanking",
     "Reliability",
@@ -24,6 +42,8 @@ __all__ = [
     "Resamples",
     "at_index",
     "at_remaining",
+    "attribution",
+    "attribution_differences",
     "auroc",
     "average_precision",
     "average_precision_at",
@@ -32,6 +52,7 @@ __all__ = [
     "end_oracle",
     "first_alerts",
     "interval",
+    "measure_attribution",
     "paired_difference",
     "phi",
     "phi_inverse",
