@@ -1,0 +1,189 @@
+"""What an auditor is sent: the transcript first, then the question; both within one budget of tokens."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from prefixguard.errors import ConfigError
+from prefixguard.escalate.agent_names import AgentNames, shown_name
+from prefixguard.escalate.transcript_text import MIN_TOKENS, Excerpt, estimated_tokens, fit, neutral
+from prefixguard.stepview import StepRecord
+
+Message = dict[str, str]
+
+#: Form of the transcript's text; a new number where the same records would be shown otherwise.
+RENDERING = "1"
+_MOST_AGENTS = 60
+_MOST_ANSWER = 2000
+_BLANKS = re.compile(r"\{\{(\w+)\}\}")
+
+
+class PromptKind(StrEnum):
+    """ONLINE: a prefix; a step may be named, now or earlier. POST_HOC: the whole run at once. STEP_BY_STEP: is the
+    newest step the decisive mistake? BINARY_SEARCH: in which half of a range of steps is it?"""
+
+    ONLINE = "online"
+    POST_HOC = "post_hoc"
+    STEP_BY_STEP = "step_by_step"
+    BINARY_SEARCH = "binary_search"
+
+
+#: JSON Schema of a reply, for servers that hold a model to one (`AsyncClient(endpoint, VERDICT_SCHEMA)`). A reply is
+#: then one JSON object without a think block, so "thinking" comes first in it: a model reasons before it answers.
+#: A model that reasons in a field of its own, or as free text, does better without a schema.
+VERDICT_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "thinking": {"type": "string"},
+        "answer": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "enum": ["SAFE", "UNSURE"]}]},
+        "agent": {"type": ["string", "null"]},
+        "reason": {"type": "string"},
+        "quote": {"type": ["string", "null"]},
+    },
+    "required": ["thinking", "answer", "agent", "reason", "quote"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question about the steps of a run.
+
+    messages: a system message that is the same for every question, and one of the user: transcript, then question.
+    first, last: indices of the first and the last step; both are shown. elided: ranges of steps between them that are
+    not shown, (from, to), both ends included. cut_steps: steps of which a field is shown in part.
+    prompt_version: name of the question and hash of the wording.
+    """
+
+    messages: tuple[Message, ...]
+    first: int
+    last: int
+    elided: tuple[tuple[int, int], ...]
+    prompt_version: str
+    cut_steps: tuple[int, ...] = ()
+
+
+def ask_for_verdict(
+    kind: PromptKind,
+    records: Sequence[StepRecord],
+    budget_tokens: int,
+    *,
+    answer: str | None = None,
+    known_failed: bool = False,
+    within: tuple[int, int] | None = None,
+) -> Asked:
+    """The messages that ask for a verdict on these records, the steps of a run so far.
+
+    budget_tokens: of all messages together, by `estimated_tokens`; the reply is not counted. answer: the task's
+    reference answer; it is shown only if given. known_failed: POST_HOC only: the run is known to have failed.
+    within: BINARY_SEARCH only, and needed there: the range of steps that is halved.
+    Nothing but the records, and what is given here, can reach the messages.
+    ConfigError where the budget leaves too little for the transcript, or an option does not fit the kind.
+    """
+    kind = PromptKind(kind)
+    if (within is not None) != (kind is PromptKind.BINARY_SEARCH):
+        raise ConfigError("within: a range of steps for binary_search, and for no other kind of question.")
+    if known_failed and kind is not PromptKind.POST_HOC:
+        raise ConfigError("known_failed: for post_hoc only; other questions do not know how the run ends.")
+    system = _part("system")
+
+    def question(excerpt: Excerpt | None) -> str:
+        return _question(kind, records, excerpt, answer, known_failed, within)
+
+    used = estimated_tokens(system) + estimated_tokens(question(None)) + _MARGIN
+    if budget_tokens - used < MIN_TOKENS:
+        raise ConfigError(
+            f"budget_tokens {budget_tokens}: the question alone takes about {used}; give {used + MIN_TOKENS} or more."
+        )
+    excerpt = fit(records, budget_tokens - used, focus=within)
+    messages = (
+        {"role": "system", "content": system},
+        {"role": "user", "content": f"{excerpt.text}\n\n{question(excerpt)}"},
+    )
+    return Asked(messages, excerpt.first, excerpt.last, excerpt.elided, prompt_version(kind), excerpt.cut_steps)
+
+
+#: Tokens for the remark on what was left out, roles and breaks between messages.
+_MARGIN = 200
+
+
+@cache
+def prompt_version(kind: PromptKind) -> str:
+    """Name of a question and a hash of all that decides how it is worded."""
+    names = ["system", "reply", "reference", "agents", "view", kind.value]
+    if kind is PromptKind.POST_HOC:
+        names += ["ending_failed", "ending_unknown", "options_failed", "options_unknown"]
+    text = "\0".join((RENDERING, *(_part(name) for name in names)))
+    return f"{kind.value}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def halves(within: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The two halves of a range of at least two steps; the first one is the longer where they differ.
+
+    >>> halves((1, 5)), halves((7, 8))
+    (((1, 3), (4, 5)), ((7, 7), (8, 8)))
+    """
+    begin, end = within
+    if not 1 <= begin < end:
+        raise ConfigError(f"within {within}: a range of two steps or more, from 1.")
+    middle = (begin + end) // 2
+    return (begin, middle), (middle + 1, end)
+
+
+@cache
+def _part(name: str) -> str:
+    return (resources.files("prefixguard.escalate") / "prompts" / f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def _filled(name: str, **values: object) -> str:
+    """A part with its blanks filled, in one pass: what is filled in is not looked at again."""
+    return _BLANKS.sub(lambda met: str(values[met.group(1)]), _part(name))
+
+
+def _question(
+    kind: PromptKind,
+    records: Sequence[StepRecord],
+    excerpt: Excerpt | None,
+    answer: str | None,
+    known_failed: bool,
+    within: tuple[int, int] | None,
+) -> str:
+    """excerpt: None while its room is not known yet."""
+    last = records[-1].index if records else 1
+    if kind is PromptKind.POST_HOC:
+        how = "failed" if known_failed else "unknown"
+        asked = _filled("post_hoc", last=last, ending=_part(f"ending_{how}"), options=_part(f"options_{how}"))
+    elif within is not None:
+        (begin, middle), (following, end) = halves(within)
+        if not records or begin < records[0].index or end > last:
+            raise ConfigError(f"within {within}: steps of this run, which ends with step {last}.")
+        asked = _filled("binary_search", begin=begin, middle=middle, next=following, end=end)
+    else:
+        asked = _filled(kind.value, last=last)
+    names = AgentNames.of(records).names
+    listed = ", ".join(json.dumps(neutral(shown_name(name)), ensure_ascii=False) for name in names[:_MOST_AGENTS])
+    parts = [asked, _filled("agents", agents=listed + (" and others" if len(names) > _MOST_AGENTS else ""))]
+    if answer is not None:
+        parts.append(_filled("reference", answer=json.dumps(neutral(answer[:_MOST_ANSWER]), ensure_ascii=False)))
+    if excerpt is not None and (excerpt.elided or excerpt.cut_steps):
+        parts.append(_filled("view", holes=_holes(excerpt)))
+    parts.append(_filled("reply", mark=excerpt.mark if excerpt is not None else "#00000000"))
+    return "\n\n".join(parts)
+
+
+def _holes(excerpt: Excerpt) -> str:
+    said = []
+    if excerpt.elided:
+        ranges = [f"{begin}" if begin == end else f"{begin}-{end}" for begin, end in excerpt.elided]
+        said.append(f"steps {', '.join(ranges)} are not shown")
+    if excerpt.cut_steps:
+        said.append(f"long texts of {len(excerpt.cut_steps)} of the steps shown keep their beginning and end only")
+    return "; ".join(said)
