@@ -13,6 +13,7 @@ from prefixguard.metrics.attribution_sums import ATTRIBUTION_FIGURES
 from prefixguard.metrics.audited_run import AuditedRun, AuditOutcome
 from prefixguard.metrics.bootstrap import Resamples, interval, paired_difference
 from prefixguard.metrics.clocks import end_oracle, step_index
+from prefixguard.metrics.fault_sets import FaultFigures, FaultRow, FaultSets, fault_set_figures, say_yes_to_all
 from prefixguard.metrics.first_alerts import FirstAlerts, first_alerts
 from prefixguard.metrics.matched import MAX_INDEX, MAX_REMAINING, at_index, at_remaining
 from prefixguard.metrics.observability import phi, phi_inverse
@@ -31,6 +32,9 @@ __all__ = [
     "AuditCounts",
     "AuditOutcome",
     "AuditedRun",
+    "FaultFigures",
+    "FaultRow",
+    "FaultSets",
     "FirstAlerts",
     "MeasuredAttribution",
     "Prefixes",
@@ -50,6 +54,7 @@ __all__ = [
     "brier",
     "ece",
     "end_oracle",
+    "fault_set_figures",
     "first_alerts",
     "interval",
     "measure_attribution",
@@ -58,5 +63,6 @@ __all__ = [
     "phi_inverse",
     "ratio",
     "reliability_curve",
+    "say_yes_to_all",
     "step_index",
 ]
