@@ -11,6 +11,7 @@ import numpy.typing as npt
 from prefixguard.alarm import AlarmPolicy, Thresholds, first_alert
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluate.actors import choose_groups
+from prefixguard.evaluate.alarm_groups import AlarmGroups
 from prefixguard.evaluate.alerts import AlertRow, alert_rows
 from prefixguard.evaluate.comparison import Comparison, MonitorAlerts, MonitorColumn
 from prefixguard.evaluate.evaluation import alarm_thresholds
@@ -19,7 +20,7 @@ from prefixguard.evaluate.rows import clock_rows
 from prefixguard.evaluate.scoring import RESAMPLES
 from prefixguard.evaluate.shared_runs import Heard, Key, listen, nothing_left, shared_runs
 from prefixguard.metrics import Prefixes, Resamples, paired_difference, ratio
-from prefixguard.runtime import Monitor, load
+from prefixguard.runtime import Monitor, load, plain
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
 
@@ -74,7 +75,7 @@ def compare(
         left_out=left_out,
         in_sample=sum(any(one.used(key) for one in heard) for key in kept),
         horizon=bench.horizon,
-        monitors=tuple(bench.column(place, name) for place, name in enumerate(_names(opened))),
+        monitors=tuple(bench.column(place, name) for place, name in enumerate(bench.names)),
         clocks=bench.clocks(),
         notes=(*notes, *bench.notes()),
     )
@@ -107,6 +108,7 @@ class _Bench:
         seed: int,
     ) -> None:
         self._heard, self._groups = heard, groups
+        self.names = _names([one.monitor for one in heard])
         self._runs = [[one.scored[key] for key in kept] for one in heard]  # monitor, run
         first = self._runs[0]
         self.failed = [run.failed for run in first]
@@ -122,6 +124,10 @@ class _Bench:
         self.horizon = self._horizons[0]
         marks = [alarm_thresholds(bundle) for bundle in bundles]
         self._marks = marks
+        self._by_group = [
+            AlarmGroups.of(bundle, [run.groups for run in runs])
+            for bundle, runs in zip(bundles, self._runs, strict=True)
+        ]
         self._budgets = sorted(set.intersection(*(set(table) for table in marks)))
         self._unjudged = [np.isnan(self._flat(place)).any(axis=0) for place in range(len(heard))]
         if self.paired:  # what one did not judge is left out for all, so that all are about the same prefixes
@@ -152,6 +158,8 @@ class _Bench:
             self._heard[place].monitor.bundle.calibration.policy,
             horizon=self.horizon,
             resamples=self._drawn,
+            groups=self._by_group[place],
+            sizes=[run.sizes for run in self._runs[place]],
         )
 
     def column(self, place: int, name: str) -> MonitorColumn:
@@ -199,7 +207,9 @@ class _Bench:
     def _alerted(self, place: int, row: AlertRow) -> dict[str, npt.NDArray[np.bool_]]:
         """Which runs a monitor alerts, and which early, both bool (runs,)."""
         policy = self._heard[place].monitor.bundle.calibration.policy
-        steps = [first_alert(run.outcome, row.thresholds.alarm, policy) for run in self._runs[place]]
+        by_group = self._by_group[place] if row.groups else None
+        marks = [row.thresholds.alarm] * len(self.failed) if by_group is None else by_group.marks(row.thresholds)
+        steps = [first_alert(run.outcome, mark, policy) for run, mark in zip(self._runs[place], marks, strict=True)]
         alerted = np.array([step is not None for step in steps], dtype=np.bool_)
         left = [n - (step or n) for n, step in zip(self._lengths[place], steps, strict=True)]
         return {"false_alarm_rate": alerted, "alerted": alerted, "early": alerted & (np.array(left) > self.horizon)}
@@ -242,6 +252,13 @@ class _Bench:
                 "The monitors have different horizons, so that imminent means another thing to each: their imminent "
                 f"figures are not compared. Early is more than {self.horizon} steps left for all."
             )
+        for name, one, by_group in zip(self.names, self._heard, self._by_group, strict=True):
+            budget = one.monitor.bundle.calibration.policy.budget
+            if by_group is not None and budget in self._budgets:
+                notes.append(
+                    f"{name} has alarm thresholds by {plain(by_group.thresholds.by, 40)}: at {100 * budget:g} % each "
+                    "run is judged by its own."
+                )
         if not self._budgets:
             notes.append("No alarm budget is common to all monitors: there are no first alerts to compare.")
         if self.n_tasks == 1:

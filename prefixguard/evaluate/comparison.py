@@ -10,10 +10,8 @@ from typing import Any
 
 from prefixguard.evaluate.alerts import AlertRow
 from prefixguard.evaluate.figures import Difference, RiskFigures, differences_json
-from prefixguard.evaluate.layout import aligned, finite, number, percent, percents, signed, spread, wrapped
+from prefixguard.evaluate.layout import aligned, number, percent, percents, signed, spread, wrapped
 
-_SHARES = ("false_alarm_rate", "false_alarm_rate_by_task", "alerted", "early")
-_LEADS = ("lead_median", "lead_low", "lead_high", "steps_saved", "steps_lost")
 #: The figure whose difference stands in the text, of either risk.
 _SHOWN = {"imminent": ("AUPRC", "auprc"), "outcome": ("rem", "outcome_auroc_at_remaining")}
 
@@ -242,15 +240,10 @@ def _column_json(column: MonitorColumn) -> dict[str, Any]:
 
 
 def _alerts_json(alerts: MonitorAlerts) -> dict[str, Any]:
-    row, found = alerts.row, alerts.row.alerts
     return {
-        "budget": row.budget,
-        "threshold": row.thresholds.alarm,
-        **{name: None if found is None else finite(getattr(found, name)) for name in (*_SHARES, *_LEADS)},
-        "intervals": {} if found is None else {name: list(ends) for name, ends in found.intervals.items()},
+        **alerts.row.as_json(),
         "ahead": differences_json(alerts.ahead),
         "both": alerts.both,
         "only_this": alerts.only_this,
         "only_first": alerts.only_first,
-        "reason": row.reason,
     }

@@ -16,13 +16,14 @@ from prefixguard.alarm import Thresholds, draw_one_per_task, table_from_json
 from prefixguard.bundle import Bundle
 from prefixguard.errors import DataError
 from prefixguard.evaluate.actors import choose_groups
+from prefixguard.evaluate.alarm_groups import AlarmGroups
 from prefixguard.evaluate.faithfulness import Transitions, faithfulness
 from prefixguard.evaluate.rows import ScoreRow
 from prefixguard.evaluate.rules import rule_rows, rule_scores
 from prefixguard.evaluate.scoring import RESAMPLES, evaluate_scores
 from prefixguard.evaluate.table import EvaluationTable, LeftOut, RunKey
 from prefixguard.runtime import Monitor, Reading, load
-from prefixguard.stepview import Adapter, ReadReport, StepRecord, read_runs
+from prefixguard.stepview import Adapter, ReadReport, StepRecord, read_runs, serialize
 from prefixguard.trace import Outcome, Run, Side, run_digest, task_hash, task_key
 
 #: What a task may have been used for that makes its runs no test of the monitor.
@@ -109,6 +110,8 @@ def evaluate(
             in_sample=used if all else 0,
         ),
         notes=notes,
+        alarm_groups=AlarmGroups.of(bundle, collected.groups),
+        sizes=collected.sizes,
     )
     if table.behind is not None:
         table = replace(table, behind=replace(table.behind, keys=tuple(collected.keys)))
@@ -140,6 +143,8 @@ class _Collected:
         self.failed: list[bool] = []
         self.tasks: list[str] = []
         self.keys: list[RunKey] = []
+        #: Bytes of text of each step, (T,) a run.
+        self.sizes: list[npt.NDArray[np.float64]] = []
         self.groups: list[Mapping[str, str]] = []
         self.used: Counter[str] = Counter()
         self.without_outcome = 0
@@ -204,6 +209,7 @@ def _collect(
         kept.failed.append(run.outcome is Outcome.FAILURE)
         kept.tasks.append(key)
         kept.keys.append((run.run_id, digest))
+        kept.sizes.append(np.array([len(serialize(record)) for record in run.records], dtype=np.float64))
         kept.groups.append(run.groups)
         kept.without_task += run.task_id is None
         kept.repeats += digest in kept.digests

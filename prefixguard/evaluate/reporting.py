@@ -49,6 +49,7 @@ def report_of(
         groups=behind.groups,
         policy=bundle.calibration.policy,
         thresholds=thresholds,
+        alarm_groups=behind.alarm_groups,
         monitor=MonitorFacts.of_manifest(bundle.path.name, bundle.manifest),
         title=title,
         command=command,
@@ -61,12 +62,11 @@ def report_of(
 def _examples(
     monitor: Monitor, given: ReportInput, keys: Sequence[RunKey], runs: Iterable[Run[StepRecord]]
 ) -> list[ExampleRun]:
-    working = given.working()
     chosen = choose_examples(
         given.rows[0].outcome,
         given.failed,
         given.run_ids,
-        None if working is None else working[1],
+        [given.alarm_of(run) for run in range(len(keys))],
         given.policy,
         horizon=given.table.horizon,
     )
@@ -77,7 +77,9 @@ def _examples(
             break
         place = wanted.get((run.run_id, run_digest(run.records)))
         if place is not None and place not in found:
-            found[place] = ExampleRun.of(place, run.records, monitor.score_run(run.records))
+            found[place] = ExampleRun.of(
+                place, run.records, monitor.score_run(run.records, group=monitor.group_of(run))
+            )
     return [found[choice.run] for choice in chosen if choice.run in found]
 
 

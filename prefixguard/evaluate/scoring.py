@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from prefixguard.alarm import BUDGETS, AlarmPolicy, Thresholds
 from prefixguard.errors import DataError
+from prefixguard.evaluate.alarm_groups import AlarmGroups
 from prefixguard.evaluate.alerts import AlertRow, alert_rows
 from prefixguard.evaluate.figures import Measured, compared, measure
 from prefixguard.evaluate.observability import observability
@@ -41,6 +42,8 @@ def evaluate_scores(
     seed: int = 13,
     left_out: LeftOut | None = None,
     notes: Sequence[str] = (),
+    alarm_groups: AlarmGroups | None = None,
+    sizes: Sequence[npt.ArrayLike] | None = None,
 ) -> EvaluationTable:
     """Every figure of a monitor's risks over a set of runs, beside what any monitor has to beat.
 
@@ -51,6 +54,8 @@ def evaluate_scores(
     calibration_lengths: see `clock_rows`.
     resamples, seed: of the bootstrap over tasks.
     left_out, notes: carried into the table.
+    alarm_groups: thresholds by group, by which the monitor's alarms of each run are judged at the policy's own budget.
+    sizes: bytes of text of each step, (T,) a run, for the share of text after first alerts; None: not told.
     Raises DataError where there is no run, or counts differ. One class gives NaN in what needs two, and a note.
     """
     if not len(imminent_risk) == len(outcome_risk) == len(failed) == len(tasks):
@@ -87,11 +92,24 @@ def evaluate_scores(
         )
         return imminent, outcome
 
-    def alerts_of(row: ScoreRow) -> tuple[AlertRow, ...]:
-        return alert_rows(row.outcome, prefixes, row.thresholds, policy, horizon=horizon, resamples=drawn)
+    text = None if sizes is None else [np.asarray(size, dtype=np.float64) for size in sizes]
+    if text is not None and [len(size) for size in text] != lengths:
+        raise DataError("sizes of steps are not one a step of every run: give one of each, or none at all.")
+
+    def alerts_of(row: ScoreRow, by_group: AlarmGroups | None = None) -> tuple[AlertRow, ...]:
+        return alert_rows(
+            row.outcome,
+            prefixes,
+            row.thresholds,
+            policy,
+            horizon=horizon,
+            resamples=drawn,
+            groups=by_group,
+            sizes=text,
+        )
 
     imminent, outcome = both(monitor)
-    alerts = alerts_of(monitor)
+    alerts = alerts_of(monitor, alarm_groups)
     rows: dict[str, BaselineRow] = {}
     beside = (
         *clock_rows(prefixes, lengths, horizon, policy, budgets, calibration_lengths),
@@ -137,6 +155,7 @@ def evaluate_scores(
             failed=tuple(bool(fail) for fail in failed),
             lengths=tuple(lengths),
             groups=None if groups is None else tuple(groups),
+            alarm_groups=alarm_groups,
         ),
     )
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from prefixguard.errors import ConfigError
 from prefixguard.evaluate.evaluation import USES
 from prefixguard.runtime import Monitor
-from prefixguard.stepview import ReadReport, StepRecord, read_runs
+from prefixguard.stepview import ReadReport, StepRecord, read_runs, serialize
 from prefixguard.trace import Outcome, Run, run_digest, task_hash, task_key
 
 Float = npt.NDArray[np.float64]
@@ -24,7 +24,11 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class ScoredRun:
-    """One run as one monitor heard it. use: what it was used for when the monitor was made; None: for nothing."""
+    """One run as one monitor heard it.
+
+    use: what it was used for when the monitor was made; None: for nothing. imminent, outcome, sizes: risks and bytes of
+    text of each step, (T,).
+    """
 
     failed: bool
     task: str
@@ -32,6 +36,7 @@ class ScoredRun:
     use: str | None
     imminent: Float
     outcome: Float
+    sizes: Float
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,7 @@ class Heard:
             use=self.uses.get(task_hash(task)) or self.uses.get(run_digest(run.records)),
             imminent=_array(reading.imminent_risk for reading in readings),
             outcome=_array(reading.outcome_risk for reading in readings),
+            sizes=_array(len(serialize(record)) for record in run.records),
         )
 
     def used(self, key: Key) -> bool:

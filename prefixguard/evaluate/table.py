@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from prefixguard.evaluate.alerts import AlertRow
+from prefixguard.evaluate.alarm_groups import AlarmGroups
+from prefixguard.evaluate.alerts import AlertRow, GroupAlerts
 from prefixguard.evaluate.figures import RiskFigures
-from prefixguard.evaluate.layout import aligned, finite, number, percent, percents, signed, spread, wrapped
+from prefixguard.evaluate.layout import aligned, number, percent, percents, signed, spread, wrapped
 from prefixguard.evaluate.rows import ScoreRow
 from prefixguard.evaluate.verdict import Verdict
+from prefixguard.metrics import FirstAlerts
+from prefixguard.runtime import plain
+
+#: Values of a group that the text lists; JSON has all.
+SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,7 @@ class Behind:
     """Scores and runs behind a table, from which a report draws; no part of JSON.
 
     rows: the monitor first, then every row in the table's order. tasks, failed, lengths, keys: one a run; no keys where
-    only scores were given. groups: as `grouped_by`, or None.
+    only scores were given. groups: as `grouped_by`, or None. alarm_groups: thresholds by group, where there are such.
     """
 
     rows: tuple[ScoreRow, ...]
@@ -74,6 +81,7 @@ class Behind:
     failed: tuple[bool, ...]
     lengths: tuple[int, ...]
     groups: tuple[str, ...] | None = None
+    alarm_groups: AlarmGroups | None = None
     keys: tuple[RunKey, ...] = ()
 
 
@@ -125,12 +133,12 @@ class EvaluationTable:
             "grouped_by": self.grouped_by,
             "imminent": self.imminent.as_json(),
             "outcome": self.outcome.as_json(),
-            "first_alert": [_alert_json(row) for row in self.first_alert],
+            "first_alert": [row.as_json() for row in self.first_alert],
             "baselines": {
                 name: {
                     "imminent": row.imminent.as_json(),
                     "outcome": row.outcome.as_json(),
-                    "first_alert": [_alert_json(alert) for alert in row.first_alert],
+                    "first_alert": [alert.as_json() for alert in row.first_alert],
                     "oracle": row.oracle,
                     "note": row.note,
                 }
@@ -215,38 +223,37 @@ class EvaluationTable:
             rows.extend((name, alert) for alert in row.first_alert)
         if not rows:
             return ""
-        head = ["", "budget", "threshold", "false alarms", "", "alerted", "early", "", "lead", "steps saved"]
+        head = ["", "budget", "threshold", "false alarms", "", "alerted", "early", "", "lead", "steps saved", "text"]
         cells, refused = [head], []
         for name, alert in rows:
             budget = "rule" if alert.budget is None else f"{100 * alert.budget:g} %"
-            found = alert.alerts
-            if found is None:
-                if name == "monitor":  # a baseline without an alarm is not worth a line
-                    cells.append([name, budget, "refused"])
-                    refused.append(f"Refused at {budget}: {alert.reason}")
-                continue
-            lead = ""
-            if found.leads:
-                lead = f"{found.lead_median:g} [{found.lead_low:g}, {found.lead_high:g}]"
-            cells.append(
-                [
-                    name,
-                    budget,
-                    "" if alert.budget is None else f"{found.threshold:.4g}",
-                    percent(found.false_alarm_rate),
-                    percents(found.intervals.get("false_alarm_rate")),
-                    percent(found.alerted),
-                    percent(found.early),
-                    percents(found.intervals.get("early")),
-                    lead,
-                    percent(found.steps_saved),
-                ]
-            )
+            if name == "monitor" and alert.reason is not None:
+                refused.append(f"Refused at {budget}{' for all runs' if alert.groups else ''}: {alert.reason}")
+            if alert.alerts is not None:
+                text = "" if alert.text is None else percent(alert.text.saved)
+                cells.append([name, budget, *_alert_cells(alert.alerts, rule=alert.budget is None), text])
+            elif name == "monitor":  # a baseline without an alarm is not worth a line
+                cells.append([name, budget, "refused"])
+            cells += [[_part_name(alert, part), budget, *_part_cells(part)] for part in alert.groups[:SHOWN]]
+            if len(alert.groups) > SHOWN:
+                cells.append([f"  and {len(alert.groups) - SHOWN} more"])
         title = (
             "First alerts, on the outcome risk (early: more than "
-            f"{self.horizon} steps left; lead: steps left, median and quartiles)\n"
+            f"{self.horizon} steps left; lead: steps left, median and quartiles"
         )
-        return "\n".join([title + aligned(cells), *(wrapped(reason) for reason in dict.fromkeys(refused))])
+        if any(alert.text is not None for _, alert in rows):
+            title += "; text: share of the bytes of failed runs' records after the alert"
+        lines = [wrapped(f"{title})"), aligned(cells), *(wrapped(reason) for reason in dict.fromkeys(refused))]
+        own = next((alert for alert in self.first_alert if alert.groups), None)
+        if own is not None and own.budget is not None:
+            lines.append(
+                wrapped(
+                    f"At {100 * own.budget:g} % each run is judged by the threshold of its "
+                    f"{plain(own.grouped_by or '', 40)}, where that has one of its own, as it would be while it runs; "
+                    "at other budgets there is one threshold for all."
+                )
+            )
+        return "\n".join(lines)
 
     def _legend(self) -> str:
         lines = [
@@ -261,18 +268,25 @@ class EvaluationTable:
         return "\n".join(lines)
 
 
-def _alert_json(row: AlertRow) -> dict[str, Any]:
-    found = row.alerts
-    shares = ("false_alarm_rate", "false_alarm_rate_by_task", "alerted", "early")
-    rest = ("lead_median", "lead_low", "lead_high", "steps_saved", "steps_lost")
-    return {
-        "budget": row.budget,
-        "risk": "outcome",
-        "threshold": row.thresholds.alarm,
-        **{name: None if found is None else finite(getattr(found, name)) for name in (*shares, *rest)},
-        "leads": [] if found is None else list(found.leads),
-        "intervals": {} if found is None else {name: list(ends) for name, ends in found.intervals.items()},
-        "calibration_runs": row.thresholds.n_runs,
-        "calibration_runs_needed": row.thresholds.needed,
-        "reason": row.reason,
-    }
+def _alert_cells(found: FirstAlerts, *, rule: bool = False) -> list[str]:
+    lead = f"{found.lead_median:g} [{found.lead_low:g}, {found.lead_high:g}]" if found.leads else ""
+    mark = "" if rule else "none" if math.isnan(found.threshold) else f"{found.threshold:.4g}"
+    return [
+        mark,
+        percent(found.false_alarm_rate),
+        percents(found.intervals.get("false_alarm_rate")),
+        percent(found.alerted),
+        percent(found.early),
+        percents(found.intervals.get("early")),
+        lead,
+        percent(found.steps_saved),
+    ]
+
+
+def _part_name(alert: AlertRow, part: GroupAlerts) -> str:
+    value = "others" if part.value is None else f"{plain(alert.grouped_by or '', 12)} {plain(part.value, 20)}"
+    return f"  {value} ({part.runs:,})"
+
+
+def _part_cells(part: GroupAlerts) -> list[str]:
+    return ["none"] if part.alerts is None else _alert_cells(part.alerts)

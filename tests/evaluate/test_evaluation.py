@@ -11,7 +11,7 @@ from prefixguard.bundle import write_bundle
 from prefixguard.errors import BundleError, DataError
 from prefixguard.evaluate import alarm_thresholds, evaluate, evaluate_scores, stuck_scores
 from prefixguard.runtime import load
-from prefixguard.stepview import read_runs
+from prefixguard.stepview import read_runs, serialize
 from prefixguard.trace import Outcome, Run, run_digest, task_hash
 
 TABLE = alarm_table(np.linspace(0.2, 0.9, 60), AlarmPolicy())
@@ -58,6 +58,7 @@ def test_it_is_score_run_and_evaluate_scores_and_nothing_else(monitor, runs):
         policy=monitor.bundle.calibration.policy,
         thresholds=alarm_thresholds(monitor.bundle),
         resamples=50,
+        sizes=[[len(serialize(record)) for record in run.records] for run in runs],
     )
     mine, other = table.as_json(), plain.as_json()
     for key in ("runs", "failed_runs", "prefixes", "imminent", "outcome", "first_alert", "verdict"):

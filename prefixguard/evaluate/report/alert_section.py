@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
 from prefixguard.evaluate.alerts import AlertRow
@@ -10,6 +13,7 @@ from prefixguard.evaluate.report.blocks import Block, Cell, Figure, Key, Section
 from prefixguard.evaluate.report.material import ReportInput, name
 from prefixguard.evaluate.report.plot import Plot, counts
 from prefixguard.evaluate.report.sentences import largest_granted
+from prefixguard.metrics import FirstAlerts
 
 HEAD = (
     "Alarm by",
@@ -21,9 +25,16 @@ HEAD = (
     "lead, steps",
     "steps saved",
     "steps lost",
+    "text saved",
 )
 #: Bars of the histogram, at most.
 BARS = 24
+#: Values of a group that are listed; JSON has all.
+SHOWN = 20
+_TEXT = (
+    "Text saved: of the bytes of failed runs' records, those after the alert, for want of tokens, which records do not "
+    "count. "
+)
 
 
 def alerts_section(given: ReportInput) -> Section | None:
@@ -34,28 +45,37 @@ def alerts_section(given: ReportInput) -> Section | None:
     rows += [(title, alert) for title, row in table.baselines.items() for alert in row.first_alert if alert.alerts]
     if not rows:
         return None
-    cells = tuple(_row(title, alert) for title, alert in rows)
+    cells = tuple(_rows(rows))
     blocks: list[Block] = [
         Text(
             "The alarm goes by the risk of failing at all. Budget: share of successful runs that may ever alarm. "
             f"Early: more than {table.horizon} steps were left. Lead: steps left at the first alert, median and "
             "quartiles. "
             "Steps saved: of failed runs, those after the alert; lost: of successful runs, those after a false alarm. "
-            "Small figures: 95 % intervals."
+            + _TEXT * any(alert.text is not None for _, alert in rows)
+            + "Small figures: 95 % intervals."
         ),
         Table(
             "First alerts by budget",
             HEAD,
             cells,
             frozenset(range(1, len(HEAD))),
-            frozenset(i for i, (title, _) in enumerate(rows) if title == "monitor"),
+            frozenset(i for i, row in enumerate(cells) if row[0].text == "monitor"),
         ),
     ]
     refused: dict[str, None] = {}
     for _, alert in rows:
-        if alert.alerts is None and alert.reason:
-            refused[f"Refused at {_budget(alert)}: {alert.reason}"] = None
+        if alert.reason and (alert.alerts is None or alert.groups):
+            refused[f"Refused at {_budget(alert)}{' for all runs' if alert.groups else ''}: {alert.reason}"] = None
     blocks += [Text(reason, "faint") for reason in refused]
+    own = next((alert for alert in table.first_alert if alert.groups), None)
+    if own is not None:
+        blocks.append(
+            Text(
+                f"At {_budget(own)} each run is judged by the threshold of its {name(own.grouped_by or '')}, where "
+                "that has one of its own, as it would be while it runs; at other budgets there is one for all."
+            )
+        )
     row = largest_granted(table)
     data: dict[str, object] = {"histogram": None}
     if row is not None and row.alerts is not None:
@@ -69,11 +89,22 @@ def _budget(alert: AlertRow) -> str:
     return "rule" if alert.budget is None else f"{100 * alert.budget:g} %"
 
 
-def _row(title: str, alert: AlertRow) -> tuple[Cell, ...]:
-    found = alert.alerts
-    start = (Cell(name(title)), Cell(_budget(alert)))
+def _rows(rows: Sequence[tuple[str, AlertRow]]) -> Iterator[tuple[Cell, ...]]:
+    for title, alert in rows:
+        text = alert.text
+        saved = Cell() if text is None else Cell(percent(text.saved), percents(text.intervals.get("saved")))
+        yield (*_row(name(title), alert, alert.alerts, "refused"), saved)
+        for part in alert.groups[:SHOWN]:
+            value = "others" if part.value is None else f"{name(alert.grouped_by or '')} {name(part.value)}"
+            yield (*_row(f"· {value} ({part.runs:,} runs)", alert, part.alerts, "none"), Cell())
+        if len(alert.groups) > SHOWN:
+            yield (Cell(f"· and {len(alert.groups) - SHOWN} more"), *[Cell()] * (len(HEAD) - 1))
+
+
+def _row(title: str, alert: AlertRow, found: FirstAlerts | None, otherwise: str) -> tuple[Cell, ...]:
+    start = (Cell(title), Cell(_budget(alert)))
     if found is None:
-        return (*start, Cell("refused"), *[Cell()] * (len(HEAD) - 3))
+        return (*start, Cell(otherwise), *[Cell()] * (len(HEAD) - 4))
     lead = Cell("–")
     if found.leads:
         lead = Cell(f"{found.lead_median:g}", f"[{found.lead_low:g}, {found.lead_high:g}]")
@@ -83,7 +114,7 @@ def _row(title: str, alert: AlertRow) -> tuple[Cell, ...]:
 
     return (
         *start,
-        Cell("" if alert.budget is None else number(found.threshold)),
+        Cell("" if alert.budget is None else "none" if math.isnan(found.threshold) else number(found.threshold)),
         share("false_alarm_rate"),
         share("alerted"),
         share("early"),

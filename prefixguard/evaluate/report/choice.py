@@ -47,7 +47,7 @@ def choose_examples(
     outcome: Sequence[npt.ArrayLike],
     failed: Sequence[bool],
     run_ids: Sequence[str],
-    threshold: float | None,
+    threshold: float | Sequence[float | None] | None,
     policy: AlarmPolicy,
     *,
     horizon: int,
@@ -55,7 +55,8 @@ def choose_examples(
 ) -> tuple[Choice, ...]:
     """Runs to show, in the order of `Kind`; a kind that no run is of is left out.
 
-    outcome: the monitor's outcome risks, one (T,) a run. threshold: of the alarm, None where it was refused.
+    outcome: the monitor's outcome risks, one (T,) a run. threshold: of the alarm, None where it was refused; or one
+    a run.
     Within a kind runs are put in order by the lead of the alert, or without one by the highest risk, then by id; of n
     runs the middle one is taken, or for `per_kind` k those at the shares 1/(k+1) ... k/(k+1). Same runs, same choice.
 
@@ -64,9 +65,10 @@ def choose_examples(
     ['caught early', 'let pass']
     """
     found: dict[Kind, list[tuple[float, str, int, int | None]]] = {kind: [] for kind in Kind}
-    for run, (risks, fail) in enumerate(zip(outcome, failed, strict=True)):
+    marks = threshold if isinstance(threshold, Sequence) else [threshold] * len(outcome)
+    for run, (risks, fail, mark) in enumerate(zip(outcome, failed, marks, strict=True)):
         values = np.asarray(risks, dtype=np.float64)
-        kind, alert = kind_of(values, fail, threshold, policy, horizon)
+        kind, alert = kind_of(values, fail, mark, policy, horizon)
         place = run_maximum(values, policy) if alert is None else float(len(values) - alert)
         found[kind].append((place, run_ids[run], run, alert))
     chosen = []

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from prefixguard.alarm import AlarmPolicy, Thresholds
 from prefixguard.errors import DataError
+from prefixguard.evaluate.alarm_groups import AlarmGroups
 from prefixguard.evaluate.rows import ScoreRow
 from prefixguard.evaluate.table import EvaluationTable
 from prefixguard.runtime import Reading, plain
@@ -138,7 +139,8 @@ class ReportInput:
 
     table: of `evaluate_scores`. rows: the scores behind it, the monitor first; a row that is missing has no curve.
     lengths, failed, tasks, run_ids: one a run. groups: agent, file or the like of each run, as `table.grouped_by`.
-    policy, thresholds: the monitor's alarm, by budget. examples: see `choose_examples`.
+    policy, thresholds: the monitor's alarm, by budget. alarm_groups: its thresholds by group, and these runs' values.
+    examples: see `choose_examples`.
     title: name of what was evaluated. command: the line that makes this report again. facts: what else that takes
         (versions, hashes of files, seeds). notes: remarks besides the table's.
     The others are results of further looks, None where they were not taken; one that the table carries among its
@@ -155,6 +157,7 @@ class ReportInput:
     groups: Sequence[str] | None = None
     policy: AlarmPolicy = field(default_factory=AlarmPolicy)
     thresholds: Mapping[float, Thresholds] = field(default_factory=dict)
+    alarm_groups: AlarmGroups | None = None
     examples: Sequence[ExampleRun] = ()
     monitor: MonitorFacts | None = None
     title: str = "Evaluation"
@@ -174,6 +177,8 @@ class ReportInput:
         counts = {len(self.lengths), len(self.failed), len(self.tasks), len(self.run_ids), self.table.runs}
         if self.groups is not None:
             counts.add(len(self.groups))
+        if self.alarm_groups is not None:
+            counts.add(len(self.alarm_groups.values))
         if len(counts) != 1:
             raise DataError(
                 f"a report over {self.table.runs} runs got {len(self.lengths)} lengths, {len(self.failed)} outcomes, "
@@ -198,16 +203,25 @@ class ReportInput:
             kept &= ~np.isnan(scores)
         return kept
 
-    def working(self) -> tuple[float, float] | None:
-        """Budget and threshold of the alarm that examples are shown with; None where every budget was refused.
+    def working(self) -> tuple[float, float | None] | None:
+        """Budget and common threshold of the alarm that examples are shown with; None where every budget was refused.
 
-        The policy's own budget, or else the largest that was granted.
+        The policy's own budget, or else the largest that was granted. The threshold is None where only groups have one.
         """
         granted = {budget: mark.alarm for budget, mark in self.thresholds.items() if mark.alarm is not None}
-        if not granted:
+        if self.policy.budget in granted or (self.alarm_groups is not None and self.policy.budget in self.thresholds):
+            return self.policy.budget, granted.get(self.policy.budget)
+        return (max(granted), granted[max(granted)]) if granted else None
+
+    def alarm_of(self, run: int) -> float | None:
+        """The threshold, at the working budget, of the run at this position: its group's where that has its own."""
+        working = self.working()
+        if working is None:
             return None
-        budget = self.policy.budget if self.policy.budget in granted else max(granted)
-        return budget, granted[budget]
+        budget, common = working
+        if self.alarm_groups is None or budget != self.policy.budget:
+            return common
+        return self.alarm_groups.thresholds.pick(self.alarm_groups.values[run], self.thresholds[budget]).alarm
 
 
 def name(text: str) -> str:

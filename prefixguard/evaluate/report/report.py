@@ -41,6 +41,10 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "observability": ("How much can be seen", "Not computed: the observability scale needs the outcome label."),
     "prevalence": ("At other failure rates", "Not computed: AUPRC at reference prevalences compares sets of runs."),
     "controls": ("Controls", "No controls were trained: raw text, activity names only, boosting."),
+    "judge": (
+        "A language model as the judge",
+        "None was asked: it is shown a sample of prefixes, and stands beside the monitor with what it cost.",
+    ),
     "ablation": ("What each field is worth", "No ablation was made: it trains a variant without each field."),
     "automaton": ("The automaton and its symbols", "This monitor has none: one can be exported from it."),
     "composition": ("What the figures rest on", ""),
@@ -68,6 +72,7 @@ class Report:
     leaks: Section | None = None
     ablation: Section | None = None
     controls: Section | None = None
+    judge: Section | None = None
     automaton: Section | None = None
     others: tuple[Section, ...] = ()
 
@@ -75,7 +80,7 @@ class Report:
     def of(cls, given: ReportInput) -> Report:
         """Computes every section there is material for. Same input, same report."""
         carried = given.table.sections
-        known = {key: getattr(given, key) or carried.get(key) for key in _FINDINGS}
+        known = {key: getattr(given, key, None) or carried.get(key) for key in _FINDINGS}
         more = {key.replace("_", " ").capitalize(): value for key, value in carried.items() if key not in TITLES}
         return cls(
             title=given.title,
@@ -132,7 +137,7 @@ class Report:
         return frozenset(key for key in TITLES if getattr(self, key) is None)
 
 
-_FINDINGS = ("observability", "prevalence", "shortcuts", "leaks", "ablation", "controls")
+_FINDINGS = ("observability", "prevalence", "shortcuts", "leaks", "ablation", "controls", "judge")
 
 
 def _plain(value: Any) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from prefixguard.alarm import GroupThresholds
 from prefixguard.evaluate.layout import number
 from prefixguard.evaluate.report.blocks import Block, Cell, Section, Table, Verbatim
-from prefixguard.evaluate.report.material import TEXT_LETTERS, ReportInput, visible
+from prefixguard.evaluate.report.material import TEXT_LETTERS, ReportInput, name, visible
 from prefixguard.runtime import plain
 
 
@@ -20,6 +21,8 @@ def reproduction_section(given: ReportInput) -> Section:
     blocks.append(Table("Monitor, data and versions", ("What", "value"), rows, words=frozenset({1})))
     if given.thresholds:
         blocks.append(_thresholds(given))
+    if given.alarm_groups is not None:
+        blocks.append(_by_group(given.alarm_groups.thresholds, given.policy.budget))
     data = {
         "command": given.command,
         "facts": dict(facts),
@@ -34,6 +37,7 @@ def reproduction_section(given: ReportInput) -> Section:
             {"budget": budget, "alarm": mark.alarm, "watch": mark.watch, "runs": mark.n_runs, "needed": mark.needed}
             for budget, mark in sorted(given.thresholds.items())
         ],
+        "thresholds_by_group": None if given.alarm_groups is None else given.alarm_groups.as_json(),
     }
     return Section("reproduction", "To make it again", tuple(blocks), data)
 
@@ -80,3 +84,18 @@ def _thresholds(given: ReportInput) -> Table:
     )
     head = ("Budget", "alarm above", "watch above", "calibration runs", "needed at least")
     return Table("Thresholds on the risk of failing at all", head, rows, frozenset({1, 2, 3, 4}))
+
+
+def _by_group(groups: GroupThresholds, budget: float) -> Table:
+    rows = tuple(
+        (
+            Cell(name(value)),
+            Cell("the common one" if one.alarm is None else number(one.alarm)),
+            Cell(f"{one.n_runs:,}"),
+            Cell(f"{one.needed:,}"),
+        )
+        for value, one in groups.of.items()
+    )
+    by = name(groups.by)
+    head = (by.capitalize(), "alarm above", "calibration runs", "needed at least")
+    return Table(f"Thresholds by {by}, at a budget of {100 * budget:g} %", head, rows, frozenset({1, 2, 3}))

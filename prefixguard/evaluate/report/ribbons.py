@@ -39,11 +39,11 @@ def examples_section(given: ReportInput) -> Section | None:
     if not given.examples:
         return None
     working = given.working()
-    threshold = None if working is None else working[1]
     cards: list[tuple[tuple[int, int], Block]] = []
     data = []
     for example in given.examples:
         risks = [math.nan if r.outcome_risk is None else r.outcome_risk for r in example.readings]
+        threshold = given.alarm_of(example.run)
         kind, alert = kind_of(risks, given.failed[example.run], threshold, given.policy, given.table.horizon)
         at = (_ORDER.index(kind), len(cards))
         cards.append((at, _card(given, example, kind, alert, threshold)))
@@ -51,7 +51,11 @@ def examples_section(given: ReportInput) -> Section | None:
     if working is None:
         rule = "No budget was granted, so there is no alarm, and every failed run counts as missed."
     else:
-        rule = f"The alarm is that of a budget of {100 * working[0]:g} %: above a risk of {number(working[1])}."
+        above = "" if working[1] is None else f": above a risk of {number(working[1])}"
+        rule = f"The alarm is that of a budget of {100 * working[0]:g} %{above}."
+        if given.alarm_groups is not None and working[0] == given.policy.budget:
+            by = name(given.alarm_groups.thresholds.by)
+            rule += f" Runs whose {by} has a threshold of its own are judged by that; each drawing shows its own."
     intro = Text(
         "Each drawing is one run, a column a step. The line and the colours are the risk of failing at all, "
         f"the bar below them the level. {rule} Examples stand in the middle of their kind, ordered by lead or by "
@@ -59,7 +63,9 @@ def examples_section(given: ReportInput) -> Section | None:
     )
     blocks: tuple[Block, ...] = (intro, _scale(), *(card for _, card in sorted(cards, key=lambda entry: entry[0])))
     runs = [entry for _, entry in sorted(data, key=lambda entry: entry[0])]
-    return Section("examples", "Runs, step by step", blocks, {"threshold": threshold, "runs": runs})
+    return Section(
+        "examples", "Runs, step by step", blocks, {"threshold": None if working is None else working[1], "runs": runs}
+    )
 
 
 def _card(given: ReportInput, example: ExampleRun, kind: Kind, alert: int | None, threshold: float | None) -> Card:
@@ -224,6 +230,7 @@ def _data(given: ReportInput, example: ExampleRun, kind: Kind, alert: int | None
         "run_id": given.run_ids[example.run],
         "task": given.tasks[example.run],
         "kind": kind.value,
+        "threshold": given.alarm_of(example.run),
         "failed": bool(given.failed[example.run]),
         "first_alert": alert,
         "steps": [reading.to_json() for reading in example.readings],
