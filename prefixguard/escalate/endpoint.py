@@ -23,7 +23,7 @@ class Endpoint:
     patience: seconds for one question with all its retries. max_retries: after 408, 409, 429, 5xx, time-outs and
     connections that fail, with exponential backoff and jitter (tenacity; the client's own retries are off).
     price_in, price_out: per million tokens, in any currency; None leaves the cost unknown.
-    max_reply_tokens, temperature: sent only where set, since not every model takes them.
+    max_reply_tokens, temperature, seed: sent only where set, since not every model takes them.
     """
 
     model: str
@@ -37,6 +37,7 @@ class Endpoint:
     price_out: float | None = None
     max_reply_tokens: int | None = None
     temperature: float | None = None
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         if not self.model.strip():

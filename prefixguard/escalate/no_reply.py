@@ -45,7 +45,8 @@ class NoReplyError(EndpointError):
 
 
 class CircuitOpenError(NoReplyError):
-    """The circuit breaker is open: nothing was sent. retry_in: seconds until a question may try again, 0 or more."""
+    """The circuit breaker is open: the last try was not sent. attempts: 0 but for a question that failed before, while
+    the circuit closed and opened. retry_in: seconds until a question may try again, 0 or more."""
 
     def __init__(self, message: str, retry_in: float) -> None:
         super().__init__(message, NoReplyFault.CIRCUIT_OPEN)

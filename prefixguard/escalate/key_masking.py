@@ -1,0 +1,32 @@
+"""Keys are taken out of every sentence that leaves the client: servers repeat what they were sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import unquote, urlsplit
+
+from prefixguard.escalate.endpoint import Endpoint
+
+MASK = "<masked key>"
+#: Characters. Shorter keys ("none") are words; of longer ones this much of the beginning tells which one it is.
+_SHORTEST, _TELLING = 6, 8
+
+
+def secrets_of(endpoint: Endpoint, key: str) -> tuple[str, ...]:
+    """The key, and the password of the base URL where it has one."""
+    password = urlsplit(endpoint.base_url or "").password
+    return (key,) if not password else tuple(dict.fromkeys((key, password, unquote(password))))
+
+
+def masked(text: str, secrets: Sequence[str]) -> str:
+    """The text without the secrets, whole or cut off at their end.
+
+    >>> masked("bad key abcdefghijkl; again: abcdefghij", ["abcdefghijkl"])
+    'bad key <masked key>; again: <masked key>'
+    """
+    for secret in secrets:
+        if len(secret) < _SHORTEST or secret[:_TELLING] not in text:
+            continue
+        for length in range(len(secret), min(len(secret), _TELLING) - 1, -1):
+            text = text.replace(secret[:length], MASK)
+    return text
