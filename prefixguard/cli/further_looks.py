@@ -69,7 +69,7 @@ class FurtherLooks:
             return sections
         from prefixguard.evaluate.retraining import ablate, cross_validate, leave_one_agent_out
 
-        keep = self.keep or monitor.bundle.path.parent / f".{monitor.bundle.path.name}.evaluation"
+        keep = evaluation_folder(monitor, self.keep)
         say(f"Fits that are done are kept in {keep}; after an interruption the same command goes on from there.")
         quick = dataclasses.replace(config, backend=self.backend)
         shared: dict[str, Any] = {
@@ -103,6 +103,11 @@ class FurtherLooks:
                 "was trained. Name the monitor that `train` wrote; of an automaton, the one it was learned from."
             )
         return TrainConfig.from_mapping(config, str(bundle.path / "manifest.json"))
+
+
+def evaluation_folder(monitor: Monitor, keep: Path | None) -> Path:
+    """Where what takes long is kept, to go on from: the folder named, or one beside the monitor."""
+    return keep or monitor.bundle.path.parent / f".{monitor.bundle.path.name}.evaluation"
 
 
 @contextmanager

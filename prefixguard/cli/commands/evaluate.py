@@ -12,6 +12,7 @@ import typer
 
 from prefixguard.cli.console import counting, say, write_data
 from prefixguard.cli.further_looks import FurtherLooks
+from prefixguard.cli.judging import PATIENCE, TIMEOUT, Judging
 from prefixguard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -52,7 +53,9 @@ def evaluate_command(
         int, typer.Option(min=0, help="Train the monitor anew on so many task-grouped folds, and measure those.")
     ] = 0,
     repeats: Annotated[int, typer.Option(min=1, help="Of --folds: other folds each time.")] = 1,
-    seeds: Annotated[str, typer.Option(help="Of --folds: every fold is fitted once a seed, such as 13,14,15.")] = "13",
+    seeds: Annotated[
+        str | None, typer.Option(help="Of --folds: every fold is fitted once a seed, such as 13,14,15. Default: 13.")
+    ] = None,
     ablate: Annotated[
         bool,
         typer.Option(
@@ -66,19 +69,41 @@ def evaluate_command(
     ] = False,
     backend: Annotated[str, typer.Option(help="What --ablate and --leave-agents-out train.")] = "gbdt",
     keep: Annotated[
-        Path | None, typer.Option(help="Folder for folds that are done, taken up again; default: beside the monitor.")
+        Path | None,
+        typer.Option(help="Folder for folds and replies that are there, taken up again; default: beside the monitor."),
     ] = None,
+    judge_model: Annotated[
+        str | None,
+        typer.Option(help="Ask this language model how likely a sample of prefixes is to fail. Their text is sent."),
+    ] = None,
+    judge_base_url: Annotated[
+        str | None, typer.Option(help="Where the judge is: any server that speaks chat completions.")
+    ] = None,
+    judge_key_from: Annotated[
+        str, typer.Option(help="Environment variable that holds the key of the judge.")
+    ] = "OPENAI_API_KEY",
+    judge_sample: Annotated[int, typer.Option(min=1, help="Prefixes that the judge is asked about.")] = 200,
+    judge_tokens: Annotated[int, typer.Option(min=500, help="Tokens of a transcript that the judge is shown.")] = 8000,
+    judge_at_once: Annotated[int, typer.Option(min=1, max=64, help="Questions under way at a time.")] = 4,
+    judge_price_in: Annotated[
+        float | None, typer.Option(help="Price of a million tokens that are sent, for the costs of the judge.")
+    ] = None,
+    judge_price_out: Annotated[float | None, typer.Option(help="Price of a million tokens that come back.")] = None,
+    judge_estimate: Annotated[
+        bool, typer.Option("--judge-estimate", help="Say what asking the judge would take, and send nothing.")
+    ] = False,
     report: Annotated[
         Path | None, typer.Option(help="Write the report here: NAME.html, with NAME.md and NAME.json beside it.")
     ] = None,
     resamples: Annotated[int, typer.Option(help="Bootstrap resamples over tasks, for the intervals.")] = 500,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 13,
+    seed: Annotated[int, typer.Option(help="Seed of the bootstrap, and of the judge's sample.")] = 13,
     as_json: Annotated[bool, typer.Option("--json", help="The whole evaluation as JSON on standard output.")] = False,
 ) -> None:
     """Evaluate a monitor: ranking, calibration and first alerts, beside the rows it has to beat.
 
     Runs of tasks that the monitor was trained or calibrated on are left out and counted. The table goes to standard
-    error; with --json the same figures go to standard output instead.
+    error; with --json the same figures go to standard output instead. Runs are sent nowhere unless --judge-model names
+    a model; the key is read from the environment.
 
     Examples:
 
@@ -86,16 +111,46 @@ def evaluate_command(
         prefixguard evaluate monitors/tau .traces/tau_bench --controls --leaks --report tau.html
         prefixguard evaluate monitors/tau .traces/tau_bench --folds 5 --seeds 13,14,15
         prefixguard evaluate monitors/tau .traces/tau_bench --ablate --leave-agents-out
+        prefixguard evaluate monitors/tau .traces/tau_bench --judge-model qwen --judge-base-url http://localhost:8000/v1
         prefixguard evaluate monitors/mine new_runs/ --labels outcomes.csv --json > figures.json
     """
+    from prefixguard.escalate import Endpoint
     from prefixguard.evaluate import evaluate
     from prefixguard.runtime import load
     from prefixguard.stepview import read_runs
 
-    looks = FurtherLooks(leaks, folds, repeats, _numbers(seeds), ablate, leave_agents_out, backend, keep)
-    if runs == STDIN and (controls or looks.any or report is not None):
+    if folds == 0 and (seeds is not None or repeats != 1):
+        option = "--seeds" if seeds is not None else "--repeats"
         raise ConfigError(
-            "standard input can be read once: for a report, controls, leaks or folds, name a file or folder."
+            f"{option} says how folds are fitted, and without --folds none are: add --folds 5, or leave {option} out."
+        )
+    looks = FurtherLooks(leaks, folds, repeats, _numbers(seeds or "13"), ablate, leave_agents_out, backend, keep)
+    judging = None
+    if judge_model is not None:
+        judging = Judging(
+            Endpoint(
+                judge_model,
+                judge_base_url,
+                judge_key_from,
+                timeout=TIMEOUT,
+                patience=PATIENCE,
+                price_in=judge_price_in,
+                price_out=judge_price_out,
+            ),
+            sample=judge_sample,
+            tokens=judge_tokens,
+            at_once=judge_at_once,
+            estimate=judge_estimate,
+            resamples=resamples,
+            seed=seed,
+            keep=keep,
+        )
+        judging.check()
+    elif judge_estimate or any(given is not None for given in (judge_base_url, judge_price_in, judge_price_out)):
+        raise ConfigError("the judge has no name, so none is asked: add --judge-model NAME, or leave --judge-... out.")
+    if runs == STDIN and (controls or looks.any or judging is not None or report is not None):
+        raise ConfigError(
+            "standard input can be read once: for a report, controls, leaks, folds or a judge, name a file or folder."
         )
     if controls and all:
         raise ConfigError("--controls learn from the runs that --all would count: leave out one of them.")
@@ -129,6 +184,8 @@ def evaluate_command(
         from prefixguard.evaluate.controls import TrainedControls
 
         table = table.with_sections({"controls": TrainedControls.of(table)})
+    if judging is not None:
+        table = table.with_sections(judging.take(opened, table, again()))
     if looks.any:
         table = table.with_sections(
             looks.take(opened, runs, labels, strict=strict, group_by=group_by, resamples=resamples)
