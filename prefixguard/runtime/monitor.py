@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +54,20 @@ class Monitor:
     def __repr__(self) -> str:
         return f"<Monitor {self.bundle.path.name!r} {self.bundle.id[:12]} adapter={self.bundle.adapter.name!r}>"
 
-    def start(self, header: Mapping[str, Any] | None = None, *, group: str | None = None) -> Session:
+    def start(
+        self,
+        header: Mapping[str, Any] | None = None,
+        *,
+        group: str | None = None,
+        keep: Callable[[StepRecord], None] | None = None,
+    ) -> Session:
         """A session for a run that begins now.
 
         header: what is known of the run at its start and its adapter reads (task text and the like).
         group: value of the group by which the monitor has alarm thresholds ("gold"); it picks the threshold and nothing
             else. One that has none of its own, None, or a monitor without such thresholds: the common threshold.
+        keep: called with the record of every step before it is judged, for hosts that need the steps too. Records give
+            readings one by one, in order. One that raises is not called again.
         Raises AdapterError when the adapter works on whole files only, TraceError when the header is not what the
         adapter reads. Everything after this call reports what is wrong in its readings instead.
         """
@@ -72,7 +80,7 @@ class Monitor:
                 f"The run's header is not what adapter {self.bundle.adapter.name} reads "
                 f"({type(exc).__name__}: {exc}). Give the object that holds the run's task, or none."
             ) from exc
-        return Session(self, parser, group)
+        return Session(self, parser, group, keep)
 
     def group_of(self, run: Run[Any]) -> str | None:
         """The value of a run's group that picks its alarm threshold; None where the monitor has none by group."""

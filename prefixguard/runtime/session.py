@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,7 @@ class Session:
         "_broken",
         "_context",
         "_ended",
+        "_keep",
         "_lapses",
         "_lock",
         "_monitor",
@@ -61,10 +62,18 @@ class Session:
         "_tally",
     )
 
-    def __init__(self, monitor: Monitor, parser: Parser | None, group: str | None = None) -> None:
-        """parser: None for a session that is given records only (`observe_record`). group: see `Monitor.start`."""
+    def __init__(
+        self,
+        monitor: Monitor,
+        parser: Parser | None,
+        group: str | None = None,
+        keep: Callable[[StepRecord], None] | None = None,
+    ) -> None:
+        """parser: None for a session that is given records only (`observe_record`). group, keep: as for
+        `Monitor.start`."""
         self._monitor = monitor
         self._parser = parser
+        self._keep = keep
         self._context = context.start()
         self._state = monitor.model.initial
         calibration = monitor.bundle.calibration
@@ -167,6 +176,11 @@ class Session:
         """One step: text to row, context, model, calibration, alarm."""
         tally = self._tally
         tally.steps += 1
+        if self._keep is not None:
+            try:
+                self._keep(record)
+            except Exception:
+                self._keep = None  # the host's affair; it is not called again
         if self._broken is not None:
             return self._unjudged(self._broken, began)
         monitor = self._monitor

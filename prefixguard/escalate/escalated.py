@@ -1,0 +1,298 @@
+"""A monitor with an auditor behind it: readings as before, and what the auditor says of them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from prefixguard.alarm import Level
+from prefixguard.errors import ConfigError
+from prefixguard.escalate.asking import Asking
+from prefixguard.escalate.budgets import Budget
+from prefixguard.escalate.circuit import CircuitBreaker
+from prefixguard.escalate.desk import CIRCUIT_OPEN, LATE, Desk, Question, Ticket
+from prefixguard.escalate.effect import Effect
+from prefixguard.escalate.judged import Auditor
+from prefixguard.escalate.kept_steps import KeptSteps
+from prefixguard.escalate.ledger import Counts
+from prefixguard.escalate.nudge import nudge
+from prefixguard.escalate.policy import EscalationPolicy
+from prefixguard.escalate.verdict import Verdict
+from prefixguard.escalate.verdict_cache import VerdictCache
+from prefixguard.runtime import Drift, Monitor, Reading, plain
+from prefixguard.stepview import StepRecord
+
+#: Reasons that speak of the endpoint, not of the question.
+_DOWN = frozenset({CIRCUIT_OPEN, LATE, "timeout", "unreached", "overloaded", "server-error"})
+_MOST_NOTE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class EscalatedReading:
+    """What is known after a step: the monitor's reading, and what the auditor made of the run.
+
+    reading: the monitor's own, unchanged.
+    level: the level after verdicts (`EscalationPolicy`); without one, the reading's.
+    escalation: what became of the question that this step asked: "asked" (on its way), "answered", "cached",
+        "dropped: REASON", "failed: REASON"; None where it asked none.
+    verdict: the newest verdict, by the step it is about, that is no ERROR; None before the first. about: that step.
+    news: whether a verdict came in since the reading before.
+    note: why the auditor is silent, after a question that was dropped or failed; None where it is not.
+    message: for the agent, on the rungs "nudge" and "stop", where the level becomes ALARM or a new ALARM verdict came.
+    stop: on the rung "stop": whether the level is ALARM.
+    """
+
+    reading: Reading
+    level: Level
+    escalation: str | None = None
+    verdict: Verdict | None = None
+    about: int | None = None
+    news: bool = False
+    note: str | None = None
+    message: str | None = None
+    stop: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of `Reading.to_json`, `level` being the one after verdicts; the monitor's own is
+        `monitor_level`."""
+        return {
+            **self.reading.to_json(),
+            "level": self.level.value,
+            "monitor_level": self.reading.level.value,
+            "escalation": self.escalation,
+            "verdict": self.verdict.as_json() if self.verdict is not None else None,
+            "verdict_about": self.about,
+            "verdict_news": self.news,
+            "escalation_note": self.note,
+            "message": self.message,
+            "stop": self.stop,
+        }
+
+
+class Escalator:
+    """A monitor, an auditor and when to ask it. Thread-safe; one for any number of runs. Close it when done.
+
+    >>> with Escalator(monitor, auditor) as escalator:  # doctest: +SKIP
+    ...     session = escalator.start()
+    ...     readings = session.observe(event)
+    """
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        auditor: Auditor,
+        policy: EscalationPolicy | None = None,
+        cache: VerdictCache | None = None,
+        *,
+        workers: int = 8,
+        breaker: CircuitBreaker | None = None,
+    ) -> None:
+        """policy: None for the defaults. workers, breaker: see `Desk`.
+
+        ConfigError where the policy names no mark and the monitor's watch mark is not of the risk that it goes by.
+        """
+        self.policy = policy if policy is not None else EscalationPolicy()
+        if self.policy.mark is None and self.policy.risk != "outcome":
+            raise ConfigError(
+                f"the monitor's watch mark is one of the outcome risk, and the policy goes by the {self.policy.risk} "
+                "risk: name a mark."
+            )
+        self.monitor, self.auditor = monitor, auditor
+        self.desk = Desk(auditor, self.policy, cache=cache, workers=workers, breaker=breaker)
+
+    def start(self, header: Mapping[str, Any] | None = None, *, group: str | None = None) -> EscalatedSession:
+        """A session for a run that begins now; as `Monitor.start`, which says what is raised."""
+        return EscalatedSession(self, header, group)
+
+    def mark_of(self, group: str | None = None) -> float:
+        """The mark for runs of this group: the policy's, or where the monitor's level becomes WATCH."""
+        if self.policy.mark is not None:
+            return self.policy.mark
+        thresholds = self.monitor.bundle.calibration.thresholds_of(group)
+        return thresholds.watch if thresholds.alarm is None else min(thresholds.watch, thresholds.alarm)
+
+    @property
+    def counts(self) -> Counts:
+        """What became of all questions so far."""
+        return self.desk.ledger.snapshot()
+
+    def close(self, drain: bool = True, seconds: float = 10.0) -> Counts:
+        """Ask nothing more, end every question (see `Desk.close`); the final counts. Sessions may go on."""
+        self.desk.close(drain, seconds)
+        return self.counts
+
+    def __enter__(self) -> Escalator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class EscalatedSession:
+    """One run. Never raises once it is made, and never waits for the auditor unless the policy's mode is "block".
+
+    Calls from several threads wait for each other, as with `Session`.
+    """
+
+    def __init__(self, escalator: Escalator, header: Mapping[str, Any] | None, group: str | None) -> None:
+        """Made by `Escalator.start`."""
+        policy = escalator.policy
+        self._policy = policy
+        self._desk = escalator.desk
+        self._arrived: list[StepRecord] = []  # records of the call that is under way
+        self._session = escalator.monitor.start(header, group=group, keep=self._arrived.append)
+        self._steps = KeptSteps(policy.keep_texts)
+        self._asking = Asking(policy, escalator.mark_of(group))
+        self._budget = Budget("run", calls=policy.calls_a_run, tokens=policy.tokens_a_run, money=policy.money_a_run)
+        self._effect = Effect(policy)
+        self._open: list[Ticket] = []
+        self._moved = False  # a question has ended since the last reading
+        self._news = self._new_alarm = self._was_alarm = False
+        self._note: str | None = None
+        self._last: EscalatedReading | None = None
+        self._last_ticket: Ticket | None = None
+        self._lock = threading.Lock()
+
+    def observe(self, event: Any) -> list[EscalatedReading]:
+        """Take one raw event; as `Session.observe`, with what verdicts that came in meanwhile change."""
+        with self._lock:
+            self._arrived.clear()
+            return self._escalate(self._session.observe(event))
+
+    def observe_record(self, record: StepRecord) -> EscalatedReading:
+        """Take one step that is a record already."""
+        with self._lock:
+            self._arrived.clear()
+            return self._escalate([self._session.observe_record(record)])[0]
+
+    def end(self) -> list[EscalatedReading]:
+        """End the run: readings of steps that were still open. Questions that are on their way stay so: `poll`."""
+        with self._lock:
+            self._arrived.clear()
+            return self._escalate(self._session.end())
+
+    def poll(self) -> EscalatedReading | None:
+        """The last reading again, where a question of this run has ended since; None where none has, or before the
+        first reading. Never waits."""
+        with self._lock:
+            self._collect()
+            if not self._moved or self._last is None:
+                return None
+            self._last = self._tell(self._last.reading, self._last_ticket)
+            return self._last
+
+    def wait(self, seconds: float) -> EscalatedReading | None:
+        """Waits until all questions of this run have ended, `seconds` at most; then as `poll`."""
+        until = time.monotonic() + seconds
+        for ticket in tuple(self._open):
+            ticket.result(max(0.0, until - time.monotonic()))
+        return self.poll()
+
+    @property
+    def pending(self) -> int:
+        """Questions of this run that have not ended."""
+        return sum(not ticket.done for ticket in tuple(self._open))
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """The monitor's session's, see `Session.counters`."""
+        return self._session.counters
+
+    @property
+    def drift(self) -> Drift:
+        """Whether the run looks like those the monitor was trained on."""
+        return self._session.drift
+
+    def _escalate(self, readings: list[Reading]) -> list[EscalatedReading]:
+        if self._open:
+            self._collect()
+        # A session hands a record over before it gives the reading of it; other readings come alone.
+        records: list[StepRecord | None] = [*self._arrived] if len(self._arrived) == len(readings) else []
+        records += [None] * (len(readings) - len(records))
+        told = []
+        for reading, record in zip(readings, records, strict=True):
+            try:
+                ticket = self._ask(reading, record) if record is not None else None
+                last = self._tell(reading, ticket)
+            except Exception as exc:  # an auditor of the host's own may answer anything
+                ticket = None
+                last = EscalatedReading(reading, reading.level, note=f"escalation failed ({type(exc).__name__})")
+            self._last, self._last_ticket = last, ticket
+            told.append(last)
+        return told
+
+    def _ask(self, reading: Reading, record: StepRecord) -> Ticket | None:
+        """Keeps the step; asks about the run so far where the policy says so."""
+        if not self._steps.add(record):
+            return None
+        why = self._asking.wants(reading.step, self._risk(reading), reading.level)
+        if why is None:
+            return None
+        ticket = self._desk.offer(Question(self._steps.prefix(), reading.step, why, self._budget))
+        self._open.append(ticket)
+        if self._policy.mode == "block":
+            ticket.result(self._policy.deadline)
+            if not ticket.done:
+                self._note = f"no verdict on step {reading.step} within {self._policy.deadline:g} s"
+        if ticket.done:
+            self._collect()
+        return ticket
+
+    def _collect(self) -> None:
+        """Takes in what has ended, each question once."""
+        still = []
+        for ticket in self._open:
+            if not ticket.done:
+                still.append(ticket)
+                continue
+            self._moved = True
+            step, judged = ticket.question.step, ticket.judged
+            if ticket.ending in ("answered", "cached") and judged is not None:
+                self._note = None
+                self._news = True
+                self._new_alarm |= self._effect.take(step, judged.verdict)
+            else:
+                self._note = _why_silent(ticket)
+        self._open = still
+
+    def _tell(self, reading: Reading, ticket: Ticket | None) -> EscalatedReading:
+        effect, rung = self._effect, self._policy.rung
+        above = self._asking.is_above(self._risk(reading))
+        level = effect.level(reading.level, reading.step, above=above)
+        is_alarm = level is Level.ALARM
+        message = None
+        if is_alarm and rung != "warn" and (self._new_alarm or not self._was_alarm):
+            message = nudge(reading.step, effect.alarm, reading.reasons, reading.outcome_risk)
+        news, self._news, self._moved, self._new_alarm, self._was_alarm = self._news, False, False, False, is_alarm
+        return EscalatedReading(
+            reading,
+            level,
+            "asked" if ticket in self._open else _escalation(ticket),
+            effect.verdict,
+            effect.about,
+            news,
+            self._note,
+            message,
+            is_alarm and rung == "stop",
+        )
+
+    def _risk(self, reading: Reading) -> float | None:
+        return reading.outcome_risk if self._policy.risk == "outcome" else reading.imminent_risk
+
+
+def _escalation(ticket: Ticket | None) -> str | None:
+    if ticket is None:
+        return None
+    return f"{ticket.ending}: {plain(ticket.reason, 60)}" if ticket.reason else ticket.ending
+
+
+def _why_silent(ticket: Ticket) -> str:
+    """A question that got no verdict, for a person."""
+    what = ticket.reason
+    if ticket.judged is not None and ticket.judged.verdict.detail:
+        what = f"{what}: {ticket.judged.verdict.detail}"
+    down = "endpoint down; " if ticket.reason in _DOWN else ""
+    return plain(f"{down}no verdict on step {ticket.question.step} ({what})", _MOST_NOTE)

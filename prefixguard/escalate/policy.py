@@ -1,0 +1,133 @@
+"""When an auditor is asked, what that may cost, and what its verdict does."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from prefixguard.errors import ConfigError
+
+Mode = Literal["async", "block"]
+Rung = Literal["warn", "nudge", "stop"]
+OnAlarm = Literal["note", "confirm", "raise"]
+
+#: The choices, in words as options take them.
+MODES: tuple[Mode, ...] = ("async", "block")
+RUNGS: tuple[Rung, ...] = ("warn", "nudge", "stop")
+ON_ALARM: tuple[OnAlarm, ...] = ("note", "confirm", "raise")
+
+
+@dataclass(frozen=True, slots=True)
+class EscalationPolicy:
+    """The policy of the escalation tier. Steps are counted as readings count them, from 1.
+
+    When to ask. "Above" is a risk strictly above the mark, as for alarms.
+    mark: a risk in (0, 1]; 1 is never passed. None: the monitor's watch mark, which a stated share of its calibration
+        steps passed (10 % by default), so at most that share of them is asked about. `escalation_mark` finds others.
+    risk: which risk is meant, "outcome" or "imminent". The watch mark is one of the outcome risk.
+    rising: ask when the risk comes above the mark. One that comes too early after a question is asked about when the
+        gap is over, if the risk is still above.
+    every: while the risk stays above: ask again that many steps after the last question, 1 or more. None: not again.
+    gap: fewest steps from one question of a run to its next, 1 or more.
+
+    What it may cost. None is no limit; 0 asks nothing. A question that a budget refuses is dropped, and counted.
+    calls_a_run, calls_a_minute: questions that are sent. Those answered from the cache are none.
+    tokens_a_run, tokens_a_minute: tokens sent and received.
+    money_a_run, money_a_minute: in the currency of the endpoint's prices. Where an answer's cost is not known, nothing
+        is asked after it.
+    question_tokens, question_money: what a question is held to take until its answer tells; tokens (1 or more) and
+        money (0 or more). No budget of calls is ever passed; one of tokens or money is passed by no more than what
+        answers take beyond this, so give the most that one can take (the prompt's budget and the longest reply).
+
+    What a verdict does. An answer ABSTAIN or ERROR never changes a level; no answer makes UNKNOWN an OK.
+    on_alarm: an ALARM verdict "note": is shown, no level changes; "confirm": the level is ALARM wherever the risk is
+        above the mark as well, for the rest of the run; "raise": ALARM for the rest of the run, whatever the risk. The
+        promise about false alarms holds for the monitor's own alarms; those of a verdict are outside it.
+    clear_steps: a SAFE verdict about the run up to step q makes WATCH an OK up to step q + clear_steps; 0: it does not.
+    may_clear_alarm: it makes ALARM a WATCH there too. Without it no alarm is ever hidden.
+    A later verdict ALARM undoes a clearance; a later SAFE does not undo an alarm.
+
+    How it runs.
+    mode: "async": the agent never waits, a verdict is applied to the reading after it has come. "block": the reading
+        waits for the verdict on it, `deadline` seconds (more than 0) at most.
+    seconds: for one question, its wait for a free worker included; what is not answered by then has failed. Over 0.
+    rung: what a host is told to do at ALARM: "warn": nothing more; "nudge": a message for the agent; "stop": the
+        message, and to stop.
+    queue: questions that may wait for a worker, 1 or more; more are dropped.
+    keep_texts: bytes of the run's texts that a session keeps for prompts, 1024 or more; of longer runs the middle is
+        dropped.
+    Raises ConfigError for a value outside its range.
+
+    >>> EscalationPolicy(mark=0.0)
+    Traceback (most recent call last):
+    ...
+    prefixguard.errors.ConfigError: escalation mark 0: it is a risk above 0 and at most 1, or None for the watch mark.
+    """
+
+    mark: float | None = None
+    risk: Literal["outcome", "imminent"] = "outcome"
+    rising: bool = True
+    every: int | None = 5
+    gap: int = 2
+    calls_a_run: int | None = 8
+    calls_a_minute: int | None = 120
+    tokens_a_run: int | None = None
+    tokens_a_minute: int | None = None
+    money_a_run: float | None = None
+    money_a_minute: float | None = None
+    question_tokens: int = 8000
+    question_money: float = 0.0
+    on_alarm: OnAlarm = "confirm"
+    clear_steps: int = 0
+    may_clear_alarm: bool = False
+    mode: Mode = "async"
+    deadline: float = 10.0
+    seconds: float = 60.0
+    rung: Rung = "warn"
+    queue: int = 256
+    keep_texts: int = 32 * 1024
+
+    def __post_init__(self) -> None:
+        if self.mark is not None and not 0.0 < self.mark <= 1.0:
+            raise ConfigError(
+                f"escalation mark {self.mark:g}: it is a risk above 0 and at most 1, or None for the watch mark."
+            )
+        _choice("risk", self.risk, ("outcome", "imminent"))
+        _choice("on_alarm", self.on_alarm, ON_ALARM)
+        _choice("mode", self.mode, MODES)
+        _choice("rung", self.rung, RUNGS)
+        if not self.rising and self.every is None:
+            raise ConfigError("rising is off and every is None: nothing would ever be asked. Set one of them.")
+        for name, least in (("every", 1), ("gap", 1), ("clear_steps", 0)):
+            _at_least(name, getattr(self, name), least, "it counts steps")
+        for name in ("calls_a_run", "calls_a_minute", "tokens_a_run", "tokens_a_minute"):
+            _at_least(name, getattr(self, name), 0, "it is a budget, None for no limit")
+        for name in ("money_a_run", "money_a_minute", "question_money"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise ConfigError(f"{name} {value}: it is an amount of money, 0 or more.")
+        _at_least("question_tokens", self.question_tokens, 1, "it counts tokens")
+        _at_least("queue", self.queue, 1, "it counts questions")
+        _at_least("keep_texts", self.keep_texts, 1024, "it counts bytes")
+        for name in ("tokens_a_run", "tokens_a_minute"):
+            value = getattr(self, name)
+            if value is not None and 0 < value < self.question_tokens:
+                raise ConfigError(
+                    f"{name} {value} is less than one question is held to take ({self.question_tokens}): nothing would "
+                    "ever be asked. Give question_tokens as well."
+                )
+        for name in ("deadline", "seconds"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise ConfigError(f"{name} {value}: seconds, more than 0.")
+
+
+def _choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ConfigError(f"{name} {value!r}: one of {', '.join(choices)}.")
+
+
+def _at_least(name: str, value: int | None, least: int, what: str) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+        raise ConfigError(f"{name} {value!r}: {what}, so use a whole number of {least} or more.")

@@ -1,0 +1,169 @@
+"""Verdicts on disk, so that the same question is not paid twice.
+
+One JSON file a verdict, in a folder of folders by the beginning of the key. A key names everything that the answer
+rests on: the steps that are shown, the model, the version of the prompt. Files are written beside their place and
+renamed into it, so a reader finds a whole one or none; what is damaged is passed over and written anew. What is kept:
+verdict, raw reply, tokens, cost and time; never messages, addresses or keys.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from prefixguard.errors import ConfigError
+from prefixguard.escalate.judged import Judged
+from prefixguard.escalate.verdict import Verdict, VerdictOutcome
+from prefixguard.stepview import StepRecord, serialize
+
+SCHEMA = "prefixguard/judged/v1"
+#: Bytes of a file that is read; a reply has at most 256 Ki characters.
+MAX_FILE = 4 << 20
+
+
+@runtime_checkable
+class Keyed(Protocol):
+    """An auditor that says the key of a question before it is asked."""
+
+    def key_of(self, records: Sequence[StepRecord]) -> str:
+        """The `Judged.key` that `judge` on these records would have."""
+        ...
+
+
+def question_key(records: Sequence[StepRecord], model: str, prompt_version: str) -> str:
+    """SHA-256, in hex, of the steps, the model's name and the prompt's version: the key of a question to an auditor
+    that says none itself (`Keyed`). Index and agent of a step count too, since a verdict names them."""
+    digest = hashlib.sha256()
+    for part in (model, prompt_version):
+        _add(digest, part.encode("utf-8", "surrogatepass"))
+    for record in records:
+        _add(digest, f"{record.index}\0{record.agent}".encode("utf-8", "surrogatepass"))
+        _add(digest, serialize(record))
+    return digest.hexdigest()
+
+
+class VerdictCache:
+    """The folder. Thread-safe, and safe for several processes: of two that write the same key, one stays."""
+
+    __slots__ = ("_write_failed", "path")
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """path: made where it is not there. ConfigError where that cannot be."""
+        self.path = Path(path)
+        self._write_failed = 0
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            raise ConfigError(
+                f"no verdicts can be kept in {self.path}: {exc.strerror or exc}. Name another folder."
+            ) from exc
+
+    @property
+    def write_failed(self) -> int:
+        """Verdicts that could not be written (disk full, no permission)."""
+        return self._write_failed
+
+    def get(self, key: str) -> Judged | None:
+        """The verdict kept for this key, `cached`, having taken nothing; None where there is none that can be read."""
+        place = self._place(key)
+        try:
+            with place.open("rb") as file:
+                data = file.read(MAX_FILE + 1)
+            if len(data) > MAX_FILE:
+                return None
+            return _from_document(json.loads(data), key)
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            return None
+
+    def put(self, key: str, judged: Judged) -> bool:
+        """Keep a verdict under this key; False for an ERROR, which is never kept, and where it cannot be written."""
+        if judged.verdict.outcome is VerdictOutcome.ERROR:
+            return False
+        place = self._place(key)
+        document = {"schema": SCHEMA, **judged.as_json(), "key": key, "cached": False}
+        name = None
+        try:
+            data = json.dumps(document, sort_keys=True, allow_nan=False).encode("ascii")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(dir=place.parent, prefix=".", suffix=".part")
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            Path(name).replace(place)
+        except (OSError, ValueError, TypeError):
+            self._write_failed += 1
+            if name is not None:
+                Path(name).unlink(missing_ok=True)
+            return False
+        return True
+
+    def _place(self, key: str) -> Path:
+        # Hashed again, so that a key of any form is a name, and none leads out of the folder.
+        name = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+        return self.path / name[:2] / name[2:4] / f"{name[4:]}.json"
+
+
+def as_cached(judged: Judged) -> Judged:
+    """The same answer to one who did not pay for it."""
+    return replace(judged, cached=True, tokens_in=0, tokens_out=0, estimated=False, cost=0.0, seconds=0.0, attempts=0)
+
+
+def _add(digest: Any, data: bytes) -> None:
+    digest.update(len(data).to_bytes(8, "big"))
+    digest.update(data)
+
+
+def _from_document(document: Any, key: str) -> Judged:
+    """ValueError, TypeError or KeyError for what `put` does not write."""
+    if not isinstance(document, dict) or document["schema"] != SCHEMA or document["key"] != key:
+        raise ValueError("another file")
+    outcome = VerdictOutcome(document["outcome"])
+    step = _kind(document["step"], int, None)
+    if outcome is VerdictOutcome.ERROR or (step is None) == (outcome is VerdictOutcome.ALARM):
+        raise ValueError("no verdict that is kept")
+    if step is not None and step < 1:
+        raise ValueError("a step before the first")
+    confidence = _kind(document["confidence"], float, int, None)
+    if confidence is not None and not 0 <= confidence <= 1:
+        raise ValueError("no probability")
+    notes = document["notes"]
+    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
+        raise ValueError("notes are no texts")
+    seconds = _kind(document["seconds"], float, int)
+    if not math.isfinite(seconds):
+        raise ValueError("no time")
+    return Judged(
+        verdict=Verdict(
+            outcome=outcome,
+            step=step,
+            agent=_kind(document["agent"], str, None),
+            reason=_kind(document["reason"], str),
+            quote=_kind(document["quote"], str, None),
+            quote_found=_kind(document["quote_found"], bool, None),
+            confidence=confidence,
+            notes=tuple(notes),
+        ),
+        key=key,
+        cached=True,
+        tokens_in=0,
+        tokens_out=0,
+        estimated=False,
+        cost=0.0,
+        seconds=0.0,
+        attempts=0,
+        reply=_kind(document["reply"], str),
+        finish=_kind(document["finish"], str),
+    )
+
+
+def _kind(value: Any, *kinds: type | None) -> Any:
+    """The value, if it is of exactly one of these types; None stands for itself."""
+    if (value is None and None in kinds) or type(value) in kinds:
+        return value
+    raise ValueError(f"{value!r} instead of {kinds}")
