@@ -27,6 +27,7 @@ from prefixguard.metrics.attribution_sums import (
     ATTRIBUTION_FIGURES,
     COUNTED,
     RATIOS,
+    UNCERTAIN,
     missing_figures,
     run_sums,
     weighted,
@@ -182,6 +183,8 @@ def measure_attribution(
         found = interval(samples[name]) if len(tasks) > 1 and not np.isnan(value[name]) else None
         if found is not None and found[0] == found[1] and name in COUNTED and value[name] in (0.0, 1.0):
             found = _certain(value[name], int(np.count_nonzero(sum(sums[part] for part in parts.below))))
+        if found is not None and found[0] == found[1] and name in UNCERTAIN:
+            found = None
         if found is not None:
             intervals[name] = found
     totals = {name: _whole(float(values.sum())) for name, values in sums.items()}

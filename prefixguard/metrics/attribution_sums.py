@@ -67,6 +67,8 @@ COUNTED = (
     *("step_accuracy", "step_within_1", "step_within_3", *_OF_AGENTS, *_OF_BOTH, "alarmed", "false_alarm_rate"),
     *("errors", "abstained", "before_end"),
 )
+#: Figures that have no exact interval to fall back on then: it is left out.
+UNCERTAIN = ("exact_f1", "exact_f1_text", "step_precision", "step_precision_text")
 
 
 def run_sums(rows: Sequence[AuditedRun], normalise: Callable[[str], str] | None) -> dict[str, Float]:
