@@ -1,0 +1,231 @@
+"""Audit finished runs: every run gone through by the same protocol, several at a time, resumable, a line a run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prefixguard.errors import ConfigError, EndpointError, OutputError
+from prefixguard.escalate.audit_line import AuditLine, audit_line
+from prefixguard.escalate.gate import Gate
+from prefixguard.escalate.prompting import PromptKind
+from prefixguard.escalate.walks import Walk, WalkingAuditor, query_steps, walk
+from prefixguard.stepview import StepRecord
+from prefixguard.trace import Run
+
+LINES, SETTINGS = "verdicts.jsonl", "settings.json"
+#: Runs in a row whose questions all stay without an answer until the audit is given up.
+_SILENT_RUNS = 3
+#: Faults of verdicts that mean that nobody answered.
+_NO_ANSWER = frozenset({"no-answer", "timeout", "circuit-open"})
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFolder:
+    """Where the lines of an audit are kept, so that it goes on where it stopped."""
+
+    path: Path
+
+    def open(self, settings: dict[str, Any]) -> list[AuditLine]:
+        """The lines that are there; those with errors are not among them, and are asked again.
+
+        ConfigError where the folder holds an audit with other settings; OutputError where it cannot be written.
+        """
+        kept = self.path / SETTINGS
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            if kept.exists():
+                try:
+                    before = json.loads(kept.read_text(encoding="utf-8"))
+                except ValueError:
+                    before = None
+                if before != settings:
+                    raise ConfigError(
+                        f"{self.path}: holds an audit with other settings ({_changed(before, settings)}). Name another "
+                        "folder with --out, or the settings of that one."
+                    )
+            else:
+                _write(kept, json.dumps(settings, indent=1, sort_keys=True) + "\n")
+            return [line for line in self._lines() if not line.has_errors]
+        except OSError as exc:
+            raise OutputError(f"{self.path}: {exc.strerror or exc}. Name another folder with --out.") from exc
+
+    def _lines(self) -> Iterator[AuditLine]:
+        path = self.path / LINES
+        if not path.exists():
+            return
+        with path.open(encoding="utf-8") as file:
+            for number, text in enumerate(file, 1):
+                if not text.endswith("\n"):  # the last line of an audit that was cut off
+                    return
+                try:
+                    value = json.loads(text)
+                except ValueError:
+                    value = None
+                yield AuditLine.from_json(value, f"{path}:{number}")
+
+    def keep(self, lines: Iterable[AuditLine]) -> None:
+        """Replace all lines."""
+        _write(self.path / LINES, "".join(_text(line) for line in lines))
+
+    def add(self, line: AuditLine) -> None:
+        """Append a line."""
+        try:
+            with (self.path / LINES).open("a", encoding="utf-8") as file:
+                file.write(_text(line))
+        except OSError as exc:
+            raise OutputError(f"{self.path / LINES}: {exc.strerror or exc}.") from exc
+
+
+def audit(
+    runs: Iterable[Run[StepRecord]],
+    auditor: WalkingAuditor | None,
+    *,
+    gate: Gate | None = None,
+    known_failed: bool = False,
+    confirm: int = 1,
+    workers: int = 4,
+    seconds: float | None = None,
+    out: str | os.PathLike[str] | None = None,
+    settings: dict[str, Any] | None = None,
+    listen: Callable[[AuditLine], None] | None = None,
+) -> list[AuditLine]:
+    """Go through every run; a line a run, in the order of the runs.
+
+    auditor: leads through the runs in the way of its kind; None: the monitor of `gate` alone, no model is asked.
+    gate: only prefixes that it escalates are shown (kinds that walk); None: every step of an agent is asked about.
+    known_failed: for `auditor` None: every run is known to have failed, and some step is blamed.
+    confirm, seconds: see `walk`. workers: runs at a time, 1 or more.
+    out: a folder; lines are kept there as they come, and runs that are there without errors are not asked again.
+    settings: what the audit rests on, plain values; a folder with others is refused.
+    listen: told every line, also those that were kept, as it is done.
+    EndpointError when nobody answers, run after run; ConfigError, OutputError as `AuditFolder.open`.
+    """
+    if auditor is None and gate is None:
+        raise ConfigError("nothing to audit with: name a model, or a monitor, or both.")
+    if workers < 1:
+        raise ConfigError(f"workers {workers}: runs at a time, 1 or more.")
+    protocol = "monitor" if auditor is None else auditor.kind.value
+    folder = None if out is None else AuditFolder(Path(out))
+    done = {line.run_id: line for line in folder.open(settings or {})} if folder is not None else {}
+    if folder is not None:
+        folder.keep(done.values())
+    going = _Going(auditor, gate, protocol, known_failed, confirm, seconds)
+    told = listen if listen is not None else _nobody
+    return asyncio.run(_all(runs, going, workers, done, folder, told))
+
+
+@dataclass(frozen=True, slots=True)
+class _Going:
+    """How one run is gone through."""
+
+    auditor: WalkingAuditor | None
+    gate: Gate | None
+    protocol: str
+    known_failed: bool
+    confirm: int
+    seconds: float | None
+
+    async def line(self, run: Run[StepRecord]) -> AuditLine:
+        if self.auditor is None:
+            if self.gate is None:
+                raise ConfigError("without a model a monitor is needed.")
+            return audit_line(run, self.protocol, self.gate.alone(run, known_failed=self.known_failed), 0)
+        walks = self.auditor.kind in (PromptKind.ONLINE, PromptKind.STEP_BY_STEP)
+        steps = self.gate.steps(run) if self.gate is not None and walks else None
+        gone: Walk = await walk(run.records, self.auditor, steps=steps, confirm=self.confirm, seconds=self.seconds)
+        possible = len(query_steps(run.records)) if walks else len(gone.calls)
+        return audit_line(run, self.protocol, gone, possible)
+
+
+async def _all(
+    runs: Iterable[Run[StepRecord]],
+    going: _Going,
+    workers: int,
+    done: dict[str, AuditLine],
+    folder: AuditFolder | None,
+    told: Callable[[AuditLine], None],
+) -> list[AuditLine]:
+    """Lines in the order of the runs; at most `workers` runs are read ahead and under way."""
+    lines: list[AuditLine] = []
+    silent = 0
+    async with contextlib.AsyncExitStack() as open_things:
+        if going.auditor is not None:
+            open_things.push_async_callback(going.auditor.aclose)
+        finished = await open_things.enter_async_context(contextlib.aclosing(_in_order(runs, going, workers, done)))
+        async for line, is_new in finished:
+            lines.append(line)
+            if is_new and folder is not None:
+                folder.add(line)
+            told(line)
+            silent = silent + 1 if is_new and _unanswered(line) else 0
+            if silent >= _SILENT_RUNS:
+                raise EndpointError(
+                    f"nobody answers: {line.calls[-1]['detail'] or 'no reply'} The same command goes on from here "
+                    "when the endpoint is back, if --out names a folder."
+                )
+    return lines
+
+
+async def _in_order(
+    runs: Iterable[Run[StepRecord]], going: _Going, workers: int, done: dict[str, AuditLine]
+) -> AsyncGenerator[tuple[AuditLine, bool], None]:
+    waiting: list[AuditLine | asyncio.Task[AuditLine]] = []
+    source = iter(runs)
+    more = True
+    try:
+        while more or waiting:
+            under_way = sum(isinstance(entry, asyncio.Task) for entry in waiting)
+            while more and under_way < workers:
+                run = next(source, None)
+                if run is None:
+                    more = False
+                elif run.run_id in done:
+                    waiting.append(done[run.run_id])
+                else:
+                    waiting.append(asyncio.create_task(going.line(run)))
+                    under_way += 1
+            if waiting:
+                first = waiting.pop(0)
+                yield (await first, True) if isinstance(first, asyncio.Task) else (first, False)
+    finally:
+        tasks = [entry for entry in waiting if isinstance(entry, asyncio.Task)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _unanswered(line: AuditLine) -> bool:
+    return bool(line.calls) and all(call["fault"] in _NO_ANSWER for call in line.calls)
+
+
+def _nobody(_: AuditLine) -> None:
+    return None
+
+
+def _text(line: AuditLine) -> str:
+    return json.dumps(line.as_json(), ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError as exc:
+        raise OutputError(f"{path}: {exc.strerror or exc}.") from exc
+
+
+def _changed(before: Any, now: dict[str, Any]) -> str:
+    if not isinstance(before, dict):
+        return "they cannot be read"
+    names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    return ", ".join(
+        f"{name}: {str(before.get(name))[:40]} there, {str(now.get(name))[:40]} here" for name in names[:4]
+    )

@@ -1,0 +1,131 @@
+"""How an auditor is led through a run, and which verdict is the run's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from walking_auditor import WalkingScript, steps_of
+
+from prefixguard.errors import ConfigError
+from prefixguard.escalate.prompting import PromptKind
+from prefixguard.escalate.verdict import Verdict, VerdictOutcome
+from prefixguard.escalate.walks import Walk, query_steps, walk
+from prefixguard.stepview import StepRecord
+
+ALARM, SAFE = VerdictOutcome.ALARM, VerdictOutcome.SAFE
+ABSTAIN, ERROR = VerdictOutcome.ABSTAIN, VerdictOutcome.ERROR
+
+
+def gone(
+    kind: PromptKind, says: Callable[[int, tuple[int, int] | None], Verdict], n: int = 6, **options: object
+) -> tuple[Walk, WalkingScript]:
+    script = WalkingScript(kind, says)
+    return asyncio.run(walk(steps_of(n), script, **options)), script  # type: ignore[arg-type]
+
+
+def alarm_from(step: int) -> Callable[[int, tuple[int, int] | None], Verdict]:
+    return lambda prefix, _: Verdict(ALARM, step=step) if prefix >= step else Verdict(SAFE)
+
+
+def test_the_first_alarm_ends_an_online_walk() -> None:
+    found, script = gone(PromptKind.ONLINE, alarm_from(3))
+    assert (found.verdict.outcome, found.verdict.step, found.alarm_step) == (ALARM, 3, 3)
+    assert script.prefixes == [1, 2, 3]
+
+
+def test_a_late_alarm_keeps_the_step_it_blames_and_the_step_at_which_it_came_apart() -> None:
+    found, _ = gone(PromptKind.ONLINE, lambda prefix, _: Verdict(ALARM, step=2) if prefix >= 5 else Verdict(SAFE))
+    assert (found.verdict.step, found.alarm_step) == (2, 5)
+
+
+def test_a_run_without_an_alarm_is_walked_to_its_end() -> None:
+    found, script = gone(PromptKind.ONLINE, lambda *_: Verdict(SAFE))
+    assert found.verdict.outcome is SAFE and found.alarm_step is None
+    assert script.prefixes == [1, 2, 3, 4, 5, 6]
+
+
+def test_steps_of_others_than_agents_are_not_asked_about() -> None:
+    records = steps_of(4, others={2})
+    script = WalkingScript(PromptKind.ONLINE, lambda *_: Verdict(SAFE))
+    asyncio.run(walk(records, script))
+    assert script.prefixes == [1, 3, 4] == list(query_steps(records))
+
+
+def test_an_error_does_not_end_a_walk_and_is_said() -> None:
+    found, _ = gone(PromptKind.ONLINE, lambda prefix, _: Verdict(ERROR, fault="x") if prefix == 2 else Verdict(SAFE))
+    assert found.verdict.outcome is SAFE and found.failed_calls == 1
+    assert found.verdict.notes == ("1 of 6 questions gave no verdict",)
+
+
+def test_an_error_on_the_last_prefix_is_never_safe() -> None:
+    found, _ = gone(PromptKind.ONLINE, lambda prefix, _: Verdict(ERROR, fault="x") if prefix == 6 else Verdict(SAFE))
+    assert found.verdict.outcome is ERROR
+
+
+def test_alarms_must_be_confirmed_where_that_is_asked() -> None:
+    flicker = {2: ALARM, 4: ALARM, 5: ALARM}
+    found, _ = gone(PromptKind.ONLINE, lambda prefix, _: Verdict(flicker.get(prefix, SAFE), step=prefix), confirm=2)
+    assert (found.verdict.step, found.alarm_step) == (5, 5)
+    alone, _ = gone(PromptKind.ONLINE, lambda prefix, _: Verdict(ALARM if prefix == 6 else SAFE, step=6), confirm=2)
+    assert alone.verdict.outcome is ABSTAIN and "not confirmed" in alone.verdict.notes[0]
+
+
+def test_a_gate_picks_the_prefixes() -> None:
+    found, script = gone(PromptKind.ONLINE, alarm_from(3), steps=(2, 5))
+    assert script.prefixes == [2, 5] and found.alarm_step == 5 and found.verdict.step == 3
+
+
+def test_a_gate_that_lets_nothing_through_is_safe_and_says_so() -> None:
+    found, script = gone(PromptKind.ONLINE, alarm_from(3), steps=())
+    assert found.verdict == Verdict(SAFE, notes=("never asked",)) and script.prefixes == []
+
+
+@pytest.mark.parametrize("steps", [(0,), (7,), (3, 2), (2, 2)])
+def test_steps_out_of_the_run_or_order_are_refused(steps: Sequence[int]) -> None:
+    with pytest.raises(ConfigError, match="rising, from 1 to 6"):
+        gone(PromptKind.ONLINE, alarm_from(3), steps=steps)
+
+
+def test_post_hoc_is_one_question_with_no_alarm_step() -> None:
+    found, script = gone(PromptKind.POST_HOC, lambda *_: Verdict(ALARM, step=4))
+    assert (found.verdict.step, found.alarm_step, script.prefixes) == (4, None, [6])
+
+
+def test_a_run_without_steps_is_an_error() -> None:
+    assert gone(PromptKind.ONLINE, alarm_from(1), n=0)[0].verdict.fault == "no-steps"
+
+
+@given(n=st.integers(1, 40), data=st.data())
+def test_binary_search_finds_every_step_with_few_questions(n: int, data: st.DataObject) -> None:
+    wanted = data.draw(st.integers(1, n))
+
+    def says(_: int, within: tuple[int, int] | None) -> Verdict:
+        begin, end = within or (1, n)
+        middle = (begin + end) // 2
+        return Verdict(ALARM, step=begin if wanted <= middle else middle + 1)
+
+    found, script = gone(PromptKind.BINARY_SEARCH, says, n=n)
+    assert found.verdict.step == wanted and found.verdict.agent == f"a{wanted % 2}"
+    assert len(script.prefixes) <= max(1, n - 1).bit_length() and found.alarm_step is None
+
+
+@pytest.mark.parametrize("outcome", [ABSTAIN, ERROR])
+def test_a_search_that_gets_no_half_has_no_step(outcome: VerdictOutcome) -> None:
+    found, script = gone(PromptKind.BINARY_SEARCH, lambda *_: Verdict(outcome, fault="x"))
+    assert found.verdict.outcome is outcome and found.verdict.step is None and len(script.prefixes) == 1
+
+
+def test_only_the_prefix_is_shown() -> None:
+    seen: list[tuple[StepRecord, ...]] = []
+
+    class Watching(WalkingScript):
+        async def judge(self, records, **options):  # type: ignore[no-untyped-def]
+            seen.append(tuple(records))
+            return await super().judge(records, **options)
+
+    asyncio.run(walk(steps_of(3), Watching(PromptKind.ONLINE, lambda *_: Verdict(SAFE))))
+    assert [len(records) for records in seen] == [1, 2, 3]
