@@ -6,12 +6,18 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
+from prefixguard.errors import ConfigError, EndpointError
+from prefixguard.escalate.confidence import ConfidenceMap, raw_confidence
 from prefixguard.escalate.endpoint import Endpoint, Reply
 from prefixguard.escalate.judged import Judged
-from prefixguard.escalate.prompting import PromptKind, ask_for_verdict, prompt_version
+from prefixguard.escalate.no_reply import NoReplyError
+from prefixguard.escalate.prompting import MIN_BUDGET, Asked, PromptKind, ask_for_verdict, prompt_version
+from prefixguard.escalate.verdict import Verdict, VerdictOutcome
+from prefixguard.escalate.verdict_cache import as_cached
 from prefixguard.escalate.verdict_parsing import Blame, read_verdict
 from prefixguard.stepview import StepRecord
 
@@ -19,24 +25,29 @@ from prefixguard.stepview import StepRecord
 class Client(Protocol):
     """Asks an endpoint (`AsyncClient`)."""
 
-    @property
-    def endpoint(self) -> Endpoint: ...
+    endpoint: Endpoint
 
     async def ask(
         self, messages: Sequence[Mapping[str, str]], *, seconds: float | None = None, logprobs: bool = False
-    ) -> Reply: ...
+    ) -> Reply:
+        """EndpointError where there is no reply."""
+        ...
 
 
-class VerdictCache(Protocol):
-    """Verdicts by key."""
+class KeptVerdicts(Protocol):
+    """Verdicts by key (`VerdictCache`)."""
 
-    def get(self, key: str) -> Judged | None: ...
+    def get(self, key: str) -> Judged | None:
+        """The verdict kept for this key."""
+        ...
 
-    def put(self, judged: Judged) -> None: ...
+    def put(self, key: str, judged: Judged) -> Any:
+        """Keep a verdict under this key."""
+        ...
 
 
 class LlmAuditor:
-    """A language model as auditor; one question a call of `judge`."""
+    """A language model as auditor: one question a call of `judge`. May be used by several tasks at once."""
 
     def __init__(
         self,
@@ -45,14 +56,23 @@ class LlmAuditor:
         *,
         budget_tokens: int = 24_000,
         aliases: Mapping[str, str] = MappingProxyType({}),
-        cache: VerdictCache | None = None,
+        cache: KeptVerdicts | None = None,
         logprobs: bool = False,
+        confidence: ConfidenceMap | None = None,
         known_failed: bool = False,
         blame: Blame = "agents",
     ) -> None:
+        """budget_tokens, known_failed: see `ask_for_verdict`; aliases, blame: see `read_verdict`.
+
+        cache: verdicts that need not be asked for again; errors are never kept. logprobs: ask for log-probabilities,
+        and give the verdict a confidence where the server sends them. confidence: the map that calibrates it; without
+        one it stays raw, with a note. ConfigError below MIN_BUDGET.
+        """
+        if budget_tokens < MIN_BUDGET:
+            raise ConfigError(f"budget_tokens {budget_tokens}: tokens of a prompt, {MIN_BUDGET} or more.")
         self._client, self.kind, self.budget_tokens = client, PromptKind(kind), budget_tokens
-        self._aliases, self._cache, self._logprobs = aliases, cache, logprobs
-        self._known_failed, self._blame = known_failed, blame
+        self._aliases, self._cache, self._blame = dict(aliases), cache, blame
+        self._logprobs, self._confidence, self._known_failed = logprobs, confidence, known_failed
 
     @property
     def model(self) -> str:
@@ -64,6 +84,12 @@ class LlmAuditor:
         """Which question asks, with the hash of its wording."""
         return prompt_version(self.kind)
 
+    def key_of(
+        self, records: Sequence[StepRecord], *, answer: str | None = None, within: tuple[int, int] | None = None
+    ) -> str:
+        """The `Judged.key` that `judge` on these records would have."""
+        return self._key(self._asked(records, answer, within))
+
     async def judge(
         self,
         records: Sequence[StepRecord],
@@ -72,6 +98,90 @@ class LlmAuditor:
         answer: str | None = None,
         within: tuple[int, int] | None = None,
     ) -> Judged:
-        """The verdict on these records, the steps of a run so far. seconds: at most so long; see `ask_for_verdict` for
-        answer and within."""
-        raise NotImplementedError
+        """The verdict on these records, the steps of a run so far. seconds: at most so long.
+
+        answer, within: see `ask_for_verdict`, whose ConfigError may leave this. `Judged.reply` is the raw reply, behind
+        what the model thought where the server sends that apart.
+        """
+        begin = time.monotonic()
+        asked = self._asked(records, answer, within)
+        key = self._key(asked)
+        kept = self._cache.get(key) if self._cache is not None else None
+        if kept is not None:
+            return as_cached(kept)
+        try:
+            reply = await self._client.ask(asked.messages, seconds=seconds, logprobs=self._logprobs)
+        except EndpointError as exc:
+            return _without_reply(exc, key, time.monotonic() - begin)
+        verdict = read_verdict(
+            reply,
+            records,
+            kind=self.kind,
+            blame=self._blame,
+            elided=asked.elided,
+            within=within,
+            aliases=self._aliases,
+        )
+        judged = Judged(
+            verdict=self._with_confidence(verdict, reply),
+            key=key,
+            cached=False,
+            tokens_in=reply.tokens_in,
+            tokens_out=reply.tokens_out,
+            estimated=reply.estimated,
+            cost=self._client.endpoint.cost(reply.tokens_in, reply.tokens_out),
+            seconds=time.monotonic() - begin,
+            attempts=reply.attempts,
+            reply=f"<think>\n{reply.reasoning}\n</think>\n{reply.text}" if reply.reasoning else reply.text,
+            finish=reply.finish,
+        )
+        if self._cache is not None and verdict.outcome is not VerdictOutcome.ERROR:
+            self._cache.put(key, judged)
+        return judged
+
+    def _asked(self, records: Sequence[StepRecord], answer: str | None, within: tuple[int, int] | None) -> Asked:
+        return ask_for_verdict(
+            self.kind, records, self.budget_tokens, answer=answer, known_failed=self._known_failed, within=within
+        )
+
+    def _key(self, asked: Asked) -> str:
+        """Everything that is sent, and how the reply is read."""
+        parts = [asked.messages, self.model, asked.prompt_version, self._blame, sorted(self._aliases.items())]
+        return hashlib.sha256(json.dumps(parts).encode("ascii")).hexdigest()
+
+    def _with_confidence(self, verdict: Verdict, reply: Reply) -> Verdict:
+        if not reply.logprobs or verdict.outcome is VerdictOutcome.ERROR:
+            return verdict
+        said = "SAFE" if verdict.outcome is VerdictOutcome.SAFE else None
+        if verdict.outcome is VerdictOutcome.ALARM and self.kind is not PromptKind.BINARY_SEARCH:
+            raw = raw_confidence(reply.logprobs, "answer", verdict.step)
+        else:
+            raw = raw_confidence(reply.logprobs, "answer", said)
+        if raw is None:
+            return verdict
+        if self._confidence is not None:
+            return replace(verdict, confidence=self._confidence(raw))
+        return replace(verdict, confidence=raw, notes=(*verdict.notes, "confidence not calibrated"))
+
+
+def _without_reply(exc: EndpointError, key: str, seconds: float) -> Judged:
+    """What a request costs that was sent and not answered is not known; one that was not sent costs nothing."""
+    known = isinstance(exc, NoReplyError)
+    attempts = exc.attempts if isinstance(exc, NoReplyError) else 0
+    return Judged(
+        verdict=Verdict(
+            VerdictOutcome.ERROR,
+            fault=exc.fault.value if isinstance(exc, NoReplyError) else "no-answer",
+            detail=str(exc)[:500],
+            notes=exc.notes if isinstance(exc, NoReplyError) else (),
+        ),
+        key=key,
+        cached=False,
+        tokens_in=0,
+        tokens_out=0,
+        estimated=attempts > 0 or not known,
+        cost=0.0 if known and attempts == 0 else None,
+        seconds=seconds,
+        attempts=attempts,
+        reply="",
+    )

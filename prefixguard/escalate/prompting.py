@@ -14,15 +14,22 @@ from typing import Any
 
 from prefixguard.errors import ConfigError
 from prefixguard.escalate.agent_names import AgentNames, shown_name
-from prefixguard.escalate.transcript_text import MIN_TOKENS, Excerpt, estimated_tokens, fit, neutral
+from prefixguard.escalate.transcript_text import CHARS_PER_TOKEN, Excerpt, estimated_tokens, fit, neutral
 from prefixguard.stepview import StepRecord
 
 Message = dict[str, str]
 
 #: Form of the transcript's text; a new number where the same records would be shown otherwise.
 RENDERING = "1"
-_MOST_AGENTS = 60
-_MOST_ANSWER = 2000
+#: Tokens that every question is given, used or not: so different questions show a run in the same way, and share it in
+#: a server's cache. A question that is longer takes more.
+_QUESTION = 1200
+#: Tokens for the remark on what was left out, roles, and breaks between messages.
+_MARGIN = 200
+#: Tokens of the list of agents, and of the reference answer, at most.
+_AGENTS, _ANSWER = 400, 400
+#: The least budget of a prompt: it holds the longest question and the shortest transcript.
+MIN_BUDGET = 4000
 _BLANKS = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -82,37 +89,33 @@ def ask_for_verdict(
 ) -> Asked:
     """The messages that ask for a verdict on these records, the steps of a run so far.
 
-    budget_tokens: of all messages together, by `estimated_tokens`; the reply is not counted. answer: the task's
-    reference answer; it is shown only if given. known_failed: POST_HOC only: the run is known to have failed.
-    within: BINARY_SEARCH only, and needed there: the range of steps that is halved.
+    budget_tokens: of all messages together, by `estimated_tokens`, MIN_BUDGET or more; the reply is not counted.
+    answer: the task's reference answer; it is shown only if given. known_failed: for POST_HOC: the run is known to have
+    failed. within: for BINARY_SEARCH, and needed there: the range of steps that is halved.
     Nothing but the records, and what is given here, can reach the messages.
-    ConfigError where the budget leaves too little for the transcript, or an option does not fit the kind.
+    ConfigError where the budget is too small, there are no records, or an option does not fit the kind.
     """
     kind = PromptKind(kind)
     if (within is not None) != (kind is PromptKind.BINARY_SEARCH):
         raise ConfigError("within: a range of steps for binary_search, and for no other kind of question.")
     if known_failed and kind is not PromptKind.POST_HOC:
         raise ConfigError("known_failed: for post_hoc only; other questions do not know how the run ends.")
+    if budget_tokens < MIN_BUDGET:
+        raise ConfigError(f"budget_tokens {budget_tokens}: {MIN_BUDGET} or more; the question alone takes about half.")
+    if not records:
+        raise ConfigError("a question needs at least one step of a run; there is none.")
     system = _part("system")
 
     def question(excerpt: Excerpt | None) -> str:
         return _question(kind, records, excerpt, answer, known_failed, within)
 
-    used = estimated_tokens(system) + estimated_tokens(question(None)) + _MARGIN
-    if budget_tokens - used < MIN_TOKENS:
-        raise ConfigError(
-            f"budget_tokens {budget_tokens}: the question alone takes about {used}; give {used + MIN_TOKENS} or more."
-        )
+    used = estimated_tokens(system) + max(_QUESTION, estimated_tokens(question(None)) + _MARGIN)
     excerpt = fit(records, budget_tokens - used, focus=within)
     messages = (
         {"role": "system", "content": system},
         {"role": "user", "content": f"{excerpt.text}\n\n{question(excerpt)}"},
     )
     return Asked(messages, excerpt.first, excerpt.last, excerpt.elided, prompt_version(kind), excerpt.cut_steps)
-
-
-#: Tokens for the remark on what was left out, roles and breaks between messages.
-_MARGIN = 200
 
 
 @cache
@@ -157,33 +160,56 @@ def _question(
     within: tuple[int, int] | None,
 ) -> str:
     """excerpt: None while its room is not known yet."""
-    last = records[-1].index if records else 1
+    last = records[-1].index
     if kind is PromptKind.POST_HOC:
         how = "failed" if known_failed else "unknown"
         asked = _filled("post_hoc", last=last, ending=_part(f"ending_{how}"), options=_part(f"options_{how}"))
     elif within is not None:
         (begin, middle), (following, end) = halves(within)
-        if not records or begin < records[0].index or end > last:
+        if begin < records[0].index or end > last:
             raise ConfigError(f"within {within}: steps of this run, which ends with step {last}.")
         asked = _filled("binary_search", begin=begin, middle=middle, next=following, end=end)
     else:
         asked = _filled(kind.value, last=last)
-    names = AgentNames.of(records).names
-    listed = ", ".join(json.dumps(neutral(shown_name(name)), ensure_ascii=False) for name in names[:_MOST_AGENTS])
-    parts = [asked, _filled("agents", agents=listed + (" and others" if len(names) > _MOST_AGENTS else ""))]
+    parts = [asked, _filled("agents", agents=_listed(AgentNames.of(records).names))]
     if answer is not None:
-        parts.append(_filled("reference", answer=json.dumps(neutral(answer[:_MOST_ANSWER]), ensure_ascii=False)))
+        parts.append(_filled("reference", answer=_as_string(_shortened(answer, _ANSWER))))
     if excerpt is not None and (excerpt.elided or excerpt.cut_steps):
         parts.append(_filled("view", holes=_holes(excerpt)))
     parts.append(_filled("reply", mark=excerpt.mark if excerpt is not None else "#00000000"))
     return "\n\n".join(parts)
 
 
+def _as_string(text: str) -> str:
+    """Data inside a question: one line between quotation marks that it cannot close."""
+    return json.dumps(neutral(text), ensure_ascii=False)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names of agents, as many as there is room for."""
+    listed: list[str] = []
+    left = _AGENTS
+    for name in names:
+        listed.append(_as_string(shown_name(name)))
+        left -= estimated_tokens(listed[-1]) + 1
+        if left < 0:
+            return ", ".join(listed[:-1]) + f", and {len(names) - len(listed) + 1} more"
+    return ", ".join(listed)
+
+
+def _shortened(text: str, tokens: int) -> str:
+    """The beginning of a text that has at most so many tokens."""
+    text = text[: tokens * CHARS_PER_TOKEN]
+    while estimated_tokens(text) > tokens:
+        text = text[: len(text) * 3 // 4]
+    return text
+
+
 def _holes(excerpt: Excerpt) -> str:
     said = []
     if excerpt.elided:
         ranges = [f"{begin}" if begin == end else f"{begin}-{end}" for begin, end in excerpt.elided]
-        said.append(f"steps {', '.join(ranges)} are not shown")
+        said.append(f"steps {', '.join(ranges)} are not shown and cannot be an answer")
     if excerpt.cut_steps:
         said.append(f"long texts of {len(excerpt.cut_steps)} of the steps shown keep their beginning and end only")
     return "; ".join(said)
