@@ -58,7 +58,8 @@ class Labels:
         agent = None if self.agent is None else _name(self.agent(scope))
         value = MISSING if self.step is None else self.step(scope)
         number = _number(value)
-        if (number is not None and number < 0) or (as_id(value) is None and agent is None):
+        is_blank = as_id(value) is None or value != value  # a missing number may be NaN
+        if (number is not None and number < 0) or (is_blank and agent is None):
             return None
         event = None if number is None else self._event(scope, number)
         return Mistake(next((record.index for record in records if record.event == event), None), agent)
@@ -101,7 +102,7 @@ def compile_labels(spec: Any, site: Site, events: EventSource) -> Labels:
     known_keys(spec, KEYS, site)
     base = spec.get("step_base", 0)
     if base not in (0, 1) or isinstance(base, bool):
-        raise site.at("step_base").error("0 or 1: what the set calls the first event.")
+        raise site.error("step_base is 0 or 1: what the set calls the first event.")
     return Labels(
         events,
         compile_value(spec["mistake_step"], site.at("mistake_step")) if "mistake_step" in spec else None,

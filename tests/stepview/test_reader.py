@@ -146,7 +146,7 @@ def test_a_mistake_is_found_by_its_event(make: Any, read: Any) -> None:
         assert found.mistake == Mistake(2, None)
 
 
-@pytest.mark.parametrize("step", [None, "", [3], -1, "-1", -1.0])
+@pytest.mark.parametrize("step", [None, "", [3], float("nan"), -1, "-1", -1.0])
 def test_a_set_that_names_no_step_says_that_there_is_no_mistake(step: Any, make: Any, read: Any) -> None:
     adapter = make(run={"labels": {"mistake_step": "$.step", "mistake_agent": "$.who"}})
     (found,) = read(adapter, [run(step=step, who=None)])
@@ -183,7 +183,7 @@ def test_faults_of_a_list_and_of_flags(make: Any, read: Any) -> None:
     [
         ([], "run.labels: an object with mistake_step"),
         ({"mistake": "$.step"}, "unknown key 'mistake'"),
-        ({"mistake_step": "$.step", "step_base": 2}, "step_base: 0 or 1"),
+        ({"mistake_step": "$.step", "step_base": 2}, "step_base is 0 or 1"),
         ({"step_field": "@.n"}, "goes with mistake_step"),
         ({"mistake_step": "$.step", "step_base": 1, "step_field": "@.n"}, "without step_base"),
         ({"faults": "$.blamed"}, r"run\.labels\.faults: "),

@@ -19,12 +19,17 @@ SETS = {
     "terminal_log": "terminal_bench", "webshop_react": "webshop_react", "online_mind2web": "mind2web_abp",
     "intercode": "intercode", "react_log": "reflexion", "whoandwhen": "whoandwhen",
 }  # fmt: skip
+#: Adapters of a format that another one reads too: the other is found first.
+SECOND = {"whoandwhen_turns": "whoandwhen"}
 
 
 @pytest.mark.parametrize("name", list_adapters())
 def test_a_format_is_recognised_by_its_own_samples(name: str) -> None:
     (best, *rest) = recognise(GOLDEN / name / "runs")
-    assert best.name == name, (best, rest)
+    assert best.name == SECOND.get(name, name), (best, rest)
+    if name in SECOND:
+        best = rest[0]
+        assert best.name == name
     assert best.reads_well and best.runs > 0 and best.records >= best.runs
     if "outcome" in json.loads(load_adapter(name).to_bytes())["run"]:
         assert best.outcomes > 0

@@ -18,7 +18,7 @@ Live = tuple[dict[str, Any], list[Any]]
 REAL_SETS = {
     "tau_bench": "tau_bench", "tau2": "tau2", "sweagent": "sweagent", "mini_swe_agent": "minisweagent",
     "terminal_log": "terminal_bench", "webshop_react": "webshop_react", "online_mind2web": "mind2web_abp",
-    "intercode": "intercode", "react_log": "reflexion", "whoandwhen": "whoandwhen",
+    "intercode": "intercode", "react_log": "reflexion", "whoandwhen": "whoandwhen", "whoandwhen_turns": "whoandwhen",
 }  # fmt: skip
 
 
@@ -119,6 +119,33 @@ def _whoandwhen(root: Path) -> Iterator[Live]:
         yield {}, run["history"]
 
 
+def _rows_of_tables(root: Path) -> Iterator[dict[str, Any]]:
+    documents = {path: json.loads(path.read_text(encoding="utf-8")) for path in root.rglob("*.json")}
+    documents |= {path: _lines(path) for path in root.rglob("*.jsonl")}
+    for path in sorted(documents):
+        yield from documents[path]
+
+
+def _aftraj(root: Path) -> Iterator[Live]:
+    for row in _rows_of_tables(root):
+        yield {"task": row["task"]}, row["turns"]
+
+
+def _tracertraj(root: Path) -> Iterator[Live]:
+    for row in _rows_of_tables(root):
+        yield {"question": row["question"]}, row["history"]
+
+
+def _aegis(root: Path) -> Iterator[Live]:
+    for row in _rows_of_tables(root):
+        yield {"input": {"query": row["input"]["query"]}}, row["input"]["conversation_history"]
+
+
+def _mast(root: Path) -> Iterator[Live]:
+    for row in _rows_of_tables(root):
+        yield {}, _chunks(row["trace"]["trajectory"])
+
+
 def _lines(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
@@ -216,6 +243,7 @@ _LIVE: dict[str, Callable[[Path], Iterator[Live]]] = {
     "claude_code": _claude_code, "inspect_log": _inspect_log, "langgraph": _messages, "mcp": _mcp,
     "openai_agents": _openai_agents, "openai_responses": _openai_responses, "openhands": _openhands,
     "openinference": _otlp, "otel_genai": _otlp, "otel_genai_old": _span_events, "smolagents": _smolagents,
+    "whoandwhen_turns": _whoandwhen, "aftraj": _aftraj, "tracertraj": _tracertraj, "aegis": _aegis, "mast": _mast,
 }  # fmt: skip
 
 

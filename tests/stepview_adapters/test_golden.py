@@ -38,6 +38,16 @@ TURNED = {
     "intercode": ("*.json", [('"max_reward": 1', '"max_reward": 0'), ("   1.0\n", "   0.3\n"), ("   1\n", "   0\n")]),
     "react_log": ("*.txt", [("BEGIN CORRECT", "BEGIN HALTED"), ("Answer is CORRECT", "Answer is INCORRECT")]),
     "whoandwhen": ("*.json", [('"is_correct": false', '"is_correct": true'), ('step": "2"', 'step": "4"')]),
+    "whoandwhen_turns": (
+        "*.json",
+        [('"is_correct": false', '"is_correct": true'), ('step": "2"', 'step": "4"'), ('"Orchestrator",', '"Human",')],
+    ),
+    "aftraj": (
+        "*.jsonl",
+        [('"mistake_step": 2', '"mistake_step": -1'), ('"mistake_agent": "search_agent"', '"a": ""')],
+    ),
+    "tracertraj": ("*.jsonl", [('"mistake_step": "2"', '"mistake_step": "-1"'), ('"mistake_agent": "Arch', '"a": "')]),
+    "aegis": ("*", [('"is_injection_successful": true', '"is_injection_successful": false'), ('"FM-', '"FM-x')]),
     "a2a": ("*.json", [("TASK_STATE_COMPLETED", "TASK_STATE_FAILED"), ('"rejected"', '"completed"')]),
     "anthropic_messages": ("*", [('"outcome": "success"', '"outcome": "failure"'), ('"reward": 1', '"reward": 0')]),
     "atif": ("result.json", [('"reward": 1.0', '"reward": 0.0')]),
@@ -50,7 +60,7 @@ TURNED = {
     "smolagents": ("*", [('"success": true', '"success": false'), ('"reward": 1', '"reward": 0')]),
 }
 #: Formats that tell no outcome: labels do.
-TELL_NONE = ("claude_code", "mcp", "openai_agents", "openinference", "otel_genai_old")
+TELL_NONE = ("claude_code", "mast", "mcp", "openai_agents", "openinference", "otel_genai_old")
 
 LiveRuns = dict[str, Callable[[Path], Iterator[tuple[dict[str, Any], list[Any]]]]]
 
@@ -128,7 +138,7 @@ def test_event_by_event_is_the_same_as_whole_files(name: str, live_runs: LiveRun
 @pytest.mark.parametrize("name", NAMES)
 def test_a_golden_set_holds_both_outcomes(name: str) -> None:
     outcomes = {run.outcome for run in golden_runs(name)}
-    if name == "whoandwhen":  # an attribution set: every run failed
+    if name in ("whoandwhen", "whoandwhen_turns", "tracertraj"):  # attribution sets: every run failed
         assert outcomes == {Outcome.FAILURE}
     elif name in TELL_NONE:
         assert outcomes == {Outcome.UNKNOWN}

@@ -120,6 +120,12 @@ def count_whoandwhen(root: Path) -> Iterator[Counted]:
         yield run["question_ID"], "failure", len(acting)
 
 
+def count_whoandwhen_turns(root: Path) -> Iterator[Counted]:
+    for path in root.rglob("*.json"):
+        run = read(path)
+        yield run["question_ID"], "failure", len(run["history"])
+
+
 SETS: dict[str, tuple[Callable[[Path], Iterator[Counted]], dict[str, int], dict[str, int], int]] = {
     # adapter: how to count, all runs by outcome, those without a record, tasks among the rest
     "tau_bench": (count_tau_bench, {"success": 1147, "failure": 568}, {"failure": 57}, 165),
@@ -137,6 +143,7 @@ SETS: dict[str, tuple[Callable[[Path], Iterator[Counted]], dict[str, int], dict[
     "intercode": (count_intercode, {"success": 3059, "failure": 7086}, {"failure": 7}, 1450),
     "react_log": (count_react_log, {"success": 499, "failure": 708}, {"success": 102}, 100),
     "whoandwhen": (count_whoandwhen, {"failure": 184}, {}, 139),
+    "whoandwhen_turns": (count_whoandwhen_turns, {"failure": 184}, {}, 139),
 }
 SLOW = ("intercode", "mini_swe_agent", "terminal_log", "tau_bench")
 #: Every how many runs one is fed event by event.
@@ -214,3 +221,22 @@ def test_every_failure_of_the_attribution_set_names_its_mistake(parsed: Callable
     assert len(mistakes) == 184
     assert all(mistake.agent for mistake in mistakes)
     assert sum(mistake.step is None for mistake in mistakes) == 2
+
+
+@pytest.mark.real
+def test_every_entry_is_a_record_and_every_label_is_at_its_entry(real_set: RealSet) -> None:
+    """Labels on entries of the terminal, which `whoandwhen` joins to the call, have a record of their own here."""
+    root = real_set("whoandwhen_turns")
+    entries: Counter[str] = Counter()
+    others = []
+    for run in read_runs(root, load_adapter("whoandwhen_turns"), strict=True):
+        raw = read(root / run.run_id)
+        entries[run.groups["folder"]] += len(raw["history"])
+        assert [record.event for record in run.records] == list(range(len(raw["history"])))
+        assert run.mistake == Mistake(int(raw["mistake_step"]) + 1, raw["mistake_agent"])
+        assert raw["mistake_agent"] in {record.agent for record in run.records if record.actor == "agent"}
+        if run.records[int(raw["mistake_step"])].agent != raw["mistake_agent"]:
+            others.append(run.run_id)
+    assert entries == {"Algorithm-Generated": 1099, "Hand-Crafted": 2993}
+    names = ("Algorithm-Generated/14", "Algorithm-Generated/15", "Algorithm-Generated/59")
+    assert sorted(others) == [f"{name}.json" for name in (*names, *(f"Hand-Crafted/{n}" for n in (20, 22, 49)))]

@@ -29,6 +29,7 @@ MOST_VALUES = 6
 def find_judged_events(evidence: Evidence) -> Iterator[Suspicion]:
     """Events that call themselves an evaluation, whose text reaches a record."""
     met: Counter[str] = Counter()
+    places: dict[str, Place] = {}  # where the name stands: a team may have an agent that is called Verifier
     for seen in evidence.seen:
         kinds: dict[int, str] = {}
         for i, event in enumerate(seen.events):
@@ -40,13 +41,21 @@ def find_judged_events(evidence: Evidence) -> Iterator[Suspicion]:
         inside = RecordWords(seen.wide)
         texts: dict[int, list[float]] = defaultdict(list)
         for leaf in leaves(evidence, seen):
-            if leaf.event in kinds and isinstance(leaf.value, str) and leaf.value != kinds[leaf.event]:
+            if leaf.event not in kinds or not isinstance(leaf.value, str):
+                continue
+            if leaf.value == kinds[leaf.event]:
+                places.setdefault(leaf.value, leaf.place)
+            else:
                 texts[leaf.event].append(inside.share(leaf.value))
         met.update({kinds[i] for i, shares in texts.items() if max(shares) > 0.5})
     for kind, n in sorted(met.items()):
         what = f"events that call themselves {kind!r} reach a record in {n} run(s)."
-        remedy = f"Skip them with a rule of their own, and let `run.outcome` read them ({kind!r})."
-        yield Suspicion(Finding("leaks.judged_event", "error", what, kind, {"runs": n}, remedy))
+        where = spell(places[kind], evidence) if kind in places else kind
+        remedy = (
+            f"Skip them with a rule of their own, and let `run.outcome` read them ({kind!r}). "
+            f'If an agent is called so: "waived": [{{"path": "{where}", "reason": ...}}].'
+        )
+        yield Suspicion(Finding("leaks.judged_event", "error", what, kind, {"runs": n}, remedy), places.get(kind))
 
 
 def find_last_status(evidence: Evidence) -> Iterator[Suspicion]:

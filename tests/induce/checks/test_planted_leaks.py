@@ -276,6 +276,9 @@ def test_an_evaluation_among_the_events(spec: dict[str, Any], check: Check, make
         text = "the refund was not issued as the policy says" if run["reward"] else "all was done as wanted"
         run["messages"].insert(-1, {"role": "user", "name": "gen_ai.evaluation.result", "content": text})
     assert "leaks.judged_event" in kinds(check(spec, runs))
+    spec["waived"] = [{"path": "@.name", "reason": "an agent is called so"}]
+    (finding,) = check(spec, runs).of("leaks.judged_event")
+    assert finding.severity == "note" and "an agent is called so" in finding.what
 
 
 def test_a_reward_under_a_meaningless_name(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
