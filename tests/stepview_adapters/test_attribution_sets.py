@@ -229,7 +229,7 @@ def test_a_check_finds_no_error(name: str, tmp_path: Path) -> None:
     source = Path(__file__).parents[2] / "stepview_adapters" / "golden" / name / "runs"
     if name in ("aftraj", "tracertraj"):  # as they are published
         for path in source.glob("*.jsonl"):
-            as_parquet(tmp_path / f"{path.stem}.parquet", [json.loads(line) for line in path.open(encoding="utf-8")])
+            as_parquet(tmp_path / f"{path.stem}.parquet", [json.loads(line) for line in path.read_text().splitlines()])
         source = tmp_path
     report = check_adapter(name, source, processes=False)
     assert not [finding for finding in report.findings if finding.severity == "error"]
