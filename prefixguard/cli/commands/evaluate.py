@@ -83,7 +83,7 @@ def evaluate_command(
         str, typer.Option(help="Environment variable that holds the key of the judge.")
     ] = "OPENAI_API_KEY",
     judge_sample: Annotated[int, typer.Option(min=1, help="Prefixes that the judge is asked about.")] = 200,
-    judge_tokens: Annotated[int, typer.Option(min=500, help="Tokens of a transcript that the judge is shown.")] = 8000,
+    judge_tokens: Annotated[int, typer.Option(min=800, help="Tokens of a transcript that the judge is shown.")] = 8000,
     judge_at_once: Annotated[int, typer.Option(min=1, max=64, help="Questions under way at a time.")] = 4,
     judge_price_in: Annotated[
         float | None, typer.Option(help="Price of a million tokens that are sent, for the costs of the judge.")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import queue
-import threading
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from prefixguard.errors import ConfigError, EndpointError
-from prefixguard.escalate import Chat, Endpoint, Reply
+from prefixguard.errors import ConfigError, EndpointError, UsageError
+from prefixguard.escalate import Endpoint, Reply
+from prefixguard.escalate.client import AsyncClient
 from prefixguard.evaluate.judge.answer import ANSWER_SCHEMA, NO_REPLY, JudgeAnswer, read_answer
 from prefixguard.evaluate.judge.kept import KeptReplies
 from prefixguard.evaluate.judge.question import TOKENS_OUT, JudgeQuestion, prompt_version
@@ -78,61 +78,28 @@ def ask_all(
     time. on_answer: called with how many are done, of how many.
     The rest is not asked once GIVEN_UP_AFTER questions, one after another, had no reply. Raises ConfigError for
     at_once below 1 and without a key where one is needed, MissingExtraError without the packages, OutputError where a
-    reply cannot be kept.
+    reply cannot be kept, UsageError inside a running event loop.
     """
     if at_once < 1:
         raise ConfigError(f"{at_once} questions at a time: ask 1 or more.")
+    if _on_a_loop():
+        raise UsageError(
+            "asking runs an event loop of its own. Inside another one: await asyncio.to_thread(ask_all, ...)."
+        )
     found: dict[str, Asked] = {}
     keys = [question.key(endpoint) for question in questions]
     different = dict(zip(keys, questions, strict=True))
-    waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
+    waiting: dict[str, JudgeQuestion] = {}
     for key, question in different.items():
         earlier = None if kept is None else kept.load(key)
         if earlier is None:
-            waiting.put(key)
+            waiting[key] = question
         else:
             found[key] = Asked(question, read_answer(earlier), earlier, kept=True)
-    chats = [Chat(endpoint, ANSWER_SCHEMA) for _ in range(min(at_once, waiting.qsize()))]
-    done: queue.SimpleQueue[tuple[str, Asked | BaseException]] = queue.SimpleQueue()
-    stop = threading.Event()
-
-    def work(chat: Chat) -> None:
-        while not stop.is_set():
-            try:
-                key = waiting.get_nowait()
-            except queue.Empty:
-                return
-            try:
-                done.put((key, _ask(key, different[key], chat, kept)))
-            except BaseException as exc:  # raised again where the caller waits
-                done.put((key, exc))
-                return
-
-    threads = [threading.Thread(target=work, args=(chat,), name="prefixguard-judge", daemon=True) for chat in chats]
-    for thread in threads:
-        thread.start()
-    in_a_row, last_failure = 0, ""
-    try:
-        while len(found) < len(different):
-            alive = any(thread.is_alive() for thread in threads)
-            try:
-                key, got = done.get(timeout=0.5)
-            except queue.Empty:
-                if alive:
-                    continue
-                break
-            if isinstance(got, BaseException):
-                raise got
-            found[key] = got
-            in_a_row = 0 if got.reply is not None else in_a_row + 1
-            last_failure = got.failure or last_failure
-            if in_a_row >= GIVEN_UP_AFTER:
-                stop.set()  # what is under way still comes
-            if on_answer is not None:
-                on_answer(len(found), len(different))
-    finally:
-        stop.set()  # after an interrupt, too, nothing more is sent
-    why = f"given up after {GIVEN_UP_AFTER} questions in a row without one; the last: {last_failure}"
+    failing = _Failing()
+    if waiting:
+        asyncio.run(_ask_waiting(waiting, endpoint, kept, at_once, found, failing, on_answer))
+    why = f"given up after {GIVEN_UP_AFTER} questions in a row without one; the last: {failing.last}"
     unasked = (Asked(question, NO_REPLY, None, False, why) for question in questions)
     return [
         replace(found[key], question=question) if key in found else nothing
@@ -140,11 +107,64 @@ def ask_all(
     ]
 
 
-def _ask(key: str, question: JudgeQuestion, chat: Chat, kept: KeptReplies | None) -> Asked:
+async def _ask_waiting(
+    waiting: dict[str, JudgeQuestion],
+    endpoint: Endpoint,
+    kept: KeptReplies | None,
+    at_once: int,
+    found: dict[str, Asked],
+    failing: _Failing,
+    on_answer: Callable[[int, int], None] | None,
+) -> None:
+    """Asks what is waiting, by key, and puts it into `found`; nothing more once the endpoint is down."""
+    client = AsyncClient(endpoint, ANSWER_SCHEMA, concurrency=at_once)
+    of = len(found) + len(waiting)
+    queue = iter(waiting.items())
+
+    async def work() -> None:
+        for key, question in queue:  # shared: each question goes to one of the workers
+            if failing.is_down:
+                return
+            found[key] = asked = await _ask(key, question, client, kept)
+            failing.saw(asked)
+            if on_answer is not None:
+                on_answer(len(found), of)
+
     try:
-        reply = chat.ask(question.messages)
+        await asyncio.gather(*(work() for _ in range(min(at_once, len(waiting)))))
+    finally:
+        await client.aclose()
+
+
+def _on_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+class _Failing:
+    """Counts questions without a reply, one after another. last: why the last of them had none."""
+
+    def __init__(self) -> None:
+        self._in_a_row = 0
+        self.last = ""
+
+    @property
+    def is_down(self) -> bool:
+        return self._in_a_row >= GIVEN_UP_AFTER
+
+    def saw(self, asked: Asked) -> None:
+        self._in_a_row = 0 if asked.reply is not None else self._in_a_row + 1
+        self.last = asked.failure or self.last
+
+
+async def _ask(key: str, question: JudgeQuestion, client: AsyncClient, kept: KeptReplies | None) -> Asked:
+    try:
+        reply = await client.ask(question.messages)
     except EndpointError as exc:
         return Asked(question, NO_REPLY, None, kept=False, failure=str(exc))
     if kept is not None:
-        kept.save(key, reply, prompt_version(), chat.secrets)
+        kept.save(key, reply, prompt_version(), client.secrets)
     return Asked(question, read_answer(reply), reply, kept=False)

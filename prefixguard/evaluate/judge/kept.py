@@ -9,6 +9,7 @@ from pathlib import Path
 
 from prefixguard.errors import OutputError
 from prefixguard.escalate import Reply
+from prefixguard.escalate.key_masking import masked
 
 _FORMAT = 1
 _TYPES = {
@@ -40,11 +41,7 @@ class KeptReplies:
         Raises OutputError where the folder cannot be written.
         """
         facts = {name: kind(getattr(reply, name)) for name, kind in _TYPES.items()}
-        for name, said in facts.items():
-            if isinstance(said, str):
-                for secret in secrets:
-                    said = said.replace(secret, "<masked key>") if len(secret) >= 6 else said
-                facts[name] = said
+        facts |= {name: masked(said, secrets) for name, said in facts.items() if isinstance(said, str)}
         path = self.folder / f"{key}.json"
         part = path.with_name(f"{path.name}.part-{os.getpid()}")
         try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from prefixguard.errors import ConfigError, DataError
+from prefixguard.errors import DataError
 from prefixguard.evaluate.judge.question import JudgeQuestion, ask_about
 from prefixguard.evaluate.judge.sampling import draw_prefixes
 from prefixguard.evaluate.table import Behind, EvaluationTable, RunKey
@@ -57,15 +57,13 @@ def plan_judging(
 
     monitor, table: as `evaluate` took and gave them. runs: the same runs again; only what is drawn of them is kept.
     sample: prefixes that are drawn (`draw_prefixes`); those that the monitor did not judge are not among them. seed: of
-    the draw. budget_tokens: of one transcript, 500 or more.
+    the draw. budget_tokens: of one transcript.
     Raises DataError for a table without runs behind it, or where the second reading is not the first; ConfigError for
     numbers out of range.
     """
     behind = table.behind
     if behind is None or not behind.keys:
         raise DataError("a judge needs the runs behind its table: take the one that `evaluate` gives.")
-    if budget_tokens < 500:
-        raise ConfigError(f"transcripts of {budget_tokens} tokens: a judge needs 500 or more to see anything.")
     prefixes = Prefixes.of(behind.lengths, behind.failed, behind.tasks)
     judged = np.ones(len(prefixes), dtype=np.bool_)
     for scores in behind.rows[0].flat(behind.lengths):

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 
 from prefixguard.escalate import Endpoint, Message, shown_url
-from prefixguard.evaluate.judge.transcript import LETTERS_A_TOKEN, shown
+from prefixguard.escalate.transcript_text import estimated_tokens, fit
 from prefixguard.stepview import StepRecord
 
 #: Tokens of an answer where nothing is known yet: a short sentence and two numbers.
 TOKENS_OUT = 60
+_CUT = " For want of room some of it is left out, where the recorder says so."
 _PARTED = "\n---\n"
+#: Filled in one pass: what looks like a blank in the text of a run stays as it is.
+_BLANK = re.compile(r"\{(horizon|steps|cut|transcript)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,7 @@ class JudgeQuestion:
     """One prefix to be judged.
 
     run: position of its run among those evaluated. step: its last step, from 1. messages: what is sent.
-    left_out, shortened: steps and fields of it that do not fit the budget.
+    left_out, shortened: steps that are not shown, and steps of which a field is shown in part, for want of room.
     """
 
     run: int
@@ -35,7 +39,7 @@ class JudgeQuestion:
     @property
     def tokens(self) -> int:
         """Tokens that are sent, about."""
-        return sum(len(message["content"]) for message in self.messages) // LETTERS_A_TOKEN
+        return sum(estimated_tokens(message["content"]) for message in self.messages)
 
     def key(self, endpoint: Endpoint) -> str:
         """SHA-256 of all that an answer depends on: model, place, options and every word that is sent."""
@@ -52,29 +56,24 @@ class JudgeQuestion:
 def ask_about(run: int, records: Sequence[StepRecord], *, horizon: int, budget_tokens: int) -> JudgeQuestion:
     """The question about these steps, the first ones of a run. horizon: H. budget_tokens: of the transcript.
 
-    The judge is shown what a monitor sees, the step records, and nothing of the run's name, file, agent or end.
+    The judge is shown what a monitor sees, the step records without the names of agents, and nothing of the run's name,
+    task id, file or end. Raises ConfigError where the budget is too small for any transcript.
     """
-    view = shown(records, budget_tokens)
+    view = fit([replace(record, agent="") for record in records], budget_tokens)
+    left_out = sum(last - first + 1 for first, last in view.elided)
     system, asked = _wording()
-    steps = f"the first {len(records)} steps" if len(records) > 1 else "the first step"
-    parts = []
-    if view.left_out:
-        parts.append(f"{view.left_out} of its steps")
-    if view.shortened:
-        parts.append("the middle of long texts")
-    cut = f" To keep it short, {' and '.join(parts)} are left out where that is marked." if parts else ""
-    facts = {"horizon": str(horizon), "steps": steps, "cut": cut}
-    return JudgeQuestion(
-        run,
-        len(records),
-        (
-            {"role": "system", "content": _filled(system, facts)},
-            # The transcript goes in last: text of a run that looks like a blank of the form stays as it is.
-            {"role": "user", "content": _filled(asked, facts).replace("{transcript}", _fenced(view.text), 1)},
-        ),
-        view.left_out,
-        view.shortened,
+    facts = {
+        "horizon": str(horizon),
+        "steps": f"the first {len(records)} steps" if len(records) > 1 else "the first step",
+        "cut": " For want of room some of it is left out where the recorder says so."
+        * bool(left_out or view.cut_steps),
+        "transcript": view.text,
+    }
+    messages = tuple(
+        {"role": role, "content": _BLANK.sub(lambda blank: facts[blank[1]], text)}
+        for role, text in (("system", system), ("user", asked))
     )
+    return JudgeQuestion(run, len(records), messages, left_out, len(view.cut_steps))
 
 
 def prompt_version() -> str:
@@ -93,16 +92,3 @@ def _wording() -> tuple[str, str]:
     """System message and question, with blanks in braces."""
     system, _, asked = _prompt().partition(_PARTED)
     return system.strip(), asked.strip()
-
-
-def _filled(text: str, facts: dict[str, str]) -> str:
-    for name, said in facts.items():
-        text = text.replace(f"{{{name}}}", said)
-    return text
-
-
-def _fenced(text: str) -> str:
-    """Data between two marks that carry its own hash, so that nothing in it can close them."""
-    text = text.encode("utf-8", "replace").decode()  # a lone surrogate cannot be sent
-    mark = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return f"<<<TRANSCRIPT {mark}\n{text}\nTRANSCRIPT {mark}>>>"
