@@ -3,18 +3,32 @@
 from prefixguard.evaluate.audit.audit_table import AuditRow, AuditTable, audit_table
 from prefixguard.evaluate.audit.audited_system import AuditedSystem, StepIndex, audit_runs, audited, step_number
 from prefixguard.evaluate.audit.baselines import trivial_baselines
+from prefixguard.evaluate.audit.cascade import Cascade, PrefixVerdict, cascade, escalated_above, walk
+from prefixguard.evaluate.audit.cascade_curve import CascadeCurve, cascade_curve
+from prefixguard.evaluate.audit.fault_table import FaultTable, agents_of, fault_row, fault_table
 from prefixguard.evaluate.audit.published import PublishedRow, published_rows
 
 __all__ = [
     "AuditRow",
     "AuditTable",
     "AuditedSystem",
+    "Cascade",
+    "CascadeCurve",
+    "FaultTable",
+    "PrefixVerdict",
     "PublishedRow",
     "StepIndex",
+    "agents_of",
     "audit_runs",
     "audit_table",
     "audited",
+    "cascade",
+    "cascade_curve",
+    "escalated_above",
+    "fault_row",
+    "fault_table",
     "published_rows",
     "step_number",
     "trivial_baselines",
+    "walk",
 ]

@@ -64,7 +64,7 @@ def _all_rows() -> tuple[PublishedRow, ...]:
     table = json.loads(text)
 
     def share(value: float | None) -> float:
-        return math.nan if value is None else value / 100
+        return math.nan if value is None else round(value / 100, 6)
 
     return tuple(
         PublishedRow(
