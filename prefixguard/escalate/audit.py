@@ -6,18 +6,16 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from prefixguard.errors import ConfigError, EndpointError, OutputError
 from prefixguard.escalate.audit_line import AuditLine, audit_line
-from prefixguard.escalate.gate import Gate
-from prefixguard.escalate.prompting import PromptKind
-from prefixguard.escalate.walks import Walk, WalkingAuditor, query_steps, walk
+from prefixguard.escalate.inspectors import Inspector
 from prefixguard.stepview import StepRecord
-from prefixguard.trace import Run
+from prefixguard.trace import Outcome, Run
 
 LINES, SETTINGS = "verdicts.jsonl", "settings.json"
 #: Runs in a row whose questions all stay without an answer until the audit is given up.
@@ -85,80 +83,55 @@ class AuditFolder:
 
 def audit(
     runs: Iterable[Run[StepRecord]],
-    auditor: WalkingAuditor | None,
+    inspector: Inspector,
     *,
-    gate: Gate | None = None,
-    known_failed: bool = False,
-    confirm: int = 1,
     workers: int = 4,
-    seconds: float | None = None,
     out: str | os.PathLike[str] | None = None,
-    settings: dict[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
     listen: Callable[[AuditLine], None] | None = None,
 ) -> list[AuditLine]:
     """Go through every run; a line a run, in the order of the runs.
 
-    auditor: leads through the runs in the way of its kind; None: the monitor of `gate` alone, no model is asked.
-    gate: only prefixes that it escalates are shown (kinds that walk); None: every step of an agent is asked about.
-    known_failed: for `auditor` None: every run is known to have failed, and some step is blamed.
-    confirm, seconds: see `walk`. workers: runs at a time, 1 or more.
+    inspector: how. It is given every run without its labels, so that these cannot decide how a run is gone through.
+    workers: runs at a time, 1 or more.
     out: a folder; lines are kept there as they come, and runs that are there without errors are not asked again.
     settings: what the audit rests on, plain values; a folder with others is refused.
     listen: told every line, also those that were kept, as it is done.
     EndpointError when nobody answers, run after run; ConfigError, OutputError as `AuditFolder.open`.
     """
-    if auditor is None and gate is None:
-        raise ConfigError("nothing to audit with: name a model, or a monitor, or both.")
     if workers < 1:
         raise ConfigError(f"workers {workers}: runs at a time, 1 or more.")
-    protocol = "monitor" if auditor is None else auditor.kind.value
     folder = None if out is None else AuditFolder(Path(out))
-    done = {line.run_id: line for line in folder.open(settings or {})} if folder is not None else {}
+    done = {line.run_id: line for line in folder.open(dict(settings or {}))} if folder is not None else {}
     if folder is not None:
         folder.keep(done.values())
-    going = _Going(auditor, gate, protocol, known_failed, confirm, seconds)
     told = listen if listen is not None else _nobody
-    return asyncio.run(_all(runs, going, workers, done, folder, told))
+    return asyncio.run(_all(runs, inspector, workers, done, folder, told))
 
 
-@dataclass(frozen=True, slots=True)
-class _Going:
-    """How one run is gone through."""
+def unlabelled(run: Run[StepRecord]) -> Run[StepRecord]:
+    """The run as somebody sees it who does not know how it ended."""
+    return replace(run, outcome=Outcome.UNKNOWN, mistake=None, faults=())
 
-    auditor: WalkingAuditor | None
-    gate: Gate | None
-    protocol: str
-    known_failed: bool
-    confirm: int
-    seconds: float | None
 
-    async def line(self, run: Run[StepRecord]) -> AuditLine:
-        if self.auditor is None:
-            if self.gate is None:
-                raise ConfigError("without a model a monitor is needed.")
-            return audit_line(run, self.protocol, self.gate.alone(run, known_failed=self.known_failed), 0)
-        walks = self.auditor.kind in (PromptKind.ONLINE, PromptKind.STEP_BY_STEP)
-        steps = self.gate.steps(run) if self.gate is not None and walks else None
-        gone: Walk = await walk(run.records, self.auditor, steps=steps, confirm=self.confirm, seconds=self.seconds)
-        possible = len(query_steps(run.records)) if walks else len(gone.calls)
-        return audit_line(run, self.protocol, gone, possible)
+async def _line(run: Run[StepRecord], inspector: Inspector) -> AuditLine:
+    return audit_line(run, inspector.protocol, await inspector.inspect(unlabelled(run)))
 
 
 async def _all(
     runs: Iterable[Run[StepRecord]],
-    going: _Going,
+    inspector: Inspector,
     workers: int,
     done: dict[str, AuditLine],
     folder: AuditFolder | None,
     told: Callable[[AuditLine], None],
 ) -> list[AuditLine]:
-    """Lines in the order of the runs; at most `workers` runs are read ahead and under way."""
+    """Lines in the order of the runs; at most `workers` runs are under way."""
     lines: list[AuditLine] = []
     silent = 0
     async with contextlib.AsyncExitStack() as open_things:
-        if going.auditor is not None:
-            open_things.push_async_callback(going.auditor.aclose)
-        finished = await open_things.enter_async_context(contextlib.aclosing(_in_order(runs, going, workers, done)))
+        open_things.push_async_callback(inspector.aclose)
+        finished = await open_things.enter_async_context(contextlib.aclosing(_in_order(runs, inspector, workers, done)))
         async for line, is_new in finished:
             lines.append(line)
             if is_new and folder is not None:
@@ -167,14 +140,14 @@ async def _all(
             silent = silent + 1 if is_new and _unanswered(line) else 0
             if silent >= _SILENT_RUNS:
                 raise EndpointError(
-                    f"nobody answers: {line.calls[-1]['detail'] or 'no reply'} The same command goes on from here "
+                    f"nobody answers: {line.calls[-1]['detail'] or 'no reply.'} The same command goes on from here "
                     "when the endpoint is back, if --out names a folder."
                 )
     return lines
 
 
 async def _in_order(
-    runs: Iterable[Run[StepRecord]], going: _Going, workers: int, done: dict[str, AuditLine]
+    runs: Iterable[Run[StepRecord]], inspector: Inspector, workers: int, done: dict[str, AuditLine]
 ) -> AsyncGenerator[tuple[AuditLine, bool], None]:
     waiting: list[AuditLine | asyncio.Task[AuditLine]] = []
     source = iter(runs)
@@ -189,7 +162,7 @@ async def _in_order(
                 elif run.run_id in done:
                     waiting.append(done[run.run_id])
                 else:
-                    waiting.append(asyncio.create_task(going.line(run)))
+                    waiting.append(asyncio.create_task(_line(run, inspector)))
                     under_way += 1
             if waiting:
                 first = waiting.pop(0)

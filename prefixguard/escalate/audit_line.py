@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from prefixguard.errors import TraceError
-from prefixguard.escalate.walks import Call, Walk
+from prefixguard.escalate.inspectors import Inspected
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Fault, Outcome, Run
 
@@ -19,10 +19,8 @@ class AuditLine:
 
     run_id, task_id, groups, outcome, n_steps: of the run. gold_step, gold_agent: what a set says of its decisive
     mistake, None where it says nothing; faults: who failed and how, as (agent, mode), where it says that.
-    protocol: how the run was gone through. verdict: as `Verdict.as_json` has it. alarm_step: see `Walk`.
-    calls: as `Call.as_json` has them; empty where no model was asked.
-    pairs: (agent, mode) that hypotheses found; None where none were asked.
-    possible_calls: questions that a walk to the end of this run asks without a monitor in front.
+    protocol: how the run was gone through. verdict: as `Verdict.as_json` has it.
+    alarm_step, calls, possible_calls, pairs, modes: see `Inspected`.
     """
 
     run_id: str
@@ -39,6 +37,7 @@ class AuditLine:
     groups: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     faults: tuple[tuple[str | None, str | None], ...] = ()
     pairs: tuple[tuple[str, str], ...] | None = None
+    modes: tuple[str, ...] | None = None
 
     @property
     def has_errors(self) -> bool:
@@ -56,6 +55,7 @@ class AuditLine:
             "verdict": dict(self.verdict),
             "alarm_step": self.alarm_step,
             "pairs": None if self.pairs is None else [list(pair) for pair in self.pairs],
+            "modes": None if self.modes is None else list(self.modes),
             "possible_calls": self.possible_calls,
             "calls": [dict(call) for call in self.calls],
             "label": {
@@ -71,7 +71,7 @@ class AuditLine:
         """A line that `as_json` made. TraceError where it is none; where: for the message."""
         try:
             label = value["label"]
-            pairs = value["pairs"]
+            pairs, modes = value["pairs"], value["modes"]
             line = cls(
                 run_id=value["run_id"],
                 task_id=value["task_id"],
@@ -87,6 +87,7 @@ class AuditLine:
                 groups=dict(value["groups"]),
                 faults=tuple((agent, mode) for agent, mode in label["faults"]),
                 pairs=None if pairs is None else tuple((agent, mode) for agent, mode in pairs),
+                modes=None if modes is None else tuple(modes),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as exc:
             raise TraceError(
@@ -96,14 +97,8 @@ class AuditLine:
         return line
 
 
-def audit_line(
-    run: Run[StepRecord],
-    protocol: str,
-    walk: Walk,
-    possible_calls: int,
-    pairs: tuple[tuple[str, str], ...] | None = None,
-) -> AuditLine:
-    """The line of a run that was gone through."""
+def audit_line(run: Run[StepRecord], protocol: str, found: Inspected) -> AuditLine:
+    """The line of a run that was inspected."""
     mistake = run.mistake
     return AuditLine(
         run_id=run.run_id,
@@ -113,18 +108,16 @@ def audit_line(
         gold_step=None if mistake is None else mistake.step,
         gold_agent=None if mistake is None else mistake.agent,
         protocol=protocol,
-        verdict=walk.verdict.as_json(),
-        alarm_step=walk.alarm_step,
-        calls=tuple(call.as_json() for call in walk.calls),
-        possible_calls=possible_calls,
+        verdict=found.verdict.as_json(),
+        alarm_step=found.alarm_step,
+        calls=found.calls,
+        possible_calls=found.possible_calls,
         groups=dict(run.groups),
         faults=tuple(_pair(fault) for fault in run.faults),
-        pairs=pairs,
+        pairs=found.pairs,
+        modes=found.modes,
     )
 
 
 def _pair(fault: Fault) -> tuple[str | None, str | None]:
     return fault.agent, fault.mode
-
-
-__all__ = ["AuditLine", "Call", "audit_line"]

@@ -9,6 +9,7 @@ from walking_auditor import WalkingScript
 
 from prefixguard.escalate.audit import audit
 from prefixguard.escalate.gate import Gate
+from prefixguard.escalate.inspectors import MonitorInspector, WalkInspector
 from prefixguard.escalate.policy import EscalationPolicy
 from prefixguard.escalate.prompting import PromptKind
 from prefixguard.escalate.verdict import Verdict, VerdictOutcome
@@ -41,7 +42,7 @@ def test_only_prefixes_above_the_mark_are_asked_about(gate: Gate, runs: list[Run
 
 def test_an_audit_behind_a_gate_sends_what_the_gate_lets_through(gate: Gate, runs: list[Run[StepRecord]]) -> None:
     script = WalkingScript(PromptKind.ONLINE, lambda *_: Verdict(VerdictOutcome.SAFE))
-    lines = audit(runs, script, gate=gate, workers=1)
+    lines = audit(runs, WalkInspector(script, gate), workers=1)
     assert script.prefixes == [step for run in runs for step in gate.steps(run)]
     assert sum(line.possible_calls for line in lines) > len(script.prefixes)
     quiet = [line for line in lines if not line.calls]
@@ -63,6 +64,6 @@ def test_alone_it_alarms_where_its_alarm_sounds(gate: Gate, runs: list[Run[StepR
 
 
 def test_of_a_failed_run_it_blames_some_step_in_any_case(gate: Gate, runs: list[Run[StepRecord]]) -> None:
-    for line in audit(runs, None, gate=gate, known_failed=True):
+    for line in audit(runs, MonitorInspector(gate, known_failed=True)):
         assert line.verdict["outcome"] == "alarm" and 1 <= line.verdict["step"] <= line.n_steps
         assert line.verdict["agent"] == "agent" and line.alarm_step is None and line.calls == ()

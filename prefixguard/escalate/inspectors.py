@@ -1,0 +1,180 @@
+"""Three ways of auditing a run: a model led through it, a monitor alone, and hypotheses about failure modes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from prefixguard.escalate.endpoint import Endpoint
+from prefixguard.escalate.gate import Gate
+from prefixguard.escalate.hypotheses import HypothesisAnswer, HypothesisLabel, HypothesisResult, verify
+from prefixguard.escalate.prompting import PromptKind
+from prefixguard.escalate.verdict import Verdict, VerdictOutcome
+from prefixguard.escalate.walks import WalkingAuditor, query_steps, walk
+from prefixguard.stepview import StepRecord
+from prefixguard.trace import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Inspected:
+    """What came of one run.
+
+    verdict, alarm_step: see `Walk`. calls: questions as plain values, each with `outcome`, `fault`, `tokens_in`,
+    `tokens_out`, `cost` and `seconds`. possible_calls: questions that a walk to the end of this run asks without a
+    monitor in front. pairs, modes: of hypotheses, (agent, mode) and modes found; None where none were asked.
+    """
+
+    verdict: Verdict
+    alarm_step: int | None
+    calls: tuple[dict[str, Any], ...]
+    possible_calls: int
+    pairs: tuple[tuple[str, str], ...] | None = None
+    modes: tuple[str, ...] | None = None
+
+
+class Inspector(Protocol):
+    """Audits a run. It is given runs without labels."""
+
+    @property
+    def protocol(self) -> str:
+        """How: a word."""
+        ...
+
+    async def inspect(self, run: Run[StepRecord]) -> Inspected:
+        """Audit it. Never raises for what an endpoint does."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close what is open; on the loop that it was used on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WalkInspector:
+    """A model led through the run in the way of its kind of question.
+
+    gate: only prefixes that it escalates are shown, for kinds that walk; None: every step of an agent is asked about.
+    confirm, seconds: see `walk`.
+    """
+
+    auditor: WalkingAuditor
+    gate: Gate | None = None
+    confirm: int = 1
+    seconds: float | None = None
+
+    @property
+    def protocol(self) -> str:
+        return self.auditor.kind.value.replace("_", "-")
+
+    async def inspect(self, run: Run[StepRecord]) -> Inspected:
+        """See `walk`."""
+        walks = self.auditor.kind in (PromptKind.ONLINE, PromptKind.STEP_BY_STEP)
+        steps = self.gate.steps(run) if self.gate is not None and walks else None
+        gone = await walk(run.records, self.auditor, steps=steps, confirm=self.confirm, seconds=self.seconds)
+        calls = tuple(call.as_json() for call in gone.calls)
+        possible = len(query_steps(run.records)) if walks else len(calls)
+        return Inspected(gone.verdict, gone.alarm_step, calls, possible)
+
+    async def aclose(self) -> None:
+        """Close the auditor's connections."""
+        await self.auditor.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorInspector:
+    """The monitor's own verdict; no model is asked. known_failed: see `Gate.alone`."""
+
+    gate: Gate
+    known_failed: bool = False
+
+    @property
+    def protocol(self) -> str:
+        return "monitor"
+
+    async def inspect(self, run: Run[StepRecord]) -> Inspected:
+        """See `Gate.alone`."""
+        gone = self.gate.alone(run, known_failed=self.known_failed)
+        return Inspected(gone.verdict, gone.alarm_step, (), 0)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+class VerifyingClient(Protocol):
+    """Asks an endpoint (`AsyncClient`)."""
+
+    @property
+    def endpoint(self) -> Endpoint: ...
+
+    async def ask(self, messages: Any, *, seconds: float | None = None, logprobs: bool = False) -> Any: ...
+
+    async def aclose(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HypothesisInspector:
+    """Every failure mode verified against the whole run. The verdict is an alarm that names no step where a mode is
+    entailed, an error where none is and some are not known. batch, threshold, budget_tokens: see `verify`."""
+
+    client: VerifyingClient
+    budget_tokens: int = 24_000
+    batch: bool = False
+    threshold: float | None = None
+    seconds: float | None = None
+
+    @property
+    def protocol(self) -> str:
+        return "hypotheses"
+
+    async def inspect(self, run: Run[StepRecord]) -> Inspected:
+        """See `verify`."""
+        found = await verify(
+            run.records,
+            self.client,
+            budget_tokens=self.budget_tokens,
+            batch=self.batch,
+            threshold=self.threshold,
+            seconds=self.seconds,
+        )
+        modes = tuple(sorted(found.modes))
+        if modes:
+            verdict = Verdict(VerdictOutcome.ALARM, reason=f"entailed: {', '.join(modes)}")
+        elif found.errors:
+            fault = next(answer.fault for answer in found.answers.values() if answer.label is HypothesisLabel.ERROR)
+            detail = f"{found.errors} of {len(found.answers)} modes have no answer."
+            verdict = Verdict(VerdictOutcome.ERROR, fault=fault, detail=detail)
+        else:
+            verdict = Verdict(VerdictOutcome.SAFE)
+        calls = _calls(found, len(run.records), self.client.endpoint)
+        return Inspected(verdict, None, calls, found.questions, tuple(sorted(found.pairs)), modes)
+
+    async def aclose(self) -> None:
+        """Close the client's connections."""
+        await self.client.aclose()
+
+
+def _calls(found: HypothesisResult, steps: int, endpoint: Endpoint) -> tuple[dict[str, Any], ...]:
+    """An entry a mode. What the replies took stands in the first one, since one reply may answer several modes."""
+    totals = {
+        "tokens_in": found.tokens_in,
+        "tokens_out": found.tokens_out,
+        "cost": endpoint.cost(found.tokens_in, found.tokens_out),
+        "seconds": found.seconds,
+    }
+    nothing = {"tokens_in": 0, "tokens_out": 0, "cost": None if totals["cost"] is None else 0.0, "seconds": 0.0}
+    return tuple(
+        {
+            "prefix": steps,
+            "mode": answer.code,
+            "outcome": _outcome(answer).value,
+            **answer.as_json(),
+            **(nothing if place else totals),
+        }
+        for place, answer in enumerate(found.answers.values())
+    )
+
+
+def _outcome(answer: HypothesisAnswer) -> VerdictOutcome:
+    if answer.label is HypothesisLabel.ERROR:
+        return VerdictOutcome.ERROR
+    return VerdictOutcome.ALARM if answer.label is HypothesisLabel.ENTAIL else VerdictOutcome.SAFE
