@@ -1,7 +1,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+
+from model_server import Exchange, fails, model_server, says
+from scripted_judge import answer
 
 
 def test_the_table_is_for_people_and_json_is_data(cli, lab_bundle: Path, fresh_lab_file: Path) -> None:
@@ -92,3 +96,69 @@ def test_the_report_shows_its_controls_and_the_errors_of_the_audit(
     text = page.with_suffix(".md").read_text()
     assert "No controls were trained" not in text and "The leak audit found errors" not in text
     assert json.loads(page.with_suffix(".json").read_text())["sections"]["controls"]
+
+
+def test_a_judge_stands_in_text_json_and_report_and_is_asked_once(
+    cli, lab_bundle: Path, fresh_lab_file: Path, tmp_path: Path
+) -> None:
+    """A judge that says the number of the step: its AUPRC is the step index's own, to the last digit."""
+
+    def counts_steps(exchange: Exchange) -> None:
+        steps = re.findall(r"^#\w{8} step (\d+) ", exchange.body["messages"][-1]["content"], re.M)
+        says(answer(int(steps[-1]), int(steps[-1])))(exchange)
+
+    page = tmp_path / "out" / "lab.html"
+    with model_server(counts_steps) as server:
+        asked = ("--judge-model", "played", "--judge-base-url", server.url, "--judge-sample", 50, "--keep", tmp_path)
+        prices = ("--judge-price-in", 3, "--judge-price-out", 15)
+        said = cli("evaluate", lab_bundle, fresh_lab_file, "--resamples", 20, *asked, *prices, "--judge-estimate")
+        assert said.code == 0 and "nothing was sent" in said.told and "as the judge" not in said.told
+        assert server.requests == []
+        said = cli("evaluate", lab_bundle, fresh_lab_file, "--resamples", 20, *asked, *prices, "--report", page)
+        assert said.code == 0, said.err
+        sent = len(server.requests)
+        assert f"50 prefixes are drawn, {sent} questions go to played at {server.url}" in said.told
+        assert "at the given prices" in said.told and "Judge, outcome risk: fails (the 50 prefixes" in said.told
+        again = cli("evaluate", lab_bundle, fresh_lab_file, "--resamples", 20, *asked, *prices, "--json")
+        assert len(server.requests) == sent > 30
+    assert again.code == 0 and f"0 questions go to played at {server.url} ({sent} were answered before)." in again.told
+    found = json.loads(again.out)["judge"]
+    assert found["outcome"]["judge"]["auprc"] == found["outcome"]["step index"]["auprc"] > 0
+    assert found["outcome"]["step index"]["differences"]["auprc"] == {"value": 0.0, "interval": [0.0, 0.0]}
+    assert found["costs"]["cost"] == (1000 * sent * 3 + 100 * sent * 15) / 1e6 and found["costs"]["kept"] == sent
+    told = json.loads(page.with_suffix(".json").read_text())
+    assert told["sections"]["judge"]["outcome"] == told["table"]["judge"]["outcome"] == found["outcome"]
+    markdown = page.with_suffix(".md").read_text()
+    assert "## A language model as the judge" in markdown and "Cost: " in markdown
+    assert "A language model as the judge" in page.read_text()
+
+
+def test_options_that_would_do_nothing_are_refused_with_a_remedy(cli, lab_bundle: Path) -> None:
+    url = ("--judge-base-url", "http://127.0.0.1:9/v1")
+    for options, sentence in (
+        (("--seeds", "13,14"), "without --folds none are: add --folds 5, or leave --seeds out"),
+        (("--repeats", 2), "add --folds 5, or leave --repeats out"),
+        (url, "add --judge-model NAME"),
+        (("--judge-estimate",), "add --judge-model NAME"),
+        (("--judge-model", "m", *url, "--judge-price-in", 3), "give both --judge-price-in and --judge-price-out"),
+        (("--judge-model", "m", *url, "--judge-key-from", "NOT_SET_ANYWHERE"), "NOT_SET_ANYWHERE: it is not set"),
+        (("--judge-model", "m", "--judge-base-url", "localhost:8000"), "begins with http:// or https://"),
+    ):
+        said = cli("evaluate", lab_bundle, "nowhere", *options)
+        assert said.code == 2 and sentence in said.told, said.told
+    said = cli("evaluate", lab_bundle, "nowhere", "--judge-model", "m", env={"OPENAI_API_KEY": ""})
+    assert said.code == 2 and "no key: OPENAI_API_KEY is not set" in said.told
+    said = cli("evaluate", lab_bundle, "-", "--judge-model", "m", *url)
+    assert said.code == 2 and "or a judge, name a file or folder" in said.told
+
+
+def test_a_judge_that_is_not_there_leaves_the_evaluation_whole(
+    cli, lab_bundle: Path, fresh_lab_file: Path, tmp_path: Path
+) -> None:
+    key = "sk-nobody-may-see-this-key"
+    with model_server(fails(401, f"bad key {key}")) as server:
+        asked = ("--judge-model", "m", "--judge-base-url", server.url, "--judge-sample", 20, "--keep", tmp_path)
+        said = cli("evaluate", lab_bundle, fresh_lab_file, "--resamples", 20, *asked, env={"OPENAI_API_KEY": key})
+    assert said.code == 0 and "24 runs of 6 tasks" in said.told
+    assert "No question was answered, so there are no figures." in said.told and "Check the key" in said.told
+    assert key not in said.err and not [file for file in tmp_path.rglob("*") if file.is_file()]

@@ -26,7 +26,9 @@ TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
     "evaluate": (
         prefixguard.evaluate.evaluate,
         {"as_json", "controls", "leaks", "report", "folds", "repeats", "seeds", "ablate", "leave_agents_out"}
-        | {"backend", "keep"},
+        | {"backend", "keep"}
+        | {f"judge_{name}" for name in ("model", "base_url", "key_from", "sample", "tokens", "at_once", "estimate")}
+        | {"judge_price_in", "judge_price_out"},
         {"progress", "beside"},
     ),
     "compare": (prefixguard.compare, {"as_json"}, {"progress"}),
