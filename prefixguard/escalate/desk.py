@@ -291,12 +291,14 @@ class Desk:
                 del self._asking[key]
                 answer.set_result((judged, fault))
             if judged is not None and not fault and self.cache is not None:
-                self.cache.put(key, judged)
+                self.cache.put(judged, key)
         if fault == CIRCUIT_OPEN:
             ticket._sent = False
             return self._finish(ticket, "dropped", judged, fault)
         if fault:
             return self._finish(ticket, "failed", judged, fault)
+        if judged is not None and judged.cached:  # the auditor has a cache of its own
+            ticket._sent = False
         if ticket._sent or judged is None:
             return self._finish(ticket, "answered", judged, "")
         return self._finish(ticket, "cached", as_cached(judged), "")

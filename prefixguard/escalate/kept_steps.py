@@ -51,9 +51,8 @@ class KeptSteps:
         self._sizes.append(size)
         self._bytes += size
         while self._bytes > self._limit and self._next < len(self._steps) - 1:
-            bare = _bare(self._steps[self._next])
-            self._bytes += _size(bare) - self._sizes[self._next]
-            self._steps[self._next] = bare
+            self._steps[self._next] = _bare(self._steps[self._next])
+            self._bytes -= self._sizes[self._next]
             self._next += 1
         return True
 
@@ -63,7 +62,7 @@ class KeptSteps:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the texts that are kept; `NOT_KEPT` counts too."""
+        """Bytes of the texts that are kept, without the marks of those that are not."""
         return self._bytes
 
     def __len__(self) -> int:
@@ -79,9 +78,7 @@ def _size(record: StepRecord) -> int:
 
 
 def _bare(record: StepRecord) -> StepRecord:
-    """The step without its texts. Where all of them are shorter than the mark, it stays as it is."""
-    if _size(record) <= len(NOT_KEPT):
-        return record
+    """The step without its texts."""
     return replace(record, arguments="", observation="", action=NOT_KEPT, result="")
 
 

@@ -148,4 +148,5 @@ def _standard_error(asked: NDArray[np.float64], lengths: NDArray[np.float64]) ->
         return None
     ratio = asked.sum() / lengths.sum()
     spread = asked - ratio * lengths
-    return float(math.sqrt(n / (n - 1) * float(spread @ spread)) / lengths.sum())
+    squares = math.fsum((spread * spread).tolist())  # exact, so that the order of the runs does not matter
+    return float(math.sqrt(n / (n - 1) * squares) / lengths.sum())

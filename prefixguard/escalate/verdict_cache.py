@@ -82,10 +82,11 @@ class VerdictCache:
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return None
 
-    def put(self, key: str, judged: Judged) -> bool:
-        """Keep a verdict under this key; False for an ERROR, which is never kept, and where it cannot be written."""
+    def put(self, judged: Judged, key: str | None = None) -> None:
+        """Keep a verdict under its own key, or this one. An ERROR is never kept; what cannot be written is counted."""
+        key = judged.key if key is None else key
         if judged.verdict.outcome is VerdictOutcome.ERROR:
-            return False
+            return
         place = self._place(key)
         document = {"schema": SCHEMA, **judged.as_json(), "key": key, "cached": False}
         name = None
@@ -100,8 +101,6 @@ class VerdictCache:
             self._write_failed += 1
             if name is not None:
                 Path(name).unlink(missing_ok=True)
-            return False
-        return True
 
     def _place(self, key: str) -> Path:
         # Hashed again, so that a key of any form is a name, and none leads out of the folder.

@@ -267,3 +267,32 @@ def test_only_start_raises_and_only_ours(monitor: Monitor, header: Any) -> None:
         assert isinstance(exc, (TraceError, AdapterError))
     else:
         assert session.observe(say("hello"))[0].level is Level.OK
+
+
+def test_records_are_kept_one_for_each_reading(monitor: Monitor) -> None:
+    """A host that needs the steps gets those the session parsed, in order, before their readings; nothing else."""
+    kept: list[StepRecord] = []
+    session = monitor.start(keep=kept.append)
+    told = [(len(kept), reading) for event in [*failing_run(), 5, call(9)] for reading in session.observe(event)]
+    assert [n for n, _ in told] == [reading.step for _, reading in told] == [1, 2, 3, 4, 5]
+    assert [reading.step for reading in session.end()] == [6]
+    assert [record.index for record in kept] == [1, 2, 3, 4, 5, 6]
+    assert [record.result for record in kept[:2]] == ["ok here it is", "Error: order not found"]
+    session.end()
+    session.observe(say("late"))
+    assert len(kept) == 6
+    alone = monitor.start()
+    assert [reading.to_json() for _, reading in told] == [r.to_json() for r in observe_all(alone, failing_run())]
+
+
+def test_a_keeper_that_raises_is_not_called_again(monitor: Monitor) -> None:
+    calls = 0
+
+    def keep(_: StepRecord) -> None:
+        nonlocal calls
+        calls += 1
+        raise RuntimeError("full")
+
+    told = observe_all(monitor.start(keep=keep), failing_run())
+    assert calls == 1
+    assert [r.to_json() for r in told] == [r.to_json() for r in observe_all(monitor.start(), failing_run())]

@@ -1,0 +1,87 @@
+"""What verdicts do to levels, in any order."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prefixguard.alarm import Level
+from prefixguard.escalate.effect import Effect
+from prefixguard.escalate.policy import ON_ALARM, EscalationPolicy
+from prefixguard.escalate.verdict import Verdict, VerdictOutcome
+
+ORDER = (Level.OK, Level.WATCH, Level.ALARM)
+verdicts = st.builds(
+    lambda outcome, step: Verdict(outcome, step if outcome is VerdictOutcome.ALARM else None),
+    st.sampled_from(VerdictOutcome),
+    st.integers(1, 9),
+)
+policies = st.builds(
+    EscalationPolicy,
+    on_alarm=st.sampled_from(ON_ALARM),
+    clear_steps=st.integers(0, 4),
+    may_clear_alarm=st.booleans(),
+)
+
+
+@given(policies, st.lists(st.tuples(st.integers(1, 9), verdicts), max_size=4), st.integers(1, 12), st.booleans())
+def test_laws(policy: EscalationPolicy, told: list[tuple[int, Verdict]], step: int, above: bool) -> None:
+    """The order of answers does not matter; without SAFE nothing is lowered; alarms stay unless they may go."""
+    results = set()
+    for order in permutations(told):
+        effect = Effect(policy)
+        for about, verdict in order:
+            effect.take(about, verdict)
+        results.add(tuple(effect.level(level, step, above=above) for level in Level))
+    (result,) = results
+    levels = dict(zip(Level, result, strict=True))
+    outcomes = {verdict.outcome for _, verdict in told}
+    for level in ORDER:
+        lowered = ORDER.index(levels[level]) < ORDER.index(level)
+        if VerdictOutcome.SAFE not in outcomes or VerdictOutcome.ALARM in outcomes or policy.clear_steps == 0:
+            assert not lowered
+        if level is Level.ALARM and not policy.may_clear_alarm:
+            assert not lowered
+        if VerdictOutcome.ALARM not in outcomes or policy.on_alarm == "note":
+            assert ORDER.index(levels[level]) <= ORDER.index(level)
+    assert levels[Level.UNKNOWN] in (Level.UNKNOWN, Level.ALARM)
+    if not outcomes - {VerdictOutcome.ERROR, VerdictOutcome.ABSTAIN}:
+        assert levels == {level: level for level in Level}
+
+
+@pytest.mark.parametrize(
+    ("on_alarm", "above", "expected"),
+    [
+        ("note", True, Level.WATCH),
+        ("confirm", True, Level.ALARM),
+        ("confirm", False, Level.WATCH),
+        ("raise", False, Level.ALARM),
+    ],
+)
+def test_an_alarm_is_noted_confirmed_or_raised(on_alarm: str, above: bool, expected: Level) -> None:
+    effect = Effect(EscalationPolicy(on_alarm=on_alarm))  # type: ignore[arg-type]
+    assert effect.take(3, Verdict(VerdictOutcome.ALARM, 2))
+    assert effect.level(Level.WATCH, 9, above=above) is expected
+
+
+def test_a_clearance_counts_from_the_step_that_was_asked_about() -> None:
+    effect = Effect(EscalationPolicy(clear_steps=3, may_clear_alarm=True))
+    effect.take(4, Verdict(VerdictOutcome.SAFE))
+    assert [effect.level(Level.ALARM, step, above=True) for step in (6, 7, 8)] == [
+        Level.WATCH,
+        Level.WATCH,
+        Level.ALARM,
+    ]
+    assert effect.level(Level.UNKNOWN, 6, above=True) is Level.UNKNOWN
+
+
+def test_the_newest_verdict_is_the_one_about_the_latest_step() -> None:
+    effect = Effect(EscalationPolicy())
+    effect.take(8, Verdict(VerdictOutcome.SAFE))
+    effect.take(5, Verdict(VerdictOutcome.ALARM, 5))
+    effect.take(9, Verdict(VerdictOutcome.ERROR))
+    assert effect.verdict is not None and effect.about == 8 and effect.verdict.outcome is VerdictOutcome.SAFE
+    assert effect.alarm == Verdict(VerdictOutcome.ALARM, 5)

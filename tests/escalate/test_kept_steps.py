@@ -1,0 +1,75 @@
+"""Steps stay, texts go from the middle, and what is kept is bounded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prefixguard.escalate.kept_steps import NOT_KEPT, KeptSteps
+from prefixguard.stepview import StepRecord
+
+STEP = StepRecord(1, "agent", "Planner", "ls", "{}", "", "", "", "ok")
+
+
+def of(sizes: list[int], limit: int, letter: str = "x") -> KeptSteps:
+    kept = KeptSteps(limit)
+    for index, size in enumerate(sizes, 1):
+        assert kept.add(replace(STEP, index=index, arguments="", result=letter * size))
+    return kept
+
+
+def test_a_run_within_the_limit_is_kept_as_it_is() -> None:
+    kept = of([100] * 20, 4096)
+    assert [record.result for record in kept.prefix()] == ["x" * 100] * 20
+    assert (kept.n_bytes, len(kept)) == (2000, 20)
+
+
+def test_of_a_long_run_the_middle_goes() -> None:
+    kept = of([100] * 200, 4096).prefix()
+    texts = [record.result == "x" * 100 for record in kept]
+    assert texts[:10] == [True] * 10 and texts[-20:] == [True] * 20
+    middle = texts.index(False)
+    last = len(texts) - 1 - texts[::-1].index(False)
+    assert not any(texts[middle : last + 1])  # one gap
+    assert [record.index for record in kept] == list(range(1, 201))
+    assert {record.action for record in kept[middle : last + 1]} == {NOT_KEPT}
+    assert {(record.agent, record.tool, record.status) for record in kept} == {("Planner", "ls", "ok")}
+
+
+def test_a_huge_step_keeps_its_ends() -> None:
+    kept = KeptSteps(4096)
+    kept.add(replace(STEP, result="begin" + "é" * 10**6 + "end"))
+    (record,) = kept.prefix()
+    assert record.result.startswith("begin") and record.result.endswith("end") and NOT_KEPT in record.result
+    assert kept.n_bytes <= 1024
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 3000), max_size=60), st.integers(1024, 8192), st.sampled_from(["x", "é", "\U0001f600"]))
+def test_the_limit_holds(sizes: list[int], limit: int, letter: str) -> None:
+    kept = of(sizes, limit, letter)
+    prefix = kept.prefix()
+    assert [record.index for record in prefix] == list(range(1, len(sizes) + 1))
+    assert kept.n_bytes == sum(len(record.result.encode()) for record in prefix) <= limit
+    if prefix:  # the newest step is never dropped
+        assert prefix[-1].action != NOT_KEPT
+
+
+def test_a_prefix_that_was_given_out_does_not_change() -> None:
+    kept = of([500] * 6, 4096)
+    before = kept.prefix()
+    texts = [record.result for record in before]
+    for index in range(7, 60):
+        kept.add(replace(STEP, index=index, result="y" * 500))
+    assert [record.result for record in before] == texts
+
+
+@pytest.mark.parametrize("bad", [None, 5, {"index": 1}, replace(STEP, result=5), replace(STEP, action=None)])  # type: ignore[arg-type]
+def test_what_is_no_record_is_not_kept(bad: Any) -> None:
+    kept = KeptSteps(4096)
+    assert not kept.add(bad)
+    assert kept.prefix() == ()
