@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluate.layout import aligned, finite, number, percent, spread, wrapped
+from prefixguard.evaluate.layout import aligned, finite, number, percent, shortened, spread, wrapped
 from prefixguard.metrics import Prefixes, Ranking, Resamples, at_remaining, interval, paired_difference
 
 Float = npt.NDArray[np.float64]
@@ -135,7 +135,7 @@ class Shortcuts:
         for group in self.groups[:limit]:
             cells.append(
                 [
-                    _shortened(group.name),
+                    shortened(group.name, 60),
                     f"{group.runs:,}",
                     f"{group.tasks:,}",
                     percent(group.failure_share),
@@ -250,7 +250,3 @@ def _intervals(
     if not math.isnan(value["within"] + value["pooled"]):
         intervals["within_minus_pooled"] = paired_difference(samples["within"], samples["pooled"])
     return {name: ends for name, ends in intervals.items() if ends is not None}
-
-
-def _shortened(name: str, limit: int = 60) -> str:
-    return name if len(name) <= limit else name[: limit - 1] + "…"

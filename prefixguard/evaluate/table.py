@@ -223,7 +223,7 @@ class EvaluationTable:
             rows.extend((name, alert) for alert in row.first_alert)
         if not rows:
             return ""
-        head = ["", "budget", "threshold", "false alarms", "", "alerted", "early", "", "lead", "steps saved", "text"]
+        head = ["", "budget", "threshold", "false alarms", "", "alerted", "early", "", "lead", "steps", "text"]
         cells, refused = [head], []
         for name, alert in rows:
             budget = "rule" if alert.budget is None else f"{100 * alert.budget:g} %"
@@ -239,10 +239,11 @@ class EvaluationTable:
                 cells.append([f"  and {len(alert.groups) - SHOWN} more"])
         title = (
             "First alerts, on the outcome risk (early: more than "
-            f"{self.horizon} steps left; lead: steps left, median and quartiles"
+            f"{self.horizon} steps left; lead: steps left, median and quartiles; steps: share of the "
+            "steps of failed runs that is saved, being after the alert"
         )
         if any(alert.text is not None for _, alert in rows):
-            title += "; text: share of the bytes of failed runs' records after the alert"
+            title += "; text: the same of the bytes of their records"
         lines = [wrapped(f"{title})"), aligned(cells), *(wrapped(reason) for reason in dict.fromkeys(refused))]
         own = next((alert for alert in self.first_alert if alert.groups), None)
         if own is not None and own.budget is not None:
@@ -269,7 +270,7 @@ class EvaluationTable:
 
 
 def _alert_cells(found: FirstAlerts, *, rule: bool = False) -> list[str]:
-    lead = f"{found.lead_median:g} [{found.lead_low:g}, {found.lead_high:g}]" if found.leads else ""
+    lead = f"{found.lead_median:g} [{found.lead_low:.0f}, {found.lead_high:.0f}]" if found.leads else ""
     mark = "" if rule else "none" if math.isnan(found.threshold) else f"{found.threshold:.4g}"
     return [
         mark,

@@ -41,6 +41,15 @@ def judge(outcome: RiskFigures, alerts: Sequence[AlertRow], horizon: int, clock:
     """
     value = outcome.outcome_auroc_at_remaining
     spread = outcome.intervals.get("outcome_auroc_at_remaining")
+    if outcome.prevalence in (0.0, 1.0):
+        one, other, rest = (
+            ("failed", "succeeded", "What alerts would cost cannot be told either.")
+            if outcome.prevalence
+            else ("succeeded", "failed", "Of alarms only the false ones can be counted.")
+        )
+        return Verdict(
+            None, None, f"Nothing can be said about ranking: all runs {one}, and it takes runs that {other} too. {rest}"
+        )
     if spread is None:
         return Verdict(
             None,

@@ -15,7 +15,8 @@ import pytest
 import prefixguard
 from prefixguard.alarm import runs_needed
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluate.data_check import DataCheck, check_corpus, check_data
+from prefixguard.evaluate.data_check import DataCheck, DataFinding, check_corpus, check_data
+from prefixguard.evaluate.leaks import LeakFinding
 from prefixguard.learn import LearnListener, TrainConfig, featurise
 from prefixguard.stepview import ReadReport, StepRecord
 from prefixguard.trace import Outcome, Run
@@ -285,3 +286,34 @@ def test_bad_input(lab_file: Path, tmp_path: Path) -> None:
     path.write_text(json.dumps({"messages": [{"role": "assistant", "content": "Hi."}]}) + "\n")
     with pytest.raises(DataError, match=r"through adapter openai_chat; 1 have no outcome: add one with --labels\. See"):
         check_data(path, adapter="openai_chat")
+
+
+def test_what_the_leak_audit_says_too_is_said_once() -> None:
+    runs = corpus_runs(400)
+    own = replace(
+        check(runs),
+        findings=(
+            DataFinding("warning", "our step cap", "step cap"),
+            DataFinding("warning", "our length", "length"),
+            DataFinding("warning", "our agent", "group agent"),
+            DataFinding("note", "ours alone"),
+        ),
+    )
+    cap = LeakFinding("shortcut", "length", "14 steps", "warning", {}, "their step cap")
+    text = own.with_leaks([cap]).to_text()
+    assert "their step cap" in text and "our step cap" not in text
+    assert "our length" in text and "our agent" in text and "ours alone" in text
+    length = LeakFinding("shortcut", "length", "number of steps", "warning", {}, "their length")
+    agent = LeakFinding("shortcut", "group agent", "x", "warning", {}, "their agent")
+    token = LeakFinding("token", "length", "word", "warning", {}, "a word")
+    text = own.with_leaks([length, agent, token]).to_text()
+    assert "our step cap" in text and "our length" not in text and "our agent" not in text
+
+
+def test_it_says_that_no_leak_was_found_only_where_one_was_looked_for() -> None:
+    found = check(corpus_runs(400))
+    assert "leak" not in found.to_text()
+    assert "- note: The leak audit found no leak." in found.with_leaks([]).to_text()
+    text = found.with_leaks([Leak("note", "Leak audit: a sample was audited.")]).to_text()
+    assert "found no leak." in text and "a sample was audited" in text
+    assert "found no leak" not in found.with_leaks([Leak("warning", "a word")]).to_text()

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -86,3 +87,15 @@ def test_a_clock_that_does_as_well_is_named() -> None:
     verdict = judge(GOOD, [], 3, figures(GOOD.outcome_auroc_at_remaining + 0.01, (0.5, 0.9)))
     assert "no better than a clock: the step index alone has" in verdict.text
     assert "clock" not in judge(GOOD, [], 3, figures(GOOD.outcome_auroc_at_remaining - 0.01, (0.5, 0.9))).text
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (1.0, "all runs failed, and it takes runs that succeeded too"),
+        (0.0, "all runs succeeded, and it takes runs that failed too"),
+    ],
+)
+def test_runs_of_one_outcome(share: float, said: str) -> None:
+    verdict = judge(replace(figures(math.nan, None), prevalence=share), [], 3)
+    assert verdict.rankable is None and said in verdict.text

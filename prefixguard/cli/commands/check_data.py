@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prefixguard.cli.console import people, say, visible, write_json
 from prefixguard.cli.notes import notes_of
-from prefixguard.stepview import ReadReport
+from prefixguard.stepview import ReadReport, StepRecord
+from prefixguard.trace import Run
+
+if TYPE_CHECKING:
+    from prefixguard.evaluate.data_check import SaidFinding
 
 
 def check_data_command(
@@ -42,8 +47,12 @@ def check_data_command(
         prefixguard check-data runs/ --adapter mine.json --labels outcomes.csv --no-curve --json > check.json
     """
     from prefixguard.cli.training_progress import TrainingProgress
-    from prefixguard.evaluate.data_check import check_data
+    from prefixguard.evaluate.data_check import DataFinding, check_data
     from prefixguard.evaluate.leaks import audit_leaks
+
+    def audit(parsed: Sequence[Run[StepRecord]]) -> list[SaidFinding]:
+        found = audit_leaks(parsed, seed=seed)
+        return [*found.findings, *(DataFinding("note", f"Leak audit: {note}") for note in found.notes)]
 
     report = ReadReport()
     with TrainingProgress(people()) as progress:
@@ -59,7 +68,7 @@ def check_data_command(
             strict=strict,
             listener=progress,
             report=report,
-            audit=lambda parsed: audit_leaks(parsed, seed=seed).findings,
+            audit=audit,
         )
     for note in notes_of(report):
         say(visible(note))

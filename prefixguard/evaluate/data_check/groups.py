@@ -91,12 +91,14 @@ def group_findings(checks: tuple[GroupCheck, ...]) -> Iterator[DataFinding]:
                 "warning",
                 f"Knowing the {check.name} alone has an AUROC of {check.auroc:.2f} against the outcome "
                 f"({_said(most[0])}; {_said(most[-1])}): judge a monitor within {check.name} as well.",
+                f"group {check.name}",
             )
         if check.one_way:
             yield DataFinding(
                 "warning",
                 f"{check.one_way} of {check.n_values} values of {check.name} with {_ONE_WAY} runs and more ended one "
                 "way only: such runs teach which value it is, not what goes wrong.",
+                f"group {check.name}",
             )
 
 

@@ -74,6 +74,7 @@ def length_findings(check: LengthCheck, n_runs: int, horizon: int) -> Iterator[D
             "warning",
             f"{longer} runs fail: the number of steps alone has an AUROC of {check.auroc:.2f} against the outcome. "
             "Judge a monitor by figures at matched remaining steps, and beside the step-index row.",
+            "length",
         )
     if check.piled:
         share = check.at_longest / n_runs
@@ -86,6 +87,7 @@ def length_findings(check: LengthCheck, n_runs: int, horizon: int) -> Iterator[D
             "warning",
             f"{check.at_longest:,} runs ({share:.0%}) end at exactly {check.longest} steps, as under a step cap; "
             f"{check.failed_at_longest:.0%} of them failed, {check.failed_below:.0%} of the others.{nearly}",
+            "step cap",
         )
     if check.short_failures >= 0.5:
         yield DataFinding(

@@ -9,11 +9,11 @@ from typing import Any
 
 from prefixguard.evaluate.data_check.budgets import BudgetCheck, SideCount
 from prefixguard.evaluate.data_check.curve import LearningCurve
-from prefixguard.evaluate.data_check.finding import SEVERITIES, DataFinding, SaidFinding
+from prefixguard.evaluate.data_check.finding import SEVERITIES, DataFinding, SaidFinding, subject
 from prefixguard.evaluate.data_check.groups import GroupCheck
 from prefixguard.evaluate.data_check.lengths import LengthCheck
 from prefixguard.evaluate.data_check.repeats import RepeatCheck
-from prefixguard.evaluate.layout import aligned, number, percent, spread, wrapped
+from prefixguard.evaluate.layout import aligned, number, percent, shortened, spread, wrapped
 
 _MARKS = {"error": "ERROR", "warning": "warning", "note": "note"}
 
@@ -25,7 +25,7 @@ class DataCheck:
     runs: those with an outcome and a step; failed, tasks, steps: of them. without_task: of them, those that name none.
     without_outcome, empty: left out. sides: the split that training would make. budgets: the one asked for first.
     groups: by name. curve: None where it was not asked for, or could not be drawn. findings: worst first.
-    leaks: what another instrument found, carried along.
+    leaks: what another instrument found, carried along. audited: whether it looked at all.
     """
 
     runs: int
@@ -43,6 +43,7 @@ class DataCheck:
     curve: LearningCurve | None
     findings: tuple[DataFinding, ...]
     leaks: tuple[SaidFinding, ...] = ()
+    audited: bool = False
 
     @property
     def ok(self) -> bool:
@@ -50,8 +51,13 @@ class DataCheck:
         return not any(one.severity == "error" for one in (*self.findings, *self.leaks))
 
     def with_leaks(self, leaks: Sequence[SaidFinding]) -> DataCheck:
-        """The same with the findings of a leak audit; an error among them makes `ok` false."""
-        return replace(self, leaks=tuple(leaks))
+        """The same with the findings of a leak audit; an error among them makes `ok` false.
+
+        What the audit says too, such as a step cap, is said once, in its words: they come with a test.
+        """
+        said = {subject(one) for one in leaks} - {""}
+        own = tuple(one for one in self.findings if one.about not in said)
+        return replace(self, findings=own, leaks=tuple(leaks), audited=True)
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; a figure that does not exist is None."""
@@ -74,6 +80,7 @@ class DataCheck:
             if curve is None
             else _plain({**asdict(replace(curve, left_out={})), "left_out": _left_out(curve)}),
             "findings": [asdict(one) for one in self.findings],
+            "audited": self.audited,
             "leaks": [{"severity": one.severity, "text": one.text} for one in self.leaks],
         }
 
@@ -121,6 +128,8 @@ class DataCheck:
     def _found(self) -> str:
         said = list(self._sentences())
         verdict = "Fit to train on." if self.ok else "Not fit to train on as they are."
+        if self.audited and all(one.severity == "note" for one in self.leaks):
+            said.append(("note", "The leak audit found no leak."))
         if not said:
             return f"{verdict} Nothing stood out."
         return "\n".join([verdict, *(wrapped(f"- {_MARKS.get(level, level)}: {text}") for level, text in said)])
@@ -136,7 +145,8 @@ def _groups(checks: tuple[GroupCheck, ...]) -> str:
     for check in checks:
         rows.append([f"{check.name} ({check.n_values} values)", "", "", number(check.auroc)])
         rows += [
-            [f"  {one.value[:60] or '(none)'}", f"{one.runs:,}", percent(one.failed / one.runs)] for one in check.values
+            [f"  {shortened(one.value, 60) or '(none)'}", f"{one.runs:,}", percent(one.failed / one.runs)]
+            for one in check.values
         ]
         if check.n_values > len(check.values):
             rows.append([f"  ... {check.n_values - len(check.values)} more"])

@@ -69,7 +69,9 @@ class LeakAudit:
         """For a terminal."""
         judged = f"{self.judged} judged ({self.failed} failed) of {self.tasks} tasks"
         found = f"{len(self.errors)} error(s), {len(self.warnings)} warning(s)"
-        lines = [f"Leak audit: {self.looked_at} of {self.runs} runs, {judged}: {found}."]
+        if not self.findings:
+            found = "no leak found"
+        lines = [f"Leak audit: {self.looked_at:,} of {self.runs:,} runs, {judged}: {found}."]
         lines += [f"{one.severity.upper()} {one.kind}, {one.field}: {one.text}" for one in self.findings]
         return "\n".join(wrapped(line) for line in (*lines, *self.notes))
 

@@ -15,7 +15,7 @@ from prefixguard.evaluate.report.choice import Kind, kind_of
 from prefixguard.evaluate.report.colour import SCALE, colour_of
 from prefixguard.evaluate.report.material import TEXT_LETTERS, ExampleRun, ReportInput, name
 from prefixguard.evaluate.report.plot import Plot, pixels
-from prefixguard.runtime import Reading, plain
+from prefixguard.runtime import Level, Reading, plain
 
 #: Steps of one run that its table lists; the ribbon shows all.
 LISTED = 60
@@ -100,8 +100,10 @@ def _card(given: ReportInput, example: ExampleRun, kind: Kind, alert: int | None
         if reasons:
             blocks.append(Bullets(reasons, f"What moved the risk at {where}:"))
         else:
-            blocks.append(Text(f"At {where}, the risk is {number(reading.outcome_risk or 0.0)}; the monitor gives "
-                               f"reasons from WATCH on.", "faint"))  # fmt: skip
+            why = "the monitor names no reasons"
+            if reading.level is Level.OK:
+                why = "that is below WATCH, and what moved the risk is told from WATCH on"
+            blocks.append(Text(f"At {where}, the risk is {number(reading.outcome_risk or 0.0)}; {why}.", "faint"))
     blocks.append(Folded("Step by step", (_table(given, example, alert),)))
     return Card(kind.value, _STYLES[kind], name(given.run_ids[example.run]), ", ".join(words), tuple(blocks))
 

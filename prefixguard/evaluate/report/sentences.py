@@ -87,6 +87,9 @@ def largest_granted(table: EvaluationTable) -> AlertRow | None:
 def _ranking(table: EvaluationTable) -> str:
     value = table.outcome.outcome_auroc_at_remaining
     ends = table.outcome.intervals.get("outcome_auroc_at_remaining")
+    if table.failed_runs in (0, table.runs):
+        one, other = ("failed", "succeeded") if table.failed_runs else ("succeeded", "failed")
+        return f"Whether it ranks cannot be said: all {table.runs:,} runs {one}, and it takes runs that {other} too."
     if ends is None or not math.isfinite(value):
         return (
             "Whether it ranks cannot be said: that takes failures and successes with equally many steps left, of more "
@@ -135,6 +138,17 @@ def _alarm(table: EvaluationTable) -> str:
         )
         return f"Alarms cannot be judged: {reason}"
     found = row.alerts
+    if not table.failed_runs:
+        return (
+            f"Allowed false alarms on {100 * row.budget:g} % of successful runs, it raises them on "
+            f"{percent(found.false_alarm_rate)}; what it would alert of failed runs cannot be told."
+        )
+    if table.failed_runs == table.runs:
+        return (
+            f"With a budget of {100 * row.budget:g} % of successful runs it alerts {percent(found.alerted)} of failed "
+            f"runs, {percent(found.early)} with more than {table.horizon} steps left; how many successful runs that "
+            "costs cannot be told."
+        )
     said = (
         f"Allowed false alarms on {100 * row.budget:g} % of successful runs, it raises them on "
         f"{percent(found.false_alarm_rate)} and alerts {percent(found.alerted)} of failed runs, "

@@ -21,7 +21,7 @@ import numpy as np
 from prefixguard.errors import DataError
 from prefixguard.evaluate.actors import choose_groups
 from prefixguard.evaluate.figures import Measured, RiskFigures, compared
-from prefixguard.evaluate.layout import aligned, finite, number, signed, spread, wrapped
+from prefixguard.evaluate.layout import aligned, finite, number, shortened, signed, spread, wrapped
 from prefixguard.evaluate.retraining.finished import FinishedFolds, FoldScores, protocol_of
 from prefixguard.evaluate.retraining.fitting import Fitting, OnProgress, OnStage, Source, corpus_of
 from prefixguard.evaluate.retraining.folds import RESAMPLES
@@ -108,7 +108,7 @@ class AgentTransfer:
         )
         cells = [["", "runs", "failed", "AUPRC", "left out", "cost", "", "rem", "left out", "cost", ""]]
         for one in self.agents:
-            line = [one.agent[:30], f"{one.runs:,}", f"{100 * one.failed_runs / one.runs:.0f} %"]
+            line = [shortened(one.agent, 30), f"{one.runs:,}", f"{100 * one.failed_runs / one.runs:.0f} %"]
             for risk, figure in _SHOWN:
                 found = one.unknown[risk].differences.get(figure)
                 line += [number(getattr(one.known[risk], figure)), number(getattr(one.unknown[risk], figure))]
@@ -224,10 +224,11 @@ def _choose(corpus: Corpus, agent_of: Sequence[str], name: str, most: int) -> tu
     notes = []
     if len(fit) < len(n_runs):
         notes.append(
-            f"{len(n_runs) - len(fit)} of {len(n_runs)} have too few runs, or one outcome only: never left out."
+            f"{len(n_runs) - len(fit)} of {len(n_runs)} values of {name} have too few runs, or one outcome only: never "
+            "left out."
         )
     if len(fit) > most:
-        notes.append(f"The {most} with the most runs are left out in turn, of {len(fit)}.")
+        notes.append(f"Of the {len(fit)} that could be left out in turn, the {most} with the most runs are.")
     return fit[:most], notes
 
 
