@@ -65,7 +65,7 @@ class Connection:
             async with asyncio.timeout(seconds):
                 return await self._exchange(arguments, seconds, deadline)
         except TimeoutError:
-            fault: Exception = Unreached(f"no complete answer within {seconds:g} s", timed_out=True)
+            fault: Exception = Unreached(f"no complete answer within {round(seconds, 2):g} s", timed_out=True)
         except Exception as exc:
             fault = self._fault(exc, seconds)
         raise fault  # not where it was met: what was raised there may repeat the key
@@ -107,7 +107,7 @@ class Connection:
             return EndpointError(masked(str(found), self._secrets))
         below = type(found).__module__.partition(".")[0] in _HTTP_PACKAGES
         if isinstance(found, openai.APITimeoutError) or (below and "Timeout" in type(found).__name__):
-            return Unreached(f"no answer within {seconds:g} s", timed_out=True)
+            return Unreached(f"no answer within {round(seconds, 2):g} s", timed_out=True)
         if self.closed:
             return Unreached("the client was closed", timed_out=False, told=False)
         if isinstance(found, openai.APIConnectionError | OSError) or below:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from urllib.parse import unquote, urlsplit
 
@@ -13,9 +14,13 @@ _SHORTEST, _TELLING = 6, 8
 
 
 def secrets_of(endpoint: Endpoint, key: str) -> tuple[str, ...]:
-    """The key, and the password of the base URL where it has one."""
-    password = urlsplit(endpoint.base_url or "").password
-    return (key,) if not password else tuple(dict.fromkeys((key, password, unquote(password))))
+    """The key, and the password of the base URL where it has one: as it stands there, plain, and as it is sent."""
+    parts = urlsplit(endpoint.base_url or "")
+    if not parts.password:
+        return (key,)
+    plain = unquote(parts.password)
+    sent = base64.b64encode(f"{unquote(parts.username or '')}:{plain}".encode()).decode()
+    return tuple(dict.fromkeys((key, parts.password, plain, sent)))
 
 
 def masked(text: str, secrets: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from prefixguard.errors import ConfigError, MissingExtraError
 from prefixguard.escalate import Chat, Endpoint
+from prefixguard.escalate.client import AsyncClient
 
 
 @pytest.mark.parametrize(
@@ -50,8 +51,11 @@ def test_cost() -> None:
     assert Endpoint("m", price_in=1.0).cost(5, 5) is None
 
 
+@pytest.mark.parametrize("client", [Chat, AsyncClient])
 @pytest.mark.parametrize("package", ["openai", "tenacity"])
-def test_without_the_packages_the_remedy_is_said(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_packages_the_remedy_is_said(
+    client: type[Chat | AsyncClient], package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = builtins.__import__
 
     def missing(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -61,12 +65,13 @@ def test_without_the_packages_the_remedy_is_said(package: str, monkeypatch: pyte
 
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(MissingExtraError, match=r'pip install "prefixguard\[llm\]"'):
-        Chat(Endpoint("m", "http://localhost:1/v1"))
+        client(Endpoint("m", "http://localhost:1/v1"))
 
 
 def test_the_room_is_imported_without_the_packages() -> None:
     import subprocess
     import sys
 
-    code = "import sys, prefixguard.escalate; sys.exit(any(m in sys.modules for m in ('openai', 'tenacity')))"
+    rooms = "prefixguard.escalate, prefixguard.escalate.client"
+    code = f"import sys, {rooms}; sys.exit(any(m in sys.modules for m in ('openai', 'tenacity')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

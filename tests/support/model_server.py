@@ -82,6 +82,54 @@ def whole(text: str) -> Play:
     return play
 
 
+def tells(message: dict[str, Any], **choice: Any) -> Play:
+    """Answers with one document whose message has these fields; choice: more of what stands beside the message."""
+    document = {"model": "played", "choices": [{"message": message, "finish_reason": "stop", **choice}]}
+    return lambda exchange: exchange.send(200, json.dumps(document).encode())
+
+
+def streams(*pieces: dict[str, Any]) -> Play:
+    """Answers with these pieces of a choice, an event each, on a connection that stays open (chunked)."""
+
+    def play(exchange: Exchange) -> None:
+        exchange.handler.send_response(200)
+        exchange.handler.send_header("Content-Type", "text/event-stream")
+        exchange.handler.send_header("Transfer-Encoding", "chunked")
+        exchange.handler.end_headers()
+        for data in [*(chunk(**piece) for piece in pieces), b"data: [DONE]\n\n"]:
+            exchange.write(b"%x\r\n%b\r\n" % (len(data), data))
+        exchange.write(b"0\r\n\r\n")
+
+    return play
+
+
+class Crowd:
+    """Answers after a while, and counts how many requests it is answering. most: at once."""
+
+    def __init__(self, seconds: float, play: Play) -> None:
+        self.seconds, self.play, self.now, self.most = seconds, play, 0, 0
+        self._lock = threading.Lock()
+
+    def __call__(self, exchange: Exchange) -> None:
+        with self._lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        exchange.wait(self.seconds)
+        with self._lock:  # before the answer: who has it may ask again at once
+            self.now -= 1
+        self.play(exchange)
+
+
+def later(seconds: float, play: Play) -> Play:
+    """Does so after a while."""
+
+    def wait(exchange: Exchange) -> None:
+        exchange.wait(seconds)
+        play(exchange)
+
+    return wait
+
+
 def fails(status: int, message: str = "no", **headers: str) -> Play:
     """Answers with an error status."""
     return lambda exchange: exchange.send(status, json.dumps({"error": {"message": message}}).encode(), **headers)
@@ -158,12 +206,15 @@ def redirects(to: str) -> Play:
 
 
 class ModelServer:
-    """url: to give as base URL. requests: bodies received, in order. headers: of each request."""
+    """url: to give as base URL. requests: bodies received, in order. headers: of each request. ports: of the clients'
+    connections."""
 
     def __init__(self, plays: list[Play]) -> None:
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.ports: set[int] = set()
         self.closing = threading.Event()
+        counting = threading.Lock()
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -171,9 +222,11 @@ class ModelServer:
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
-                server.requests.append(body)
-                server.headers.append({name.lower(): value for name, value in self.headers.items()})
-                number = len(server.requests) - 1
+                with counting:
+                    server.requests.append(body)
+                    server.headers.append({name.lower(): value for name, value in self.headers.items()})
+                    server.ports.add(self.client_address[1])
+                    number = len(server.requests) - 1
                 play = plays[min(number, len(plays) - 1)]  # the last one goes on
                 try:
                     play(Exchange(self, body, number, server.closing))
