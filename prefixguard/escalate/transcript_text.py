@@ -180,9 +180,9 @@ def _step(record: StepRecord, cap: int) -> _Step:
     """cap: characters of a field that are shown."""
     heading = [f"{_MARK_HERE} step {record.index}", record.actor]
     if record.actor == "agent" and record.agent:
-        heading[1] = f"agent {shown_name(record.agent)}"
+        heading[1] = f"agent {neutral(shown_name(record.agent))}"
     if record.tool not in ("", "respond"):
-        heading.append(f"tool {shown_name(record.tool)}")
+        heading.append(f"tool {neutral(shown_name(record.tool))}")
     if record.status == "error":
         heading.append("status error")
     lines = [" | ".join(heading)]

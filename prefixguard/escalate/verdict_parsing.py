@@ -75,6 +75,7 @@ def read_verdict(
     A step that was not shown, not asked about, or at which no agent acted, is an ERROR, not put right. A name that is
     no agent of the run leaves the alarm and its step, with a note.
     """
+    kind = PromptKind(kind)
     notes: list[str] = []
     try:
         answer, outcome, step = _answer(reply, notes)

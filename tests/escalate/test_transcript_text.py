@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
@@ -136,7 +137,7 @@ def test_steps_in_focus_are_kept_before_the_newest() -> None:
 def test_while_nothing_is_cut_the_next_prefix_begins_like_this_one() -> None:
     records = [step(i, f"Step {i}. " + "word " * 20) for i in range(1, 60)]
     texts = [fit(records[:k], 10_000).text for k in range(1, 60)]
-    for shorter, longer in zip(texts, texts[1:], strict=False):
+    for shorter, longer in pairwise(texts):
         assert longer.startswith(shorter[: shorter.rindex("\n")])
 
 
@@ -145,7 +146,7 @@ def test_the_window_moves_in_jumps() -> None:
     records = [step(i, f"Step {i}. " + "word " * 60) for i in range(1, 260)]
     excerpts = [fit(records[:k], 6000) for k in range(200, 260)]
     begins = [excerpt.elided[-1][1] for excerpt in excerpts]
-    moves = sum(later != earlier for earlier, later in zip(begins, begins[1:], strict=False))
+    moves = sum(later != earlier for earlier, later in pairwise(begins))
     assert 0 < moves < len(begins) / 3
 
 
