@@ -291,7 +291,7 @@ class Desk:
                 del self._asking[key]
                 answer.set_result((judged, fault))
             if judged is not None and not fault and self.cache is not None:
-                self.cache.put(judged, key)
+                self.cache.put(key, judged)
         if fault == CIRCUIT_OPEN:
             ticket._sent = False
             return self._finish(ticket, "dropped", judged, fault)
@@ -357,11 +357,10 @@ class Desk:
             self.ledger.fail(reason, judged if ticket._sent else None)
         if not ticket._sent:
             self._release(ticket)
-        elif judged is None:  # nobody says what it took
+        elif judged is None or (ending == "failed" and judged.cost is None):  # nobody says what it took
             self._spend(ticket, self.policy.question_tokens, self.policy.question_money)
         else:
-            tokens = judged.tokens_in + judged.tokens_out
-            self._spend(ticket, tokens, judged.cost if judged.cost is not None or tokens else 0.0)
+            self._spend(ticket, judged.tokens_in + judged.tokens_out, judged.cost)
         _end(ticket, ending, judged, reason)
 
     def _after_fork(self) -> None:

@@ -171,5 +171,5 @@ class Ledger:
         self._attempts += judged.attempts
         if judged.cost is not None:
             self._cost += judged.cost
-        elif judged.tokens_in or judged.tokens_out:
+        else:
             self._cost_unknown += 1

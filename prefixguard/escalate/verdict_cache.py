@@ -82,9 +82,8 @@ class VerdictCache:
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return None
 
-    def put(self, judged: Judged, key: str | None = None) -> None:
-        """Keep a verdict under its own key, or this one. An ERROR is never kept; what cannot be written is counted."""
-        key = judged.key if key is None else key
+    def put(self, key: str, judged: Judged) -> None:
+        """Keep a verdict under this key. An ERROR is never kept; what cannot be written is counted."""
         if judged.verdict.outcome is VerdictOutcome.ERROR:
             return
         place = self._place(key)

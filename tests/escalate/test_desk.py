@@ -260,6 +260,23 @@ def test_budgets_refuse_with_their_reason(opened: list[Desk]) -> None:
     check_law(desk.ledger, tickets)
 
 
+def test_what_a_failure_took_is_held_where_nobody_says_it(opened: list[Desk]) -> None:
+    """And an answer without a cost ends what a budget of money allows."""
+    policy = replace(FREE, question_tokens=500, question_money=0.2)
+    failed = judged(Verdict(VerdictOutcome.ERROR, fault="timeout"), tokens_in=0, tokens_out=0, cost=None)
+    for answer, used, then in (
+        (failed, (1, 500, 0.2), ""),
+        (replace(failed, cost=0.0), (1, 0, 0.0), ""),
+        (judged(Verdict(VerdictOutcome.SAFE), cost=None), (1, 15, 0.2), "cost unknown"),
+    ):
+        desk = Desk(Answers(answer), policy)
+        opened.append(desk)
+        budget = Budget("run", money=1.0)
+        desk.offer(ask("a", run=budget)).result(PATIENT)
+        assert budget.used == used
+        assert desk.offer(ask("b", run=budget)).reason in (then, "timeout")
+
+
 def test_closing_with_drain_answers_all_and_without_drops_them(opened: list[Desk]) -> None:
     for drain in (True, False):
         desk = Desk(ScriptedAuditor(delay=0.01), FREE, workers=2)

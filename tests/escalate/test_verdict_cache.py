@@ -36,7 +36,7 @@ def test_a_verdict_comes_back_and_costs_nothing(tmp_path: Path, verdict: Verdict
     cache = VerdictCache(tmp_path / "new" / "folder")
     answer = replace(ANSWER, verdict=verdict)
     assert cache.get("key") is None
-    cache.put(answer)
+    cache.put("key", answer)
     assert cache.get("key") == as_cached(answer)
     assert (as_cached(answer).tokens_in, as_cached(answer).cost, as_cached(answer).reply) == (0, 0.0, answer.reply)
     assert cache.write_failed == 0
@@ -45,7 +45,7 @@ def test_a_verdict_comes_back_and_costs_nothing(tmp_path: Path, verdict: Verdict
 def test_a_key_of_any_form_stays_in_the_folder(tmp_path: Path) -> None:
     cache = VerdictCache(tmp_path / "cache")
     for key in ("../../out", "/etc/passwd", "a" * 5000, "", "\x00", "\ud800"):
-        cache.put(ANSWER, key)
+        cache.put(key, ANSWER)
         found = cache.get(key)
         assert found is not None and found.key == key
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
@@ -53,7 +53,7 @@ def test_a_key_of_any_form_stays_in_the_folder(tmp_path: Path) -> None:
 
 def test_an_error_is_never_kept(tmp_path: Path) -> None:
     cache = VerdictCache(tmp_path)
-    cache.put(replace(ANSWER, verdict=Verdict(VerdictOutcome.ERROR, fault="timeout", detail="no answer")))
+    cache.put("key", replace(ANSWER, verdict=Verdict(VerdictOutcome.ERROR, fault="timeout", detail="no answer")))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -80,11 +80,11 @@ def test_an_error_is_never_kept(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_not_ours_is_passed_over_and_replaced(tmp_path: Path, change: dict[str, Any]) -> None:
     cache = VerdictCache(tmp_path)
-    cache.put(ANSWER)
+    cache.put("key", ANSWER)
     file = only_file(cache)
     file.write_text(json.dumps(json.loads(file.read_text()) | change))
     assert cache.get("key") is None
-    cache.put(ANSWER)
+    cache.put("key", ANSWER)
     assert cache.get("key") is not None
 
 
@@ -94,7 +94,7 @@ def test_damaged_bytes_are_no_verdict_and_no_error(
     tmp_path_factory: pytest.TempPathFactory, noise: bytes, at: int
 ) -> None:
     cache = VerdictCache(tmp_path_factory.mktemp("cache"))
-    cache.put(ANSWER)
+    cache.put("key", ANSWER)
     file = only_file(cache)
     whole = file.read_bytes()
     for data in (noise, whole[:at], b"[" * 100_000, whole + b"}"):
@@ -105,7 +105,7 @@ def test_damaged_bytes_are_no_verdict_and_no_error(
 def test_no_part_files_stay_and_no_secret_fields_are_written(tmp_path: Path) -> None:
     cache = VerdictCache(tmp_path)
     for _ in range(3):
-        cache.put(ANSWER)
+        cache.put("key", ANSWER)
     document = json.loads(only_file(cache).read_text())
     assert document.keys() == {"schema", *ANSWER.as_json()}
 
@@ -114,7 +114,7 @@ def test_a_folder_that_cannot_be_written_costs_the_cache_only(tmp_path: Path) ->
     cache = VerdictCache(tmp_path / "cache")
     (tmp_path / "cache").rmdir()
     (tmp_path / "cache").write_text("a file is in the way")
-    cache.put(ANSWER)
+    cache.put("key", ANSWER)
     assert (cache.write_failed, cache.get("key")) == (1, None)
     with pytest.raises(ConfigError, match="Name another folder"):
         VerdictCache(tmp_path / "cache")
@@ -126,7 +126,7 @@ def test_many_writers_leave_one_whole_file(tmp_path: Path) -> None:
 
     def work() -> None:
         for _ in range(50):
-            cache.put(ANSWER)
+            cache.put("key", ANSWER)
             seen.append(cache.get("key"))
 
     threads = [threading.Thread(target=work) for _ in range(6)]
