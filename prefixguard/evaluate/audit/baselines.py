@@ -97,16 +97,16 @@ def _walkers(
     """Trivial auditors that watch a run as it goes: they know when they alarm."""
     at_error, before_error, at_once, never = [], [], [], []
     for run, own in zip(runs, choices, strict=True):
-        error = next((place for place, record in enumerate(own) if record.status == "error"), None)
-        seen = None if error is None else own[error]
-        before = None if error is None else own[max(error - 1, 0)]
-        at_error.append(_row(run, seen, index, silent="safe", at=seen))
-        before_error.append(_row(run, before, index, silent="safe", at=seen))
+        seen = next((record for record in run.records if record.status == "error"), None)
+        # Where the result is a step of its own, the environment's, the agent's step before it is meant.
+        passed = [] if seen is None else [record for record in own if record.index <= seen.index]
+        at_error.append(_row(run, passed[-1] if passed else None, index, silent="safe", at=seen))
+        before_error.append(_row(run, passed[-2:][0] if passed else None, index, silent="safe", at=seen))
         first = own[0] if own else None
         at_once.append(_row(run, first, index, silent="safe", at=first))
         never.append(audited(run, "safe", index=index, cost=0.0))
     return (
-        AuditedSystem("first error", tuple(at_error), "the first step that came back as an error", trivial=True),
+        AuditedSystem("first error", tuple(at_error), "the step whose result is the first error", trivial=True),
         AuditedSystem("before the first error", tuple(before_error), "the step before that", trivial=True),
         AuditedSystem("alarm at once", tuple(at_once), "alarms at the first step, and blames it", trivial=True),
         AuditedSystem("never alarm", tuple(never), "says safe of every run", trivial=True),
