@@ -84,6 +84,12 @@ class LlmAuditor:
         """Which question asks, with the hash of its wording."""
         return prompt_version(self.kind)
 
+    async def aclose(self) -> None:
+        """Close the client's connections, where it has any; on the loop that it was asked on."""
+        aclose = getattr(self._client, "aclose", None)
+        if aclose is not None:
+            await aclose()
+
     def key_of(
         self, records: Sequence[StepRecord], *, answer: str | None = None, within: tuple[int, int] | None = None
     ) -> str:
