@@ -104,7 +104,9 @@ _VOCABULARY: dict[Meaning, dict[tuple[str, ...], float]] = {
     Meaning.MISTAKE: {
         **_phrases(
             "mistake step, mistake agent, mistake reason, mistake type, mistake, error step, failure step, "
-            "decisive step, responsible agent, failure agent, culprit, root cause, blame, failure responsible agent",
+            "decisive step, responsible agent, failure agent, culprit, root cause, blame, failure responsible agent, "
+            "faulty agents, injected agents, is injected, is injection successful, injection strategy, "
+            "malicious action description, mast annotation, unsafe source",
             1.0,
         ),
     },

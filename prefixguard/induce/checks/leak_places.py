@@ -29,7 +29,7 @@ _SILENT = re.compile(
 _EVENT_NAMES = re.compile(
     r"(?i)^((final|max|total|episode|step|cumulative|mean|avg)?_?rewards?(_info)?|verdicts?|ground_?truths?|golds?|gold(en)?_\w+|"
     r"expected_(answer|output|result|response|state|actions?|tool\w*|calls?)|reference_(answer|solution|actions?)\w*|correct_answers?|final_score|(is|was)_correct|is_resolved|resolved|"
-    r"mistake_\w+|outcome|run_outcome|user_scenario|task_success|run_success|eval(uation)?_(result|score|criteria)\w*|"
+    r"mistake_\w+|is_injected|injection_\w+|malicious_\w+|outcome|run_outcome|user_scenario|task_success|run_success|eval(uation)?_(result|score|criteria)\w*|"
     r"final_status|termination_reason|ends?_in_failure|remaining_steps|steps?_(remaining|left)_in_run)$"
 )
 #: Of these, the name that steps have for how they went themselves: what varies from step to step is no end of a run.

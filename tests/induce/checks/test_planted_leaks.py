@@ -111,6 +111,7 @@ def test_a_shrinking_rest_without_the_agents_words(spec: dict[str, Any], check: 
         "info.submission", "termination_reason", "review", "scores", "mistake_step", "info.task.expected_actions",
         "ground_truth", "reference_answer", "duration", "agent_cost", "evaluation_criteria.actions", "num_turns",
         "verifier_result.rewards.reward", "info.resolved", "summary.max_reward", "finalStatus", "total_cost",
+        "output.faulty_agents", "mast_annotation", "unsafe_source", "gold_answer",
     ],
 )  # fmt: skip
 def test_names_of_what_only_the_end_or_the_harness_knows(
