@@ -20,7 +20,7 @@ from prefixguard.automata.clock import fit_clock
 from prefixguard.automata.fidelity import measure_fidelity
 from prefixguard.automata.glossary import make_entries, state_examples
 from prefixguard.automata.glossary_page import to_glossary
-from prefixguard.automata.json_table import INTERPRETERS, TABLE, what_it_takes, write_json_table
+from prefixguard.automata.json_table import INTERPRETERS, TABLE, what_groups_take, what_it_takes, write_json_table
 from prefixguard.automata.learners import LEARNERS
 from prefixguard.automata.material import Material, gather
 from prefixguard.automata.model_symbols import ask_model
@@ -142,8 +142,9 @@ def export(
         if to == "dfa":
             raise UsageError(f"{monitor}: is an automaton already. For its table, say --to json-table.")
         write_json_table(bundle, target, overwrite=overwrite)
-        takes = f"The table takes {what_it_takes(bundle.symbol_map, bundle.automaton.n_symbols)}"
-        return ExportResult(target, None, None, (), None, (takes,), "")
+        said = (f"The table takes {what_it_takes(bundle.symbol_map, bundle.automaton.n_symbols)}",)
+        by_group = what_groups_take(bundle.calibration)
+        return ExportResult(target, None, None, (), None, said if by_group is None else (*said, by_group), "")
     if runs is None:
         raise UsageError(
             f"{monitor}: an automaton is learned from the runs that its monitor learned from. Name them: "
@@ -255,6 +256,12 @@ def _finish(
     )
     calibration = replace(parts.calibration, thresholds=thresholds)
     notes = [*material.notes, *learned.walked.transitions.notes]
+    if (groups := bundle.calibration.groups) is not None:
+        notes.append(
+            f"The monitor's alarm thresholds by {groups.by} are not carried over: the automaton has risks of its own, "
+            f"and one threshold for all. Set its own on new runs: prefixguard calibrate AUTOMATON RUNS --group-by "
+            f"{groups.by}"
+        )
     if thresholds.reason:
         notes.append(f"no alarm: {thresholds.reason} The automaton says WATCH and OK only.")
 

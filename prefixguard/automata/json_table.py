@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from prefixguard.alarm import AlarmPolicy, Thresholds
 from prefixguard.bundle import (
     Automaton,
     Bundle,
@@ -77,15 +78,35 @@ def what_it_takes(symbol_map: SymbolMap | None, n_symbols: int) -> str:
     return f"{number}, and nothing else; {_BY_NUMBER}"
 
 
-def _table(
-    automaton: Automaton, symbol_map: SymbolMap | None, glosses: tuple[str, ...], calibration: Calibration
-) -> bytes:
-    """table.json, one line a field and a state. Marks are those in force, as `AlarmState` has them."""
-    thresholds, policy = calibration.thresholds, calibration.policy
+def what_groups_take(calibration: Calibration) -> str | None:
+    """How a table's interpreters are told a run's group, in a sentence; None where no group has its own threshold."""
+    if calibration.groups is None:
+        return None
+    return (
+        f"Alarm thresholds by {calibration.groups.by} are in it: name the runs' value after the table, such as "
+        "run.py table.json VALUE; without it, and for a value that has none of its own, the common one holds."
+    )
+
+
+def _marks(thresholds: Thresholds, policy: AlarmPolicy) -> dict[str, float | None]:
+    """alarm, watch and release in force."""
     release, watch = policy.release, thresholds.watch
     if thresholds.alarm is not None:
         watch = min(watch, thresholds.alarm)
         release = None if release is None else min(release, thresholds.alarm)
+    return {"alarm": thresholds.alarm, "watch": watch, "release": release}
+
+
+def _table(
+    automaton: Automaton, symbol_map: SymbolMap | None, glosses: tuple[str, ...], calibration: Calibration
+) -> bytes:
+    """table.json, one line a field and a state. Marks are those in force, as `AlarmState` has them; `groups` has those
+    of each value with a threshold of its own, None where there is none."""
+    policy, groups = calibration.policy, calibration.groups
+    by_group = None
+    if groups is not None:
+        own = {value: _marks(one, policy) for value, one in groups.of.items() if one.alarm is not None}
+        by_group = {"by": groups.by, "of": own}
     risks = [
         [[calibration.imminent(imminent), calibration.outcome(outcome)] for imminent, outcome in row]
         for row in risk_logits(automaton)
@@ -94,11 +115,10 @@ def _table(
         "schema": SCHEMA,
         "start": automaton.start,
         "clock": list(automaton.clock),
-        "alarm": thresholds.alarm,
-        "watch": watch,
+        **_marks(calibration.thresholds, policy),
         "consecutive": policy.consecutive,
-        "release": release,
         "cooldown": policy.cooldown,
+        "groups": by_group,
         "tools": list(symbol_map.tools) if isinstance(symbol_map, TypedMap) else None,
         "needed": what_it_takes(symbol_map, automaton.n_symbols),
         "glosses": list(glosses),

@@ -34,6 +34,7 @@ from prefixguard.errors import (
     TraceError,
     UsageError,
 )
+from prefixguard.lab import generate
 from prefixguard.learn import LearnListener, TrainConfig, out_of_fold, train
 from prefixguard.runtime import load, score
 from prefixguard.trace import Side, task_hash
@@ -480,3 +481,24 @@ def test_an_automaton_that_can_never_alarm_says_so(exported: Exports) -> None:
         can = mark is not None and float(automaton.risk[..., 1].max()) > mark
         care = exported(way).fidelity.care  # type: ignore[union-attr]
         assert any("It never alarms" in told for told in care) == (not can)
+
+
+def test_thresholds_by_group_are_carried_into_a_table_and_not_into_an_automaton(
+    exported: Exports, lab_bundle: Path, lab_file: Path, tmp_path: Path
+) -> None:
+    later = tmp_path / "later.jsonl"
+    runs = list(itertools.islice(generate(240, 5), 160, None))
+    for number, run in enumerate(runs):
+        run["agent"] = "gold" if number % 4 else "basic"
+    later.write_text("".join(json.dumps(run) + "\n" for run in runs))
+    bundle = prefixguard.calibrate(exported("typed").path, later, out=tmp_path / "own", group_by="agent", budget=0.25)
+    result = export(bundle.path, to="json-table", out=tmp_path / "table")
+    assert any("Alarm thresholds by agent are in it: name the runs' value" in note for note in result.notes)
+    table = json.loads((tmp_path / "table" / "table.json").read_text())
+    own = {value: one.alarm for value, one in bundle.groups.of.items() if one.alarm is not None}
+    assert own and table["groups"]["by"] == "agent"
+    assert {value: marks["alarm"] for value, marks in table["groups"]["of"].items()} == own
+    teacher = prefixguard.calibrate(lab_bundle, later, out=tmp_path / "teacher", group_by="agent")
+    result = export(teacher.path, lab_file, out=tmp_path / "automaton", **WAYS["typed"])
+    assert open_bundle(result.path).calibration.groups is None
+    assert any("alarm thresholds by agent are not carried over" in note for note in result.notes)

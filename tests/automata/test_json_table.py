@@ -19,7 +19,7 @@ import tiny_automaton
 import tiny_monitor
 from tiny_automaton import MODEL, TYPED, by_hand, by_seed
 
-from prefixguard.alarm import AlarmPolicy, AlarmState, Thresholds
+from prefixguard.alarm import AlarmPolicy, AlarmState, GroupThresholds, Thresholds
 from prefixguard.automata.json_table import INTERPRETERS, write_json_table
 from prefixguard.bundle import Beta, Bundle, BundleParts, Calibration, ModelMap, Platt, open_bundle, write_bundle
 from prefixguard.errors import DataError, OutputError
@@ -279,3 +279,33 @@ def test_the_interpreters_are_short_and_need_nothing() -> None:
     assert {name.partition(".")[0] for name in names} <= set(sys.stdlib_module_names)
     imports = [line for line in (folder / "run.mjs").read_text().splitlines() if line.startswith("import")]
     assert all('from "node:' in line for line in imports)
+
+
+def test_marks_by_group_travel_along(tmp_path: Path, interpreter: str) -> None:
+    """Each value is judged by its own marks, as the runtime picks them; all others by the common ones."""
+    automaton = by_seed(4, 9, 3)
+    words = strings(3, 4, 1)
+    plain = opened(tmp_path, tiny_automaton.parts(automaton, ModelMap(3)))
+    met = sorted({step["outcome_risk"] for run in told(plain, words) for step in run})
+    low, middle, high = met[len(met) // 4], met[len(met) // 2], met[-2]
+    common = Thresholds(middle, met[0], 30, 0, 22, None)
+    by_value = {
+        "__proto__": Thresholds(low, met[-1], 30, 0, 22, None),  # its watch mark lies above its alarm
+        "gold": Thresholds(high, met[0], 30, 0, 22, None),
+        "new": Thresholds(None, met[0], 3, 0, 22, "few"),
+    }
+    policy = AlarmPolicy(release=middle, cooldown=1)
+    maps = plain.calibration.imminent, plain.calibration.outcome
+    bundle = replace(plain, calibration=Calibration(*maps, common, policy, GroupThresholds("tier", by_value)))
+    write_json_table(bundle, tmp_path / "table")
+    lines = "".join(json.dumps(run) + "\n" for run in words).encode()
+    seen = set()
+    for group in ("__proto__", "gold", "new", "toString", None):
+        expected = told(
+            replace(bundle, calibration=Calibration(*maps, bundle.calibration.thresholds_of(group), policy)), words
+        )
+        command = [*COMMANDS[interpreter], interpreter, "table.json", *([] if group is None else [group])]
+        done = subprocess.run(command, input=lines, capture_output=True, check=True, cwd=tmp_path / "table")
+        assert [json.loads(line) for line in done.stdout.split(b"\n") if line] == expected, group
+        seen.add(tuple(step["level"] for run in expected for step in run))
+    assert len(seen) == 3, "marks too alike to tell"

@@ -1,4 +1,4 @@
-// Walk the automaton of table.json: `node run.mjs [table.json] < runs`.
+// Walk the automaton of table.json, by a group's marks if one is named: `node run.mjs [table.json [GROUP]] < runs`.
 // Each input line is a JSON array with one entry a step of a run: a symbol's number, or, where the table names its
 // tools, {"tool": name, "error": bool, "repeat": bool}. Each output line is an array: what a monitor says step by step.
 import { readFileSync, realpathSync } from "node:fs";
@@ -16,10 +16,10 @@ function symbolOf(table, entry, step) {
   throw new Error(`step ${step} is no step that this table knows`);
 }
 
-// What the monitor says after each step of one run.
-export function walk(table, entries) {
+export function walk(table, entries, group = null) { // what the monitor says after each step of one run
   if (!Array.isArray(entries)) throw new Error("a run is an array of steps");
-  const { alarm, watch, release, consecutive, cooldown } = table; // alarm null: never; release null: an alarm stays
+  const own = group !== null && Object.hasOwn(table.groups?.of ?? {}, group) ? table.groups.of[group] : {};
+  const { alarm, watch, release, consecutive, cooldown } = { ...table, ...own }; // null: never alarms; an alarm stays
   let [state, over, cooling, sounding] = [table.start, 0, 0, false];
   return entries.map((entry, i) => {
     const symbol = symbolOf(table, entry, i + 1);
@@ -44,7 +44,7 @@ export function walk(table, entries) {
 if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
   const table = JSON.parse(readFileSync(process.argv[2] ?? new URL("table.json", import.meta.url), "utf8"));
   let [rest, number] = ["", 0];
-  const say = (line) => console.log(JSON.stringify(walk(table, JSON.parse((number++, line)))));
+  const say = (line) => console.log(JSON.stringify(walk(table, JSON.parse((number++, line)), process.argv[3])));
   try {
     for await (const chunk of process.stdin.setEncoding("utf8")) {
       const lines = (rest + chunk).split("\n"); // at this character alone: JSON may hold other ends of lines

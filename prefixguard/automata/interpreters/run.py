@@ -1,4 +1,4 @@
-"""Walk the automaton of table.json: `python run.py [table.json] < runs`.
+"""Walk the automaton of table.json, by a group's marks if one is named: `python run.py [table.json [GROUP]] < runs`.
 
 Each input line is a JSON array with one entry a step of a run: a symbol's number, or, where the table names its tools,
 {"tool": name, "error": bool, "repeat": bool}. Each output line is a JSON array of what a monitor says after each step.
@@ -24,18 +24,19 @@ def symbol_of(table: dict[str, Any], entry: Any, step: int) -> int:
     return int(symbol)
 
 
-def walk(table: dict[str, Any], entries: Any) -> Iterator[dict[str, Any]]:
+def walk(table: dict[str, Any], entries: Any, group: str | None = None) -> Iterator[dict[str, Any]]:
     """What the monitor says after each step of one run."""
     if not isinstance(entries, list):
         raise ValueError("a run is an array of steps")
-    alarm, release = table["alarm"], table["release"]  # None: never alarms; an alarm stays
+    marks = (table.get("groups") or {"of": {}})["of"].get(group, table)
+    alarm, release = marks["alarm"], marks["release"]  # None: never alarms; an alarm stays
     state, over, cooling, sounding = table["start"], 0, 0, False
     for step, entry in enumerate(entries, 1):
         symbol = symbol_of(table, entry, step)
         ways = (table["transitions"][state][symbol], table["fallback"][symbol], state)  # known, usual, none
         state = next(after for after in ways if after >= 0)
         imminent, outcome = table["risks"][state][bisect_right(table["clock"], step)]
-        level = "WATCH" if outcome > table["watch"] else "OK"
+        level = "WATCH" if outcome > marks["watch"] else "OK"
         if sounding and (release is None or outcome >= release):
             level = "ALARM"
         elif sounding:
@@ -54,7 +55,6 @@ if __name__ == "__main__":
     for number, line in enumerate(sys.stdin.buffer, 1):
         try:  # 1.0 is 1 and NaN is nothing, as in other languages
             run = json.loads(line.decode("utf-8", "replace"), parse_int=float, parse_constant=int)
-            sys.stdout.write(json.dumps(list(walk(table, run))) + "\n")
-            sys.stdout.flush()
+            print(json.dumps(list(walk(table, run, *sys.argv[2:3]))), flush=True)  # noqa: T201
         except (ValueError, RecursionError) as exc:
             raise SystemExit(f"line {number}: {exc}. Needed: {table['needed']}") from None
