@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from model_server import Exchange, fails, model_server, says
 from scripted_judge import answer
 
@@ -99,7 +100,7 @@ def test_the_report_shows_its_controls_and_the_errors_of_the_audit(
 
 
 def test_a_judge_stands_in_text_json_and_report_and_is_asked_once(
-    cli, lab_bundle: Path, fresh_lab_file: Path, tmp_path: Path
+    cli, lab_bundle: Path, fresh_lab_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A judge that says the number of the step: its AUPRC is the step index's own, to the last digit."""
 
@@ -109,12 +110,15 @@ def test_a_judge_stands_in_text_json_and_report_and_is_asked_once(
 
     page = tmp_path / "out" / "lab.html"
     with model_server(counts_steps) as server:
-        asked = ("--judge-model", "played", "--judge-base-url", server.url, "--judge-sample", 50, "--keep", tmp_path)
+        url = server.url.replace("http://", "http://me:my-password@")
+        asked = ("--judge-model", "played", "--judge-base-url", url, "--judge-sample", 50, "--keep", tmp_path)
         prices = ("--judge-price-in", 3, "--judge-price-out", 15)
         said = cli("evaluate", lab_bundle, fresh_lab_file, "--resamples", 20, *asked, *prices, "--judge-estimate")
         assert said.code == 0 and "nothing was sent" in said.told and "as the judge" not in said.told
         assert server.requests == []
-        said = cli("evaluate", lab_bundle, fresh_lab_file, "--resamples", 20, *asked, *prices, "--report", page)
+        line = ["evaluate", lab_bundle, fresh_lab_file, "--resamples", 20, *asked, *prices, "--report", page]
+        monkeypatch.setattr("sys.argv", ["prefixguard", *map(str, line)])
+        said = cli(*line)
         assert said.code == 0, said.err
         sent = len(server.requests)
         assert f"50 prefixes are drawn, {sent} questions go to played at {server.url}" in said.told
@@ -131,6 +135,8 @@ def test_a_judge_stands_in_text_json_and_report_and_is_asked_once(
     markdown = page.with_suffix(".md").read_text()
     assert "## A language model as the judge" in markdown and "Cost: " in markdown
     assert "A language model as the judge" in page.read_text()
+    written = "".join(file.read_text() for file in tmp_path.rglob("*") if file.is_file())
+    assert f"--judge-base-url {server.url}" in markdown and "my-password" not in written + said.err + again.out
 
 
 def test_options_that_would_do_nothing_are_refused_with_a_remedy(cli, lab_bundle: Path) -> None:

@@ -114,7 +114,7 @@ def evaluate_command(
         prefixguard evaluate monitors/tau .traces/tau_bench --judge-model qwen --judge-base-url http://localhost:8000/v1
         prefixguard evaluate monitors/mine new_runs/ --labels outcomes.csv --json > figures.json
     """
-    from prefixguard.escalate import Endpoint
+    from prefixguard.escalate import Endpoint, shown_url
     from prefixguard.evaluate import evaluate
     from prefixguard.runtime import load
     from prefixguard.stepview import read_runs
@@ -198,7 +198,10 @@ def evaluate_command(
         from prefixguard.evaluate.report import write_report
         from prefixguard.evaluate.reporting import report_of
 
-        command = shlex.join(["prefixguard", *sys.argv[1:]])
+        given = sys.argv[1:]
+        if judge_base_url is not None:  # a password may stand in it, and a report is passed on
+            given = [word.replace(judge_base_url, shown_url(judge_base_url)) for word in given]
+        command = shlex.join(["prefixguard", *given])
         title = f"{monitor.name} on {Path(runs).name}"
         for path in write_report(report_of(opened, table, again(), title=title, command=command), report):
             say(f"wrote {path}")

@@ -10,6 +10,9 @@ from prefixguard.evaluate.figures import RiskFigures
 from prefixguard.evaluate.judge.answer import JudgeOutcome
 from prefixguard.evaluate.layout import aligned, number, percent, signed, spread, wrapped
 
+#: Prefixes of a kind below which the text says that figures say little.
+ENOUGH = 10
+
 
 @dataclass(frozen=True, slots=True)
 class JudgeCosts:
@@ -81,6 +84,13 @@ class JudgeResult:
     def unanswered(self) -> int:
         """Prefixes of the sample that no row here rests on."""
         return self.sample["prefixes"] - self.outcomes[JudgeOutcome.ANSWERED.value]
+
+    @property
+    def fewest(self) -> int:
+        """Prefixes answered that are positive, or negative, under a risk: the smallest of the four counts."""
+        answered = self.outcomes[JudgeOutcome.ANSWERED.value]
+        positive = [round(rows["judge"].prevalence * answered) for rows in self.figures.values()] if answered else []
+        return min((min(count, answered - count) for count in positive), default=0)
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, no NaN."""
@@ -163,10 +173,20 @@ class JudgeResult:
                 "chance to be drawn, so the figures estimate those of all prefixes, without weights; brackets: 95 %, "
                 "bootstrap over tasks."
             )
-            if self.unanswered:
+            said.append(
+                "The judge is told neither how often runs fail here nor how long they are; the monitor learned from "
+                "runs like these."
+            )
+            if self.fewest < ENOUGH:
                 said.append(
-                    f"{self.unanswered:,} prefixes without an answer are missing from every row; if they are the hard "
-                    "ones, all rows here look better than they are."
+                    f"Only {self.fewest} of the prefixes answered are of the rarer kind under one of the risks: these "
+                    "figures and their intervals say little. Ask about more prefixes."
+                )
+            if self.unanswered:
+                missing = "1 prefix" if self.unanswered == 1 else f"{self.unanswered:,} prefixes"
+                said.append(
+                    f"Without an answer, and so missing from every row: {missing}. If these are the hard ones, all "
+                    "rows here look better than they are."
                 )
         else:
             said.append("No question was answered, so there are no figures.")

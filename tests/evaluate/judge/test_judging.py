@@ -107,8 +107,9 @@ def test_the_rows_beside_it_are_about_the_very_same_prefixes(plan: JudgePlan) ->
     abstained = found.outcomes["abstained"]
     assert abstained >= 10 and abstained + found.outcomes["answered"] == 60 == len(asked)
     text = found.to_text()
-    assert f"{abstained} abstained" in text and f"{abstained} prefixes without an answer are missing" in text
+    assert f"{abstained} abstained" in text and f"missing from every row: {abstained} prefixes." in text
     assert max(map(len, text.splitlines())) <= 120
+    assert found.fewest == min(soon.sum(), failed.sum()) < 10 and f"Only {found.fewest} of the prefixes" in text
 
 
 def test_the_whole_set_gives_the_monitors_own_figures(
