@@ -39,6 +39,7 @@ def judged_over_http(
     schema: Any = None,
     prices: bool = True,
     asked: dict[str, Any] | None = None,
+    records: Sequence[StepRecord] = (),
     **options: Any,
 ) -> tuple[list[Judged], list[dict[str, Any]]]:
     """What an auditor says that asks a server so many times, and the requests that the server got."""
@@ -51,7 +52,7 @@ def judged_over_http(
             client = AsyncClient(endpoint, schema, breaker=breaker)
             auditor = LlmAuditor(client, **options)
             try:
-                return [await auditor.judge(RECORDS, **(asked or {})) for _ in range(times)]
+                return [await auditor.judge(records or RECORDS, **(asked or {})) for _ in range(times)]
             finally:
                 await client.aclose()
 
@@ -104,6 +105,12 @@ def test_the_options_reach_the_question() -> None:
 def test_blame_and_aliases_reach_the_reading() -> None:
     (judged,), _ = judged_over_http([says(ALARM.replace("coder", "programmer"))], aliases={"programmer": "Coder"})
     assert judged.verdict.agent == "Coder"
+
+
+def test_a_step_that_was_not_shown_is_no_verdict() -> None:
+    records = [replace(RECORDS[0], index=i, action="word " * 100) for i in range(1, 200)]
+    (judged,), _ = judged_over_http([says(ALARM)], records=records, budget_tokens=5000)
+    assert judged.verdict.fault == "step-not-shown"
 
 
 def test_a_server_that_holds_a_model_to_the_schema() -> None:
