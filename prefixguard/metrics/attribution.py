@@ -29,8 +29,8 @@ from prefixguard.metrics.attribution_sums import (
     RATIOS,
     UNCERTAIN,
     missing_figures,
+    ratio_of,
     run_sums,
-    weighted,
 )
 from prefixguard.metrics.audited_run import AuditedRun, check_rows
 from prefixguard.metrics.bootstrap import Resamples, interval, paired_difference
@@ -170,15 +170,16 @@ def measure_attribution(
     }
     missing = missing_figures(rows, normalise)
     resamples = Resamples.draw(len(tasks), n=n_resamples, seed=seed)
+    whole = {name: values.sum() for name, values in sums.items()}
+    drawn = _resampled(sums, resamples, len(tasks))
     value = dict.fromkeys(ATTRIBUTION_FIGURES, float("nan"))
     samples: dict[str, Float] = {}
     intervals: dict[str, tuple[float, float]] = {}
     for name, parts in RATIOS.items():
         if name in missing:
             continue
-        figure = weighted(parts, sums)
-        value[name] = float(figure(np.ones((1, len(tasks))))[0])
-        samples[name] = resamples.figures(figure, len(tasks))
+        value[name] = float(ratio_of(parts, whole))
+        samples[name] = ratio_of(parts, drawn)
         # One task has no spread to show; a figure that does not exist has no interval.
         found = interval(samples[name]) if len(tasks) > 1 and not np.isnan(value[name]) else None
         if found is not None and found[0] == found[1] and name in COUNTED and value[name] in (0.0, 1.0):
@@ -187,7 +188,7 @@ def measure_attribution(
             found = None
         if found is not None:
             intervals[name] = found
-    totals = {name: _whole(float(values.sum())) for name, values in sums.items()}
+    totals = {name: _whole(float(values)) for name, values in whole.items()}
     counts = AuditCounts(**{name: totals.get(name, 0.0) for name in AuditCounts.__slots__})
     figures = Attribution(
         runs=len(run_ids),
@@ -233,6 +234,15 @@ def attribution_differences(
                 spread = paired_difference(one.samples[name], other.samples[name])
             found[name] = (value, spread)
     return found
+
+
+def _resampled(sums: Mapping[str, Float], resamples: Resamples, n_tasks: int) -> dict[str, Float]:
+    """Every sum (T,) in every resample, float64 (R,) each."""
+    if not sums or not len(resamples.weights):
+        return {name: np.zeros(0) for name in sums}
+    matrix = np.stack(list(sums.values()), axis=1)  # (T, K)
+    drawn = resamples.figures(lambda weights: weights @ matrix, n_tasks)  # (R, K)
+    return dict(zip(sums, drawn.T, strict=True))
 
 
 def _alarmed_on_the_way(row: AuditedRun) -> bool:
