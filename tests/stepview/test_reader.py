@@ -170,6 +170,7 @@ def test_faults_of_a_list_and_of_flags(make: Any, read: Any) -> None:
     (found,) = read(make(run={"labels": listed}), [run(blamed=blamed)])
     assert found.faults == (Fault("B", "2"), Fault("A", None), Fault(None, "7"))
     assert found.mistake is None
+    odd: Any
     for odd in (None, "x", 3, [], {}):
         (found,) = read(make(run={"labels": listed}), [run(blamed=odd)])
         assert found.faults == ()

@@ -213,7 +213,8 @@ def test_no_label_changes_a_record_and_none_is_in_one(name: str, tmp_path: Path)
 
     file, rows = ROWS[name]
     found = []
-    for n, change in enumerate((lambda value: value, spoilt)):
+    changes: tuple[Callable[[Any], Any], ...] = (lambda value: value, spoilt)
+    for n, change in enumerate(changes):
         path = tmp_path / str(n) / file
         path.parent.mkdir()
         path.write_text("".join(json.dumps(change(row)) + "\n" for row in rows()))
