@@ -93,9 +93,9 @@ def test_the_reference_answer_is_shown_only_if_given(kind: PromptKind) -> None:
 @pytest.mark.parametrize("budget", [5000, 6000, 7000, 12_000])
 def test_all_questions_on_a_run_share_their_beginning(budget: int) -> None:
     """Also where it does not fit, and although the questions differ in length."""
-    records = [step(i, "word " * 100) for i in range(1, 190)]
+    records = [step(i, "word " * 20) for i in range(1, 900)]
     kinds = (PromptKind.ONLINE, PromptKind.POST_HOC, PromptKind.STEP_BY_STEP)
-    prompts = [asked(kind, records, budget, **more) for kind in kinds for more in ({}, {"answer": "42"})]
+    prompts = [asked(kind, records, budget, **more) for kind in kinds for more in ({}, {"answer": "forty-two " * 50})]
     assert all(of.elided for of in prompts)
     assert len({of.messages[0]["content"] for of in prompts}) == 1
     assert len({parts(of)[0] for of in prompts}) == 1
