@@ -6,6 +6,8 @@ from prefixguard.evaluate.audit.baselines import trivial_baselines
 from prefixguard.evaluate.audit.cascade import Cascade, PrefixVerdict, cascade, escalated_above, walk
 from prefixguard.evaluate.audit.cascade_curve import CascadeCurve, cascade_curve
 from prefixguard.evaluate.audit.fault_table import FaultTable, agents_of, fault_row, fault_table
+from prefixguard.evaluate.audit.from_lines import audited_lines, fault_lines
+from prefixguard.evaluate.audit.lines import FinishedAudit, audited_lines, fault_lines
 from prefixguard.evaluate.audit.published import PublishedRow, published_rows
 
 __all__ = [
@@ -15,6 +17,7 @@ __all__ = [
     "Cascade",
     "CascadeCurve",
     "FaultTable",
+    "FinishedAudit",
     "PrefixVerdict",
     "PublishedRow",
     "StepIndex",
@@ -22,9 +25,11 @@ __all__ = [
     "audit_runs",
     "audit_table",
     "audited",
+    "audited_lines",
     "cascade",
     "cascade_curve",
     "escalated_above",
+    "fault_lines",
     "fault_row",
     "fault_table",
     "published_rows",
