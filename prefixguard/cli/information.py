@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from prefixguard.alarm import GroupThresholds
 from prefixguard.bundle import open_bundle
 from prefixguard.cli.notes import refuse_empty
 from prefixguard.errors import UsageError
@@ -21,6 +22,9 @@ class BundleInfo:
     """A compiled monitor, verified. Mappings are as in its manifest; alarm, watch: marks on the outcome risk.
 
     model: onnx or automaton. automaton: its states, symbols and marks of the clock; empty for onnx.
+    alarm_by_group: the group's name, and by value its marks and what they rest on; empty where all runs have the same.
+        An alarm that is None was refused: the common one holds for that value.
+    recalibration: which monitor's marks were set anew, and on how many runs; empty where they are those of training.
     """
 
     kind: str
@@ -37,6 +41,8 @@ class BundleInfo:
     watch: float
     budget: float
     confidence: float
+    alarm_by_group: Mapping[str, Any]
+    recalibration: Mapping[str, Any]
     bytes: int
     data: Mapping[str, Any]
     metrics: Mapping[str, Any]
@@ -132,11 +138,29 @@ def _bundle(path: Path) -> BundleInfo:
         watch=calibration.thresholds.watch,
         budget=calibration.policy.budget,
         confidence=calibration.policy.confidence,
+        alarm_by_group={} if calibration.groups is None else _by_group(calibration.groups),
+        recalibration=_recalibration(manifest.get("recalibration")),
         bytes=sum(file.stat().st_size for file in path.iterdir() if file.is_file()),
         data=dict(manifest.get("data") or {}),
         metrics=dict(manifest.get("metrics") or {}),
         libraries=dict(manifest.get("libraries") or {}),
     )
+
+
+def _by_group(groups: GroupThresholds) -> dict[str, Any]:
+    rows = {
+        value: {"alarm": one.alarm, "watch": one.watch, "runs": one.n_runs, "needed": one.needed}
+        for value, one in groups.of.items()
+    }
+    return {"by": groups.by, "of": rows}
+
+
+def _recalibration(found: Any) -> dict[str, Any]:
+    """What the manifest says of it, of runs their number only."""
+    if not isinstance(found, Mapping):
+        return {}
+    kept = ("monitor", "runs", "successful", "failed", "without_outcome", "in_sample", "group_by", "seed")
+    return {name: found[name] for name in kept if name in found} | {"drawn": len(found.get("drawn") or ())}
 
 
 def _corpus(

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from pathlib import Path
 
 import prefixguard
+from prefixguard.lab import generate
 
 
 def test_a_bundle(cli, lab_bundle: Path) -> None:
@@ -12,6 +14,31 @@ def test_a_bundle(cli, lab_bundle: Path) -> None:
     assert facts["data"]["runs"] == 160 and facts["terms"] == 256 and facts["alarm"] > 0
     said = cli("info", lab_bundle)
     assert (said.code, said.out) == (0, "") and facts["id"] in said.err
+
+
+def test_a_bundle_that_was_calibrated_anew_by_group(cli, lab_bundle: Path, tmp_path: Path) -> None:
+    runs = list(islice(generate(240, 5), 160, None))
+    for number, run in enumerate(runs):
+        run["agent"] = "gold" if number % 4 else "basic"
+    runs[0]["agent"] = "rare"
+    later = tmp_path / "later.jsonl"
+    later.write_text("".join(json.dumps(run) + "\n" for run in runs))
+    made = prefixguard.calibrate(lab_bundle, later, out=tmp_path / "new", group_by="agent")
+    (facts,) = cli("info", tmp_path / "new", "--json").lines
+    assert facts["alarm_by_group"]["by"] == "agent"
+    own = made.groups.of
+    assert {value: one["alarm"] for value, one in facts["alarm_by_group"]["of"].items()} == {
+        value: one.alarm for value, one in own.items()
+    }
+    assert facts["recalibration"]["runs"] == 80 and facts["recalibration"]["drawn"] == made.thresholds.n_runs
+    said = cli("info", tmp_path / "new").told
+    assert f"agent: basic {own['basic'].alarm:.4g} (on {own['basic'].n_runs} runs), gold {own['gold'].alarm:.4g}" in said
+    few = own["rare"].n_runs if "rare" in own else 0
+    assert ("rare" not in own) or f"rare the common one ({few} of {own['rare'].needed} runs needed)" in said
+    assert "marks set anew on 80 runs (" in said and facts["recalibration"]["monitor"][:12] in said
+    (before,) = cli("info", lab_bundle, "--json").lines
+    assert before["alarm_by_group"] == {} == before["recalibration"]
+    assert "by group" not in cli("info", lab_bundle).told
 
 
 def test_an_adapter(cli, tmp_path: Path) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -41,11 +42,35 @@ def info_command(
         return
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in facts.items():
-        table.add_row(name.replace("_", " "), Text(visible(_shown(value)), overflow="fold"))
+        if value != {}:
+            shown = _IN_WORDS.get(name, _shown)(value)
+            table.add_row(name.replace("_", " "), Text(visible(shown), overflow="fold"))
     people().print(table)
     if isinstance(found, CorpusInfo) and found.report is not None:
         for note in notes_of(found.report):
             say(note)
+
+
+def _by_group(found: dict[str, Any]) -> str:
+    rows = []
+    for value, one in found["of"].items():
+        if one["alarm"] is None:
+            rows.append(f"{value} the common one ({one['runs']:,} of {one['needed']:,} runs needed)")
+        else:
+            rows.append(f"{value} {one['alarm']:.4g} (on {one['runs']:,} runs)")
+    return f"{found['by']}: {', '.join(rows)}"
+
+
+def _recalibration(found: dict[str, Any]) -> str:
+    said = (
+        f"marks set anew on {found.get('runs', 0):,} runs ({found.get('successful', 0):,} successful, "
+        f"{found.get('failed', 0):,} failed), {found['drawn']:,} successful ones drawn, one a task; the monitor before "
+        f"was {str(found.get('monitor'))[:12]}"
+    )
+    return said + (f"; IN SAMPLE: {found['in_sample']:,} runs" if found.get("in_sample") else "")
+
+
+_IN_WORDS: Mapping[str, Callable[[Any], str]] = {"alarm_by_group": _by_group, "recalibration": _recalibration}
 
 
 def _shown(value: object) -> str:
