@@ -24,6 +24,16 @@ if TYPE_CHECKING:
     from prefixguard.bundle import Bundle, open_bundle
     from prefixguard.cli import demo, info
     from prefixguard.errors import PrefixGuardError
+    from prefixguard.escalate import (
+        AuditLine,
+        Endpoint,
+        EscalatedReading,
+        EscalatedSession,
+        EscalationPolicy,
+        Escalator,
+        Verdict,
+        audit,
+    )
     from prefixguard.evaluate import Comparison, EvaluationTable, compare, evaluate
     from prefixguard.evaluate.data_check import DataCheck, check_data
     from prefixguard.induce import CheckReport, Induced, check_adapter, induce_adapter
@@ -53,6 +63,7 @@ __version__ = "0.3.0"
 _ROOMS = {
     "Adapter": "stepview",
     "AlarmPolicy": "alarm",
+    "AuditLine": "escalate",
     "Bundle": "bundle",
     "CalibrateResult": "runtime",
     "CheckReport": "induce",
@@ -61,6 +72,11 @@ _ROOMS = {
     "Drift": "runtime",
     "DriftReference": "runtime",
     "DriftSignal": "runtime",
+    "Endpoint": "escalate",
+    "EscalatedReading": "escalate",
+    "EscalatedSession": "escalate",
+    "EscalationPolicy": "escalate",
+    "Escalator": "escalate",
     "EvaluationTable": "evaluate",
     "ExportResult": "automata",
     "Induced": "induce",
@@ -78,6 +94,8 @@ _ROOMS = {
     "StepRecord": "stepview",
     "TrainConfig": "learn",
     "TrainResult": "learn",
+    "Verdict": "escalate",
+    "audit": "escalate",
     "calibrate": "runtime",
     "check_adapter": "induce",
     "check_data": "evaluate.data_check",
@@ -100,6 +118,7 @@ _ROOMS = {
 __all__ = [
     "Adapter",
     "AlarmPolicy",
+    "AuditLine",
     "Bundle",
     "CalibrateResult",
     "CheckReport",
@@ -108,6 +127,11 @@ __all__ = [
     "Drift",
     "DriftReference",
     "DriftSignal",
+    "Endpoint",
+    "EscalatedReading",
+    "EscalatedSession",
+    "EscalationPolicy",
+    "Escalator",
     "EvaluationTable",
     "ExportResult",
     "Induced",
@@ -125,6 +149,8 @@ __all__ = [
     "StepRecord",
     "TrainConfig",
     "TrainResult",
+    "Verdict",
+    "audit",
     "calibrate",
     "check_adapter",
     "check_data",

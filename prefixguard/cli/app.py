@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from prefixguard.cli.commands import (
     adapters,
+    audit,
     calibrate,
     check_adapter,
     check_data,
@@ -40,6 +41,7 @@ _RESUMES = {
     "train": "The same command resumes from the last epoch that was finished.",
     "demo": "The same command resumes from the last epoch that was finished.",
     "evaluate": "Folds that were finished are kept; the same command goes on from there.",
+    "audit": "With --out the same command goes on where it stopped.",
 }
 _TRACEBACK = "PREFIXGUARD_TRACEBACK"
 
@@ -137,6 +139,7 @@ def _global(
         prefixguard evaluate monitors/mine runs.jsonl --report mine.html
         my-agent | prefixguard watch monitors/mine -
         prefixguard export monitors/mine runs.jsonl --to dfa
+        prefixguard audit runs.jsonl --monitor monitors/mine --model gpt-4.1
 
     Data goes to standard output; tables, progress and messages to standard error.
     Exit codes: 0 done, 1 the answer is no, 2 bad input or usage, 3 interrupted.
@@ -144,8 +147,8 @@ def _global(
 
 
 _MODULES = (
-    demo, check_data, train, evaluate, compare, calibrate, score, parse, watch, export, induce_adapter, check_adapter,
-    info, adapters,
+    demo, check_data, train, evaluate, compare, calibrate, score, parse, watch, audit, export, induce_adapter,
+    check_adapter, info, adapters,
 )  # fmt: skip
 for _module in _MODULES:
     _name = _module.__name__.rpartition(".")[2]

@@ -1,18 +1,78 @@
 """Ask a large auditor, only when it matters: client, verdicts, policy. Its client loads when an endpoint is named."""
 
+from prefixguard.escalate.agent_names import AgentNames, agent_of, same_agent
+from prefixguard.escalate.attribution import Attribution, AttributionMethod, attribute
+from prefixguard.escalate.audit_line import AuditLine
+from prefixguard.escalate.auditing import audit, unlabelled
 from prefixguard.escalate.chat import Chat, Message
+from prefixguard.escalate.circuit import CircuitBreaker
+from prefixguard.escalate.client import AsyncClient
+from prefixguard.escalate.confidence import ConfidenceMap
 from prefixguard.escalate.endpoint import Endpoint, Reply, shown_url
+from prefixguard.escalate.escalated import EscalatedReading, EscalatedSession, Escalator
+from prefixguard.escalate.gate import Gate
+from prefixguard.escalate.hypotheses import MODES, HypothesisLabel, HypothesisResult, verify
+from prefixguard.escalate.hypotheses import PROMPT_VERSION as HYPOTHESES_VERSION
+from prefixguard.escalate.inspectors import HypothesisInspector, Inspected, Inspector, MonitorInspector, WalkInspector
 from prefixguard.escalate.judged import Auditor, Judged
+from prefixguard.escalate.llm_auditor import LlmAuditor
+from prefixguard.escalate.mark import Mark, escalation_mark
+from prefixguard.escalate.policy import EscalationPolicy, Rung
+from prefixguard.escalate.prompting import PromptKind
 from prefixguard.escalate.verdict import Verdict, VerdictOutcome
+from prefixguard.escalate.verdict_cache import VerdictCache
+from prefixguard.escalate.verdict_parsing import read_verdict
+from prefixguard.escalate.walks import Call, Walk, query_steps, walk
+from prefixguard.escalate.watching import escalate_records, watch_escalated
 
 __all__ = [
+    "HYPOTHESES_VERSION",
+    "MODES",
+    "AgentNames",
+    "AsyncClient",
+    "Attribution",
+    "AttributionMethod",
+    "AuditLine",
     "Auditor",
+    "Call",
     "Chat",
+    "CircuitBreaker",
+    "ConfidenceMap",
     "Endpoint",
+    "EscalatedReading",
+    "EscalatedSession",
+    "EscalationPolicy",
+    "Escalator",
+    "Gate",
+    "HypothesisInspector",
+    "HypothesisLabel",
+    "HypothesisResult",
+    "Inspected",
+    "Inspector",
     "Judged",
+    "LlmAuditor",
+    "Mark",
     "Message",
+    "MonitorInspector",
+    "PromptKind",
     "Reply",
+    "Rung",
     "Verdict",
+    "VerdictCache",
     "VerdictOutcome",
+    "Walk",
+    "WalkInspector",
+    "agent_of",
+    "attribute",
+    "audit",
+    "escalate_records",
+    "escalation_mark",
+    "query_steps",
+    "read_verdict",
+    "same_agent",
     "shown_url",
+    "unlabelled",
+    "verify",
+    "walk",
+    "watch_escalated",
 ]

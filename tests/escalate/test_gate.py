@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from walking_auditor import WalkingScript
 
-from prefixguard.escalate.audit import audit
+from prefixguard.escalate.auditing import audit
 from prefixguard.escalate.gate import Gate
 from prefixguard.escalate.inspectors import MonitorInspector, WalkInspector
 from prefixguard.escalate.policy import EscalationPolicy

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from prefixguard.cli.console import say, visible, write_data, write_json
 from prefixguard.cli.drift_line import DriftLine
+from prefixguard.cli.escalation import Escalation, escalated_lines, escalation_of
 from prefixguard.cli.notes import notes_of, refuse_empty
 from prefixguard.cli.reading_line import reading_line
 from prefixguard.errors import UsageError
+from prefixguard.escalate import Endpoint, EscalatedReading
 from prefixguard.runtime import Level, Monitor, Reading, load, score, watch
 from prefixguard.stepview import ReadReport
 from prefixguard.trace import standard_input
@@ -42,6 +45,30 @@ def watch_command(
         bool, typer.Option("--fail-on-alarm", help="Leave with exit code 1 if an alarm sounded.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A JSON object a step, as `score` writes them.")] = False,
+    escalate: Annotated[
+        str | None,
+        typer.Option(help="Ask this language model about steps of high risk. The run's text is sent to it."),
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option(help="With --escalate: where the model is: any server that speaks chat completions.")
+    ] = None,
+    key_from: Annotated[str, typer.Option(help="The environment variable that holds its key.")] = "OPENAI_API_KEY",
+    mark: Annotated[
+        float | None, typer.Option(help="The risk above which it is asked. Default: the monitor's watch mark.")
+    ] = None,
+    every: Annotated[int, typer.Option(help="While the risk stays above: ask again after so many steps.")] = 5,
+    calls: Annotated[int, typer.Option(help="Questions of a run at most.")] = 8,
+    block: Annotated[
+        float | None, typer.Option(help="Wait so many seconds for each verdict. Default: never wait while it runs.")
+    ] = None,
+    rung: Annotated[
+        str, typer.Option(help="At ALARM: warn; nudge: a message for the agent; stop: the message, and to stop.")
+    ] = "warn",
+    budget_tokens: Annotated[int, typer.Option(help="Tokens of a prompt.")] = 24_000,
+    price_in: Annotated[float | None, typer.Option(help="Price of a million tokens that are sent.")] = None,
+    price_out: Annotated[float | None, typer.Option(help="Price of a million tokens that come back.")] = None,
+    replies: Annotated[Path | None, typer.Option(help="Folder of verdicts, so that none is asked for twice.")] = None,
+    patience: Annotated[float, typer.Option(help="Seconds to wait at the end for verdicts under way.")] = 30.0,
 ) -> None:
     """Watch a run while it goes on: a line after every step, flushed at once.
 
@@ -57,8 +84,52 @@ def watch_command(
         my-agent --log-events | prefixguard watch monitors/mine -
         tail -n +1 -f events.jsonl | prefixguard watch monitors/mine - --json
         prefixguard watch monitors/mine finished_run.json --fail-on-alarm
+        my-agent --log-events | prefixguard watch monitors/mine - --escalate qwen --base-url http://localhost:8000/v1
     """
     opened = load(monitor, adapter=adapter)
+    escalation = None
+    if escalate is not None:
+        escalation = escalation_of(
+            opened,
+            Endpoint(
+                escalate,
+                base_url,
+                key_from=key_from,
+                price_in=price_in,
+                price_out=price_out,
+                max_reply_tokens=2048,
+                temperature=0.0,
+            ),
+            mark=mark,
+            every=every,
+            calls=calls,
+            block=block,
+            rung=rung,
+            budget_tokens=budget_tokens,
+            replies=replies,
+            patience=patience,
+        )
+    elif base_url is not None or mark is not None or block is not None or replies is not None or rung != "warn":
+        raise UsageError("--base-url, --mark, --block, --rung and --replies belong to --escalate MODEL: name it.")
+    try:
+        alarmed = _watched(opened, escalation, run, header, group, run_id, as_json)
+    finally:
+        if escalation is not None:
+            escalation.close()
+    if alarmed and fail_on_alarm:
+        raise typer.Exit(1)
+
+
+def _watched(
+    opened: Monitor,
+    escalation: Escalation | None,
+    run: str,
+    header: Path | None,
+    group: str | None,
+    run_id: str | None,
+    as_json: bool,
+) -> bool:
+    """Watches, and prints; whether an alarm sounded."""
     if run == "-":
         groups = opened.bundle.calibration.groups
         known = () if groups is None else sorted(groups.of)
@@ -66,20 +137,23 @@ def watch_command(
             named_groups = f"its groups: {', '.join(known)}" if known else "the monitor has none by group"
             say(f"No thresholds for group {visible(group)}: the common ones are used ({visible(named_groups)}).")
         named = run_id or "stdin"
-        said = ((named, reading) for reading in watch(opened, standard_input(), header=_header(header), group=group))
-        alarmed = _print(said, as_json, headings=False)
+        live = watch if escalation is None else escalation.watch
+        said = live(opened, standard_input(), header=_header(header), group=group)
+        return _print(((named, reading) for reading in said), as_json, headings=False)
     else:
         if header is not None:
             raise UsageError("--header goes with standard input; a file of runs has its own. Leave it out.")
         if group is not None:
             raise UsageError("--group goes with standard input; a file's runs have their own groups. Leave it out.")
         report = ReadReport()
-        alarmed = _print(_of_file(opened, run, run_id, report), as_json, headings=True)
+        if escalation is None:
+            alarmed = _print(_of_file(opened, run, run_id, report), as_json, headings=True)
+        else:
+            alarmed = _print(escalation.of_file(run, run_id, report), as_json, headings=True)
         refuse_empty(report, run)
         for note in notes_of(report):
             say(note)
-    if alarmed and fail_on_alarm:
-        raise typer.Exit(1)
+        return alarmed
 
 
 def _of_file(monitor: Monitor, path: str, wanted: str | None, report: ReadReport) -> Iterator[tuple[str, Reading]]:
@@ -94,7 +168,7 @@ def _of_file(monitor: Monitor, path: str, wanted: str | None, report: ReadReport
         raise UsageError(f"{path}: none of its {report.runs:,} runs is called {wanted!r}. See: prefixguard score")
 
 
-def _print(said: Iterator[tuple[str, Reading]], as_json: bool, *, headings: bool) -> bool:
+def _print(said: Iterable[tuple[str, Reading | EscalatedReading]], as_json: bool, *, headings: bool) -> bool:
     """Print every reading as it comes; whether an alarm sounded."""
     console = Console(highlight=False, markup=False, emoji=False)
     alarmed, current = False, None
@@ -106,13 +180,13 @@ def _print(said: Iterator[tuple[str, Reading]], as_json: bool, *, headings: bool
         if headings and name != current:
             say(f"run {name}")
             current = name
-        write_data(_shown(console, reading))
+        for line in [reading_line(reading)] if isinstance(reading, Reading) else escalated_lines(reading):
+            write_data(_shown(console, line))
     return alarmed
 
 
-def _shown(console: Console, reading: Reading) -> str:
+def _shown(console: Console, line: Text) -> str:
     """The line as the terminal shows it, with its colours if it has some."""
-    line = reading_line(reading)
     if not console.is_terminal:
         return line.plain
     with console.capture() as captured:

@@ -11,8 +11,8 @@ from model_server import model_server, says
 from walking_auditor import WalkingScript, steps_of
 
 from prefixguard.errors import ConfigError, EndpointError, TraceError
-from prefixguard.escalate.audit import LINES, audit
 from prefixguard.escalate.audit_line import AuditLine
+from prefixguard.escalate.auditing import LINES, audit
 from prefixguard.escalate.client import AsyncClient
 from prefixguard.escalate.endpoint import Endpoint
 from prefixguard.escalate.hypotheses import MODES

@@ -1,0 +1,90 @@
+"""What an audit found, for people and as JSON: verdicts, costs, and the table beside auditors that know nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from prefixguard.cli.console import say, write_json
+from prefixguard.escalate import MODES, AuditLine
+from prefixguard.evaluate.audit import (
+    StepIndex,
+    agents_of,
+    audit_runs,
+    audit_table,
+    audited_lines,
+    fault_lines,
+    fault_table,
+    published_rows,
+    trivial_baselines,
+)
+from prefixguard.stepview import StepRecord
+from prefixguard.trace import Run
+
+
+def report_audit(
+    runs: Sequence[Run[StepRecord]],
+    lines: Sequence[AuditLine],
+    protocol: str,
+    *,
+    published: str | None,
+    events: bool,
+    as_json: bool,
+) -> None:
+    """Sentences and tables on standard error; with `as_json` one object on standard output.
+
+    published: test set of published figures. events: count steps as source entries.
+    """
+    index: StepIndex = "event" if events else "record"
+    usage = _usage(lines)
+    said: dict[str, Any] = {"usage": usage}
+    say(_usage_sentence(usage))
+    judged = audit_runs(runs)
+    if judged and protocol != "hypotheses":
+        rows = published_rows(published) if published is not None else ()
+        system = audited_lines(protocol, judged, lines, index=index)
+        table = audit_table([system], trivial_baselines(judged, index=index), published=rows)
+        say(table.to_text())
+        said["table"] = table.as_json()
+    elif not judged:
+        say("No run has a label, so verdicts are neither right nor wrong; the lines say what was found.")
+    faults = fault_lines(runs, lines)
+    if faults and protocol == "hypotheses":
+        found = fault_table({protocol: faults}, [mode.code for mode in MODES], agents=agents_of(runs))
+        say(found.to_text())
+        said["faults"] = found.as_json()
+    if as_json:
+        write_json(said)
+
+
+def _usage(lines: Sequence[AuditLine]) -> dict[str, Any]:
+    calls = [call for line in lines for call in line.calls]
+    costs = [call["cost"] for call in calls]
+    outcomes = [line.verdict["outcome"] for line in lines]
+    return {
+        "runs": len(lines),
+        **{name: outcomes.count(name) for name in ("alarm", "safe", "abstain", "error")},
+        "questions": len(calls),
+        "possible_questions": sum(line.possible_calls for line in lines),
+        "from_cache": sum(bool(call.get("cached")) for call in calls),
+        "without_verdict": sum(call["outcome"] == "error" for call in calls),
+        "tokens_in": sum(call["tokens_in"] for call in calls),
+        "tokens_out": sum(call["tokens_out"] for call in calls),
+        "cost": None if None in costs else math.fsum(costs),
+        "seconds": math.fsum(call["seconds"] for call in calls),
+    }
+
+
+def _usage_sentence(usage: dict[str, Any]) -> str:
+    words = ("alarm", "safe", "abstain", "error")
+    verdicts = ", ".join(f"{usage[name]:,} {name}" for name in words)
+    text = f"{usage['runs']:,} runs: {verdicts}."
+    if usage["questions"] or usage["possible_questions"]:
+        text += (
+            f" {usage['questions']:,} questions of {usage['possible_questions']:,} that a walk to the end of every run "
+            f"asks ({usage['from_cache']:,} answered before, {usage['without_verdict']:,} without a verdict), "
+            f"{usage['tokens_in']:,} tokens sent and {usage['tokens_out']:,} received"
+        )
+        text += "." if usage["cost"] is None else f", at a cost of {usage['cost']:.4f}."
+    return text

@@ -1,0 +1,162 @@
+"""`prefixguard audit`: whether, where and by whom finished runs went wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prefixguard.cli.console import counting, say, visible, write_json
+from prefixguard.cli.notes import notes_of, refuse_empty
+from prefixguard.errors import UsageError
+
+if TYPE_CHECKING:
+    from prefixguard.escalate import AuditLine
+    from prefixguard.stepview import Adapter, StepRecord
+    from prefixguard.trace import Run
+
+
+def audit_command(
+    runs: Annotated[str, typer.Argument(help="File, folder, glob or tar of runs.")],
+    adapter: Annotated[
+        str | None,
+        typer.Option(help="Name or file of the adapter. Default: the monitor's, else the one that fits best."),
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="Outcomes beside the runs: run_id,outcome[,task_id] as .jsonl or .csv.")
+    ] = None,
+    monitor: Annotated[
+        Path | None,
+        typer.Option(help="Folder of a monitor's bundle: only what it escalates is sent; alone: its own verdict."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Ask this language model. Without it no text of a run leaves this machine.")
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option(help="Where the model is: any server that speaks chat completions.")
+    ] = None,
+    key_from: Annotated[str, typer.Option(help="The environment variable that holds the key.")] = "OPENAI_API_KEY",
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            help="online: prefix by prefix, until it alarms; post-hoc: the whole run at once; step-by-step; "
+            "binary-search; hypotheses: 14 failure modes, each verified; monitor: no model. Default: online with "
+            "--model, else monitor."
+        ),
+    ] = None,
+    known_failed: Annotated[
+        bool,
+        typer.Option("--known-failed", help="All runs failed and the auditor may know it: post-hoc and monitor only."),
+    ] = False,
+    mark: Annotated[
+        float | None, typer.Option(help="With --monitor: the risk above which it escalates. Default: its watch mark.")
+    ] = None,
+    every: Annotated[int, typer.Option(min=1, help="While the risk stays above: ask again after so many steps.")] = 5,
+    confirm: Annotated[int, typer.Option(min=1, help="Alarms in a row until one counts.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for verdicts and replies; an audit goes on there where it stopped.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many runs.")] = None,
+    run_id: Annotated[list[str] | None, typer.Option(help="Only this run. May be repeated.")] = None,
+    budget_tokens: Annotated[
+        int, typer.Option(help="Tokens of a prompt; longer runs are cut, and the prompt says where.")
+    ] = 24_000,
+    reply_tokens: Annotated[int | None, typer.Option(help="Tokens that a reply may have.")] = 2048,
+    temperature: Annotated[float | None, typer.Option(help="Sent if given; 0 where a server takes it.")] = 0.0,
+    timeout: Annotated[float, typer.Option(help="Seconds for one request.")] = 180.0,
+    workers: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 4,
+    price_in: Annotated[float | None, typer.Option(help="Price of a million tokens that are sent.")] = None,
+    price_out: Annotated[float | None, typer.Option(help="Price of a million tokens that come back.")] = None,
+    published: Annotated[
+        str | None, typer.Option(help="Show published figures beside it: aftraj, whoandwhen/hand-crafted ...")
+    ] = None,
+    events: Annotated[
+        bool, typer.Option("--events", help="Count steps in the table as source entries, as published figures do.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The table as JSON, instead of a line a run.")] = False,
+) -> None:
+    """Say of finished runs whether something went decisively wrong, at which step, and which agent did it.
+
+    A JSON line a run on standard output: verdict, questions, raw replies, cost; beside it what the set's labels say. On
+    standard error a table: the auditor beside auditors that know nothing (a fixed step, the most active agent, chance),
+    whose figures are often good. Labels are never sent and never decide how a run is gone through. An answer that is
+    missing or cannot be read is an error, never "safe".
+
+    Exit codes: 0 done; 2 bad input, or nobody answers; 3 interrupted (with --out the same command goes on).
+
+    Examples:
+
+        prefixguard audit runs/ --model gpt-4.1 --out audit
+        prefixguard audit runs/ --model qwen --base-url http://localhost:8000/v1 --protocol post-hoc
+        prefixguard audit runs/ --monitor monitors/mine --model qwen --base-url http://localhost:8000/v1
+        prefixguard audit runs/ --monitor monitors/mine
+        prefixguard audit runs/ --protocol hypotheses --model gpt-4.1-mini --limit 20
+    """
+    from prefixguard.cli.audit_plan import AuditPlan
+    from prefixguard.cli.audit_report import report_audit
+    from prefixguard.escalate import Endpoint, audit
+    from prefixguard.runtime import load
+    from prefixguard.stepview import ReadReport, read_runs
+
+    endpoint = None
+    if model is not None:
+        endpoint = Endpoint(
+            model,
+            base_url,
+            key_from=key_from,
+            timeout=timeout,
+            price_in=price_in,
+            price_out=price_out,
+            max_reply_tokens=reply_tokens,
+            temperature=temperature,
+        )
+    elif base_url is not None:
+        raise UsageError("--base-url says where a model is: name it with --model.")
+    plan = AuditPlan(protocol or "", endpoint, monitor is not None, known_failed, mark, every, confirm, budget_tokens)
+    opened = None if monitor is None else load(monitor, adapter=adapter)
+    reader = opened.bundle.adapter if opened is not None else _adapter(adapter, runs)
+    report = ReadReport()
+    wanted = set(run_id or ())
+    chosen: list[Run[StepRecord]] = []
+    for run in read_runs(runs, reader, labels=labels, report=report):
+        if not wanted or run.run_id in wanted:
+            chosen.append(run)
+        if limit is not None and len(chosen) >= limit:
+            break
+    refuse_empty(report, runs)
+    missing = wanted - {run.run_id for run in chosen}
+    if missing or not chosen:
+        named = f"called {visible(sorted(missing)[0])}" if missing else "there"
+        raise UsageError(f"{runs}: no run {named}. See: prefixguard parse {runs}")
+    for note in notes_of(report):
+        say(note)
+    inspector = plan.inspector(opened, workers, None if out is None else out / "replies")
+    settings = plan.settings(inspector, reader.sha256, opened)
+    with counting("Auditing") as show:
+        told = 0
+
+        def listen(line: AuditLine) -> None:
+            nonlocal told
+            told += 1
+            show(told)
+            if not as_json:
+                write_json(line.as_json())
+
+        lines = audit(chosen, inspector, workers=workers, out=out, settings=settings, listen=listen)
+    report_audit(chosen, lines, plan.protocol, published=published, events=events, as_json=as_json)
+
+
+def _adapter(adapter: str | None, runs: str) -> Adapter:
+    """The adapter that is named, else the shipped one that reads the runs best."""
+    from prefixguard.stepview import adapter_for, recognise
+
+    if adapter is not None:
+        return adapter_for(adapter, runs)
+    well = [one for one in recognise(runs) if one.reads_well]
+    if not well:
+        raise UsageError(
+            f"{runs}: no shipped adapter reads it well. Name one with --adapter; see: prefixguard adapters"
+        )
+    say(f"Read as {well[0].name}. Another one: --adapter NAME.")
+    return adapter_for(well[0].name, runs)
