@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,8 +22,11 @@ from prefixguard.alarm import Level
 from prefixguard.bundle import write_bundle
 from prefixguard.errors import ConfigError
 from prefixguard.escalate.circuit import CircuitBreaker
+from prefixguard.escalate.client import AsyncClient
+from prefixguard.escalate.endpoint import Endpoint
 from prefixguard.escalate.escalated import EscalatedReading, EscalatedSession, Escalator
 from prefixguard.escalate.judged import Auditor, Judged
+from prefixguard.escalate.llm_auditor import LlmAuditor
 from prefixguard.escalate.policy import EscalationPolicy
 from prefixguard.escalate.verdict import Verdict, VerdictOutcome
 from prefixguard.escalate.verdict_cache import VerdictCache
@@ -157,6 +161,25 @@ def test_an_endpoint_that_is_down_is_said_and_costs_nothing_else(monitor: Monito
     assert levels(told) == [reading.level.value for reading in alone]
     assert told[1].escalation == "dropped: circuit open"
     assert told[1].note == "endpoint down; no verdict on step 2 (circuit open)"
+
+
+def test_a_dead_endpoint_over_http(monitor: Monitor, made: Any) -> None:
+    """The real client against a port where nobody listens: monitors go on, readings say why nobody answers."""
+    with socket.socket() as port:
+        port.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{port.getsockname()[1]}/v1"
+        breaker = CircuitBreaker(failures=2, reset_seconds=1000)
+        client = AsyncClient(Endpoint("nobody", base_url=url, max_retries=0), breaker=breaker)
+        escalator = made(LlmAuditor(client), breaker=breaker)
+        told = observe_all(escalator.start(), failing_run())
+        counts = escalator.close()
+    plain = monitor.start()
+    alone = [reading for event in failing_run() for reading in plain.observe(event)]
+    assert [reading.reading.to_json() for reading in told] == [reading.to_json() for reading in alone]
+    assert [reading.level for reading in told] == [reading.level for reading in alone]
+    assert [r.escalation for r in told[1:]] == ["failed: unreached"] * 2 + ["dropped: circuit open"] * 2
+    assert all(str(reading.note).startswith("endpoint down; no verdict on step") for reading in told[1:])
+    assert (counts.offered, counts.n_failed, counts.n_dropped, counts.attempts) == (4, 2, 2, 2)
 
 
 def test_a_note_goes_when_the_auditor_speaks_again(made: Any) -> None:
