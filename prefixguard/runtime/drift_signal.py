@@ -18,11 +18,13 @@ How. Every run is a handful of shares (`RunSummary`), each watched alone:
 
 Values are compared in cells of 1/1024, fixed beforehand, so that the memory is fixed too and nothing of a run is kept.
 A signal stands until the monitor is calibrated again. No signal is no proof: a small change takes many runs to show,
-and runs that differ in what no series sees are never noticed. Above all: every finished run counts alike, however it
-ended, for a live run's outcome is not known. The guarantee is about runs that will succeed; a change of those alone
-shows only in so far as it moves the shares of all runs, and where most runs fail, or as many more fail as fewer, it may
-never show. Where outcomes become known later, calibrate anew on the successful runs. Runs of one task are not exchangeable with runs of
-others: take one run a task for the reference; a stream that repeats a task much may signal for that reason.
+and runs that differ in what no series sees are never noticed. Above all, every finished run counts alike,
+however it ended, for how a live run ends is not known. The guarantee is about runs that will succeed; a change of those
+alone shows only as far as it moves the shares of all runs, and where most runs fail it may never show. Where outcomes
+become known later, calibrate anew on them.
+
+Runs of one task are not exchangeable with runs of others: take one run a task for the reference; a stream that repeats
+a task much may signal for that reason.
 """
 
 from __future__ import annotations

@@ -92,8 +92,8 @@ class Monitor:
 
         rate: chance that it is ever given while runs stay like them, in (0, 1). Give it runs of new tasks, one a task.
         It compares with as many runs as there were tasks to calibrate on; with fewer than 25, even a complete change
-        may stay unseen. It knows no outcomes: where only the runs that succeed change, which are what the alarm's budget
-        speaks of, it may never be given.
+        may stay unseen. It knows no outcomes: where only the runs that succeed change, and the alarm's budget speaks of
+        those, it may never be given.
         Raises BundleError for a bundle that does not say how its calibration runs look, ConfigError for the rate.
         """
         kept = self.bundle.manifest.get("drift")
