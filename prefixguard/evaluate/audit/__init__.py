@@ -7,7 +7,6 @@ from prefixguard.evaluate.audit.cascade import Cascade, PrefixVerdict, cascade, 
 from prefixguard.evaluate.audit.cascade_curve import CascadeCurve, cascade_curve
 from prefixguard.evaluate.audit.fault_table import FaultTable, agents_of, fault_row, fault_table
 from prefixguard.evaluate.audit.from_lines import audited_lines, fault_lines
-from prefixguard.evaluate.audit.lines import FinishedAudit, audited_lines, fault_lines
 from prefixguard.evaluate.audit.published import PublishedRow, published_rows
 
 __all__ = [
@@ -17,7 +16,6 @@ __all__ = [
     "Cascade",
     "CascadeCurve",
     "FaultTable",
-    "FinishedAudit",
     "PrefixVerdict",
     "PublishedRow",
     "StepIndex",
