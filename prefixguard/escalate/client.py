@@ -120,7 +120,7 @@ class AsyncClient:
 
         end = begin + (patience if seconds is None else min(patience, max(seconds, 0.0)))
         question = _Question(messages, logprobs, begin, end, say)
-        found = await self._answered(self._opened(), question)
+        found = await self._answered(question)
         spent = time.monotonic() - begin
         if isinstance(found, CircuitOpenError):
             found.attempts, found.seconds, found.notes = question.attempts, spent, tuple(notes)
@@ -169,8 +169,14 @@ class AsyncClient:
             raise UsageError("this client is in use on another event loop. Close it there first, or make one for each.")
         return self._line
 
-    async def _answered(self, line: _Line, question: _Question) -> Body | Exception:
+    async def _answered(self, question: _Question) -> Body | Exception:
         """The body of the reply, or what is in its way after all retries."""
+        if self.breaker is not None:
+            try:
+                self.breaker.check()  # costs nothing, unlike what follows
+            except CircuitOpenError as exc:
+                return exc
+        line = self._opened()
 
         def is_over() -> bool:
             return line.connection.closed or (self.breaker is not None and self.breaker.state is CircuitState.OPEN)

@@ -20,8 +20,8 @@ from prefixguard.escalate.key_masking import masked, secrets_of
 from prefixguard.escalate.retries import Unreached
 from prefixguard.escalate.wire import Body, BodyReader, ServerFault, fault_from_answer
 
-#: Bytes in one read of a reply, and of an error's body, of which no more is read.
-_READ, _ERROR = 65_536, 4096
+#: Bytes of an error's body that are read, and of what follows the end of a stream.
+_ERROR, _AFTER_END = 4096, 65_536
 #: Seconds: for what follows the end of a stream (the connection serves the next request then), and for closing.
 _END_OF_STREAM, _CLOSING = 0.1, 1.0
 #: Packages below openai, by release; their errors share no base with its own.
@@ -86,7 +86,7 @@ class Connection:
             if response.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
                 raise EndpointError("the endpoint compresses its answer although it was asked not to.")
             reader = BodyReader(response.headers.get("content-type", ""))
-            async with aclosing(response.aiter_raw(_READ)) as chunks:
+            async with aclosing(response.aiter_raw()) as chunks:  # as they come: a size would wait for so many
                 async for chunk in chunks:
                     if time.monotonic() > deadline:  # where the loop had no time to say so
                         raise TimeoutError
@@ -121,7 +121,7 @@ class Connection:
 
 async def _to_end(chunks: AsyncGenerator[bytes, None]) -> None:
     """Reads what little follows the end of a stream, so that its connection can be used again."""
-    left = _READ
+    left = _AFTER_END
     try:
         async with asyncio.timeout(_END_OF_STREAM):
             async for chunk in chunks:
@@ -138,9 +138,9 @@ async def _refuse_errors(response: Any) -> None:
     if 200 <= response.status_code < 300:
         return
     data = b""
-    async with aclosing(response.aiter_raw(_ERROR)) as chunks:
+    async with aclosing(response.aiter_raw()) as chunks:
         async for chunk in chunks:
             data += chunk
             if len(data) >= _ERROR:
                 break
-    raise fault_from_answer(response.status_code, data, response.headers.get("retry-after"))
+    raise fault_from_answer(response.status_code, data[:_ERROR], response.headers.get("retry-after"))

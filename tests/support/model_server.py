@@ -88,8 +88,9 @@ def tells(message: dict[str, Any], **choice: Any) -> Play:
     return lambda exchange: exchange.send(200, json.dumps(document).encode())
 
 
-def streams(*pieces: dict[str, Any]) -> Play:
-    """Answers with these pieces of a choice, an event each, on a connection that stays open (chunked)."""
+def streams(*pieces: dict[str, Any], ends_after: float = 0.0) -> Play:
+    """Answers with these pieces of a choice, an event each, on a connection that stays open (chunked). ends_after:
+    seconds between the last event and the end of the body."""
 
     def play(exchange: Exchange) -> None:
         exchange.handler.send_response(200)
@@ -98,6 +99,8 @@ def streams(*pieces: dict[str, Any]) -> Play:
         exchange.handler.end_headers()
         for data in [*(chunk(**piece) for piece in pieces), b"data: [DONE]\n\n"]:
             exchange.write(b"%x\r\n%b\r\n" % (len(data), data))
+        if ends_after:
+            exchange.wait(ends_after)
         exchange.write(b"0\r\n\r\n")
 
     return play
