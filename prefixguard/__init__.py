@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         watch,
     )
     from prefixguard.stepview import Adapter, ReadReport, StepRecord, list_adapters, load_adapter
-    from prefixguard.trace import Mistake, Outcome, Run
+    from prefixguard.trace import Fault, Mistake, Outcome, Run
 
 __version__ = "0.3.0"
 
@@ -79,6 +79,7 @@ _ROOMS = {
     "Escalator": "escalate",
     "EvaluationTable": "evaluate",
     "ExportResult": "automata",
+    "Fault": "trace",
     "Induced": "induce",
     "LearnListener": "learn",
     "Level": "alarm",
@@ -134,6 +135,7 @@ __all__ = [
     "Escalator",
     "EvaluationTable",
     "ExportResult",
+    "Fault",
     "Induced",
     "LearnListener",
     "Level",
