@@ -239,8 +239,8 @@ def text(result: dict[str, Any]) -> str:
         f"{len(SEEDS)} x {FOLDS} folds by question: a locator, not a monitor; it needs labels that few have. "
         "`from the base`: the risk before the first step counts as a reading, so the first step can be blamed. "
         "Percent of all runs, 95 % interval over questions; lead: step less that of the best constant step (best on "
-        "these very runs: a high bar), paired; ±1 counted in records and in entries of the source; distance: mean over answered "
-        "runs (ASS), in records / entries. Constants of entries count from 1; published ones from 0.",
+        "these very runs: a high bar), paired; ±1 counted in records and in entries of the source; distance: mean over "
+        "answered runs (ASS), in records / entries. Constants of entries count from 1; published ones from 0.",
     ]
     for folder, table in result["folders"].items():
         record, event = table["record"], table["event"]
