@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from prefixguard.errors import ConfigError, EndpointError, UsageError
-from prefixguard.escalate import Endpoint, Reply
-from prefixguard.escalate.client import AsyncClient
+from prefixguard.escalate import AsyncClient, Endpoint, Reply
 from prefixguard.evaluate.judge.answer import ANSWER_SCHEMA, NO_REPLY, JudgeAnswer, read_answer
 from prefixguard.evaluate.judge.kept import KeptReplies
 from prefixguard.evaluate.judge.question import TOKENS_OUT, JudgeQuestion, prompt_version

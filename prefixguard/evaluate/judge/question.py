@@ -65,8 +65,7 @@ def ask_about(run: int, records: Sequence[StepRecord], *, horizon: int, budget_t
     facts = {
         "horizon": str(horizon),
         "steps": f"the first {len(records)} steps" if len(records) > 1 else "the first step",
-        "cut": " For want of room some of it is left out where the recorder says so."
-        * bool(left_out or view.cut_steps),
+        "cut": _CUT if left_out or view.cut_steps else "",
         "transcript": view.text,
     }
     messages = tuple(
