@@ -1,4 +1,4 @@
-"""The parts of an audit table as they are read: steps, agents, walks and cost, counts, differences, published rows."""
+"""The parts of an audit table as they are read: steps, agents, alarms, walks and cost, differences, published."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def audit_blocks(table: _Table) -> list[TextBlock]:
         TextBlock("", (), tuple(_head(table))),
         _steps(table.rows),
         _agents(table.rows),
+        _alarms(table.rows),
         *_walks(table.rows),
-        _counts(table.rows),
         *_differences(table.rows),
         TextBlock("", (), tuple(_legend(table))),
         *_published(table.published),
@@ -77,7 +77,7 @@ def _head(table: _Table) -> Iterator[str]:
 
 
 def _steps(rows: Sequence[_Row]) -> TextBlock:
-    cells = [("", "Exact-F1", "", "by text", "Step-Acc", "", "±1", "±3", "ASS", "alarmed", "ASS all")]
+    cells: list[tuple[str, ...]] = [("", "Exact-F1", "", "by text", "Step-Acc", "", "±1", "±3")]
     for row in rows:
         found = row.figures
         cells.append(
@@ -90,17 +90,13 @@ def _steps(rows: Sequence[_Row]) -> TextBlock:
                 percents(found.intervals.get("step_accuracy")),
                 percent(found.step_within_1),
                 percent(found.step_within_3),
-                _steps_of(found.ass),
-                percent(found.alarmed),
-                _steps_of(found.ass_all),
             )
         )
     return TextBlock("Whether and where", tuple(cells))
 
 
 def _agents(rows: Sequence[_Row]) -> TextBlock:
-    head = ("", "Agent-Acc", "", "alike", "joint", "false alarms", "", "errors", "abstain", "deployable")
-    cells = [head]
+    cells: list[tuple[str, ...]] = [("", "Agent-Acc", "", "alike", "joint", "", "ASS", "alarmed", "ASS all")]
     for row in rows:
         found = row.figures
         alike = found.agent_accuracy_normalised
@@ -111,14 +107,34 @@ def _agents(rows: Sequence[_Row]) -> TextBlock:
                 percents(found.intervals.get("agent_accuracy")),
                 "" if math.isnan(alike) else percent(alike),
                 percent(found.joint),
-                percent(found.false_alarm_rate),
-                percents(found.intervals.get("false_alarm_rate")),
-                percent(found.errors),
-                percent(found.abstained),
-                _DEPLOYABLE[found.deployable],
+                percents(found.intervals.get("joint")),
+                _steps_of(found.ass),
+                percent(found.alarmed),
+                _steps_of(found.ass_all),
             )
         )
-    return TextBlock("Who, and what went wrong", tuple(cells))
+    return TextBlock("Who, and how far off", tuple(cells))
+
+
+def _alarms(rows: Sequence[_Row]) -> TextBlock:
+    """Errors first of all: a broken auditor looks safe elsewhere."""
+    head = ("", "errors", "abstain", "FAR", "", "deployable", "U", "S", "D", "FA", "TP")
+    cells: list[tuple[str, ...]] = [head]
+    for row in rows:
+        found, counts = row.figures, row.figures.counts
+        parts = (counts.unsafe, counts.safe, counts.alarmed, counts.false_alarms, counts.exact)
+        cells.append(
+            (
+                _name(row),
+                percent(found.errors),
+                percent(found.abstained),
+                percent(found.false_alarm_rate),
+                percents(found.intervals.get("false_alarm_rate")),
+                _DEPLOYABLE[found.deployable],
+                *map(_count, parts),
+            )
+        )
+    return TextBlock("Errors and false alarms, and counts of runs", tuple(cells))
 
 
 def _walks(rows: Sequence[_Row]) -> Iterator[TextBlock]:
@@ -148,18 +164,9 @@ def _walks(rows: Sequence[_Row]) -> Iterator[TextBlock]:
         yield TextBlock("When, and at what cost", tuple(cells))
 
 
-def _counts(rows: Sequence[_Row]) -> TextBlock:
-    cells: list[tuple[str, ...]] = [("", "U", "S", "D", "FA", "TP", "errors", "abstained")]
-    for row in rows:
-        counts = row.figures.counts
-        parts = (counts.unsafe, counts.safe, counts.alarmed, counts.false_alarms, counts.exact)
-        cells.append((_name(row), *map(_count, (*parts, counts.errors, counts.abstained))))
-    return TextBlock("Counts of runs", tuple(cells))
-
-
 def _differences(rows: Sequence[_Row]) -> Iterator[TextBlock]:
     shown = ("exact_f1", "step_accuracy", "agent_accuracy", "joint", "false_alarm_rate")
-    cells: list[tuple[str, ...]] = [("minus", "Exact-F1", "Step-Acc", "Agent-Acc", "joint", "false alarms")]
+    cells: list[tuple[str, ...]] = [("minus", "Exact-F1", "Step-Acc", "Agent-Acc", "joint", "FAR")]
     for row in rows:
         if row.ahead:
             cells.append((_name(row), *(_points(row.ahead.get(name)) for name in shown)))
@@ -175,8 +182,9 @@ def _legend(table: _Table) -> Iterator[str]:
         "to be read with alarmed = D / U; ASS all: a run without a blamed step counts its whole length."
     )
     yield (
-        "Agent-Acc: of failed runs, names letter by letter; alike: after normalising. deployable: at most 20 % false "
-        "alarms and at least 50 % Step-Acc. Brackets: 95 %, bootstrap over tasks."
+        "Agent-Acc: of failed runs, names letter by letter; alike: after normalising; joint: step and agent. "
+        "errors, abstain: runs without a verdict, runs of which the auditor cannot tell; neither is safe. "
+        "FAR: FA / S, of whole runs. deployable: FAR at most 20 % and Step-Acc at least 50 %. Brackets: 95 %, bootstrap over tasks."
     )
     if any(row.figures.lead.runs or row.figures.calls_per_run > 0 for row in table.rows):
         yield (
@@ -198,7 +206,7 @@ def _published(rows: Sequence[PublishedRow]) -> Iterator[TextBlock]:
     for row in rows:
         for caveat in row.caveats:
             letters.setdefault(caveat, chr(ord("a") + len(letters) % 26))
-    cells: list[tuple[str, ...]] = [("", "test", "Exact-F1", "Step-Acc", "Agent-Acc", "ASS", "false alarms", "but")]
+    cells: list[tuple[str, ...]] = [("", "test", "Exact-F1", "Step-Acc", "Agent-Acc", "ASS", "FAR", "but")]
     for row in rows:
         cells.append(
             (

@@ -9,7 +9,7 @@ from prefixguard.evaluate.layout import aligned, wrapped
 from prefixguard.evaluate.report.markdown import escaped
 
 #: Columns that a name may fill.
-NAME_WIDTH = 24
+NAME_WIDTH = 25
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,8 @@ def test_figures_stand_in_the_text_and_the_trivial_rows_beside() -> None:
     assert "94.7 %" in line  # by the text
     assert row.agent_accuracy < row.agent_accuracy_normalised == 0.9
     assert "2 [" in next(x for x in text.split("When, and at what cost")[1].splitlines() if x.startswith("auditor"))
-    assert "yes" in text.split("Who, and what went wrong")[1].split("When,")[0]
+    line = next(x for x in text.split("Errors and false alarms")[1].splitlines() if x.startswith("auditor"))
+    assert line.split()[-6:] == ["yes", "20", "20", "18", "1", "18"]
     assert not text.endswith("\n")
 
 
@@ -136,3 +137,10 @@ def test_what_is_refused() -> None:
         audit_table([auditor("step 1")], trivial_baselines(RUNS))
     with pytest.raises(DataError, match="Give every auditor the same runs"):
         audit_table([auditor()], trivial_baselines(RUNS[:-1]))
+
+
+def test_no_name_of_a_trivial_row_is_cut() -> None:
+    systems = trivial_baselines(made_runs(4), index="event", constants=(100,))
+    names = [row.name + ("*" if row.hindsight else "") for row in audit_table([], systems, n_resamples=0).rows]
+    text = audit_table([], systems, n_resamples=0).to_text()
+    assert all(f"\n{name} " in text for name in names)
