@@ -184,7 +184,8 @@ def _legend(table: _Table) -> Iterator[str]:
     yield (
         "Agent-Acc: of failed runs, names letter by letter; alike: after normalising; joint: step and agent. "
         "errors, abstain: runs without a verdict, runs of which the auditor cannot tell; neither is safe. "
-        "FAR: FA / S, of whole runs. deployable: FAR at most 20 % and Step-Acc at least 50 %. Brackets: 95 %, bootstrap over tasks."
+        "FAR: FA / S, of whole runs. deployable: FAR at most 20 %, Step-Acc at least 50 %. "
+        "Brackets: 95 %, bootstrap over tasks."
     )
     if any(row.figures.lead.runs or row.figures.calls_per_run > 0 for row in table.rows):
         yield (
