@@ -277,6 +277,16 @@ def test_what_a_failure_took_is_held_where_nobody_says_it(opened: list[Desk]) ->
         assert desk.offer(ask("b", run=budget)).reason in (then, "timeout")
 
 
+def test_a_question_that_met_an_open_circuit_costs_no_call(opened: list[Desk]) -> None:
+    desk = Desk(Answers(judged(Verdict(VerdictOutcome.ERROR, fault="circuit-open"), attempts=0)), FREE)
+    opened.append(desk)
+    budget = Budget("run", calls=1)
+    for name in ("a", "b"):
+        ticket = desk.offer(ask(name, run=budget))
+        ticket.result(PATIENT)
+        assert (ticket.ending, ticket.reason, budget.used) == ("dropped", "circuit open", (0, 0, 0.0))
+
+
 def test_closing_with_drain_answers_all_and_without_drops_them(opened: list[Desk]) -> None:
     for drain in (True, False):
         desk = Desk(ScriptedAuditor(delay=0.01), FREE, workers=2)

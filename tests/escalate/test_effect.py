@@ -65,6 +65,8 @@ def test_an_alarm_is_noted_confirmed_or_raised(on_alarm: str, above: bool, expec
     effect = Effect(EscalationPolicy(on_alarm=on_alarm))  # type: ignore[arg-type]
     assert effect.take(3, Verdict(VerdictOutcome.ALARM, 2))
     assert effect.level(Level.WATCH, 9, above=above) is expected
+    unknown = Level.ALARM if on_alarm == "raise" else Level.UNKNOWN
+    assert effect.level(Level.UNKNOWN, 9, above=above) is unknown
 
 
 def test_a_clearance_counts_from_the_step_that_was_asked_about() -> None:
