@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -208,6 +209,15 @@ def redirects(to: str) -> Play:
     return lambda exchange: exchange.send(307, b"", Location=to)
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), OSError):  # a client that goes away is no fault of the server's
+            super().handle_error(request, client_address)
+
+
 class ModelServer:
     """url: to give as base URL. requests: bodies received, in order. headers: of each request. ports: of the clients'
     connections."""
@@ -224,7 +234,11 @@ class ModelServer:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+                data = self.rfile.read(length := int(self.headers.get("Content-Length", 0)))
+                if len(data) < length:  # the client went away
+                    self.close_connection = True
+                    return
+                body = json.loads(data)
                 with counting:
                     server.requests.append(body)
                     server.headers.append({name.lower(): value for name, value in self.headers.items()})
@@ -245,9 +259,7 @@ class ModelServer:
             def log_message(self, *args: object) -> None:
                 pass
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-        self._http.block_on_close = False
+        self._http = _Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
 
     def __enter__(self) -> ModelServer:
