@@ -53,7 +53,11 @@ def report_of(
         monitor=MonitorFacts.of_manifest(bundle.path.name, bundle.manifest),
         title=title,
         command=command,
-        facts={"Python": platform.python_version(), **{name: version(name) for name in _PACKAGES}},
+        facts={
+            **_recalibration(bundle),
+            "Python": platform.python_version(),
+            **{name: version(name) for name in _PACKAGES},
+        },
         automaton=_automaton(bundle),
     )
     return Report.of(replace(given, examples=_examples(monitor, given, behind.keys, runs)))
@@ -81,6 +85,16 @@ def _examples(
                 place, run.records, monitor.score_run(run.records, group=monitor.group_of(run))
             )
     return [found[choice.run] for choice in chosen if choice.run in found]
+
+
+def _recalibration(bundle: Bundle) -> dict[str, str]:
+    """What the alarm's marks were set anew on, where they are not those of training."""
+    found = bundle.manifest.get("recalibration")
+    if not isinstance(found, dict):
+        return {}
+    said = f"{found.get('runs')} runs, {found.get('successful')} of them successful; of the monitor "
+    said += str(found.get("monitor"))[:12]
+    return {"marks set anew on": said + ("; IN SAMPLE" if found.get("in_sample") else "")}
 
 
 def _automaton(bundle: Bundle) -> AutomatonView | None:

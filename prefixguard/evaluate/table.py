@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from prefixguard.evaluate.alarm_groups import AlarmGroups
 from prefixguard.evaluate.alerts import AlertRow, GroupAlerts
 from prefixguard.evaluate.figures import RiskFigures
-from prefixguard.evaluate.layout import aligned, number, percent, percents, signed, spread, wrapped
+from prefixguard.evaluate.layout import aligned, number, percent, percents, shortened, signed, spread, wrapped
 from prefixguard.evaluate.rows import ScoreRow
 from prefixguard.evaluate.verdict import Verdict
 from prefixguard.metrics import FirstAlerts
@@ -234,7 +234,7 @@ class EvaluationTable:
                 cells.append([name, budget, *_alert_cells(alert.alerts, rule=alert.budget is None), text])
             elif name == "monitor":  # a baseline without an alarm is not worth a line
                 cells.append([name, budget, "refused"])
-            cells += [[_part_name(alert, part), budget, *_part_cells(part)] for part in alert.groups[:SHOWN]]
+            cells += [[_part_name(part), budget, *_part_cells(part)] for part in alert.groups[:SHOWN]]
             if len(alert.groups) > SHOWN:
                 cells.append([f"  and {len(alert.groups) - SHOWN} more"])
         title = (
@@ -251,7 +251,7 @@ class EvaluationTable:
                 wrapped(
                     f"At {100 * own.budget:g} % each run is judged by the threshold of its "
                     f"{plain(own.grouped_by or '', 40)}, where that has one of its own, as it would be while it runs; "
-                    "at other budgets there is one threshold for all."
+                    "at other budgets there is one threshold for all. Rows below: runs of each value alone, counted in brackets."
                 )
             )
         return "\n".join(lines)
@@ -284,8 +284,8 @@ def _alert_cells(found: FirstAlerts, *, rule: bool = False) -> list[str]:
     ]
 
 
-def _part_name(alert: AlertRow, part: GroupAlerts) -> str:
-    value = "others" if part.value is None else f"{plain(alert.grouped_by or '', 12)} {plain(part.value, 20)}"
+def _part_name(part: GroupAlerts) -> str:
+    value = "others" if part.value is None else shortened(plain(part.value, 40), 12)
     return f"  {value} ({part.runs:,})"
 
 

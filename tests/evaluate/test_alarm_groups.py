@@ -95,7 +95,7 @@ def test_alerts_are_those_of_the_readings(tiers: Tiers) -> None:
 def test_text_and_json_say_it(tiers: Tiers) -> None:
     table = tiers.table
     text = table.to_text()
-    assert "  agent brisk (" in text and "  agent patient (" in text
+    assert "\n  brisk (" in text and "\n  patient (" in text
     assert "At 25 % each run is judged by the threshold of its agent, where that has one of its own" in text
     assert [line for line in text.splitlines() if len(line) > 120] == []
     row = next(row for row in table.as_json()["first_alert"] if row["budget"] == 0.25)
@@ -117,6 +117,7 @@ def test_the_report_shows_each_example_by_its_own_threshold(tiers: Tiers) -> Non
         alarms = [step["step"] for step in example["steps"] if step["level"] == "ALARM"]
         assert alarms[:1] == ([] if example["first_alert"] is None else [example["first_alert"]])
     assert set(sections["reproduction"]["thresholds_by_group"]["of"]) == {"brisk", "patient"}
+    assert sections["reproduction"]["facts"]["marks set anew on"].startswith("100 runs, ")
     page = report.to_html().decode()
     assert (
         "Thresholds by agent, at a budget of 25&nbsp;%" in page or "Thresholds by agent, at a budget of 25\xa0%" in page

@@ -114,7 +114,7 @@ def _row(title: str, alert: AlertRow, found: FirstAlerts | None, otherwise: str)
 
     return (
         *start,
-        Cell("" if alert.budget is None else "none" if math.isnan(found.threshold) else number(found.threshold)),
+        Cell("" if alert.budget is None else _mark(found.threshold)),
         share("false_alarm_rate"),
         share("alerted"),
         share("early"),
@@ -122,6 +122,13 @@ def _row(title: str, alert: AlertRow, found: FirstAlerts | None, otherwise: str)
         share("steps_saved"),
         share("steps_lost"),
     )
+
+
+def _mark(threshold: float) -> str:
+    """A risk, or a number of steps; NaN: there is none for all runs."""
+    if math.isnan(threshold):
+        return "none"
+    return number(threshold) if threshold <= 1 else f"{threshold:g}"
 
 
 def _histogram(
