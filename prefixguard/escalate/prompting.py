@@ -31,6 +31,8 @@ _AGENTS, _ANSWER = 400, 400
 #: The least budget of a prompt: it holds the longest question and the shortest transcript.
 MIN_BUDGET = 4000
 _BLANKS = re.compile(r"\{\{(\w+)\}\}")
+#: What may be answered instead of a step's number. SAFE is not offered where it is no answer to the question.
+_WORDS, _ONLY_UNSURE = '"SAFE" or "UNSURE"', '"UNSURE"'
 
 
 class PromptKind(StrEnum):
@@ -124,7 +126,7 @@ def prompt_version(kind: PromptKind) -> str:
     names = ["system", "reply", "reference", "agents", "view", kind.value]
     if kind is PromptKind.POST_HOC:
         names += ["ending_failed", "ending_unknown", "options_failed", "options_unknown"]
-    text = "\0".join((RENDERING, *(_part(name) for name in names)))
+    text = "\0".join((RENDERING, _WORDS, _ONLY_UNSURE, *(_part(name) for name in names)))
     return f"{kind.value}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
@@ -176,7 +178,8 @@ def _question(
         parts.append(_filled("reference", answer=_as_string(_shortened(answer, _ANSWER))))
     if excerpt is not None and (excerpt.elided or excerpt.cut_steps):
         parts.append(_filled("view", holes=_holes(excerpt)))
-    parts.append(_filled("reply", mark=excerpt.mark if excerpt is not None else "#00000000"))
+    words = _ONLY_UNSURE if known_failed or kind is PromptKind.BINARY_SEARCH else _WORDS
+    parts.append(_filled("reply", mark=excerpt.mark if excerpt is not None else "#00000000", words=words))
     return "\n\n".join(parts)
 
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.errors import ConfigError
+from prefixguard.escalate.endpoint import Reply
 from prefixguard.escalate.prompting import (
     MIN_BUDGET,
     VERDICT_SCHEMA,
@@ -23,12 +24,18 @@ from prefixguard.escalate.prompting import (
     prompt_version,
 )
 from prefixguard.escalate.transcript_text import estimated_tokens
+from prefixguard.escalate.verdict import VerdictOutcome
+from prefixguard.escalate.verdict_parsing import read_verdict
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Mistake, Outcome, Run
 
 
 def step(index: int, action: str = "I look.", agent: str = "Coder", result: str = "") -> StepRecord:
     return StepRecord(index, "agent", agent, "ls", "{}", "", action, result, "ok", index - 1)
+
+
+def reply(text: str) -> Reply:
+    return Reply(text, "stop", "", 0, 0, False, 0.0, 1)
 
 
 RECORDS = [step(1, agent="Planner"), step(2), step(3), step(4, agent="Tester")]
@@ -73,8 +80,7 @@ def test_what_each_kind_asks() -> None:
 def test_failure_is_said_only_where_it_is_known() -> None:
     known, unknown = (parts(asked(PromptKind.POST_HOC, known_failed=failed))[1] for failed in (True, False))
     assert "the run failed" in known and "the run failed" not in unknown
-    assert '"SAFE"' in unknown.partition("Agents of this run")[0]
-    assert '"SAFE"' not in known.partition("Agents of this run")[0]
+    assert '"SAFE"' in unknown and '"SAFE"' not in known
     for kind in (PromptKind.ONLINE, PromptKind.STEP_BY_STEP, PromptKind.BINARY_SEARCH):
         with pytest.raises(ConfigError, match="known_failed"):
             asked(kind, known_failed=True)
@@ -180,9 +186,25 @@ def test_a_version_names_the_wording() -> None:
 
 def test_the_schema_wants_what_the_prompt_asks_for() -> None:
     (example,) = re.findall(r'^\{"answer": .*\}$', asked(PromptKind.ONLINE).messages[1]["content"], re.MULTILINE)
-    names = re.findall(r'"(\w+)": \.\.\.', example)
+    names = re.findall(r'"(\w+)": (?:N|"[A-Z]+")[,}]', example)
     assert list(VERDICT_SCHEMA["properties"]) == ["thinking", *names]
     json.dumps(VERDICT_SCHEMA)
+
+
+def test_a_form_that_is_copied_without_being_filled_in_is_no_verdict() -> None:
+    (example,) = re.findall(r'^\{"answer": .*\}$', parts(asked(PromptKind.ONLINE))[1], re.MULTILINE)
+    copied = read_verdict(reply(f"<think>\n...\n</think>\n<answer>\n{example}\n</answer>"), RECORDS)
+    assert (copied.outcome, copied.fault) == (VerdictOutcome.ERROR, "not-a-step")
+    filled = example.replace("N,", "2,").replace("NAME", "Coder").replace("TEXT", "It looks at nothing.")
+    verdict = read_verdict(reply(f"<answer>{filled.replace('WORDS', 'I look.')}</answer>"), RECORDS)
+    assert (verdict.step, verdict.agent, verdict.quote_found, verdict.notes) == (2, "Coder", True, ())
+
+
+def test_safe_is_offered_only_where_it_is_an_answer() -> None:
+    for kind in PromptKind:
+        question = parts(asked(kind))[1]
+        assert '"UNSURE"' in question and ('"SAFE"' in question) == (kind is not PromptKind.BINARY_SEARCH)
+    assert '"SAFE"' not in parts(asked(PromptKind.POST_HOC, known_failed=True))[1]
 
 
 @pytest.mark.parametrize(
