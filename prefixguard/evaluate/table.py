@@ -251,8 +251,8 @@ class EvaluationTable:
                 wrapped(
                     f"At {100 * own.budget:g} % each run is judged by the threshold of its "
                     f"{plain(own.grouped_by or '', 40)}, where that has one of its own, as it would be while it runs; "
-                    "at other budgets there is one threshold for all. Rows below that budget's: runs of each value alone, "
-                    "counted in brackets."
+                    "at other budgets there is one threshold for all. The rows below it are runs of each value "
+                    "alone, counted in brackets."
                 )
             )
         return "\n".join(lines)
