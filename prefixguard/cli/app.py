@@ -40,7 +40,7 @@ BAD_INPUT, INTERRUPTED = 2, 3
 _RESUMES = {
     "train": "The same command resumes from the last epoch that was finished.",
     "demo": "The same command resumes from the last epoch that was finished.",
-    "evaluate": "Folds that were finished are kept; the same command goes on from there.",
+    "evaluate": "Folds and replies that are there are kept; the same command goes on from there.",
     "audit": "With --out the same command goes on where it stopped.",
 }
 _TRACEBACK = "PREFIXGUARD_TRACEBACK"

@@ -5,20 +5,30 @@ from prefixguard.escalate.attribution import Attribution, AttributionMethod, att
 from prefixguard.escalate.audit_line import AuditLine
 from prefixguard.escalate.auditing import audit, unlabelled
 from prefixguard.escalate.chat import Chat, Message
-from prefixguard.escalate.circuit import CircuitBreaker
+from prefixguard.escalate.circuit import CircuitBreaker, CircuitState
 from prefixguard.escalate.client import AsyncClient
 from prefixguard.escalate.confidence import ConfidenceMap
 from prefixguard.escalate.endpoint import Endpoint, Reply, shown_url
 from prefixguard.escalate.escalated import EscalatedReading, EscalatedSession, Escalator
 from prefixguard.escalate.gate import Gate
-from prefixguard.escalate.hypotheses import MODES, HypothesisLabel, HypothesisResult, verify
+from prefixguard.escalate.hypotheses import (
+    MODES,
+    FailureMode,
+    HypothesisAnswer,
+    HypothesisLabel,
+    HypothesisResult,
+    verify,
+)
 from prefixguard.escalate.hypotheses import PROMPT_VERSION as HYPOTHESES_VERSION
 from prefixguard.escalate.inspectors import HypothesisInspector, Inspected, Inspector, MonitorInspector, WalkInspector
 from prefixguard.escalate.judged import Auditor, Judged
+from prefixguard.escalate.key_masking import masked
 from prefixguard.escalate.llm_auditor import LlmAuditor
 from prefixguard.escalate.mark import Mark, escalation_mark
+from prefixguard.escalate.no_reply import CircuitOpenError, NoReplyError, NoReplyFault
 from prefixguard.escalate.policy import EscalationPolicy, Rung
-from prefixguard.escalate.prompting import PromptKind
+from prefixguard.escalate.prompting import VERDICT_SCHEMA, Asked, PromptKind, ask_for_verdict
+from prefixguard.escalate.transcript_text import Excerpt, estimated_tokens, fit
 from prefixguard.escalate.verdict import Verdict, VerdictOutcome
 from prefixguard.escalate.verdict_cache import VerdictCache
 from prefixguard.escalate.verdict_parsing import read_verdict
@@ -28,7 +38,9 @@ from prefixguard.escalate.watching import escalate_records, watch_escalated
 __all__ = [
     "HYPOTHESES_VERSION",
     "MODES",
+    "VERDICT_SCHEMA",
     "AgentNames",
+    "Asked",
     "AsyncClient",
     "Attribution",
     "AttributionMethod",
@@ -37,13 +49,18 @@ __all__ = [
     "Call",
     "Chat",
     "CircuitBreaker",
+    "CircuitOpenError",
+    "CircuitState",
     "ConfidenceMap",
     "Endpoint",
     "EscalatedReading",
     "EscalatedSession",
     "EscalationPolicy",
     "Escalator",
+    "Excerpt",
+    "FailureMode",
     "Gate",
+    "HypothesisAnswer",
     "HypothesisInspector",
     "HypothesisLabel",
     "HypothesisResult",
@@ -54,6 +71,8 @@ __all__ = [
     "Mark",
     "Message",
     "MonitorInspector",
+    "NoReplyError",
+    "NoReplyFault",
     "PromptKind",
     "Reply",
     "Rung",
@@ -63,10 +82,14 @@ __all__ = [
     "Walk",
     "WalkInspector",
     "agent_of",
+    "ask_for_verdict",
     "attribute",
     "audit",
     "escalate_records",
     "escalation_mark",
+    "estimated_tokens",
+    "fit",
+    "masked",
     "query_steps",
     "read_verdict",
     "same_agent",

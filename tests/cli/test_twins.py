@@ -36,7 +36,19 @@ TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
     "check-data": (prefixguard.check_data, {"as_json"}, {"listener", "report", "audit"}),
     "score": (prefixguard.score, set(), {"report"}),
     "parse": (prefixguard.parse, {"limit", "as_json"}, {"report"}),
-    "watch": (watch, {"run", "run_id", "fail_on_alarm", "as_json"}, {"stream"}),
+    "watch": (
+        watch,
+        {"run", "run_id", "fail_on_alarm", "as_json", "escalate", "base_url", "key_from", "mark", "every", "calls"}
+        | {"block", "rung", "budget_tokens", "price_in", "price_out", "replies", "patience"},
+        {"stream"},
+    ),
+    "audit": (
+        prefixguard.audit,
+        {"adapter", "labels", "monitor", "model", "base_url", "key_from", "protocol", "known_failed", "mark", "every"}
+        | {"confirm", "limit", "run_id", "budget_tokens", "reply_tokens", "temperature", "timeout", "price_in"}
+        | {"price_out", "published", "events", "full", "as_json"},
+        {"inspector", "settings", "listen"},
+    ),
     "info": (prefixguard.info, {"as_json"}, {"progress"}),
     "adapters": (prefixguard.list_adapters, {"as_json"}, set()),
     "induce-adapter": (

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from prefixguard.errors import OutputError
-from prefixguard.escalate import Reply
-from prefixguard.escalate.key_masking import masked
+from prefixguard.escalate import Reply, masked
 
 _FORMAT = 1
 _TYPES = {

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 
-from prefixguard.escalate import Endpoint, Message, shown_url
-from prefixguard.escalate.transcript_text import estimated_tokens, fit
+from prefixguard.escalate import Endpoint, Message, estimated_tokens, fit, shown_url
 from prefixguard.stepview import StepRecord
 
 #: Tokens of an answer where nothing is known yet: a short sentence and two numbers.
