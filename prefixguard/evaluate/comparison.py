@@ -10,7 +10,8 @@ from typing import Any
 
 from prefixguard.evaluate.alerts import AlertRow
 from prefixguard.evaluate.figures import Difference, RiskFigures, differences_json
-from prefixguard.evaluate.layout import aligned, number, percent, percents, shortened, signed, spread, wrapped
+from prefixguard.evaluate.layout import aligned, number, percent, percents, signed, spread, wrapped
+from prefixguard.runtime import plain
 
 #: The figure whose difference stands in the text, of either risk.
 _SHOWN = {"imminent": ("AUPRC", "auprc"), "outcome": ("rem", "outcome_auroc_at_remaining")}
@@ -133,7 +134,7 @@ class Comparison:
         for column in self.monitors:
             horizon = str(column.horizon) if which == "imminent" else ""
             ahead = column.ahead.get(which, {}).get(shown)
-            rows.append((shortened(column.name, 18), horizon, getattr(column, which), ahead))
+            rows.append((plain(column.name, 18), horizon, getattr(column, which), ahead))
         rows += [(name, "", risks[which], None) for name, risks in self.clocks.items()]
         for name, horizon, figures, ahead in rows:
             difference = "" if ahead is None else f"{signed(ahead.value)} {spread(ahead.interval, with_sign=True)}"
@@ -166,13 +167,13 @@ class Comparison:
                     marks = alerts.row.thresholds
                     refused.append(f"{column.name} at {budget} (has {marks.n_runs:,}, needs {marks.needed:,})")
                     if any(other.row.alerts is not None for other in beside):
-                        cells.append([shortened(column.name, 18), budget, "refused"])
+                        cells.append([plain(column.name, 18), budget, "refused"])
                     continue
                 lead = f"{found.lead_median:g} [{found.lead_low:.0f}, {found.lead_high:.0f}]" if found.leads else ""
                 counts = (alerts.only_this, alerts.only_first, alerts.both)
                 cells.append(
                     [
-                        shortened(column.name, 18),
+                        plain(column.name, 18),
                         budget,
                         percent(found.false_alarm_rate),
                         percents(found.intervals.get("false_alarm_rate")),

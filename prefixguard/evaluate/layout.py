@@ -15,15 +15,6 @@ def wrapped(text: str) -> str:
     return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
-def shortened(name: str, letters: int) -> str:
-    """A name of at most so many letters; one that was cut ends in an ellipsis.
-
-    >>> shortened("retail", 8), shortened("retail_gpt-5", 8)
-    ('retail', 'retail_…')
-    """
-    return name if len(name) <= letters else name[: letters - 1] + "…"
-
-
 def number(value: float) -> str:
     """Three digits, without the zero before the point; a dash where there is no number.
 

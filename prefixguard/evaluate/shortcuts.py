@@ -24,8 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluate.layout import aligned, finite, number, percent, shortened, spread, wrapped
+from prefixguard.evaluate.layout import aligned, finite, number, percent, spread, wrapped
 from prefixguard.metrics import Prefixes, Ranking, Resamples, at_remaining, interval, paired_difference
+from prefixguard.runtime import plain
 
 Float = npt.NDArray[np.float64]
 
@@ -135,7 +136,7 @@ class Shortcuts:
         for group in self.groups[:limit]:
             cells.append(
                 [
-                    shortened(group.name, 60),
+                    plain(group.name, 60),
                     f"{group.runs:,}",
                     f"{group.tasks:,}",
                     percent(group.failure_share),

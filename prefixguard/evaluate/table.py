@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from prefixguard.evaluate.alarm_groups import AlarmGroups
 from prefixguard.evaluate.alerts import AlertRow, GroupAlerts
 from prefixguard.evaluate.figures import RiskFigures
-from prefixguard.evaluate.layout import aligned, number, percent, percents, shortened, signed, spread, wrapped
+from prefixguard.evaluate.layout import aligned, number, percent, percents, signed, spread, wrapped
 from prefixguard.evaluate.rows import ScoreRow
 from prefixguard.evaluate.verdict import Verdict
 from prefixguard.metrics import FirstAlerts
@@ -286,7 +286,7 @@ def _alert_cells(found: FirstAlerts, *, rule: bool = False) -> list[str]:
 
 
 def _part_name(part: GroupAlerts) -> str:
-    value = "others" if part.value is None else shortened(plain(part.value, 40), 12)
+    value = "others" if part.value is None else plain(part.value, 12)
     return f"  {value} ({part.runs:,})"
 
 

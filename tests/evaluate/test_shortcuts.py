@@ -156,3 +156,10 @@ def test_wrong_arguments():
         shortcuts([[0.1]], [True], ["a"], ["x", "y"])
     with pytest.raises(ConfigError, match="1 folds: shares of a group come from other folds"):
         shortcuts([[0.1]], [True], ["a"], ["x"], folds=1)
+
+
+def test_names_of_groups_are_harmless_for_a_terminal() -> None:
+    risks = [[0.1, 0.2], [0.3, 0.4], [0.5, 0.6], [0.1, 0.2]]
+    found = shortcuts(risks, [True, False] * 2, list("abcd"), ["x\x1b[31m\nhi", "y" * 80] * 2, resamples=5)
+    text = found.to_text()
+    assert "\x1b" not in text and "x\\x1b[31m\\nhi" in text and "y" * 59 + "…" in text

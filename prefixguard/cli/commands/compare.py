@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from prefixguard.cli.console import counting, say, write_data
+from prefixguard.cli.console import counting, say, visible, write_data
 
 
 def compare_command(
@@ -58,4 +58,4 @@ def compare_command(
     if as_json:
         write_data(comparison.to_json())
     else:
-        say(comparison.to_text())
+        say(visible(comparison.to_text()))

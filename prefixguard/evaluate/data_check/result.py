@@ -13,7 +13,8 @@ from prefixguard.evaluate.data_check.finding import SEVERITIES, DataFinding, Sai
 from prefixguard.evaluate.data_check.groups import GroupCheck
 from prefixguard.evaluate.data_check.lengths import LengthCheck
 from prefixguard.evaluate.data_check.repeats import RepeatCheck
-from prefixguard.evaluate.layout import aligned, number, percent, shortened, spread, wrapped
+from prefixguard.evaluate.layout import aligned, number, percent, spread, wrapped
+from prefixguard.runtime import plain
 
 _MARKS = {"error": "ERROR", "warning": "warning", "note": "note"}
 
@@ -145,7 +146,7 @@ def _groups(checks: tuple[GroupCheck, ...]) -> str:
     for check in checks:
         rows.append([f"{check.name} ({check.n_values} values)", "", "", number(check.auroc)])
         rows += [
-            [f"  {shortened(one.value, 60) or '(none)'}", f"{one.runs:,}", percent(one.failed / one.runs)]
+            [f"  {plain(one.value, 60) or '(none)'}", f"{one.runs:,}", percent(one.failed / one.runs)]
             for one in check.values
         ]
         if check.n_values > len(check.values):

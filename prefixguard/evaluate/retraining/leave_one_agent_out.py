@@ -21,13 +21,14 @@ import numpy as np
 from prefixguard.errors import DataError
 from prefixguard.evaluate.actors import choose_groups
 from prefixguard.evaluate.figures import Measured, RiskFigures, compared
-from prefixguard.evaluate.layout import aligned, finite, number, shortened, signed, spread, wrapped
+from prefixguard.evaluate.layout import aligned, finite, number, signed, spread, wrapped
 from prefixguard.evaluate.retraining.finished import FinishedFolds, FoldScores, protocol_of
 from prefixguard.evaluate.retraining.fitting import Fitting, OnProgress, OnStage, Source, corpus_of
 from prefixguard.evaluate.retraining.folds import RESAMPLES
 from prefixguard.evaluate.retraining.partition import Fold, Runs, partition
 from prefixguard.evaluate.retraining.pooled import RISKS, Pool, average, nan_mean
 from prefixguard.learn import Corpus, TrainConfig
+from prefixguard.runtime import plain
 from prefixguard.stepview import Adapter
 
 #: Agents that are left out, at most: those with the most runs.
@@ -108,7 +109,7 @@ class AgentTransfer:
         )
         cells = [["", "runs", "failed", "AUPRC", "left out", "cost", "", "rem", "left out", "cost", ""]]
         for one in self.agents:
-            line = [shortened(one.agent, 30), f"{one.runs:,}", f"{100 * one.failed_runs / one.runs:.0f} %"]
+            line = [plain(one.agent, 30), f"{one.runs:,}", f"{100 * one.failed_runs / one.runs:.0f} %"]
             for risk, figure in _SHOWN:
                 found = one.unknown[risk].differences.get(figure)
                 line += [number(getattr(one.known[risk], figure)), number(getattr(one.unknown[risk], figure))]
@@ -228,7 +229,7 @@ def _choose(corpus: Corpus, agent_of: Sequence[str], name: str, most: int) -> tu
             "left out."
         )
     if len(fit) > most:
-        notes.append(f"Of the {len(fit)} that could be left out in turn, the {most} with the most runs are.")
+        notes.append(f"The {most} with the most runs are left out in turn, of {len(fit)} that could be.")
     return fit[:most], notes
 
 
