@@ -61,6 +61,9 @@ class Question:
     run: Budget | None = None
 
 
+_EVENTS = threading.Lock()  # held while a ticket gets its event
+
+
 class Ticket:
     """What became of a question. Reading it is safe from any thread.
 
@@ -68,7 +71,7 @@ class Ticket:
     where nothing was. reason: for dropped and failed ones, a few words; "" for others.
     """
 
-    __slots__ = ("_done", "_held", "_held_minute", "_offered_at", "_sent", "ending", "judged", "question", "reason")
+    __slots__ = ("_event", "_held", "_held_minute", "_offered_at", "_sent", "ending", "judged", "question", "reason")
 
     def __init__(self, question: Question, offered_at: float) -> None:
         self.question = question
@@ -79,17 +82,22 @@ class Ticket:
         self._held: Held | None = None
         self._held_minute: Held | None = None
         self._sent = False
-        self._done = threading.Event()
+        self._event: threading.Event | None = None  # made by the first who waits; most questions are never waited for
 
     @property
     def done(self) -> bool:
         """Whether it has ended."""
-        return self._done.is_set()
+        return self.ending != "pending"
 
     def result(self, timeout: float | None = None) -> Judged | None:
         """Waits `timeout` seconds at most (None: until it ends); the answer, or None where there is none by then."""
-        self._done.wait(timeout)
-        return self.judged
+        if not self.done:
+            with _EVENTS:
+                if self._event is None:
+                    self._event = threading.Event()
+            if not self.done:  # whoever ends it looks for an event afterwards
+                self._event.wait(timeout)
+        return self.judged if self.done else None
 
     def __repr__(self) -> str:
         return f"<Ticket step {self.question.step} {self.ending}{f': {self.reason}' if self.reason else ''}>"
@@ -372,7 +380,7 @@ class Desk:
         for ticket in [*self._waiting, *self._active]:
             if not ticket.done:
                 self.ledger.drop(FORK)
-                ticket._done = threading.Event()
+                ticket._event = None
                 _end(ticket, "dropped", None, FORK)
         self._waiting.clear()
         self._active.clear()
@@ -382,8 +390,11 @@ class Desk:
 
 
 def _end(ticket: Ticket, ending: Ending, judged: Judged | None, reason: str) -> None:
-    ticket.ending, ticket.judged, ticket.reason = ending, judged, reason
-    ticket._done.set()
+    ticket.judged, ticket.reason = judged, reason
+    ticket.ending = ending  # last: who reads that it has ended may read the rest
+    event = ticket._event
+    if event is not None:
+        event.set()
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
@@ -431,6 +442,8 @@ _DESKS: weakref.WeakSet[Desk] = weakref.WeakSet()
 
 
 def _in_child() -> None:
+    global _EVENTS
+    _EVENTS = threading.Lock()
     for desk in list(_DESKS):
         desk._after_fork()
 
