@@ -14,14 +14,17 @@ from typing import Any
 from prefixguard.errors import ConfigError, EndpointError, OutputError
 from prefixguard.escalate.audit_line import AuditLine, audit_line
 from prefixguard.escalate.inspectors import Inspector
+from prefixguard.escalate.no_reply import NoReplyFault
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Outcome, Run
 
 LINES, SETTINGS = "verdicts.jsonl", "settings.json"
 #: Runs in a row whose questions all stay without an answer until the audit is given up.
 _SILENT_RUNS = 3
-#: Faults of verdicts that mean that nobody answered.
-_NO_ANSWER = frozenset({"no-answer", "timeout", "circuit-open"})
+#: Faults of verdicts that mean that nobody answered. A refusal is one only while nothing was ever answered: a wrong key
+#: is refused from the beginning, a prompt that is too long may come at any time.
+_NO_REPLY = frozenset(NoReplyFault) | {"no-answer"}
+_NO_ANSWER = _NO_REPLY - {NoReplyFault.REFUSED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,7 @@ async def _all(
 ) -> list[AuditLine]:
     """Lines in the order of the runs; at most `workers` runs are under way."""
     lines: list[AuditLine] = []
-    silent = 0
+    silence = _Silence()
     async with contextlib.AsyncExitStack() as open_things:
         open_things.push_async_callback(inspector.aclose)
         finished = await open_things.enter_async_context(contextlib.aclosing(_in_order(runs, inspector, workers, done)))
@@ -137,13 +140,39 @@ async def _all(
             if is_new and folder is not None:
                 folder.add(line)
             told(line)
-            silent = silent + 1 if is_new and _unanswered(line) else 0
-            if silent >= _SILENT_RUNS:
-                raise EndpointError(
-                    f"nobody answers: {line.calls[-1]['detail'] or 'no reply.'} The same command goes on from here "
-                    "when the endpoint is back, if --out names a folder."
-                )
+            if is_new and line.calls:
+                silence.hear(line)
+            if silence.runs >= _SILENT_RUNS:
+                raise silence.error()
+    if silence.runs and not silence.answered and not done:  # fewer runs than that, and not one answer
+        raise silence.error()
     return lines
+
+
+@dataclass(slots=True)
+class _Silence:
+    """Whether anybody answers. runs: audited last without any answer. answered: has any question been, so far."""
+
+    runs: int = 0
+    answered: bool = False
+    why: str = ""
+
+    def hear(self, line: AuditLine) -> None:
+        """A run that was asked about."""
+        mute = _NO_ANSWER if self.answered else _NO_REPLY
+        unheard = [call for call in line.calls if call["fault"] in mute]
+        if len(unheard) < len(line.calls):
+            self.runs, self.why = 0, ""
+            self.answered = self.answered or any(call["fault"] not in _NO_REPLY for call in line.calls)
+            return
+        self.runs += 1
+        self.why = self.why or next(filter(None, map(_why, unheard)), "") or unheard[-1]["detail"]
+
+    def error(self) -> EndpointError:
+        return EndpointError(
+            f"nobody answers: {self.why or 'no reply.'} The same command goes on from here when the endpoint is back, "
+            "if --out names a folder."
+        )
 
 
 async def _in_order(
@@ -174,8 +203,12 @@ async def _in_order(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _unanswered(line: AuditLine) -> bool:
-    return bool(line.calls) and all(call["fault"] in _NO_ANSWER for call in line.calls)
+def _why(call: Mapping[str, Any]) -> str:
+    """What the endpoint did; "" of a question that was never sent."""
+    if call["fault"] != NoReplyFault.CIRCUIT_OPEN:
+        return str(call["detail"])
+    notes = (str(note).partition("; trying again")[0] for note in call.get("notes", ()))
+    return next((f"{note}." for note in notes), "")  # of a try before the circuit opened
 
 
 def _nobody(_: AuditLine) -> None:

@@ -72,7 +72,7 @@ def test_an_audit_goes_on_where_it_stopped(tmp_path: Path) -> None:
 
 
 def test_runs_with_errors_are_asked_again(tmp_path: Path) -> None:
-    failing = WalkInspector(script(lambda *_: Verdict(VerdictOutcome.ERROR, fault="unreadable")))
+    failing = WalkInspector(script(lambda *_: Verdict(VerdictOutcome.ERROR, fault="malformed")))
     assert all(line.has_errors for line in audit([run_of(0), run_of(1)], failing, out=tmp_path))
     again = WalkInspector(script(alarm_at_two))
     lines = audit([run_of(0), run_of(1)], again, out=tmp_path)

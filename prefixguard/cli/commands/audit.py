@@ -96,6 +96,7 @@ def audit_command(
     from prefixguard.cli.audit_plan import AuditPlan
     from prefixguard.cli.audit_report import report_audit
     from prefixguard.escalate import Endpoint, audit
+    from prefixguard.evaluate.audit import published_rows
     from prefixguard.runtime import load
     from prefixguard.stepview import ReadReport, read_runs
 
@@ -114,6 +115,8 @@ def audit_command(
     elif base_url is not None:
         raise UsageError("--base-url says where a model is: name it with --model.")
     plan = AuditPlan(protocol or "", endpoint, monitor is not None, known_failed, mark, every, confirm, budget_tokens)
+    if published is not None:
+        published_rows(published)  # a name that is not there is found out before anything is asked
     opened = None if monitor is None else load(monitor, adapter=adapter)
     reader = opened.bundle.adapter if opened is not None else _adapter(adapter, runs)
     report = ReadReport()
