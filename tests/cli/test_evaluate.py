@@ -139,6 +139,18 @@ def test_a_judge_stands_in_text_json_and_report_and_is_asked_once(
     assert f"--judge-base-url {server.url}" in markdown and "my-password" not in written + said.err + again.out
 
 
+def test_a_report_stands_before_what_takes_long(cli, lab_bundle: Path, fresh_lab_file: Path, tmp_path: Path) -> None:
+    page = tmp_path / "lab.html"
+    with model_server(fails(401)) as server:
+        asked = ("--judge-model", "played", "--judge-base-url", server.url, "--judge-sample", 30, "--keep", tmp_path)
+        cli("evaluate", lab_bundle, fresh_lab_file, "--resamples", 20, *asked, "--report", page)
+        first = page.stat().st_mtime_ns
+        assert server.requests
+    said = cli("evaluate", lab_bundle, fresh_lab_file, "--resamples", 20, "--ablate", "--backend", "?", "--report", page)
+    assert said.code == 2 and page.stat().st_mtime_ns > first
+    assert json.loads(page.with_suffix(".json").read_text())["table"]["runs"] == 24
+
+
 def test_options_that_would_do_nothing_are_refused_with_a_remedy(cli, lab_bundle: Path) -> None:
     url = ("--judge-base-url", "http://127.0.0.1:9/v1")
     for options, sentence in (

@@ -16,6 +16,7 @@ from prefixguard.cli.judging import PATIENCE, TIMEOUT, Judging
 from prefixguard.errors import ConfigError
 
 if TYPE_CHECKING:
+    from prefixguard.evaluate import EvaluationTable
     from prefixguard.stepview import StepRecord
     from prefixguard.trace import Run
 
@@ -184,6 +185,23 @@ def evaluate_command(
         from prefixguard.evaluate.controls import TrainedControls
 
         table = table.with_sections({"controls": TrainedControls.of(table)})
+
+    def write(so_far: EvaluationTable) -> None:
+        if report is None:
+            return
+        from prefixguard.evaluate.report import write_report
+        from prefixguard.evaluate.reporting import report_of
+
+        given = sys.argv[1:]
+        if judge_base_url is not None:  # a password may stand in it, and a report is passed on
+            given = [word.replace(judge_base_url, shown_url(judge_base_url)) for word in given]
+        command = shlex.join(["prefixguard", *given])
+        title = f"{monitor.name} on {Path(runs).name}"
+        for path in write_report(report_of(opened, so_far, again(), title=title, command=command), report):
+            say(f"wrote {path}")
+
+    if judging is not None or looks.any:
+        write(table)  # what is known already: what follows may take hours, or be interrupted
     if judging is not None:
         table = table.with_sections(judging.take(opened, table, again()))
     if looks.any:
@@ -194,17 +212,7 @@ def evaluate_command(
         write_data(table.to_json())
     else:
         say(table.to_text())
-    if report is not None:
-        from prefixguard.evaluate.report import write_report
-        from prefixguard.evaluate.reporting import report_of
-
-        given = sys.argv[1:]
-        if judge_base_url is not None:  # a password may stand in it, and a report is passed on
-            given = [word.replace(judge_base_url, shown_url(judge_base_url)) for word in given]
-        command = shlex.join(["prefixguard", *given])
-        title = f"{monitor.name} on {Path(runs).name}"
-        for path in write_report(report_of(opened, table, again(), title=title, command=command), report):
-            say(f"wrote {path}")
+    write(table)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
