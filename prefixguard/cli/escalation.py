@@ -123,5 +123,6 @@ def _say_counts(escalator: Escalator) -> None:
         f"{counts.n_dropped:,} dropped, {counts.n_failed:,} failed; {counts.tokens_in:,} tokens sent, "
         f"{counts.tokens_out:,} received{money}."
     )
-    for reason, number in sorted({**counts.dropped, **counts.failed}.items()):
-        say(f"  {visible(reason)}: {number:,}")
+    for what, reasons in (("dropped", counts.dropped), ("failed", counts.failed)):
+        for reason, number in sorted(reasons.items()):
+            say(f"  {what}, {visible(reason)}: {number:,}")

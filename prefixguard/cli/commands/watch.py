@@ -109,8 +109,21 @@ def watch_command(
             replies=replies,
             patience=patience,
         )
-    elif base_url is not None or mark is not None or block is not None or replies is not None or rung != "warn":
-        raise UsageError("--base-url, --mark, --block, --rung and --replies belong to --escalate MODEL: name it.")
+    else:
+        given = {
+            "--base-url": base_url is not None,
+            "--mark": mark is not None,
+            "--every": every != 5,
+            "--calls": calls != 8,
+            "--block": block is not None,
+            "--rung": rung != "warn",
+            "--price-in": price_in is not None,
+            "--price-out": price_out is not None,
+            "--replies": replies is not None,
+        }
+        stray = [name for name, is_given in given.items() if is_given]
+        if stray:
+            raise UsageError(f"{', '.join(stray)}: goes with --escalate MODEL, which says whom to ask. Name it.")
     try:
         alarmed = _watched(opened, escalation, run, header, group, run_id, as_json)
     finally:
