@@ -40,22 +40,28 @@ def report_audit(
     usage = _usage(lines)
     said: dict[str, Any] = {"usage": usage}
     say(_usage_sentence(usage))
-    judged = audit_runs(runs)
-    if judged and protocol != "hypotheses":
+    if protocol == "hypotheses":
+        _report_faults(runs, lines, said)
+    elif judged := audit_runs(runs):
         rows = published_rows(published) if published is not None else ()
         system = audited_lines(protocol, judged, lines, index=index)
         table = audit_table([system], trivial_baselines(judged, index=index), published=rows)
         say(table.to_text())
         said["table"] = table.as_json()
-    elif not judged:
+    else:
         say("No run has a label, so verdicts are neither right nor wrong; the lines say what was found.")
-    faults = fault_lines(runs, lines)
-    if faults and protocol == "hypotheses":
-        found = fault_table({protocol: faults}, [mode.code for mode in MODES], agents=agents_of(runs))
-        say(found.to_text())
-        said["faults"] = found.as_json()
     if as_json:
         write_json(said)
+
+
+def _report_faults(runs: Sequence[Run[StepRecord]], lines: Sequence[AuditLine], said: dict[str, Any]) -> None:
+    faults = fault_lines(runs, lines)
+    if not faults:
+        say("No run's label names faults, so what was found is neither right nor wrong; the lines say it.")
+        return
+    found = fault_table({"hypotheses": faults}, [mode.code for mode in MODES], agents=agents_of(runs))
+    say(found.to_text())
+    said["faults"] = found.as_json()
 
 
 def _usage(lines: Sequence[AuditLine]) -> dict[str, Any]:

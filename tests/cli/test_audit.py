@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from attribution_rows import aegis
+from model_server import Exchange, model_server, says
 from scripted_server import Script, ScriptedServer, Skill, fingerprint, seen_in
 
 from prefixguard.escalate import MODES, EscalationPolicy, Gate
@@ -91,6 +93,26 @@ def test_hypotheses_ask_every_mode_of_every_run(cli, runs_file: Path, server: Sc
         assert line["modes"] == ([mode.code for mode in MODES] if failed else [])
         assert line["pairs"] == ([["agent", mode.code] for mode in MODES] if failed else [])
         assert line["verdict"]["outcome"] == ("alarm" if failed else "safe")
+    assert "No run's label names faults" in said.told
+
+
+def test_hypotheses_are_measured_on_sets_of_faults(cli, tmp_path: Path) -> None:
+    path = tmp_path / "test.json"
+    path.write_text(json.dumps(aegis()))
+    truth = next(mode for mode in MODES if mode.code == "FM-2.6")
+
+    def play(exchange: Exchange) -> None:
+        asked = exchange.body["messages"][-1]["content"]
+        agrees = truth.hypothesis in asked and "Node1" in asked
+        says('{"label": "entail", "agents": ["Node1"]}' if agrees else '{"label": "contradict"}')(exchange)
+
+    with model_server(play) as server:
+        arguments = ("--adapter", "aegis", "--model", "m", "--base-url", server.url, "--protocol", "hypotheses")
+        said = cli("audit", path, *arguments, "--json")
+    assert said.code == 0
+    pairs = said.lines[0]["faults"]["systems"]["hypotheses"]["pair"]
+    assert (pairs["hits"], pairs["wrong"]) == (1, 0) and pairs["missed"] > 0
+    assert "say yes to all" in said.err and "No run" not in said.err
 
 
 def test_a_monitor_alone_asks_nobody(cli, runs_file: Path) -> None:
