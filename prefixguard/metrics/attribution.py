@@ -34,6 +34,7 @@ from prefixguard.metrics.attribution_sums import (
 )
 from prefixguard.metrics.audited_run import AuditedRun, check_rows
 from prefixguard.metrics.bootstrap import Resamples, interval, paired_difference
+from prefixguard.metrics.exact_interval import exact_interval
 
 Float = npt.NDArray[np.float64]
 
@@ -183,7 +184,7 @@ def measure_attribution(
         # One task has no spread to show; a figure that does not exist has no interval.
         found = interval(samples[name]) if len(tasks) > 1 and not np.isnan(value[name]) else None
         if found is not None and found[0] == found[1] and name in COUNTED and value[name] in (0.0, 1.0):
-            found = _certain(value[name], int(np.count_nonzero(sum(sums[part] for part in parts.below))))
+            found = exact_interval(value[name], int(np.count_nonzero(sum(sums[part] for part in parts.below))))
         if found is not None and found[0] == found[1] and name in UNCERTAIN:
             found = None
         if found is not None:
@@ -275,9 +276,3 @@ def _deployable(false_alarm_rate: float, step_accuracy: float) -> bool | None:
 def _whole(value: float) -> float:
     """Without the dust of summing shares."""
     return float(round(value)) if abs(value - round(value)) < 1e-6 else value
-
-
-def _certain(share: float, n_tasks: int) -> tuple[float, float]:
-    """The exact 95 % interval of none, or all, of so many tasks. Source: Clopper and Pearson 1934."""
-    reach = 1.0 - 0.025 ** (1.0 / max(n_tasks, 1))
-    return (0.0, reach) if share < 0.5 else (1.0 - reach, 1.0)

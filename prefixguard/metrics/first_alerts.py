@@ -14,6 +14,7 @@ import numpy.typing as npt
 from prefixguard.alarm import AlarmPolicy, first_alert
 from prefixguard.errors import DataError
 from prefixguard.metrics.bootstrap import Resamples, interval
+from prefixguard.metrics.exact_interval import exact_interval
 from prefixguard.metrics.ratio import ratio
 
 Float = npt.NDArray[np.float64]
@@ -103,7 +104,7 @@ def first_alerts(
             found = interval(resamples.figures(figure, n_units))
             if found is not None and found[0] == found[1] and name in _COUNTED:
                 among = good if name.startswith("false") else fail
-                found = _certain(value[name], int(np.count_nonzero(by_task(among))))
+                found = exact_interval(value[name], int(np.count_nonzero(by_task(among))))
             if found is not None:
                 intervals[name] = found
     leads = np.sort(lead[(fail > 0) & (alert > 0)])
@@ -121,16 +122,6 @@ def first_alerts(
 
 #: Shares of runs: where all or none alarm, no resample differs, and the bootstrap would claim to know.
 _COUNTED = ("false_alarm_rate", "false_alarm_rate_by_task", "alerted", "early")
-
-
-def _certain(share: float, n_tasks: int) -> tuple[float, float]:
-    """The exact 95 % interval of none, or all, of so many tasks. Source: Clopper and Pearson 1934.
-
-    >>> [round(end, 3) for end in _certain(0.0, 21)]
-    [0.0, 0.161]
-    """
-    reach = 1.0 - 0.025 ** (1.0 / max(n_tasks, 1))
-    return (0.0, reach) if share < 0.5 else (1.0 - reach, 1.0)
 
 
 def _step_share(by_task: Callable[[Float], Float], left: Float, steps: Float) -> Callable[[Float], Float]:
