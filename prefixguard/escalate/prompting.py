@@ -20,7 +20,7 @@ from prefixguard.stepview import StepRecord
 Message = dict[str, str]
 
 #: Form of the transcript's text; a new number where the same records would be shown otherwise.
-RENDERING = "1"
+RENDERING = "2"
 #: Tokens that every question is given, used or not: so different questions show a run in the same way, and share it in
 #: a server's cache. A question that is longer takes more.
 _QUESTION = 1200

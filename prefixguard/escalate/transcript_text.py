@@ -36,10 +36,12 @@ CHARS_PER_TOKEN = 3
 BYTES_PER_TOKEN = 2
 #: The least budget of a transcript, in tokens: first and last step with almost nothing of their fields.
 MIN_TOKENS = 800
-#: Characters of one field, tried in this order until all steps fit; below the last one steps are left out.
-CAPS = (4000, 2000, 1200, 700, 400, 250)
+#: Characters of one field, tried in this order until all steps fit; below the last one steps are left out. Few enough
+#: that a growing run seldom changes from one to the next, which ends what its prompts share; close enough that little
+#: of a budget is left unused.
+CAPS = (4000, 2800, 2000, 1500, 1200, 900, 700, 540, 400, 320, 250)
 #: For a first and a last step that alone are too long.
-_END_CAPS = (*CAPS[1:], 120, 60, 20)
+_END_CAPS = (2000, 1200, 700, 400, 250, 120, 60, 20)
 #: The newest steps may show so many times more of a field than the others.
 _RECENT, _RECENT_SHARE = 2, 3
 #: A hole of fewer characters is not worth its line.

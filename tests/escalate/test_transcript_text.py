@@ -96,6 +96,13 @@ def test_long_fields_are_cut_before_steps_are_left_out() -> None:
     assert 4000 < excerpt.tokens <= 8000
 
 
+@pytest.mark.parametrize("n", range(4, 90, 5))
+def test_what_is_cut_leaves_little_of_the_budget_unused(n: int) -> None:
+    excerpt = fit([step(i, "x" * 20_000) for i in range(1, n + 1)], 12_000)
+    assert excerpt.cut_steps and not excerpt.elided
+    assert 0.7 * 12_000 < excerpt.tokens <= 12_000
+
+
 def test_the_number_of_characters_left_out_is_true() -> None:
     text = "".join(chr(97 + i % 26) for i in range(20_000))
     excerpt = fit([step(1, text), step(2)], MIN_TOKENS)
