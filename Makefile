@@ -33,7 +33,7 @@ product: $(VENV)/.installed-dev
 	$(BIN)/prefixguard export monitors/lab --to dfa --max-states 32 --out automata/lab --overwrite
 
 # Figures side by side on two cores, timings alone after them. Every script keeps what is done and goes on from there.
-FIGURES = accuracy backends ten_sets leaks alarms leak_worth controls observability induction
+FIGURES = accuracy backends ten_sets leaks alarms leak_worth controls attribution observability escalation induction
 bench: $(VENV)/.installed-dev
 	$(MAKE) --no-print-directory -j2 $(addprefix figures-,$(FIGURES))
 	$(BIN)/python benchmarks/recovery.py
@@ -42,10 +42,11 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/prefixguard train $(RUNS)/tau_bench --adapter tau_bench --out $(MONITOR) --overwrite
 	$(BIN)/python benchmarks/latency.py $(MONITOR)
 	$(BIN)/python benchmarks/memory.py $(MONITOR)
+	$(BIN)/python benchmarks/escalation_load.py
 	$(BIN)/python benchmarks/reproduce/run.py --what
 
-figures-observability:
-	$(BIN)/python benchmarks/observability.py
+figures-observability figures-escalation: figures-%:
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/$*.py
 
 figures-%:
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/$*.py $(RUNS)
