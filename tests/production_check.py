@@ -58,7 +58,36 @@ def problems(folder: str) -> list[str]:
             found.append(f"step {reading.step}: risks {risks} are not probabilities ({reading.unknown_reason})")
         if reading.level not in ("OK", "WATCH", "ALARM"):
             found.append(f"step {reading.step}: level {reading.level} ({reading.unknown_reason})")
+    found += escalation_problems(monitor)
     found += [f"{name} was imported" for name in ABSENT if name in sys.modules]
+    return found
+
+
+def escalation_problems(monitor: Any) -> list[str]:
+    """The escalation tier works with an auditor of the host's own; the packages are asked for by an endpoint alone."""
+    from prefixguard import escalate
+    from prefixguard.errors import MissingExtraError
+
+    class Unsure:
+        model, prompt_version = "own", "1"
+
+        async def judge(self, records: Any, *, seconds: float | None = None) -> Any:
+            verdict = escalate.Verdict(escalate.VerdictOutcome.ABSTAIN)
+            return escalate.Judged(verdict, str(len(records)), False, 0, 0, False, 0.0, 0.0, 1, "")
+
+    found = []
+    policy = escalate.EscalationPolicy(mark=1e-9, every=1, gap=1, mode="block", deadline=30.0)
+    with escalate.Escalator(monitor, Unsure(), policy) as escalator:
+        session = escalator.start()
+        said = [reading for event in EVENTS for reading in session.observe(event)] + session.end()
+    if len(said) != STEPS or escalator.counts.answered != STEPS:
+        found.append(f"{STEPS} steps gave {len(said)} escalated readings and {escalator.counts}")
+    try:
+        escalate.AsyncClient(escalate.Endpoint("m", "http://127.0.0.1:1/v1"))
+        found.append("a client was made without the openai package")
+    except MissingExtraError as exc:
+        if 'pip install "prefixguard[llm]"' not in str(exc):
+            found.append(f"the remedy is not said: {exc}")
     return found
 
 
