@@ -21,6 +21,7 @@ from prefixguard.escalate.hypotheses import (
 )
 from prefixguard.escalate.hypotheses import PROMPT_VERSION as HYPOTHESES_VERSION
 from prefixguard.escalate.inspectors import HypothesisInspector, Inspected, Inspector, MonitorInspector, WalkInspector
+from prefixguard.escalate.json_objects import FoundJson, json_objects, without_thoughts
 from prefixguard.escalate.judged import Auditor, Judged
 from prefixguard.escalate.key_masking import masked
 from prefixguard.escalate.llm_auditor import LlmAuditor
@@ -59,6 +60,7 @@ __all__ = [
     "Escalator",
     "Excerpt",
     "FailureMode",
+    "FoundJson",
     "Gate",
     "HypothesisAnswer",
     "HypothesisInspector",
@@ -89,6 +91,7 @@ __all__ = [
     "escalation_mark",
     "estimated_tokens",
     "fit",
+    "json_objects",
     "masked",
     "query_steps",
     "read_verdict",
@@ -98,4 +101,5 @@ __all__ = [
     "verify",
     "walk",
     "watch_escalated",
+    "without_thoughts",
 ]

@@ -7,7 +7,6 @@ Not taken: labels that are none, two labels for one hypothesis, a reply that end
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +14,12 @@ from enum import StrEnum
 from typing import Any
 
 from prefixguard.escalate.agent_names import AgentNames
+from prefixguard.escalate.json_objects import FoundJson, json_objects
 
 #: Characters at the end of a reply that are looked at: the answer comes last.
 MAX_SCANNED = 64 * 1024
-#: Places of a reply at which JSON may begin that are tried, and agents of one object that are read.
-_MAX_TRIES, _MAX_AGENTS = 400, 50
+#: Agents of one object that are read.
+_MAX_AGENTS = 50
 _LETTERS = re.compile(r"[a-z]+")
 _LABEL_VALUE = re.compile(r'"label"\s{0,20}:\s{0,20}"([^"]{0,40})"', re.IGNORECASE)
 _CODE = re.compile(r"\s{0,3}(?:fm)?[\s_-]{0,3}([1-9])[._]([1-9])(?![\w.])", re.IGNORECASE)
@@ -192,7 +192,8 @@ def _code(said: Any) -> str | None:
 
 def _objects(text: str) -> Iterator[_Object]:
     """Objects with a label or a mode, lower-case keys, in order; one level of lists and wrappers is opened."""
-    for value, at in _values(text):
+    for found in _values(text):
+        value, at = found.value, found.at
         for inner in value if isinstance(value, list) else [value]:
             if not isinstance(inner, dict):
                 continue
@@ -209,7 +210,7 @@ def _objects(text: str) -> Iterator[_Object]:
                         yield _Object({"mode": key, "label": one}, at)
 
 
-def _values(text: str) -> Iterator[tuple[Any, tuple[int, int]]]:
+def _values(text: str) -> Iterator[FoundJson]:
     """JSON lists and objects of the answering part of a reply, with their places; what lies in one is not told again.
 
     The answering part: what follows the last end of a think block, and there the last answer block if there is one. An
@@ -223,29 +224,7 @@ def _values(text: str) -> Iterator[tuple[Any, tuple[int, int]]]:
         return
     begin = max(begin, closed + 1)
     begin = max(begin, lowered.rfind("<answer", begin) + 1)
-    position, tries = begin, 0
-    while tries < _MAX_TRIES:
-        places = [p for p in (text.find("{", position), text.find("[", position)) if p >= 0]
-        if not places:
-            return
-        start, tries = min(places), tries + 1
-        try:
-            value, position = _DECODER.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            position = start + 1
-            continue
-        yield value, (start, position)
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object that names a key twice says two things; it is not read."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key stands there twice")
-    return found
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_no_repeats)
+    yield from (found for found in json_objects(text, begin, lists=True) if not found.fault)
 
 
 __all__ = ["HypothesisLabel", "ReadAnswer", "failed", "label_of", "read_one", "read_several"]

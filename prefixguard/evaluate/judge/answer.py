@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from prefixguard.escalate import Reply
+from prefixguard.escalate import Reply, json_objects, without_thoughts
 
 #: The shape asked of servers that can hold a model to one.
 ANSWER_SCHEMA: Mapping[str, Any] = {
@@ -21,11 +20,8 @@ ANSWER_SCHEMA: Mapping[str, Any] = {
     "required": ["reason", "fails", "fails_soon"],
     "additionalProperties": False,
 }
-#: Letters of a reply that are looked at, from its end, and places in it where an object may begin.
+#: Letters of a reply that are looked at, from its end.
 _LOOKED_AT = 64 * 1024
-_TRIED = 200
-#: What reasoning models put around what they think before they answer.
-_THOUGHTS = ("</think>", "</thinking>", "</thought>", "</reasoning>")
 _CUT_OFF = ("length", "limit", "max_tokens")
 
 
@@ -73,10 +69,9 @@ def read_answer(reply: Reply) -> JudgeAnswer:
     """
     if reply.refusal or reply.finish == "content_filter":
         return _unreadable("refused")
-    text = reply.text
-    for mark in _THOUGHTS:
-        text = text[text.rfind(mark) + len(mark) :] if mark in text else text
-    found = [value for value in _objects(text[-_LOOKED_AT:]) if "fails" in value or "fails_soon" in value]
+    text = without_thoughts(reply.text)[-_LOOKED_AT:]
+    objects = [found.value for found in json_objects(text) if not found.fault]
+    found = [value for value in objects if "fails" in value or "fails_soon" in value]
     if not found:
         return _unreadable("cut off" if reply.finish in _CUT_OFF else "no answer in it")
     if any(value != found[0] for value in found):
@@ -93,31 +88,3 @@ def read_answer(reply: Reply) -> JudgeAnswer:
 
 def _unreadable(fault: str) -> JudgeAnswer:
     return JudgeAnswer(JudgeOutcome.UNREADABLE, fault=fault)
-
-
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Complete JSON objects of a text, one after another; broken ones are passed over."""
-    decoder = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant)
-    at = 0
-    for _ in range(_TRIED):
-        at = text.find("{", at)
-        if at < 0:
-            return
-        try:
-            value, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            at += 1
-            continue
-        yield value
-        at = end
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key stands twice")
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from prefixguard.escalate import json_objects, without_thoughts
 
 #: The shape asked of servers that can hold a model to one. The spec itself stays open: its grammar is ours to check.
 ANSWER_SCHEMA: Mapping[str, Any] = {
@@ -17,13 +18,8 @@ ANSWER_SCHEMA: Mapping[str, Any] = {
     },
     "required": ["spec"],
 }
-#: Where an object may begin that are tried; an answer has a few.
-_TRIED = 400
 _NOTES = 12
 _NOTE_LENGTH = 300
-
-#: What reasoning models put before their answer.
-_THOUGHTS = ("think", "thinking", "thought", "reasoning", "scratchpad")
 _REFUSAL = re.compile(
     r"^\W*(?:i['’]?m sorry|sorry|i can(?:no|['’])t|i am (?:unable|not able)|i['’]?m (?:unable|not able))", re.I
 )
@@ -45,7 +41,7 @@ def read_answer(text: str, finish: str = "stop", refusal: str = "") -> Answer:
     finish: why the reply ended, as the server says. Fences, prose, blocks of thought, comments and trailing commas do
     not matter; a key that stands twice in one object does.
     """
-    kept = _without_thoughts(text)
+    kept = without_thoughts(text)
     found, fault = _last_spec(kept)
     if found is None:
         mended = _without_trailing_commas(kept)
@@ -56,76 +52,22 @@ def read_answer(text: str, finish: str = "stop", refusal: str = "") -> Answer:
     return Answer(None, fault=_what_is_wrong(kept, finish, refusal, fault))
 
 
-def _without_thoughts(text: str) -> str:
-    """The text without blocks of thought, also where only the end of one is there. Linear in the text."""
-    for name in _THOUGHTS:
-        opening, closing = f"<{name}>", f"</{name}>"
-        lowered = text.lower()
-        if len(lowered) != len(text) or closing not in lowered:  # some letters change length in lower case
-            lowered = text
-        parts, at = [], 0
-        while (begin := lowered.find(opening, at)) >= 0 and (end := lowered.find(closing, begin)) >= 0:
-            parts.append(text[at:begin])
-            at = end + len(closing)
-        text = "".join((*parts, text[at:]))
-        text = text[text.rfind(closing) + len(closing) :] if closing in text else text
-    return text
-
-
 def _last_spec(text: str) -> tuple[Answer | None, str | None]:
     best: Answer | None = None
     fault: str | None = None
-    for value in _objects(text):
-        if isinstance(value, str):
-            fault = fault or value
+    for found in json_objects(text):
+        if found.fault:
+            fault = fault or found.fault
             continue
+        value = found.value
         spec = value.get("spec")
         if isinstance(spec, str) and spec.lstrip().startswith("{"):
-            spec = next((one for one in _objects(spec) if isinstance(one, dict)), None)
+            spec = next((inner.value for inner in json_objects(spec) if not inner.fault), None)
         if isinstance(spec, dict):
             best = Answer(spec, _notes(value.get("notes")))
         elif "rules" in value and ("container" in value or "schema" in value):
             best = Answer(value, _notes(value.pop("notes", None)))
     return best, fault
-
-
-def _objects(text: str) -> Iterator[dict[str, Any] | str]:
-    """JSON objects of a text, outermost first, one after the other; a sentence where one is broken."""
-    decoder = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant)
-    at = 0
-    for _ in range(_TRIED):
-        at = text.find("{", at)
-        if at < 0:
-            return
-        try:
-            value, end = decoder.raw_decode(text, at)
-        except json.JSONDecodeError as exc:
-            yield f"the JSON breaks off at line {exc.lineno}, column {exc.colno}: {exc.msg}"
-            at += 1
-            continue
-        except RecursionError:
-            yield "the JSON is nested too deeply"
-            return
-        except ValueError as exc:
-            yield str(exc)[:200]
-            at += 1
-            continue
-        if isinstance(value, dict):
-            yield value
-        at = end
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    out: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in out:
-            raise ValueError(f"the key {key[:80]!r} stands twice in one object; combine the two")
-        out[key] = value
-    return out
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
 
 
 def _notes(notes: Any) -> tuple[str, ...]:
