@@ -30,8 +30,9 @@ def to_markdown(found: Mapping[str, Any]) -> str:
         _largest(found["audits"]),
         "## Ledger",
         "Live runs, four threads at once, through `Escalator`. offered = answered + cached + dropped + failed held "
-        "exactly in every row, and the attempts counted were the requests that the server received wherever nothing "
-        "was given up on its way.",
+        "exactly in every row. Attempts counted are the requests that the server received, exactly, but for what was "
+        "closed on its way, and for a question whose second try an open circuit breaker refused: it counts as dropped, "
+        "with its first try.",
         _ledger(found["ledger"]),
         "## Cascades",
         _cascades(found),

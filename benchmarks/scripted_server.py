@@ -162,6 +162,12 @@ class Script:
         return 1 + int(self.coin("any", *key) * last)
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 256  # connections that wait to be taken: with the usual 5, many at once are reset
+
+
 class ScriptedServer:
     """Answers as the script says. url: to give as base URL.
 
@@ -194,9 +200,7 @@ class ScriptedServer:
             def log_message(self, *args: object) -> None:
                 pass
 
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._http.daemon_threads = True
-        self._http.block_on_close = False
+        self._http = _Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
 
     def __enter__(self) -> ScriptedServer:
