@@ -67,6 +67,8 @@ def _report_faults(runs: Sequence[Run[StepRecord]], lines: Sequence[AuditLine], 
 def _usage(lines: Sequence[AuditLine]) -> dict[str, Any]:
     calls = [call for line in lines for call in line.calls]
     costs = [call["cost"] for call in calls]
+    # A question without an answer may have cost something, nobody knows what; an answer costs None without prices.
+    is_priced = all(call["cost"] is not None for call in calls if call["outcome"] != "error") and costs != []
     outcomes = [line.verdict["outcome"] for line in lines]
     return {
         "runs": len(lines),
@@ -77,7 +79,8 @@ def _usage(lines: Sequence[AuditLine]) -> dict[str, Any]:
         "without_verdict": sum(call["outcome"] == "error" for call in calls),
         "tokens_in": sum(call["tokens_in"] for call in calls),
         "tokens_out": sum(call["tokens_out"] for call in calls),
-        "cost": None if None in costs else math.fsum(costs),
+        "cost": math.fsum(cost for cost in costs if cost is not None) if is_priced else None,
+        "cost_unknown": costs.count(None),
         "seconds": math.fsum(call["seconds"] for call in calls),
     }
 
@@ -92,5 +95,9 @@ def _usage_sentence(usage: dict[str, Any]) -> str:
             f"asks ({usage['from_cache']:,} answered before, {usage['without_verdict']:,} without a verdict), "
             f"{usage['tokens_in']:,} tokens sent and {usage['tokens_out']:,} received"
         )
-        text += "." if usage["cost"] is None else f", at a cost of {usage['cost']:.4f}."
+        if usage["cost"] is not None:
+            text += f", at a cost of {usage['cost']:.4f}"
+            if usage["cost_unknown"]:
+                text += f" and what {usage['cost_unknown']:,} questions cost that got no reply"
+        text += "."
     return text

@@ -397,3 +397,69 @@ def test_alarms_that_must_be_confirmed(cli, runs_file: Path, server: ScriptedSer
         if mistake is not None and mistake < line["steps"]:
             assert (line["verdict"]["step"], line["alarm_step"]) == (mistake, mistake + 1)
     assert any(line["alarm_step"] for line in said.lines)
+
+
+def test_a_folder_that_was_cut_off_or_spoiled(cli, runs_file: Path, server: ScriptedServer, tmp_path: Path) -> None:
+    arguments = (*asking(server), "--out", tmp_path / "out", "--protocol", "post-hoc", "--limit", "4")
+    whole = cli("audit", runs_file, *arguments)
+    kept = tmp_path / "out" / "verdicts.jsonl"
+    kept.write_text(kept.read_text()[:-40])  # killed while it wrote
+    again = cli("audit", runs_file, *arguments)
+    assert again.code == 0 and server.requests == 4, "the reply of the lost line was kept"
+    assert [line["verdict"] for line in again.lines] == [line["verdict"] for line in whole.lines]
+    assert len(kept.read_text().splitlines()) == 4
+    kept.write_text("{}\n" + kept.read_text())
+    said = cli("audit", runs_file, *arguments)
+    assert said.code == 2 and "verdicts.jsonl:1: no line of an audit" in said.told
+    (tmp_path / "out" / "settings.json").write_text("[")
+    said = cli("audit", runs_file, *arguments)
+    assert said.code == 2 and "they cannot be read" in said.told
+    (tmp_path / "file").write_text("")
+    said = cli("audit", runs_file, *asking(server), "--out", tmp_path / "file")
+    assert said.code == 2 and "Name another folder" in said.told and server.requests == 4
+
+
+def test_a_reader_that_has_enough(runs_file: Path, server: ScriptedServer) -> None:
+    arguments = ["audit", str(runs_file), *asking(server), "--workers", "1", "--protocol", "post-hoc"]
+    process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout.readline()
+    process.stdout.close()
+    told = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(timeout=60) in (0, 3) and b"Traceback" not in told and b"never" not in told
+
+
+def test_the_endpoint_goes_away_in_the_middle(cli, runs_file: Path, script: Script, tmp_path: Path) -> None:
+    """What was audited is kept, and the audit goes on when it is back."""
+    with ScriptedServer(script) as server:
+        server.most = 3
+        arguments = (*asking(server), "--out", tmp_path / "out", "--protocol", "post-hoc", "--workers", "6")
+        said = cli("audit", runs_file, *arguments)
+        assert said.code == 2 and "503" in said.told and "goes on from here" in said.told
+        server.most = None
+        again = cli("audit", runs_file, *arguments)
+        assert again.code == 0 and [line["verdict"]["step"] for line in again.lines] == list(MISTAKES.values())
+    rows = (tmp_path / "out" / "verdicts.jsonl").read_text().splitlines()
+    assert len({json.loads(row)["run_id"] for row in rows}) == len(rows) == 9
+
+
+def test_prompts_that_a_server_refuses_are_errors_of_their_runs(
+    cli, runs_file: Path, server: ScriptedServer, script: Script
+) -> None:
+    """Unless nothing was ever answered: then it is the same for all, and nobody answers."""
+    known = list(script.truth.items())
+    server.script = Script(dict(known[:2]), Skill())  # to any other run the server says 400
+    priced = ("--price-in", "1", "--price-out", "1", "--protocol", "post-hoc")
+    said = cli("audit", runs_file, *asking(server), *priced)
+    assert said.code == 0 and [line["verdict"]["outcome"] for line in said.lines].count("error") == 7
+    assert [call["fault"] for line in said.lines[2:] for call in line["calls"]] == ["refused"] * 7
+    assert "at a cost of 0.00" in said.told and "and what 7 questions cost that got no reply" in said.told
+    server.script = Script(dict(known[7:]), Skill())
+    said = cli("audit", runs_file, *asking(server), *priced, "--workers", "1")
+    assert said.code == 2 and "nobody answers" in said.told and "400" in said.told and len(said.lines) == 3
+
+
+def test_without_prices_there_is_no_cost(cli, runs_file: Path, server: ScriptedServer) -> None:
+    said = cli("audit", runs_file, *asking(server), "--protocol", "post-hoc", "--limit", "2", "--json")
+    assert said.lines[0]["usage"]["cost"] is None and "at a cost of" not in said.told
