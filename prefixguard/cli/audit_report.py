@@ -20,7 +20,7 @@ from prefixguard.evaluate.audit import (
     trivial_baselines,
 )
 from prefixguard.stepview import StepRecord
-from prefixguard.trace import Run
+from prefixguard.trace import Outcome, Run
 
 
 def report_audit(
@@ -28,18 +28,23 @@ def report_audit(
     lines: Sequence[AuditLine],
     protocol: str,
     *,
+    gated: bool = False,
     published: str | None,
     events: bool,
     as_json: bool,
 ) -> None:
     """Sentences and tables on standard error; with `as_json` one object on standard output.
 
-    published: test set of published figures. events: count steps as source entries.
+    gated: a monitor stood in front of the model. published: test set of published figures. events: count steps as
+        source entries.
     """
     index: StepIndex = "event" if events else "record"
     usage = _usage(lines)
     said: dict[str, Any] = {"usage": usage}
     say(_usage_sentence(usage))
+    if gated:
+        said["gate"] = losses = gate_losses(lines)
+        say(_gate_sentence(losses))
     if protocol == "hypotheses":
         _report_faults(runs, lines, said)
     elif judged := audit_runs(runs):
@@ -52,6 +57,35 @@ def report_audit(
         say("No run has a label, so verdicts are neither right nor wrong; the lines say what was found.")
     if as_json:
         write_json(said)
+
+
+def gate_losses(lines: Sequence[AuditLine]) -> dict[str, int]:
+    """Failed runs behind a monitor, and by whom those without an alarm were missed.
+
+    never_asked: the monitor escalated no prefix. too_early: none that holds the decisive step, where that is known.
+    auditor: the others; it was asked and raised no alarm, or gave no verdict.
+    """
+    failed = [line for line in lines if line.outcome is Outcome.FAILURE]
+    missed = [line for line in failed if line.verdict["outcome"] != "alarm"]
+    asked = [line for line in missed if line.calls]
+    early = [line for line in asked if line.gold_step is not None and line.calls[-1]["prefix"] < line.gold_step]
+    return {
+        "failed": len(failed),
+        "alarmed": len(failed) - len(missed),
+        "never_asked": len(missed) - len(asked),
+        "too_early": len(early),
+        "auditor": len(asked) - len(early),
+    }
+
+
+def _gate_sentence(losses: dict[str, int]) -> str:
+    if not losses["failed"]:
+        return "No run is known to have failed, so what the monitor in front loses is not known."
+    return (
+        f"Of {losses['failed']:,} failed runs {losses['alarmed']:,} were alarmed. The monitor in front lost "
+        f"{losses['never_asked'] + losses['too_early']:,}: {losses['never_asked']:,} of which nothing was asked, "
+        f"{losses['too_early']:,} asked about before the decisive step only; the auditor {losses['auditor']:,}."
+    )
 
 
 def _report_faults(runs: Sequence[Run[StepRecord]], lines: Sequence[AuditLine], said: dict[str, Any]) -> None:

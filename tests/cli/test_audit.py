@@ -17,10 +17,12 @@ from attribution_rows import aegis
 from model_server import Exchange, model_server, says
 from scripted_server import Script, ScriptedServer, Skill, fingerprint, seen_in
 
-from prefixguard.escalate import MODES, EscalationPolicy, Gate
+from prefixguard.cli.audit_report import gate_losses
+from prefixguard.escalate import MODES, AuditLine, EscalationPolicy, Gate
 from prefixguard.lab import generate
 from prefixguard.runtime import load
 from prefixguard.stepview import adapter_for, read_runs
+from prefixguard.trace import Outcome
 
 MONITOR = Path(__file__).parents[2] / "monitors" / "lab"
 COMMAND = [sys.executable, "-c", "from prefixguard.cli import main; main()"]
@@ -146,8 +148,30 @@ def test_with_a_monitor_only_escalated_prefixes_are_sent(
         expected += steps[:until]
     assert expected, "the mark is passed by some run"
     assert Counter(seen_in(json.loads(body)["messages"]).last for body in server.bodies) == Counter(expected)
+    failed = [line for line in said.lines if MISTAKES[line["run_id"]] is not None]
+    silent = sum(not line["calls"] for line in failed)
+    alarmed = sum(line["verdict"]["outcome"] == "alarm" for line in failed)
+    assert silent + alarmed == 3 and silent == (2 if mark is None else 0)
+    assert f"Of 3 failed runs {alarmed} were alarmed. The monitor in front lost {silent}: {silent} of" in said.told
     possible = sum(line["possible_calls"] for line in said.lines)
     assert f"{len(expected):,} questions of {possible:,}" in said.told
+
+
+def test_who_missed_a_failed_run(cli, runs_file: Path, server: ScriptedServer) -> None:
+    server.script = Script(server.script.truth, Skill(hit=0.0))
+    said = cli("audit", runs_file, *asking(server)[2:], "--monitor", MONITOR, "--json")
+    assert said.lines[0]["gate"] == {"failed": 3, "alarmed": 0, "never_asked": 2, "too_early": 0, "auditor": 1}
+
+    def line(outcome: str, prefixes: list[int], gold: int | None, failed: bool = True) -> AuditLine:
+        calls = tuple({"prefix": prefix, "outcome": "safe"} for prefix in prefixes)
+        label = Outcome.FAILURE if failed else Outcome.SUCCESS
+        return AuditLine("r", None, label, 9, gold, None, "online", {"outcome": outcome}, None, calls, 9)
+
+    lines = [
+        line("alarm", [2], 5), line("safe", [], 5), line("safe", [2, 4], 5), line("error", [2, 5], 5),
+        line("safe", [2], None), line("safe", [], None, failed=False),
+    ]  # fmt: skip
+    assert gate_losses(lines) == {"failed": 5, "alarmed": 1, "never_asked": 1, "too_early": 1, "auditor": 2}
 
 
 def test_no_label_no_id_and_no_file_name_is_sent(cli, runs_file: Path, server: ScriptedServer, tmp_path: Path) -> None:

@@ -147,7 +147,8 @@ def audit_command(
                 write_json(line.as_json())
 
         lines = audit(chosen, inspector, workers=workers, out=out, settings=settings, listen=listen)
-    report_audit(chosen, lines, plan.protocol, published=published, events=events, as_json=as_json)
+    gated = opened is not None and endpoint is not None
+    report_audit(chosen, lines, plan.protocol, gated=gated, published=published, events=events, as_json=as_json)
 
 
 def _adapter(adapter: str | None, runs: str) -> Adapter:
