@@ -10,11 +10,14 @@ from typing import Any
 
 from prefixguard.evaluate.alerts import AlertRow
 from prefixguard.evaluate.figures import Difference, RiskFigures, differences_json
-from prefixguard.evaluate.layout import aligned, number, percent, percents, signed, spread, wrapped
+from prefixguard.evaluate.layout import aligned, percent, percents, wrapped
+from prefixguard.evaluate.risk_cells import ahead_by, risk_cells, risk_head
 from prefixguard.runtime import plain
 
 #: The figure whose difference stands in the text, of either risk.
 _SHOWN = {"imminent": ("AUPRC", "auprc"), "outcome": ("rem", "outcome_auroc_at_remaining")}
+#: Figures that the text leaves out.
+_NOT_SHOWN = ("auroc",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +129,8 @@ class Comparison:
 
     def _risk(self, title: str, which: str) -> str:
         short, shown = _SHOWN[which]
-        lead = f"{short}: minus the first"
-        cells = [
-            ["", "H" if which == "imminent" else "", "AUPRC", "", "Brier", "ECE", "rem", "", "idx", "within", lead]
-        ]
+        horizon_head = "H" if which == "imminent" else ""
+        cells = [["", horizon_head, *risk_head(_NOT_SHOWN), f"{short}: minus the first"]]
         rows: list[tuple[str, str, RiskFigures, Difference | None]] = []
         for column in self.monitors:
             horizon = str(column.horizon) if which == "imminent" else ""
@@ -137,22 +138,7 @@ class Comparison:
             rows.append((plain(column.name, 18), horizon, getattr(column, which), ahead))
         rows += [(name, "", risks[which], None) for name, risks in self.clocks.items()]
         for name, horizon, figures, ahead in rows:
-            difference = "" if ahead is None else f"{signed(ahead.value)} {spread(ahead.interval, with_sign=True)}"
-            cells.append(
-                [
-                    name,
-                    horizon,
-                    number(figures.auprc),
-                    spread(figures.intervals.get("auprc")),
-                    number(figures.brier),
-                    number(figures.ece),
-                    number(figures.outcome_auroc_at_remaining),
-                    spread(figures.intervals.get("outcome_auroc_at_remaining")),
-                    number(figures.outcome_auroc_at_index),
-                    number(figures.outcome_auroc_within_groups),
-                    difference.rstrip(),
-                ]
-            )
+            cells.append([name, horizon, *risk_cells(figures, _NOT_SHOWN), ahead_by(ahead)])
         return f"{title}\n{aligned(cells)}"
 
     def _alerts(self) -> str:

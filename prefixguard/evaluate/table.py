@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from prefixguard.evaluate.alarm_groups import AlarmGroups
 from prefixguard.evaluate.alerts import AlertRow, GroupAlerts
 from prefixguard.evaluate.figures import RiskFigures
-from prefixguard.evaluate.layout import aligned, number, percent, percents, signed, spread, wrapped
+from prefixguard.evaluate.layout import aligned, number, percent, percents, wrapped
+from prefixguard.evaluate.risk_cells import ahead_by, risk_cells, risk_head
 from prefixguard.evaluate.rows import ScoreRow
 from prefixguard.evaluate.verdict import Verdict
 from prefixguard.metrics import FirstAlerts
@@ -195,26 +196,8 @@ class EvaluationTable:
         rows = [("monitor", figures)]
         for name, baseline in self.baselines.items():
             rows.append((f"{name} *" if baseline.oracle else name, getattr(baseline, which)))
-        head = ["", "AUPRC", "", "AUROC", "Brier", "ECE", "rem", "", "idx", "within", "AUPRC: ahead by"]
-        cells = [head]
-        for name, row in rows:
-            ahead = row.differences.get("auprc")
-            lead = "" if ahead is None else f"{signed(ahead.value)} {spread(ahead.interval, with_sign=True)}"
-            cells.append(
-                [
-                    name,
-                    number(row.auprc),
-                    spread(row.intervals.get("auprc")),
-                    number(row.auroc),
-                    number(row.brier),
-                    number(row.ece),
-                    number(row.outcome_auroc_at_remaining),
-                    spread(row.intervals.get("outcome_auroc_at_remaining")),
-                    number(row.outcome_auroc_at_index),
-                    number(row.outcome_auroc_within_groups),
-                    lead.rstrip(),
-                ]
-            )
+        cells = [["", *risk_head(), "AUPRC: ahead by"]]
+        cells += [[name, *risk_cells(row), ahead_by(row.differences.get("auprc"))] for name, row in rows]
         return f"{title}: {meaning} (prevalence {number(figures.prevalence)})\n" + aligned(cells)
 
     def _alerts(self) -> str:

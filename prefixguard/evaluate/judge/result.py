@@ -8,10 +8,13 @@ from typing import Any
 
 from prefixguard.evaluate.figures import RiskFigures
 from prefixguard.evaluate.judge.answer import JudgeOutcome
-from prefixguard.evaluate.layout import aligned, number, percent, signed, spread, wrapped
+from prefixguard.evaluate.layout import aligned, number, percent, wrapped
+from prefixguard.evaluate.risk_cells import ahead_by, risk_cells, risk_head
 
 #: Prefixes of a kind below which the text says that figures say little.
 ENOUGH = 10
+#: Figures that the text leaves out.
+_NOT_SHOWN = ("outcome_auroc_within_groups",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,24 +144,10 @@ class JudgeResult:
 
     def _risk(self, risk: str, meaning: str) -> str:
         rows = self.figures[risk]
-        cells = [["", "AUPRC", "", "AUROC", "Brier", "ECE", "rem", "", "idx", "AUPRC: judge ahead by"]]
+        cells = [["", *risk_head(_NOT_SHOWN), "AUPRC: judge ahead by"]]
         for name, row in rows.items():
-            ahead = row.differences.get("auprc")
-            lead = "" if ahead is None else f"{signed(ahead.value)} {spread(ahead.interval, with_sign=True)}"
-            cells.append(
-                [
-                    f"{name} *" if name in self.oracles else name,
-                    number(row.auprc),
-                    spread(row.intervals.get("auprc")),
-                    number(row.auroc),
-                    number(row.brier),
-                    number(row.ece),
-                    number(row.outcome_auroc_at_remaining),
-                    spread(row.intervals.get("outcome_auroc_at_remaining")),
-                    number(row.outcome_auroc_at_index),
-                    lead.rstrip(),
-                ]
-            )
+            shown = f"{name} *" if name in self.oracles else name
+            cells.append([shown, *risk_cells(row, _NOT_SHOWN), ahead_by(row.differences.get("auprc"))])
         share = number(rows["judge"].prevalence)
         title = (
             f"Judge, {risk} risk: {meaning} (the {self.outcomes['answered']:,} prefixes answered; prevalence {share})"

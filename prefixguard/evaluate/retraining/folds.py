@@ -17,17 +17,20 @@ import numpy as np
 from prefixguard.alarm import AlarmPolicy
 from prefixguard.evaluate.actors import choose_groups
 from prefixguard.evaluate.figures import FIGURES, Measured, RiskFigures, compared
-from prefixguard.evaluate.layout import aligned, finite, number, signed, spread, wrapped
+from prefixguard.evaluate.layout import aligned, finite, number, wrapped
 from prefixguard.evaluate.retraining.finished import FinishedFolds, FoldScores, protocol_of
 from prefixguard.evaluate.retraining.fitting import Fitting, OnProgress, OnStage, Source, corpus_of
 from prefixguard.evaluate.retraining.partition import Fold, partition
 from prefixguard.evaluate.retraining.pooled import RISKS, Pool, average, nan_mean
+from prefixguard.evaluate.risk_cells import ahead_by, risk_cells, risk_head
 from prefixguard.evaluate.rows import clock_rows
 from prefixguard.learn import TrainConfig
 from prefixguard.stepview import Adapter
 
 #: Resamples behind each interval.
 RESAMPLES = 500
+#: Figures that the text leaves out.
+_NOT_SHOWN = ("auroc",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,24 +147,9 @@ class FoldedEvaluation:
         rows = [("trained", own)]
         for name, row in self.baselines.items():
             rows.append((f"{name} *" if row.oracle else name, getattr(row, which)))
-        cells = [["", "AUPRC", "", "Brier", "ECE", "rem", "", "idx", "within", "AUPRC: trained ahead by"]]
+        cells = [["", *risk_head(_NOT_SHOWN), "AUPRC: trained ahead by"]]
         for name, figures in rows:
-            ahead = figures.differences.get("auprc")
-            lead = "" if ahead is None else f"{signed(ahead.value)} {spread(ahead.interval, with_sign=True)}"
-            cells.append(
-                [
-                    name,
-                    number(figures.auprc),
-                    spread(figures.intervals.get("auprc")),
-                    number(figures.brier),
-                    number(figures.ece),
-                    number(figures.outcome_auroc_at_remaining),
-                    spread(figures.intervals.get("outcome_auroc_at_remaining")),
-                    number(figures.outcome_auroc_at_index),
-                    number(figures.outcome_auroc_within_groups),
-                    lead.rstrip(),
-                ]
-            )
+            cells.append([name, *risk_cells(figures, _NOT_SHOWN), ahead_by(figures.differences.get("auprc"))])
         text = f"{title}: {meaning} (prevalence {number(own.prevalence)})\n" + aligned(cells)
         seeds = [
             f"{short} {number(ends[0])} to {number(ends[1])}"
