@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from prefixguard.cli.console import say, write_json
+from prefixguard.cli.console import say, visible, write_json
 from prefixguard.escalate import MODES, AuditLine
 from prefixguard.evaluate.audit import (
     StepIndex,
@@ -51,7 +51,7 @@ def report_audit(
         rows = published_rows(published) if published is not None else ()
         system = audited_lines(protocol, judged, lines, index=index)
         table = audit_table([system], trivial_baselines(judged, index=index), published=rows)
-        say(table.to_text())
+        say(visible(table.to_text()))
         said["table"] = table.as_json()
     else:
         say("No run has a label, so verdicts are neither right nor wrong; the lines say what was found.")
@@ -94,7 +94,7 @@ def _report_faults(runs: Sequence[Run[StepRecord]], lines: Sequence[AuditLine], 
         say("No run's label names faults, so what was found is neither right nor wrong; the lines say it.")
         return
     found = fault_table({"hypotheses": faults}, [mode.code for mode in MODES], agents=agents_of(runs))
-    say(found.to_text())
+    say(visible(found.to_text()))
     said["faults"] = found.as_json()
 
 

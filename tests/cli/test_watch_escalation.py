@@ -252,6 +252,14 @@ def test_a_line_that_is_no_event_is_unknown_and_the_watch_goes_on(cli, events: s
     assert [(line["step"], line["level"]) for line in rest] == [(line["step"], line["level"]) for line in whole]
 
 
+def test_a_run_id_from_outside_is_shown_escaped(cli, server: ScriptedServer, tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_text(json.dumps({**RUNS[FAILED], "run_id": "a\x1b[2Jb"}) + "\n")
+    for more in ((), asking(server, "--block", "30")):
+        said = cli("watch", MONITOR, path, *more)
+        assert said.code == 0 and "\x1b" not in said.out + said.err and "a\\x1b[2Jb" in said.err
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [

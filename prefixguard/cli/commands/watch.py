@@ -191,7 +191,7 @@ def _print(said: Iterable[tuple[str, Reading | EscalatedReading]], as_json: bool
             write_json({"run_id": name, **reading.to_json()})
             continue
         if headings and name != current:
-            say(f"run {name}")
+            say(f"run {visible(name)}")
             current = name
         for line in [reading_line(reading)] if isinstance(reading, Reading) else escalated_lines(reading):
             write_data(_shown(console, line))
