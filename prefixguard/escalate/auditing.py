@@ -188,8 +188,8 @@ async def _in_order(
                 run = next(source, None)
                 if run is None:
                     more = False
-                elif run.run_id in done:
-                    waiting.append(done[run.run_id])
+                elif (line := done.get(run.run_id)) is not None and _is_of(line, run):
+                    waiting.append(line)
                 else:
                     waiting.append(asyncio.create_task(_line(run, inspector)))
                     under_way += 1
@@ -201,6 +201,11 @@ async def _in_order(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _is_of(line: AuditLine, run: Run[StepRecord]) -> bool:
+    """Whether a line that is there may be this run's: other files have runs of the same name."""
+    return (line.n_steps, line.task_id) == (len(run.records), run.task_id)
 
 
 def _why(call: Mapping[str, Any]) -> str:

@@ -458,6 +458,20 @@ def test_a_folder_that_was_cut_off_or_spoiled(cli, runs_file: Path, server: Scri
     assert said.code == 2 and "Name another folder" in said.told and server.requests == 4
 
 
+def test_another_run_of_the_same_name_is_asked_about(
+    cli, runs_file: Path, server: ScriptedServer, tmp_path: Path
+) -> None:
+    arguments = (*asking(server), "--out", tmp_path / "out", "--protocol", "post-hoc")
+    assert cli("audit", runs_file, *arguments, "--limit", "2").code == 0
+    runs = [json.loads(line) for line in runs_file.read_text().splitlines()]
+    other = tmp_path / "other.jsonl"
+    renamed = [runs[0], {**runs[2], "run_id": runs[1]["run_id"]}]
+    other.write_text("".join(json.dumps(run) + "\n" for run in renamed))
+    for _ in range(2):
+        said = cli("audit", other, *arguments)
+        assert [line["verdict"]["step"] for line in said.lines] == [None, None] and server.requests == 3
+
+
 def test_a_reader_that_has_enough(runs_file: Path, server: ScriptedServer) -> None:
     arguments = ["audit", str(runs_file), *asking(server), "--workers", "1", "--protocol", "post-hoc"]
     process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
