@@ -32,11 +32,12 @@ def report_audit(
     published: str | None,
     events: bool,
     as_json: bool,
+    full: bool = False,
 ) -> None:
     """Sentences and tables on standard error; with `as_json` one object on standard output.
 
     gated: a monitor stood in front of the model. published: test set of published figures. events: count steps as
-        source entries.
+        source entries. full: every row of the table.
     """
     index: StepIndex = "event" if events else "record"
     usage = _usage(lines)
@@ -51,7 +52,7 @@ def report_audit(
         rows = published_rows(published) if published is not None else ()
         system = audited_lines(protocol, judged, lines, index=index)
         table = audit_table([system], trivial_baselines(judged, index=index), published=rows)
-        say(visible(table.to_text()))
+        say(visible(table.to_text(full=full)))
         said["table"] = table.as_json()
     else:
         say("No run has a label, so verdicts are neither right nor wrong; the lines say what was found.")

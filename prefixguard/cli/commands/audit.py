@@ -74,6 +74,7 @@ def audit_command(
     events: Annotated[
         bool, typer.Option("--events", help="Count steps in the table as source entries, as published figures do.")
     ] = False,
+    full: Annotated[bool, typer.Option("--full", help="The whole table: every row, figure and difference.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The table as JSON, instead of a line a run.")] = False,
 ) -> None:
     """Say of finished runs whether something went decisively wrong, at which step, and which agent did it.
@@ -148,7 +149,9 @@ def audit_command(
 
         lines = audit(chosen, inspector, workers=workers, out=out, settings=settings, listen=listen)
     gated = opened is not None and endpoint is not None
-    report_audit(chosen, lines, plan.protocol, gated=gated, published=published, events=events, as_json=as_json)
+    report_audit(
+        chosen, lines, plan.protocol, gated=gated, published=published, events=events, as_json=as_json, full=full
+    )
 
 
 def _adapter(adapter: str | None, runs: str) -> Adapter:

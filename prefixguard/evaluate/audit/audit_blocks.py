@@ -15,7 +15,7 @@ from prefixguard.metrics import Attribution, Quartiles
 _DEPLOYABLE = {True: "yes", False: "no", None: "unknown"}
 
 
-class _Row(Protocol):
+class AuditRowView(Protocol):
     """What is read of a row."""
 
     @property
@@ -32,7 +32,7 @@ class _Row(Protocol):
     def ahead(self) -> Mapping[str, Difference]: ...
 
 
-class _Table(Protocol):
+class AuditTableView(Protocol):
     """What is read of a table."""
 
     @property
@@ -40,31 +40,32 @@ class _Table(Protocol):
     @property
     def tasks(self) -> int: ...
     @property
-    def rows(self) -> Sequence[_Row]: ...
+    def rows(self) -> Sequence[AuditRowView]: ...
     @property
     def published(self) -> tuple[PublishedRow, ...]: ...
     @property
     def notes(self) -> tuple[str, ...]: ...
 
 
-def audit_blocks(table: _Table) -> list[TextBlock]:
+def audit_blocks(table: AuditTableView) -> list[TextBlock]:
     """The table, block by block."""
     blocks = [
-        TextBlock("", (), tuple(_head(table))),
+        TextBlock("", (), tuple(head_lines(table))),
         _steps(table.rows),
         _agents(table.rows),
         _alarms(table.rows),
         *_walks(table.rows),
         *_differences(table.rows),
         TextBlock("", (), tuple(_legend(table))),
-        *_published(table.published),
+        *published_blocks(table.published),
     ]
     if table.notes:
         blocks.append(TextBlock("", (), table.notes))
     return blocks
 
 
-def _head(table: _Table) -> Iterator[str]:
+def head_lines(table: AuditTableView) -> Iterator[str]:
+    """Which runs these are, and what cannot be known of them."""
     counts = table.rows[0].figures.counts
     yield (
         f"{table.runs:,} audited runs of {table.tasks:,} tasks: {counts.unsafe:,.0f} failed (U), {counts.safe:,.0f} "
@@ -76,13 +77,13 @@ def _head(table: _Table) -> Iterator[str]:
         yield "no safe run: false alarms cannot be measured, and nothing stands against an auditor that always alarms"
 
 
-def _steps(rows: Sequence[_Row]) -> TextBlock:
+def _steps(rows: Sequence[AuditRowView]) -> TextBlock:
     cells: list[tuple[str, ...]] = [("", "Exact-F1", "", "by text", "Step-Acc", "", "±1", "±3")]
     for row in rows:
         found = row.figures
         cells.append(
             (
-                _name(row),
+                shown_name(row),
                 percent(found.exact_f1),
                 percents(found.intervals.get("exact_f1")),
                 percent(found.exact_f1_text),
@@ -95,14 +96,14 @@ def _steps(rows: Sequence[_Row]) -> TextBlock:
     return TextBlock("Whether and where", tuple(cells))
 
 
-def _agents(rows: Sequence[_Row]) -> TextBlock:
+def _agents(rows: Sequence[AuditRowView]) -> TextBlock:
     cells: list[tuple[str, ...]] = [("", "Agent-Acc", "", "alike", "joint", "", "ASS", "alarmed", "ASS all")]
     for row in rows:
         found = row.figures
         alike = found.agent_accuracy_normalised
         cells.append(
             (
-                _name(row),
+                shown_name(row),
                 percent(found.agent_accuracy),
                 percents(found.intervals.get("agent_accuracy")),
                 "" if math.isnan(alike) else percent(alike),
@@ -116,7 +117,7 @@ def _agents(rows: Sequence[_Row]) -> TextBlock:
     return TextBlock("Who, and how far off", tuple(cells))
 
 
-def _alarms(rows: Sequence[_Row]) -> TextBlock:
+def _alarms(rows: Sequence[AuditRowView]) -> TextBlock:
     """Errors first of all: a broken auditor looks safe elsewhere."""
     head = ("", "errors", "abstain", "FAR", "", "deployable", "U", "S", "D", "FA", "TP")
     cells: list[tuple[str, ...]] = [head]
@@ -125,7 +126,7 @@ def _alarms(rows: Sequence[_Row]) -> TextBlock:
         parts = (counts.unsafe, counts.safe, counts.alarmed, counts.false_alarms, counts.exact)
         cells.append(
             (
-                _name(row),
+                shown_name(row),
                 percent(found.errors),
                 percent(found.abstained),
                 percent(found.false_alarm_rate),
@@ -137,7 +138,7 @@ def _alarms(rows: Sequence[_Row]) -> TextBlock:
     return TextBlock("Errors and false alarms, and counts of runs", tuple(cells))
 
 
-def _walks(rows: Sequence[_Row]) -> Iterator[TextBlock]:
+def _walks(rows: Sequence[AuditRowView]) -> Iterator[TextBlock]:
     """When alarms come and what they cost, of those that watch a run or ask somebody."""
     head = ("", "delay", "lead", "early", "calls", "failed", "FA/call", "s/call", "cost/call", "1,000 runs")
     cells = [head]
@@ -148,7 +149,7 @@ def _walks(rows: Sequence[_Row]) -> Iterator[TextBlock]:
         asked = found.calls_per_run > 0
         cells.append(
             (
-                _name(row),
+                shown_name(row),
                 _quartiles(found.delay),
                 _quartiles(found.lead),
                 percent(found.before_end),
@@ -164,17 +165,17 @@ def _walks(rows: Sequence[_Row]) -> Iterator[TextBlock]:
         yield TextBlock("When, and at what cost", tuple(cells))
 
 
-def _differences(rows: Sequence[_Row]) -> Iterator[TextBlock]:
+def _differences(rows: Sequence[AuditRowView]) -> Iterator[TextBlock]:
     shown = ("exact_f1", "step_accuracy", "agent_accuracy", "joint", "false_alarm_rate")
     cells: list[tuple[str, ...]] = [("minus", "Exact-F1", "Step-Acc", "Agent-Acc", "joint", "FAR")]
     for row in rows:
         if row.ahead:
-            cells.append((_name(row), *(_points(row.ahead.get(name)) for name in shown)))
+            cells.append((shown_name(row), *(_points(row.ahead.get(name)) for name in shown)))
     if len(cells) > 1:
         yield TextBlock(f"{rows[0].name} minus each other, per cent points", tuple(cells))
 
 
-def _legend(table: _Table) -> Iterator[str]:
+def _legend(table: AuditTableView) -> Iterator[str]:
     yield (
         "Exact-F1 has false alarms on safe runs in its precision, 2 TP / (U + D + FA); by text: 2 TP / (U + D). "
         "D: failed runs with an alarm, FA: safe runs with one, TP: failed runs whose decisive step is blamed. "
@@ -200,7 +201,8 @@ def _legend(table: _Table) -> Iterator[str]:
         yield "*: chosen on the labels of these very runs; no fair opponent, but what a constant can reach."
 
 
-def _published(rows: Sequence[PublishedRow]) -> Iterator[TextBlock]:
+def published_blocks(rows: Sequence[PublishedRow]) -> Iterator[TextBlock]:
+    """Published figures with their caveats and sources; nothing without a row."""
     if not rows:
         return
     letters: dict[str, str] = {}
@@ -231,7 +233,8 @@ def _published(rows: Sequence[PublishedRow]) -> Iterator[TextBlock]:
     yield TextBlock("Published, and not of the same protocol or runs", tuple(cells), tuple(below))
 
 
-def _name(row: _Row) -> str:
+def shown_name(row: AuditRowView) -> str:
+    """A row's name, with a star where it was chosen on the labels of these very runs."""
     return row.name + ("*" if row.hindsight else "")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluate.audit.audit_blocks import audit_blocks
+from prefixguard.evaluate.audit.audit_summary import summary_blocks
 from prefixguard.evaluate.audit.audited_system import AuditedSystem
 from prefixguard.evaluate.audit.published import PublishedRow
 from prefixguard.evaluate.audit.text_blocks import blocks_to_markdown, blocks_to_text
@@ -81,12 +82,15 @@ class AuditTable:
         """`as_json` as one line of text."""
         return json.dumps(self.as_json(), allow_nan=False, ensure_ascii=False)
 
-    def to_text(self) -> str:
-        """Plain aligned text of at most 118 columns, ending without a newline."""
-        return blocks_to_text(audit_blocks(self))
+    def to_text(self, full: bool = False) -> str:
+        """Plain aligned text of at most 118 columns, ending without a newline.
+
+        One block: the auditors and the trivial rows that are hardest to beat. full: every row, figure and difference.
+        """
+        return blocks_to_text(audit_blocks(self) if full else summary_blocks(self))
 
     def to_markdown(self) -> str:
-        """The same as Markdown, ending in a newline."""
+        """Every row, figure and difference as Markdown, ending in a newline."""
         return blocks_to_markdown(audit_blocks(self))
 
 

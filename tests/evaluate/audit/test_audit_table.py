@@ -56,7 +56,7 @@ def table(**options: object) -> AuditTable:
 
 def test_figures_stand_in_the_text_and_the_trivial_rows_beside() -> None:
     found = table(normalise=str.lower)
-    text = found.to_text()
+    text = found.to_text(full=True)
     assert max(map(len, text.splitlines())) <= 118
     assert text.startswith("40 audited runs of 20 tasks: 20 failed (U), 20 safe (S)")
     for row in found.rows:
@@ -101,8 +101,8 @@ def test_json_is_plain_and_says_none_for_no_number() -> None:
 
 
 def test_published_rows_come_on_request_with_their_caveats() -> None:
-    assert "Published" not in table().to_text()
-    text = table(published=published_rows("aftraj")).to_text()
+    assert "Published" not in table().to_text(full=True)
+    text = table(published=published_rows("aftraj")).to_text(full=True)
     assert max(map(len, text.splitlines())) <= 118
     said = " ".join(text.split("Published, and not of the same protocol or runs")[1].split())
     assert "66.4 %" in said
@@ -120,12 +120,12 @@ def test_names_form_no_markup() -> None:
 def test_a_table_of_what_needs_no_auditor_alone() -> None:
     found = audit_table([], trivial_baselines(RUNS), n_resamples=50)
     assert all(row.ahead == {} for row in found.rows)
-    assert "minus each other" not in found.to_text()
+    assert "minus each other" not in found.to_text(full=True)
 
 
 def test_without_safe_runs_the_text_says_what_cannot_be_known() -> None:
     failed = [run for run in RUNS if run.outcome is Outcome.FAILURE]
-    text = audit_table([], trivial_baselines(failed), n_resamples=20).to_text()
+    text = audit_table([], trivial_baselines(failed), n_resamples=20).to_text(full=True)
     assert "no safe run: false alarms cannot be measured" in text
     assert "unknown" in text
 
@@ -142,5 +142,5 @@ def test_what_is_refused() -> None:
 def test_no_name_of_a_trivial_row_is_cut() -> None:
     systems = trivial_baselines(made_runs(4), index="event", constants=(100,))
     names = [row.name + ("*" if row.hindsight else "") for row in audit_table([], systems, n_resamples=0).rows]
-    text = audit_table([], systems, n_resamples=0).to_text()
+    text = audit_table([], systems, n_resamples=0).to_text(full=True)
     assert all(f"\n{name} " in text for name in names)
