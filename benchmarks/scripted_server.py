@@ -167,6 +167,9 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 256  # connections that wait to be taken: with the usual 5, many at once are reset
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients go away as they like; nothing is written about it."""
+
 
 class ScriptedServer:
     """Answers as the script says. url: to give as base URL.

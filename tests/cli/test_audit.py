@@ -30,16 +30,16 @@ COMMAND = [sys.executable, "-c", "from prefixguard.cli import main; main()"]
 CANARY = "canary-zq81"
 KEY = "sk-test-0123456789abcdef"
 MISTAKES = {
-    f"{CANARY}-{run['run_id']}": run["metadata"]["mistake_step"] for run in generate(9, 31, trials=1)
+    f"{CANARY}-{run['run_id']}": run["metadata"]["mistake_step"] for run in generate(6, 31, trials=1)
 }  # three failed
 
 
 @pytest.fixture(scope="module")
 def runs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Nine runs of the lab, each of a task of its own."""
+    """Six runs of the lab, each of a task of its own."""
     path = tmp_path_factory.mktemp("audit") / f"{CANARY}.jsonl"
     with path.open("w") as file:
-        for run in generate(9, 31, trials=1):
+        for run in generate(6, 31, trials=1):
             hidden = {"run_id": f"{CANARY}-{run['run_id']}", "task_id": f"{CANARY}-{run['task_id']}", "agent": CANARY}
             told = {"metadata": {**run["metadata"], "why": CANARY}, "info": {"mistake": CANARY}, "score": CANARY}
             file.write(json.dumps({**run, **hidden, **told}) + "\n")
@@ -119,7 +119,7 @@ def test_hypotheses_are_measured_on_sets_of_faults(cli, tmp_path: Path) -> None:
 
 def test_a_monitor_alone_asks_nobody(cli, runs_file: Path) -> None:
     said = cli("audit", runs_file, "--monitor", MONITOR)
-    assert said.code == 0 and [line["protocol"] for line in said.lines] == ["monitor"] * 9
+    assert said.code == 0 and [line["protocol"] for line in said.lines] == ["monitor"] * 6
     gate = Gate(load(MONITOR))
     runs = read_runs(str(runs_file), gate.monitor.bundle.adapter)
     assert [line["verdict"]["step"] for line in said.lines] == [gate.alone(run).verdict.step for run in runs]
@@ -272,7 +272,7 @@ def test_an_audit_with_a_folder_is_not_asked_twice(
     again = cli("audit", runs_file, *asking(server), "--out", tmp_path / "out", "--limit", "5")
     assert (again.code, server.requests) == (0, asked) and again.out == first.out
     more = cli("audit", runs_file, *asking(server), "--out", tmp_path / "out")
-    assert more.out.startswith(first.out) and len(more.lines) == 9
+    assert more.out.startswith(first.out) and len(more.lines) == 6
     assert server.requests == sum(len(line["calls"]) for line in more.lines)
     (tmp_path / "out" / "verdicts.jsonl").unlink()
     replayed = cli("audit", runs_file, *asking(server), "--out", tmp_path / "out")
@@ -286,11 +286,11 @@ def test_questions_without_a_verdict_are_errors_and_asked_again(
     server.script = Script(script.truth, Skill(broken=1.0))
     said = cli("audit", runs_file, *asking(server), "--out", tmp_path / "out", "--protocol", "post-hoc")
     assert said.code == 0 and {line["verdict"]["outcome"] for line in said.lines} == {"error"}
-    assert "0 safe" in said.told and "9 error" in said.told and "9 without a verdict" in said.told
+    assert "0 safe" in said.told and "6 error" in said.told and "6 without a verdict" in said.told
     server.script = script
     said = cli("audit", runs_file, *asking(server), "--out", tmp_path / "out", "--protocol", "post-hoc")
     assert [line["verdict"]["step"] for line in said.lines] == list(MISTAKES.values())
-    assert server.requests == 18
+    assert server.requests == 12
 
 
 def test_other_settings_are_refused(cli, runs_file: Path, server: ScriptedServer, tmp_path: Path) -> None:
@@ -317,11 +317,11 @@ def test_interrupted_it_leaves_with_3_and_goes_on(
     assert process.returncode == 3, told
     assert b"Interrupted. With --out the same command goes on where it stopped." in told and b"Traceback" not in told
     whole = [*first, *rest.splitlines(keepends=True)]
-    assert 2 <= len(whole) < 9
+    assert 2 <= len(whole) < 6
     asked = server.requests
     server.script = script
     said = cli(*arguments)
-    assert said.code == 0 and len(said.lines) == 9
+    assert said.code == 0 and len(said.lines) == 6
     assert said.out.encode().startswith(b"".join(whole))
     questions = sum(len(line["calls"]) for line in said.lines)
     # the question that was under way is asked again; those that were answered are not
@@ -348,7 +348,7 @@ def test_a_wrong_key_is_told_without_it(cli, runs_file: Path, script: Script, tm
         assert one.code == 2 and "401" in one.told
         server.key = KEY
         good = cli("audit", runs_file, *arguments, env={"MY_KEY": KEY})
-        assert good.code == 0 and len(good.lines) == 9
+        assert good.code == 0 and len(good.lines) == 6
     kept = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
     assert len(kept) > 50
     for text in (said.out, said.err, one.out, one.err, good.out, good.err, *(path.read_text() for path in kept)):
@@ -358,9 +358,9 @@ def test_a_wrong_key_is_told_without_it(cli, runs_file: Path, script: Script, tm
 def test_the_table_as_json(cli, runs_file: Path, server: ScriptedServer) -> None:
     said = cli("audit", runs_file, *asking(server), "--json", "--price-in", "1000000", "--price-out", "0")
     usage, table = said.lines[0]["usage"], said.lines[0]["table"]
-    assert len(said.lines) == 1 and usage["runs"] == 9 and usage["questions"] == server.requests
+    assert len(said.lines) == 1 and usage["runs"] == 6 and usage["questions"] == server.requests
     failed = sum(step is not None for step in MISTAKES.values())
-    assert (usage["alarm"], usage["safe"]) == (failed, 9 - failed)
+    assert (usage["alarm"], usage["safe"]) == (failed, 6 - failed)
     assert usage["cost"] == usage["tokens_in"] > 1000 and "at a cost of" in said.told
     assert [row["name"] for row in table["systems"] if not row["trivial"]] == ["online"]
 
@@ -377,7 +377,7 @@ def test_limit_and_named_runs(cli, runs_file: Path, server: ScriptedServer) -> N
 
 def test_runs_without_labels_and_without_steps(cli, script: Script, tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
-    runs = list(generate(9, 31, trials=1))[:3]
+    runs = list(generate(6, 31, trials=1))[:3]
     path.write_text("".join(json.dumps({"run_id": run["run_id"], "messages": run["messages"]}) + "\n" for run in runs))
     with ScriptedServer(script) as server:
         said = cli("audit", path, *asking(server))
@@ -494,7 +494,7 @@ def test_the_endpoint_goes_away_in_the_middle(cli, runs_file: Path, script: Scri
         again = cli("audit", runs_file, *arguments)
         assert again.code == 0 and [line["verdict"]["step"] for line in again.lines] == list(MISTAKES.values())
     rows = (tmp_path / "out" / "verdicts.jsonl").read_text().splitlines()
-    assert len({json.loads(row)["run_id"] for row in rows}) == len(rows) == 9
+    assert len({json.loads(row)["run_id"] for row in rows}) == len(rows) == 6
 
 
 def test_prompts_that_a_server_refuses_are_errors_of_their_runs(
@@ -505,10 +505,10 @@ def test_prompts_that_a_server_refuses_are_errors_of_their_runs(
     server.script = Script(dict(known[:2]), Skill())  # to any other run the server says 400
     priced = ("--price-in", "1", "--price-out", "1", "--protocol", "post-hoc")
     said = cli("audit", runs_file, *asking(server), *priced)
-    assert said.code == 0 and [line["verdict"]["outcome"] for line in said.lines].count("error") == 7
-    assert [call["fault"] for line in said.lines[2:] for call in line["calls"]] == ["refused"] * 7
-    assert "at a cost of 0.00" in said.told and "and what 7 questions cost that got no reply" in said.told
-    server.script = Script(dict(known[7:]), Skill())
+    assert said.code == 0 and [line["verdict"]["outcome"] for line in said.lines].count("error") == 4
+    assert [call["fault"] for line in said.lines[2:] for call in line["calls"]] == ["refused"] * 4
+    assert "at a cost of 0.00" in said.told and "and what 4 questions cost that got no reply" in said.told
+    server.script = Script(dict(known[4:]), Skill())
     said = cli("audit", runs_file, *asking(server), *priced, "--workers", "1")
     assert said.code == 2 and "nobody answers" in said.told and "400" in said.told and len(said.lines) == 3
 
