@@ -97,7 +97,7 @@ def _compared(rows: Sequence[AuditRowView]) -> Iterator[str]:
             said = f"does not beat {_listed(behind)}"
             said += f"; ahead of {_listed(close)}, but no more than chance allows" if close else ""
         elif close:
-            said = f"ahead of every trivial row, but of {_listed(close)} no more than chance allows"
+            said = f"ahead of every trivial row, though by no more than chance allows of {_listed(close)}"
         else:
             said = f"beats every trivial row; the strongest is {found[0][1].name} ({percent(found[0][0])})"
         yield first + said + "."
