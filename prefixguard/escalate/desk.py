@@ -42,7 +42,7 @@ RAISED = "raised"
 NO_THREAD = "no thread"
 STEP_OUT_OF_RANGE = "step-out-of-range"
 
-_CIRCUIT_FAULT = "circuit-open"  # the word of a verdict ERROR for which nothing was sent
+_CIRCUIT_FAULT = "circuit-open"  # the word of a verdict ERROR whose last try was not sent; nor was any, mostly
 _GRACE = 1.0  # seconds that an auditor gets beyond what it was told
 _JOIN = 2.0  # seconds that `close` waits for the thread after all is settled
 
@@ -245,7 +245,11 @@ class Desk:
             if self._loop is None:
                 loop = asyncio.new_event_loop()
                 thread = threading.Thread(target=_run, args=(loop,), name="prefixguard-escalation", daemon=True)
-                thread.start()
+                try:
+                    thread.start()
+                except RuntimeError:  # too many threads, or the program is about to end
+                    loop.close()
+                    raise
                 self._loop, self._thread = loop, thread
                 self._finalizer = weakref.finalize(self, _stop, loop)
             self._loop.call_soon_threadsafe(self._begin, ticket)
@@ -265,7 +269,9 @@ class Desk:
         while following is not None:
             try:
                 await self._take(following)
-            except Exception:  # the next question shall not be lost by this one
+            except (asyncio.CancelledError, GeneratorExit):
+                raise
+            except BaseException:  # the next question shall not be lost by this one, nor the thread
                 self._finish(following, "failed" if following._sent else "dropped", None, RAISED)
             with self._lock:
                 self._active.discard(following)
@@ -289,11 +295,12 @@ class Desk:
         if under_way is not None:  # its answer is this one's too, and so is its failure
             judged, fault = await asyncio.shield(under_way)
         else:
+            if not self._mark_sent(ticket):
+                return None
             answer: asyncio.Future[tuple[Judged | None, str]] = asyncio.get_running_loop().create_future()
             self._asking[key] = answer
             judged, fault = None, CLOSED
             try:
-                self._mark_sent(ticket)
                 judged, fault = await self._ask(records, left)
             finally:
                 del self._asking[key]
@@ -330,7 +337,9 @@ class Desk:
             return None, RAISED
         verdict = judged.verdict
         if verdict.outcome is VerdictOutcome.ERROR:
-            return judged, CIRCUIT_OPEN if verdict.fault == _CIRCUIT_FAULT else verdict.fault or "error"
+            if verdict.fault == _CIRCUIT_FAULT and judged.attempts == 0:
+                return judged, CIRCUIT_OPEN
+            return judged, verdict.fault or "error"
         if verdict.outcome is VerdictOutcome.ALARM and not any(r.index == verdict.step for r in records):
             return judged, STEP_OUT_OF_RANGE
         return judged, ""
@@ -340,12 +349,17 @@ class Desk:
             return self.auditor.key_of(records)
         return question_key(records, self.auditor.model, self.auditor.prompt_version)
 
-    def _mark_sent(self, ticket: Ticket) -> None:
-        ticket._sent = True
+    def _mark_sent(self, ticket: Ticket) -> bool:
+        """The question goes out now; False where it has ended already, since the desk was closed: then it must not."""
+        with self._lock:
+            if ticket.done:
+                return False
+            ticket._sent = True
         if ticket._held is not None and ticket.question.run is not None:
             ticket.question.run.sent(ticket._held)
         if ticket._held_minute is not None:
             self._minute.sent(ticket._held_minute)
+        return True
 
     def _finish(self, ticket: Ticket, ending: Ending, judged: Judged | None, reason: str) -> None:
         with self._lock:
@@ -362,7 +376,7 @@ class Desk:
         elif ending == "dropped":
             self.ledger.drop(reason)
         else:
-            self.ledger.fail(reason, judged if ticket._sent else None)
+            self.ledger.fail(reason, judged if ticket._sent else None, sent=ticket._sent)
         if not ticket._sent:
             self._release(ticket)
         elif judged is None or (ending == "failed" and judged.cost is None):  # nobody says what it took

@@ -26,7 +26,7 @@ from prefixguard.runtime import Drift, Monitor, Reading, plain
 from prefixguard.stepview import StepRecord
 
 #: Reasons that speak of the endpoint, not of the question.
-_DOWN = frozenset({CIRCUIT_OPEN, LATE, "timeout", "unreached", "overloaded", "server-error"})
+_DOWN = frozenset({CIRCUIT_OPEN, LATE, "circuit-open", "timeout", "unreached", "overloaded", "server-error"})
 _MOST_NOTE = 200
 
 
@@ -178,10 +178,15 @@ class EscalatedSession:
         """The last reading again, where a question of this run has ended since; None where none has, or before the
         first reading. Never waits."""
         with self._lock:
-            self._collect()
-            if not self._moved or self._last is None:
-                return None
-            self._last = self._tell(self._last.reading, self._last_ticket)
+            last = self._last
+            try:
+                self._collect()
+                if not self._moved or last is None:
+                    return None
+                self._last = self._tell(last.reading, self._last_ticket)
+            except Exception as exc:
+                self._moved = False
+                self._last = _monitor_alone(last.reading, exc) if last is not None else None
             return self._last
 
     def wait(self, seconds: float) -> EscalatedReading | None:
@@ -207,22 +212,22 @@ class EscalatedSession:
         return self._session.drift
 
     def _escalate(self, readings: list[Reading]) -> list[EscalatedReading]:
-        if self._open:
-            self._collect()
         # A session hands a record over before it gives the reading of it; other readings come alone.
         records: list[StepRecord | None] = [*self._arrived] if len(self._arrived) == len(readings) else []
         records += [None] * (len(readings) - len(records))
-        told = []
-        for reading, record in zip(readings, records, strict=True):
-            try:
-                ticket = self._ask(reading, record) if record is not None else None
-                last = self._tell(reading, ticket)
-            except Exception as exc:  # an auditor of the host's own may answer anything
-                ticket = None
-                last = EscalatedReading(reading, reading.level, note=f"escalation failed ({type(exc).__name__})")
-            self._last, self._last_ticket = last, ticket
-            told.append(last)
-        return told
+        return [self._told(reading, record) for reading, record in zip(readings, records, strict=True)]
+
+    def _told(self, reading: Reading, record: StepRecord | None) -> EscalatedReading:
+        """A new reading with what is known of it; the step, where there is one, is kept and perhaps asked about."""
+        ticket = None
+        try:
+            self._collect()
+            ticket = self._ask(reading, record) if record is not None else None
+            last = self._tell(reading, ticket)
+        except Exception as exc:
+            last = _monitor_alone(reading, exc)
+        self._last, self._last_ticket = last, ticket
+        return last
 
     def _ask(self, reading: Reading, record: StepRecord) -> Ticket | None:
         """Keeps the step; asks about the run so far where the policy says so."""
@@ -243,11 +248,12 @@ class EscalatedSession:
 
     def _collect(self) -> None:
         """Takes in what has ended, each question once."""
-        still = []
+        still: list[Ticket] = []
+        ended: list[Ticket] = []
         for ticket in self._open:
-            if not ticket.done:
-                still.append(ticket)
-                continue
+            (ended if ticket.done else still).append(ticket)
+        self._open = still  # first: a question that cannot be taken in shall not come again
+        for ticket in ended:
             self._moved = True
             step, judged = ticket.question.step, ticket.judged
             if ticket.ending in ("answered", "cached") and judged is not None:
@@ -256,7 +262,6 @@ class EscalatedSession:
                 self._new_alarm |= self._effect.take(step, judged.verdict)
             else:
                 self._note = _why_silent(ticket)
-        self._open = still
 
     def _tell(self, reading: Reading, ticket: Ticket | None) -> EscalatedReading:
         effect, rung = self._effect, self._policy.rung
@@ -281,6 +286,11 @@ class EscalatedSession:
 
     def _risk(self, reading: Reading) -> float | None:
         return reading.outcome_risk if self._policy.risk == "outcome" else reading.imminent_risk
+
+
+def _monitor_alone(reading: Reading, exc: Exception) -> EscalatedReading:
+    """The reading where an answer cannot be worked with: an auditor of the host's own may answer anything."""
+    return EscalatedReading(reading, reading.level, note=f"escalation failed ({type(exc).__name__})")
 
 
 def _escalation(ticket: Ticket | None) -> str | None:

@@ -9,6 +9,9 @@ from prefixguard.stepview import StepRecord
 #: What stands where a text of the run was not kept.
 NOT_KEPT = "[not kept]"
 _TEXTS = ("arguments", "observation", "action", "result")
+_NAMES = ("actor", "agent", "tool", "status")
+#: Characters of a name that are kept; names stay for every step, so they must not be texts.
+MAX_NAME = 200
 
 
 class KeptSteps:
@@ -16,7 +19,8 @@ class KeptSteps:
 
     A quarter of the limit is for the beginning (the task), the rest for the newest steps; between, texts are replaced
     by `NOT_KEPT`, while index, actor, agent, tool and status stay. So what grows with a long run is some hundred bytes
-    a step. Of a single step that is larger than a quarter, each text keeps its beginning and its end.
+    a step. Of a single step that is larger than a quarter, each text keeps its beginning and its end; of a name, what
+    is beyond `MAX_NAME` goes.
     """
 
     __slots__ = ("_bytes", "_head", "_head_bytes", "_head_full", "_limit", "_next", "_sizes", "_steps")
@@ -34,8 +38,12 @@ class KeptSteps:
 
     def add(self, record: StepRecord) -> bool:
         """Keep one more; False for what is no record of texts (which a session reads as UNKNOWN)."""
-        if not isinstance(record, StepRecord) or not all(isinstance(getattr(record, name), str) for name in _TEXTS):
+        if not isinstance(record, StepRecord):
             return False
+        if not all(isinstance(getattr(record, name), str) for name in (*_TEXTS, *_NAMES)):
+            return False
+        if any(len(getattr(record, name)) > MAX_NAME for name in _NAMES):
+            record = replace(record, **{name: getattr(record, name)[:MAX_NAME] for name in _NAMES})
         size = _size(record)
         if size > self._limit // 4:
             record = _cut(record, self._limit // 32)
@@ -82,9 +90,9 @@ def _bare(record: StepRecord) -> StepRecord:
     return replace(record, arguments="", observation="", action=NOT_KEPT, result="")
 
 
-def _cut(record: StepRecord, half: int) -> StepRecord:
-    """The step with at most 2 * half characters, and a mark, of every text; characters take up to four bytes."""
-    half = max(half // 4, 1)
+def _cut(record: StepRecord, end: int) -> StepRecord:
+    """The step with at most `end` bytes of either end of every text, and a mark between."""
+    half = max(end // 4, 1)  # a character takes up to four bytes
 
     def cut(text: str) -> str:
         return text if len(text) <= 2 * half else f"{text[:half]} {NOT_KEPT} {text[-half:]}"

@@ -20,8 +20,9 @@ class Counts:
         question that was on its way. dropped: never sent, by reason. failed: sent (or the very same question was), and
         no verdict came, by the word of the verdict ERROR or "closed", "late", "raised".
     verdicts: answered and cached ones by outcome.
-    tokens_in, tokens_out, seconds, attempts: sums over what was sent, failed ones included. estimated: how many of the
-        answers' tokens are estimates. cost: sum where known; cost_unknown: answers and failures without a known cost.
+    tokens_in, tokens_out, seconds, attempts: sums over what was sent, failed ones included where something is known of
+        them. estimated: how many of the answers' tokens are estimates. cost: sum where known; cost_unknown: answers and
+        failures without a known cost.
     """
 
     offered: int = 0
@@ -133,12 +134,15 @@ class Ledger:
             self._cached += 1
             self._verdicts[judged.verdict.outcome.value] += 1
 
-    def fail(self, reason: str, judged: Judged | None = None) -> None:
-        """A question was sent and got no verdict. judged: what it took all the same, where that is known."""
+    def fail(self, reason: str, judged: Judged | None = None, *, sent: bool = True) -> None:
+        """A question got no verdict. judged: what it took all the same, where that is known. sent: it was sent itself,
+        and not only the very same one."""
         with self._lock:
             self._failed[reason] += 1
             if judged is not None:
                 self._spend(judged)
+            elif sent:
+                self._cost_unknown += 1
 
     def snapshot(self) -> Counts:
         """The counts now."""

@@ -14,6 +14,7 @@ import math
 import os
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -79,7 +80,7 @@ class VerdictCache:
             if len(data) > MAX_FILE:
                 return None
             return _from_document(json.loads(data), key)
-        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        except (OSError, ValueError, TypeError, KeyError, RecursionError, OverflowError):
             return None
 
     def put(self, key: str, judged: Judged) -> None:
@@ -99,7 +100,8 @@ class VerdictCache:
         except (OSError, ValueError, TypeError):
             self._write_failed += 1
             if name is not None:
-                Path(name).unlink(missing_ok=True)
+                with suppress(OSError):
+                    Path(name).unlink(missing_ok=True)
 
     def _place(self, key: str) -> Path:
         # Hashed again, so that a key of any form is a name, and none leads out of the folder.

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -176,6 +176,7 @@ def judged(verdict: Verdict, **changes: Any) -> Judged:
         (judged(Verdict(VerdictOutcome.ERROR, fault="truncated")), "failed", "truncated"),
         (judged(Verdict(VerdictOutcome.ERROR)), "failed", "error"),
         (judged(Verdict(VerdictOutcome.ERROR, fault="circuit-open"), attempts=0), "dropped", "circuit open"),
+        (judged(Verdict(VerdictOutcome.ERROR, fault="circuit-open"), attempts=2), "failed", "circuit-open"),
         (judged(Verdict(VerdictOutcome.ALARM, 9)), "failed", "step-out-of-range"),
         (judged(Verdict(VerdictOutcome.ALARM, None)), "failed", "step-out-of-range"),
         (None, "failed", "raised"),
@@ -314,6 +315,74 @@ def test_an_auditor_that_blocks_the_thread_does_not_hold_the_close(monkeypatch: 
     assert thread is not None
     thread.join(PATIENT)
     check_law(desk.ledger, tickets)  # what came too late counts no more
+
+
+class Keyed(ScriptedAuditor):
+    """Says keys by a function."""
+
+    def __init__(self, key: Callable[[], str]) -> None:
+        super().__init__()
+        self._key = key
+
+    def key_of(self, records: Sequence[StepRecord]) -> str:
+        return self._key()
+
+
+def test_a_question_that_a_close_has_dropped_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even one that a worker had in hand already: what is dropped was never sent."""
+    begun, release = threading.Event(), threading.Event()
+
+    def key() -> str:
+        begun.set()
+        release.wait(PATIENT)
+        return "key"
+
+    monkeypatch.setattr("prefixguard.escalate.desk._JOIN", 0.05)
+    auditor = Keyed(key)
+    desk = Desk(auditor, FREE)
+    ticket = desk.offer(ask())
+    thread = desk._thread
+    assert begun.wait(PATIENT) and thread is not None
+    desk.close(drain=False)
+    release.set()
+    thread.join(PATIENT)
+    assert (ticket.ending, ticket.reason, auditor.asked) == ("dropped", "closed", [])
+    check_law(desk.ledger, [ticket])
+
+
+@pytest.mark.parametrize("raised", [ValueError, SystemExit])
+def test_a_key_that_cannot_be_made_costs_its_question_only(raised: type[BaseException], opened: list[Desk]) -> None:
+    def key() -> str:
+        raise raised
+
+    desk = Desk(Keyed(key), FREE)
+    opened.append(desk)
+    for name in ("a", "b"):
+        ticket = desk.offer(ask(name))
+        ticket.result(PATIENT)
+        assert (ticket.ending, ticket.reason) == ("dropped", "raised")
+
+
+def test_where_no_thread_can_be_had_nothing_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    def no_thread(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    new_loop = asyncio.new_event_loop
+
+    def noted() -> asyncio.AbstractEventLoop:
+        loops.append(new_loop())
+        return loops[-1]
+
+    monkeypatch.setattr(asyncio, "new_event_loop", noted)
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    desk = Desk(ScriptedAuditor(), FREE)
+    tickets = [desk.offer(ask()), desk.offer(ask())]
+    assert {(ticket.ending, ticket.reason) for ticket in tickets} == {("dropped", "no thread")}
+    assert len(loops) == 2 and all(loop.is_closed() for loop in loops)
+    desk.close()
+    check_law(desk.ledger, tickets)
 
 
 ACTS = st.lists(

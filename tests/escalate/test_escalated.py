@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import Iterator, Sequence
@@ -260,6 +261,25 @@ def test_an_auditor_of_wrong_types_costs_the_escalation_only(made: Any) -> None:
     assert [reading.reading.step for reading in told] == [1, 2, 3, 4, 5]
     assert told[1].note == "escalation failed (TypeError)" or told[1].note == "escalation failed (AttributeError)"
     assert told[1].level is Level.WATCH
+
+
+def test_a_poll_survives_an_auditor_of_wrong_types(made: Any) -> None:
+    """And says it once, so that whoever polls until there is nothing new comes to an end."""
+    release = threading.Event()
+
+    class Odd(ScriptedAuditor):
+        async def judge(self, records: Sequence[StepRecord], *, seconds: float | None = None) -> Judged:
+            while not release.is_set():
+                await asyncio.sleep(0.005)
+            return Judged(Verdict(VerdictOutcome.ALARM, 1, None, 5), "k", False, 1, 1, False, 0.0, 0.0, 1, "")  # type: ignore[arg-type]
+
+    session = made(Odd(), replace(ASYNC, rung="nudge", on_alarm="raise")).start()
+    told = observe_all(session, failing_run())
+    release.set()
+    late = session.wait(PATIENT)
+    assert late is not None and (late.reading, late.level) == (told[-1].reading, told[-1].reading.level)
+    assert late.note == "escalation failed (AttributeError)"
+    assert session.pending == 0 and session.poll() is None
 
 
 def test_the_mark_is_where_watch_begins(monitor: Monitor, made: Any) -> None:

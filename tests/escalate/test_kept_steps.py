@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefixguard.escalate.kept_steps import NOT_KEPT, KeptSteps
+from prefixguard.escalate.kept_steps import MAX_NAME, NOT_KEPT, KeptSteps
 from prefixguard.stepview import StepRecord
 
 STEP = StepRecord(1, "agent", "Planner", "ls", "{}", "", "", "", "ok")
@@ -68,7 +68,25 @@ def test_a_prefix_that_was_given_out_does_not_change() -> None:
     assert [record.result for record in before] == texts
 
 
-@pytest.mark.parametrize("bad", [None, 5, {"index": 1}, replace(STEP, result=5), replace(STEP, action=None)])  # type: ignore[arg-type]
+def test_names_are_no_place_for_texts() -> None:
+    """They stay for every step, so they are bounded whatever the run's format lets through."""
+    kept = KeptSteps(4096)
+    for index in range(1, 50):
+        kept.add(replace(STEP, index=index, agent="a" * 10**5, tool="t" * 10**5))
+    assert {(record.agent, record.tool) for record in kept.prefix()} == {("a" * MAX_NAME, "t" * MAX_NAME)}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        None,
+        5,
+        {"index": 1},
+        replace(STEP, result=5),  # type: ignore[arg-type]
+        replace(STEP, action=None),  # type: ignore[arg-type]
+        replace(STEP, agent=None),  # type: ignore[arg-type]
+    ],
+)
 def test_what_is_no_record_is_not_kept(bad: Any) -> None:
     kept = KeptSteps(4096)
     assert not kept.add(bad)

@@ -58,6 +58,10 @@ def test_a_cost_that_is_not_known_is_said() -> None:
         ledger.answer(replace(SAFE, cost=cost))
     told = ledger.snapshot()
     assert (told.cost, told.cost_unknown) == (0.5, 1)
+    for sent in (True, False):  # sent, and nobody knows what it took; and one that waited for the very same one
+        ledger.offer()
+        ledger.fail("late", sent=sent)
+    assert ledger.snapshot().cost_unknown == 2
 
 
 def test_a_snapshot_is_of_one_moment() -> None:

@@ -75,6 +75,7 @@ def test_an_error_is_never_kept(tmp_path: Path) -> None:
         {"notes": [1]},
         {"reply": None},
         {"seconds": "1"},
+        {"seconds": 10**400},
         {"quote_found": 1},
     ],
 )
