@@ -27,7 +27,7 @@ class AlarmState:
 
     def __init__(self, policy: AlarmPolicy, thresholds: Thresholds) -> None:
         self._alarm = thresholds.alarm
-        self._watch = thresholds.watch if thresholds.alarm is None else min(thresholds.watch, thresholds.alarm)
+        self._watch = thresholds.watched_from
         self._consecutive = policy.consecutive
         self._cooldown = policy.cooldown
         # A risk that still exceeds the alarm threshold never releases: the alarm would sound again at once.

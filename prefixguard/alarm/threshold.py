@@ -34,6 +34,15 @@ class Thresholds:
     needed: int
     reason: str | None
 
+    @property
+    def watched_from(self) -> float:
+        """The risk above which a step is worth watching: the watch mark, or the alarm where that is lower.
+
+        >>> Thresholds(0.2, 0.3, 30, 0, 22, None).watched_from
+        0.2
+        """
+        return self.watch if self.alarm is None else min(self.watch, self.alarm)
+
 
 def alarm_threshold(maxima: npt.ArrayLike, policy: AlarmPolicy, *, watch: float = 1.0) -> Thresholds:
     """The threshold that keeps false alarms of new successful runs within the policy's budget.

@@ -145,11 +145,10 @@ def _common(calibration: Calibration) -> str:
             f"{never}{_plain(thresholds.reason or 'too few successful runs were set aside')}. "
             f"It says WATCH above {thresholds.watch:.4f}."
         )
-    watch = min(thresholds.watch, thresholds.alarm)
     return (
         f"ALARM above an outcome risk of {thresholds.alarm:.4f}"
         + (f" for {policy.consecutive} steps in a row" if policy.consecutive > 1 else "")
-        + f", WATCH above {watch:.4f}. Of runs that would succeed, at most {policy.budget:.0%} "
+        + f", WATCH above {thresholds.watched_from:.4f}. Of runs that would succeed, at most {policy.budget:.0%} "
         f"raise an alarm, with confidence {policy.confidence:.0%} (set on {thresholds.n_runs} successful runs, one a "
         f"task, {thresholds.allowed} above the mark allowed)."
     )

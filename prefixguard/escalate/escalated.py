@@ -111,8 +111,7 @@ class Escalator:
         """The mark for runs of this group: the policy's, or where the monitor's level becomes WATCH."""
         if self.policy.mark is not None:
             return self.policy.mark
-        thresholds = self.monitor.bundle.calibration.thresholds_of(group)
-        return thresholds.watch if thresholds.alarm is None else min(thresholds.watch, thresholds.alarm)
+        return self.monitor.bundle.calibration.thresholds_of(group).watched_from
 
     @property
     def counts(self) -> Counts:

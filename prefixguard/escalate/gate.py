@@ -33,8 +33,7 @@ class Gate:
         """The policy's mark, or where the monitor's level becomes WATCH for runs like this one."""
         if self.policy.mark is not None:
             return self.policy.mark
-        thresholds = self.monitor.bundle.calibration.thresholds_of(self.monitor.group_of(run))
-        return thresholds.watch if thresholds.alarm is None else min(thresholds.watch, thresholds.alarm)
+        return self.monitor.bundle.calibration.thresholds_of(self.monitor.group_of(run)).watched_from
 
     def readings(self, run: Run[StepRecord]) -> list[Reading]:
         """What the monitor says after every step."""
