@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.escalate.json_objects import MAX_TRIES, json_objects, without_thoughts
@@ -17,6 +17,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(st.dictionaries(st.text(), VALUES), max_size=5))
 def test_whole_objects_are_found_where_they_stand(objects: list[dict[str, object]]) -> None:
     parts = [json.dumps(value, ensure_ascii=False) for value in objects]
