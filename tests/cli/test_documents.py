@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import typer
+from model_server import model_server, says
 
 import prefixguard
 from prefixguard.cli.app import app
@@ -61,20 +62,46 @@ def test_the_first_screen_is_make_demo_and_make_test() -> None:
     assert README.index("make demo") < README.index("prefixguard parse")
 
 
-def test_the_snippet_runs(lab_bundle: Path, lab_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (snippet,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert '"monitors/mine"' in snippet
-    snippet = snippet.replace('"monitors/mine"', repr(str(lab_bundle)))
+def snippet_of(name: str, bundle: Path) -> str:
+    """The program in the README that has this name in it, with this bundle."""
+    (found,) = (text for text in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if name in text)
+    assert '"monitors/mine"' in found
+    return found.replace('"monitors/mine"', repr(str(bundle)))
+
+
+@pytest.fixture
+def alarming(lab_bundle: Path, lab_file: Path) -> list[Any]:
+    """Events of a run that raises an alarm."""
     alarmed = next(
         scored.run.run_id
         for scored in prefixguard.score(lab_bundle, lab_file)
         if any(reading.level == "ALARM" for reading in scored.readings)
     )
     run = next(run for run in map(json.loads, lab_file.read_text().splitlines()) if run["run_id"] == alarmed)
+    return list(run["messages"])
+
+
+def test_the_snippet_runs(
+    lab_bundle: Path, alarming: list[Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     program = tmp_path / "embed.py"
-    program.write_text(snippet, encoding="utf-8")
-    runpy.run_path(str(program), init_globals={"events": run["messages"]})
+    program.write_text(snippet_of("prefixguard.load", lab_bundle), encoding="utf-8")
+    runpy.run_path(str(program), init_globals={"events": alarming})
     assert re.search(r"^step \d+: \d+%", capsys.readouterr().out)
+
+
+def test_the_snippet_of_the_escalation_tier_runs(lab_bundle: Path, alarming: list[Any], tmp_path: Path) -> None:
+    told: list[str] = []
+    with model_server(says('<think>x</think><answer>{"answer": "SAFE"}</answer>')) as server:
+        text = snippet_of("Escalator", lab_bundle)
+        assert "http://localhost:8000/v1" in text
+        program = tmp_path / "escalate.py"
+        program.write_text(text.replace("http://localhost:8000/v1", server.url), encoding="utf-8")
+        made = runpy.run_path(str(program), init_globals={"events": alarming, "tell_the_agent": told.append})
+        assert server.requests
+    counts = made["escalator"].counts
+    assert counts.pending == 0 and counts.offered == counts.answered + counts.n_dropped > 0
+    assert told and told[0].startswith("Automatic check after step ")
 
 
 def test_fields_of_a_reading_are_explained() -> None:
