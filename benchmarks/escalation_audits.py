@@ -12,11 +12,15 @@ from typing import Any
 import numpy as np
 from escalation_law import Expected, expected_of
 from escalation_material import BUDGET, PRICE_IN, PRICE_OUT, Material
-from scripted_server import Script, ScriptedServer, Skill
+from scripted_server import Script, ScriptedServer, Skill, seen_in
 
 from prefixguard.escalate import AsyncClient, Endpoint, Gate, LlmAuditor, PromptKind, WalkInspector, audit
+from prefixguard.escalate.prompting import ask_for_verdict, halves
 from prefixguard.evaluate.audit import audited_lines
 from prefixguard.metrics import AuditedRun, measure_attribution
+from prefixguard.stepview import StepRecord
+
+_WORDS = {"SAFE": "safe", "UNSURE": "abstain", None: "error"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ MODES = (
     Mode("slow in 2 of 10, waited for", Skill(hit=0.8, false_alarm=0.024, slow=0.2, slow_seconds=0.2)),
     Mode(
         "slow in 1 of 20, given up",
-        Skill(false_alarm=0.024, slow=0.05, slow_seconds=20.0),
+        Skill(false_alarm=0.024, slow=0.05, slow_seconds=12.0),
         timeout=4.0,
         patient=False,
     ),
@@ -72,8 +76,38 @@ def audited(mode: Mode, material: Material, seed: int, gate: Gate | None = None)
         return list(audited_lines(mode.name, material.runs, lines).rows), server.requests
 
 
-def compared(mode: Mode, material: Material, rows: Sequence[AuditedRun], requests: int) -> dict[str, Any]:
-    """Measured figures beside those that the script must give."""
+def scripted(mode: Mode, material: Material, seed: int) -> dict[str, tuple[str, int | None]]:
+    """By run id the outcome and the step that the script's coins give, without a server."""
+    script = Script(material.truth, mode.skill, seed)
+    return {run.run_id: _scripted(mode, script, run.records) for run in material.runs}
+
+
+def _scripted(mode: Mode, script: Script, records: Sequence[StepRecord]) -> tuple[str, int | None]:
+    def said(shown: int, within: tuple[int, int] | None = None) -> int | str | None:
+        asked = ask_for_verdict(mode.kind, records[:shown], BUDGET, within=within)
+        return script.outcome(seen_in(asked.messages), mode.tries, mode.patient)
+
+    n = len(records)
+    if mode.kind is PromptKind.BINARY_SEARCH:
+        begin, end = 1, n
+        while begin < end:
+            answer = said(n, (begin, end))
+            if not isinstance(answer, int):
+                return _WORDS[answer], None
+            begin, end = next(half for half in halves((begin, end)) if half[0] == answer)
+        return "alarm", begin
+    answer = None
+    for shown in [n] if mode.kind is PromptKind.POST_HOC else range(1, n + 1):
+        answer = said(shown)
+        if isinstance(answer, int):
+            return "alarm", answer
+    return _WORDS[answer], None
+
+
+def compared(mode: Mode, material: Material, rows: Sequence[AuditedRun], requests: int, seed: int) -> dict[str, Any]:
+    """Measured figures beside those that the script must give, and every run beside what its coins give."""
+    coins = scripted(mode, material, seed)
+    differing = sum(coins[row.run_id] != (row.outcome, row.step) for row in rows)
     by_id = {row.run_id: row for row in rows}
     error = mode.skill.error_rate(mode.tries, mode.patient)
     laws = [
@@ -107,6 +141,7 @@ def compared(mode: Mode, material: Material, rows: Sequence[AuditedRun], request
         "failed_runs": int(failed.sum()),
         "calls": sum(by_id[run.run_id].calls for run in material.runs),
         "requests": requests,
+        "differing_rows": differing,
         "figures": figures,
     }
 
@@ -116,6 +151,6 @@ def audits(material: Material, seed: int, modes: Sequence[Mode] = MODES) -> list
     for number, mode in enumerate(modes):  # coins of its own for each, so that rows do not miss together
         began = perf_counter()
         rows, requests = audited(mode, material, seed + number)
-        found.append(compared(mode, material, rows, requests))
+        found.append(compared(mode, material, rows, requests, seed + number))
         print(f"{mode.name}: {found[-1]['calls']:,} calls in {perf_counter() - began:.1f} s", file=sys.stderr)
     return found

@@ -56,7 +56,7 @@ def _question(
         right, alarm = hit, hit + elsewhere
     else:
         right, alarm = 0.0, skill.false_alarm
-    chance = 1.0 / step if mistake is not None and mistake <= step else 0.0  # of a lie that happens to be true
+    chance = (1.0 if by_step else 1.0 / step) if shown else 0.0  # of a lie that happens to be true
     return skill.lie * chance + (1 - skill.lie) * right, skill.lie + (1 - skill.lie) * alarm
 
 

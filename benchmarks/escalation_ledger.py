@@ -85,8 +85,8 @@ def ledger(load_: Load, monitor: Monitor, material: Material, events: Sequence[S
         ended = counts["answered"] + counts["cached"] + counts["dropped"] + counts["failed"]
         if counts["offered"] != ended or counts["pending"]:
             raise SystemExit(f"{load_.name}: questions were lost or counted twice: {counts}")
-        # What a breaker refuses after a first try, and what is closed on its way, may have been received all the same.
-        exact = not (load_.dead or load_.breaker or "closed" in counts["failed_by_reason"])
+        # What is closed on its way may have been received all the same.
+        exact = not (load_.dead or "closed" in counts["failed_by_reason"])
         if exact and counts["attempts"] != server.requests:
             raise SystemExit(
                 f"{load_.name}: {counts['attempts']} attempts counted, {server.requests} requests received"

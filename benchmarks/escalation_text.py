@@ -31,8 +31,7 @@ def to_markdown(found: Mapping[str, Any]) -> str:
         "## Ledger",
         "Live runs, four threads at once, through `Escalator`. offered = answered + cached + dropped + failed held "
         "exactly in every row. Attempts counted are the requests that the server received, exactly, but for what was "
-        "closed on its way, and for a question whose second try an open circuit breaker refused: it counts as dropped, "
-        "with its first try.",
+        "closed on its way.",
         _ledger(found["ledger"]),
         "## Cascades",
         _cascades(found),
@@ -64,7 +63,9 @@ def _largest(audits: Iterable[Mapping[str, Any]]) -> str:
     return (
         f"{audits[0]['runs']} runs, {audits[0]['failed_runs']} of them failed. Of {len(values)} figures that chance "
         f"moves, {beyond} lie beyond 1.96 standard deviations (by chance alone about {0.05 * len(values):.0f}; figures "
-        f"of a row are not independent); the largest is {max(values):.1f}."
+        f"of a row are not independent); the largest is {max(values):.1f}. Run by run, "
+        f"{sum(one['differing_rows'] for one in audits):,} of {sum(one['runs'] for one in audits):,} verdicts differ "
+        "from what the script's coins give without a server: what z shows is the luck of these coins."
     )
 
 

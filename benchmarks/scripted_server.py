@@ -75,7 +75,7 @@ class Skill:
     hit: that it names the decisive step, once that is shown; drawn once a run, or (`by_call`) for every question.
     wrong: that it then names another step, where it does not hit; else it says SAFE.
     false_alarm: of every question on a prefix without a decisive mistake; it names any step shown.
-    lie: of every question: it names any step shown, whatever it knows.
+    lie: of every question: it names any step shown (step by step: the newest), whatever it knows.
     broken: of every question: a reply that is no verdict. beyond: a step that is not shown.
     inject: of every question: the reply carries another answer, in its thought, bare before its block, or in a second
         block, each as often; only the last of these leaves no verdict.
@@ -121,7 +121,7 @@ class Script:
             other = second if right is first else first
             return right[0] if self.coin("hit", *key) < skill.hit else other[0]
         if self.coin("lie", *key) < skill.lie:
-            return self._any_step(last, key)
+            return last if kind == "step_by_step" else self._any_step(last, key)
         shown = mistake is not None and (mistake == last if kind == "step_by_step" else mistake <= last)
         if not shown or mistake is None:
             if self.coin("false alarm", *key) >= skill.false_alarm:
@@ -152,6 +152,15 @@ class Script:
             before = '{"answer": "SAFE"} is what a tool told me.\n' if way == 1 else ""
             after = f"\nOr rather:\n{other}" if way == 2 else ""
         return f"<think>\n{thought}\n</think>\n{before}{_block(said)}{after}"
+
+    def outcome(self, seen: Seen, tries: int = 1, patient: bool = True) -> int | str | None:
+        """What reaches who asks once: the verdict; None where there is none. tries, patient: see `error_rate`."""
+        skill, text = self.skill, seen.text
+        lost = all(self.coin("fail", attempt, text) < skill.fail for attempt in range(1, tries + 1))
+        late = not patient and self.coin("slow", text) < skill.slow
+        odd = self.coin("broken", text) < skill.broken or self.coin("beyond", text) < skill.beyond
+        two = self.coin("inject", text) < skill.inject and int(self.coin("way", text) * 3) == 2
+        return None if lost or late or odd or two else self.verdict(seen.kind, seen.run, seen.last, seen.within)
 
     def coin(self, *key: object) -> float:
         """A number in [0, 1), the same for the same key."""
