@@ -212,6 +212,7 @@ def redirects(to: str) -> Play:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 128  # the default of 5 refuses clients that ask much at once, on a busy machine
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), OSError):  # a client that goes away is no fault of the server's
