@@ -5,9 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 LAB_SEED = 5
 LAB_RUNS = 160
+
+
+#: A busy machine is no fault of an example; what must be quick is measured in benchmarks.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 
 @pytest.fixture(scope="session")
