@@ -12,6 +12,7 @@ from prefixguard.escalate import (
     HYPOTHESES_VERSION,
     AsyncClient,
     CircuitBreaker,
+    ConfidenceMap,
     Endpoint,
     EscalationPolicy,
     Gate,
@@ -46,6 +47,8 @@ class AuditPlan:
     every: int = 5
     confirm: int = 1
     budget_tokens: int = 24_000
+    logprobs: bool = False
+    confidence: ConfidenceMap | None = None
 
     def __post_init__(self) -> None:
         if not self.protocol:
@@ -65,6 +68,8 @@ class AuditPlan:
             raise UsageError("--mark is a risk of a monitor: name one with --monitor.")
         if self.known_failed and way not in ("post-hoc", "monitor"):
             raise UsageError(f"--known-failed goes with post-hoc and monitor; {way} does not know how a run ends.")
+        if (self.logprobs or self.confidence is not None) and way in ("hypotheses", "monitor"):
+            raise UsageError(f"--logprobs and --confidence are of a model's verdicts; {way} gives none.")
         if self.confirm > 1 and way not in _WALKS:
             raise UsageError(f"--confirm counts alarms of a walk; {way} asks once.")
 
@@ -86,6 +91,8 @@ class AuditPlan:
             budget_tokens=self.budget_tokens,
             cache=None if replies is None else VerdictCache(replies),
             known_failed=self.known_failed,
+            logprobs=self.logprobs or self.confidence is not None,
+            confidence=self.confidence,
         )
         return WalkInspector(auditor, gate, self.confirm)
 
@@ -103,7 +110,8 @@ class AuditPlan:
             prompt = inspector.auditor.prompt_version
         elif isinstance(inspector, HypothesisInspector):
             prompt = HYPOTHESES_VERSION
-        own = {name: value for name, value in asdict(self).items() if name not in ("endpoint", "gated")}
+        own = {name: value for name, value in asdict(self).items() if name not in ("endpoint", "gated", "confidence")}
+        own["confidence"] = None if self.confidence is None else self.confidence.to_json()
         return {
             **own,
             **asked,

@@ -24,7 +24,7 @@ from prefixguard.escalate.inspectors import HypothesisInspector, Inspected, Insp
 from prefixguard.escalate.json_objects import FoundJson, json_objects, without_thoughts
 from prefixguard.escalate.judged import Auditor, Judged
 from prefixguard.escalate.key_masking import masked
-from prefixguard.escalate.llm_auditor import LlmAuditor
+from prefixguard.escalate.llm_auditor import RAW_CONFIDENCE, LlmAuditor
 from prefixguard.escalate.mark import Mark, escalation_mark
 from prefixguard.escalate.no_reply import CircuitOpenError, NoReplyError, NoReplyFault
 from prefixguard.escalate.policy import EscalationPolicy, Rung
@@ -39,6 +39,7 @@ from prefixguard.escalate.watching import escalate_records, watch_escalated
 __all__ = [
     "HYPOTHESES_VERSION",
     "MODES",
+    "RAW_CONFIDENCE",
     "VERDICT_SCHEMA",
     "AgentNames",
     "Asked",

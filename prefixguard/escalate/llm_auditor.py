@@ -21,6 +21,9 @@ from prefixguard.escalate.verdict_cache import as_cached
 from prefixguard.escalate.verdict_parsing import Blame, read_verdict
 from prefixguard.stepview import StepRecord
 
+#: The note of a verdict whose confidence is what the model's own probabilities say.
+RAW_CONFIDENCE = "confidence not calibrated"
+
 
 class Client(Protocol):
     """Asks an endpoint (`AsyncClient`)."""
@@ -167,7 +170,7 @@ class LlmAuditor:
             return verdict
         if self._confidence is not None:
             return replace(verdict, confidence=self._confidence(raw))
-        return replace(verdict, confidence=raw, notes=(*verdict.notes, "confidence not calibrated"))
+        return replace(verdict, confidence=raw, notes=(*verdict.notes, RAW_CONFIDENCE))
 
 
 def _without_reply(exc: EndpointError, key: str, seconds: float) -> Judged:

@@ -46,7 +46,7 @@ TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
         prefixguard.audit,
         {"adapter", "labels", "monitor", "model", "base_url", "key_from", "protocol", "known_failed", "mark", "every"}
         | {"confirm", "limit", "run_id", "budget_tokens", "reply_tokens", "temperature", "timeout", "price_in"}
-        | {"price_out", "published", "events", "full", "as_json"},
+        | {"price_out", "published", "events", "full", "as_json", "logprobs", "confidence"},
         {"inspector", "settings", "listen"},
     ),
     "info": (prefixguard.info, {"as_json"}, {"progress"}),

@@ -68,6 +68,17 @@ def audit_command(
     workers: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 4,
     price_in: Annotated[float | None, typer.Option(help="Price of a million tokens that are sent.")] = None,
     price_out: Annotated[float | None, typer.Option(help="Price of a million tokens that come back.")] = None,
+    logprobs: Annotated[
+        bool,
+        typer.Option(
+            "--logprobs",
+            help="Ask for log-probabilities: a verdict's confidence. Labelled verdicts, 40 or more, fit "
+            "OUT/confidence.json.",
+        ),
+    ] = False,
+    confidence: Annotated[
+        Path | None, typer.Option(help="A confidence.json of another audit: confidences are calibrated by it.")
+    ] = None,
     published: Annotated[
         str | None, typer.Option(help="Show published figures beside it: aftraj, whoandwhen/hand-crafted ...")
     ] = None,
@@ -92,8 +103,10 @@ def audit_command(
         prefixguard audit runs/ --model qwen --base-url http://localhost:8000/v1 --protocol post-hoc
         prefixguard audit runs/ --monitor monitors/mine --model qwen --base-url http://localhost:8000/v1
         prefixguard audit runs/ --monitor monitors/mine
+        prefixguard audit labelled/ --model qwen --base-url http://localhost:8000/v1 --logprobs --out audit
         prefixguard audit runs/ --protocol hypotheses --model gpt-4.1-mini --limit 20
     """
+    from prefixguard.cli.audit_confidence import fit_confidence, read_confidence
     from prefixguard.cli.audit_plan import AuditPlan
     from prefixguard.cli.audit_report import report_audit
     from prefixguard.escalate import Endpoint, audit
@@ -115,7 +128,18 @@ def audit_command(
         )
     elif base_url is not None:
         raise UsageError("--base-url says where a model is: name it with --model.")
-    plan = AuditPlan(protocol or "", endpoint, monitor is not None, known_failed, mark, every, confirm, budget_tokens)
+    plan = AuditPlan(
+        protocol or "",
+        endpoint,
+        monitor is not None,
+        known_failed,
+        mark,
+        every,
+        confirm,
+        budget_tokens,
+        logprobs,
+        None if confidence is None else read_confidence(confidence),
+    )
     if published is not None:
         published_rows(published)  # a name that is not there is found out before anything is asked
     opened = None if monitor is None else load(monitor, adapter=adapter)
@@ -152,6 +176,8 @@ def audit_command(
     report_audit(
         chosen, lines, plan.protocol, gated=gated, published=published, events=events, as_json=as_json, full=full
     )
+    if logprobs and confidence is None:
+        fit_confidence(chosen, lines, out)
 
 
 def _adapter(adapter: str | None, runs: str) -> Adapter:

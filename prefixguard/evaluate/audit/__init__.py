@@ -6,7 +6,7 @@ from prefixguard.evaluate.audit.baselines import trivial_baselines
 from prefixguard.evaluate.audit.cascade import Cascade, PrefixVerdict, cascade, escalated_above, walk
 from prefixguard.evaluate.audit.cascade_curve import CascadeCurve, cascade_curve
 from prefixguard.evaluate.audit.fault_table import FaultTable, agents_of, fault_row, fault_table
-from prefixguard.evaluate.audit.from_lines import audited_lines, fault_lines
+from prefixguard.evaluate.audit.from_lines import audited_lines, confidence_pairs, fault_lines
 from prefixguard.evaluate.audit.published import PublishedRow, published_rows
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "audited_lines",
     "cascade",
     "cascade_curve",
+    "confidence_pairs",
     "escalated_above",
     "fault_lines",
     "fault_row",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import cast
 
-from prefixguard.escalate import AuditLine
+from prefixguard.escalate import RAW_CONFIDENCE, AuditLine
 from prefixguard.evaluate.audit.audited_system import AuditedSystem, StepIndex, audited
 from prefixguard.evaluate.audit.fault_table import fault_row
 from prefixguard.metrics import AuditOutcome, FaultRow, FaultSets
@@ -61,3 +61,26 @@ def fault_lines(runs: Sequence[Run[StepRecord]], lines: Sequence[AuditLine]) -> 
         found = None if silent else FaultSets.of(line.pairs or (), modes=line.modes or ())
         rows.append(fault_row(run, found))
     return rows
+
+
+def confidence_pairs(runs: Sequence[Run[StepRecord]], lines: Sequence[AuditLine]) -> list[tuple[float, bool]]:
+    """Raw confidence of verdicts and whether they were right, to fit a `ConfidenceMap` on.
+
+    Right: an alarm that blames the decisive step of a failed run, a "safe" of a successful one. Left out: verdicts
+    without a confidence or with a calibrated one, runs nobody judged, alarms on failed runs without a decisive step.
+    """
+    by_id = {line.run_id: line for line in lines}
+    pairs = []
+    for run in runs:
+        line = by_id.get(run.run_id)
+        if line is None or run.outcome is Outcome.UNKNOWN or RAW_CONFIDENCE not in line.verdict["notes"]:
+            continue
+        verdict, failed = line.verdict, run.outcome is Outcome.FAILURE
+        alarmed = verdict["outcome"] == "alarm"
+        if verdict["confidence"] is None or verdict["outcome"] not in ("alarm", "safe"):
+            continue
+        gold = None if run.mistake is None else run.mistake.step
+        if alarmed and failed and gold is None:
+            continue
+        pairs.append((float(verdict["confidence"]), (failed and verdict["step"] == gold) if alarmed else not failed))
+    return pairs
