@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -194,7 +194,7 @@ class Desk:
         if loop is None or thread is None:
             return
         with suppress(RuntimeError):  # its loop is closed already
-            loop.call_soon_threadsafe(_leave, self.auditor, loop)
+            loop.call_soon_threadsafe(_leave, self.auditor, loop, self._tasks)
         if thread is not threading.current_thread():
             thread.join(_JOIN)
 
@@ -418,16 +418,17 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_forever()
     finally:
         with suppress(Exception):
-            loop.run_until_complete(_cancel_all(loop))
+            loop.run_until_complete(_cancel(asyncio.all_tasks(loop)))
             loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
 
 
-def _leave(auditor: Any, loop: asyncio.AbstractEventLoop) -> None:
-    """On the loop: cancels what is under way, closes the auditor's client, stops the loop."""
+def _leave(auditor: Any, loop: asyncio.AbstractEventLoop, workers: Iterable[asyncio.Task[None]]) -> None:
+    """On the loop: cancels the workers, closes the auditor's client, stops the loop."""
 
     async def leave() -> None:
-        await _cancel_all(loop)
+        # Tasks of the auditor's own packages end with the worker that waits for them; cancelled by us, they complain.
+        await _cancel(list(workers))
         aclose = getattr(auditor, "aclose", None)
         if aclose is not None:
             with suppress(Exception):
@@ -439,8 +440,9 @@ def _leave(auditor: Any, loop: asyncio.AbstractEventLoop) -> None:
     loop.create_task(leave()).add_done_callback(stop)
 
 
-async def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
-    others = [task for task in asyncio.all_tasks(loop) if task is not asyncio.current_task()]
+async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancels them, and waits a moment for them to end."""
+    others = [task for task in tasks if task is not asyncio.current_task()]
     for task in others:
         task.cancel()
     if others:

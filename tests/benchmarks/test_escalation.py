@@ -187,8 +187,6 @@ def test_every_step_above_the_mark_passes_the_gate(material: Material) -> None:
     ],
     ids=lambda load_: load_.name,
 )
-@pytest.mark.filterwarnings("ignore:coroutine .*try_connect")  # what a close cancels may not have begun
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_no_question_is_lost_or_counted_twice(load_: Load, material: Material) -> None:
     events = [run["messages"] for run in generate(6, 7, trials=1)]
     counts = ledger(load_, load(MONITOR), material, events)  # which looks itself
