@@ -15,22 +15,21 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from prefixguard.errors import ConfigError
-from prefixguard.escalate.budgets import MINUTE, Budget, Held
+from prefixguard.escalate.background_loop import leave_loop, run_loop, stop_loop
+from prefixguard.escalate.budgets import MINUTE, Budget
 from prefixguard.escalate.circuit import CircuitBreaker
 from prefixguard.escalate.judged import Auditor, Judged
 from prefixguard.escalate.ledger import Ledger
 from prefixguard.escalate.policy import EscalationPolicy
+from prefixguard.escalate.ticket import Ending, Question, Ticket, renew_events
 from prefixguard.escalate.verdict import VerdictOutcome
 from prefixguard.escalate.verdict_cache import Keyed, VerdictCache, as_cached, question_key
 from prefixguard.stepview import StepRecord
-
-Ending = Literal["pending", "answered", "cached", "dropped", "failed"]
 
 #: Reasons that are ours; others are the words of budgets ("calls a run") and of verdicts ERROR ("timeout").
 CLOSED = "closed"
@@ -45,62 +44,6 @@ STEP_OUT_OF_RANGE = "step-out-of-range"
 _CIRCUIT_FAULT = "circuit-open"  # the word of a verdict ERROR whose last try was not sent; nor was any, mostly
 _GRACE = 1.0  # seconds that an auditor gets beyond what it was told
 _JOIN = 2.0  # seconds that `close` waits for the thread after all is settled
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """Is the run, up to this step, still on a good way?
-
-    records: the steps so far, in order. step: number of the last one. why: see `asking.Why`; free for other callers.
-    run: the run's budget; None where only the minute's counts.
-    """
-
-    records: Sequence[StepRecord]
-    step: int
-    why: str = ""
-    run: Budget | None = None
-
-
-_EVENTS = threading.Lock()  # held while a ticket gets its event
-
-
-class Ticket:
-    """What became of a question. Reading it is safe from any thread.
-
-    ending: "pending", and then once and for all another. judged: what was answered, also for some that failed; None
-    where nothing was. reason: for dropped and failed ones, a few words; "" for others.
-    """
-
-    __slots__ = ("_event", "_held", "_held_minute", "_offered_at", "_sent", "ending", "judged", "question", "reason")
-
-    def __init__(self, question: Question, offered_at: float) -> None:
-        self.question = question
-        self.ending: Ending = "pending"
-        self.judged: Judged | None = None
-        self.reason = ""
-        self._offered_at = offered_at
-        self._held: Held | None = None
-        self._held_minute: Held | None = None
-        self._sent = False
-        self._event: threading.Event | None = None  # made by the first who waits; most questions are never waited for
-
-    @property
-    def done(self) -> bool:
-        """Whether it has ended."""
-        return self.ending != "pending"
-
-    def result(self, timeout: float | None = None) -> Judged | None:
-        """Waits `timeout` seconds at most (None: until it ends); the answer, or None where there is none by then."""
-        if not self.done:
-            with _EVENTS:
-                if self._event is None:
-                    self._event = threading.Event()
-            if not self.done:  # whoever ends it looks for an event afterwards
-                self._event.wait(timeout)
-        return self.judged if self.done else None
-
-    def __repr__(self) -> str:
-        return f"<Ticket step {self.question.step} {self.ending}{f': {self.reason}' if self.reason else ''}>"
 
 
 class Desk:
@@ -164,7 +107,7 @@ class Desk:
             else:
                 self._release(ticket)
                 self.ledger.refuse(reason)
-                _end(ticket, "dropped", None, reason)
+                ticket.end("dropped", None, reason)
         return ticket
 
     @property
@@ -188,13 +131,13 @@ class Desk:
             while self._waiting:
                 self._settle(self._waiting.popleft(), "dropped", None, CLOSED)
             for ticket in self._active:
-                self._settle(ticket, "failed" if ticket._sent else "dropped", None, CLOSED)
+                self._settle(ticket, "failed" if ticket.sent else "dropped", None, CLOSED)
             self._active.clear()
             loop, thread = self._loop, self._thread
         if loop is None or thread is None:
             return
         with suppress(RuntimeError):  # its loop is closed already
-            loop.call_soon_threadsafe(_leave, self.auditor, loop, self._tasks)
+            loop.call_soon_threadsafe(leave_loop, self.auditor, loop, self._tasks, _GRACE)
         if thread is not threading.current_thread():
             thread.join(_JOIN)
 
@@ -220,38 +163,38 @@ class Desk:
             held = ticket.question.run.hold(tokens, money)
             if isinstance(held, str):
                 return held
-            ticket._held = held
+            ticket.held = held
         held = self._minute.hold(tokens, money)
         if isinstance(held, str):
             return held
-        ticket._held_minute = held
+        ticket.held_minute = held
         return None
 
     def _release(self, ticket: Ticket) -> None:
-        if ticket._held is not None and ticket.question.run is not None:
-            ticket.question.run.release(ticket._held)
-        if ticket._held_minute is not None:
-            self._minute.release(ticket._held_minute)
+        if ticket.held is not None and ticket.question.run is not None:
+            ticket.question.run.release(ticket.held)
+        if ticket.held_minute is not None:
+            self._minute.release(ticket.held_minute)
 
     def _spend(self, ticket: Ticket, tokens: int, money: float | None) -> None:
-        if ticket._held is not None and ticket.question.run is not None:
-            ticket.question.run.settle(ticket._held, tokens, money)
-        if ticket._held_minute is not None:
-            self._minute.settle(ticket._held_minute, tokens, money)
+        if ticket.held is not None and ticket.question.run is not None:
+            ticket.question.run.settle(ticket.held, tokens, money)
+        if ticket.held_minute is not None:
+            self._minute.settle(ticket.held_minute, tokens, money)
 
     def _hand_over(self, ticket: Ticket) -> str | None:
         """Gives a question to a free worker, and starts the thread where there is none."""
         try:
             if self._loop is None:
                 loop = asyncio.new_event_loop()
-                thread = threading.Thread(target=_run, args=(loop,), name="prefixguard-escalation", daemon=True)
+                thread = threading.Thread(target=run_loop, args=(loop,), name="prefixguard-escalation", daemon=True)
                 try:
                     thread.start()
                 except RuntimeError:  # too many threads, or the program is about to end
                     loop.close()
                     raise
                 self._loop, self._thread = loop, thread
-                self._finalizer = weakref.finalize(self, _stop, loop)
+                self._finalizer = weakref.finalize(self, stop_loop, loop)
             self._loop.call_soon_threadsafe(self._begin, ticket)
         except (RuntimeError, OSError):
             return NO_THREAD
@@ -272,7 +215,7 @@ class Desk:
             except (asyncio.CancelledError, GeneratorExit):
                 raise
             except BaseException:  # the next question shall not be lost by this one, nor the thread
-                self._finish(following, "failed" if following._sent else "dropped", None, RAISED)
+                self._finish(following, "failed" if following.sent else "dropped", None, RAISED)
             with self._lock:
                 self._active.discard(following)
                 following = self._waiting.popleft() if self._waiting else None
@@ -283,7 +226,7 @@ class Desk:
 
     async def _take(self, ticket: Ticket) -> None:
         """Ends the question, unless the desk is closed meanwhile."""
-        left = self.policy.seconds - (self._clock() - ticket._offered_at)
+        left = self.policy.seconds - (self._clock() - ticket.offered_at)
         if left <= 0:
             return self._finish(ticket, "dropped", None, LATE)
         records = ticket.question.records
@@ -308,13 +251,13 @@ class Desk:
             if judged is not None and not fault and self.cache is not None:
                 self.cache.put(key, judged)
         if fault == CIRCUIT_OPEN:
-            ticket._sent = False
+            ticket.sent = False
             return self._finish(ticket, "dropped", judged, fault)
         if fault:
             return self._finish(ticket, "failed", judged, fault)
         if judged is not None and judged.cached:  # the auditor has a cache of its own
-            ticket._sent = False
-        if ticket._sent or judged is None:
+            ticket.sent = False
+        if ticket.sent or judged is None:
             return self._finish(ticket, "answered", judged, "")
         return self._finish(ticket, "cached", as_cached(judged), "")
 
@@ -354,11 +297,11 @@ class Desk:
         with self._lock:
             if ticket.done:
                 return False
-            ticket._sent = True
-        if ticket._held is not None and ticket.question.run is not None:
-            ticket.question.run.sent(ticket._held)
-        if ticket._held_minute is not None:
-            self._minute.sent(ticket._held_minute)
+            ticket.sent = True
+        if ticket.held is not None and ticket.question.run is not None:
+            ticket.question.run.sent(ticket.held)
+        if ticket.held_minute is not None:
+            self._minute.sent(ticket.held_minute)
         return True
 
     def _finish(self, ticket: Ticket, ending: Ending, judged: Judged | None, reason: str) -> None:
@@ -376,14 +319,14 @@ class Desk:
         elif ending == "dropped":
             self.ledger.drop(reason)
         else:
-            self.ledger.fail(reason, judged if ticket._sent else None, sent=ticket._sent)
-        if not ticket._sent:
+            self.ledger.fail(reason, judged if ticket.sent else None, sent=ticket.sent)
+        if not ticket.sent:
             self._release(ticket)
         elif judged is None or (ending == "failed" and judged.cost is None):  # nobody says what it took
             self._spend(ticket, self.policy.question_tokens, self.policy.question_money)
         else:
             self._spend(ticket, judged.tokens_in + judged.tokens_out, judged.cost)
-        _end(ticket, ending, judged, reason)
+        ticket.end(ending, judged, reason)
 
     def _after_fork(self) -> None:
         """In the child: nobody else holds anything here, and nobody answers."""
@@ -394,8 +337,8 @@ class Desk:
         for ticket in [*self._waiting, *self._active]:
             if not ticket.done:
                 self.ledger.drop(FORK)
-                ticket._event = None
-                _end(ticket, "dropped", None, FORK)
+                ticket.forget_waiters()
+                ticket.end("dropped", None, FORK)
         self._waiting.clear()
         self._active.clear()
         self._loop = self._thread = None
@@ -403,63 +346,11 @@ class Desk:
             self._finalizer.detach()  # the loop's pipe is the parent's
 
 
-def _end(ticket: Ticket, ending: Ending, judged: Judged | None, reason: str) -> None:
-    ticket.judged, ticket.reason = judged, reason
-    ticket.ending = ending  # last: who reads that it has ended may read the rest
-    event = ticket._event
-    if event is not None:
-        event.set()
-
-
-def _run(loop: asyncio.AbstractEventLoop) -> None:
-    """The background thread. It knows no desk, so that one that nobody holds any more can go."""
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_forever()
-    finally:
-        with suppress(Exception):
-            loop.run_until_complete(_cancel(asyncio.all_tasks(loop)))
-            loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
-
-
-def _leave(auditor: Any, loop: asyncio.AbstractEventLoop, workers: Iterable[asyncio.Task[None]]) -> None:
-    """On the loop: cancels the workers, closes the auditor's client, stops the loop."""
-
-    async def leave() -> None:
-        # Tasks of the auditor's own packages end with the worker that waits for them; cancelled by us, they complain.
-        await _cancel(list(workers))
-        aclose = getattr(auditor, "aclose", None)
-        if aclose is not None:
-            with suppress(Exception):
-                await asyncio.wait_for(aclose(), _GRACE)
-
-    def stop(_: object) -> None:
-        loop.stop()
-
-    loop.create_task(leave()).add_done_callback(stop)
-
-
-async def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancels them, and waits a moment for them to end."""
-    others = [task for task in tasks if task is not asyncio.current_task()]
-    for task in others:
-        task.cancel()
-    if others:
-        await asyncio.wait(others, timeout=_GRACE)
-
-
-def _stop(loop: asyncio.AbstractEventLoop) -> None:
-    with suppress(RuntimeError):
-        loop.call_soon_threadsafe(loop.stop)
-
-
 _DESKS: weakref.WeakSet[Desk] = weakref.WeakSet()
 
 
 def _in_child() -> None:
-    global _EVENTS
-    _EVENTS = threading.Lock()
+    renew_events()
     for desk in list(_DESKS):
         desk._after_fork()
 

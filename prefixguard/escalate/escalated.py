@@ -13,13 +13,14 @@ from prefixguard.errors import ConfigError
 from prefixguard.escalate.asking import Asking
 from prefixguard.escalate.budgets import Budget
 from prefixguard.escalate.circuit import CircuitBreaker
-from prefixguard.escalate.desk import CIRCUIT_OPEN, LATE, Desk, Question, Ticket
+from prefixguard.escalate.desk import CIRCUIT_OPEN, LATE, Desk
 from prefixguard.escalate.effect import Effect
 from prefixguard.escalate.judged import Auditor
 from prefixguard.escalate.kept_steps import KeptSteps
 from prefixguard.escalate.ledger import Counts
 from prefixguard.escalate.nudge import nudge
 from prefixguard.escalate.policy import EscalationPolicy
+from prefixguard.escalate.ticket import Question, Ticket
 from prefixguard.escalate.verdict import Verdict
 from prefixguard.escalate.verdict_cache import VerdictCache
 from prefixguard.runtime import Drift, Monitor, Reading, plain

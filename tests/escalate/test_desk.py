@@ -23,10 +23,11 @@ from scripted_auditor import ScriptedAuditor, nothing_wrong
 from prefixguard.errors import ConfigError
 from prefixguard.escalate.budgets import Budget
 from prefixguard.escalate.circuit import CircuitBreaker
-from prefixguard.escalate.desk import Desk, Question, Ticket
+from prefixguard.escalate.desk import Desk
 from prefixguard.escalate.judged import Judged
 from prefixguard.escalate.ledger import Ledger
 from prefixguard.escalate.policy import EscalationPolicy
+from prefixguard.escalate.ticket import Question, Ticket
 from prefixguard.escalate.verdict import Verdict, VerdictOutcome
 from prefixguard.escalate.verdict_cache import VerdictCache
 from prefixguard.stepview import StepRecord
@@ -447,7 +448,8 @@ def test_a_forked_child_asks_nothing_and_lives() -> None:
 import os, sys
 sys.path.insert(0, sys.argv[1])
 from scripted_auditor import ScriptedAuditor
-from prefixguard.escalate.desk import Desk, Question
+from prefixguard.escalate.desk import Desk
+from prefixguard.escalate.ticket import Question
 from prefixguard.escalate.policy import EscalationPolicy
 from prefixguard.stepview import StepRecord
 step = StepRecord(1, "agent", "", "find", "{}", "", "", "", "ok")
@@ -475,7 +477,8 @@ def test_a_program_ends_without_a_close() -> None:
 import sys
 sys.path.insert(0, sys.argv[1])
 from scripted_auditor import ScriptedAuditor
-from prefixguard.escalate.desk import Desk, Question
+from prefixguard.escalate.desk import Desk
+from prefixguard.escalate.ticket import Question
 from prefixguard.escalate.policy import EscalationPolicy
 from prefixguard.stepview import StepRecord
 step = StepRecord(1, "agent", "", "find", "{}", "", "", "", "ok")
