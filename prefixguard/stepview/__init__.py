@@ -1,6 +1,6 @@
 """StepView: the step record, and the adapters that turn raw runs of any format into records."""
 
-from prefixguard.stepview.adapter import Adapter, list_adapters, load_adapter, raw_view
+from prefixguard.stepview.adapter import Adapter, list_adapters, load_adapter, raw_view, wide_view
 from prefixguard.stepview.containers import NO_GROUP
 from prefixguard.stepview.events import Splitter
 from prefixguard.stepview.gaps import WINDOW as GAP_WINDOW
@@ -64,4 +64,5 @@ __all__ = [
     "to_text",
     "unflatten",
     "walk",
+    "wide_view",
 ]

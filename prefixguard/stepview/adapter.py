@@ -14,6 +14,7 @@ from prefixguard.errors import AdapterError, UnknownAdapterError
 from prefixguard.stepview.jsontext import canonical
 from prefixguard.stepview.parser import Parser, live_parser
 from prefixguard.stepview.program import Program, compile_program
+from prefixguard.stepview.text import DEFAULT_BUDGETS
 
 _PACKAGE = "stepview_adapters"
 
@@ -122,6 +123,26 @@ def raw_view(adapter: Adapter) -> Adapter:
         return adapter
     spec = json.loads(adapter.to_bytes())
     return Adapter({**spec, "name": f"{RAW}:{adapter.name}", "view": "raw"}, f"{RAW}:{adapter.name}")
+
+
+_WIDEST = 100_000
+
+
+def wide_view(adapter: Adapter, characters: int) -> Adapter:
+    """The same adapter, keeping longer texts: the same runs and steps, each field of up to `characters` code points.
+
+    For readers that are no monitor (a monitor must read what it was trained on). At most 100,000 a field; of a longer
+    one three quarters are kept at its head, the rest at its tail. A budget that is wider already stays.
+
+    >>> wide_view(load_adapter("tau2"), 40_000)
+    <Adapter tau2 1.0.0 ...>
+    """
+    spec = json.loads(adapter.to_bytes())
+    characters = min(characters, _WIDEST)
+    wide = (characters - characters // 4, characters // 4)
+    budgets = {**DEFAULT_BUDGETS, **{name: tuple(pair) for name, pair in spec.get("budgets", {}).items()}}
+    wider = {name: list(max(pair, wide, key=sum)) for name, pair in budgets.items()}
+    return Adapter({**spec, "budgets": wider}, adapter.name)
 
 
 def _some() -> str:
