@@ -138,19 +138,21 @@ class AsyncClient:
         counted = found.usage is not None
         sent = sum(len(message["content"]) for message in messages)
         tokens_in, tokens_out = found.usage or (sent // 4, (len(found.text) + len(found.reasoning)) // 4)
+        clean = self._clean
+        text = clean(found.text)
         return Reply(
-            text=found.text,
-            finish=found.finish,
-            refusal=found.refusal,
+            text=text,
+            finish=clean(found.finish),
+            refusal=clean(found.refusal),
             tokens_in=tokens_in,
             tokens_out=tokens_out,
             estimated=not counted,
             seconds=spent,
             attempts=question.attempts,
-            model=found.model,
+            model=clean(found.model),
             notes=tuple(notes),
-            reasoning=found.reasoning,
-            logprobs=found.logprobs,
+            reasoning=clean(found.reasoning),
+            logprobs=self._clean_tokens(found.logprobs) if text == found.text else (),
         )
 
     async def aclose(self) -> None:
@@ -158,6 +160,15 @@ class AsyncClient:
         line, self._line = self._line, None
         if line is not None and not line.connection.loop.is_closed():
             await line.connection.aclose()
+
+    def _clean(self, text: str) -> str:
+        """Servers repeat what they were sent, the key too; what is in a reply is written to files and shown."""
+        return masked(text, self._secrets)
+
+    def _clean_tokens(self, tokens: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
+        """None of them where a secret is in them, whole or spread over several: they fit no other text then."""
+        joined = "".join(token for token, _ in tokens)
+        return tokens if self._clean(joined) == joined else ()
 
     def _opened(self) -> _Line:
         loop = asyncio.get_running_loop()

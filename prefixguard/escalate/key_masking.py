@@ -1,8 +1,9 @@
-"""Keys are taken out of every sentence that leaves the client: servers repeat what they were sent."""
+"""Keys are taken out of everything that leaves the client, replies too: servers repeat what they were sent."""
 
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Sequence
 from urllib.parse import unquote, urlsplit
 
@@ -14,13 +15,16 @@ _SHORTEST, _TELLING = 6, 8
 
 
 def secrets_of(endpoint: Endpoint, key: str) -> tuple[str, ...]:
-    """The key, and the password of the base URL where it has one: as it stands there, plain, and as it is sent."""
+    """The key, and the password of the base URL where it has one: as it stands there, plain, and as it is sent; each
+    also as JSON may write it, since answers are JSON within the text of a reply."""
     parts = urlsplit(endpoint.base_url or "")
-    if not parts.password:
-        return (key,)
-    plain = unquote(parts.password)
-    sent = base64.b64encode(f"{unquote(parts.username or '')}:{plain}".encode()).decode()
-    return tuple(dict.fromkeys((key, parts.password, plain, sent)))
+    found = [key]
+    if parts.password:
+        plain = unquote(parts.password)
+        sent = base64.b64encode(f"{unquote(parts.username or '')}:{plain}".encode()).decode()
+        found += [parts.password, plain, sent]
+    escaped = [json.dumps(secret)[1:-1].replace("/", slash) for secret in found for slash in ("/", "\\/")]
+    return tuple(dict.fromkeys((*found, *escaped)))
 
 
 def masked(text: str, secrets: Sequence[str]) -> str:
