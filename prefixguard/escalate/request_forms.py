@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,17 +16,30 @@ Message = Mapping[str, str]
 #: From the one we like best to the plainest. A server that answers 400 gets the next one, once.
 _FREE: tuple[tuple[str, ...], ...] = (("stream",), ())
 _SHAPED: tuple[tuple[str, ...], ...] = (("json_schema", "stream"), ("json_object", "stream"), *_FREE)
-_TOO_LONG = ("context length", "context_length", "too long", "maximum context", "tokens")
+_TOO_LONG = ("context length", "context_length", "too long", "maximum context")
+#: Settings that some models refuse by name (OpenAI's reasoning models take the default temperature only).
+_LEFT_OUT = ("temperature", "seed")
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """One form of request. asks: some of json_schema, json_object, stream. logprobs: are they asked for. limit: what
-    this server calls the greatest length of a reply."""
+    this server calls the greatest length of a reply. without: settings of the endpoint that it does not take."""
 
     asks: tuple[str, ...]
     logprobs: bool
     limit: str
+    without: tuple[str, ...] = ()
+
+
+def speaks_of_length(message: str) -> bool:
+    """May the message of an error be about a prompt that is too long?"""
+    text = message.lower()
+    return any(said in text for said in _TOO_LONG) or "tokens" in _words(text)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[a-z0-9_]+", text))
 
 
 class RequestForms:
@@ -38,10 +52,11 @@ class RequestForms:
         self._place = 0
         self._logprobs = True
         self._limit = "max_tokens"
+        self._without: tuple[str, ...] = ()
 
     def now(self, logprobs: bool = False) -> Form:
         """The form for the next request. logprobs: are they wanted."""
-        return Form(self._forms[self._place], logprobs and self._logprobs, self._limit)
+        return Form(self._forms[self._place], logprobs and self._logprobs, self._limit, self._without)
 
     def plainer(self, fault: ServerFault, used: Form, logprobs: bool) -> bool:
         """Takes the next plainer form where the fault may be about the form that was used; False: give up.
@@ -59,7 +74,12 @@ class RequestForms:
         if used.logprobs and "logprob" in text:
             self._logprobs = False
             return True
-        if any(word in text for word in _TOO_LONG):
+        words = _words(text)
+        refused = [name for name in _LEFT_OUT if name in words and getattr(self._endpoint, name) is not None]
+        if refused := [name for name in refused if name not in used.without]:
+            self._without = (*self._without, *refused)
+            return True
+        if speaks_of_length(text):
             return False
         if self._place + 1 < len(self._forms):
             about_stream = "stream" in text and "response_format" not in text
@@ -85,8 +105,8 @@ class RequestForms:
             asked["logprobs"] = True
         if endpoint.max_reply_tokens is not None:
             asked[form.limit] = endpoint.max_reply_tokens
-        if endpoint.temperature is not None:
-            asked["temperature"] = endpoint.temperature
-        if endpoint.seed is not None:
-            asked["seed"] = endpoint.seed
+        for name in _LEFT_OUT:
+            value = getattr(endpoint, name)
+            if value is not None and name not in form.without:
+                asked[name] = value
         return asked

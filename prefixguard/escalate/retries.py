@@ -9,6 +9,7 @@ from typing import Any
 from prefixguard.errors import EndpointError
 from prefixguard.escalate.endpoint import Endpoint
 from prefixguard.escalate.no_reply import NoReplyFault
+from prefixguard.escalate.request_forms import speaks_of_length
 from prefixguard.escalate.wire import ServerFault
 
 _OVERLOADED = (408, 409, 425, 429)
@@ -91,6 +92,8 @@ def remedy(exc: BaseException) -> str:
     if status is not None and 300 <= status < 400:
         return "Redirects are not followed; name the server's own URL."
     if status in (400, 413, 422):
+        if status != 413 and not speaks_of_length(str(exc)):
+            return "The message says what the server does not take."
         return "If the prompt is too long for the model, ask with fewer tokens."
     if status == 429:
         return "Wait, or ask for a higher limit."

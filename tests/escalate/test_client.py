@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import threading
 import time
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 import pytest
 from model_server import (
     Crowd,
+    Exchange,
     ModelServer,
     Play,
     at_most,
@@ -195,6 +197,56 @@ def test_a_server_without_log_probabilities_is_asked_without(said: str) -> None:
         reply = ask(server, asking={"logprobs": True})
     assert reply.text == "x" and reply.logprobs == () and "logprobs" not in server.requests[-1]
     assert ("stream" in server.requests[-1]) is ("logprobs" in said)
+
+
+def takes_defaults_only(*names: str) -> Play:
+    """Refuses settings by name, one after another, as OpenAI's reasoning models do."""
+
+    def play(exchange: Exchange) -> None:
+        for name in names:
+            if name in exchange.body:
+                said = f"Unsupported value: '{name}' does not support {exchange.body[name]} with this model."
+                fails(400, f"{said} Only the default (1) value is supported.")(exchange)
+                return
+        whole("x")(exchange)
+
+    return play
+
+
+@pytest.mark.parametrize("schema", [None, {"type": "object"}])
+def test_a_model_that_takes_its_own_settings_only(schema: Any) -> None:
+    async def act(client: AsyncClient) -> tuple[Reply, Reply]:
+        return await client.ask(ASKED), await client.ask(ASKED)
+
+    with model_server(takes_defaults_only("max_tokens", "temperature", "seed")) as server:
+        where = endpoint(server.url, temperature=0.0, seed=7)
+        first, second = run(act, where, schema=schema)
+    assert (first.text, first.attempts, second.attempts) == ("x", 3, 1), "what was found out is remembered"
+    assert all("does not support" in note for note in first.notes) and not second.notes
+    assert [set(sent) & {"temperature", "seed"} for sent in server.requests] == [
+        {"temperature", "seed"}, {"seed"}, set(), set(),
+    ]  # fmt: skip
+    assert {"stream", "response_format"} & set(server.requests[-1]) == {"stream"} | (
+        {"response_format"} if schema else set()
+    ), "the form is not what was refused"
+
+
+def test_a_setting_that_was_not_refused_goes_on() -> None:
+    with model_server(takes_defaults_only("temperature")) as server:
+        assert ask(server, temperature=0.7, seed=7).attempts == 2
+    assert (server.requests[-1]["seed"], "temperature" in server.requests[-1]) == (7, False)
+
+
+@pytest.mark.parametrize(
+    ("said", "too_long"),
+    [
+        ("This model's maximum context length is 8192 tokens", True), ("the prompt is too long", True),
+        ("unknown field 'tools'", False), ("'temperature' does not support 0.0", False),
+    ],
+)  # fmt: skip
+def test_a_refusal_speaks_of_length_only_where_the_server_does(said: str, too_long: bool) -> None:
+    fault = ask_in_vain(fails(400, said))
+    assert said in str(fault) and ("fewer tokens" in str(fault)) is too_long
 
 
 def test_a_server_that_calls_the_limit_otherwise() -> None:
@@ -551,3 +603,49 @@ def test_the_key_is_nowhere(play: Play, monkeypatch: pytest.MonkeyPatch, caplog:
     for n in range(8, len(KEY) + 1):
         assert KEY[:n] not in text
     assert "hidden-password" not in text and "bWU6aGlkZGVuL" not in text
+
+
+def echoes(*, stream: bool, escaped: bool = False) -> Play:
+    """Answers well, and puts the key it was sent into every field of the answer."""
+
+    def play(exchange: Exchange) -> None:
+        key = exchange.handler.headers["Authorization"].rpartition(" ")[2]
+        said = json.dumps({"reason": f"called with {key}"})
+        said = said.replace("/", "\\/") if escaped else said
+        message = {"content": f"{key} and {said}", "reasoning_content": f"I see {key}", "refusal": f"no, {key}"}
+        tokens = [{"token": part, "logprob": -0.5} for part in (key[:5], key[5:], ".")]
+        choice = {"logprobs": {"content": tokens}, "finish_reason": f"{key[:30]}"}
+        if not stream:
+            document = {"model": f"m {key}", "choices": [{"message": message, **choice}]}
+            exchange.send(200, json.dumps(document).encode())
+            return
+        exchange.begin()
+        for place in range(0, len(key), 7):  # no event holds all of it
+            exchange.write(chunk(delta={"content": key[place : place + 7]}))
+        exchange.write(chunk(delta=message, **choice) + b"data: [DONE]\n\n")
+
+    return play
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("key", [KEY, "abc/def+/ghijklmnop/qrs=="])
+def test_a_reply_that_repeats_the_key(stream: bool, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    for escaped in (False, True):
+        with model_server(echoes(stream=stream, escaped=escaped)) as server:
+            plain = ask(server, asking={"logprobs": True})
+            where = endpoint(server.url.replace("//", "//me:hidden-password@"))
+            basic = run(lambda client: client.ask(ASKED), where)
+        assert server.headers[0]["authorization"] == f"Bearer {key}"
+        assert key[:8] not in repr(plain) and json.dumps(key).replace("/", "\\/")[1:9] not in plain.text
+        assert "<masked key>" in plain.text and "<masked key>" in plain.reasoning and "<masked key>" in plain.refusal
+        assert plain.logprobs == (), "its tokens fit no text any more"
+        assert server.headers[1]["authorization"].startswith("Basic ") and "bWU6aGlk" not in repr(basic)
+
+
+def test_tokens_that_hold_the_key_where_the_text_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    tokens = [{"token": part, "logprob": -0.5} for part in (KEY[:4], KEY[4:])]
+    with model_server(tells({"content": "step 3"}, logprobs={"content": tokens})) as server:
+        reply = ask(server, asking={"logprobs": True})
+    assert (reply.text, reply.logprobs) == ("step 3", ())
