@@ -2,25 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from prefixguard.stepview import StepRecord
 
-#: What stands where a text of the run was not kept.
+#: What stands where a text of the run was not kept, for an auditor that shows records in its own way.
 NOT_KEPT = "[not kept]"
 _TEXTS = ("arguments", "observation", "action", "result")
 _NAMES = ("actor", "agent", "tool", "status")
 #: Characters of a name that are kept; names stay for every step, so they must not be texts.
 MAX_NAME = 200
+#: What either end of a text of a large step may keep, as a part of the limit: the first one that makes it small enough.
+_ENDS = (8, 16, 32, 64, 128)
+
+
+@dataclass(frozen=True, slots=True)
+class UnkeptStep(StepRecord):
+    """A step without its texts. `fit` leaves it out and says so; the words in `action` are not the agent's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """Where in a text some was not kept. field: name of the record's field. begin, end: positions of the remark that
+    stands there. left_out: characters that are gone."""
+
+    field: str
+    begin: int
+    end: int
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShortenedStep(StepRecord):
+    """A step of whose long texts only the ends were kept. holes: at most one a field."""
+
+    holes: tuple[Hole, ...] = ()
 
 
 class KeptSteps:
     """Steps in order, their texts within a limit. Not thread-safe, one a run.
 
     A quarter of the limit is for the beginning (the task), the rest for the newest steps; between, texts are replaced
-    by `NOT_KEPT`, while index, actor, agent, tool and status stay. So what grows with a long run is some hundred bytes
-    a step. Of a single step that is larger than a quarter, each text keeps its beginning and its end; of a name, what
-    is beyond `MAX_NAME` goes.
+    by `NOT_KEPT` (`UnkeptStep`), while index, actor, agent, tool and status stay. So what grows with a long run is some
+    hundred bytes a step. Of a single step that is larger than a quarter, each text keeps its beginning and its end
+    (`ShortenedStep`); of a name, what is beyond `MAX_NAME` goes. First and newest step always have their texts.
     """
 
     __slots__ = ("_bytes", "_head", "_head_bytes", "_head_full", "_limit", "_next", "_sizes", "_steps")
@@ -46,10 +71,14 @@ class KeptSteps:
             record = replace(record, **{name: getattr(record, name)[:MAX_NAME] for name in _NAMES})
         size = _size(record)
         if size > self._limit // 4:
-            record = _cut(record, self._limit // 32)
-            size = _size(record)
+            for share in _ENDS:
+                short = _cut(record, max(self._limit // share, 1))
+                size = _size(short)
+                if size <= self._limit // 4:
+                    break
+            record = short
         if not self._head_full:
-            if self._head_bytes + size <= self._limit // 4:
+            if not self._head or self._head_bytes + size <= self._limit // 4:
                 self._head_bytes += size
                 self._head += 1
                 self._next = self._head
@@ -87,20 +116,30 @@ def _size(record: StepRecord) -> int:
 
 def _bare(record: StepRecord) -> StepRecord:
     """The step without its texts."""
-    return replace(record, arguments="", observation="", action=NOT_KEPT, result="")
+    return UnkeptStep(
+        record.index, record.actor, record.agent, record.tool, "", "", NOT_KEPT, "", record.status, record.event
+    )
 
 
-def _cut(record: StepRecord, end: int) -> StepRecord:
-    """The step with at most `end` bytes of either end of every text, and a mark between."""
-    half = max(end // 4, 1)  # a character takes up to four bytes
-
-    def cut(text: str) -> str:
-        return text if len(text) <= 2 * half else f"{text[:half]} {NOT_KEPT} {text[-half:]}"
-
-    return replace(
-        record,
-        arguments=cut(record.arguments),
-        observation=cut(record.observation),
-        action=cut(record.action),
-        result=cut(record.result),
+def _cut(record: StepRecord, half: int) -> StepRecord:
+    """The step with at most `half` characters of either end of every text, and a remark between."""
+    texts, holes = {}, []
+    for name in _TEXTS:
+        text: str = getattr(record, name)
+        texts[name] = text
+        if len(text) > 2 * half + len(NOT_KEPT):
+            texts[name] = f"{text[:half]}{NOT_KEPT}{text[-half:]}"
+            holes.append(Hole(name, half, half + len(NOT_KEPT), len(text) - 2 * half))
+    return ShortenedStep(
+        record.index,
+        record.actor,
+        record.agent,
+        record.tool,
+        texts["arguments"],
+        texts["observation"],
+        texts["action"],
+        texts["result"],
+        record.status,
+        record.event,
+        tuple(holes),
     )

@@ -28,6 +28,7 @@ from itertools import pairwise
 
 from prefixguard.errors import ConfigError
 from prefixguard.escalate.agent_names import shown_name
+from prefixguard.escalate.kept_steps import ShortenedStep, UnkeptStep
 from prefixguard.stepview import StepRecord, serialize
 
 #: Characters of ASCII text that are counted as one token. Prose has four or more, JSON and code three, so a budget is
@@ -110,11 +111,17 @@ def fit(records: Sequence[StepRecord], budget_tokens: int, *, focus: tuple[int, 
 
     Where it is too long, long fields keep head and tail, by steps of CAPS; then steps are left out: the first ones and
     the newest are kept, as many of these as fit. The window of newest steps moves on in jumps, so that the text of the
-    next prefix begins like this one's. focus: steps (from, to) that are kept before the newest ones.
+    next prefix begins like this one's. focus: steps (from, to) that are kept before the newest ones. Steps whose texts
+    a live session did not keep (`UnkeptStep`) are left out as well, and what is missing of a `ShortenedStep` is said.
     ConfigError below MIN_TOKENS, without records, or where their indices do not rise.
     """
     _check(records, budget_tokens)
     room = budget_tokens - _tokens(_assembled([], records[-1].index, whole=False))
+    room -= sum(
+        _tokens(_gap(before.index, records[-1].index)) + 1
+        for before, record in pairwise(records)
+        if isinstance(record, UnkeptStep) and not isinstance(before, UnkeptStep)
+    )
     shown = _all_within(records, room) or _some_within(records, room, focus)
     parts: list[str] = []
     elided: list[tuple[int, int]] = []
@@ -188,21 +195,39 @@ def _step(record: StepRecord, cap: int) -> _Step:
     if record.status == "error":
         heading.append("status error")
     lines = [" | ".join(heading)]
-    cut = False
-    for label, name in _FIELDS:
+    cut = isinstance(record, UnkeptStep)
+    for label, name in () if cut else _FIELDS:
         value: str = getattr(record, name)
         if not value or (name == "arguments" and value == "{}"):
             continue
         lines.append(f"{label}:")
-        if len(value) <= cap + _WORTH:
+        begin, tail_begin, gone = _ends(record, name, cap)
+        if not gone:
             lines.append(_indented(value))
             continue
         cut = True
-        head, tail = cap * 2 // 3, cap - cap * 2 // 3
-        hole = f"{_MARK_HERE} left out: {len(value) - cap} characters of this text"
-        lines += [_indented(value[:head]), hole, _indented(value[len(value) - tail :])]
+        hole = f"{_MARK_HERE} left out: {gone} characters of this text"
+        lines += [_indented(value[:begin]), hole, _indented(value[tail_begin:])]
     text = "\n".join(lines)
     return _Step(text, cut, _tokens(text) + 1)
+
+
+def _ends(record: StepRecord, name: str, cap: int) -> tuple[int, int, int]:
+    """Of a field's text: where its beginning ends, where its end begins, and how many characters between are left out;
+    0 where all of it is shown."""
+    length = len(getattr(record, name))
+    head, tail = cap * 2 // 3, cap - cap * 2 // 3
+    holes = record.holes if isinstance(record, ShortenedStep) else ()
+    missing = next((hole for hole in holes if hole.field == name), None)
+    if missing is not None:
+        if length > cap + _WORTH:  # the remark between the ends is never shown
+            begin, tail_begin = min(head, missing.begin), max(length - tail, missing.end)
+        else:
+            begin, tail_begin = missing.begin, missing.end
+        return begin, tail_begin, missing.left_out + missing.begin - begin + tail_begin - missing.end
+    if length <= cap + _WORTH:
+        return length, length, 0
+    return head, length - tail, length - cap
 
 
 def _indented(text: str) -> str:
@@ -216,20 +241,26 @@ def _caps(n: int, cap: int) -> list[int]:
 
 
 def _all_within(records: Sequence[StepRecord], room: int) -> dict[int, _Step] | None:
-    """All steps by position, with fields as long as they can be; None where they do not fit."""
+    """All steps that were kept, by position, with fields as long as they can be; None where they do not fit."""
     longest = (room + 1) * CHARS_PER_TOKEN  # a longer field does not fit uncut
     for cap in (longest, *(cap for cap in CAPS if cap < longest)):
         caps = _caps(len(records), cap)
+        capped = [(i, record, caps[i]) for i, record in enumerate(records) if _is_kept(records, i)]
         least = sum(  # no text has fewer tokens
             8 + sum(min(len(getattr(record, name)), most) for _, name in _FIELDS) // CHARS_PER_TOKEN
-            for record, most in zip(records, caps, strict=True)
+            for _, record, most in capped
         )
         if least > room:
             continue
-        steps = [_step(record, most) for record, most in zip(records, caps, strict=True)]
-        if sum(step.tokens for step in steps) <= room:
-            return dict(enumerate(steps))
+        steps = {position: _step(record, most) for position, record, most in capped}
+        if sum(step.tokens for step in steps.values()) <= room:
+            return steps
     return None
+
+
+def _is_kept(records: Sequence[StepRecord], position: int) -> bool:
+    """Whether a step has texts to show; the first and the last one are shown in any case."""
+    return position in (0, len(records) - 1) or not isinstance(records[position], UnkeptStep)
 
 
 def _some_within(records: Sequence[StepRecord], room: int, focus: tuple[int, int] | None) -> dict[int, _Step]:
@@ -245,7 +276,7 @@ def _some_within(records: Sequence[StepRecord], room: int, focus: tuple[int, int
     caps = _caps(len(records), CAPS[-1])
     for position in _opening(records):
         step = _step(records[position], caps[position])
-        if position not in shown and step.tokens <= left // 4:
+        if position not in shown and _is_kept(records, position) and step.tokens <= left // 4:
             shown[position] = step
             left -= step.tokens
     if focus is not None:
@@ -271,7 +302,7 @@ def _take(
 ) -> int:
     """Adds steps in this order up to the first that does not fit; how many tokens are left."""
     for position in positions:
-        if position in shown:
+        if position in shown or not _is_kept(records, position):
             continue
         step = _step(records[position], caps[position])
         if step.tokens > left:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefixguard.escalate.kept_steps import MAX_NAME, NOT_KEPT, KeptSteps
+from prefixguard.escalate.kept_steps import MAX_NAME, NOT_KEPT, KeptSteps, ShortenedStep, UnkeptStep
 from prefixguard.stepview import StepRecord
 
 STEP = StepRecord(1, "agent", "Planner", "ls", "{}", "", "", "", "ok")
@@ -37,6 +37,7 @@ def test_of_a_long_run_the_middle_goes() -> None:
     assert not any(texts[middle : last + 1])  # one gap
     assert [record.index for record in kept] == list(range(1, 201))
     assert {record.action for record in kept[middle : last + 1]} == {NOT_KEPT}
+    assert [isinstance(record, UnkeptStep) for record in kept] == [not there for there in texts]
     assert {(record.agent, record.tool, record.status) for record in kept} == {("Planner", "ls", "ok")}
 
 
@@ -45,6 +46,21 @@ def test_a_huge_step_keeps_its_ends() -> None:
     kept.add(replace(STEP, result="begin" + "é" * 10**6 + "end"))
     (record,) = kept.prefix()
     assert record.result.startswith("begin") and record.result.endswith("end") and NOT_KEPT in record.result
+    assert kept.n_bytes <= 1024
+    assert isinstance(record, ShortenedStep)
+    (hole,) = record.holes
+    assert hole.field == "result" and record.result[hole.begin : hole.end] == NOT_KEPT
+    assert hole.left_out + len(record.result) - len(NOT_KEPT) == 10**6 + 8
+    assert len(record.result) > 256  # as much as a quarter of the limit allows
+
+
+def test_the_first_step_is_never_without_texts() -> None:
+    kept = KeptSteps(1024)
+    long = dict.fromkeys(("arguments", "observation", "action", "result"), "\U0001f600" * 10**4)
+    for index in range(1, 30):
+        kept.add(replace(STEP, index=index, **long))  # type: ignore[arg-type]
+    unkept = [isinstance(record, UnkeptStep) for record in kept.prefix()]
+    assert not unkept[0] and not unkept[-1] and sum(unkept) >= 20
     assert kept.n_bytes <= 1024
 
 

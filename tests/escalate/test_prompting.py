@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from prefixguard.errors import ConfigError
 from prefixguard.escalate.endpoint import Reply
+from prefixguard.escalate.kept_steps import NOT_KEPT, KeptSteps
 from prefixguard.escalate.prompting import (
     MIN_BUDGET,
     VERDICT_SCHEMA,
@@ -245,3 +246,19 @@ def test_every_prompt_keeps_the_least_budget(run: list[tuple[str, str]], kind: P
         records.append(step(len(records) + 1))
     of = asked(kind, records, MIN_BUDGET, answer=answer)
     assert sum(estimated_tokens(message["content"]) for message in of.messages) <= MIN_BUDGET
+
+
+def test_steps_of_a_live_run_that_were_not_kept_are_no_answer() -> None:
+    session = KeptSteps(4096)
+    for index in range(1, 101):
+        session.add(step(index, f"number {index} " + "x" * 100))
+    records = session.prefix()
+    of = asked(PromptKind.ONLINE, list(records))
+    ((begin, end),) = of.elided
+    transcript, question = parts(of)
+    assert 1 < begin < end < 100 and NOT_KEPT not in transcript
+    assert f"steps {begin}-{end} are not shown and cannot be an answer" in question
+    for index, fault in ((begin, "step-not-shown"), (end, "step-not-shown"), (begin - 1, ""), (end + 1, "")):
+        text = f'<answer>{{"answer": {index}, "agent": null, "reason": "it goes wrong here", "quote": null}}</answer>'
+        verdict = read_verdict(reply(text), records, elided=of.elided)
+        assert verdict.fault == fault if fault else verdict.outcome is VerdictOutcome.ALARM

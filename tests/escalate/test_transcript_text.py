@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.errors import ConfigError
+from prefixguard.escalate.kept_steps import NOT_KEPT, KeptSteps
 from prefixguard.escalate.transcript_text import MIN_TOKENS, Excerpt, estimated_tokens, fit, neutral
 from prefixguard.stepview import StepRecord
 
@@ -289,3 +290,43 @@ def test_every_run_fits_and_reads_back(records: list[StepRecord], budget: int) -
     cut = {i for i, fields in back.steps.items() if "<hole>" in "".join(fields.values())}
     assert cut == set(excerpt.cut_steps)
     assert back.newest == len(records)
+
+
+def kept(records: list[StepRecord], limit: int) -> tuple[StepRecord, ...]:
+    session = KeptSteps(limit)
+    for record in records:
+        session.add(record)
+    return session.prefix()
+
+
+@pytest.mark.parametrize("budget", [MIN_TOKENS, 2000, 20_000])
+def test_steps_whose_texts_were_not_kept_are_left_out(budget: int) -> None:
+    """They are missing as any step for which there is no room is, and nobody seems to have said the remark."""
+    records = [step(i, f"number {i} " + "x" * 100) for i in range(1, 101)]
+    excerpt = fit(kept(records, 4096), budget)
+    back = read_back(excerpt.text)
+    assert NOT_KEPT not in excerpt.text and excerpt.tokens <= budget
+    assert tuple(back.holes) == excerpt.elided and len(back.steps) < 40
+    missing = {i for begin, end in excerpt.elided for i in range(begin, end + 1)}
+    assert missing == set(range(1, 101)) - set(back.steps) and {1, 100} <= set(back.steps)
+    for index, fields in back.steps.items():
+        assert fields["said"].startswith(f"number {index} ")
+
+
+def test_what_the_agent_says_is_no_remark() -> None:
+    """A step is left out for what it is, not for what its text is."""
+    records = [step(i, NOT_KEPT) for i in range(1, 6)]
+    excerpt = fit(records, MIN_TOKENS)
+    assert excerpt.elided == () and excerpt.text.count(NOT_KEPT) == 5
+
+
+@pytest.mark.parametrize("budget", [MIN_TOKENS, 20_000])
+def test_of_a_large_step_what_was_not_kept_is_said(budget: int) -> None:
+    text = "begin " + "x" * 50_000 + " end"
+    excerpt = fit(kept([step(1), step(2, result=text), step(3)], 8192), budget)
+    back = read_back(excerpt.text)
+    shown = back.steps[2]["result"]
+    assert shown.startswith("begin ") and shown.endswith(" end\n") and NOT_KEPT not in shown
+    assert excerpt.cut_steps == (2,) and excerpt.elided == ()
+    (gone,) = re.findall(r"left out: (\d+) characters", excerpt.text)
+    assert int(gone) + len(shown.replace("<hole>", "").replace("\n", "")) == len(text)
