@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from prefixguard.errors import ConfigError
 from prefixguard.escalate.agent_names import agent_of
@@ -43,6 +43,16 @@ class WalkingAuditor(Protocol):
         ...
 
 
+@runtime_checkable
+class Budgeted(Protocol):
+    """An auditor whose prompts hold so many tokens at most, so that steps may be left out of them (`LlmAuditor`)."""
+
+    @property
+    def budget_tokens(self) -> int:
+        """See `ask_for_verdict`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One question of a walk. prefix: last step that was shown. within: the range that was halved, if one was."""
@@ -64,8 +74,8 @@ class Call:
 class Walk:
     """A run's walk.
 
-    verdict: the run's. alarm_step: last step that the auditor had seen when it alarmed; None without an alarm, and
-    where it judged the whole run at once or searched it. calls: in the order in which they were asked.
+    verdict: the run's. alarm_step: the step after which it was asked when it alarmed; None without an alarm, and where
+    it judged the whole run at once or searched it. calls: in the order in which they were asked.
     """
 
     verdict: Verdict
@@ -83,6 +93,19 @@ def query_steps(records: Sequence[StepRecord]) -> tuple[int, ...]:
     return tuple(record.index for record in records if record.actor == "agent")
 
 
+def one_a_turn(records: Sequence[StepRecord], steps: Sequence[int]) -> tuple[int, ...]:
+    """Of rising steps the first in every turn: a step of an agent, and what others do until an agent acts again.
+
+    Steps before the first of an agent belong to no turn and are left out; so there are never more than `query_steps`.
+    """
+    kept: dict[int, int] = {}
+    acting = _newest_agent_steps(records)
+    for step in steps:
+        if acting[step - 1]:
+            kept.setdefault(acting[step - 1], step)
+    return tuple(kept.values())
+
+
 async def walk(
     records: Sequence[StepRecord],
     auditor: WalkingAuditor,
@@ -95,14 +118,23 @@ async def walk(
     """Lead the auditor through a run, in the way of its kind of question.
 
     records: all steps of the run, indices 1..n. steps: after which it is asked, rising, in 1..n; None: after every
-        step of an agent. For kinds that walk (ONLINE, STEP_BY_STEP) only. confirm: alarms in a row until one counts, 1
-        or more; the last of them is the run's verdict. answer: the task's reference answer, shown if given. seconds:
-        for one question.
-    A walk without an alarm has the verdict on its last prefix, with a note where questions before it gave none; one
-    without any question is SAFE, with a note.
+        step of an agent. For kinds that walk (ONLINE, STEP_BY_STEP) only. confirm: for ONLINE: alarms until one counts,
+        1 or more, with no SAFE between them; the last of them is the run's verdict. answer: the task's reference
+        answer, shown if given. seconds: for one question.
+    STEP_BY_STEP is asked about agents' steps only: where a step of `steps` is another's, about the newest one before
+    it, once.
+    ONLINE without an alarm: the verdict on the last prefix, which shows all of the run, with a note where questions
+    before it gave none. STEP_BY_STEP without an alarm: each question judges its own step, so the run is an ERROR where
+    any gave no verdict, else ABSTAIN where any could not be told, else SAFE. Without any question: SAFE, with a note.
+    ConfigError for steps out of the run or order, and for a `confirm` that does not fit the kind.
     """
     if confirm < 1:
         raise ConfigError(f"confirm {confirm}: alarms in a row, 1 or more.")
+    if confirm > 1 and auditor.kind is not PromptKind.ONLINE:
+        raise ConfigError(
+            f"confirm {confirm}: {auditor.kind.value} does not ask about the same step again, so nothing confirms an "
+            "alarm; leave it at 1, or walk with online."
+        )
     if not records:
         return Walk(Verdict(VerdictOutcome.ERROR, fault="no-steps", detail="the run has no steps."), None, ())
     if auditor.kind is PromptKind.POST_HOC:
@@ -113,18 +145,50 @@ async def walk(
     chosen = query_steps(records) if steps is None else tuple(steps)
     if any(not 1 <= step <= len(records) for step in chosen) or list(chosen) != sorted(set(chosen)):
         raise ConfigError(f"steps {list(chosen)[:10]}: rising, from 1 to {len(records)}.")
+    single = auditor.kind is PromptKind.STEP_BY_STEP
+    acting = _newest_agent_steps(records)
     calls: list[Call] = []
-    in_a_row = 0
-    for step in chosen:
-        judged = await auditor.judge(records[:step], seconds=seconds, answer=answer)
-        calls.append(Call(step, judged))
-        in_a_row = in_a_row + 1 if judged.verdict.outcome is VerdictOutcome.ALARM else 0
-        if in_a_row >= confirm:
+    alarms = 0
+    for step in one_a_turn(records, chosen) if single else chosen:
+        shown = acting[step - 1] if single else step
+        judged = await auditor.judge(records[:shown], seconds=seconds, answer=answer)
+        calls.append(Call(shown, judged))
+        if judged.verdict.outcome is VerdictOutcome.ALARM:
+            alarms += 1
+        elif judged.verdict.outcome is VerdictOutcome.SAFE:  # no verdict, or UNSURE, takes no alarm back
+            alarms = 0
+        if alarms >= confirm and judged.verdict.outcome is VerdictOutcome.ALARM:
             return Walk(judged.verdict, step, tuple(calls))
-    return Walk(_without_alarm(calls), None, tuple(calls))
+    return Walk(_of_all_steps(calls) if single else _of_the_last(calls), None, tuple(calls))
 
 
-def _without_alarm(calls: Sequence[Call]) -> Verdict:
+def _newest_agent_steps(records: Sequence[StepRecord]) -> list[int]:
+    """For every step the newest one of an agent at or before it; 0 where there is none."""
+    newest, found = 0, []
+    for record in records:
+        newest = record.index if record.actor == "agent" else newest
+        found.append(newest)
+    return found
+
+
+def _of_all_steps(calls: Sequence[Call]) -> Verdict:
+    """Of questions that each judge one step, without an alarm."""
+    if not calls:
+        return Verdict(VerdictOutcome.SAFE, notes=("never asked",))
+    verdicts = [call.judged.verdict for call in calls]
+    errors = [verdict for verdict in verdicts if verdict.outcome is VerdictOutcome.ERROR]
+    if errors:
+        detail = f"{len(errors)} of {len(calls)} steps have no verdict; the first: {errors[0].detail}"
+        return Verdict(VerdictOutcome.ERROR, fault=errors[0].fault, detail=detail)
+    unsure = [verdict for verdict in verdicts if verdict.outcome is VerdictOutcome.ABSTAIN]
+    if unsure:
+        note = f"{len(unsure)} of {len(calls)} steps could not be told"
+        return replace(unsure[0], notes=(*unsure[0].notes, note))
+    return verdicts[-1]
+
+
+def _of_the_last(calls: Sequence[Call]) -> Verdict:
+    """Of questions of which the last one saw all of the run, without an alarm that counts."""
     if not calls:
         return Verdict(VerdictOutcome.SAFE, notes=("never asked",))
     last = calls[-1].judged.verdict

@@ -13,7 +13,7 @@ from walking_auditor import WalkingScript, steps_of
 from prefixguard.errors import ConfigError
 from prefixguard.escalate.prompting import PromptKind
 from prefixguard.escalate.verdict import Verdict, VerdictOutcome
-from prefixguard.escalate.walks import Walk, query_steps, walk
+from prefixguard.escalate.walks import Walk, one_a_turn, query_steps, walk
 from prefixguard.stepview import StepRecord
 
 ALARM, SAFE = VerdictOutcome.ALARM, VerdictOutcome.SAFE
@@ -72,6 +72,55 @@ def test_alarms_must_be_confirmed_where_that_is_asked() -> None:
     assert (found.verdict.step, found.alarm_step) == (5, 5)
     alone, _ = gone(PromptKind.ONLINE, lambda prefix, _: Verdict(ALARM if prefix == 6 else SAFE, step=6), confirm=2)
     assert alone.verdict.outcome is ABSTAIN and "not confirmed" in alone.verdict.notes[0]
+
+
+@pytest.mark.parametrize("between", [ERROR, ABSTAIN])
+def test_only_a_safe_verdict_takes_an_alarm_back(between: VerdictOutcome) -> None:
+    said = {2: ALARM, 3: between, 4: ALARM}
+    found, _ = gone(PromptKind.ONLINE, lambda prefix, _: Verdict(said.get(prefix, SAFE), step=2), confirm=2)
+    assert (found.verdict.outcome, found.alarm_step) == (ALARM, 4)
+    said = {2: ALARM, 3: between, 4: SAFE, 5: ALARM, 6: between}
+    found, _ = gone(PromptKind.ONLINE, lambda prefix, _: Verdict(said.get(prefix, SAFE), step=2), confirm=2)
+    assert (found.verdict.outcome, found.alarm_step) == (between, None)
+
+
+def outcomes(*said: VerdictOutcome) -> Callable[[int, tuple[int, int] | None], Verdict]:
+    return lambda prefix, _: Verdict(said[prefix - 1], fault=f"f{prefix}", detail=f"d{prefix}.", reason=f"r{prefix}")
+
+
+def test_steps_without_a_verdict_are_never_safe_where_each_is_judged_alone() -> None:
+    found, _ = gone(PromptKind.STEP_BY_STEP, outcomes(SAFE, ERROR, ABSTAIN, ERROR, SAFE), n=5)
+    verdict = found.verdict
+    assert (verdict.outcome, verdict.fault, found.alarm_step) == (ERROR, "f2", None)
+    assert verdict.detail == "2 of 5 steps have no verdict; the first: d2."
+
+
+def test_a_step_that_could_not_be_told_leaves_the_run_open_where_each_is_judged_alone() -> None:
+    found, _ = gone(PromptKind.STEP_BY_STEP, outcomes(SAFE, ABSTAIN, SAFE), n=3)
+    assert (found.verdict.outcome, found.verdict.reason) == (ABSTAIN, "r2")
+    assert found.verdict.notes == ("1 of 3 steps could not be told",)
+    found, _ = gone(PromptKind.STEP_BY_STEP, outcomes(SAFE, SAFE, SAFE), n=3)
+    assert found.verdict.outcome is SAFE
+
+
+def test_an_alarm_counts_where_steps_before_it_have_no_verdict() -> None:
+    found, _ = gone(PromptKind.STEP_BY_STEP, outcomes(ERROR, ABSTAIN, ALARM), n=3)
+    assert (found.verdict.outcome, found.alarm_step) == (ALARM, 3)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in PromptKind if kind is not PromptKind.ONLINE])
+def test_nothing_confirms_an_alarm_about_what_is_asked_once(kind: PromptKind) -> None:
+    with pytest.raises(ConfigError, match=f"confirm 2: {kind.value}"):
+        gone(kind, alarm_from(3), confirm=2)
+
+
+def test_step_by_step_asks_about_agents_steps_only_and_about_each_once() -> None:
+    """The auditor sees the step that it judges as the newest; it was asked after the step that was escalated."""
+    records = steps_of(7, others={1, 3, 4, 6})
+    script = WalkingScript(PromptKind.STEP_BY_STEP, lambda prefix, _: Verdict(ALARM if prefix == 5 else SAFE, step=5))
+    found = asyncio.run(walk(records, script, steps=(1, 3, 4, 6, 7)))
+    assert script.prefixes == [2, 5] and found.alarm_step == 6
+    assert one_a_turn(records, (1, 3, 4, 6, 7)) == (3, 6, 7)
 
 
 def test_a_gate_picks_the_prefixes() -> None:
