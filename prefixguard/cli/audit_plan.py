@@ -70,8 +70,8 @@ class AuditPlan:
             raise UsageError(f"--known-failed goes with post-hoc and monitor; {way} does not know how a run ends.")
         if (self.logprobs or self.confidence is not None) and way in ("hypotheses", "monitor"):
             raise UsageError(f"--logprobs and --confidence are of a model's verdicts; {way} gives none.")
-        if self.confirm > 1 and way not in _WALKS:
-            raise UsageError(f"--confirm counts alarms of a walk; {way} asks once.")
+        if self.confirm > 1 and way != "online":
+            raise UsageError(f"--confirm counts alarms of an online walk; {way} asks about each step once.")
 
     def inspector(self, monitor: Monitor | None, workers: int, replies: Path | None) -> Inspector:
         """What goes through the runs. replies: folder of verdicts that need not be asked for again."""
