@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 from prefixguard.errors import TraceError
 from prefixguard.escalate.inspectors import Inspected
 from prefixguard.stepview import StepRecord
-from prefixguard.trace import Fault, Outcome, Run
+from prefixguard.trace import Fault, Outcome, Run, run_digest
+
+_REMEDY = "Move the file away, or name another folder with --out."
+_COUNTS = ("tries", "questions", "tokens_in", "tokens_out", "cost_unknown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +27,8 @@ class AuditLine:
     mistake, None where it says nothing; faults: who failed and how, as (agent, mode), where it says that.
     protocol: how the run was gone through. verdict: as `Verdict.as_json` has it.
     alarm_step, calls, possible_calls, pairs, modes: see `Inspected`.
+    digest: of the records that were shown, see `records_digest`; "" where it is not known.
+    spent: what earlier tries of this run took, see `spent_on`; empty where there were none.
     """
 
     run_id: str
@@ -38,6 +46,8 @@ class AuditLine:
     faults: tuple[tuple[str | None, str | None], ...] = ()
     pairs: tuple[tuple[str, str], ...] | None = None
     modes: tuple[str, ...] | None = None
+    digest: str = ""
+    spent: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def has_errors(self) -> bool:
@@ -51,6 +61,7 @@ class AuditLine:
             "task_id": self.task_id,
             "groups": dict(self.groups),
             "steps": self.n_steps,
+            "digest": self.digest,
             "protocol": self.protocol,
             "verdict": dict(self.verdict),
             "alarm_step": self.alarm_step,
@@ -58,6 +69,7 @@ class AuditLine:
             "modes": None if self.modes is None else list(self.modes),
             "possible_calls": self.possible_calls,
             "calls": [dict(call) for call in self.calls],
+            "spent": dict(self.spent),
             "label": {
                 "outcome": self.outcome.value,
                 "step": self.gold_step,
@@ -69,6 +81,8 @@ class AuditLine:
     @classmethod
     def from_json(cls, value: Any, where: str) -> AuditLine:
         """A line that `as_json` made. TraceError where it is none; where: for the message."""
+        if not isinstance(value, dict):
+            raise TraceError(f"{where}: no line of an audit: no JSON object. {_REMEDY}")
         try:
             label = value["label"]
             pairs, modes = value["pairs"], value["modes"]
@@ -88,12 +102,13 @@ class AuditLine:
                 faults=tuple((agent, mode) for agent, mode in label["faults"]),
                 pairs=None if pairs is None else tuple((agent, mode) for agent, mode in pairs),
                 modes=None if modes is None else tuple(modes),
+                digest=str(value.get("digest", "")),
+                spent=_read_spent(value.get("spent", {})),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as exc:
-            raise TraceError(
-                f"{where}: no line of an audit ({type(exc).__name__}: {str(exc)[:100]}). Move the file away, or name "
-                "another folder with --out."
-            ) from exc
+        except KeyError as exc:
+            raise TraceError(f"{where}: no line of an audit: {str(exc)[:100]} is missing. {_REMEDY}") from exc
+        except (TypeError, ValueError, AttributeError) as exc:
+            raise TraceError(f"{where}: no line of an audit: a value is of another kind. {_REMEDY}") from exc
         return line
 
 
@@ -116,7 +131,62 @@ def audit_line(run: Run[StepRecord], protocol: str, found: Inspected) -> AuditLi
         faults=tuple(_pair(fault) for fault in run.faults),
         pairs=found.pairs,
         modes=found.modes,
+        digest=records_digest(run.records),
     )
+
+
+def relabelled(line: AuditLine, run: Run[StepRecord]) -> AuditLine:
+    """The line with what the run's labels say now: they are no part of what was asked."""
+    mistake = run.mistake
+    return replace(
+        line,
+        task_id=run.task_id,
+        outcome=run.outcome,
+        gold_step=None if mistake is None else mistake.step,
+        gold_agent=None if mistake is None else mistake.agent,
+        groups=dict(run.groups),
+        faults=tuple(_pair(fault) for fault in run.faults),
+    )
+
+
+def records_digest(records: Iterable[StepRecord]) -> str:
+    """SHA-256, as hex, of all that an auditor may be shown of records: their texts and who acted."""
+    shown = list(records)
+    agents = json.dumps([[record.index, record.agent] for record in shown])
+    return hashlib.sha256(f"{run_digest(shown)}{agents}".encode()).hexdigest()
+
+
+def spent_on(line: AuditLine) -> dict[str, Any]:
+    """What a run has taken so far, this line and all before it.
+
+    tries: lines. questions, tokens_in, tokens_out, seconds; cost: of those whose cost is known, None where none is;
+    cost_unknown: number of the others.
+    """
+    costs = [call["cost"] for call in line.calls]
+    known = [cost for cost in (*costs, line.spent.get("cost")) if cost is not None]
+    now = {
+        "tries": 1,
+        "questions": len(line.calls),
+        "tokens_in": sum(call["tokens_in"] for call in line.calls),
+        "tokens_out": sum(call["tokens_out"] for call in line.calls),
+        "cost_unknown": costs.count(None),
+    }
+    return {
+        **{name: now[name] + line.spent.get(name, 0) for name in _COUNTS},
+        "cost": math.fsum(known) if known else None,
+        "seconds": math.fsum((*(call["seconds"] for call in line.calls), line.spent.get("seconds", 0.0))),
+    }
+
+
+def _read_spent(value: dict[str, Any]) -> dict[str, Any]:
+    if not value:
+        return {}
+    cost = value["cost"]
+    return {
+        **{name: int(value[name]) for name in _COUNTS},
+        "cost": None if cost is None else float(cost),
+        "seconds": float(value["seconds"]),
+    }
 
 
 def _pair(fault: Fault) -> tuple[str | None, str | None]:

@@ -4,84 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from prefixguard.errors import ConfigError, EndpointError, OutputError
-from prefixguard.escalate.audit_line import AuditLine, audit_line
+from prefixguard.errors import ConfigError, EndpointError, UsageError
+from prefixguard.escalate.audit_folder import LINES, SETTINGS, AuditFolder
+from prefixguard.escalate.audit_line import AuditLine, audit_line, records_digest, relabelled, spent_on
 from prefixguard.escalate.inspectors import Inspector
 from prefixguard.escalate.no_reply import NoReplyFault
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Outcome, Run
 
-LINES, SETTINGS = "verdicts.jsonl", "settings.json"
+__all__ = ["LINES", "SETTINGS", "AuditFolder", "audit", "audit_async", "unlabelled"]
+
 #: Runs in a row whose questions all stay without an answer until the audit is given up.
 _SILENT_RUNS = 3
 #: Faults of verdicts that mean that nobody answered. A refusal is one only while nothing was ever answered: a wrong key
 #: is refused from the beginning, a prompt that is too long may come at any time.
 _NO_REPLY = frozenset(NoReplyFault) | {"no-answer"}
 _NO_ANSWER = _NO_REPLY - {NoReplyFault.REFUSED}
-
-
-@dataclass(frozen=True, slots=True)
-class AuditFolder:
-    """Where the lines of an audit are kept, so that it goes on where it stopped."""
-
-    path: Path
-
-    def open(self, settings: dict[str, Any]) -> list[AuditLine]:
-        """The lines that are there; those with errors are not among them, and are asked again.
-
-        ConfigError where the folder holds an audit with other settings; OutputError where it cannot be written.
-        """
-        kept = self.path / SETTINGS
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            if kept.exists():
-                try:
-                    before = json.loads(kept.read_text(encoding="utf-8"))
-                except ValueError:
-                    before = None
-                if before != settings:
-                    raise ConfigError(
-                        f"{self.path}: holds an audit with other settings ({_changed(before, settings)}). Name another "
-                        "folder with --out, or the settings of that one."
-                    )
-            else:
-                _write(kept, json.dumps(settings, indent=1, sort_keys=True) + "\n")
-            return [line for line in self._lines() if not line.has_errors]
-        except OSError as exc:
-            raise OutputError(f"{self.path}: {exc.strerror or exc}. Name another folder with --out.") from exc
-
-    def _lines(self) -> Iterator[AuditLine]:
-        path = self.path / LINES
-        if not path.exists():
-            return
-        with path.open(encoding="utf-8") as file:
-            for number, text in enumerate(file, 1):
-                if not text.endswith("\n"):  # the last line of an audit that was cut off
-                    return
-                try:
-                    value = json.loads(text)
-                except ValueError:
-                    value = None
-                yield AuditLine.from_json(value, f"{path}:{number}")
-
-    def keep(self, lines: Iterable[AuditLine]) -> None:
-        """Replace all lines."""
-        _write(self.path / LINES, "".join(_text(line) for line in lines))
-
-    def add(self, line: AuditLine) -> None:
-        """Append a line."""
-        try:
-            with (self.path / LINES).open("a", encoding="utf-8") as file:
-                file.write(_text(line))
-        except OSError as exc:
-            raise OutputError(f"{self.path / LINES}: {exc.strerror or exc}.") from exc
 
 
 def audit(
@@ -97,19 +41,44 @@ def audit(
 
     inspector: how. It is given every run without its labels, so that these cannot decide how a run is gone through.
     workers: runs at a time, 1 or more.
-    out: a folder; lines are kept there as they come, and runs that are there without errors are not asked again.
+    out: a folder; lines are kept there as they come. A run that is there without errors, and whose records say the
+        same now, is not asked about again; what its labels say is taken from the run.
     settings: what the audit rests on, plain values; a folder with others is refused.
-    listen: told every line, also those that were kept, as it is done.
-    EndpointError when nobody answers, run after run; ConfigError, OutputError as `AuditFolder.open`.
+    listen: told every line, also those that were kept, in the order of the runs.
+    EndpointError when nobody answers, run after run; ConfigError, OutputError as `AuditFolder.open`. UsageError where
+    an event loop is running: await `audit_async` there.
     """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(audit_async(runs, inspector, workers=workers, out=out, settings=settings, listen=listen))
+    raise UsageError(
+        "audit() runs an event loop of its own, and one is running here (a notebook, a server). Await audit_async(...) "
+        "with the same arguments, or asyncio.to_thread(audit, ...)."
+    )
+
+
+async def audit_async(
+    runs: Iterable[Run[StepRecord]],
+    inspector: Inspector,
+    *,
+    workers: int = 4,
+    out: str | os.PathLike[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    listen: Callable[[AuditLine], None] | None = None,
+) -> list[AuditLine]:
+    """`audit` on the event loop that is running."""
     if workers < 1:
         raise ConfigError(f"workers {workers}: runs at a time, 1 or more.")
-    folder = None if out is None else AuditFolder(Path(out))
-    done = {line.run_id: line for line in folder.open(dict(settings or {}))} if folder is not None else {}
-    if folder is not None:
-        folder.keep(done.values())
     told = listen if listen is not None else _nobody
-    return asyncio.run(_all(runs, inspector, workers, done, folder, told))
+    if out is None:
+        return await _all(runs, inspector, workers, {}, None, told)
+    folder = AuditFolder(Path(out))
+    with folder.held():
+        kept = folder.open(dict(settings or {}))
+        lines = await _all(runs, inspector, workers, {line.run_id: line for line in kept}, folder, told)
+        folder.keep(_merged(kept, lines))
+    return lines
 
 
 def unlabelled(run: Run[StepRecord]) -> Run[StepRecord]:
@@ -117,36 +86,71 @@ def unlabelled(run: Run[StepRecord]) -> Run[StepRecord]:
     return replace(run, outcome=Outcome.UNKNOWN, mistake=None, faults=())
 
 
-async def _line(run: Run[StepRecord], inspector: Inspector) -> AuditLine:
-    return audit_line(run, inspector.protocol, await inspector.inspect(unlabelled(run)))
+async def _line(run: Run[StepRecord], inspector: Inspector, before: AuditLine | None) -> AuditLine:
+    """before: the line that this one replaces; what was spent on it is not forgotten."""
+    line = audit_line(run, inspector.protocol, await inspector.inspect(unlabelled(run)))
+    return line if before is None else replace(line, spent=spent_on(before))
 
 
 async def _all(
     runs: Iterable[Run[StepRecord]],
     inspector: Inspector,
     workers: int,
-    done: dict[str, AuditLine],
+    kept: Mapping[str, AuditLine],
     folder: AuditFolder | None,
     told: Callable[[AuditLine], None],
 ) -> list[AuditLine]:
-    """Lines in the order of the runs; at most `workers` runs are under way."""
-    lines: list[AuditLine] = []
+    """Lines in the order of the runs; at most `workers` runs are under way. A slow run holds up no other one."""
+    lines: list[AuditLine | None] = []
+    under_way: dict[asyncio.Task[AuditLine], int] = {}
     silence = _Silence()
+    source = iter(runs)
+    n_told = 0
+    more = True
+
+    def tell() -> None:
+        nonlocal n_told
+        while n_told < len(lines) and (line := lines[n_told]) is not None:
+            n_told += 1
+            told(line)
+
     async with contextlib.AsyncExitStack() as open_things:
         open_things.push_async_callback(inspector.aclose)
-        finished = await open_things.enter_async_context(contextlib.aclosing(_in_order(runs, inspector, workers, done)))
-        async for line, is_new in finished:
-            lines.append(line)
-            if is_new and folder is not None:
-                folder.add(line)
-            told(line)
-            if is_new and line.calls:
+        open_things.push_async_callback(_cancel, under_way)
+        while more or under_way:
+            while more and len(under_way) < workers:
+                run = next(source, None)
+                if run is None:
+                    more = False
+                elif (line := kept.get(run.run_id)) is not None and _holds(line, run):
+                    lines.append(relabelled(line, run))
+                    tell()
+                else:
+                    under_way[asyncio.create_task(_line(run, inspector, line))] = len(lines)
+                    lines.append(None)
+            if not under_way:
+                break
+            finished, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+            # All are kept before any is told: whoever listens may end the audit.
+            new = sorted((under_way.pop(task), task.result()) for task in sorted(finished, key=under_way.__getitem__))
+            for place, line in new:
+                lines[place] = line
+                if folder is not None:
+                    folder.add(line)
+            tell()
+            for _, line in new:
                 silence.hear(line)
-            if silence.runs >= _SILENT_RUNS:
-                raise silence.error()
-    if silence.runs and not silence.answered and not done:  # fewer runs than that, and not one answer
+                if silence.runs >= _SILENT_RUNS:
+                    raise silence.error()
+    if silence.runs and not silence.answered:  # fewer runs than that, and not one answer
         raise silence.error()
-    return lines
+    return [line for line in lines if line is not None]
+
+
+async def _cancel(under_way: dict[asyncio.Task[AuditLine], int]) -> None:
+    for task in under_way:
+        task.cancel()
+    await asyncio.gather(*under_way, return_exceptions=True)
 
 
 @dataclass(slots=True)
@@ -158,12 +162,15 @@ class _Silence:
     why: str = ""
 
     def hear(self, line: AuditLine) -> None:
-        """A run that was asked about."""
+        """A run that was asked about. What was answered from an earlier reply says nothing about the endpoint."""
+        asked = [call for call in line.calls if not call.get("cached")]
+        if not asked:
+            return
         mute = _NO_ANSWER if self.answered else _NO_REPLY
-        unheard = [call for call in line.calls if call["fault"] in mute]
-        if len(unheard) < len(line.calls):
+        unheard = [call for call in asked if call["fault"] in mute]
+        if len(unheard) < len(asked):
             self.runs, self.why = 0, ""
-            self.answered = self.answered or any(call["fault"] not in _NO_REPLY for call in line.calls)
+            self.answered = self.answered or any(call["fault"] not in _NO_REPLY for call in asked)
             return
         self.runs += 1
         self.why = self.why or next(filter(None, map(_why, unheard)), "") or unheard[-1]["detail"]
@@ -175,37 +182,17 @@ class _Silence:
         )
 
 
-async def _in_order(
-    runs: Iterable[Run[StepRecord]], inspector: Inspector, workers: int, done: dict[str, AuditLine]
-) -> AsyncGenerator[tuple[AuditLine, bool], None]:
-    waiting: list[AuditLine | asyncio.Task[AuditLine]] = []
-    source = iter(runs)
-    more = True
-    try:
-        while more or waiting:
-            under_way = sum(isinstance(entry, asyncio.Task) for entry in waiting)
-            while more and under_way < workers:
-                run = next(source, None)
-                if run is None:
-                    more = False
-                elif (line := done.get(run.run_id)) is not None and _is_of(line, run):
-                    waiting.append(line)
-                else:
-                    waiting.append(asyncio.create_task(_line(run, inspector)))
-                    under_way += 1
-            if waiting:
-                first = waiting.pop(0)
-                yield (await first, True) if isinstance(first, asyncio.Task) else (first, False)
-    finally:
-        tasks = [entry for entry in waiting if isinstance(entry, asyncio.Task)]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+def _holds(line: AuditLine, run: Run[StepRecord]) -> bool:
+    """Whether a line that is there answers for this run: without errors, and about the same records."""
+    return not line.has_errors and line.digest == records_digest(run.records)
 
 
-def _is_of(line: AuditLine, run: Run[StepRecord]) -> bool:
-    """Whether a line that is there may be this run's: other files have runs of the same name."""
-    return (line.n_steps, line.task_id) == (len(run.records), run.task_id)
+def _merged(kept: Iterable[AuditLine], lines: Iterable[AuditLine]) -> list[AuditLine]:
+    """All lines of a folder: those of this audit in its order, lines of other runs where they were."""
+    mine = list(lines)
+    names = {line.run_id for line in mine}
+    left = iter(mine)
+    return [next(left) if line.run_id in names else line for line in kept] + list(left)
 
 
 def _why(call: Mapping[str, Any]) -> str:
@@ -218,25 +205,3 @@ def _why(call: Mapping[str, Any]) -> str:
 
 def _nobody(_: AuditLine) -> None:
     return None
-
-
-def _text(line: AuditLine) -> str:
-    return json.dumps(line.as_json(), ensure_ascii=True, allow_nan=False) + "\n"
-
-
-def _write(path: Path, text: str) -> None:
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as exc:
-        raise OutputError(f"{path}: {exc.strerror or exc}.") from exc
-
-
-def _changed(before: Any, now: dict[str, Any]) -> str:
-    if not isinstance(before, dict):
-        return "they cannot be read"
-    names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-    return ", ".join(
-        f"{name}: {str(before.get(name))[:40]} there, {str(now.get(name))[:40]} here" for name in names[:4]
-    )

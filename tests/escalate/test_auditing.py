@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from model_server import model_server, says
 from walking_auditor import WalkingScript, steps_of
 
-from prefixguard.errors import ConfigError, EndpointError, TraceError
-from prefixguard.escalate.audit_line import AuditLine
-from prefixguard.escalate.auditing import LINES, audit
+from prefixguard.errors import ConfigError, EndpointError, TraceError, UsageError
+from prefixguard.escalate.audit_folder import LOCK, AuditFolder
+from prefixguard.escalate.audit_line import AuditLine, spent_on
+from prefixguard.escalate.auditing import LINES, audit, audit_async
 from prefixguard.escalate.client import AsyncClient
 from prefixguard.escalate.endpoint import Endpoint
 from prefixguard.escalate.hypotheses import MODES
@@ -56,7 +62,7 @@ def test_a_line_is_the_same_after_json() -> None:
 
 @pytest.mark.parametrize("value", [None, [], {}, {"run_id": "r"}, {"label": {"outcome": "lost"}}])
 def test_what_is_no_line_is_refused(value: object) -> None:
-    with pytest.raises(TraceError, match="no line of an audit"):
+    with pytest.raises(TraceError, match=r"file:3: no line of an audit: (no JSON object|'(label|pairs)' is missing)\."):
         AuditLine.from_json(value, "file:3")
 
 
@@ -78,6 +84,163 @@ def test_runs_with_errors_are_asked_again(tmp_path: Path) -> None:
     lines = audit([run_of(0), run_of(1)], again, out=tmp_path)
     assert [line.verdict["outcome"] for line in lines] == ["alarm", "alarm"]
     assert len((tmp_path / LINES).read_text().splitlines()) == 2
+
+
+def broken(*_: object) -> Verdict:
+    return Verdict(VerdictOutcome.ERROR, fault="malformed")
+
+
+def silent(*_: object) -> Verdict:
+    return Verdict(VerdictOutcome.ERROR, fault="no-answer", detail="gone.")
+
+
+def kept_in(folder: Path) -> list[AuditLine]:
+    return [AuditLine.from_json(json.loads(text), "here") for text in (folder / LINES).read_text().splitlines()]
+
+
+def test_a_run_whose_texts_changed_is_asked_about_again(tmp_path: Path) -> None:
+    runs = [run_of(0), run_of(1)]
+    audit(runs, WalkInspector(script(alarm_at_two)), out=tmp_path)
+    changed = replace(runs[1], records=(*runs[1].records[:3], replace(runs[1].records[3], result="something else")))
+    renamed = replace(runs[0], records=(replace(runs[0].records[0], agent="another"), *runs[0].records[1:]))
+    for other in ([runs[0], changed], [renamed, changed]):
+        asked = script(alarm_at_two)
+        audit(other, WalkInspector(asked), out=tmp_path)
+        assert len(asked.prefixes) == 2, "the run that changed, and no other one"
+
+
+def test_labels_of_kept_lines_are_those_of_now(tmp_path: Path) -> None:
+    audit([run_of(0)], WalkInspector(script(alarm_at_two)), out=tmp_path)
+    now = replace(
+        run_of(0), outcome=Outcome.SUCCESS, mistake=Mistake(3, "a1"), faults=(Fault("a1", "FM-2.6"),),
+        task_id="other", groups={"folder": "y"},
+    )  # fmt: skip
+    asked = script(alarm_at_two)
+    lines = audit([now], WalkInspector(asked), out=tmp_path)
+    assert not asked.prefixes
+    for line in (*lines, *kept_in(tmp_path)):
+        assert (line.outcome, line.gold_step, line.gold_agent) == (Outcome.SUCCESS, 3, "a1")
+        assert (line.faults, line.task_id, line.groups) == ((("a1", "FM-2.6"),), "other", {"folder": "y"})
+
+
+def test_what_earlier_tries_took_is_not_forgotten(tmp_path: Path) -> None:
+    first = audit([run_of(0)], WalkInspector(script(broken)), out=tmp_path)[0]
+    second = audit([run_of(0)], WalkInspector(script(broken)), out=tmp_path)[0]
+    third = audit([run_of(0)], WalkInspector(script(alarm_at_two)), out=tmp_path)[0]
+    assert first.spent == {} and third.verdict["outcome"] == "alarm"
+    assert second.spent["questions"] == len(first.calls) and second.spent["tries"] == 1
+    assert third.spent == {
+        "tries": 2, "questions": 8, "tokens_in": 800, "tokens_out": 80, "cost_unknown": 0,
+        "cost": pytest.approx(0.008), "seconds": pytest.approx(0.08),
+    }  # fmt: skip
+    again = audit([run_of(0)], WalkInspector(script(broken)), out=tmp_path)[0]
+    assert again.spent == third.spent == kept_in(tmp_path)[0].spent, "a line that is kept takes nothing"
+    assert spent_on(again)["questions"] == 10
+
+
+def test_lines_of_runs_that_are_not_asked_about_stay(tmp_path: Path) -> None:
+    audit([run_of(i) for i in range(4)], WalkInspector(script(broken)), out=tmp_path)
+    before = (tmp_path / LINES).read_text().splitlines()
+    audit([run_of(2)], WalkInspector(script(alarm_at_two)), out=tmp_path)
+    after = (tmp_path / LINES).read_text().splitlines()
+    assert [line.run_id for line in kept_in(tmp_path)] == ["r0", "r1", "r2", "r3"]
+    assert [one == other for one, other in zip(before, after, strict=True)] == [True, True, False, True]
+
+
+class Slow:
+    """Says nothing about r0 before all others are done."""
+
+    protocol = "slow"
+
+    def __init__(self, others: int, fails: bool = False) -> None:
+        self.left, self.fails, self.under_way, self.most = others, fails, 0, 0
+        self.free = asyncio.Event()
+
+    async def inspect(self, run: Run[StepRecord]) -> Inspected:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        if run.records[0].action == "run 0":
+            await asyncio.wait_for(self.free.wait(), 30)
+            if self.fails:
+                raise KeyboardInterrupt
+        else:
+            await asyncio.sleep(0)
+            self.left -= 1
+            if not self.left:
+                self.free.set()
+        self.under_way -= 1
+        return Inspected(Verdict(VerdictOutcome.SAFE), None, (), 0)
+
+    async def aclose(self) -> None:
+        pass
+
+
+def test_a_slow_run_holds_up_no_other(tmp_path: Path) -> None:
+    told: list[str] = []
+    slow = Slow(40)
+    runs = [run_of(i) for i in range(41)]
+    lines = audit(runs, slow, workers=3, out=tmp_path, listen=lambda line: told.append(line.run_id))
+    in_order = [f"r{i}" for i in range(41)]
+    assert told == [line.run_id for line in lines] == [line.run_id for line in kept_in(tmp_path)] == in_order
+    assert slow.most == 3
+
+
+def test_what_is_done_is_kept_before_a_slow_run_is(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        audit([run_of(i) for i in range(6)], Slow(5, fails=True), workers=2, out=tmp_path)
+    assert {line.run_id for line in kept_in(tmp_path)} >= {"r1", "r2", "r3", "r4"}
+    assert not (tmp_path / LOCK).exists()
+    asked = script(alarm_at_two)
+    audit([run_of(i) for i in range(6)], WalkInspector(asked), out=tmp_path)
+    assert [line.run_id for line in kept_in(tmp_path)] == [f"r{i}" for i in range(6)]
+
+
+def test_where_nobody_answers_what_was_left_it_is_said(tmp_path: Path) -> None:
+    audit([run_of(i) for i in range(3)], WalkInspector(script(alarm_at_two)), out=tmp_path)
+    runs = [run_of(i) for i in range(4)]
+    with pytest.raises(EndpointError, match="nobody answers: gone"):
+        audit(runs, WalkInspector(script(silent)), out=tmp_path)
+    assert len(audit(runs[:3], WalkInspector(script(silent)), out=tmp_path)) == 3, "nothing was left to ask"
+
+
+def test_a_line_that_is_no_json_is_said_to_be_none(tmp_path: Path) -> None:
+    audit([run_of(0)], WalkInspector(script(alarm_at_two)), out=tmp_path)
+    for text in (b"oops\n", b"\xff\xfe\n", b"[" * 100_000 + b"\n"):
+        (tmp_path / LINES).write_bytes(text)
+        with pytest.raises(TraceError, match=r"verdicts\.jsonl:1: not JSON\."):
+            audit([run_of(0)], WalkInspector(script(alarm_at_two)), out=tmp_path)
+        assert (tmp_path / LINES).read_bytes() == text
+
+
+def test_two_audits_in_one_folder(tmp_path: Path) -> None:
+    def second(_: AuditLine) -> None:
+        why = rf"another audit \(process {os.getpid()}\) writes there"
+        with pytest.raises(ConfigError, match=why), AuditFolder(tmp_path).held():
+            pass
+
+    audit([run_of(0)], WalkInspector(script(alarm_at_two)), out=tmp_path, listen=second)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        (tmp_path / LOCK).write_text(str(other.pid))
+        with pytest.raises(ConfigError, match=f"process {other.pid}"):
+            audit([run_of(0)], WalkInspector(script(alarm_at_two)), out=tmp_path)
+        other.communicate(b"\n")
+    # that process is gone; and of an earlier process with our number nothing is left either
+    for owner in (other.pid, os.getpid()):
+        (tmp_path / LOCK).write_text(str(owner))
+        assert len(audit([run_of(0)], WalkInspector(script(alarm_at_two)), out=tmp_path)) == 1
+        assert not (tmp_path / LOCK).exists()
+    (tmp_path / LOCK).write_text("")
+    with pytest.raises(ConfigError, match=r"remove .*audit\.lock"):
+        audit([run_of(0)], WalkInspector(script(alarm_at_two)), out=tmp_path)
+
+
+def test_where_an_event_loop_runs_the_remedy_is_named() -> None:
+    async def inside() -> list[AuditLine]:
+        with pytest.raises(UsageError, match="Await audit_async"):
+            audit([run_of(0)], WalkInspector(script(alarm_at_two)))
+        return await audit_async([run_of(0)], WalkInspector(script(alarm_at_two)))
+
+    assert [line.verdict["outcome"] for line in asyncio.run(inside())] == ["alarm"]
 
 
 def test_other_settings_are_refused(tmp_path: Path) -> None:
