@@ -62,7 +62,7 @@ def ledger(load_: Load, monitor: Monitor, material: Material, events: Sequence[S
     with ScriptedServer(Script(material.truth, load_.skill)) as server, _dead_port() as dead, _folder() as folder:
         endpoint = Endpoint("scripted", dead if load_.dead else server.url, max_retries=1, first_wait=0.01, timeout=30)
         breaker = CircuitBreaker() if load_.breaker else None
-        auditor = LlmAuditor(AsyncClient(endpoint, breaker=breaker), budget_tokens=BUDGET)
+        auditor = LlmAuditor(AsyncClient(endpoint, breaker=breaker or False), budget_tokens=BUDGET)
         cache = VerdictCache(folder) if load_.again else None
         escalator = Escalator(monitor, auditor, load_.policy, cache, workers=load_.workers, breaker=breaker)
 

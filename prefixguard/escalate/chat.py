@@ -24,10 +24,10 @@ class Chat:
     ) -> None:
         """schema: JSON Schema of the reply, asked of servers that can hold a model to one; None for free text.
 
-        breaker: may be shared with other clients of the endpoint.
+        breaker: may be shared with other clients of the endpoint; None for none, since questions come one at a time.
         MissingExtraError without the packages; ConfigError without a key where one is needed.
         """
-        self._client = AsyncClient(endpoint, schema, breaker=breaker, concurrency=1)
+        self._client = AsyncClient(endpoint, schema, breaker=breaker or False, concurrency=1)
         self.endpoint = endpoint
 
     @property

@@ -15,6 +15,9 @@ from enum import StrEnum
 from prefixguard.errors import ConfigError
 from prefixguard.escalate.no_reply import CircuitOpenError
 
+#: Characters of a cause that are kept.
+_CAUSE = 200
+
 
 class CircuitState(StrEnum):
     """CLOSED: requests go. OPEN: none goes. HALF_OPEN: the rest is over; one request at a time tries."""
@@ -35,10 +38,10 @@ class Permit:
 class CircuitBreaker:
     """Opens after so many failures without a success between; after a rest one probe at a time may close it.
 
-    What counts is told by the caller: `failed` for what speaks of the endpoint (no connection, a time-out, 5xx, 429),
-    `succeeded` for any other answer (a 400 shows a server that lives), `released` where nothing was learned (the
-    question was cancelled). What belongs to an earlier era (requests sent before the circuit opened) is not counted
-    any more. Thread-safe; several clients of one endpoint may share one.
+    What counts is told by the caller: `failed` for what speaks of the endpoint (no connection, a time-out, 5xx),
+    `succeeded` for any other answer (a 400 shows a server that lives, a 429 one that is busy), `released` where nothing
+    was learned (the question was cancelled). What belongs to an earlier era (requests sent before the circuit opened)
+    is not counted any more. Thread-safe; several clients of one endpoint may share one.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class CircuitBreaker:
         self._clock = clock
         self._lock = threading.Lock()
         self._row = 0  # failures since the last success
+        self._cause = ""  # of the first of them
         self._opened: float | None = None  # when; None while closed
         self._probing = False
         self._era = 0
@@ -89,17 +93,18 @@ class CircuitBreaker:
         with self._lock:
             if permit.era != self._era:
                 return
-            self._row = 0
+            self._row, self._cause = 0, ""
             if permit.is_probe:
                 self._opened, self._probing = None, False
                 self._era += 1
 
-    def failed(self, permit: Permit) -> None:
-        """The endpoint failed."""
+    def failed(self, permit: Permit, cause: str = "") -> None:
+        """The endpoint failed. cause: how, for a person; what is refused later says the first one since a success."""
         with self._lock:
             if permit.era != self._era:
                 return
             self._row += 1
+            self._cause = self._cause or cause[:_CAUSE].rstrip(". ")
             if permit.is_probe or self._row >= self.failures:
                 self._opened, self._probing, self._row = self._clock(), False, 0
                 self._era += 1
@@ -115,9 +120,8 @@ class CircuitBreaker:
 
     def _refuse(self) -> None:
         left = self._left()
-        if left > 0:
-            raise CircuitOpenError(
-                f"nothing was sent: the endpoint failed too often; the next try is in {left:.1f} s.", left
-            )
-        if self._probing:
-            raise CircuitOpenError("nothing was sent: the endpoint failed too often; one request is trying it.", 0.0)
+        if left <= 0 and not self._probing:
+            return
+        following = f"the next try is in {left:.1f} s" if left > 0 else "one request is trying it"
+        since = f" (since: {self._cause})" if self._cause else ""
+        raise CircuitOpenError(f"nothing was sent: the endpoint failed too often{since}; {following}.", left)

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from prefixguard.errors import ConfigError, EndpointError, MissingExtraError, UsageError
 from prefixguard.escalate.circuit import CircuitBreaker, CircuitState
@@ -58,12 +58,13 @@ class AsyncClient:
         endpoint: Endpoint,
         schema: Mapping[str, Any] | None = None,
         *,
-        breaker: CircuitBreaker | None = None,
+        breaker: CircuitBreaker | Literal[False] | None = None,
         concurrency: int = 16,
     ) -> None:
         """schema: JSON Schema of the reply, asked of servers that can hold a model to one; None for free text.
 
-        breaker: may be shared by several clients of one endpoint. concurrency: requests under way at most, 1 to 1000.
+        breaker: may be shared by several clients of one endpoint; None for one of its own, False for none.
+        concurrency: requests under way at most, 1 to 1000.
         MissingExtraError without the packages; ConfigError without a key where one is needed.
         """
         try:
@@ -75,7 +76,8 @@ class AsyncClient:
             ) from exc
         if not 1 <= concurrency <= MOST_CONCURRENCY:
             raise ConfigError(f"concurrency {concurrency}: requests at a time, from 1 to {MOST_CONCURRENCY}.")
-        self.endpoint, self.breaker, self.concurrency = endpoint, breaker, concurrency
+        self.endpoint, self.concurrency = endpoint, concurrency
+        self.breaker = CircuitBreaker() if breaker is None else breaker or None
         self._key = endpoint.key()
         self._secrets = secrets_of(endpoint, self._key)
         self._forms = RequestForms(endpoint, schema)
@@ -231,16 +233,22 @@ class AsyncClient:
                 return await self._request(line, question, form)
             permit = breaker.admit()
             is_down: bool | None = None
+            cause = ""
             try:
                 body = await self._request(line, question, form)
                 is_down = False
                 return body
             except Exception as exc:
                 is_down = endpoint_failed(exc)
+                cause = self._clean(why(exc))
                 raise
             finally:  # a question that was cancelled tells nothing
-                tell = breaker.released if is_down is None else breaker.failed if is_down else breaker.succeeded
-                tell(permit)
+                if is_down:
+                    breaker.failed(permit, cause)
+                elif is_down is None:
+                    breaker.released(permit)
+                else:
+                    breaker.succeeded(permit)
         finally:
             line.slots.release()
 

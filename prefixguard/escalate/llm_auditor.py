@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from prefixguard.errors import ConfigError, EndpointError
+from prefixguard.escalate.circuit import CircuitBreaker
 from prefixguard.escalate.confidence import ConfidenceMap, raw_confidence
 from prefixguard.escalate.endpoint import Endpoint, Reply
 from prefixguard.escalate.judged import Judged
@@ -81,6 +82,12 @@ class LlmAuditor:
     def model(self) -> str:
         """What is asked."""
         return self._client.endpoint.model
+
+    @property
+    def breaker(self) -> CircuitBreaker | None:
+        """The client's circuit breaker, where it has one: a `Desk` takes no question while it is open."""
+        found = getattr(self._client, "breaker", None)
+        return found if isinstance(found, CircuitBreaker) else None
 
     @property
     def prompt_version(self) -> str:

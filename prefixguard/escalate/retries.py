@@ -13,8 +13,8 @@ from prefixguard.escalate.request_forms import speaks_of_length
 from prefixguard.escalate.wire import ServerFault
 
 _OVERLOADED = (408, 409, 425, 429)
-#: Of these, what speaks of the server and not of the request.
-_OUT_OF_ORDER = (408, 429)
+#: Seconds of a Retry-After from which it is taken instead of our own backoff.
+_LONG = 1.0
 
 
 class Unreached(Exception):
@@ -33,32 +33,51 @@ def worth_trying_again(exc: BaseException) -> bool:
     return isinstance(exc, Unreached)
 
 
+def is_busy(exc: BaseException | None) -> bool:
+    """Does it show a server that lives and has no room now: 429, or 503 that says when to come back?"""
+    if not isinstance(exc, ServerFault):
+        return False
+    return exc.status == 429 or (exc.status == 503 and exc.retry_after is not None)
+
+
 def endpoint_failed(exc: BaseException) -> bool | None:
     """Does it show that the endpoint is out of order? False: it shows that it lives. None: it shows nothing."""
     if isinstance(exc, ServerFault) and exc.status:
-        return exc.status >= 500 or exc.status in _OUT_OF_ORDER
+        return not is_busy(exc) and (exc.status >= 500 or exc.status == 408)
     if isinstance(exc, Unreached) and exc.told:
         return True
     return None
 
 
 def retrying(endpoint: Endpoint, end: float, say: Callable[[str], None], is_over: Callable[[], bool]) -> Any:
-    """tenacity's AsyncRetrying: exponential backoff with jitter, at least as long as the server asks (Retry-After).
+    """tenacity's AsyncRetrying: exponential backoff, or as long as the server asks (Retry-After), with jitter.
 
+    A busy server that says when to come back is asked again until `end`, however often: that is its rate limit and no
+    fault. Other tries are counted (`Endpoint.max_retries`; with 0 nothing is asked again).
     end: by time.monotonic(); a wait that would reach it is not begun. is_over: no further try, whatever is left.
     """
     import tenacity
 
     first = endpoint.first_wait
-    backoff = tenacity.wait_exponential(multiplier=first, max=60) + tenacity.wait_random(0, min(1.0, first))
+    jitter = tenacity.wait_random(0, min(1.0, first))
+    backoff = tenacity.wait_exponential(multiplier=first, max=60) + jitter
+    asked_to_wait = 0  # times
 
     def wait(state: Any) -> float:
         fault = state.outcome.exception()
         asked = fault.retry_after if isinstance(fault, ServerFault) else None
+        if asked is not None and asked >= _LONG:  # it knows better; a short one would be asked for ever in a hurry
+            return asked + float(jitter(state))
         return max(float(backoff(state)), asked or 0.0)
 
     def stop(state: Any) -> bool:
-        too_often = state.attempt_number > endpoint.max_retries
+        nonlocal asked_to_wait
+        fault = state.outcome.exception()
+        if endpoint.max_retries and is_busy(fault) and fault.retry_after is not None:
+            asked_to_wait += 1
+            too_often = False
+        else:
+            too_often = state.attempt_number - asked_to_wait > endpoint.max_retries
         return bool(too_often or is_over() or time.monotonic() + state.upcoming_sleep >= end)
 
     def told(state: Any) -> None:

@@ -50,6 +50,23 @@ def test_it_opens_after_failures_in_a_row(clock: Clock) -> None:
     assert isinstance(caught.value, EndpointError)
 
 
+def test_what_opened_it_is_said(clock: Clock) -> None:
+    breaker = CircuitBreaker(2, 10.0, clock)
+    breaker.failed(breaker.admit(), "an old one")
+    breaker.succeeded(breaker.admit())
+    breaker.failed(breaker.admit(), "the server answered 500: no." + "x" * 1000)
+    breaker.failed(breaker.admit(), "another")
+    with pytest.raises(CircuitOpenError, match=r"\(since: the server answered 500: no\.x+\); the next try") as caught:
+        breaker.check()
+    assert len(str(caught.value)) < 300
+    clock.now += 10
+    breaker.succeeded(breaker.admit())
+    for _ in range(2):
+        breaker.failed(breaker.admit(), "a new one")
+    with pytest.raises(CircuitOpenError, match="since: a new one"):
+        breaker.admit()
+
+
 def test_one_probe_at_a_time_closes_it(clock: Clock) -> None:
     breaker = opened(clock)
     clock.now += 10

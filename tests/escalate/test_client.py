@@ -493,7 +493,7 @@ def test_the_circuit_opens_and_a_probe_closes_it() -> None:
         for _ in range(3):
             assert (await client.ask(ASKED)).text == "x"
 
-    with model_server(fails(503), fails(429), fails(500), later(0.1, whole("x"))) as server:
+    with model_server(fails(503), fails(408), fails(500), later(0.1, whole("x"))) as server:
         run(act, endpoint(server.url, max_retries=9), breaker=breaker)
 
 
@@ -517,7 +517,8 @@ def test_a_probe_that_fails_is_the_only_request() -> None:
 @pytest.mark.parametrize(
     ("play", "counts"),
     [
-        (fails(500), True), (fails(429), True), (fails(408), True), (hangs_up, True), (silent, True), (None, True),
+        (fails(500), True), (fails(503), True), (fails(408), True), (hangs_up, True), (silent, True), (None, True),
+        (fails(429), False), (fails(503, Retry_After="9"), False),
         (fails(400, "too long"), False), (fails(401), False), (fails(404), False), (page, False),
         (tells({"content": "", "refusal": "no"}), False), (redirects(DEAD), False),
     ],
@@ -531,6 +532,63 @@ def test_only_faults_of_the_endpoint_count(play: Play | None, counts: bool) -> N
         except EndpointError as exc:
             assert not isinstance(exc, CircuitOpenError)
     assert (breaker.state is CircuitState.OPEN) is counts
+
+
+def test_a_client_has_a_breaker_of_its_own() -> None:
+    async def act(client: AsyncClient) -> CircuitOpenError:
+        for _ in range(5):
+            with pytest.raises(NoReplyError, match="connection failed"):
+                await client.ask(ASKED)
+        with pytest.raises(CircuitOpenError) as caught:
+            await client.ask(ASKED)
+        return caught.value
+
+    said = str(run(act, endpoint(DEAD)))
+    assert "since: the connection failed (" in said and "next try is in " in said
+    assert AsyncClient(endpoint(DEAD)).breaker is not AsyncClient(endpoint(DEAD)).breaker
+    assert AsyncClient(endpoint(DEAD), breaker=False).breaker is None
+
+
+def test_an_open_circuit_says_what_opened_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    async def act(client: AsyncClient) -> str:
+        for _ in range(2):
+            with pytest.raises(NoReplyError):
+                await client.ask(ASKED)
+        with pytest.raises(CircuitOpenError) as caught:
+            await client.ask(ASKED)
+        return str(caught.value)
+
+    with model_server(repeats_the_key(500, 0), fails(502, "another")) as server:
+        said = run(act, endpoint(server.url), breaker=CircuitBreaker(2))
+    assert "since: the server answered 500" in said and "wrong key <masked key>" in said
+    assert "another" not in said and KEY[:8] not in said
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_server_is_waited_for_and_opens_no_circuit(status: int) -> None:
+    breaker = CircuitBreaker(2)
+    busy = fails(status, "rate limit", Retry_After="0.05")
+    with model_server(*[busy] * 5, whole("x")) as server:
+        where = endpoint(server.url, max_retries=1, first_wait=0.001)
+        reply = run(lambda client: client.ask(ASKED), where, breaker=breaker)
+    assert (reply.text, reply.attempts, breaker.state) == ("x", 6, CircuitState.CLOSED)
+
+
+def test_a_busy_server_is_waited_for_within_the_patience() -> None:
+    with at_most(4.5):
+        fault = ask_in_vain(fails(429, "slow down", Retry_After="0.1"), max_retries=1, patience=1.0)
+    assert (fault.fault, fault.status) == (NoReplyFault.OVERLOADED, 429) and fault.attempts > 2
+    assert "Wait, or ask for a higher limit" in str(fault)
+
+
+def test_who_wants_no_second_try_gets_none() -> None:
+    assert ask_in_vain(fails(429, "slow down", Retry_After="0.01"), max_retries=0).attempts == 1
+
+
+def test_a_server_that_does_not_say_when_is_tried_so_often() -> None:
+    assert ask_in_vain(fails(429, "no credit left"), max_retries=2).attempts == 3
 
 
 def test_a_dead_endpoint_costs_no_time_once_the_circuit_is_open() -> None:

@@ -9,15 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from model_server import Play, fails, model_server, says, silent, tells
+from model_server import Exchange, Play, fails, model_server, says, silent, tells
 
 from prefixguard.errors import ConfigError, EndpointError
 from prefixguard.escalate.circuit import CircuitBreaker
 from prefixguard.escalate.client import AsyncClient
 from prefixguard.escalate.confidence import ConfidenceMap
+from prefixguard.escalate.desk import Desk
 from prefixguard.escalate.endpoint import Endpoint, Reply
 from prefixguard.escalate.judged import Auditor, Judged
 from prefixguard.escalate.llm_auditor import LlmAuditor
+from prefixguard.escalate.policy import EscalationPolicy
 from prefixguard.escalate.prompting import VERDICT_SCHEMA, PromptKind, prompt_version
 from prefixguard.escalate.verdict import VerdictOutcome
 from prefixguard.stepview import StepRecord
@@ -57,6 +59,36 @@ def judged_over_http(
                 await client.aclose()
 
         return asyncio.run(main()), server.requests
+
+
+def test_a_desk_finds_the_breaker() -> None:
+    client = AsyncClient(Endpoint("m", "http://127.0.0.1:9/v1", max_retries=0))
+    auditor = LlmAuditor(client)
+    assert client.breaker is not None and auditor.breaker is client.breaker is Desk(auditor, EscalationPolicy()).breaker
+    assert LlmAuditor(AsyncClient(client.endpoint, breaker=False)).breaker is None
+
+    async def main() -> list[Judged]:
+        try:
+            return [await auditor.judge(RECORDS) for _ in range(6)]
+        finally:
+            await auditor.aclose()
+
+    judged = asyncio.run(main())
+    assert [one.verdict.fault for one in judged] == ["unreached"] * 5 + ["circuit-open"]
+    assert "since: the connection failed" in (judged[-1].verdict.detail or "")
+    assert Desk(auditor, EscalationPolicy()).silent == "circuit open"
+
+
+def test_the_key_is_in_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-abcdefghijklmnopqrstuvwxyz")
+
+    def echo(exchange: Exchange) -> None:
+        key = exchange.handler.headers["Authorization"]
+        said = json.dumps(ANSWER | {"reason": f"I was called with {key}", "quote": key})
+        tells({"content": f"headers: {key}\n<answer>{said}</answer>", "reasoning_content": key})(exchange)
+
+    (judged,), _ = judged_over_http([echo])
+    assert judged.verdict.step == 3 and "sk-test-" not in repr(judged) and "<masked key>" in judged.verdict.reason
 
 
 class Kept(dict[str, Judged]):

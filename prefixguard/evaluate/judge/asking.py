@@ -116,7 +116,7 @@ async def _ask_waiting(
     on_answer: Callable[[int, int], None] | None,
 ) -> None:
     """Asks what is waiting, by key, and puts it into `found`; nothing more once the endpoint is down."""
-    client = AsyncClient(endpoint, ANSWER_SCHEMA, concurrency=at_once)
+    client = AsyncClient(endpoint, ANSWER_SCHEMA, breaker=False, concurrency=at_once)  # `failing` ends it
     of = len(found) + len(waiting)
     queue = iter(waiting.items())
 
