@@ -38,9 +38,9 @@ class Connection:
         self.closed = False
         self._openai = openai
         self._secrets = secrets_of(endpoint, key)
-        url = endpoint.base_url
+        url = endpoint.url  # never None: the openai package would ask OPENAI_BASE_URL
         options: dict[str, Any] = {}
-        if url is not None and "@" in (parts := urlsplit(url)).netloc:  # the http packages log the URL they ask
+        if "@" in (parts := urlsplit(url)).netloc:  # the http packages log the URL they ask
             options["auth"] = (unquote(parts.username or ""), unquote(parts.password or ""))
             url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
         http_client: Any = openai.DefaultAsyncHttpxClient(

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from prefixguard.errors import ConfigError
 
 #: What is sent as key where none is set and a base URL is named: local servers want one and do not look at it.
 NO_KEY = "none"
+#: Who is asked where no base URL is named, whatever OPENAI_BASE_URL says.
+OPENAI_URL = "https://api.openai.com/v1"
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where a model is asked. Naming one is what allows text of runs to leave this machine.
 
-    base_url: of any compatible server, such as http://localhost:8000/v1; None is the default of the openai package.
+    base_url: of any compatible server, such as http://localhost:8000/v1, without a query; None is OpenAI itself. The
+    environment does not change it: nothing but what is named here decides where text goes.
     model: its name there. key_from: the environment variable that holds the key; never the key itself.
     timeout: wall-clock seconds for one request, its whole reply included; a server that trickles does not get more.
     patience: seconds for one question with all its retries. max_retries: after 408, 409, 429, 5xx, time-outs and
@@ -44,8 +47,13 @@ class Endpoint:
         if not self.model.strip():
             raise ConfigError("an endpoint needs the name of a model.")
         if self.base_url is not None:
-            parts = urlsplit(self.base_url)
-            if parts.scheme not in ("http", "https") or not parts.netloc:
+            if any(mark in self.base_url for mark in "?#"):  # the http packages log the URL they ask
+                raise ConfigError(
+                    f"base URL {shown_url(self.base_url)!r} goes on with a query or a fragment: it must end with its "
+                    "path. A key belongs in the environment variable that key_from names."
+                )
+            parts = _split(self.base_url)
+            if parts is None or parts.scheme not in ("http", "https") or not parts.netloc:
                 raise ConfigError(
                     f"base URL {shown_url(self.base_url)!r}: it begins with http:// or https:// and names a server, "
                     "such as http://localhost:8000/v1."
@@ -58,6 +66,10 @@ class Endpoint:
             raise ConfigError(f"max_retries {self.max_retries}: from 0 to 20.")
         if not (math.isfinite(self.first_wait) and self.first_wait >= 0):
             raise ConfigError(f"first_wait {self.first_wait}: seconds, 0 or more.")
+        if self.max_reply_tokens is not None and self.max_reply_tokens < 1:
+            raise ConfigError(f"max_reply_tokens {self.max_reply_tokens}: tokens of a reply, 1 or more.")
+        if self.temperature is not None and not (math.isfinite(self.temperature) and self.temperature >= 0):
+            raise ConfigError(f"temperature {self.temperature}: a number, 0 or more.")
         for name in ("price_in", "price_out"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= 0):
@@ -78,13 +90,28 @@ class Endpoint:
     @property
     def shown(self) -> str:
         """Model and place for a person, without credentials."""
-        return f"{self.model} at {shown_url(self.base_url) if self.base_url is not None else 'the default endpoint'}"
+        return f"{self.model} at {shown_url(self.url)}"
+
+    @property
+    def url(self) -> str:
+        """The base URL that is asked."""
+        return OPENAI_URL if self.base_url is None else self.base_url
 
     def cost(self, tokens_in: int, tokens_out: int) -> float | None:
         """What so many tokens cost; None where a price is not known."""
         if self.price_in is None or self.price_out is None:
             return None
         return (tokens_in * self.price_in + tokens_out * self.price_out) / 1e6
+
+
+def _split(url: str) -> SplitResult | None:
+    """The parts of a URL; None where it is none."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # ValueError where it is no port
+    except ValueError:
+        return None
+    return parts
 
 
 def shown_url(url: str) -> str:

@@ -6,10 +6,13 @@ import builtins
 from typing import Any
 
 import pytest
+from model_server import model_server, whole
 
 from prefixguard.errors import ConfigError, MissingExtraError
 from prefixguard.escalate import Chat, Endpoint
 from prefixguard.escalate.client import AsyncClient
+from prefixguard.escalate.endpoint import shown_url
+from prefixguard.escalate.no_reply import NoReplyError
 
 
 @pytest.mark.parametrize(
@@ -18,6 +21,14 @@ from prefixguard.escalate.client import AsyncClient
         ({"model": " "}, "name of a model"),
         ({"base_url": "localhost:8000"}, "http://"),
         ({"base_url": "file:///etc/passwd"}, "http://"),
+        ({"base_url": "http://[::1/v1"}, "http://"),
+        ({"base_url": "http://host:port/v1"}, "http://"),
+        ({"base_url": "http://h/v1?key=hidden"}, "'http://h/v1' goes on with a query.*key_from"),
+        ({"base_url": "http://h/v1#there"}, "fragment"),
+        ({"max_reply_tokens": 0}, "max_reply_tokens"),
+        ({"temperature": float("nan")}, "temperature"),
+        ({"temperature": float("inf")}, "temperature"),
+        ({"temperature": -0.5}, "temperature"),
         ({"timeout": 0}, "timeout"),
         ({"patience": float("nan")}, "patience"),
         ({"max_retries": -1}, "max_retries"),
@@ -26,8 +37,9 @@ from prefixguard.escalate.client import AsyncClient
     ],
 )
 def test_options_out_of_range_are_refused(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=said) as caught:
         Endpoint(**{"model": "m", **options})
+    assert "hidden" not in str(caught.value)
 
 
 def test_the_key_is_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,7 +55,21 @@ def test_a_server_of_ones_own_needs_no_key() -> None:
 
 
 def test_credentials_in_a_url_are_not_shown() -> None:
-    assert Endpoint("m", "https://bob:secret@host/v1?key=hidden").shown == "m at https://host/v1"
+    assert Endpoint("m", "https://bob:secret@host/v1").shown == "m at https://host/v1"
+    assert shown_url("https://bob:secret@host/v1?key=hidden") == "https://host/v1"
+    assert Endpoint("m").shown == "m at https://api.openai.com/v1"
+
+
+def test_the_environment_does_not_decide_where_text_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-abcdefghijklmnop")
+    with model_server(whole("x")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("HTTPS_PROXY", server.url.removesuffix("/v1"))  # which refuses: nothing leaves this machine
+        monkeypatch.setenv("NO_PROXY", "")
+        with pytest.raises(NoReplyError, match=r"https://api\.openai\.com/v1"):
+            Chat(Endpoint("m", max_retries=0, timeout=5.0)).ask([{"role": "user", "content": "private"}])
+        assert server.requests == []
+        assert Chat(Endpoint("m", server.url)).ask([{"role": "user", "content": "x"}]).text == "x"
 
 
 def test_cost() -> None:
