@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,10 +13,13 @@ from prefixguard.escalate.attribution import AttributionMethod, attribute
 from prefixguard.escalate.mark import questions
 from prefixguard.escalate.policy import EscalationPolicy
 from prefixguard.escalate.verdict import Verdict, VerdictOutcome
-from prefixguard.escalate.walks import Walk
+from prefixguard.escalate.walks import Walk, one_a_turn
 from prefixguard.runtime import Monitor, Reading
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
+
+#: The reason of a verdict where a monitor never knew.
+NOT_JUDGED = "the monitor judged no step"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +43,19 @@ class Gate:
         """What the monitor says after every step."""
         return self.monitor.score_run(run.records, group=self.monitor.group_of(run))
 
-    def steps(self, run: Run[StepRecord]) -> tuple[int, ...]:
-        """Steps after which the run is escalated, rising, from 1."""
+    def steps(self, run: Run[StepRecord], readings: Sequence[Reading] | None = None) -> tuple[int, ...]:
+        """Steps after which the run is escalated, rising, from 1; one for a step of an agent and what others do until
+        an agent acts again (`one_a_turn`), so never more than are asked about without a monitor.
+
+        readings: what `readings` says of this run, where it is known.
+        """
         risks = [
             reading.outcome_risk if self.policy.risk == "outcome" else reading.imminent_risk
-            for reading in self.readings(run)
+            for reading in (self.readings(run) if readings is None else readings)
         ]
-        asked = questions(np.array([np.nan if risk is None else risk for risk in risks]), self.mark(run), self.policy)
-        return tuple(asked if self.policy.calls_a_run is None else asked[: self.policy.calls_a_run])
+        wanted = questions(np.array([np.nan if risk is None else risk for risk in risks]), self.mark(run), self.policy)
+        asked = one_a_turn(run.records, wanted)
+        return asked if self.policy.calls_a_run is None else asked[: self.policy.calls_a_run]
 
     def alone(self, run: Run[StepRecord], *, known_failed: bool = False) -> Walk:
         """The monitor's own verdict, without a model: ALARM where its alarm sounds, blaming the step from which the
@@ -57,9 +66,7 @@ class Gate:
         readings = self.readings(run)
         sounded = next((reading.step for reading in readings if reading.level is Level.ALARM), None)
         if sounded is None and not known_failed:
-            judged = any(reading.level is not Level.UNKNOWN for reading in readings)
-            outcome = VerdictOutcome.SAFE if judged else VerdictOutcome.ABSTAIN
-            return Walk(Verdict(outcome), None, ())
+            return Walk(unjudged(readings) or Verdict(VerdictOutcome.SAFE), None, ())
         seen = len(readings) if known_failed or sounded is None else sounded
         found = attribute(run.records[:seen], [reading.outcome_risk for reading in readings[:seen]])
         step = found.step
@@ -69,9 +76,16 @@ class Gate:
             )
             step = highest.step
         if step is None:
-            return Walk(Verdict(VerdictOutcome.ABSTAIN, reason="no step was judged"), None, ())
+            return Walk(Verdict(VerdictOutcome.ABSTAIN, reason=NOT_JUDGED), None, ())
         reasons = readings[step - 1].reasons
         verdict = Verdict(
             VerdictOutcome.ALARM, step=step, agent=agent_of(run.records[step - 1]), reason="; ".join(reasons[:3])
         )
         return Walk(verdict, None if known_failed else sounded, ())
+
+
+def unjudged(readings: Sequence[Reading]) -> Verdict | None:
+    """ABSTAIN where all of them are UNKNOWN: a monitor that cannot judge a run does not say that it is sound."""
+    if any(reading.level is not Level.UNKNOWN for reading in readings):
+        return None
+    return Verdict(VerdictOutcome.ABSTAIN, reason=NOT_JUDGED)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from prefixguard.escalate.endpoint import Endpoint
-from prefixguard.escalate.gate import Gate
+from prefixguard.escalate.gate import Gate, unjudged
 from prefixguard.escalate.hypotheses import HypothesisAnswer, HypothesisLabel, HypothesisResult, verify
 from prefixguard.escalate.prompting import PromptKind
 from prefixguard.escalate.verdict import Verdict, VerdictOutcome
@@ -53,8 +53,8 @@ class Inspector(Protocol):
 class WalkInspector:
     """A model led through the run in the way of its kind of question.
 
-    gate: only prefixes that it escalates are shown, for kinds that walk; None: every step of an agent is asked about.
-    confirm, seconds: see `walk`.
+    gate: only prefixes that it escalates are shown, for kinds that walk; a run of which it judges no step is an ABSTAIN
+    and is not asked about. None: every step of an agent is asked about. confirm, seconds: see `walk`.
     """
 
     auditor: WalkingAuditor
@@ -69,7 +69,13 @@ class WalkInspector:
     async def inspect(self, run: Run[StepRecord]) -> Inspected:
         """See `walk`."""
         walks = self.auditor.kind in (PromptKind.ONLINE, PromptKind.STEP_BY_STEP)
-        steps = self.gate.steps(run) if self.gate is not None and walks else None
+        steps = None
+        if self.gate is not None and walks:
+            readings = self.gate.readings(run)
+            unknown = unjudged(readings) if run.records else None
+            if unknown is not None:
+                return Inspected(unknown, None, (), len(query_steps(run.records)))
+            steps = self.gate.steps(run, readings)
         gone = await walk(run.records, self.auditor, steps=steps, confirm=self.confirm, seconds=self.seconds)
         calls = tuple(call.as_json() for call in gone.calls)
         possible = len(query_steps(run.records)) if walks else len(calls)

@@ -178,3 +178,13 @@ def test_only_the_prefix_is_shown() -> None:
 
     asyncio.run(walk(steps_of(3), Watching(PromptKind.ONLINE, lambda *_: Verdict(SAFE))))
     assert [len(records) for records in seen] == [1, 2, 3]
+
+
+@given(n=st.integers(1, 20), others=st.sets(st.integers(1, 20)), steps=st.sets(st.integers(1, 20)))
+def test_there_are_never_more_turns_than_steps_of_agents(n: int, others: set[int], steps: set[int]) -> None:
+    records = steps_of(n, others)
+    asked = sorted(step for step in steps if step <= n)
+    kept = one_a_turn(records, asked)
+    assert set(kept) <= set(asked) and list(kept) == sorted(kept) and len(kept) <= len(query_steps(records))
+    assert set(asked) & set(query_steps(records)) <= set(kept)
+    assert bool(kept) == any(step >= acting for step in asked for acting in query_steps(records))
