@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, cast
 from rich.text import Text
 
 from prefixguard.cli.console import say, visible
+from prefixguard.cli.drift_line import DriftLine
 from prefixguard.cli.reading_line import reading_line
 from prefixguard.errors import UsageError
 from prefixguard.escalate import (
@@ -26,16 +27,23 @@ from prefixguard.escalate import (
     escalate_records,
     watch_escalated,
 )
-from prefixguard.runtime import Monitor
+from prefixguard.runtime import Monitor, score
 from prefixguard.stepview import ReadReport, read_runs
+
+#: Bytes of text that a token of a prompt shows at most, nearly always: what a session keeps of a run goes by it.
+_BYTES_A_TOKEN = 3
+#: Seconds of patience at most.
+_MOST_PATIENCE = 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class Escalation:
-    """A model behind a monitor. patience: seconds to wait at a run's end for verdicts under way."""
+    """A model behind a monitor. patience: seconds to wait at a run's end for verdicts under way. priced: whether the
+    endpoint's prices were given."""
 
     escalator: Escalator
     patience: float
+    priced: bool = False
 
     def watch(
         self, monitor: Monitor, stream: BinaryIO, *, header: Mapping[str, Any] | None, group: str | None
@@ -47,18 +55,22 @@ class Escalation:
     def of_file(self, path: str, wanted: str | None, report: ReadReport) -> Iterator[tuple[str, EscalatedReading]]:
         """Run by run, or the one that is wanted."""
         monitor, found = self.escalator.monitor, False
+        drift = DriftLine(monitor)
         for run in read_runs(path, monitor.bundle.adapter, report=report):
             if wanted is None or run.run_id == wanted:
                 found = True
                 group = monitor.group_of(run)
                 for said in escalate_records(self.escalator, run.records, group=group, patience=self.patience):
                     yield run.run_id, said
+            if wanted is None:
+                for scored in score(monitor, [run]):
+                    drift.observe(scored)
         if report.runs and not found:
             raise UsageError(f"{path}: none of its {report.runs:,} runs is called {wanted!r}. See: prefixguard score")
 
     def close(self) -> None:
         """End it, and say what became of its questions."""
-        _say_counts(self.escalator)
+        _say_counts(self.escalator, self.priced)
 
 
 def escalation_of(
@@ -67,57 +79,101 @@ def escalation_of(
     *,
     mark: float | None,
     every: int,
+    gap: int,
     calls: int,
+    calls_a_minute: int | None,
     block: float | None,
     rung: str,
     budget_tokens: int,
     replies: Path | None,
     patience: float,
 ) -> Escalation:
-    """The monitor with a model behind it, by the options of `watch`. ConfigError, MissingExtraError as these say."""
+    """The monitor with a model behind it, by the options of `watch`. ConfigError, MissingExtraError as these say;
+    UsageError where the patience is no number of seconds."""
+    if not 0 <= patience <= _MOST_PATIENCE:
+        raise UsageError(f"--patience {patience:g}: seconds, from 0 to {_MOST_PATIENCE:,.0f}.")
     policy = EscalationPolicy(
         mark=mark,
         every=every,
+        gap=gap,
         calls_a_run=calls,
+        calls_a_minute=calls_a_minute,
         mode="async" if block is None else "block",
         deadline=10.0 if block is None else block,
-        seconds=max(60.0, block or 0.0),
+        seconds=max(endpoint.timeout, block or 0.0),
         rung=cast(Rung, rung),
         question_tokens=budget_tokens + (endpoint.max_reply_tokens or 0),
+        keep_texts=max(1024, _BYTES_A_TOKEN * budget_tokens),
     )
     breaker = CircuitBreaker()
     auditor = LlmAuditor(AsyncClient(endpoint, breaker=breaker), budget_tokens=budget_tokens)
     cache = None if replies is None else VerdictCache(replies)
-    return Escalation(Escalator(monitor, auditor, policy, cache, breaker=breaker), patience)
+    priced = endpoint.price_in is not None and endpoint.price_out is not None
+    return Escalation(Escalator(monitor, auditor, policy, cache, breaker=breaker), patience, priced)
 
 
-def escalated_lines(said: EscalatedReading) -> list[Text]:
-    """The reading at the level that verdicts made, what came of its question, a verdict that is new, and the message
-    for the agent."""
-    line = reading_line(replace(said.reading, level=said.level))
-    if said.escalation is not None:
-        line.append(f"  [{visible(said.escalation)}]", style="cyan")
-    lines = [line]
-    if said.news and said.verdict is not None:
-        verdict = said.verdict
-        text = f"          auditor on step {said.about}: {verdict.outcome.value}"
-        if verdict.outcome is VerdictOutcome.ALARM:
-            text += f", step {verdict.step}" + (f" by {visible(verdict.agent)}" if verdict.agent else "")
-        lines.append(Text(f"{text}. {visible(verdict.reason)}".rstrip(), style="cyan"))
-    if said.note is not None and said.escalation is not None:
-        lines.append(Text(f"          auditor silent: {visible(said.note)}", style="magenta"))
-    if said.message is not None:
-        lines.append(Text(f"          to the agent: {visible(said.message)}", style="bold"))
-    return lines
+class Told:
+    """What was told of a run, so that a reading that comes again says only what is new. One a run."""
+
+    __slots__ = ("_last", "_note")
+
+    def __init__(self) -> None:
+        self._last: EscalatedReading | None = None
+        self._note: str | None = None
+
+    def document(self, said: EscalatedReading) -> dict[str, Any] | None:
+        """The reading as JSON; None for one that comes again with nothing new."""
+        last = self._before(said)
+        if last is not None and not said.news and said.message is None and _state(said) == _state(last):
+            return None
+        return said.to_json()
+
+    def lines(self, said: EscalatedReading) -> list[Text]:
+        """The reading at the level that verdicts made, what came of its question, a verdict that is new, and the
+        message for the agent. Of a reading that comes again, the line only where its level is another one now."""
+        lines = []
+        last = self._before(said)
+        if last is None or last.level is not said.level:
+            line = reading_line(replace(said.reading, level=said.level))
+            if said.escalation is not None:
+                line.append(f"  [{visible(said.escalation)}]", style="cyan")
+            lines.append(line)
+        if said.news and said.verdict is not None:
+            verdict = said.verdict
+            text = f"          auditor on step {said.about}: {verdict.outcome.value}"
+            if verdict.outcome is VerdictOutcome.ALARM:
+                text += f", step {verdict.step}" + (f" by {visible(verdict.agent)}" if verdict.agent else "")
+            lines.append(Text(f"{text}. {visible(verdict.reason)}".rstrip(), style="cyan"))
+        if said.note is not None and (said.note != self._note or (said.escalation is not None and not said.again)):
+            lines.append(Text(f"          auditor silent: {visible(said.note)}", style="magenta"))
+            self._note = said.note
+        if said.message is not None:
+            lines.append(Text(f"          to the agent: {visible(said.message)}", style="bold"))
+        return lines
+
+    def _before(self, said: EscalatedReading) -> EscalatedReading | None:
+        """What was told last of the reading that comes again; None for a reading that is new."""
+        last = self._last
+        if said.reading.unknown_reason is None or last is None or last.reading.step != said.reading.step:
+            self._last = said  # a line that is no event stands at the step before it, and does not come again
+        return last if said.again else None
 
 
-def _say_counts(escalator: Escalator) -> None:
-    """Ends the escalator, and says what became of its questions."""
+def _state(said: EscalatedReading) -> tuple[object, ...]:
+    return said.level, said.escalation, said.about, said.note, said.stop
+
+
+def _say_counts(escalator: Escalator, priced: bool) -> None:
+    """Ends the escalator, and says what became of its questions. priced: whether prices are known."""
     counts = escalator.close(drain=False, seconds=1.0)
     if not counts.offered:
         say("Escalation: the risk never came above the mark, so nothing was asked.")
         return
-    money = f", at a cost of {counts.cost:.4f}" if counts.cost else ""
+    money = ""
+    if priced and (counts.cost or counts.cost_unknown):
+        money = f", at a cost of {counts.cost:.4f}"
+        if counts.cost_unknown:
+            money += f" and what {counts.cost_unknown:,} of the questions cost that got no reply, which is not known"
     say(
         f"Escalation: {counts.offered:,} questions: {counts.answered:,} answered, {counts.cached:,} answered before, "
         f"{counts.n_dropped:,} dropped, {counts.n_failed:,} failed; {counts.tokens_in:,} tokens sent, "

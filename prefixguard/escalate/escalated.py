@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from prefixguard.alarm import Level
@@ -19,7 +19,7 @@ from prefixguard.escalate.judged import Auditor
 from prefixguard.escalate.kept_steps import KeptSteps
 from prefixguard.escalate.ledger import Counts
 from prefixguard.escalate.nudge import nudge
-from prefixguard.escalate.policy import EscalationPolicy
+from prefixguard.escalate.policy import MAX_SECONDS, EscalationPolicy
 from prefixguard.escalate.ticket import Question, Ticket
 from prefixguard.escalate.verdict import Verdict
 from prefixguard.escalate.verdict_cache import VerdictCache
@@ -44,6 +44,7 @@ class EscalatedReading:
     note: why the auditor is silent, after a question that was dropped or failed; None where it is not.
     message: for the agent, on the rungs "nudge" and "stop", where the level becomes ALARM or a new ALARM verdict came.
     stop: on the rung "stop": whether the level is ALARM.
+    again: whether the step's reading was given before: `poll` gives it again after a question has ended.
     """
 
     reading: Reading
@@ -55,6 +56,7 @@ class EscalatedReading:
     note: str | None = None
     message: str | None = None
     stop: bool = False
+    again: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The fields of `Reading.to_json`, `level` being the one after verdicts; the monitor's own is
@@ -70,6 +72,7 @@ class EscalatedReading:
             "escalation_note": self.note,
             "message": self.message,
             "stop": self.stop,
+            "again": self.again,
         }
 
 
@@ -183,15 +186,16 @@ class EscalatedSession:
                 self._collect()
                 if not self._moved or last is None:
                     return None
-                self._last = self._tell(last.reading, self._last_ticket)
+                self._last = replace(self._tell(last.reading, self._last_ticket), again=True)
             except Exception as exc:
                 self._moved = False
-                self._last = _monitor_alone(last.reading, exc) if last is not None else None
+                self._last = replace(_monitor_alone(last.reading, exc), again=True) if last is not None else None
             return self._last
 
     def wait(self, seconds: float) -> EscalatedReading | None:
-        """Waits until all questions of this run have ended, `seconds` at most; then as `poll`."""
-        until = time.monotonic() + seconds
+        """Waits until all questions of this run have ended, `seconds` at most; then as `poll`. More than MAX_SECONDS is
+        never waited."""
+        until = time.monotonic() + min(seconds, MAX_SECONDS)
         for ticket in tuple(self._open):
             ticket.result(max(0.0, until - time.monotonic()))
         return self.poll()

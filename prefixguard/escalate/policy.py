@@ -16,6 +16,8 @@ OnAlarm = Literal["note", "confirm", "raise"]
 MODES: tuple[Mode, ...] = ("async", "block")
 RUNGS: tuple[Rung, ...] = ("warn", "nudge", "stop")
 ON_ALARM: tuple[OnAlarm, ...] = ("note", "confirm", "raise")
+#: Seconds that may be waited for anything, at most: more than a timer of the system can take is no number of seconds.
+MAX_SECONDS = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +53,13 @@ class EscalationPolicy:
     How it runs.
     mode: "async": the agent never waits, a verdict is applied to the reading after it has come. "block": the reading
         waits for the verdict on it, `deadline` seconds (more than 0) at most.
-    seconds: for one question, its wait for a free worker included; what is not answered by then has failed. Over 0.
+    seconds: for one question, its wait for a free worker included; what is not answered by then has failed. Over 0;
+        neither this nor the deadline is over MAX_SECONDS.
     rung: what a host is told to do at ALARM: "warn": nothing more; "nudge": a message for the agent; "stop": the
         message, and to stop.
     queue: questions that may wait for a worker, 1 or more; more are dropped.
     keep_texts: bytes of the run's texts that a session keeps for prompts, 1024 or more; of longer runs the middle is
-        dropped.
+        dropped, and the prompt says so. Three times the tokens of the prompt's budget are what it can show at most.
     Raises ConfigError for a value outside its range.
 
     >>> EscalationPolicy(mark=0.0)
@@ -119,8 +122,8 @@ class EscalationPolicy:
                 )
         for name in ("deadline", "seconds"):
             value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise ConfigError(f"{name} {value}: seconds, more than 0.")
+            if not 0 < value <= MAX_SECONDS:
+                raise ConfigError(f"{name} {value}: seconds, more than 0. At most {MAX_SECONDS:,.0f}.")
 
 
 def _choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -51,6 +51,13 @@ def test_it_is_told_once_and_the_data_stay_as_they_are(cli, calibrated: Path, ot
     }  # fmt: skip
 
 
+def test_it_is_told_with_an_auditor_behind_the_monitor_too(cli, calibrated: Path, other_words: Path) -> None:
+    nobody = ("--escalate", "m", "--base-url", "http://127.0.0.1:9/v1", "--mark", "1")
+    said, alone = (cli("watch", calibrated, other_words, "--json", *more) for more in (nobody, ()))
+    assert said.code == 0 and said.told.count("DRIFT") == 1
+    assert said.told.startswith(alone.told.rstrip())
+
+
 def test_one_run_of_a_file_is_no_stream(cli, calibrated: Path, other_words: Path) -> None:
     said = cli("watch", calibrated, other_words, "--run-id", "support-00119-1", "--json")
     assert said.code == 0 and said.err == ""

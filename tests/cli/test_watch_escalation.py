@@ -14,6 +14,8 @@ import pytest
 from model_server import model_server, says
 from scripted_server import Script, ScriptedServer, Skill, fingerprint, seen_in
 
+from prefixguard.cli.escalation import escalation_of
+from prefixguard.escalate import Endpoint
 from prefixguard.lab import generate
 from prefixguard.runtime import load
 from prefixguard.stepview import adapter_for, read_runs
@@ -266,6 +268,18 @@ def test_a_run_id_from_outside_is_shown_escaped(cli, server: ScriptedServer, tmp
         (("--base-url", "http://127.0.0.1:9/v1"), "--base-url: goes with --escalate MODEL"),
         (("--mark", "0.3", "--every", "2"), "--mark, --every: goes with --escalate MODEL"),
         (("--rung", "stop"), "--rung: goes with --escalate MODEL"),
+        (("--patience", "5", "--budget-tokens", "8000"), "--budget-tokens, --patience: goes with --escalate MODEL"),
+        (("--key-from", "MY_KEY", "--timeout", "5"), "--key-from, --timeout: goes with --escalate MODEL"),
+        (("--gap", "2", "--calls-a-minute", "120"), "--gap, --calls-a-minute: goes with --escalate MODEL"),
+        (("--reply-tokens", "9", "--temperature", "1"), "--reply-tokens, --temperature: goes with --escalate MODEL"),
+        (("--escalate", "m", "--patience", "inf"), "--patience inf: seconds, from 0 to 1,000,000"),
+        (("--escalate", "m", "--patience", "nan"), "--patience nan: seconds"),
+        (("--escalate", "m", "--patience", "-1"), "--patience -1: seconds"),
+        (("--escalate", "m", "--block", "1e300"), "deadline 1e+300"),
+        (("--escalate", "m", "--timeout", "0"), "timeout 0.0: seconds, more than 0"),
+        (("--escalate", "m", "--timeout", "1e300"), "seconds 1e+300"),
+        (("--escalate", "m", "--gap", "0"), "gap 0"),
+        (("--escalate", "m", "--calls-a-minute", "-1"), "calls_a_minute -1"),
         (("--escalate", "m", "--rung", "shove"), "rung 'shove': one of warn, nudge, stop"),
         (("--escalate", "m", "--block", "0"), "deadline 0"),
         (("--escalate", "m", "--every", "0"), "every 0"),
@@ -279,3 +293,91 @@ def test_a_run_id_from_outside_is_shown_escaped(cli, server: ScriptedServer, tmp
 def test_options_that_do_not_go_together(cli, events: str, options: tuple[str, ...], why: str) -> None:
     said = cli("watch", MONITOR, *options, stdin=events, env={"OPENAI_API_KEY": KEY})
     assert said.code == 2 and why in said.told and not said.out
+
+
+@pytest.mark.parametrize("alarms", [True, False])
+def test_at_the_end_only_what_is_new_is_told(
+    cli, events: str, server: ScriptedServer, script: Script, alarms: bool
+) -> None:
+    """The last reading comes again after the verdict that was waited for; its line only where its level changed."""
+    truth = script.truth if alarms else dict.fromkeys(script.truth)
+    server.script = Script(truth, Skill(slow=1.0, slow_seconds=2.0))
+    alone = cli("watch", MONITOR, stdin=events).out.splitlines()
+    lines = cli("watch", MONITOR, *asking(server, "--patience", "60"), stdin=events).out.splitlines()
+    assert [line.replace("  [asked]", "") for line in lines[: len(alone)]] == alone
+    *more, verdict = lines[len(alone) :]
+    assert f"auditor on step {RISES}: {'alarm' if alarms else 'safe'}" in verdict
+    changed = alarms and "ALARM" not in alone[-1]
+    assert [line.split()[:3] for line in more] == ([["step", str(len(alone)), "ALARM"]] if changed else [])
+    told = cli("watch", MONITOR, "--json", *asking(server, "--patience", "60"), stdin=events).lines
+    assert [line["again"] for line in told] == [False] * len(alone) + [True]
+    assert told[-1]["step"] == told[-2]["step"] and told[-1]["verdict_news"]
+
+
+def test_silence_at_the_end_is_told_once(cli, events: str, server: ScriptedServer, script: Script) -> None:
+    server.script = Script(script.truth, Skill(slow=1.0, slow_seconds=20.0))
+    waiting = asking(server, "--timeout", "1.5", "--patience", "60", "--price-in", "1", "--price-out", "1")
+    said = cli("watch", MONITOR, *waiting, stdin=events)
+    lines = said.out.splitlines()
+    assert said.code == 0 and len([line for line in lines if line.startswith("step ")]) == 12
+    assert "auditor silent" in lines[-1] and said.out.count("auditor silent") == 1
+    assert f"no verdict on step {RISES}" in lines[-1]
+    assert "at a cost of 0.0000 and what 1 of the questions cost that got no reply, which is not known." in said.told
+
+
+def test_without_prices_nothing_is_said_of_cost(cli, events: str, script: Script) -> None:
+    with ScriptedServer(script, key="another") as server:
+        said = cli("watch", MONITOR, *asking(server, "--block", "30"), stdin=events)
+    assert "1 failed" in said.told and "cost" not in said.told
+
+
+def test_what_is_sent_goes_by_the_options(cli, events: str, server: ScriptedServer) -> None:
+    for more in ((), ("--reply-tokens", "512", "--temperature", "0.5")):
+        assert cli("watch", MONITOR, *asking(server, "--block", "30", *more), stdin=events).code == 0
+    first, second = (json.loads(body) for body in server.bodies)
+    assert first["temperature"] == 0.0 and 2048 in first.values()
+    assert second["temperature"] == 0.5 and 512 in second.values()
+
+
+def test_gap_and_every(cli, events: str, server: ScriptedServer) -> None:
+    often = ("--mark", "0.01", "--every", "1", "--calls", "100", "--block", "30")
+    asked = []
+    for more in ((), ("--gap", "3")):
+        server.bodies.clear()
+        assert cli("watch", MONITOR, *asking(server, *often, *more), stdin=events).code == 0
+        asked.append([seen_in(json.loads(body)["messages"]).last for body in server.bodies])
+    every, third = asked
+    assert len(every) > 6 and every == list(range(every[0], every[-1] + 1))
+    assert third == every[::3]
+
+
+def test_the_minute_has_a_budget_while_a_run_is_live(cli, events: str, server: ScriptedServer, tmp_path: Path) -> None:
+    often = ("--mark", "0.0001", "--every", "1", "--calls", "1000", "--block", "30")
+    said = cli("watch", MONITOR, *asking(server, *often, "--calls-a-minute", "2"), stdin=events)
+    assert server.requests == 2 and "dropped, calls a minute: " in said.told
+    path = tmp_path / "runs.jsonl"
+    path.write_text("".join(json.dumps({**RUNS[FAILED], "run_id": f"r{i}"}) + "\n" for i in range(12)))
+    said = cli("watch", MONITOR, path, *asking(server, *often))
+    assert "dropped: " not in said.told and "0 dropped" in said.told
+    offered = int(said.told.partition("Escalation: ")[2].split()[0])
+    assert offered > 120
+
+
+def test_a_session_keeps_as_much_as_a_prompt_can_show(server: ScriptedServer) -> None:
+    escalation = escalation_of(
+        load(MONITOR),
+        Endpoint("m", server.url, timeout=77.0),
+        mark=None,
+        every=5,
+        gap=1,
+        calls=8,
+        calls_a_minute=None,
+        block=None,
+        rung="warn",
+        budget_tokens=24_000,
+        replies=None,
+        patience=0.0,
+    )
+    policy = escalation.escalator.policy
+    assert (policy.keep_texts, policy.seconds) == (72_000, 77.0)
+    escalation.close()

@@ -110,9 +110,17 @@ def test_a_verdict_that_comes_later_is_applied_then(made: Any) -> None:
     assert later is not None
     assert (later.reading, later.level, later.news, later.about) == (told[-1].reading, Level.ALARM, True, 2)
     assert later.escalation == "answered"
+    assert later.again and later.to_json()["again"] and not told[-1].again
     assert session.poll() is None  # once
     after = [reading for event in events[5:7] for reading in session.observe(event)]
     assert [(r.news, r.about, r.level) for r in after] == [(False, 2, Level.ALARM)]
+
+
+def test_a_wait_without_end_is_no_error(made: Any) -> None:
+    session = made(ScriptedAuditor(), ASYNC).start()
+    observe_all(session, failing_run())
+    last = session.wait(float("inf"))
+    assert session.pending == 0 and (last is None or last.again)
 
 
 def test_the_next_reading_takes_it_in_without_a_poll(made: Any) -> None:

@@ -33,6 +33,8 @@ from prefixguard.escalate.policy import EscalationPolicy
         ({"keep_texts": 10}, "keep_texts 10: it counts bytes"),
         ({"deadline": 0.0}, "deadline 0.0: seconds, more than 0."),
         ({"seconds": float("nan")}, "seconds nan: seconds, more than 0."),
+        ({"seconds": float("inf")}, "seconds inf: seconds, more than 0. At most 1,000,000."),
+        ({"deadline": 1e300}, "deadline 1e+300: seconds, more than 0. At most 1,000,000."),
     ],
 )
 def test_a_value_outside_its_range_is_told(wrong: dict[str, Any], sentence: str) -> None:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from prefixguard.cli.console import say, visible, write_data, write_json
 from prefixguard.cli.drift_line import DriftLine
-from prefixguard.cli.escalation import Escalation, escalated_lines, escalation_of
+from prefixguard.cli.escalation import Escalation, Told, escalation_of
 from prefixguard.cli.notes import notes_of, refuse_empty
 from prefixguard.cli.reading_line import reading_line
 from prefixguard.errors import UsageError
@@ -57,7 +57,11 @@ def watch_command(
         float | None, typer.Option(help="The risk above which it is asked. Default: the monitor's watch mark.")
     ] = None,
     every: Annotated[int, typer.Option(help="While the risk stays above: ask again after so many steps.")] = 5,
+    gap: Annotated[int, typer.Option(help="Fewest steps from one question of a run to its next.")] = 1,
     calls: Annotated[int, typer.Option(help="Questions of a run at most.")] = 8,
+    calls_a_minute: Annotated[
+        int | None, typer.Option(help="Questions in any minute at most. Default: 120; with a finished file, no limit.")
+    ] = None,
     block: Annotated[
         float | None, typer.Option(help="Wait so many seconds for each verdict. Default: never wait while it runs.")
     ] = None,
@@ -65,6 +69,9 @@ def watch_command(
         str, typer.Option(help="At ALARM: warn; nudge: a message for the agent; stop: the message, and to stop.")
     ] = "warn",
     budget_tokens: Annotated[int, typer.Option(help="Tokens of a prompt.")] = 24_000,
+    reply_tokens: Annotated[int | None, typer.Option(help="Tokens that a reply may have.")] = 2048,
+    temperature: Annotated[float | None, typer.Option(help="Sent if given; 0 where a server takes it.")] = 0.0,
+    timeout: Annotated[float, typer.Option(help="Seconds for one question, from the step that asks it.")] = 180.0,
     price_in: Annotated[float | None, typer.Option(help="Price of a million tokens that are sent.")] = None,
     price_out: Annotated[float | None, typer.Option(help="Price of a million tokens that come back.")] = None,
     replies: Annotated[Path | None, typer.Option(help="Folder of verdicts, so that none is asked for twice.")] = None,
@@ -78,6 +85,10 @@ def watch_command(
 
     With a file of several runs, a line on standard error says when runs of new tasks are no longer like the runs that
     set the alarm, so that its false-alarm budget is not to be relied on.
+
+    With --escalate the model is asked when the risk comes above the mark, and every so many steps while it stays
+    above, but not more often than the gap and the limits of calls let it. `audit --monitor` asks by the same rules with
+    a gap of 1 and without limits of calls. A verdict that comes after the last step is told at the end.
 
     Examples:
 
@@ -97,12 +108,15 @@ def watch_command(
                 key_from=key_from,
                 price_in=price_in,
                 price_out=price_out,
-                max_reply_tokens=2048,
-                temperature=0.0,
+                max_reply_tokens=reply_tokens,
+                temperature=temperature,
+                timeout=timeout,
             ),
             mark=mark,
             every=every,
+            gap=gap,
             calls=calls,
+            calls_a_minute=120 if calls_a_minute is None and run == "-" else calls_a_minute,
             block=block,
             rung=rung,
             budget_tokens=budget_tokens,
@@ -112,14 +126,22 @@ def watch_command(
     else:
         given = {
             "--base-url": base_url is not None,
+            "--key-from": key_from != "OPENAI_API_KEY",
             "--mark": mark is not None,
             "--every": every != 5,
+            "--gap": gap != 1,
             "--calls": calls != 8,
+            "--calls-a-minute": calls_a_minute is not None,
             "--block": block is not None,
             "--rung": rung != "warn",
+            "--budget-tokens": budget_tokens != 24_000,
+            "--reply-tokens": reply_tokens != 2048,
+            "--temperature": temperature != 0.0,
+            "--timeout": timeout != 180.0,
             "--price-in": price_in is not None,
             "--price-out": price_out is not None,
             "--replies": replies is not None,
+            "--patience": patience != 30.0,
         }
         stray = [name for name, is_given in given.items() if is_given]
         if stray:
@@ -184,16 +206,19 @@ def _of_file(monitor: Monitor, path: str, wanted: str | None, report: ReadReport
 def _print(said: Iterable[tuple[str, Reading | EscalatedReading]], as_json: bool, *, headings: bool) -> bool:
     """Print every reading as it comes; whether an alarm sounded."""
     console = Console(highlight=False, markup=False, emoji=False)
-    alarmed, current = False, None
+    alarmed, current, told = False, None, Told()
     for name, reading in said:
         alarmed |= reading.level is Level.ALARM
+        if name != current:
+            if headings and not as_json:
+                say(f"run {visible(name)}")
+            current, told = name, Told()
         if as_json:
-            write_json({"run_id": name, **reading.to_json()})
+            document = reading.to_json() if isinstance(reading, Reading) else told.document(reading)
+            if document is not None:
+                write_json({"run_id": name, **document})
             continue
-        if headings and name != current:
-            say(f"run {visible(name)}")
-            current = name
-        for line in [reading_line(reading)] if isinstance(reading, Reading) else escalated_lines(reading):
+        for line in [reading_line(reading)] if isinstance(reading, Reading) else told.lines(reading):
             write_data(_shown(console, line))
     return alarmed
 
