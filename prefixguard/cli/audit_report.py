@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from prefixguard.cli.console import say, visible, write_json
-from prefixguard.escalate import MODES, AuditLine
+from prefixguard.escalate import MODES, AuditLine, NoReplyFault
 from prefixguard.evaluate.audit import (
     StepIndex,
     agents_of,
@@ -22,6 +22,11 @@ from prefixguard.evaluate.audit import (
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Outcome, Run
 
+#: Protocols that walk through a run, and may stop before its end.
+_WALKS = ("online", "step-by-step")
+#: Faults of questions that were sent and got no reply.
+_NO_REPLY = frozenset(NoReplyFault) - {NoReplyFault.CIRCUIT_OPEN}
+
 
 def report_audit(
     runs: Sequence[Run[StepRecord]],
@@ -29,6 +34,7 @@ def report_audit(
     protocol: str,
     *,
     gated: bool = False,
+    priced: bool = False,
     published: str | None,
     events: bool,
     as_json: bool,
@@ -36,13 +42,13 @@ def report_audit(
 ) -> None:
     """Sentences and tables on standard error; with `as_json` one object on standard output.
 
-    gated: a monitor stood in front of the model. published: test set of published figures. events: count steps as
-        source entries. full: every row of the table.
+    gated: a monitor stood in front of the model. priced: prices were given, so costs are said. published: test set of
+        published figures. events: count steps as source entries. full: every row of the table.
     """
     index: StepIndex = "event" if events else "record"
-    usage = _usage(lines)
+    usage = _usage(lines, priced)
     said: dict[str, Any] = {"usage": usage}
-    say(_usage_sentence(usage))
+    say(_usage_sentence(usage, protocol))
     if gated:
         said["gate"] = losses = gate_losses(lines)
         say(_gate_sentence(losses))
@@ -99,12 +105,16 @@ def _report_faults(runs: Sequence[Run[StepRecord]], lines: Sequence[AuditLine], 
     said["faults"] = found.as_json()
 
 
-def _usage(lines: Sequence[AuditLine]) -> dict[str, Any]:
+def _usage(lines: Sequence[AuditLine], priced: bool) -> dict[str, Any]:
+    """Counts of verdicts and questions; tokens, seconds and cost are those of all tries, `earlier` ones among them."""
     calls = [call for line in lines for call in line.calls]
-    costs = [call["cost"] for call in calls]
-    # A question without an answer may have cost something, nobody knows what; an answer costs None without prices.
-    is_priced = all(call["cost"] is not None for call in calls if call["outcome"] != "error") and costs != []
+    # A question without a reply may have cost something, nobody knows what; an answer costs None without prices.
+    unknown = sum(call["cost"] is None or call["fault"] in _NO_REPLY for call in calls)
+    costs = [call["cost"] for call in calls if call["cost"] is not None]
     outcomes = [line.verdict["outcome"] for line in lines]
+    before = [line.spent for line in lines if line.spent]
+    costs += [spent["cost"] for spent in before if spent["cost"] is not None]
+    unknown += sum(spent["cost_unknown"] for spent in before)
     return {
         "runs": len(lines),
         **{name: outcomes.count(name) for name in ("alarm", "safe", "abstain", "error")},
@@ -112,27 +122,37 @@ def _usage(lines: Sequence[AuditLine]) -> dict[str, Any]:
         "possible_questions": sum(line.possible_calls for line in lines),
         "from_cache": sum(bool(call.get("cached")) for call in calls),
         "without_verdict": sum(call["outcome"] == "error" for call in calls),
-        "tokens_in": sum(call["tokens_in"] for call in calls),
-        "tokens_out": sum(call["tokens_out"] for call in calls),
-        "cost": math.fsum(cost for cost in costs if cost is not None) if is_priced else None,
-        "cost_unknown": costs.count(None),
-        "seconds": math.fsum(call["seconds"] for call in calls),
+        "tokens_in": sum(entry["tokens_in"] for entry in (*calls, *before)),
+        "tokens_out": sum(entry["tokens_out"] for entry in (*calls, *before)),
+        "cost": math.fsum(costs) if priced and costs else None,
+        "cost_unknown": unknown,
+        "seconds": math.fsum(entry["seconds"] for entry in (*calls, *before)),
+        "earlier": {
+            "runs": len(before),
+            "questions": sum(spent["questions"] for spent in before),
+            "tokens_in": sum(spent["tokens_in"] for spent in before),
+            "tokens_out": sum(spent["tokens_out"] for spent in before),
+        },
     }
 
 
-def _usage_sentence(usage: dict[str, Any]) -> str:
+def _usage_sentence(usage: dict[str, Any], protocol: str) -> str:
     words = ("alarm", "safe", "abstain", "error")
     verdicts = ", ".join(f"{usage[name]:,} {name}" for name in words)
     text = f"{usage['runs']:,} runs: {verdicts}."
     if usage["questions"] or usage["possible_questions"]:
+        text += f" {usage['questions']:,} questions"
+        if protocol in _WALKS:
+            text += f" of {usage['possible_questions']:,} that a walk to the end of every run asks"
         text += (
-            f" {usage['questions']:,} questions of {usage['possible_questions']:,} that a walk to the end of every run "
-            f"asks ({usage['from_cache']:,} answered before, {usage['without_verdict']:,} without a verdict), "
+            f" ({usage['from_cache']:,} answered before, {usage['without_verdict']:,} without a verdict), "
             f"{usage['tokens_in']:,} tokens sent and {usage['tokens_out']:,} received"
         )
         if usage["cost"] is not None:
             text += f", at a cost of {usage['cost']:.4f}"
             if usage["cost_unknown"]:
-                text += f" and what {usage['cost_unknown']:,} questions cost that got no reply"
+                text += f" and what {usage['cost_unknown']:,} questions cost that got no reply or had no price"
+        if earlier := usage["earlier"]["questions"]:
+            text += f"; {earlier:,} questions of earlier tries, of {usage['earlier']['runs']:,} runs, are counted in"
         text += "."
     return text

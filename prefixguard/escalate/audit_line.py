@@ -12,10 +12,13 @@ from typing import Any
 
 from prefixguard.errors import TraceError
 from prefixguard.escalate.inspectors import Inspected
+from prefixguard.escalate.no_reply import NoReplyFault
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Fault, Outcome, Run, run_digest
 
 _REMEDY = "Move the file away, or name another folder with --out."
+#: Faults of questions that were sent and got no reply: what they cost nobody knows.
+_NO_REPLY = frozenset(NoReplyFault) - {NoReplyFault.CIRCUIT_OPEN}
 _COUNTS = ("tries", "questions", "tokens_in", "tokens_out", "cost_unknown")
 
 
@@ -169,7 +172,7 @@ def spent_on(line: AuditLine) -> dict[str, Any]:
         "questions": len(line.calls),
         "tokens_in": sum(call["tokens_in"] for call in line.calls),
         "tokens_out": sum(call["tokens_out"] for call in line.calls),
-        "cost_unknown": costs.count(None),
+        "cost_unknown": sum(call["cost"] is None or call["fault"] in _NO_REPLY for call in line.calls),
     }
     return {
         **{name: now[name] + line.spent.get(name, 0) for name in _COUNTS},

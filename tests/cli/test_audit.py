@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from attribution_rows import aegis
-from model_server import Exchange, model_server, says
+from model_server import Exchange, fails, model_server, says
 from scripted_server import Script, ScriptedServer, Skill, fingerprint, seen_in
 
 from prefixguard.cli.audit_report import gate_losses
@@ -83,7 +83,9 @@ def test_every_protocol_asks_its_question_and_says_what_the_auditor_said(
         if protocol in ("online", "step-by-step"):
             assert [call["prefix"] for call in line["calls"]] == list(range(1, asked + 1))
     assert list(lines_of(said)) == list(MISTAKES), "in the order of the runs"
-    assert f"{server.requests} questions of" in said.told and "a fixed step" not in said.out
+    walks = protocol in ("online", "step-by-step")
+    assert f"{server.requests} questions {'of' if walks else '('}" in said.told
+    assert ("that a walk to the end" in said.told) is walks and "a fixed step" not in said.out
     assert protocol in said.err and "Agent-Acc" in said.err
 
 
@@ -414,7 +416,12 @@ def test_runs_without_labels_and_without_steps(cli, script: Script, tmp_path: Pa
         (("--model", " "), "an endpoint needs the name of a model"),
         (("--model", "m", "--base-url", "ftp://x"), "it begins with http:// or https://"),
         (("--model", "m", "--timeout", "0"), "timeout 0"),
-        (("--model", "m", "--price-in", "-1"), "price_in -1"),
+        (("--model", "m", "--price-in", "-1", "--price-out", "1"), "price_in -1"),
+        (("--model", "m", "--price-in", "1"), "give both --price-in and --price-out"),
+        (("--model", "m", "--price-out", "1"), "give both --price-in and --price-out"),
+        (("--model", "m", "--temperature", "nan"), "--temperature nan"),
+        (("--model", "m", "--temperature", "-1"), "--temperature -1"),
+        (("--model", "m", "--reply-tokens", "0"), "--reply-tokens"),
         (("--model", "m", "--adapter", "nobody"), "nobody"),
     ],
 )
@@ -508,7 +515,9 @@ def test_prompts_that_a_server_refuses_are_errors_of_their_runs(
     said = cli("audit", runs_file, *asking(server), *priced)
     assert said.code == 0 and [line["verdict"]["outcome"] for line in said.lines].count("error") == 4
     assert [call["fault"] for line in said.lines[2:] for call in line["calls"]] == ["refused"] * 4
-    assert "at a cost of 0.00" in said.told and "and what 4 questions cost that got no reply" in said.told
+    assert (
+        "at a cost of 0.00" in said.told and "and what 4 questions cost that got no reply or had no price" in said.told
+    )
     server.script = Script(dict(known[4:]), Skill())
     said = cli("audit", runs_file, *asking(server), *priced, "--workers", "1")
     assert said.code == 2 and "nobody answers" in said.told and "400" in said.told and len(said.lines) == 3
@@ -517,3 +526,65 @@ def test_prompts_that_a_server_refuses_are_errors_of_their_runs(
 def test_without_prices_there_is_no_cost(cli, runs_file: Path, server: ScriptedServer) -> None:
     said = cli("audit", runs_file, *asking(server), "--protocol", "post-hoc", "--limit", "2", "--json")
     assert said.lines[0]["usage"]["cost"] is None and "at a cost of" not in said.told
+
+
+def test_without_prices_and_replies_no_cost_is_said(cli, runs_file: Path, server: ScriptedServer) -> None:
+    server.script = Script({}, Skill())  # every prompt is refused
+    said = cli("audit", runs_file, *asking(server), "--protocol", "post-hoc", "--limit", "2")
+    assert said.code == 2 and "cost" not in said.told
+
+
+def test_hypotheses_without_a_reply_have_an_unknown_cost(cli, runs_file: Path) -> None:
+    last = MODES[-1].hypothesis
+
+    def play(exchange: Exchange) -> None:
+        if last in json.dumps(exchange.body["messages"], ensure_ascii=False):
+            fails(400)(exchange)
+        else:
+            says('{"label": "contradict"}')(exchange)
+
+    with model_server(play) as model:
+        arguments = ("--adapter", "openai_chat", "--model", "m", "--base-url", model.url, "--protocol", "hypotheses")
+        said = cli("audit", runs_file, *arguments, "--limit", "2", "--price-in", "1", "--price-out", "1", "--json")
+    usage = said.lines[0]["usage"]
+    assert usage["cost"] > 0 and usage["cost_unknown"] == usage["without_verdict"] == 2
+    assert "and what 2 questions cost" in said.told
+
+
+def test_what_earlier_tries_took_is_counted_and_said(
+    cli, runs_file: Path, server: ScriptedServer, script: Script, tmp_path: Path
+) -> None:
+    prices = ("--price-in", "1000000", "--price-out", "0", "--protocol", "post-hoc", "--json")
+    server.script = Script(script.truth, Skill(broken=1.0))
+    first = cli("audit", runs_file, *asking(server), "--out", tmp_path / "out", *prices)
+    server.script = script
+    cli("audit", runs_file, *asking(server), "--out", tmp_path / "out", *prices, "--limit", "2")
+    again = cli("audit", runs_file, *asking(server), "--out", tmp_path / "out", *prices)
+    assert server.requests == 12, "lines beyond the limit stay, and each run is asked about again once"
+    before, now = first.lines[0]["usage"], again.lines[0]["usage"]
+    assert now["earlier"]["questions"] == now["earlier"]["runs"] == 6 and now["questions"] == 6
+    assert now["cost"] == 2 * before["cost"] == now["tokens_in"] == 2 * before["tokens_in"] > 0
+    assert "6 questions of earlier tries, of 6 runs, are counted in" in again.told
+    assert "earlier tries" not in first.told
+
+
+def test_known_failed_beside_labels_that_say_otherwise(cli, runs_file: Path, server: ScriptedServer) -> None:
+    said = cli("audit", runs_file, *asking(server), "--protocol", "post-hoc", "--known-failed")
+    assert "the labels call 3 of 6 successes" in said.told
+    failed = [run_id for run_id, step in MISTAKES.items() if step is not None]
+    one = cli("audit", runs_file, *asking(server), "--protocol", "post-hoc", "--known-failed", "--run-id", failed[0])
+    assert one.code == 0 and "successes" not in one.told
+    assert "successes" not in cli("audit", runs_file, *asking(server), "--protocol", "post-hoc").told
+
+
+def test_a_monitor_of_another_format_is_told(cli, runs_file: Path, tmp_path: Path) -> None:
+    for n in range(4):
+        turns = [{"role": ("human", "WebSurfer")[i % 2], "content": f"Lamp {i} of house {n}."} for i in range(8)]
+        label = {"mistake_step": "1", "mistake_agent": "WebSurfer", "is_correct": False, "question_ID": f"{n}"}
+        spoken = [{"role": "user", "content": "Count."}, {"role": "assistant", "content": "I do."}]
+        (tmp_path / f"{n}.json").write_text(
+            json.dumps({"history": turns, "question": "?", **label, "messages": spoken})
+        )
+    said = cli("audit", tmp_path, "--monitor", MONITOR)
+    assert said.code == 0 and "whoandwhen reads them well" in said.told
+    assert "reads little" not in cli("audit", runs_file, "--monitor", MONITOR).told

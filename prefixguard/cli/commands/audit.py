@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from prefixguard.errors import UsageError
 
 if TYPE_CHECKING:
     from prefixguard.escalate import AuditLine
-    from prefixguard.stepview import Adapter, StepRecord
+    from prefixguard.stepview import Adapter, ReadReport, StepRecord
     from prefixguard.trace import Run
 
 
@@ -62,7 +63,7 @@ def audit_command(
     budget_tokens: Annotated[
         int, typer.Option(help="Tokens of a prompt; longer runs are cut, and the prompt says where.")
     ] = 24_000,
-    reply_tokens: Annotated[int | None, typer.Option(help="Tokens that a reply may have.")] = 2048,
+    reply_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens that a reply may have.")] = 2048,
     temperature: Annotated[float | None, typer.Option(help="Sent if given; 0 where a server takes it.")] = 0.0,
     timeout: Annotated[float, typer.Option(help="Seconds for one request.")] = 180.0,
     workers: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 4,
@@ -113,7 +114,12 @@ def audit_command(
     from prefixguard.evaluate.audit import published_rows
     from prefixguard.runtime import load
     from prefixguard.stepview import ReadReport, read_runs
+    from prefixguard.trace import Outcome
 
+    if (price_in is None) != (price_out is None):
+        raise UsageError("a price alone gives no cost: give both --price-in and --price-out.")
+    if temperature is not None and not 0 <= temperature < math.inf:
+        raise UsageError(f"--temperature {temperature}: a number, 0 or more.")
     endpoint = None
     if model is not None:
         endpoint = Endpoint(
@@ -159,6 +165,13 @@ def audit_command(
         raise UsageError(f"{runs}: no run {named}. See: prefixguard parse {runs}")
     for note in notes_of(report):
         say(note)
+    if opened is not None:
+        _say_misread(runs, reader.name, report)
+    if known_failed and (ended_well := sum(run.outcome is Outcome.SUCCESS for run in chosen)):
+        say(
+            f"--known-failed says that all runs failed; the labels call {ended_well:,} of {len(chosen):,} successes. "
+            "What is said of those is wrong from the start: leave them out, or the option."
+        )
     inspector = plan.inspector(opened, workers, None if out is None else out / "replies")
     settings = plan.settings(inspector, reader.sha256, opened)
     with counting("Auditing") as show:
@@ -174,7 +187,15 @@ def audit_command(
         lines = audit(chosen, inspector, workers=workers, out=out, settings=settings, listen=listen)
     gated = opened is not None and endpoint is not None
     report_audit(
-        chosen, lines, plan.protocol, gated=gated, published=published, events=events, as_json=as_json, full=full
+        chosen,
+        lines,
+        plan.protocol,
+        gated=gated,
+        priced=price_in is not None,
+        published=published,
+        events=events,
+        as_json=as_json,
+        full=full,
     )
     if logprobs and confidence is None:
         fit_confidence(chosen, lines, out)
@@ -193,3 +214,19 @@ def _adapter(adapter: str | None, runs: str) -> Adapter:
         )
     say(f"Read as {well[0].name}. Another one: --adapter NAME.")
     return adapter_for(well[0].name, runs)
+
+
+def _say_misread(runs: str, name: str, report: ReadReport) -> None:
+    """A warning where a monitor's adapter seems to be that of another format. Looks closer only where little was read:
+    fewer than two steps a run, or most events skipped."""
+    from prefixguard.stepview import recognise
+
+    skipped = sum(report.events_skipped.values())
+    if report.records >= 2 * report.runs and 2 * skipped <= report.events:
+        return
+    well = [one.name for one in recognise(runs) if one.reads_well]
+    if well and name not in well:
+        say(
+            f"The monitor's adapter {name} reads little of these runs ({report.records:,} steps in {report.runs:,}); "
+            f"{well[0]} reads them well. Its risks mean little here: a monitor of that format, or --adapter {well[0]}."
+        )
