@@ -14,8 +14,9 @@ from typing import Any, Protocol, runtime_checkable
 from prefixguard.errors import ConfigError
 from prefixguard.escalate.agent_names import agent_of
 from prefixguard.escalate.judged import Judged
-from prefixguard.escalate.prompting import PromptKind, halves
+from prefixguard.escalate.prompting import PromptKind, ask_for_verdict, halves
 from prefixguard.escalate.verdict import Verdict, VerdictOutcome
+from prefixguard.escalate.verdict_parsing import FAULTS
 from prefixguard.stepview import StepRecord
 
 
@@ -123,9 +124,13 @@ async def walk(
         answer, shown if given. seconds: for one question.
     STEP_BY_STEP is asked about agents' steps only: where a step of `steps` is another's, about the newest one before
     it, once.
-    ONLINE without an alarm: the verdict on the last prefix, which shows all of the run, with a note where questions
+    ONLINE without an alarm: the verdict on the last prefix, which holds all others, with a note where questions
     before it gave none. STEP_BY_STEP without an alarm: each question judges its own step, so the run is an ERROR where
     any gave no verdict, else ABSTAIN where any could not be told, else SAFE. Without any question: SAFE, with a note.
+    BINARY_SEARCH takes a mistake for granted: a run of one step is an ALARM without a question. A half that is chosen
+    though none of its steps was shown is an ERROR; a note says where steps of a range were left out. Where the search
+    ends at another's step, the newest agent's step before it is blamed if it lies in the range that was halved last;
+    else the verdict is an ERROR.
     ConfigError for steps out of the run or order, and for a `confirm` that does not fit the kind.
     """
     if confirm < 1:
@@ -188,7 +193,7 @@ def _of_all_steps(calls: Sequence[Call]) -> Verdict:
 
 
 def _of_the_last(calls: Sequence[Call]) -> Verdict:
-    """Of questions of which the last one saw all of the run, without an alarm that counts."""
+    """Of questions about longer and longer prefixes, without an alarm that counts."""
     if not calls:
         return Verdict(VerdictOutcome.SAFE, notes=("never asked",))
     last = calls[-1].judged.verdict
@@ -204,20 +209,50 @@ def _of_the_last(calls: Sequence[Call]) -> Verdict:
 async def _search(
     records: Sequence[StepRecord], auditor: WalkingAuditor, answer: str | None, seconds: float | None
 ) -> Walk:
-    """Halve the range of the run's steps until one is left."""
-    begin, end = 1, len(records)
+    """Halve the range of the run's steps until one is left; a half of which nothing was shown is no verdict."""
+    begin, end = within = 1, len(records)
     calls: list[Call] = []
-    last: Verdict | None = None
+    last, hidden = Verdict(VerdictOutcome.ALARM, notes=("only step; nothing was asked",)), False
     while begin < end:
-        judged = await auditor.judge(records, seconds=seconds, answer=answer, within=(begin, end))
-        calls.append(Call(len(records), judged, (begin, end)))
+        within = begin, end
+        judged = await auditor.judge(records, seconds=seconds, answer=answer, within=within)
+        elided = _left_out(records, auditor, answer, within)
+        hidden = hidden or any(first <= end and begin <= final for first, final in elided)
         last = judged.verdict
+        if last.outcome is VerdictOutcome.ALARM:
+            first_half, second_half = halves(within)
+            begin, end = first_half if last.step is not None and last.step <= first_half[1] else second_half
+            if any(first <= begin and end <= final for first, final in elided):
+                detail = f"{FAULTS['step-not-shown']}: none of {begin} to {end}."
+                last = Verdict(VerdictOutcome.ERROR, fault="step-not-shown", detail=detail, notes=last.notes)
+        calls.append(Call(len(records), replace(judged, verdict=last), within))
         if last.outcome is not VerdictOutcome.ALARM:
-            return Walk(last, None, tuple(calls))
-        first, second = halves((begin, end))
-        begin, end = first if last.step is not None and last.step <= first[1] else second
-    record = records[begin - 1]
-    agent = agent_of(record) if record.actor == "agent" else None
-    if last is None:
-        return Walk(Verdict(VerdictOutcome.ALARM, step=begin, agent=agent, notes=("only step",)), None, ())
-    return Walk(replace(last, step=begin, agent=agent, quote=None, quote_found=None), None, tuple(calls))
+            break
+    found = _blamed(records, within[0], begin, last) if last.outcome is VerdictOutcome.ALARM else last
+    if hidden:
+        found = replace(found, notes=(*found.notes, "some steps of the range were not shown"))
+    return Walk(found, None, tuple(calls))
+
+
+def _left_out(
+    records: Sequence[StepRecord], auditor: WalkingAuditor, answer: str | None, within: tuple[int, int]
+) -> tuple[tuple[int, int], ...]:
+    """Ranges of steps that the question about this range did not show."""
+    if not isinstance(auditor, Budgeted):
+        return ()
+    budget = auditor.budget_tokens
+    return ask_for_verdict(PromptKind.BINARY_SEARCH, records, budget, answer=answer, within=within).elided
+
+
+def _blamed(records: Sequence[StepRecord], begin: int, step: int, last: Verdict) -> Verdict:
+    """The alarm at the end of a search. begin: where the range began that was halved last. step: what is left of it.
+
+    What others do is the outcome of an agent's step, so that is blamed where it lies in the range.
+    """
+    at = _newest_agent_steps(records)[step - 1]
+    if at < begin:
+        detail = f"{FAULTS['not-an-agent-step']}: step {step} is of: {records[step - 1].actor}"
+        return Verdict(VerdictOutcome.ERROR, fault="not-an-agent-step", detail=detail, notes=last.notes)
+    moved = () if at == step else (f"the search ended at step {step}, where no agent acted",)
+    agent, notes = agent_of(records[at - 1]), (*last.notes, *moved)
+    return replace(last, step=at, agent=agent, quote=None, quote_found=None, notes=notes)

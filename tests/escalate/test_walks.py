@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from walking_auditor import WalkingScript, steps_of
 
 from prefixguard.errors import ConfigError
-from prefixguard.escalate.prompting import PromptKind
+from prefixguard.escalate.prompting import MIN_BUDGET, PromptKind
 from prefixguard.escalate.verdict import Verdict, VerdictOutcome
 from prefixguard.escalate.walks import Walk, one_a_turn, query_steps, walk
 from prefixguard.stepview import StepRecord
@@ -188,3 +189,66 @@ def test_there_are_never_more_turns_than_steps_of_agents(n: int, others: set[int
     assert set(kept) <= set(asked) and list(kept) == sorted(kept) and len(kept) <= len(query_steps(records))
     assert set(asked) & set(query_steps(records)) <= set(kept)
     assert bool(kept) == any(step >= acting for step in asked for acting in query_steps(records))
+
+
+class Cramped(WalkingScript):
+    """Its prompts hold few tokens, so that most of a long run is left out."""
+
+    budget_tokens = MIN_BUDGET
+
+
+def searched(script: WalkingScript, records: Sequence[StepRecord]) -> Walk:
+    return asyncio.run(walk(records, script))
+
+
+def wordy(n: int, letters: int) -> tuple[StepRecord, ...]:
+    return tuple(replace(record, result=f"{record.index} " * (letters // 2)) for record in steps_of(n))
+
+
+def test_a_half_of_which_nothing_was_shown_is_not_blamed() -> None:
+    """Of a range the newest steps are shown, so far as there is room; of a run the first one too."""
+
+    def says(_: int, within: tuple[int, int] | None) -> Verdict:
+        return Verdict(ALARM, step=33)  # the second half of 1 to 64, then the first of 33 to 64
+
+    found = searched(Cramped(PromptKind.BINARY_SEARCH, says), wordy(64, 400))
+    assert [call.within for call in found.calls] == [(1, 64), (33, 64)]
+    assert (found.verdict.outcome, found.verdict.fault, found.verdict.step) == (ERROR, "step-not-shown", None)
+    assert found.failed_calls == 1 and found.calls[-1].judged.verdict.outcome is ERROR
+    assert "some steps of the range were not shown" in found.verdict.notes
+
+
+def test_a_search_says_where_steps_of_a_range_were_left_out() -> None:
+    says = lambda _, within: Verdict(ALARM, step=within[1])  # noqa: E731
+    found = searched(Cramped(PromptKind.BINARY_SEARCH, says), wordy(64, 400))
+    assert (found.verdict.outcome, found.verdict.step) == (ALARM, 64)
+    assert found.verdict.notes == ("some steps of the range were not shown",)
+    assert searched(Cramped(PromptKind.BINARY_SEARCH, says), wordy(4, 4)).verdict.notes == ()
+
+
+def test_an_only_step_is_blamed_without_a_question_and_says_so() -> None:
+    found, script = gone(PromptKind.BINARY_SEARCH, alarm_from(1), n=1)
+    assert found.verdict == Verdict(ALARM, step=1, agent="a1", notes=("only step; nothing was asked",))
+    assert script.prefixes == []
+
+
+def towards(step: int) -> WalkingScript:
+    def says(_: int, within: tuple[int, int] | None) -> Verdict:
+        begin, end = within or (1, 1)
+        middle = (begin + end) // 2
+        return Verdict(ALARM, step=begin if step <= middle else middle + 1)
+
+    return WalkingScript(PromptKind.BINARY_SEARCH, says)
+
+
+def test_of_anothers_step_the_agents_step_before_it_is_blamed() -> None:
+    found = searched(towards(4), steps_of(4, others={2, 4})).verdict
+    assert (found.outcome, found.step, found.agent) == (ALARM, 3, "a1")
+    assert found.notes == ("the search ended at step 4, where no agent acted",)
+
+
+@pytest.mark.parametrize(("n", "others", "step"), [(1, {1}, 1), (4, {1, 3}, 3), (4, {1, 2}, 2)])
+def test_a_search_that_ends_where_no_agent_acted_is_an_error(n: int, others: set[int], step: int) -> None:
+    found = searched(towards(step), steps_of(n, others)).verdict
+    assert (found.outcome, found.fault, found.step, found.agent) == (ERROR, "not-an-agent-step", None, None)
+    assert f"step {step} is of: environment" in found.detail
