@@ -71,7 +71,7 @@ def audited(mode: Mode, material: Material, seed: int, gate: Gate | None = None)
             price_in=PRICE_IN,
             price_out=PRICE_OUT,
         )
-        auditor = LlmAuditor(AsyncClient(endpoint), mode.kind, budget_tokens=BUDGET)
+        auditor = LlmAuditor(AsyncClient(endpoint, breaker=False), mode.kind, budget_tokens=BUDGET)
         lines = audit(material.runs, WalkInspector(auditor, gate), workers=16)
         return list(audited_lines(mode.name, material.runs, lines).rows), server.requests
 
