@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from model_server import fails, model_server, says
 from walking_auditor import WalkingScript, steps_of
 
-from prefixguard.errors import ConfigError
+from prefixguard.errors import ConfigError, EndpointError
+from prefixguard.escalate.auditing import audit
+from prefixguard.escalate.client import AsyncClient
+from prefixguard.escalate.endpoint import Endpoint
 from prefixguard.escalate.gate import Gate
-from prefixguard.escalate.inspectors import Inspected, WalkInspector
+from prefixguard.escalate.inspectors import HypothesisInspector, Inspected, WalkInspector
 from prefixguard.escalate.policy import EscalationPolicy
 from prefixguard.escalate.prompting import PromptKind
 from prefixguard.escalate.verdict import Verdict, VerdictOutcome
@@ -72,3 +76,19 @@ def test_an_alarm_is_confirmed_only_where_a_step_is_asked_about_again() -> None:
     script = WalkingScript(PromptKind.STEP_BY_STEP, lambda *_: Verdict(VerdictOutcome.SAFE))
     with pytest.raises(ConfigError, match="confirm 2"):
         asyncio.run(WalkInspector(script, confirm=2).inspect(run_of(steps_of(3))))
+
+
+@pytest.mark.parametrize(("reply", "fault"), [("I would say that it holds.", "no-verdict"), ("", "empty")])
+def test_a_verifier_whose_replies_hold_no_label_is_one_that_answers(reply: str, fault: str) -> None:
+    """Its runs are errors of their own; the audit goes through all of them."""
+    runs = [replace(run_of(steps_of(2, name=f"run {i}")), run_id=f"r{i}") for i in range(5)]
+    with model_server(says(reply)) as server:
+        lines = audit(runs, HypothesisInspector(AsyncClient(Endpoint("m", server.url)), batch=True), workers=1)
+    assert [line.verdict["outcome"] for line in lines] == ["error"] * 5
+    assert {call["fault"] for line in lines for call in line.calls} == {fault}
+
+
+def test_a_verifier_whose_endpoint_refuses_everything_answers_nobody() -> None:
+    runs = [replace(run_of(steps_of(2, name=f"run {i}")), run_id=f"r{i}") for i in range(5)]
+    with model_server(fails(401)) as server, pytest.raises(EndpointError, match="nobody answers"):
+        audit(runs, HypothesisInspector(AsyncClient(Endpoint("m", server.url)), batch=True), workers=1)

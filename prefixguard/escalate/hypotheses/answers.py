@@ -78,7 +78,7 @@ class _Object:
 def failed(fault: str, detail: str, raw: str = "") -> ReadAnswer:
     """An error.
 
-    >>> failed("no-answer", "The reply is empty.").label
+    >>> failed("empty", "The reply is empty.").label
     <HypothesisLabel.ERROR: 'error'>
     """
     return ReadAnswer(HypothesisLabel.ERROR, fault=fault, detail=detail, raw=raw)
@@ -180,8 +180,8 @@ def _nothing(text: str, cut: bool) -> ReadAnswer:
     if cut:
         return failed("truncated", "The reply ends at its limit of tokens, before an answer.", text)
     if not text.strip():
-        return failed("no-answer", "The reply is empty.", text)
-    return failed("no-answer", "The reply holds no JSON object with a label for this hypothesis.", text)
+        return failed("empty", "The reply is empty.", text)
+    return failed("no-verdict", "The reply holds no JSON object with a label for this hypothesis.", text)
 
 
 def _code(said: Any) -> str | None:

@@ -47,8 +47,8 @@ class HypothesisAnswer:
     label: after the threshold, if one is set. said: before it. agents: ENTAIL only: who is blamed, as the run spells
     it; empty where nobody of the run was named. unknown_agents: names that are none of the run's.
     probability: of the label that was said, in [0, 1], from log-probabilities; None where none were asked for or sent.
-    fault, detail: ERROR only: a word for counts ("no-answer", "unknown-label", "conflicting-labels", "truncated",
-        "refusal", or what the endpoint did, such as "timeout"), and a sentence. notes: what was tolerated.
+    fault, detail: ERROR only: a word for counts ("empty", "no-verdict", "unknown-label", "conflicting-labels",
+        "truncated", "refusal", or what the endpoint did, such as "timeout"), and a sentence. notes: what was tolerated.
     raw: the part of the reply that it was read from; text from outside.
     """
 
@@ -190,7 +190,7 @@ async def verify(
         try:
             return await client.ask(one, seconds=seconds, logprobs=logprobs)
         except EndpointError as exc:
-            return failed(exc.fault.value if isinstance(exc, NoReplyError) else "endpoint", str(exc))
+            return failed(exc.fault.value if isinstance(exc, NoReplyError) else "no-answer", str(exc))
 
     came = [await put(messages[0])]
     came += await asyncio.gather(*(put(one) for one in messages[1:]))

@@ -54,12 +54,12 @@ def test_forms_that_are_tolerated(reply: str, label: HypothesisLabel, agents: tu
 @pytest.mark.parametrize(
     ("reply", "fault"),
     [
-        ("", "no-answer"),
-        ("The statement seems true of WebSurfer.", "no-answer"),
-        ('{"labels": "entail"}', "no-answer"),
-        ('{"label": "entail", "agents": ["WebSur', "no-answer"),
-        ('<think>{"label": "entail", "agents": ["WebSurfer"]}', "no-answer"),
-        ('{"label": "entail", "label": "neutral"}', "no-answer"),
+        ("", "empty"),
+        ("The statement seems true of WebSurfer.", "no-verdict"),
+        ('{"labels": "entail"}', "no-verdict"),
+        ('{"label": "entail", "agents": ["WebSur', "no-verdict"),
+        ('<think>{"label": "entail", "agents": ["WebSurfer"]}', "no-verdict"),
+        ('{"label": "entail", "label": "neutral"}', "no-verdict"),
         ('{"label": true}', "unknown-label"),
         ('{"label": 1}', "unknown-label"),
         ('{"label": ["entail"]}', "unknown-label"),
@@ -141,7 +141,7 @@ def test_modes_that_are_not_answered_are_errors_of_their_own() -> None:
     answered = '{"mode": "FM-2.3", "label": "entail", "agents": ["WebSurfer"]}'
     reply = answered + '\n{"mode": "FM-9.9", "label": "entail"}\n{"mode": '
     read = read_several(reply, NAMES, CODES)
-    assert [answer.fault for answer in read.values()] == ["no-answer", "", "no-answer"]
+    assert [answer.fault for answer in read.values()] == ["no-verdict", "", "no-verdict"]
     read = read_several(reply, NAMES, CODES, cut=True)
     assert [answer.fault for answer in read.values()] == ["truncated", "", "truncated"]
 

@@ -91,7 +91,7 @@ def test_every_mode_has_its_own_answer() -> None:
     assert result.counts == {"entail": 2, "neutral": 10, "contradict": 1, "error": 1}
     assert result.errors == 1
     assert result.answers["FM-2.5"].unknown_agents == ("Stranger",)
-    assert (result.answers["FM-3.3"].fault, result.answers["FM-3.3"].label) == ("no-answer", HypothesisLabel.ERROR)
+    assert (result.answers["FM-3.3"].fault, result.answers["FM-3.3"].label) == ("no-verdict", HypothesisLabel.ERROR)
     assert (result.questions, len(result.replies), result.tokens_in, result.tokens_out) == (14, 14, 1400, 140)
     assert result.prompt_version == PROMPT_VERSION
     assert json.loads(json.dumps(result.as_json()))["pairs"] == [["Planner", "FM-3.2"], ["Searcher", "FM-3.2"]]
@@ -203,14 +203,14 @@ def test_an_endpoint_that_fails_is_an_error_of_its_question() -> None:
 def test_an_endpoint_error_of_another_kind() -> None:
     result = run(Played(lambda content: EndpointError("no such model")))
     assert result.errors == 14
-    assert {a.fault for a in result.answers.values()} == {"endpoint"}
+    assert {a.fault for a in result.answers.values()} == {"no-answer"}
 
 
 @pytest.mark.parametrize(
     ("came", "fault"),
     [
         (reply("", refusal="I cannot help with that."), "refusal"),
-        (reply(""), "no-answer"),
+        (reply(""), "empty"),
         (reply('{"label": "ent', finish="length"), "truncated"),
         (reply('{"label": "maybe"}'), "unknown-label"),
     ],
@@ -220,7 +220,7 @@ def test_what_is_no_answer_is_an_error(came: Reply, fault: str, batch: bool) -> 
     result = run(Played(lambda content: came), batch=batch)
     assert result.errors == 14
     faults = {a.fault for a in result.answers.values()}
-    assert faults == ({"no-answer"} if batch and fault == "unknown-label" else {fault})
+    assert faults == ({"no-verdict"} if batch and fault == "unknown-label" else {fault})
 
 
 def test_an_answer_in_the_reasoning_is_taken() -> None:
@@ -236,7 +236,7 @@ def test_one_question_for_all() -> None:
     result = run(client, batch=True)
     assert result.pairs == {("Searcher", "FM-1.1")}
     assert result.counts == {"entail": 1, "neutral": 12, "contradict": 0, "error": 1}
-    assert result.answers["FM-2.6"].fault == "no-answer"
+    assert result.answers["FM-2.6"].fault == "no-verdict"
     assert (result.questions, len(client.asked), result.tokens_in) == (1, 1, 100)
     content = client.asked[0][-1]["content"]
     assert all(f"- {mode.code}: {mode.hypothesis}" in content for mode in MODES)
