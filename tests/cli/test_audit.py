@@ -528,10 +528,13 @@ def test_without_prices_there_is_no_cost(cli, runs_file: Path, server: ScriptedS
     assert said.lines[0]["usage"]["cost"] is None and "at a cost of" not in said.told
 
 
-def test_without_prices_and_replies_no_cost_is_said(cli, runs_file: Path, server: ScriptedServer) -> None:
-    server.script = Script({}, Skill())  # every prompt is refused
+def test_without_prices_and_verdicts_no_cost_is_said(
+    cli, runs_file: Path, server: ScriptedServer, script: Script
+) -> None:
+    server.script = Script(script.truth, Skill(broken=1.0))
     said = cli("audit", runs_file, *asking(server), "--protocol", "post-hoc", "--limit", "2")
-    assert said.code == 2 and "cost" not in said.told
+    assert said.code == 0 and "2 without a verdict" in said.told
+    assert "at a cost of" not in said.told and "questions cost" not in said.told
 
 
 def test_hypotheses_without_a_reply_have_an_unknown_cost(cli, runs_file: Path) -> None:
