@@ -21,6 +21,8 @@ from prefixguard.metrics import AuditedRun, measure_attribution
 from prefixguard.stepview import StepRecord
 
 _WORDS = {"SAFE": "safe", "UNSURE": "abstain", None: "error"}
+#: What a run of steps judged one by one is, without an alarm: the first of these that any of them was.
+_WORST: tuple[str | None, ...] = (None, "UNSURE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +98,15 @@ def _scripted(mode: Mode, script: Script, records: Sequence[StepRecord]) -> tupl
                 return _WORDS[answer], None
             begin, end = next(half for half in halves((begin, end)) if half[0] == answer)
         return "alarm", begin
-    answer = None
+    answers: list[str | None] = []
     for shown in [n] if mode.kind is PromptKind.POST_HOC else range(1, n + 1):
         answer = said(shown)
         if isinstance(answer, int):
             return "alarm", answer
-    return _WORDS[answer], None
+        answers.append(answer)
+    if mode.kind is PromptKind.STEP_BY_STEP:  # each judges its own step: one without a verdict is never made good
+        return next((_WORDS[word] for word in _WORST if word in answers), _WORDS[answers[-1]]), None
+    return _WORDS[answers[-1]], None
 
 
 def compared(mode: Mode, material: Material, rows: Sequence[AuditedRun], requests: int, seed: int) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def expected_of(skill: Skill, kind: PromptKind, steps: int, mistake: int | None,
     total = np.zeros(3)
     for weight, hit, wrong in _classes(skill):
         parts = [_question(skill, step, mistake, hit, wrong, by_step) for step in asked]
-        total += weight * np.array(_walk(parts, error))
+        total += weight * np.array(_walk(parts, error, by_step))
     return Law(*total.tolist())
 
 
@@ -60,16 +60,18 @@ def _question(
     return skill.lie * chance + (1 - skill.lie) * right, skill.lie + (1 - skill.lie) * alarm
 
 
-def _walk(parts: Sequence[tuple[float, float]], error: float) -> tuple[float, float, float]:
+def _walk(parts: Sequence[tuple[float, float]], error: float, by_step: bool) -> tuple[float, float, float]:
+    """Without an alarm: the last question decides, or, where each judges its own step, any that had no verdict."""
     right = alarm = 0.0
-    going = 1.0
+    going = whole = 1.0  # no alarm so far; and every question had a verdict
     failed = 0.0
     for hits, alarms in parts:
         right += going * (1 - error) * hits
         alarm += going * (1 - error) * alarms
         failed = going * error
         going *= 1.0 - (1 - error) * alarms
-    return right, alarm, failed
+        whole *= (1 - error) * (1.0 - alarms)
+    return right, alarm, going - whole if by_step else failed
 
 
 def _search(skill: Skill, steps: int, mistake: int | None, error: float) -> Law:

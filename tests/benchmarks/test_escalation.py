@@ -103,8 +103,9 @@ def played(script: Script, kind: PromptKind, n: int, mistake: int | None, error:
     asked: Sequence[int] = [n] if kind is PromptKind.POST_HOC else range(1, n + 1)
     failed = False
     for step in asked:
-        failed = bool(noise[step] < error)
-        said = "SAFE" if failed else script.verdict(kind.value, "r", step)
+        lost = bool(noise[step] < error)
+        failed = lost or (failed and kind is PromptKind.STEP_BY_STEP)
+        said = "SAFE" if lost else script.verdict(kind.value, "r", step)
         if isinstance(said, int):
             return said == mistake, True, False
     return False, False, failed
