@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from prefixguard.cli.console import visible
@@ -26,6 +28,7 @@ from prefixguard.escalate import (
     shown_url,
 )
 from prefixguard.runtime import Monitor
+from prefixguard.stepview import StepRecord
 
 PROTOCOLS = ("online", "post-hoc", "step-by-step", "binary-search", "hypotheses", "monitor")
 _WALKS = ("online", "step-by-step")
@@ -73,11 +76,17 @@ class AuditPlan:
         if self.confirm > 1 and way != "online":
             raise UsageError(f"--confirm counts alarms of an online walk; {way} asks about each step once.")
 
-    def inspector(self, monitor: Monitor | None, workers: int, replies: Path | None) -> Inspector:
-        """What goes through the runs. replies: folder of verdicts that need not be asked for again."""
+    def inspector(
+        self,
+        monitor: Monitor | None,
+        workers: int,
+        replies: Path | None,
+        own: Mapping[str, Sequence[StepRecord]] = MappingProxyType({}),
+    ) -> Inspector:
+        """What goes through the runs. replies: folder of verdicts that need not be asked for again. own: see `Gate`."""
         gate = None
         if monitor is not None:
-            gate = Gate(monitor, EscalationPolicy(mark=self.mark, every=self.every, gap=1, calls_a_run=None))
+            gate = Gate(monitor, EscalationPolicy(mark=self.mark, every=self.every, gap=1, calls_a_run=None), own)
         if self.endpoint is None:
             if gate is None:
                 raise UsageError("nothing to audit with: name a model, or a monitor.")

@@ -3,7 +3,7 @@
 from prefixguard.escalate.agent_names import AgentNames, agent_of, same_agent
 from prefixguard.escalate.attribution import Attribution, AttributionMethod, attribute
 from prefixguard.escalate.audit_line import AuditLine
-from prefixguard.escalate.auditing import audit, unlabelled
+from prefixguard.escalate.auditing import audit, audit_async, unlabelled
 from prefixguard.escalate.chat import Chat, Message
 from prefixguard.escalate.circuit import CircuitBreaker, CircuitState
 from prefixguard.escalate.client import AsyncClient
@@ -88,6 +88,7 @@ __all__ = [
     "ask_for_verdict",
     "attribute",
     "audit",
+    "audit_async",
     "escalate_records",
     "escalation_mark",
     "estimated_tokens",

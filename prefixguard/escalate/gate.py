@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 
@@ -28,10 +29,12 @@ class Gate:
 
     policy: mark, edge, `every`, `gap` and calls a run are followed; budgets of a minute, of tokens and of money are
     those of a live host and are not.
+    own: by run id the same steps as the monitor's adapter keeps them, for runs that hold longer texts for an auditor.
     """
 
     monitor: Monitor
     policy: EscalationPolicy = field(default_factory=EscalationPolicy)
+    own: Mapping[str, Sequence[StepRecord]] = field(default_factory=lambda: MappingProxyType({}))
 
     def mark(self, run: Run[StepRecord]) -> float:
         """The policy's mark, or where the monitor's level becomes WATCH for runs like this one."""
@@ -41,7 +44,8 @@ class Gate:
 
     def readings(self, run: Run[StepRecord]) -> list[Reading]:
         """What the monitor says after every step."""
-        return self.monitor.score_run(run.records, group=self.monitor.group_of(run))
+        records = self.own.get(run.run_id, run.records)
+        return self.monitor.score_run(records, group=self.monitor.group_of(run))
 
     def steps(self, run: Run[StepRecord], readings: Sequence[Reading] | None = None) -> tuple[int, ...]:
         """Steps after which the run is escalated, rising, from 1; one for a step of an agent and what others do until

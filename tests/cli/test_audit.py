@@ -591,3 +591,22 @@ def test_a_monitor_of_another_format_is_told(cli, runs_file: Path, tmp_path: Pat
     said = cli("audit", tmp_path, "--monitor", MONITOR)
     assert said.code == 0 and "whoandwhen reads them well" in said.told
     assert "reads little" not in cli("audit", runs_file, "--monitor", MONITOR).told
+
+
+def test_a_model_sees_more_of_long_texts_than_the_monitor_reads(cli, tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    with path.open("w") as file:
+        for run in generate(2, 31, trials=1):
+            middle = "m" * 4000 + " the middle " + "m" * 4000
+            said = [{**one, "content": middle} if one["role"] == "assistant" else one for one in run["messages"]]
+            file.write(json.dumps({**run, "messages": said}) + "\n")
+    gate = ("--monitor", MONITOR, "--mark", "0.000001", "--every", 1)
+    for options in (("--adapter", "openai_chat"), gate):
+        with model_server(says('<answer>{"answer": "SAFE"}</answer>')) as server:
+            asked = ("--model", "m", "--base-url", server.url)
+            found = cli("audit", path, *options, *asked, "--protocol", "online")
+            assert found.code == 0, found.err
+            assert any("the middle" in exchange["messages"][-1]["content"] for exchange in server.requests)
+    gated = Gate(load(MONITOR), EscalationPolicy(mark=0.000001, every=1, gap=1, calls_a_run=None))
+    expected = [len(gated.steps(run)) for run in read_runs(path, adapter_for("openai_chat", path))]
+    assert [len(line["calls"]) for line in found.lines] == expected

@@ -146,7 +146,8 @@ def test_a_report_stands_before_what_takes_long(cli, lab_bundle: Path, fresh_lab
         cli("evaluate", lab_bundle, fresh_lab_file, "--resamples", 20, *asked, "--report", page)
         first = page.stat().st_mtime_ns
         assert server.requests
-    said = cli("evaluate", lab_bundle, fresh_lab_file, "--resamples", 20, "--ablate", "--backend", "?", "--report", page)
+    unknown = ("--ablate", "--backend", "?")
+    said = cli("evaluate", lab_bundle, fresh_lab_file, "--resamples", 20, *unknown, "--report", page)
     assert said.code == 2 and page.stat().st_mtime_ns > first
     assert json.loads(page.with_suffix(".json").read_text())["table"]["runs"] == 24
 

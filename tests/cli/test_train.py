@@ -120,7 +120,8 @@ def test_a_file_that_is_wrong(cli, asked, content: str, told: str) -> None:
 def test_runs_need_an_adapter(cli, asked) -> None:
     said = cli("train", "mine.jsonl")
     assert said.code == 2
-    assert "how is mine.jsonl to be read? Say --adapter NAME (shipped: a2a, aegis, aftraj, anthropic_messages," in said.told
+    shipped = "a2a, aegis, aftraj, anthropic_messages,"
+    assert f"how is mine.jsonl to be read? Say --adapter NAME (shipped: {shipped}" in said.told
 
 
 def test_an_adapter_needs_runs() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,7 +54,9 @@ def audit_command(
     mark: Annotated[
         float | None, typer.Option(help="With --monitor: the risk above which it escalates. Default: its watch mark.")
     ] = None,
-    every: Annotated[int, typer.Option(min=1, help="While the risk stays above: ask again after so many steps.")] = 5,
+    every: Annotated[
+        int, typer.Option(min=1, help="While the risk stays above: ask again after so many steps; no other limit.")
+    ] = 5,
     confirm: Annotated[int, typer.Option(min=1, help="Alarms in a row until one counts.")] = 1,
     out: Annotated[
         Path | None, typer.Option(help="Folder for verdicts and replies; an audit goes on there where it stopped.")
@@ -113,7 +116,7 @@ def audit_command(
     from prefixguard.escalate import Endpoint, audit
     from prefixguard.evaluate.audit import published_rows
     from prefixguard.runtime import load
-    from prefixguard.stepview import ReadReport, read_runs
+    from prefixguard.stepview import ReadReport, read_runs, wide_view
     from prefixguard.trace import Outcome
 
     if (price_in is None) != (price_out is None):
@@ -153,7 +156,9 @@ def audit_command(
     report = ReadReport()
     wanted = set(run_id or ())
     chosen: list[Run[StepRecord]] = []
-    for run in read_runs(runs, reader, labels=labels, report=report):
+    # A model is shown more of long texts than a monitor reads; a character is at least a third of a token.
+    view = reader if endpoint is None else wide_view(reader, 3 * budget_tokens)
+    for run in read_runs(runs, view, labels=labels, report=report):
         if not wanted or run.run_id in wanted:
             chosen.append(run)
         if limit is not None and len(chosen) >= limit:
@@ -172,7 +177,11 @@ def audit_command(
             f"--known-failed says that all runs failed; the labels call {ended_well:,} of {len(chosen):,} successes. "
             "What is said of those is wrong from the start: leave them out, or the option."
         )
-    inspector = plan.inspector(opened, workers, None if out is None else out / "replies")
+    own: dict[str, Sequence[StepRecord]] = {}
+    if opened is not None and endpoint is not None:
+        ids = {run.run_id for run in chosen}
+        own = {run.run_id: run.records for run in read_runs(runs, reader) if run.run_id in ids}
+    inspector = plan.inspector(opened, workers, None if out is None else out / "replies", own)
     settings = plan.settings(inspector, reader.sha256, opened)
     with counting("Auditing") as show:
         told = 0
