@@ -44,9 +44,12 @@ class NewTasks:
 
     def take(self, run: Run[StepRecord]) -> bool:
         """Whether this run counts; if so, no later one of its task does."""
-        digest = run_digest(run.records)
-        task = task_of(run, digest)
-        if task in self._seen or task_hash(task_key(run)) in self._tasks or digest in self._digests:
+        task = task_of(run, run_digest(run.records))
+        if task in self._seen or self.was_used(run):
             return False
         self._seen.add(task)
         return True
+
+    def was_used(self, run: Run[StepRecord]) -> bool:
+        """Whether the monitor was made, or its thresholds set, with the run's task or its very words."""
+        return task_hash(task_key(run)) in self._tasks or run_digest(run.records) in self._digests

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -610,3 +611,12 @@ def test_a_model_sees_more_of_long_texts_than_the_monitor_reads(cli, tmp_path: P
     gated = Gate(load(MONITOR), EscalationPolicy(mark=0.000001, every=1, gap=1, calls_a_run=None))
     expected = [len(gated.steps(run)) for run in read_runs(path, adapter_for("openai_chat", path))]
     assert [len(line["calls"]) for line in found.lines] == expected
+
+
+def test_runs_that_the_monitor_was_made_with_are_called_in_sample(
+    cli, lab_bundle: Path, lab_file: Path, fresh_lab_file: Path
+) -> None:
+    said = cli("audit", lab_file, "--monitor", lab_bundle)
+    assert said.code == 0 and re.search(r"IN SAMPLE: \d+ of 160 runs are of tasks", said.told)
+    said = cli("audit", fresh_lab_file, "--monitor", lab_bundle)
+    assert said.code == 0 and "IN SAMPLE" not in said.told

@@ -115,7 +115,7 @@ def audit_command(
     from prefixguard.cli.audit_report import report_audit
     from prefixguard.escalate import Endpoint, audit
     from prefixguard.evaluate.audit import published_rows
-    from prefixguard.runtime import load
+    from prefixguard.runtime import NewTasks, load
     from prefixguard.stepview import ReadReport, read_runs, wide_view
     from prefixguard.trace import Outcome
 
@@ -172,6 +172,13 @@ def audit_command(
         say(note)
     if opened is not None:
         _say_misread(runs, reader.name, report)
+        made_with = NewTasks(opened.bundle.manifest)
+        used = sum(made_with.was_used(run) for run in chosen)
+        if used:
+            say(
+                f"IN SAMPLE: {used:,} of {len(chosen):,} runs are of tasks that the monitor was made or its alarm set "
+                "with. What it lets through, or says alone, is better there than on new ones."
+            )
     if known_failed and (ended_well := sum(run.outcome is Outcome.SUCCESS for run in chosen)):
         say(
             f"--known-failed says that all runs failed; the labels call {ended_well:,} of {len(chosen):,} successes. "
