@@ -219,7 +219,7 @@ def _read(reply: Reply | ReadAnswer, names: AgentNames, codes: Sequence[str] | N
         return dict.fromkeys(keys, reply)
     if reply.refusal and not reply.text.strip():
         return dict.fromkeys(keys, failed("refusal", f"The model declines: {reply.refusal[:200]}", reply.refusal))
-    cut = reply.finish in ("length", "limit")
+    cut = reply.finish in ("length", "limit", "max_tokens")
     thought = bool(reply.reasoning.strip()) and not reply.text.strip()  # some servers send all of it as reasoning
     text = reply.reasoning if thought else reply.text
     read = {"": read_one(text, names, cut=cut)} if codes is None else read_several(text, names, codes, cut=cut)
