@@ -1,5 +1,6 @@
 # make demo    install, then watch a run of the built-in lab until its alarm sounds
-# make test    install the developer packages, then lint, types and all tests
+# make test    install the developer packages, then lint, types and the tests, but for those marked slow; five minutes
+# make test-all   the same with the slow tests and more examples of every law, as .ci/run does
 # make lint    lint and types alone
 # make product the lab's monitor in monitors/lab and its automaton with picture in automata/lab, built anew
 # make bench   all benchmarks on the real runs in RUNS (default .traces): tables on the screen, JSON beside them;
@@ -15,14 +16,19 @@ PYTEST_ARGS ?=
 RUNS ?= .traces
 MONITOR ?= build/bench-monitor
 
-.PHONY: demo test lint product bench bench-quick
+.PHONY: demo test test-all lint product bench bench-quick
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/.installed-all
 	$(BIN)/prefixguard demo
 
+# On two processes, each with one thread for its sums: more of them only fight.
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 test: lint
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+
+test-all: lint
+	HYPOTHESIS_PROFILE=thorough $(PYTEST) $(PYTEST_ARGS)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

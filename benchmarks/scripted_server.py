@@ -190,6 +190,8 @@ class ScriptedServer:
     def __init__(self, script: Script, *, key: str | None = None, keep: bool = False, most: int | None = None) -> None:
         """most: after so many requests it answers 503."""
         self.script, self.key, self.keep, self.most = script, key, keep, most
+        #: After so many requests it answers no more, until it closes; None: it always answers.
+        self.holds_after: int | None = None
         self.requests = 0
         self.bodies: list[bytes] = []
         self.kinds: Counter[str] = Counter()
@@ -234,6 +236,9 @@ class ScriptedServer:
         if self.key is not None and handler.headers.get("Authorization") != f"Bearer {self.key}":
             sent = handler.headers.get("Authorization", "")
             return self._error(handler, 401, f"Incorrect API key provided: {sent.removeprefix('Bearer ')}")
+        if self.holds_after is not None and number > self.holds_after:
+            self.closing.wait()
+            return None
         if self.most is not None and number > self.most:
             return self._error(handler, 503, "gone to lunch")
         try:

@@ -1,7 +1,12 @@
-"""Material for every room: runs of the lab in a file, and a small monitor trained on them once a test session."""
+"""Material for every room: runs of the lab in a file, and a small monitor trained on them once a test session.
+
+Where several processes share the tests (pytest-xdist), they share the monitor too: the first one that needs it trains it.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import os
 from pathlib import Path
 
 import pytest
@@ -11,9 +16,11 @@ LAB_SEED = 5
 LAB_RUNS = 160
 
 
-#: A busy machine is no fault of an example; what must be quick is measured in benchmarks.
-settings.register_profile("no deadline", deadline=None)
-settings.load_profile("no deadline")
+#: A busy machine is no fault of an example; what must be quick is measured in benchmarks. `make test` tries fewer
+#: examples of each law than CI does.
+settings.register_profile("quick", deadline=None, max_examples=40)
+settings.register_profile("thorough", deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 @pytest.fixture(scope="session")
@@ -42,9 +49,18 @@ def fresh_lab_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def lab_bundle(lab_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle trained on `lab_file`: real in every part, too small to be good. It has an alarm (budget 25 %)."""
+    """A bundle trained on `lab_file`: real in every part, too small to be good. It has an alarm (budget 25 %).
+
+    Shared by all processes of a test session: nothing may be written into it or beside it.
+    """
     from prefixguard.learn import TrainConfig, train
 
-    config = TrainConfig(epochs=2, symbol_epochs=1, members=1, max_features=256, teacher=0.0, budget=0.25)
-    out = tmp_path_factory.mktemp("monitors") / "lab"
-    return train(lab_file, out=out, adapter="openai_chat", config=config).path
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    path = shared / "shared_lab_bundle"
+    with (shared / "shared_lab_bundle.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.is_dir():
+            config = TrainConfig(epochs=2, symbol_epochs=1, members=1, max_features=256, teacher=0.0, budget=0.25)
+            train(lab_file, out=path, adapter="openai_chat", config=config)
+    return path

@@ -71,6 +71,7 @@ def test_the_trainer_s_features_are_the_session_s(lab_bundle, lab_file):
     _check_features_and_logits(lab_bundle, lab_file, "openai_chat", 25)
 
 
+@pytest.mark.slow
 def test_training_twice_gives_the_same_bundle(lab_file, tmp_path):
     """Same runs, configuration and seed: the same id, which covers every byte but the training time."""
     adapter = load_adapter("openai_chat")

@@ -137,6 +137,7 @@ def test_one_candidate_is_not_tried(exported: Exports) -> None:
     assert automaton_of(result)[0].manifest["trials"] == []
 
 
+@pytest.mark.slow
 def test_the_same_inputs_give_the_same_bundle(exported: Exports, tmp_path: Path) -> None:
     """By a teacher fitted anew, under another name, over what was there."""
     first = exported("typed")

@@ -171,6 +171,7 @@ def test_a_bundle_that_is_not_whole(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="limits of POSIX")
+@pytest.mark.slow
 def test_a_full_disk_while_training(lab_file: Path, tmp_path: Path) -> None:
     """Files cannot grow beyond 64 KB here, which fails as a full disk does: while a file is written."""
     program = (

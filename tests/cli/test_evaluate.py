@@ -38,6 +38,7 @@ def test_runs_without_outcome_need_labels(cli, lab_bundle: Path, tmp_path: Path)
     assert len(cli("score", lab_bundle, runs).lines) == 1
 
 
+@pytest.mark.slow
 def test_a_report_with_leaks_and_controls(cli, lab_bundle: Path, lab_file: Path, tmp_path: Path) -> None:
     page = tmp_path / "out" / "lab.html"
     said = cli("evaluate", lab_bundle, lab_file, "--resamples", 20, "--controls", "--leaks", "--report", page, "--json")
@@ -54,6 +55,7 @@ def test_a_report_with_leaks_and_controls(cli, lab_bundle: Path, lab_file: Path,
     assert "<script src" not in text and "http://" not in text.replace("http://www.w3.org/", "")
 
 
+@pytest.mark.slow
 def test_the_report_of_an_automaton_has_its_picture(
     cli, lab_bundle: Path, lab_file: Path, fresh_lab_file: Path, tmp_path: Path
 ) -> None:
@@ -76,6 +78,7 @@ def test_what_a_report_and_controls_cannot_do_is_said_before_anything_is_read(cl
         assert said.code == 2 and sentence in said.told
 
 
+@pytest.mark.slow
 def test_the_report_shows_its_controls_and_the_errors_of_the_audit(
     cli, lab_bundle: Path, lab_file: Path, tmp_path: Path
 ) -> None:

@@ -134,6 +134,7 @@ def test_unknown_config_file() -> None:
         plan_training("x", "tau2", None, None, Path("nowhere.toml"), {})
 
 
+@pytest.mark.slow
 def test_a_missing_extra_is_one_sentence(tmp_path: Path) -> None:
     """Where torch is not installed, help works and train says what to install."""
     import subprocess

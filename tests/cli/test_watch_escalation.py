@@ -296,6 +296,7 @@ def test_options_that_do_not_go_together(cli, events: str, options: tuple[str, .
 
 
 @pytest.mark.parametrize("alarms", [True, False])
+@pytest.mark.slow
 def test_at_the_end_only_what_is_new_is_told(
     cli, events: str, server: ScriptedServer, script: Script, alarms: bool
 ) -> None:

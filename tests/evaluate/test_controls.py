@@ -120,6 +120,7 @@ def test_a_score_has_read_nothing_of_later_steps(corpus, sides, rows):
                 np.testing.assert_allclose(short, full[: len(short)], rtol=0, atol=1e-6, err_msg=row.name)
 
 
+@pytest.mark.slow
 def test_each_control_beats_chance_on_the_lab(tmp_path):
     corpus = lab_corpus(tmp_path / "more.jsonl", 160)
     sides = sides_by_task(corpus)

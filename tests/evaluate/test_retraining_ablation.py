@@ -94,6 +94,7 @@ def test_a_blanked_field_is_gone(lab_runs, field):
     assert not reads_the_same(seen_through(one, kept), seen_through(other, kept))
 
 
+@pytest.mark.slow
 def test_a_token_planted_in_a_blanked_field_moves_no_score(lab_runs, tmp_path):
     """It would tell every outcome, in training and at scoring."""
     leaky = []

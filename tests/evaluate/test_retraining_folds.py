@@ -130,6 +130,7 @@ def test_figures_are_means_over_folds_and_seeds(corpus, tmp_path):
     assert "seeds 13, 4" in text and "from seed to seed" in text and max(map(len, text.splitlines())) <= 118
 
 
+@pytest.mark.slow
 def test_an_interrupted_one_goes_on_and_ends_the_same(corpus, tmp_path, fits, monkeypatch):
     whole = cross_validate(corpus, TREES, folds=3, resamples=10)
     fits.clear()

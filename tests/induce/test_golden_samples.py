@@ -116,6 +116,7 @@ def test_other_containers_are_cut_too(form: str, tmp_path: Path) -> None:
     assert again(golden, adapter, tmp_path / "again") == golden.expected
 
 
+@pytest.mark.slow
 def test_what_stays_too_large_is_left_out_and_said(tmp_path: Path) -> None:
     huge = {
         "id": "r",

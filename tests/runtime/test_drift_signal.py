@@ -45,16 +45,23 @@ def most_false(rounds: int, rate: float) -> int:
 
 
 @pytest.fixture(scope="module")
-def lab(lab_bundle: Path) -> list[RunSummary]:
-    """Runs of fresh tasks of the lab, one a task, as a monitor trained on other tasks sees them."""
+def fresh_tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of fresh tasks of the lab, one a task."""
     from prefixguard.lab import generate
+
+    path = tmp_path_factory.mktemp("drift") / "drift.jsonl"
+    path.write_text("".join(json.dumps(run) + "\n" for run in generate(LAB_RUNS, 77, trials=1)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def lab(lab_bundle: Path, fresh_tasks: Path) -> list[RunSummary]:
+    """`fresh_tasks` as a monitor trained on other tasks sees them."""
     from prefixguard.runtime import load
     from prefixguard.stepview import load_adapter, read_runs
 
-    path = lab_bundle.parent / "drift.jsonl"
-    path.write_text("".join(json.dumps(run) + "\n" for run in generate(LAB_RUNS, 77, trials=1)))
     monitor = load(lab_bundle)
-    return [summarise_records(monitor, run.records) for run in read_runs(path, load_adapter("openai_chat"))]
+    return [summarise_records(monitor, run.records) for run in read_runs(fresh_tasks, load_adapter("openai_chat"))]
 
 
 def test_exchangeable_lab_runs_signal_no_more_often_than_stated(lab: list[RunSummary]) -> None:
@@ -154,7 +161,9 @@ def test_every_series_finds_its_change_and_only_in_the_direction_that_matters(
         assert [one.name for one in signal.report.drifted] == [name]
 
 
-def test_a_lab_monitor_that_meets_another_language_signals(lab: list[RunSummary], lab_bundle: Path) -> None:
+def test_a_lab_monitor_that_meets_another_language_signals(
+    lab: list[RunSummary], lab_bundle: Path, fresh_tasks: Path
+) -> None:
     """The words of every record replaced: known terms fall."""
     import dataclasses
 
@@ -167,10 +176,9 @@ def test_a_lab_monitor_that_meets_another_language_signals(lab: list[RunSummary]
     def translated(text: str) -> str:
         return text.lower().translate(other)
 
-    path = lab_bundle.parent / "drift.jsonl"
     signal = DriftSignal(DriftReference.of(lab[:100]), 0.01)
     assert first_signal(signal, lab[100:150]) is None
-    for run in list(read_runs(path, load_adapter("openai_chat")))[150:180]:
+    for run in list(read_runs(fresh_tasks, load_adapter("openai_chat")))[150:180]:
         records = [
             dataclasses.replace(
                 r,

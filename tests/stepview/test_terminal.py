@@ -70,7 +70,7 @@ def test_rendering_twice_changes_nothing(line: str) -> None:
     ids=["returns", "far cursor", "erasing", "escapes", "unfinished"],
 )
 def test_a_hostile_line_costs_its_length(line: str) -> None:
-    begin = time.perf_counter()
+    begin = time.thread_time()
     shown = render_line(line)
-    assert time.perf_counter() - begin < 2.0
+    assert time.thread_time() - begin < 5.0, "a quadratic one takes minutes"
     assert len(shown) <= len(line) + 4096

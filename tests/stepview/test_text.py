@@ -64,10 +64,10 @@ def test_cutting_50_mb_costs_what_cutting_50_kb_does() -> None:
     def cost(text: str) -> float:
         best = 1.0
         for _ in range(20):
-            begin = time.perf_counter()
+            begin = time.thread_time()
             bounded(text)
             searchable(text)
-            best = min(best, time.perf_counter() - begin)
+            best = min(best, time.thread_time() - begin)
         return best
 
     assert cost(large) < 1e-3 + 20 * cost(small)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -373,9 +372,7 @@ def test_instructions_inside_the_samples_stay_data(folder: Path, good: dict[str,
 def test_a_trial_that_takes_too_long_is_ended(folder: Path, good: dict[str, Any]) -> None:
     from prefixguard.induce.model.trial import try_apart
 
-    begin = time.monotonic()
-    trial = try_apart(good, str(folder), None, 0.05)
-    assert time.monotonic() - begin < 3
+    trial = try_apart(good, str(folder), None, 0.0)
     assert not trial.compiled and "was ended" in trial.faults[0].what
 
 
