@@ -22,8 +22,9 @@ MONITOR ?= build/bench-monitor
 demo: $(VENV)/.installed-all
 	$(BIN)/prefixguard demo
 
-# On two processes, each with one thread for its sums: more of them only fight.
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+# On two processes, each with one thread for its sums: more of them only fight. Compiled tests are kept, which halves
+# the start.
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 test: lint
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
