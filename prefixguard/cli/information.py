@@ -11,6 +11,7 @@ from typing import Any
 
 from prefixguard.alarm import GroupThresholds
 from prefixguard.bundle import open_bundle
+from prefixguard.cli.loss_lines import lost_lines
 from prefixguard.cli.notes import refuse_empty
 from prefixguard.errors import UsageError
 from prefixguard.stepview import Adapter, ReadReport, adapter_for, list_adapters, load_adapter, read_runs
@@ -66,7 +67,8 @@ class CorpusInfo:
     """Runs, as one adapter reads them.
 
     outcomes: runs by outcome. tasks: different tasks named. groups: number of values of every group.
-    steps_median, steps_most: a run. repeats: runs that say word for word what another says.
+    steps_median, steps_most: a run. repeats: runs that say word for word what another says. lost: what is missing from
+    their steps, in sentences (`stepview.losses`).
     """
 
     kind: str
@@ -81,6 +83,7 @@ class CorpusInfo:
     steps_median: int
     steps_most: int
     repeats: int
+    lost: tuple[str, ...] = ()
     report: ReadReport | None = None
 
 
@@ -200,5 +203,6 @@ def _corpus(
         steps_median=sorted(lengths)[len(lengths) // 2] if lengths else 0,
         steps_most=max(lengths, default=0),
         repeats=sum(len(group) - 1 for group in repeat_groups(digests)),
+        lost=tuple(lost_lines(report, adapter, source)),
         report=report,
     )

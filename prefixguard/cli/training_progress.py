@@ -7,7 +7,9 @@ from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
+from prefixguard.cli.console import visible
 from prefixguard.learn import LearnListener
 
 _STAGES = {
@@ -64,6 +66,10 @@ class TrainingProgress(LearnListener):
         self._progress.reset(self._task, total=None, description=self._stage)
         if self._plain:
             self._console.print(f"  {self._stage} ...", soft_wrap=True)
+
+    def on_warning(self, text: str) -> None:
+        """A line, at once."""
+        self._console.print(Text(f"warning: {visible(text)}", style="yellow"), soft_wrap=True)
 
     def on_runs(self, count: int) -> None:
         """How far reading is."""

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from prefixguard import context
 from prefixguard.encoder import Vocabulary, tokenize
-from prefixguard.runtime import FillCounts
-from prefixguard.stepview import FIELDS, StepRecord, serialize
+from prefixguard.stepview import FIELDS, FillCounts, StepRecord, serialize
 from prefixguard.trace import Outcome, Run, run_digest, task_key
 
 _TOOL_TAG, _AFTER_TOOL = (bytes([FIELDS.index(name) + 1]) for name in ("tool", "arguments"))

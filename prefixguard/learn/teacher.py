@@ -17,6 +17,7 @@ from scipy.sparse import csr_matrix
 from sklearn.decomposition import TruncatedSVD
 from threadpoolctl import threadpool_limits
 
+from prefixguard.errors import DataError
 from prefixguard.learn.corpus import Corpus, Rows
 from prefixguard.trace import task_hash
 
@@ -71,7 +72,13 @@ class TextProjection:
 
     @classmethod
     def fit(cls, corpus: Corpus, rows: Rows, runs: NDArray[np.int64], seed: int) -> TextProjection:
-        """Truncated SVD of the TF-IDF rows of these runs."""
+        """Truncated SVD of the TF-IDF rows of these runs. DataError where the vocabulary is empty."""
+        if rows.n_columns == 0:
+            raise DataError(
+                "no word is in the runs of enough tasks (`min_tasks`), so the vocabulary is empty and nothing can be "
+                "learned from texts. Give runs of more tasks, a lower --min-tasks, or see what the adapter reads with: "
+                "prefixguard parse RUNS"
+            )
         matrix = sparse_matrix(corpus, rows, runs)
         n = min(_COMPONENTS, matrix.shape[0] - 1, matrix.shape[1] - 1)
         with threadpool_limits(1):  # more threads add in another order: other bits, on which trees grow differently

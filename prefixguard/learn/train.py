@@ -34,7 +34,7 @@ from prefixguard.learn.marks import draw_alarm_runs, set_marks
 from prefixguard.learn.teacher import steps_of
 from prefixguard.learn.trainer import LearnListener
 from prefixguard.metrics import Prefixes, at_remaining, auroc, average_precision
-from prefixguard.stepview import Adapter, ReadReport, adapter_for, read_runs
+from prefixguard.stepview import Adapter, ReadReport, adapter_for, losses, read_runs
 from prefixguard.trace import DEFAULT_SHARES, Side, link_tasks, move_tasks, repeat_groups, split_tasks, task_hash
 
 _FEWEST_RUNS = 20
@@ -45,7 +45,7 @@ class TrainResult:
     """What a training made.
 
     path, id: the bundle. manifest: its facts. report: what reading the runs counted. notes: sentences for people
-    (runs left out, tasks moved, an alarm that was refused).
+    (fields that are empty nearly everywhere, runs left out, tasks moved, an alarm that was refused).
     """
 
     path: Path
@@ -104,8 +104,12 @@ def train_corpus(
     began, listener, path = time.monotonic(), listener or LearnListener(), Path(out)
     _refuse_existing(path, overwrite)
     _check(corpus, adapter)
+    lost = _lost(corpus, adapter)
+    for said in lost:
+        listener.on_warning(said)  # before hours of learning from it
     policy = AlarmPolicy(budget=config.budget, confidence=config.confidence)
     sides, notes = _split(corpus, config, policy)
+    notes = [*(f"warning: {said}" for said in lost), *notes]
     of_side = {side: np.flatnonzero([sides[t] is side for t in corpus.task_ids]) for side in Side}
     for side in (Side.TRAIN, Side.CALIBRATION):
         if len(set(corpus.failed[of_side[side]].tolist())) < 2:
@@ -180,6 +184,15 @@ def _check(corpus: Corpus, adapter: Adapter) -> None:
             f"{len(corpus)} runs of {len(set(corpus.task_ids))} tasks are too few to train, calibrate and test on: "
             f"at least {_FEWEST_RUNS} runs of {len(Side)} tasks are needed, and hundreds to be of use."
         )
+
+
+def _lost(corpus: Corpus, adapter: Adapter) -> list[str]:
+    """Warnings of fields that are empty nearly everywhere. DataError where nothing is left to learn from."""
+    found = () if corpus.fills is None else losses(corpus.fills, adapter)
+    errors = [one.text for one in found if one.severity == "error"]
+    if errors:
+        raise DataError(" ".join(errors))
+    return [one.text for one in found if one.severity == "warning"]
 
 
 def _split(corpus: Corpus, config: TrainConfig, policy: AlarmPolicy) -> tuple[dict[str, Side], list[str]]:

@@ -33,6 +33,9 @@ class LearnListener:
     def on_stage(self, name: str, detail: str = "") -> None:
         """A stage begins: reading, vocabulary, encoding, fitting, calibrating, compiling."""
 
+    def on_warning(self, text: str) -> None:
+        """Something that is worth a look before time goes into training; it is among the result's notes too."""
+
     def on_runs(self, count: int) -> None:
         """So many runs have been read."""
 

@@ -4,7 +4,6 @@ from prefixguard.alarm import Level
 from prefixguard.runtime.automaton_model import AutomatonModel, risk_logits
 from prefixguard.runtime.drift import Drift
 from prefixguard.runtime.drift_signal import Drifted, DriftReference, DriftReport, DriftSignal
-from prefixguard.runtime.lapses import FillCounts
 from prefixguard.runtime.model import OnnxModel
 from prefixguard.runtime.monitor import Monitor, load, open_model
 from prefixguard.runtime.new_tasks import NewTasks
@@ -27,7 +26,6 @@ __all__ = [
     "DriftReport",
     "DriftSignal",
     "Drifted",
-    "FillCounts",
     "Level",
     "Monitor",
     "NewTasks",

@@ -8,7 +8,9 @@ it has been empty in more steps in a row than `LEAST` and than twice the longest
 calls: three times, since an agent may come to talk only). Likewise for events: no step came for more of them than
 `LEAST_EVENTS` and than twice the longest such stretch in training, or more of the last 64 were taken by no rule than
 `LEAST_SKIPPED` (a quarter) and than twice the most in training. While that is so, readings are UNKNOWN and name the
-field; with the first step that fills it again they are judged again.
+field; with the first step that fills it again they are judged again. At the end of a run, however short, a
+field that was never filled is named if it was empty in at least `LEAST_NEVER` steps and in more than it ever was in a
+row in training. Finished runs are compared in shares (`Expected.missing`).
 
 False signals. If a run is like the n training runs, the chance that its longest stretch exceeds all of theirs is at
 most 1 / (n + 1), whatever the distribution (all orders are equally likely), and doubling leaves room on top: it need
@@ -21,115 +23,30 @@ Stretches of steps in which the agent only speaks are no lapse of what calls hav
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from prefixguard.errors import BundleError
-from prefixguard.stepview import EventGaps, ReadReport, StepRecord
+from prefixguard.stepview import FEWEST, NEARLY, SERIES, EventGaps, FillCounts, StepRecord, fill_marks
 
-#: What is watched, in the order of `marks`.
-SERIES = (
-    "the tool",
-    "calls",
-    "the arguments of calls",
-    "the observation",
-    "the agent's text",
-    "the agent's text where it speaks",
-    "the results of calls",
-    "the status of calls",
-)
 LEAST = 6
+LEAST_NEVER = 3
 LEAST_EVENTS = 12
 LEAST_SKIPPED = 16
 _FILLED = 0.5
 _FEWEST_STEPS = 50  # a share of fewer says little
 
 
-def marks(record: StepRecord) -> tuple[bool | None, ...]:
-    """For every series: is it filled in this step? None where it does not apply."""
-    tool = record.tool
-    speaks = tool == "respond"
-    calls = tool != "" and not speaks
-    text = record.action != ""
-    return (
-        tool != "",
-        calls,
-        record.arguments != "" if calls else None,
-        record.observation != "",
-        text,
-        text if speaks else None,
-        record.result != "" if calls else None,
-        record.status != "unknown" if calls else None,
-    )
-
-
-class FillCounts:
-    """Counts over training runs: how often each series is filled, and its longest stretch of empty steps a run."""
-
-    __slots__ = ("applies", "filled", "longest", "runs")
-
-    def __init__(self) -> None:
-        self.runs = 0
-        self.applies = [0] * len(SERIES)
-        self.filled = [0] * len(SERIES)
-        self.longest: list[Counter[int]] = [Counter() for _ in SERIES]
-
-    def add(self, records: Iterable[StepRecord]) -> None:
-        """One run."""
-        self.runs += 1
-        stretch, most = [0] * len(SERIES), [0] * len(SERIES)
-        for record in records:
-            for i, mark in enumerate(marks(record)):
-                if mark is None:
-                    continue
-                self.applies[i] += 1
-                if mark:
-                    self.filled[i] += 1
-                    stretch[i] = 0
-                else:
-                    stretch[i] += 1
-                    most[i] = max(most[i], stretch[i])
-        for counter, n in zip(self.longest, most, strict=True):
-            counter[n] += 1
-
-    def to_json(self, report: ReadReport | None = None) -> dict[str, Any]:
-        """What a bundle's manifest keeps under `reading`. report: of reading these runs; None: nothing on events."""
-        fields = {
-            name: {
-                "steps": self.applies[i],
-                "filled": round(self.filled[i] / self.applies[i], 6) if self.applies[i] else 0.0,
-                "longest_empty": _highest(self.longest[i]),
-            }
-            for i, name in enumerate(SERIES)
-        }
-        found: dict[str, Any] = {"runs": self.runs, "fields": fields}
-        if report is not None and report.longest_without_step:
-            found["events"] = {
-                "longest_without_step": _highest(report.longest_without_step),
-                "most_skipped_of_64": _highest(report.most_skipped),
-            }
-        return found
-
-
-def _highest(counts: Mapping[int, int]) -> int:
-    """The highest value, or the next ones where one run in a thousand is passed over."""
-    left = sum(counts.values()) // 1000
-    for value in sorted(counts, reverse=True):
-        left -= counts[value]
-        if left < 0:
-            return value
-    return 0
-
-
 @dataclass(frozen=True, slots=True)
 class Expected:
     """When a run is unlike the training runs. limits: by series, steps in a row that a field may be empty; None: not
-    watched. longest: the most it was in training. without_step, skipped: of `EventGaps`; None: not known."""
+    watched. longest: the most it was in training. filled: share of the training steps in which it was filled.
+    without_step, skipped: of `EventGaps`; None: not known."""
 
     limits: tuple[int | None, ...]
     longest: tuple[int, ...]
+    filled: tuple[float, ...]
     without_step: int | None = None
     skipped: int | None = None
 
@@ -142,15 +59,16 @@ class Expected:
         try:
             limits = tuple(_limit(name, reading["fields"][name]) for name in SERIES)
             empty = tuple(int(reading["fields"][name]["longest_empty"]) for name in SERIES)
+            filled = tuple(float(reading["fields"][name]["filled"]) for name in SERIES)
             events = reading.get("events")
             if events is None:
-                return cls(limits, empty)
+                return cls(limits, empty, filled)
             longest, most = int(events["longest_without_step"]), int(events["most_skipped_of_64"])
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as exc:
             raise BundleError(
                 f"{where}: what it says of how training runs were read is damaged. Train it again."
             ) from exc
-        return cls(limits, empty, max(LEAST_EVENTS, 2 * longest), max(LEAST_SKIPPED, 2 * most))
+        return cls(limits, empty, filled, max(LEAST_EVENTS, 2 * longest), max(LEAST_SKIPPED, 2 * most))
 
     def gap(self, gaps: EventGaps) -> str | None:
         """Why the events of a run are unlike those of the training runs; None where they are like them."""
@@ -166,6 +84,20 @@ class Expected:
             )
         return None
 
+    def missing(self, fills: FillCounts) -> tuple[str, ...]:
+        """What these finished runs lack and the training runs had: a sentence for every field that is watched and
+        empty in nearly all steps that could have it (`stepview.losses.NEARLY`)."""
+        said = []
+        for i, name in enumerate(SERIES):
+            steps, full = fills.series(name)
+            if self.limits[i] is not None and name != "calls" and steps >= FEWEST and steps - full >= NEARLY * steps:
+                said.append(
+                    f"{name}: empty in {steps - full:,} of {steps:,} steps; in the monitor's training runs it was "
+                    f"filled in {self.filled[i]:.0%}. What the runs are written by, or what the adapter reads, has "
+                    "changed: these readings rest on less than the monitor was made from."
+                )
+        return tuple(said)
+
 
 def _limit(name: str, field: Mapping[str, Any]) -> int | None:
     if float(field["filled"]) < _FILLED or int(field["steps"]) < _FEWEST_STEPS:
@@ -174,22 +106,24 @@ def _limit(name: str, field: Mapping[str, Any]) -> int | None:
 
 
 class Lapses:
-    """How long each field of one run has been empty: eight numbers."""
+    """How long each field of one run has been empty, and whether it was ever filled: sixteen numbers."""
 
-    __slots__ = ("_expected", "_stretch")
+    __slots__ = ("_ever", "_expected", "_stretch")
 
     def __init__(self, expected: Expected) -> None:
         self._expected = expected
         self._stretch = [0] * len(SERIES)
+        self._ever = [False] * len(SERIES)
 
     def step(self, record: StepRecord) -> str | None:
         """Why a run whose next step this is cannot be judged: the first field that has lapsed. None: none has."""
         stretch, why = self._stretch, None
-        for i, mark in enumerate(marks(record)):
+        for i, mark in enumerate(fill_marks(record)):
             if mark is None:
                 continue
             if mark:
                 stretch[i] = 0
+                self._ever[i] = True
                 continue
             n = stretch[i] = stretch[i] + 1
             limit = self._expected.limits[i]
@@ -199,6 +133,21 @@ class Lapses:
                     "most), so what the adapter reads may have been renamed"
                 )
         return why
+
+    def end(self) -> str | None:
+        """Of a run that is over: the first field that it never had and training runs did, in words."""
+        for i, n in enumerate(self._stretch):
+            if (
+                self._expected.limits[i] is None or self._ever[i] or SERIES[i] == "calls"
+            ):  # an agent may talk through a whole run
+                continue
+            if max(LEAST_NEVER - 1, self._expected.longest[i]) < n:
+                return (
+                    f"{SERIES[i]}: nothing in all {n} steps of the run that could have it (training runs: "
+                    f"{self._expected.filled[i]:.0%} of the steps), so it was judged by less than what the monitor "
+                    "was made from"
+                )
+        return None
 
     @property
     def lapsed(self) -> tuple[str, ...]:

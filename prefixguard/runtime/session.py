@@ -120,7 +120,8 @@ class Session:
     def end(self) -> list[Reading]:
         """End the run: readings of steps that were still open (calls without a result). Never raises.
 
-        A run that ends without a single step gets one reading, UNKNOWN, that says so. Ending twice is one UNKNOWN.
+        A run that ends without a single step gets one reading, UNKNOWN, that says so; so does one that never had a
+        field that training runs had (`lapses`), behind those of its steps. Ending twice is one UNKNOWN.
         """
         began = perf_counter_ns()
         with self._lock:
@@ -133,8 +134,11 @@ class Session:
                     readings = self._judge_all(self._parser.end(), began)
                 except Exception as exc:
                     readings = [self._unread(exc, began)]
+            why = self._lapses.end() if self._lapses is not None else None
             if self._tally.steps == 0 and not readings:
-                readings.append(self._unknown(self._no_steps(), perf_counter_ns()))
+                why = self._no_steps()
+            if why is not None:
+                readings.append(self._unknown(why, perf_counter_ns()))
             return readings
 
     @property

@@ -3,10 +3,12 @@
 from prefixguard.stepview.adapter import Adapter, list_adapters, load_adapter, raw_view, wide_view
 from prefixguard.stepview.containers import NO_GROUP
 from prefixguard.stepview.events import Splitter
+from prefixguard.stepview.fills import SERIES, FillCounts, fill_marks
 from prefixguard.stepview.gaps import WINDOW as GAP_WINDOW
 from prefixguard.stepview.gaps import EventGaps
 from prefixguard.stepview.jsontext import canonical, decode, decode_text
 from prefixguard.stepview.lines import MAX_LINE_BYTES, EventLine, read_events
+from prefixguard.stepview.losses import FEWEST, NEARLY, Loss, losses
 from prefixguard.stepview.otlp import unflatten
 from prefixguard.stepview.parser import Parser
 from prefixguard.stepview.paths import parse_path, walk
@@ -23,15 +25,20 @@ from prefixguard.stepview.text import to_text
 from prefixguard.stepview.visibility import Place, Reading, overlaps
 
 __all__ = [
+    "FEWEST",
     "FIELDS",
     "GAP_WINDOW",
     "MAX_LINE_BYTES",
     "MISSING",
+    "NEARLY",
     "NO_GROUP",
+    "SERIES",
     "Adapter",
     "EventGaps",
     "EventLine",
     "Exchange",
+    "FillCounts",
+    "Loss",
     "Parser",
     "Pattern",
     "Place",
@@ -48,9 +55,11 @@ __all__ = [
     "canonical",
     "decode",
     "decode_text",
+    "fill_marks",
     "kind_of",
     "list_adapters",
     "load_adapter",
+    "losses",
     "overlaps",
     "parse_path",
     "raw_view",

@@ -11,6 +11,7 @@ from typing import Any
 from prefixguard.errors import TraceError
 from prefixguard.stepview.adapter import Adapter
 from prefixguard.stepview.containers import Counts, Found, Unread
+from prefixguard.stepview.fills import FillCounts
 from prefixguard.stepview.jsontext import decode, decode_text
 from prefixguard.stepview.parser import parse_whole
 from prefixguard.stepview.program import Program
@@ -34,7 +35,7 @@ class ReadReport:
     duplicate_ids: runs whose id another run had (they are called ID#2 ...). labels_unmatched: labels of no run.
     companions_missing: outcomes that a companion file should tell and is not there.
     events: that rules were tried on. longest_without_step, most_skipped: of every run, see `EventGaps`; number of runs
-    by number of events.
+    by number of events. fills: how the fields of the records are filled (`losses` says what is missing).
     """
 
     documents: int = 0
@@ -53,6 +54,7 @@ class ReadReport:
     events: int = 0
     longest_without_step: dict[int, int] = field(default_factory=dict)
     most_skipped: dict[int, int] = field(default_factory=dict)
+    fills: FillCounts = field(default_factory=FillCounts)
 
 
 class _Companions:
@@ -241,6 +243,7 @@ def _read_run(
         return None
     report.runs += 1
     report.records += len(records)
+    report.fills.add(records)
     for tally, n in (
         (report.longest_without_step, parser.gaps.longest_without_step),
         (report.most_skipped, parser.gaps.most_skipped),

@@ -18,9 +18,20 @@ from tiny_monitor import call, result, say, user
 from prefixguard.bundle import write_bundle
 from prefixguard.encoder import tokenize
 from prefixguard.errors import BundleError
-from prefixguard.runtime import FillCounts, Level, Monitor, Reading, load
-from prefixguard.runtime.lapses import LEAST, LEAST_EVENTS, LEAST_SKIPPED, SERIES, Expected, Lapses, marks
-from prefixguard.stepview import Adapter, EventGaps, ReadReport, StepRecord, load_adapter, read_runs, serialize
+from prefixguard.runtime import Level, Monitor, Reading, load
+from prefixguard.runtime.lapses import LEAST, LEAST_EVENTS, LEAST_SKIPPED, Expected, Lapses
+from prefixguard.stepview import (
+    SERIES,
+    Adapter,
+    EventGaps,
+    FillCounts,
+    ReadReport,
+    StepRecord,
+    fill_marks,
+    load_adapter,
+    read_runs,
+    serialize,
+)
 
 RECORD = StepRecord(1, "agent", "", "find", '{"id":1}', "seen", "I look", "found", "ok")
 SPOKEN = replace(RECORD, tool="respond", arguments="", result="")
@@ -147,13 +158,45 @@ def test_old_bundles_say_nothing_and_check_nothing(monitor: Monitor) -> None:
 
 
 def test_what_applies_where() -> None:
-    assert dict(zip(SERIES, marks(RECORD), strict=True)) == dict.fromkeys(SERIES, True) | {
+    assert dict(zip(SERIES, fill_marks(RECORD), strict=True)) == dict.fromkeys(SERIES, True) | {
         "the agent's text where it speaks": None
     }
-    spoken = dict(zip(SERIES, marks(SPOKEN), strict=True))
+    spoken = dict(zip(SERIES, fill_marks(SPOKEN), strict=True))
     assert spoken["the results of calls"] is None and spoken["calls"] is False
     assert spoken["the agent's text where it speaks"] is True
-    assert marks(replace(RECORD, tool=""))[:3] == (False, False, None)
+    assert fill_marks(replace(RECORD, tool=""))[:3] == (False, False, None)
+
+
+def test_a_short_run_without_a_field_says_so_at_its_end(watching: Monitor) -> None:
+    """Too short to lapse; and what an ordinary run lacks is not named."""
+    session = watching.start()
+    for event in renamed(normal(4), "content", "contents", "tool"):
+        assert all(reading.level is not Level.UNKNOWN for reading in session.observe(event))
+    (last,) = session.end()
+    assert last.level is Level.UNKNOWN
+    assert "the results of calls: nothing in all 4 steps of the run" in (last.unknown_reason or "")
+    assert "training runs: 100% of the steps" in (last.unknown_reason or "")
+    for n in (1, 2, 5):
+        session = watching.start()
+        for event in normal(n):
+            session.observe(event)
+        assert session.end() == []
+
+
+def test_finished_runs_are_compared_with_the_training_runs(watching: Monitor) -> None:
+    fills = FillCounts()
+    expected = watching.expected
+    assert expected is not None
+    for _ in range(30):
+        fills.add([RECORD, replace(RECORD, result=""), SPOKEN])
+    assert expected.missing(fills) == ()
+    for _ in range(200):
+        fills.add([replace(RECORD, result=""), SPOKEN])
+    (one,) = expected.missing(fills)
+    assert one.startswith(
+        "the results of calls: empty in 230 of 260 steps; in the monitor's training runs it was filled"
+    )
+    assert "has changed" in one
 
 
 def test_limits_follow_the_training_runs() -> None:

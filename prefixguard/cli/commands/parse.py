@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from prefixguard.cli.console import counting, say, write_json
+from prefixguard.cli.console import counting, say, visible, write_json
 from prefixguard.cli.exchanges import FIELDS, show_side_by_side
+from prefixguard.cli.loss_lines import lost_lines
 from prefixguard.cli.notes import notes_of, refuse_empty
-from prefixguard.stepview import ReadReport, StepRecord, side_by_side
+from prefixguard.stepview import ReadReport, StepRecord, adapter_for, side_by_side
 from prefixguard.trace import Run
 
 #: Runs that are shown to a person who does not say how many.
@@ -41,25 +42,25 @@ def parse_command(
         prefixguard parse runs.jsonl --adapter openai_chat
         prefixguard parse .traces/tau_bench --adapter tau_bench --json > records.jsonl
     """
-    report = ReadReport()
+    report, opened = ReadReport(), adapter_for(adapter, runs)
     if as_json:
         from prefixguard.runtime import parse
 
-        found = parse(runs, adapter, labels=labels, strict=strict, report=report)
+        found = parse(runs, opened, labels=labels, strict=strict, report=report)
         with counting("Reading") as show:
             for count, run in enumerate(islice(found, limit), 1):
                 show(count)
                 for line in record_lines(run):
                     write_json(line)
     else:
-        shown = side_by_side(runs, adapter, labels=labels, strict=strict, report=report)
+        shown = side_by_side(runs, opened, labels=labels, strict=strict, report=report)
         for one in islice(shown, SHOWN if limit is None else limit):
             show_side_by_side(one)
         if limit is None and next(shown, None) is not None:
             say(f"These are the first {SHOWN} runs. More: --limit N; every record as JSON lines: --json")
     refuse_empty(report, runs)
-    for note in notes_of(report):
-        say(note)
+    for note in (*notes_of(report), *lost_lines(report, opened, runs)):
+        say(visible(note))
 
 
 def record_lines(run: Run[StepRecord]) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from prefixguard.cli.console import counting, say, write_json
+from prefixguard.cli.console import counting, say, visible, write_json
+from prefixguard.cli.loss_lines import unlike_lines
 from prefixguard.cli.notes import notes_of, refuse_empty
 
 
@@ -44,5 +45,5 @@ def score_command(
             show(count)
             drift.observe(scored)
     refuse_empty(report, runs)
-    for note in notes_of(report):
-        say(note)
+    for note in (*notes_of(report), *unlike_lines(report, opened, runs)):
+        say(visible(note))

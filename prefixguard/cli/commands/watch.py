@@ -13,6 +13,7 @@ from rich.text import Text
 from prefixguard.cli.console import say, visible, write_data, write_json
 from prefixguard.cli.drift_line import DriftLine
 from prefixguard.cli.escalation import Escalation, Told, escalation_of
+from prefixguard.cli.loss_lines import unlike_lines
 from prefixguard.cli.notes import notes_of, refuse_empty
 from prefixguard.cli.reading_line import reading_line
 from prefixguard.errors import UsageError
@@ -186,8 +187,8 @@ def _watched(
         else:
             alarmed = _print(escalation.of_file(run, run_id, report), as_json, headings=True)
         refuse_empty(report, run)
-        for note in notes_of(report):
-            say(note)
+        for note in (*notes_of(report), *unlike_lines(report, opened, run)):
+            say(visible(note))
         return alarmed
 
 

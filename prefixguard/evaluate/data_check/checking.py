@@ -15,7 +15,7 @@ from prefixguard.evaluate.data_check.lengths import check_lengths, length_findin
 from prefixguard.evaluate.data_check.repeats import check_repeats, repeat_findings
 from prefixguard.evaluate.data_check.result import DataCheck
 from prefixguard.learn import Corpus, LearnListener, TrainConfig, featurise
-from prefixguard.stepview import Adapter, ReadReport, StepRecord, adapter_for, read_runs
+from prefixguard.stepview import Adapter, Loss, ReadReport, StepRecord, adapter_for, losses, read_runs
 from prefixguard.trace import Run
 
 #: Looks at the runs, such as for leaks, and says what it found.
@@ -40,7 +40,8 @@ def check_data(
     """Whether runs are fit to train a monitor on, before time goes into it.
 
     Counts what the split of a training would leave on every side, and the successful tasks that alarm budgets need;
-    finds word-for-word repeats; measures what a clock, a step cap or the name of who acts tells of the outcome; and
+    finds word-for-word repeats, and fields that are empty nearly everywhere although the adapter reads them; measures
+    what a clock, a step cap or the name of who acts tells of the outcome; and
     fits a quick monitor to parts of the training tasks.
 
     runs, adapter, labels, strict: as `train` takes them. budget, confidence, horizon, seed: of the training planned.
@@ -65,7 +66,8 @@ def check_data(
             + (f"; {corpus.unknown} have no outcome: add one with --labels" if corpus.unknown else "")
             + f". See what it reads with: prefixguard parse {runs}"
         )
-    check = check_corpus(corpus, config, curve=curve, empty=sum(report.empty.values()), listener=listener)
+    lost = () if corpus.fills is None else losses(corpus.fills, opened, str(runs))
+    check = check_corpus(corpus, config, curve=curve, empty=sum(report.empty.values()), listener=listener, lost=lost)
     return check if audit is None else check.with_leaks(audit(kept))
 
 
@@ -83,8 +85,10 @@ def check_corpus(
     empty: int = 0,
     listener: LearnListener | None = None,
     leaks: Sequence[SaidFinding] = (),
+    lost: Sequence[Loss] = (),
 ) -> DataCheck:
-    """`check_data` of runs already featurised, at least one. empty: runs without a step, which are counted only."""
+    """`check_data` of runs already featurised, at least one. empty: runs without a step, which are counted only.
+    lost: fields that are empty nearly everywhere."""
     listener = listener or LearnListener()
     budgets = list(dict.fromkeys((config.budget, *BUDGETS)))
     plan = plan_split(corpus, budgets, config.confidence, config.seed)
@@ -93,6 +97,7 @@ def check_corpus(
     findings = [
         *size_findings(corpus, plan),
         *budget_findings(plan),
+        *(DataFinding(one.severity, one.text, f"loss: {one.field}") for one in lost),
         *_left_out(corpus),
         *repeat_findings(repeats, len(corpus)),
     ]
@@ -100,7 +105,8 @@ def check_corpus(
         findings += [*length_findings(lengths, len(corpus), config.horizon), *group_findings(groups)]
     drawn = None
     both = 0 < int(corpus.failed.sum()) < len(corpus)
-    if curve and both and len(plan.sides) > 1:
+    nothing = any(one.severity == "error" for one in lost)
+    if curve and both and len(plan.sides) > 1 and not nothing:
         drawn = learning_curve(corpus, plan.sides, horizon=config.horizon, seed=config.seed, listener=listener)
         findings += curve_findings(drawn)
     return DataCheck(

@@ -30,7 +30,8 @@ class DataFinding:
 
     severity: an error makes training pointless or the alarm's budget impossible; a warning is worth a look.
     text: a sentence or two, with its numbers and, where there is one, the remedy.
-    about: "length", "step cap" or "group" and its name, where a leak audit may say the same; else empty.
+    about: "length", "step cap" or "group" and its name, where a leak audit may say the same; "loss: " and a field; else
+        empty.
     """
 
     severity: Severity

@@ -1,0 +1,160 @@
+"""How the fields of records are filled: counts over runs, of a few numbers however many runs there are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from prefixguard.stepview.record import StepRecord
+
+if TYPE_CHECKING:
+    from prefixguard.stepview.reader import ReadReport
+
+#: What is watched, in the order of `fill_marks`.
+SERIES = (
+    "the tool",
+    "calls",
+    "the arguments of calls",
+    "the observation",
+    "the agent's text",
+    "the agent's text where it speaks",
+    "the results of calls",
+    "the status of calls",
+)
+
+
+def fill_marks(record: StepRecord) -> tuple[bool | None, ...]:
+    """For every series: is it filled in this step? None where it does not apply."""
+    tool = record.tool
+    speaks = tool == "respond"
+    calls = tool != "" and not speaks
+    text = record.action != ""
+    return (
+        tool != "",
+        calls,
+        record.arguments != "" if calls else None,
+        record.observation != "",
+        text,
+        text if speaks else None,
+        record.result != "" if calls else None,
+        record.status != "unknown" if calls else None,
+    )
+
+
+class SameText:
+    """Whether a text is the same wherever it is not empty. texts: so many were not. shown: how the first begins."""
+
+    __slots__ = ("_first", "differs", "shown", "texts")
+
+    def __init__(self) -> None:
+        self.texts = 0
+        self.differs = False
+        self.shown = ""
+        self._first = 0
+
+    def add(self, text: str) -> None:
+        """One more."""
+        if not text:
+            return
+        self.texts += 1
+        if self.texts == 1:
+            self._first, self.shown = hash(text), text[:40]
+        elif not self.differs:
+            self.differs = hash(text) != self._first
+
+
+class FillCounts:
+    """Counts over runs: how often each series is filled, and its longest stretch of empty steps a run.
+
+    runs, steps: so many. one_step: runs of one step. unseen: runs without any observation. calls_with_words: calls in
+    whose step the agent says something too. with_text: steps with any text but names of tools. same: by field of the
+    record, whether its text is ever another; "step": of all texts of a step together.
+    """
+
+    __slots__ = (
+        "applies",
+        "calls_with_words",
+        "filled",
+        "longest",
+        "one_step",
+        "runs",
+        "same",
+        "steps",
+        "unseen",
+        "with_text",
+    )
+
+    def __init__(self) -> None:
+        self.runs = self.steps = self.one_step = self.unseen = self.calls_with_words = self.with_text = 0
+        self.applies = [0] * len(SERIES)
+        self.filled = [0] * len(SERIES)
+        self.longest: list[Counter[int]] = [Counter() for _ in SERIES]
+        self.same = {name: SameText() for name in ("tool", "observation", "action", "result", "step")}
+
+    def add(self, records: Iterable[StepRecord]) -> None:
+        """One run."""
+        stretch, most = [0] * len(SERIES), [0] * len(SERIES)
+        steps = observed = 0
+        for record in records:
+            steps += 1
+            observed += record.observation != ""
+            self._texts(record)
+            for i, mark in enumerate(fill_marks(record)):
+                if mark is None:
+                    continue
+                self.applies[i] += 1
+                if mark:
+                    self.filled[i] += 1
+                    stretch[i] = 0
+                else:
+                    stretch[i] += 1
+                    most[i] = max(most[i], stretch[i])
+        self.runs += 1
+        self.steps += steps
+        self.one_step += steps == 1
+        self.unseen += not observed
+        for counter, n in zip(self.longest, most, strict=True):
+            counter[n] += 1
+
+    def _texts(self, record: StepRecord) -> None:
+        text = "\0".join((record.arguments, record.observation, record.action, record.result))
+        self.with_text += len(text) > 3
+        self.calls_with_words += record.action != "" and record.tool not in ("", "respond")
+        same = self.same
+        same["step"].add(f"{record.tool}\0{text}")
+        for name in ("tool", "observation", "action", "result"):
+            same[name].add(getattr(record, name))
+
+    def series(self, name: str) -> tuple[int, int]:
+        """Steps that a series applies to, and those of them in which it is filled."""
+        i = SERIES.index(name)
+        return self.applies[i], self.filled[i]
+
+    def to_json(self, report: ReadReport | None = None) -> dict[str, Any]:
+        """What a bundle's manifest keeps under `reading`. report: of reading these runs; None: nothing on events."""
+        fields = {
+            name: {
+                "steps": self.applies[i],
+                "filled": round(self.filled[i] / self.applies[i], 6) if self.applies[i] else 0.0,
+                "longest_empty": _highest(self.longest[i]),
+            }
+            for i, name in enumerate(SERIES)
+        }
+        found: dict[str, Any] = {"runs": self.runs, "fields": fields}
+        if report is not None and report.longest_without_step:
+            found["events"] = {
+                "longest_without_step": _highest(report.longest_without_step),
+                "most_skipped_of_64": _highest(report.most_skipped),
+            }
+        return found
+
+
+def _highest(counts: Mapping[int, int]) -> int:
+    """The highest value, or the next ones where one run in a thousand is passed over."""
+    left = sum(counts.values()) // 1000
+    for value in sorted(counts, reverse=True):
+        left -= counts[value]
+        if left < 0:
+            return value
+    return 0
