@@ -26,7 +26,7 @@ import probes
 from prefixguard.encoder import fit_vocabulary
 from prefixguard.evaluate import stuck_scores
 from prefixguard.learn import Corpus, TrainConfig, featurise, fit_monitor
-from prefixguard.learn.batches import labels as step_labels
+from prefixguard.learn.corpus import labels as step_labels
 from prefixguard.learn.fit import held_out
 from prefixguard.learn.scaling import fit_scale
 from prefixguard.learn.teacher import run_weights, steps_of

@@ -14,10 +14,11 @@ from sklearn.preprocessing import normalize
 
 from prefixguard.learn.config import TrainConfig
 from prefixguard.learn.corpus import Corpus, Rows
+from prefixguard.learn.fit import LearnListener
 from prefixguard.learn.gru import GruNetwork
 from prefixguard.learn.scaling import ContextScale
 from prefixguard.learn.teacher import TextProjection, boost, run_weights, sparse_matrix, steps_of
-from prefixguard.learn.trainer import LearnListener, Target, fit_network, predict
+from prefixguard.learn.trainer import Target, fit_network, predict
 
 Scores = NDArray[np.float64]  # (steps of the test runs, 2): imminent, outcome
 

@@ -13,6 +13,9 @@ Names are loaded when they are first used, so that watching a run imports what w
 
 from __future__ import annotations
 
+__distribution__ = "prefixguard-monitor"  # set before anything is imported: prefixguard.distribution looks for it
+__version__ = "0.3.0"
+
 import importlib
 import sys
 from types import ModuleType
@@ -56,8 +59,6 @@ if TYPE_CHECKING:
     )
     from prefixguard.stepview import Adapter, ReadReport, StepRecord, list_adapters, load_adapter
     from prefixguard.trace import Fault, Mistake, Outcome, Run
-
-__version__ = "0.3.0"
 
 #: Public name to the room that has it.
 _ROOMS = {

@@ -1,5 +1,19 @@
-"""`python -m prefixguard`: the command line, where the command itself is not on the path."""
+"""The command `prefixguard`, and `python -m prefixguard`, where the command itself is not on the path."""
 
-from prefixguard.cli import main
+import sys
 
-main()
+
+def main() -> None:
+    """Run the command line; say what to do where another package of this name was imported (`distribution`)."""
+    try:
+        from prefixguard.cli import main as command
+    except ImportError as exc:
+        if exc.name != "prefixguard":
+            raise
+        sys.stderr.write(f"Error: {exc}\n")
+        raise SystemExit(2) from None
+    command()
+
+
+if __name__ == "__main__":
+    main()

@@ -19,6 +19,8 @@ A message says what happened, where (file, line, run, step) and what to do. Erro
 these at the border, with their cause kept.
 """
 
+from prefixguard.distribution import install_command
+
 
 class PrefixGuardError(Exception):
     """Base of every error we raise."""
@@ -74,3 +76,16 @@ class MissingExtraError(PrefixGuardError, ImportError):
 
 class UsageError(PrefixGuardError, RuntimeError):
     """Calls in the wrong order."""
+
+
+def missing_extra(what: str, extra: str, missing: ImportError, *, or_else: str = "") -> MissingExtraError:
+    """The error for a package that is not installed, with the command that installs it.
+
+    what : what needs the package, the subject of the sentence.
+    extra : name of our extra that has it.
+    missing : the import that failed.
+    or_else : another way on, a clause; "" where there is none.
+    """
+    package = (missing.name or "a package").partition(".")[0]
+    other = f". Or: {or_else}" if or_else else ""
+    return MissingExtraError(f"{what} needs {package}. Install it with: {install_command(extra)}{other}", name=package)

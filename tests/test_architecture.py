@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent / "prefixguard"
-PRODUCTION = ("errors", "trace", "stepview", "encoder", "context", "alarm", "bundle", "runtime", "escalate")
+PRODUCTION = (
+    "distribution", "errors", "trace", "stepview", "encoder", "context", "alarm", "bundle", "runtime", "escalate",
+)  # fmt: skip
 WORKSHOP = ("metrics", "learn", "automata", "evaluate", "induce", "lab", "cli")
 ORDER = {room: place for place, room in enumerate(PRODUCTION + WORKSHOP)}
-RUN_TIME_PACKAGES = {"numpy", "onnxruntime", "re2", "orjson", "stepview_adapters"}
+RUN_TIME_PACKAGES = {"numpy", "onnxruntime", "re2", "orjson"}
 ON_DEMAND = {"escalate": {"openai", "tenacity"}, "stepview": {"pyarrow"}}  # optional: an endpoint, parquet files
 VENDORED_FOR = {"learn": "torch", "automata": "AALpy", "cli": "typer and rich"}
 

@@ -1,13 +1,12 @@
 """Symbol strings to finite automata with calibrated risks, a glossary and a picture."""
 
-from prefixguard.errors import MissingExtraError
+from prefixguard.errors import missing_extra
 
 try:
     import aalpy  # noqa: F401
     import graphviz  # noqa: F401
-    import networkx  # noqa: F401
 except ImportError as exc:
-    raise MissingExtraError(f'automata need {exc.name}. Install it with: pip install "prefixguard[automata]"') from exc
+    raise missing_extra("learning an automaton", "automata", exc) from exc
 
 from prefixguard.automata.alphabets import ALPHABETS
 from prefixguard.automata.exporting import AUTOMATA, FORMATS, ExportResult, export

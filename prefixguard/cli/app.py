@@ -7,7 +7,6 @@ Exit codes: 0 done; 1 the answer is no (an alarm under --fail-on-alarm, a check 
 from __future__ import annotations
 
 import errno
-import importlib.metadata
 import sys
 import traceback
 from typing import Annotated, Any
@@ -33,6 +32,7 @@ from prefixguard.cli.commands import (
     watch,
 )
 from prefixguard.cli.console import abandon_output, say
+from prefixguard.distribution import VERSION
 from prefixguard.errors import PrefixGuardError
 
 BAD_INPUT, INTERRUPTED = 2, 3
@@ -115,7 +115,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"prefixguard {importlib.metadata.version('prefixguard')}")
+        typer.echo(f"prefixguard {VERSION}")
         raise typer.Exit
 
 

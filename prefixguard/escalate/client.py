@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from prefixguard.errors import ConfigError, EndpointError, MissingExtraError, UsageError
+from prefixguard.errors import ConfigError, EndpointError, UsageError, missing_extra
 from prefixguard.escalate.circuit import CircuitBreaker, CircuitState
 from prefixguard.escalate.connection import Connection
 from prefixguard.escalate.endpoint import Endpoint, Reply
@@ -71,9 +71,7 @@ class AsyncClient:
             import openai  # noqa: F401  (missed here, before anything is asked)
             import tenacity  # noqa: F401
         except ImportError as exc:
-            raise MissingExtraError(
-                f'asking a model needs {exc.name}. Install it with: pip install "prefixguard[llm]"'
-            ) from exc
+            raise missing_extra("asking a model", "llm", exc) from exc
         if not 1 <= concurrency <= MOST_CONCURRENCY:
             raise ConfigError(f"concurrency {concurrency}: requests at a time, from 1 to {MOST_CONCURRENCY}.")
         self.endpoint, self.concurrency = endpoint, concurrency

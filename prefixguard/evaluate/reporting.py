@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from prefixguard.bundle import Bundle
+from prefixguard.distribution import VERSION
 from prefixguard.errors import DataError
 from prefixguard.evaluate.evaluation import alarm_thresholds
 from prefixguard.evaluate.report import AutomatonView, ExampleRun, MonitorFacts, Report, ReportInput, choose_examples
@@ -17,7 +18,7 @@ from prefixguard.runtime import Monitor
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run, run_digest
 
-_PACKAGES = ("prefixguard", "numpy", "onnxruntime")
+_PACKAGES = ("numpy", "onnxruntime")
 
 
 def report_of(
@@ -56,6 +57,7 @@ def report_of(
         facts={
             **_recalibration(bundle),
             "Python": platform.python_version(),
+            "prefixguard": VERSION,
             **{name: version(name) for name in _PACKAGES},
         },
         automaton=_automaton(bundle),

@@ -1,30 +1,33 @@
 """From featurised runs to a compiled monitor: event abstraction, heads, objective, trainer, calibration."""
 
-from prefixguard.errors import MissingExtraError
+from typing import TYPE_CHECKING, Any
+
+from prefixguard.errors import missing_extra
 
 try:
     import lightgbm  # noqa: F401
     import onnx  # noqa: F401
     import scipy  # noqa: F401
     import sklearn  # noqa: F401
-    import torch  # noqa: F401
+    import threadpoolctl  # noqa: F401
 except ImportError as exc:
-    raise MissingExtraError(f'training needs {exc.name}. Install it with: pip install "prefixguard[train]"') from exc
+    raise missing_extra("training", "gbdt", exc, or_else="extra [train] adds torch, for networks") from exc
 
-from prefixguard.learn.batches import labels
 from prefixguard.learn.bundle_logits import bundle_logits, model_logits
 from prefixguard.learn.calibrate import fit_platt
 from prefixguard.learn.checkpoint import Checkpoints
-from prefixguard.learn.checks import check_head
 from prefixguard.learn.config import BACKENDS, TrainConfig, read_toml
-from prefixguard.learn.corpus import Corpus, Rows, featurise
+from prefixguard.learn.corpus import Corpus, Rows, featurise, labels
 from prefixguard.learn.drift_reference import draw_drift_runs, drift_reference
-from prefixguard.learn.fit import FittedMonitor, fit_monitor
+from prefixguard.learn.fit import FittedMonitor, LearnListener, fit_monitor
 from prefixguard.learn.marks import draw_alarm_runs, set_marks
-from prefixguard.learn.soft_fsm import SoftFsm
 from prefixguard.learn.teacher import out_of_fold, run_weights, sparse_matrix, steps_of
+from prefixguard.learn.torch_parts import torch_part
 from prefixguard.learn.train import TrainResult, train, train_corpus
-from prefixguard.learn.trainer import LearnListener
+
+if TYPE_CHECKING:
+    from prefixguard.learn.checks import check_head
+    from prefixguard.learn.soft_fsm import SoftFsm
 
 __all__ = [
     "BACKENDS",
@@ -52,6 +55,16 @@ __all__ = [
     "set_marks",
     "sparse_matrix",
     "steps_of",
+    "torch_part",
     "train",
     "train_corpus",
 ]
+
+#: Names that need torch, and the files that have them.
+_WITH_TORCH = {"SoftFsm": "soft_fsm", "check_head": "checks"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WITH_TORCH:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(torch_part(f"{__name__}.{_WITH_TORCH[name]}", f"{__name__}.{name}"), name)

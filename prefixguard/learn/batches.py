@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from prefixguard.learn.corpus import Corpus, Rows
-from prefixguard.trace import imminent_labels
 
 _JITTER = 3.0  # steps by which runs of like length change places from epoch to epoch
 
@@ -36,16 +35,6 @@ class Batch:
         """The same batch on another device."""
         moved = (t.to(device) for t in (self.indices, self.values, self.offsets, self.context, self.mask))
         return Batch(self.runs, *moved)
-
-
-def labels(corpus: Corpus, horizon: int) -> NDArray[np.float32]:
-    """Targets of every step, float32 (steps, 2): imminent, outcome. Source: PrefixGuard 3; the second is ours."""
-    out = np.zeros((int(corpus.first[-1]), 2), dtype=np.float32)
-    for r, length in enumerate(corpus.lengths.tolist()):
-        a, b = corpus.first[r], corpus.first[r + 1]
-        out[a:b, 0] = imminent_labels(length, bool(corpus.failed[r]), horizon)
-        out[a:b, 1] = corpus.failed[r]
-    return out
 
 
 def collate(corpus: Corpus, rows: Rows, runs: NDArray[np.int64]) -> Batch:

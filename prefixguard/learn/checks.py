@@ -16,10 +16,10 @@ from torch import Tensor
 
 from prefixguard.context import FEATURES
 from prefixguard.errors import BrokenLawError
-from prefixguard.learn.batches import collate, labels
+from prefixguard.learn.batches import collate
 from prefixguard.learn.bundle_logits import model_logits
 from prefixguard.learn.compile import compile_monitor
-from prefixguard.learn.corpus import Corpus
+from prefixguard.learn.corpus import Corpus, labels
 from prefixguard.learn.fit import FittedMonitor
 from prefixguard.learn.subject import ON_CPU, Subject, run_steps, splice, without_text
 from prefixguard.learn.trainer import loss_of

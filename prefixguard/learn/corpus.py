@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from prefixguard import context
 from prefixguard.encoder import Vocabulary, tokenize
 from prefixguard.stepview import FIELDS, FillCounts, StepRecord, serialize
-from prefixguard.trace import Outcome, Run, run_digest, task_key
+from prefixguard.trace import Outcome, Run, imminent_labels, run_digest, task_key
 
 _TOOL_TAG, _AFTER_TOOL = (bytes([FIELDS.index(name) + 1]) for name in ("tool", "arguments"))
 _IN_MEMORY = 128 << 20  # bytes a spool keeps in memory before it moves to a temporary file
@@ -199,3 +199,13 @@ def featurise(runs: Iterable[Run[StepRecord]], *, on_run: Callable[[int], None] 
         unknown=unknown,
         fills=fills,
     )
+
+
+def labels(corpus: Corpus, horizon: int) -> NDArray[np.float32]:
+    """Targets of every step, float32 (steps, 2): imminent, outcome. Source: PrefixGuard 3; the second is ours."""
+    out = np.zeros((int(corpus.first[-1]), 2), dtype=np.float32)
+    for r, length in enumerate(corpus.lengths.tolist()):
+        a, b = corpus.first[r], corpus.first[r + 1]
+        out[a:b, 0] = imminent_labels(length, bool(corpus.failed[r]), horizon)
+        out[a:b, 1] = corpus.failed[r]
+    return out

@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from prefixguard.encoder import FitReport, Vocabulary, fit_vocabulary
-from prefixguard.errors import ConfigError
-from prefixguard.learn.batches import epoch, labels
 from prefixguard.learn.checkpoint import Checkpoints
 from prefixguard.learn.config import TrainConfig
-from prefixguard.learn.corpus import Corpus, Rows
-from prefixguard.learn.gru import GruNetwork
-from prefixguard.learn.head import FsmHead, Head, NetworkHead
-from prefixguard.learn.network import StepNetwork
-from prefixguard.learn.neural_part import LevelSymbols, NetworkSymbols
+from prefixguard.learn.corpus import Corpus, Rows, labels
 from prefixguard.learn.scaling import ContextScale, fit_scale
-from prefixguard.learn.soft_fsm import FsmNetwork
-from prefixguard.learn.step_part import SymbolPart
+from prefixguard.learn.step_part import Head, SymbolPart
 from prefixguard.learn.teacher import out_of_fold, steps_of
-from prefixguard.learn.trainer import Fitted, LearnListener, Target, fit_network
-from prefixguard.learn.transformer import TransformerNetwork
-from prefixguard.learn.trees import fit_trees
+from prefixguard.learn.torch_parts import torch_part
+from prefixguard.learn.trees import LevelSymbols, fit_trees
 from prefixguard.trace import task_hash
 
-_NETWORKS: Mapping[str, type[StepNetwork]] = {"gru": GruNetwork, "transformer": TransformerNetwork}
+if TYPE_CHECKING:
+    from prefixguard.learn.trainer import Fitted
+
+
+class LearnListener:
+    """What happens while training, as it happens. Empty hooks: override what you want to see."""
+
+    def on_stage(self, name: str, detail: str = "") -> None:
+        """A stage begins: reading, vocabulary, encoding, fitting, calibrating, compiling."""
+
+    def on_warning(self, text: str) -> None:
+        """Something that is worth a look before time goes into training; it is among the result's notes too."""
+
+    def on_runs(self, count: int) -> None:
+        """So many runs have been read."""
+
+    def on_epoch(self, network: str, number: int, epochs: int, loss: float, score: float | None) -> None:
+        """An epoch of a network is done; score on validation, None where it was not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +63,15 @@ class FittedMonitor:
         return [np.mean(parts, axis=0) for parts in zip(*each, strict=True)]
 
 
-def choose_device(name: str) -> torch.device:
-    """auto: CUDA when present. Raises ConfigError for cuda without one."""
-    if name == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("device cuda: torch sees no CUDA device. Use --device cpu or auto.")
-    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+def networks_of(config: TrainConfig) -> ModuleType | None:
+    """The file that fits the networks of this configuration; None where trees are all, which need no torch.
+
+    Raises MissingExtraError where torch is needed and not installed.
+    """
+    if config.heads == ("gbdt",):
+        return None
+    other = "--backend gbdt trains without torch"
+    return torch_part("prefixguard.learn.neural_heads", f"backend {config.backend}", or_else=other)
 
 
 def held_out(corpus: Corpus, pool: NDArray[np.int64], seed: int, parts: int, part: int) -> NDArray[np.bool_]:
@@ -87,9 +98,9 @@ def fit_monitor(
     share of the pool's tasks each, so that every run teaches some member. None: a slice of the pool for each.
     rows, vocabulary: already made for this pool (both or neither).
     """
-    listener = listener or LearnListener()
-    torch.set_num_threads(config.threads)
-    device = choose_device(config.device)
+    listener, networks = listener or LearnListener(), networks_of(config)
+    if networks is not None:
+        networks.prepare(config)
     everything = pool if validation is None else np.concatenate((pool, validation))
     if vocabulary is None or rows is None:
         listener.on_stage("vocabulary", f"{len(pool):,} runs")
@@ -106,20 +117,22 @@ def fit_monitor(
         bins=config.bins,
     )
     targets = labels(corpus, config.horizon)
-    if config.teacher > 0 and config.heads != ("gbdt",):
+    if config.teacher > 0 and networks is not None:
         listener.on_stage("teacher", "boosted trees, out of fold")
         taught = out_of_fold(corpus, rows, everything, targets, config.seed)
         soft = (1 - config.teacher) * targets + config.teacher * taught
     else:
         soft = targets
-    material = _Material(corpus, rows, scale, targets, soft, pool, validation, config, device, listener, checkpoints)
-    heads = tuple(_fit_head(kind, material) for kind in config.heads)
-    symbols, symbol = _fit_symbols(heads, material)
+    m = FitMaterial(corpus, rows, scale, targets, soft, pool, validation, config, listener, checkpoints)
+    heads = tuple(
+        _fit_trees(m) if networks is None or kind == "gbdt" else networks.fit_head(kind, m) for kind in config.heads
+    )
+    symbols, symbol = (_level_symbols(heads[0], m), None) if networks is None else networks.fit_symbols(heads, m)
     return FittedMonitor(vocabulary[0], vocabulary[1], scale, heads, symbols, symbol, config)
 
 
 @dataclass(frozen=True)
-class _Material:
+class FitMaterial:
     """What heads are fitted on. labels: hard targets; soft: mixed with the teacher's out-of-fold risks."""
 
     corpus: Corpus
@@ -130,7 +143,6 @@ class _Material:
     pool: NDArray[np.int64]
     validation: NDArray[np.int64] | None
     config: TrainConfig
-    device: torch.device
     listener: LearnListener
     checkpoints: Checkpoints | None
 
@@ -147,63 +159,17 @@ class _Material:
         out = held_out(self.corpus, self.everything, self.config.seed, slices, member % slices)
         return self.everything[~out], self.everything[out]
 
-    def fit(self, name: str, network: torch.nn.Module, target: Target, config: TrainConfig, seed: int) -> Fitted:
-        """Train one network."""
-        return fit_network(
-            name, network, self.corpus, self.rows, target, config,
-            seed=seed, device=self.device, listener=self.listener, checkpoints=self.checkpoints,
-        )  # fmt: skip
+
+def _fit_trees(m: FitMaterial) -> Head:
+    m.listener.on_stage("trees", "boosted trees")
+    return fit_trees(m.corpus, m.rows, m.everything, m.labels, m.config.seed)
 
 
-def _fit_head(kind: str, m: _Material) -> Head:
-    config = m.config
-    if kind == "gbdt":
-        m.listener.on_stage("trees", "boosted trees")
-        return fit_trees(m.corpus, m.rows, m.everything, m.labels, config.seed)
-    if kind == "fsm":
-        return _fit_fsm(m)
-    members = []
-    for i in range(config.members):
-        seed = config.seed * 1009 + i
-        torch.manual_seed(seed)
-        network = _NETWORKS[kind](m.rows.n_columns, m.scale, config, width=config.width)
-        m.listener.on_stage("network", f"{kind} {i + 1} of {config.members}")
-        members.append(m.fit(f"{kind}{i}", network, Target(m.soft, *m.slice(i)), config, seed))
-    return NetworkHead(tuple(members), m.scale, config, m.device)
-
-
-def _fit_fsm(m: _Material) -> FsmHead:
-    """One soft automaton, with a third more epochs: it has to get sharp as well as right."""
-    config = dataclasses.replace(m.config, epochs=math.ceil(m.config.epochs * 4 / 3))
-    seed = config.seed * 1009
-    torch.manual_seed(seed)
-    network = FsmNetwork(m.rows.n_columns, m.scale, config)
-    m.listener.on_stage("network", "fsm")
-    fitted = m.fit("fsm0", network, Target(m.soft, *m.slice(0)), config, seed)
-    off, steps = 0.0, 0
-    for batch in epoch(m.corpus, m.rows, m.pool, 4 * config.batch_runs, None):
-        batch = batch.to(m.device)
-        off += float(network.off_argmax(batch, config.tau_end)[batch.mask].double().sum())
-        steps += int(batch.mask.sum())
-    return FsmHead((fitted,), m.scale, config, m.device, off / steps)
-
-
-def _fit_symbols(heads: tuple[Head, ...], m: _Material) -> tuple[SymbolPart, Fitted | None]:
-    """A symbols-only network beside neural heads; the machine's own symbols; levels of the outcome risk of trees."""
-    config = m.config
-    if config.heads == ("fsm",) and isinstance(heads[0], FsmHead):
-        return heads[0].symbols(), None
-    if config.heads == ("gbdt",):
-        outcome = np.concatenate(heads[0].logits(m.corpus, m.rows, m.everything))[:, 1]
-        cuts = np.unique(np.quantile(outcome, np.arange(1, config.symbols) / config.symbols).astype(np.float32))
-        return LevelSymbols(cuts), None
-    m.listener.on_stage("symbols", "a network that reads its own symbols only")
-    torch.manual_seed(config.seed)
-    network = GruNetwork(m.rows.n_columns, m.scale, config, width=config.width, symbols_only=True)
-    none = np.empty(0, np.int64)
-    target = Target(m.soft, m.pool, m.validation if m.validation is not None else none)
-    fitted = m.fit("symbol", network, target, dataclasses.replace(config, epochs=config.symbol_epochs), config.seed)
-    return NetworkSymbols(network, m.scale), fitted
+def _level_symbols(head: Head, m: FitMaterial) -> SymbolPart:
+    """Levels of the outcome risk of trees."""
+    outcome = np.concatenate(head.logits(m.corpus, m.rows, m.everything))[:, 1]
+    cuts = np.unique(np.quantile(outcome, np.arange(1, m.config.symbols) / m.config.symbols).astype(np.float32))
+    return LevelSymbols(cuts)
 
 
 def training_key(corpus: Corpus, pool: NDArray[np.int64], validation: NDArray[np.int64], config: TrainConfig) -> str:

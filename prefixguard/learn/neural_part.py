@@ -118,22 +118,6 @@ class NetworkSymbols:
         return g.node("ArgMax", scores, axis=-1, keepdims=0)
 
 
-@dataclass(frozen=True)
-class LevelSymbols:
-    """The symbol is the interval that the outcome logit falls in. cuts: float32, rising; one symbol more than cuts."""
-
-    cuts: Matrix
-
-    @property
-    def table(self) -> Matrix:
-        return np.empty((0, 0), dtype=np.float32)
-
-    def symbol(self, g: Graph, text: str, context: str, logits: str) -> str:
-        outcome = g.node("Gather", logits, g.integers(1), axis=-1)  # (N, 1)
-        above = g.node("Cast", g.node("Greater", outcome, g.constant("symbol_cuts", self.cuts)), to=7)  # int64
-        return g.node("ReduceSum", above, g.integers(-1), keepdims=0)
-
-
 def array(tensor: Tensor) -> Matrix:
     """A weight as numpy has it."""
     return np.array(tensor.detach().cpu().numpy(), dtype=np.float32)

@@ -5,11 +5,13 @@ A bundle's logits are the mean of its parts'. All parts read the text through on
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from prefixguard.learn.corpus import Corpus, Rows
 from prefixguard.learn.graph import Graph
 from prefixguard.learn.scaling import ContextScale
 
@@ -46,6 +48,22 @@ class SymbolPart(Protocol):
 
     def symbol(self, g: Graph, text: str, context: str, logits: str) -> str:
         """text (N, text), context (N, d), the monitor's logits (N, 2) -> symbol (N,), int64."""
+        ...
+
+
+class Head(Protocol):
+    """One fitted head. A monitor's logits are the mean of its heads'."""
+
+    def logits(self, corpus: Corpus, rows: Rows, runs: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+        """Natural log-odds of both risks after every step: one array (T, 2) a run, in the order of `runs`."""
+        ...
+
+    def part(self, prefix: str) -> StepPart:
+        """The head's part of the compiled step. prefix: of its names in the graph."""
+        ...
+
+    def facts(self) -> Mapping[str, Any]:
+        """What the manifest says of it: plain JSON."""
         ...
 
 

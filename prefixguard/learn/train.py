@@ -21,18 +21,16 @@ from prefixguard.alarm import (
 from prefixguard.bundle import BundleParts, Calibration, Platt, apply_map, check_target, open_bundle, write_bundle
 from prefixguard.context import FEATURES
 from prefixguard.errors import DataError
-from prefixguard.learn.batches import labels
 from prefixguard.learn.bundle_logits import bundle_logits
 from prefixguard.learn.calibrate import fit_platt
 from prefixguard.learn.checkpoint import Checkpoints
 from prefixguard.learn.compile import compile_monitor
 from prefixguard.learn.config import TrainConfig
-from prefixguard.learn.corpus import Corpus, featurise
+from prefixguard.learn.corpus import Corpus, featurise, labels
 from prefixguard.learn.drift_reference import draw_drift_runs, drift_reference
-from prefixguard.learn.fit import FittedMonitor, fit_monitor, training_key
+from prefixguard.learn.fit import FittedMonitor, LearnListener, fit_monitor, networks_of, training_key
 from prefixguard.learn.marks import draw_alarm_runs, set_marks
 from prefixguard.learn.teacher import steps_of
-from prefixguard.learn.trainer import LearnListener
 from prefixguard.metrics import Prefixes, at_remaining, auroc, average_precision
 from prefixguard.stepview import Adapter, ReadReport, adapter_for, losses, read_runs
 from prefixguard.trace import DEFAULT_SHARES, Side, link_tasks, move_tasks, repeat_groups, split_tasks, task_hash
@@ -77,6 +75,7 @@ def train(
     """
     config, listener = config or TrainConfig(), listener or LearnListener()
     _refuse_existing(Path(out), overwrite)  # before hours of reading
+    networks_of(config)
     opened = adapter_for(adapter, str(runs))
     report = ReadReport()
     listener.on_stage("reading", str(runs))
@@ -279,7 +278,9 @@ def _info(
     report: ReadReport | None,
 ) -> dict[str, Any]:
     """What the manifest says of a training: counts and hashes, never texts."""
-    packages = ("numpy", "onnxruntime", "torch", "scikit-learn", "lightgbm", "onnx", "scipy")
+    packages = ["numpy", "onnxruntime", "scikit-learn", "lightgbm", "onnx", "scipy"]
+    if networks_of(config) is not None:  # trees alone are the same bytes with torch and without it
+        packages.insert(2, "torch")
     return {
         "backend": config.backend,
         "horizon": config.horizon,

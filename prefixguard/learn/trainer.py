@@ -21,26 +21,11 @@ from prefixguard.learn.batches import Batch, epoch
 from prefixguard.learn.checkpoint import Checkpoints
 from prefixguard.learn.config import TrainConfig
 from prefixguard.learn.corpus import Corpus, Rows
+from prefixguard.learn.fit import LearnListener
 from prefixguard.metrics import Prefixes, at_remaining, average_precision
 
 _WARM_UP = 0.2  # share of the steps in which the learning rate rises
 _CLIP = 1.0  # greatest norm of a gradient
-
-
-class LearnListener:
-    """What happens while training, as it happens. Empty hooks: override what you want to see."""
-
-    def on_stage(self, name: str, detail: str = "") -> None:
-        """A stage begins: reading, vocabulary, encoding, fitting, calibrating, compiling."""
-
-    def on_warning(self, text: str) -> None:
-        """Something that is worth a look before time goes into training; it is among the result's notes too."""
-
-    def on_runs(self, count: int) -> None:
-        """So many runs have been read."""
-
-    def on_epoch(self, network: str, number: int, epochs: int, loss: float, score: float | None) -> None:
-        """An epoch of a network is done; score on validation, None where it was not measured."""
 
 
 @dataclass(frozen=True, slots=True)

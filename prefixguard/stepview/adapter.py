@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from prefixguard.stepview.parser import Parser, live_parser
 from prefixguard.stepview.program import Program, compile_program
 from prefixguard.stepview.text import DEFAULT_BUDGETS
 
-_PACKAGE = "stepview_adapters"
+_FOLDER = "stepview_adapters"
 
 
 class Adapter:
@@ -66,10 +67,16 @@ class Adapter:
         return live_parser(self.program, header)
 
 
+def _shipped() -> Traversable:
+    """Where the shipped adapters lie: inside the installed package, in a clone beside it. Never what a folder or
+    package elsewhere on the path is called."""
+    inside = resources.files("prefixguard") / _FOLDER
+    return inside if inside.is_dir() else Path(__file__).parents[2] / _FOLDER
+
+
 def list_adapters() -> tuple[str, ...]:
     """Names of the shipped adapters, sorted."""
-    folder = resources.files(_PACKAGE)
-    names = (entry.name for entry in folder.iterdir())
+    names = (entry.name for entry in _shipped().iterdir())
     return tuple(sorted(name[:-5] for name in names if name.endswith(".json") and name.count(".") == 1))
 
 
@@ -107,7 +114,7 @@ def load_adapter(name_or_path: str | Path) -> Adapter:
             ) from exc
     shipped = list_adapters()
     if name in shipped:
-        return Adapter.from_bytes((resources.files(_PACKAGE) / f"{name}.json").read_bytes(), f"{_PACKAGE}/{name}.json")
+        return Adapter.from_bytes((_shipped() / f"{name}.json").read_bytes(), f"{_FOLDER}/{name}.json")
     near = difflib.get_close_matches(name.lower().replace("-", "_"), shipped, n=3, cutoff=0.5)
     did_you_mean = f"Nearest: {', '.join(near)}." if near else f"Shipped: {', '.join(shipped) or 'none'}."
     raise UnknownAdapterError(f"no adapter called {name!r}. {did_you_mean} {_OWN}")

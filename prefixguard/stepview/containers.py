@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from prefixguard.errors import MissingExtraError, TraceError
+from prefixguard.errors import TraceError, missing_extra
 from prefixguard.stepview.compiling import Base, Site, known_keys
 from prefixguard.stepview.conditions import Condition, compile_when
 from prefixguard.stepview.jsontext import decode, decode_text
@@ -571,9 +571,7 @@ def _parquet(spec: Mapping[str, Any], site: Site) -> Callable[[Document, Compani
         try:
             import pyarrow.parquet as parquet
         except ImportError as exc:
-            raise MissingExtraError(
-                f'{document.where}: parquet needs one more package: pip install "prefixguard[data]".'
-            ) from exc
+            raise missing_extra(f"{document.where}: reading parquet", "data", exc) from exc
         try:
             file = parquet.ParquetFile(io.BytesIO(document.read()) if document.file is None else document.file)
             position = 0

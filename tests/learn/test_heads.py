@@ -15,9 +15,9 @@ from prefixguard.errors import BrokenLawError, DataError
 from prefixguard.learn import BACKENDS, Checkpoints, FittedMonitor, LearnListener, TrainConfig, check_head, fit_monitor
 from prefixguard.learn import checks as laws
 from prefixguard.learn.checks import LAWS, name_of
-from prefixguard.learn.head import NetworkHead
-from prefixguard.learn.neural_part import LevelSymbols
+from prefixguard.learn.neural_heads import NetworkHead
 from prefixguard.learn.subject import Subject
+from prefixguard.learn.trees import LevelSymbols
 from prefixguard.metrics import auroc
 
 POOL, VALIDATION, FRESH = np.arange(48), np.arange(48, 64), np.arange(64, 120)

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from prefixguard.learn.batches import Batch, collate, labels
+from prefixguard.learn.batches import Batch, collate
 from prefixguard.learn.checkpoint import Checkpoints
+from prefixguard.learn.corpus import labels
+from prefixguard.learn.fit import LearnListener
 from prefixguard.learn.gru import GruNetwork
-from prefixguard.learn.trainer import LearnListener, Target, fit_network, learning_rate, loss_of, predict
+from prefixguard.learn.trainer import Target, fit_network, learning_rate, loss_of, predict
 
 CPU = torch.device("cpu")
 

@@ -8,7 +8,7 @@ import onnxruntime as ort
 import pytest
 
 from prefixguard.encoder import fit_vocabulary
-from prefixguard.learn.batches import labels
+from prefixguard.learn.corpus import labels
 from prefixguard.learn.graph import ML_DOMAIN, Graph
 from prefixguard.learn.teacher import fit_boosters, run_weights, steps_of
 from prefixguard.learn.trees import at_most, ensemble_attributes, fit_trees

@@ -6,16 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from prefixguard.alarm import AlarmPolicy
-from prefixguard.errors import ConfigError
+from prefixguard.errors import ConfigError, MissingExtraError
 from prefixguard.evaluate.controls import raw_text
-from prefixguard.evaluate.controls.activities import process_mining
 from prefixguard.evaluate.controls.material import Material, Scorer
 from prefixguard.evaluate.controls.scored import scored_row
 from prefixguard.evaluate.controls.sides import ControlSides
 from prefixguard.evaluate.controls.trees import boosting, context_alone
 from prefixguard.evaluate.controls.words import last_step_words, words_so_far
 from prefixguard.evaluate.rows import ScoreRow
-from prefixguard.learn import Corpus
+from prefixguard.learn import Corpus, torch_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +23,12 @@ class Control:
 
     fit: Callable[[Material], Scorer]
     note: str
+
+
+def _process_mining(material: Material) -> Scorer:
+    activities = torch_part("prefixguard.evaluate.controls.activities", "the control process mining")
+    scorer: Scorer = activities.process_mining(material)
+    return scorer
 
 
 #: By the name of their row, in the order of a table.
@@ -39,7 +44,7 @@ CONTROLS: Mapping[str, Control] = {
     ),
     "boosting": Control(boosting, "boosted trees on context and text, the backend gbdt before calibration"),
     "process mining": Control(
-        process_mining, "a small LSTM on the names of activities (the tool, or message), as process monitoring does"
+        _process_mining, "a small LSTM on the names of activities (the tool, or message), as process monitoring does"
     ),
     raw_text.NAME: Control(raw_text.raw_text, raw_text.NOTE),
 }
@@ -63,8 +68,10 @@ def control_rows(
 
     horizon: H. seed: of all that is drawn; the same runs and seed give the same bytes. policy, budgets: of the alarm;
     each row gets its own thresholds on the outcome risk. wanted: names of `CONTROLS`, None for all; rows come in the
-    order of `CONTROLS`. on_stage: called with the name of each control before it is fitted.
-    Raises ConfigError for an unknown name, DataError where the sides cannot serve (`ControlSides.check`).
+    order of `CONTROLS`. on_stage: called with the name of each control before it is fitted. A control whose package
+    is not installed is left out of all, and `on_stage` is told so.
+    Raises ConfigError for an unknown name, DataError where the sides cannot serve (`ControlSides.check`),
+    MissingExtraError for a control that was named and whose package is not installed.
     """
     names = tuple(CONTROLS) if wanted is None else tuple(wanted)
     unknown = [name for name in names if name not in CONTROLS]
@@ -78,6 +85,13 @@ def control_rows(
             continue
         if on_stage:
             on_stage(name)
-        scorer = control.fit(material)
+        try:
+            scorer = control.fit(material)
+        except MissingExtraError as exc:
+            if wanted is not None:
+                raise
+            if on_stage:
+                on_stage(f"{name} is left out: {exc}")
+            continue
         rows.append(scored_row(name, control.note, scorer, corpus, sides, seed=seed, policy=policy, budgets=budgets))
     return rows

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib.metadata
 import json
 import os
 import zipfile
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prefixguard.distribution import VERSION
 from prefixguard.errors import ConfigError, DataError, OutputError
 from prefixguard.learn import Corpus, TrainConfig
 
@@ -103,7 +103,7 @@ def protocol_of(corpus: Corpus, config: TrainConfig, folds: int, **more: Any) ->
     options = {name: value for name, value in dataclasses.asdict(config).items() if name not in _FREE}
     return {
         "format": _FORMAT,
-        "release": importlib.metadata.version("prefixguard"),
+        "release": VERSION,
         "config": options,
         "folds": folds,
         "data": data_hash(corpus),

@@ -1,1 +1,0 @@
-"""Frozen adapters, one JSON document each, with golden samples under `golden/NAME/`. Data only."""
