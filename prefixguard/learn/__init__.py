@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from prefixguard.distribution import install_command
 from prefixguard.errors import missing_extra
 
 try:
@@ -11,7 +12,8 @@ try:
     import sklearn  # noqa: F401
     import threadpoolctl  # noqa: F401
 except ImportError as exc:
-    raise missing_extra("training", "gbdt", exc, or_else="extra [train] adds torch, for networks") from exc
+    networks = f"{install_command('train')} adds torch, for the backends that are networks"
+    raise missing_extra("training", "gbdt", exc, or_else=networks) from exc
 
 from prefixguard.learn.bundle_logits import bundle_logits, model_logits
 from prefixguard.learn.calibrate import fit_platt

@@ -70,7 +70,7 @@ def networks_of(config: TrainConfig) -> ModuleType | None:
     """
     if config.heads == ("gbdt",):
         return None
-    other = "--backend gbdt trains without torch"
+    other = "prefixguard train --backend gbdt needs no torch"
     return torch_part("prefixguard.learn.neural_heads", f"backend {config.backend}", or_else=other)
 
 

@@ -74,4 +74,8 @@ def test_adapters(cli) -> None:
     assert [one["name"] for one in said.lines] == list(prefixguard.list_adapters())
     assert all(one["description"] and one["version"] for one in said.lines)
     table = cli("adapters")
-    assert table.out == "" and all(name in table.err for name in prefixguard.list_adapters())
+    assert table.out == ""
+    lines = table.err.splitlines()
+    assert [line.split()[0] for line in lines[:-2]] == list(prefixguard.list_adapters()), "one line an adapter"
+    assert all(len(line) <= 110 and len(line.split()) >= 2 for line in lines[:-2]), "and what it reads"
+    assert "prefixguard info NAME" in lines[-2]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from prefixguard.cli.training_plan import plan_training
+from prefixguard.distribution import install_command
 from prefixguard.errors import ConfigError, UsageError
 
 SMALL = [
@@ -152,4 +153,5 @@ def test_a_missing_extra_is_one_sentence(tmp_path: Path) -> None:
     assert subprocess.run([*run, "train", "--help"], capture_output=True, env=env).returncode == 0
     done = subprocess.run([*run, "train"], capture_output=True, text=True, env=env, cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr == 'Error: training needs torch. Install it with: pip install "prefixguard[train]"\n'
+    needs = f"Error: backend gru needs torch. Install it with: {install_command('train')}"
+    assert done.stderr.splitlines()[-1] == f"{needs}. Or: prefixguard train --backend gbdt needs no torch"

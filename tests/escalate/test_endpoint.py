@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import re
 from typing import Any
 
 import pytest
 from model_server import model_server, whole
 
+from prefixguard.distribution import install_command
 from prefixguard.errors import ConfigError, MissingExtraError
 from prefixguard.escalate import Chat, Endpoint
 from prefixguard.escalate.client import AsyncClient
@@ -90,7 +92,7 @@ def test_without_the_packages_the_remedy_is_said(
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(MissingExtraError, match=r'pip install "prefixguard\[llm\]"'):
+    with pytest.raises(MissingExtraError, match=re.escape(install_command("llm"))):
         client(Endpoint("m", "http://localhost:1/v1"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 import zipfile
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from prefixguard.distribution import install_command
 from prefixguard.errors import AdapterError, MissingExtraError, TraceError
 from prefixguard.stepview import ReadReport, read_runs
 
@@ -156,7 +158,9 @@ def test_a_table_with_json_text_in_a_column(make: Any, tmp_path: Path, monkeypat
         list(read_runs(path, adapter))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "prefixguard\[data\]"'):
+    with pytest.raises(
+        MissingExtraError, match=re.escape(f"reading parquet needs pyarrow. Install it with: {install_command('data')}")
+    ):
         list(read_runs(path, adapter))
 
 
