@@ -7,7 +7,9 @@ runs inside the other package.
 
 from __future__ import annotations
 
+import json
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Final
 
@@ -17,10 +19,25 @@ _PROJECT = _FOLDER.parent / "pyproject.toml"  # in a clone and in an editable in
 
 
 def install_command(extra: str = "") -> str:
-    """What to type to install this package with an extra: from the folder of a clone, else from the package index."""
-    clone = _PROJECT.is_file() and f'name = "{DISTRIBUTION}"' in _PROJECT.read_text(encoding="utf-8", errors="replace")
+    """What to type to install this package with an extra: from where it was installed, be that a clone, a file, a
+    repository or the package index."""
     extras = f"[{extra}]" if extra else ""
-    return f'pip install -e "{_FOLDER.parent}{extras}"' if clone else f'pip install "{DISTRIBUTION}{extras}"'
+    if _PROJECT.is_file() and f'name = "{DISTRIBUTION}"' in _PROJECT.read_text(encoding="utf-8", errors="replace"):
+        return f'pip install -e "{_FOLDER.parent}{extras}"'
+    origin = _origin()
+    return f'pip install "{DISTRIBUTION}{extras}{f" @ {origin}" if origin else ""}"'
+
+
+def _origin() -> str | None:
+    """Where pip installed this package from, as a direct reference has it; None for the package index.
+
+    Source: PEP 610, direct_url.json.
+    """
+    try:
+        found = json.loads(metadata.distribution(DISTRIBUTION).read_text("direct_url.json") or "")
+        return f"{found['vcs_info']['vcs']}+{found['url']}" if "vcs_info" in found else str(found["url"])
+    except (metadata.PackageNotFoundError, ValueError, LookupError, TypeError):
+        return None
 
 
 _package = sys.modules["prefixguard"]

@@ -86,7 +86,7 @@ def escalation_problems(monitor: Any) -> list[str]:
         escalate.AsyncClient(escalate.Endpoint("m", "http://127.0.0.1:1/v1"))
         found.append("a client was made without the openai package")
     except MissingExtraError as exc:
-        if 'pip install "prefixguard-monitor[llm]"' not in str(exc):
+        if 'pip install "prefixguard-monitor[llm]' not in str(exc):
             found.append(f"the remedy is not said: {exc}")
     return found
 

@@ -10,6 +10,7 @@ import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -53,6 +54,30 @@ def test_how_to_install_from_a_clone_and_from_the_index(monkeypatch: pytest.Monk
     assert install_command() == 'pip install "prefixguard-monitor"'
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "somebody-elses"\n')
     assert install_command("llm") == 'pip install "prefixguard-monitor[llm]"', "the project of whoever uses it"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "said"),
+    [
+        (None, "prefixguard-monitor[llm]"),
+        ("not JSON", "prefixguard-monitor[llm]"),
+        ('{"dir_info": {}}', "prefixguard-monitor[llm]"),
+        ('{"url": "file:///a/clone", "dir_info": {}}', "prefixguard-monitor[llm] @ file:///a/clone"),
+        ('{"url": "https://a/b.whl", "archive_info": {}}', "prefixguard-monitor[llm] @ https://a/b.whl"),
+        (
+            '{"url": "https://a/b", "vcs_info": {"vcs": "git", "commit_id": "c"}}',
+            "prefixguard-monitor[llm] @ git+https://a/b",
+        ),
+    ],
+)
+def test_how_to_install_again_from_where_it_came(
+    recorded: str | None, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As pip recorded it (PEP 610): the index need not have this release."""
+    monkeypatch.setattr(distribution, "_PROJECT", tmp_path / "pyproject.toml")
+    record = SimpleNamespace(read_text=lambda name: recorded)
+    monkeypatch.setattr(distribution.metadata, "distribution", lambda name: record)
+    assert install_command("llm") == f'pip install "{said}"'
 
 
 def test_the_sentence() -> None:

@@ -158,9 +158,8 @@ def test_a_table_with_json_text_in_a_column(make: Any, tmp_path: Path, monkeypat
         list(read_runs(path, adapter))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(
-        MissingExtraError, match=re.escape(f"reading parquet needs pyarrow. Install it with: {install_command('data')}")
-    ):
+    needs = f"t.parquet: reading parquet needs pyarrow. Install it with: {install_command('data')}"
+    with pytest.raises(MissingExtraError, match=re.escape(needs)):
         list(read_runs(path, adapter))
 
 
