@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import sys
-from importlib import metadata
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +32,8 @@ def _origin() -> str | None:
 
     Source: PEP 610, direct_url.json.
     """
+    from importlib import metadata  # for this message alone: a tenth of the time that importing the runtime may take
+
     try:
         found = json.loads(metadata.distribution(DISTRIBUTION).read_text("direct_url.json") or "")
         return f"{found['vcs_info']['vcs']}+{found['url']}" if "vcs_info" in found else str(found["url"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import re
 import subprocess
@@ -76,7 +77,7 @@ def test_how_to_install_again_from_where_it_came(
     """As pip recorded it (PEP 610): the index need not have this release."""
     monkeypatch.setattr(distribution, "_PROJECT", tmp_path / "pyproject.toml")
     record = SimpleNamespace(read_text=lambda name: recorded)
-    monkeypatch.setattr(distribution.metadata, "distribution", lambda name: record)
+    monkeypatch.setattr(importlib.metadata, "distribution", lambda name: record)
     assert install_command("llm") == f'pip install "{said}"'
 
 
