@@ -1,6 +1,6 @@
 """Material for every room: runs of the lab in a file, and a small monitor trained on them once a test session.
 
-Where several processes share the tests (pytest-xdist), they share the monitor too: the first one that needs it trains it.
+Where several processes share the tests (pytest-xdist), they share the monitor too: the first that needs it trains it.
 """
 
 from __future__ import annotations
