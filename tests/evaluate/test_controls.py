@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from prefixguard.alarm import AlarmPolicy, run_maximum
-from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluate.controls import CONTROLS, ControlSides, control_rows
+from prefixguard.errors import ConfigError, DataError, MissingExtraError, missing_extra
+from prefixguard.evaluate.controls import CONTROLS, Control, ControlSides, control_rows
 from prefixguard.evaluate.controls.material import Material
 from prefixguard.evaluate.controls.words import last_step_words, words_so_far
 from prefixguard.lab import write_runs
@@ -230,3 +230,18 @@ def test_sides_that_would_flatter_are_refused(corpus, sides):
         DataError, match=r"no word occurs in 3 of the tasks .* \(2\)\. Give training runs of more tasks"
     ):
         control_rows(corpus, two_tasks, **OPTIONS, wanted=["words so far"])
+
+
+def test_a_control_whose_package_is_missing_is_left_out_and_that_is_said(corpus, sides, rows, monkeypatch):
+    def missing(material):
+        raise missing_extra("the control", "train", ModuleNotFoundError(name="torch"))
+
+    alone = {"context alone": CONTROLS["context alone"], "process mining": Control(missing, "an LSTM")}
+    monkeypatch.setattr("prefixguard.evaluate.controls.rows.CONTROLS", alone)
+    told: list[str] = []
+    found = control_rows(corpus, sides, **OPTIONS, on_stage=told.append)
+    assert [said(row) for row in found] == [said(rows[2])]
+    assert told[:2] == ["context alone", "process mining"]
+    assert told[2].startswith("process mining is left out: the control needs torch. Install it with: pip install")
+    with pytest.raises(MissingExtraError, match="the control needs torch"):
+        control_rows(corpus, sides, **OPTIONS, wanted=["process mining"])
