@@ -115,16 +115,18 @@ def run_of_numbers(data: memoryview, tag: int) -> tuple[NDArray[np.int64], int]:
         is_mine = (piece[starts[::2]] == tag) & (starts[::2] == ends[::2])
         n = len(is_mine) if is_mine.all() else int(is_mine.argmin())
         first, last = starts[1 : 2 * n : 2], ends[1 : 2 * n : 2]
-        longest = int((last - first).max(initial=-1)) + 1
-        if longest > _LONGEST or ((piece[last] == 0) & (last > first)).any():
+        if ((last - first >= _LONGEST) | ((piece[last] == 0) & (last > first))).any():
             raise ValueError("a number is longer than 64 bits or not spelled in the shortest way")
-        values = np.zeros(n, np.uint64)
-        for k in range(longest):
-            there = first + k <= last
-            byte = piece[first[there] + k].astype(np.uint64) & np.uint64(0x7F)
+        values = (piece[first] & 0x7F).astype(np.uint64)
+        longer = np.flatnonzero(last > first)
+        for k in range(1, _LONGEST):
+            byte = piece[first[longer] + k]
             if k == _LONGEST - 1 and (byte > 1).any():
                 raise ValueError("a number is longer than 64 bits")
-            values[there] |= byte << np.uint64(7 * k)
+            values[longer] |= (byte & 0x7F).astype(np.uint64) << np.uint64(7 * k)
+            longer = longer[last[longer] > first[longer] + k]
+            if not len(longer):
+                break
         parts.append(values.view(np.int64))
         if n == 0 or n < len(is_mine):
             at += int(last[-1]) + 1 if n else 0

@@ -23,6 +23,7 @@ from prefixguard.bundle.automaton import Automaton
 from prefixguard.bundle.automaton_file import automaton_from_bytes
 from prefixguard.bundle.calibration import Calibration
 from prefixguard.bundle.manifest import read_manifest
+from prefixguard.bundle.onnx_check import check_onnx
 from prefixguard.bundle.parts import Bundle
 from prefixguard.bundle.symbol_map import ModelMap, SymbolMap, TreeMap
 from prefixguard.context import FEATURES
@@ -121,6 +122,10 @@ def _parse(folder: Path, manifest: dict[str, Any], files: Mapping[str, bytes]) -
     version = layout.version_of(manifest["kind"], grouped=calibration.groups is not None)
     if manifest["schema"] != layout.schema(version):
         raise BundleError(f"{where}: is of {layout.schema(version)!r}, the manifest of another layout. {_AGAIN}")
+    typical = _typical(arrays, str(folder / layout.CONTEXT))
+    for name in (layout.MODEL, layout.REASONS):
+        if name in files:
+            check_onnx(files[name], len(vocabulary), len(typical), str(folder / name))
     return Bundle(
         path=folder,
         id=manifest["id"],
@@ -128,7 +133,7 @@ def _parse(folder: Path, manifest: dict[str, Any], files: Mapping[str, bytes]) -
         manifest=MappingProxyType(manifest),
         adapter=adapter,
         vocabulary=vocabulary,
-        typical=_typical(arrays, str(folder / layout.CONTEXT)),
+        typical=typical,
         arrays=MappingProxyType(arrays),
         model_bytes=files.get(layout.MODEL),
         reasons_bytes=files.get(layout.REASONS),

@@ -50,7 +50,7 @@ def ensemble_work(attributes: Mapping[str, Any], n_features: int) -> tuple[int, 
     if (children <= np.tile(number[at], 2)).any() or (children >= np.tile(last, 2)).any():
         raise ValueError("a child of a node is no later node of its tree")
     places = children + np.tile(np.repeat(first, size)[at], 2)
-    if len(places) != n - len(first) or len(np.unique(places)) != len(places):
+    if len(places) != n - len(first) or np.bincount(places, minlength=1).max() > 1:
         raise ValueError("a node has no way or two ways leading to it")
     _check_leaves(tree, first, size, ~branches, leaf_tree, leaf_number, target, targets)
     depth = _depth(first, at, places)
@@ -79,8 +79,9 @@ def _check_leaves(
     inside = which < len(first)
     which = np.minimum(which, len(first) - 1)
     inside &= (tree[first][which] == leaf_tree) & (leaf_number >= 0) & (leaf_number < size[which])
-    place = first[which] + np.where(inside, leaf_number, 0)
-    if not inside.all() or not np.array_equal(np.unique(place), np.flatnonzero(is_leaf)):
+    has_weight = np.zeros(len(is_leaf), np.bool_)
+    has_weight[(first[which] + leaf_number)[inside]] = True
+    if not inside.all() or not np.array_equal(has_weight, is_leaf):
         raise ValueError("a weight belongs to no leaf, or a leaf has none")
     if (target < 0).any() or (target >= targets).any():
         raise ValueError(f"a weight is for a target that is none of {targets}")

@@ -15,6 +15,7 @@ from prefixguard.errors import AdapterError, UnknownAdapterError
 from prefixguard.stepview.jsontext import canonical
 from prefixguard.stepview.parser import Parser, live_parser
 from prefixguard.stepview.program import Program, compile_program
+from prefixguard.stepview.spec_bounds import check_bytes
 from prefixguard.stepview.text import DEFAULT_BUDGETS
 
 _FOLDER = "stepview_adapters"
@@ -52,6 +53,7 @@ class Adapter:
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> Adapter:
         """The adapter that these bytes describe. where: the file they are from, for messages."""
+        check_bytes(len(data), where)
         try:
             spec = json.loads(data.decode("utf-8"))
         except (ValueError, RecursionError) as exc:

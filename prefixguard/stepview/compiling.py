@@ -8,6 +8,7 @@ from typing import Any
 
 from prefixguard.errors import AdapterError
 from prefixguard.stepview.paths import Step, is_path, parse_path
+from prefixguard.stepview.spec_bounds import MOST_READINGS
 from prefixguard.stepview.visibility import Place, Reading
 
 
@@ -97,7 +98,9 @@ class Site:
         return tuple(Place(place.root, place.steps + steps) for place in (base.place, *base.also))
 
     def note(self, places: tuple[Place, ...], is_cut: bool = False, spelled: str = "") -> None:
-        """Writes down that these places are read here."""
+        """Writes down that these places are read here. AdapterError beyond `MOST_READINGS`."""
+        if len(self.sink) + len(places) > MOST_READINGS:
+            raise self.error(f"the spec reads more than {MOST_READINGS:,} places. Make it smaller.")
         for place in places:
             cut = self.is_cut or is_cut or self.is_structure
             self.sink.append(Reading(place, self.where, cut, self.looks_inside and not self.is_structure, spelled))

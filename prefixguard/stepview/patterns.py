@@ -7,6 +7,7 @@ from typing import Any
 import re2
 
 from prefixguard.errors import AdapterError
+from prefixguard.stepview.spec_bounds import MOST_PATTERN, MOST_PROGRAM
 
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
@@ -25,6 +26,8 @@ class Pattern:
         """source: the expression. where: place in the adapter, for the message. AdapterError if it is not RE2."""
         if not isinstance(source, str):
             raise AdapterError(f"{where}: a regular expression is a string, not {type(source).__name__}.")
+        if len(source) > MOST_PATTERN:
+            raise AdapterError(f"{where}: a regular expression of more than {MOST_PATTERN:,} characters. Shorten it.")
         try:
             self._compiled = re2.compile(source.encode("utf-8"), _OPTIONS)
         except (re2.error, UnicodeEncodeError) as exc:
@@ -35,6 +38,11 @@ class Pattern:
                 f"{where}: {source!r} is not a regular expression of RE2 ({reason}). "
                 "RE2 has no look-around and no back-references; everything else works as usual."
             ) from exc
+        if self._compiled.programsize > MOST_PROGRAM:
+            raise AdapterError(
+                f"{where}: the regular expression {source[:80]!r} compiles to more than {MOST_PROGRAM:,} instructions. "
+                "Repeat less often."
+            )
         self.source = source
         self.groups: int = self._compiled.groups
         self._numbers: dict[str, int] = {

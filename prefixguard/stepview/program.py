@@ -19,6 +19,7 @@ from prefixguard.stepview.paths import Getter, parse_path
 from prefixguard.stepview.record import FIELDS
 from prefixguard.stepview.rules import Rule, RuleSite, compile_rule, compile_status
 from prefixguard.stepview.scope import MISSING, Scope
+from prefixguard.stepview.spec_bounds import check_bounds
 from prefixguard.stepview.text import DEFAULT_BUDGETS, cutter
 from prefixguard.stepview.values import compile_text, compile_value
 from prefixguard.stepview.visibility import Place, Reading, Readings, refuse_hidden
@@ -81,6 +82,7 @@ def compile_program(spec: Any, where: str = "adapter") -> Program:
     """Checks and compiles a spec. AdapterError names the part that is wrong and what it should be."""
     if not isinstance(spec, dict):
         raise AdapterError(f"{where}: an adapter is a JSON object, not {type(spec).__name__}.")
+    check_bounds(spec, where)
     spec = lift(spec, where)
     name = spec.get("name")
     top = Site(f"adapter {name}" if isinstance(name, str) else where, {})

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from prefixguard.errors import AdapterError
 from prefixguard.stepview.paths import Step
+from prefixguard.stepview.spec_bounds import MOST_COMPARISONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,12 @@ def overlaps(a: Place, b: Place, looks_inside: bool = True) -> bool:
 
 def refuse_hidden(readings: Readings, name: str) -> None:
     """AdapterError for the first reading of a record that a live run could not make."""
+    others = len(readings.hidden) + len(readings.waived) + len(readings.outcome)
+    if len(readings.record) * others > MOST_COMPARISONS:
+        raise AdapterError(
+            f"adapter {name}: {len(readings.record):,} places of records and {others:,} that are hidden, waived or the "
+            "outcome's are too many to compare. Make the spec smaller."
+        )
     for reading in readings.record:
         if any(overlaps(reading.place, place) for place in readings.waived):
             continue
