@@ -8,6 +8,8 @@ holds is refused before anything is allocated. Never pickled.
 from __future__ import annotations
 
 import io
+import math
+import re
 import zipfile
 from collections.abc import Mapping
 from typing import Any
@@ -19,8 +21,12 @@ from numpy.typing import NDArray
 from prefixguard.errors import BundleError, DataError
 
 _KINDS = "biufU"  # bool, integers, floats, text; no objects, no structures
-#: What zipfile and numpy raise for bytes that are not theirs.
-_DAMAGE = (zipfile.BadZipFile, ValueError, TypeError, EOFError, OverflowError, NotImplementedError, RuntimeError)
+#: The head of a member: numpy's magic and version 1.0, length, and the one spelling that numpy writes.
+_HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00(..)\{'descr': '([<|][biufU][0-9]{1,6})', 'fortran_order': False, "
+    rb"'shape': \(((?:[0-9]{1,15}, ?){0,32}[0-9]{0,15})\), \} *\n",
+    re.DOTALL,
+)
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the oldest time a zip can name
 
 
@@ -42,36 +48,41 @@ def arrays_to_bytes(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 
 
 def arrays_from_bytes(data: bytes, where: str) -> dict[str, NDArray[Any]]:
-    """Read what `arrays_to_bytes` wrote; arrays are read-only. Raises BundleError."""
+    """Read what `arrays_to_bytes` wrote; arrays are read-only. Raises BundleError.
+
+    Takes no more memory than the file has bytes: members that share bytes are counted as often as they are named.
+    """
+    arrays: dict[str, NDArray[Any]] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            arrays = {}
-            for info in archive.infolist():
-                if info.compress_type != zipfile.ZIP_STORED or info.file_size > len(data):
-                    raise ValueError(f"member {info.filename!r} is compressed")
-                if not info.filename.endswith(".npy"):
-                    raise ValueError(f"member {info.filename!r} is not an array")
-                arrays[info.filename.removesuffix(".npy")] = _array(archive.read(info))
-            return arrays
-    except _DAMAGE as exc:
-        raise BundleError(f"{where}: not a file of arrays ({exc}). Train or export the bundle again.") from exc
+            members = archive.infolist()
+            if sum(info.file_size for info in members) > len(data):
+                raise ValueError("its members are larger than the file")
+            for info in members:
+                name = info.filename.removesuffix(".npy")
+                if info.compress_type != zipfile.ZIP_STORED or not info.filename.endswith(".npy") or name in arrays:
+                    raise ValueError(f"member {info.filename[:80]!r} is compressed, no array, or there twice")
+                arrays[name] = _array(archive.read(info))
+    except Exception as exc:  # zipfile's errors share no base: struct.error, KeyError, RuntimeError and more
+        raise BundleError(
+            f"{where}: not a file of arrays ({str(exc)[:200]}). Train or export the bundle again."
+        ) from exc
+    return arrays
 
 
 def _array(data: bytes) -> NDArray[Any]:
-    """One .npy member, its size checked against what its header says."""
-    stream = io.BytesIO(data)
-    version = npy.read_magic(stream)
-    if version != (1, 0):
-        raise ValueError(f"array format {version}")
-    shape, fortran, dtype = npy.read_array_header_1_0(stream)
-    if dtype.kind not in _KINDS or fortran:
-        raise ValueError(f"array of dtype {dtype}")
-    count = 1
-    for n in shape:
-        count *= n
-    start = stream.tell()
-    if count * dtype.itemsize != len(data) - start:
-        raise ValueError(f"an array of shape {shape} does not fill {len(data) - start} bytes")
-    if dtype.itemsize == 0:
-        return np.zeros(shape, dtype)
-    return np.frombuffer(data, dtype, count, start).reshape(shape)
+    """One .npy member. Its header has one spelling, numpy's own; what it says is checked before it is believed."""
+    found = _HEADER.match(data)
+    if found is None or int.from_bytes(found[1], "little") != found.end() - 10:
+        raise ValueError("a member is not an array of numbers or text of numpy's format 1.0")
+    dtype = np.dtype(found[2].decode())
+    shape = tuple(int(n) for n in found[3].replace(b" ", b"").split(b",") if n)
+    held = len(data) - found.end()
+    if math.prod(shape) * dtype.itemsize != held or dtype.itemsize == 0 or max(shape, default=0) > len(data):
+        raise ValueError(f"an array of shape {shape} and type {dtype} does not fill {held} bytes")
+    array = np.frombuffer(data, dtype, math.prod(shape), found.end()).reshape(shape)
+    if dtype.kind == "U":
+        points = np.frombuffer(data, "<u4", held // 4, found.end())
+        if ((points > 0x10FFFF) | (points >> 11 == 0x1B)).any():  # 0xD800 to 0xDFFF are halves of a pair
+            raise ValueError("a text holds what is no character")
+    return array

@@ -147,8 +147,10 @@ class Calibration:
                 policy=AlarmPolicy(**_exact(outcome["policy"], AlarmPolicy)),
                 groups=_groups(outcome["groups"]) if document["schema"] == GROUPED_SCHEMA else None,
             )
-        except (ValueError, TypeError, KeyError, RecursionError, PrefixGuardError) as exc:
-            raise BundleError(f"{where}: not a calibration ({exc}). Calibrate or train the monitor again.") from exc
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError, PrefixGuardError) as exc:
+            raise BundleError(
+                f"{where}: not a calibration ({str(exc)[:300]}). Calibrate or train the monitor again."
+            ) from exc
 
 
 def _map_to_json(risk_map: RiskMap) -> dict[str, Any]:

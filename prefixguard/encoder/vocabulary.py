@@ -19,6 +19,8 @@ from prefixguard.errors import BundleError, BundleVersionError
 
 _MAGIC = b"PGVOCAB\x01"
 _HEADER = struct.Struct("<8sIIQ")  # magic, tokenizer version, number of terms, bytes of term text
+#: Most terms of a vocabulary; each takes some hundred bytes of memory.
+MOST_TERMS = 1 << 20
 _SHIFT = np.array(48, dtype=np.uint64)
 
 
@@ -124,6 +126,8 @@ class Vocabulary:
             )
         if version < 1:
             raise BundleError(f"{where}: damaged header. Train or export the bundle again.")
+        if n > MOST_TERMS:
+            raise BundleError(f"{where}: {n:,} terms; at most {MOST_TERMS:,} are read. Train it again with fewer.")
         if len(data) != _HEADER.size + 16 * n + n_text:
             raise BundleError(f"{where}: {len(data)} bytes do not hold {n} terms. Train or export the bundle again.")
         at = _HEADER.size
