@@ -21,6 +21,10 @@ RESERVED = ("schema", "read_by", "id", "seal", "kind", "files", "adapter")
 #: The one measured time; the id leaves it out.
 TIME = "training_seconds"
 
+#: Facts that readers of a bundle look into, each an object where it is there at all.
+_OBJECTS = ("config", "data", "fidelity", "heads", "libraries", "metrics", "recalibration", "split")
+_LONGEST_HORIZON = 1 << 31
+
 _SHA = re.compile(r"[0-9a-f]{64}\Z")
 _AGAIN = "Copy the bundle again, or train it again."
 
@@ -102,7 +106,18 @@ def read_manifest(data: bytes, where: str) -> dict[str, Any]:
     if not intact:
         raise BundleError(f"{where}: changed since it was written (its id does not match). {_AGAIN}")
     _check_files(manifest, where)
+    _check_facts(manifest, where)
     return manifest
+
+
+def _check_facts(manifest: Mapping[str, Any], where: str) -> None:
+    """Whether what readers look into is of the type that they take it for."""
+    for name in _OBJECTS:
+        if not isinstance(manifest.get(name), dict | None):
+            raise BundleError(f"{where}: {name} is not an object. {_AGAIN}")
+    horizon = manifest.get("horizon")
+    if horizon is not None and not (type(horizon) is int and 0 <= horizon < _LONGEST_HORIZON):
+        raise BundleError(f"{where}: the horizon is not a number of steps. {_AGAIN}")
 
 
 def _check_version(manifest: Mapping[str, Any], where: str) -> None:

@@ -107,9 +107,9 @@ class OnnxModel:
                     f"{bundle.path}: the model does not run on a row with {len(row.indices)} terms "
                     f"({_first_line(exc)}). Train or export the bundle again."
                 ) from exc
-            numbers = np.concatenate(([imminent, outcome], state, of_context, of_terms))
-            shapes = (state.shape, of_context.shape, of_terms.shape)
-            if shapes != ((self.state_size,), (d,), row.indices.shape) or not np.isfinite(numbers).all():
+            given = (state, of_context, of_terms)
+            fits = [array.shape for array in given] == [(self.state_size,), (d,), row.indices.shape]
+            if not fits or not all(np.isfinite(array).all() for array in (*given, imminent, outcome)):
                 raise BundleError(
                     f"{bundle.path}: the model gives wrong shapes or numbers that are not finite. "
                     "Train or export the bundle again."

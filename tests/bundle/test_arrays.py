@@ -73,11 +73,29 @@ GOOD = npy(np.zeros(3, np.float32))
         archive(GOOD.replace(b"(3,)", b"(9,)")),
         archive(npy(np.array([None, {}], dtype=object), allow_pickle=True)),
         archive(npy(np.zeros(2, np.dtype([("x", "f4")])))),
+        archive(GOOD.replace(b"'<f4'", b"'''f'")),  # no Python literal
+        archive(GOOD.replace(b"(3,)", b"((((")),
+        archive(npy(np.zeros((0, 10**12), np.float32))),
+        archive(GOOD.replace(b"<f4", b"<U0")),
+        archive(npy(np.array(["ab"])).replace(b"a\0\0\0", b"\0\xd8\0\0")),  # half a character
+        archive(npy(np.array(["ab"])).replace(b"a\0\0\0", b"\xff\xff\xff\xff")),
     ],
 )
 def test_hostile_archives_are_refused(data: bytes) -> None:
     with pytest.raises(BundleError, match=r"context\.npz: not a file of arrays"):
         arrays_from_bytes(data, "context.npz")
+
+
+def test_members_that_share_their_bytes_are_counted_each_time() -> None:
+    """A file of entries that all name one member would otherwise be read once an entry."""
+    data = archive(npy(np.zeros(10_000, np.float32)))
+    start = int.from_bytes(data[-6:-2], "little")
+    entry, end = data[start:-22], bytearray(data[-22:])
+    entries = b"".join(entry.replace(b"a.npy", f"{chr(97 + i)}.npy".encode()) for i in range(20))
+    end[8:10] = end[10:12] = (20).to_bytes(2, "little")
+    end[12:16] = len(entries).to_bytes(4, "little")
+    with pytest.raises(BundleError, match="its members are larger than the file"):
+        arrays_from_bytes(data[:start] + entries + bytes(end), "context.npz")
 
 
 def test_an_array_that_promises_terabytes_is_refused_at_once() -> None:
