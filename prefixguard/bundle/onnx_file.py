@@ -170,6 +170,7 @@ def _attribute(view: memoryview, op: str) -> tuple[str, Attribute]:
     """Name and value; lists are read as runs, since those of a tree have tens of thousands of entries."""
     name, kind = "", 0
     values: dict[str, Attribute] = {}
+    value: Attribute = 0
     at = 0
     while at < len(view):
         number, wire, start, stop = next(fields(view[at:]))

@@ -1,8 +1,8 @@
 """The operators that a step's model may have: of each, the shapes that come out, and what it costs.
 
-One table, `OPERATORS`. Shapes are computed at the longest row that a vocabulary can give. They hold for every shorter row
-because nothing here shrinks where the row grows: numbers that say a shape come from the file, or from lengths by `Min`
-and `Concat`; a `Reshape` or `Slice` takes them from the file alone. Source: ONNX operators 17 to 20, ai.onnx.ml 3.
+One table, `OPERATORS`. Shapes are computed at the longest row that a vocabulary can give. They hold for every shorter
+row because nothing here shrinks where the row grows: numbers that say a shape come from the file, or from lengths by
+`Min` and `Concat`; a `Reshape` or `Slice` takes them from the file alone. Source: ONNX operators 17-20, ai.onnx.ml 3.
 """
 
 from __future__ import annotations
@@ -331,4 +331,3 @@ OPERATORS: Mapping[tuple[str, str], Operator] = {
     ("", "Unsqueeze"): Operator(_unsqueeze, (2, 2)),
     ("ai.onnx.ml", "TreeEnsembleRegressor"): Operator(_trees, attributes=_TREE_ATTRIBUTES),
 }
-

@@ -94,7 +94,8 @@ def text(data: memoryview, what: str, most: int = 200) -> str:
 
 def packed(data: memoryview, most: int) -> list[int]:
     """Signed numbers one after another, as a packed field holds them."""
-    values, at = [], 0
+    values: list[int] = []
+    at = 0
     while at < len(data):
         if len(values) == most:
             raise ValueError(f"a list has more than {most:,} numbers")

@@ -1,4 +1,4 @@
-"""Anybody can change a bundle and hash it again. What comes of it is our error, or a bundle that works: nothing else."""
+"""Anybody can change a bundle and hash it again. What comes of it is our error, or a bundle that works."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_KILOBYTES = 600 * 1024  # of a whole test process with onnxruntime and onnx
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("forged")
-    for number, (kind, parts) in enumerate(KINDS.items()):
+    for number, parts in enumerate(KINDS.values()):
         write_bundle(root / str(number), parts())
     return {kind: root / str(number) for number, kind in enumerate(KINDS)}
 

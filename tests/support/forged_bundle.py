@@ -156,7 +156,11 @@ def _hostile_graph(data: bytes, draw: random.Random) -> bytes:
     if way == 0:
         node.op_type = draw.choice(("Expand", "Tile", "Loop", "Range", "MatMul", "Concat", "Gather", "TopK", "Reshape"))
     elif way == 1 and node.input:
-        names = [t.name for t in graph.initializer] + [i.name for i in graph.input] + [o for n in graph.node for o in n.output]
+        names = (
+            [t.name for t in graph.initializer]
+            + [i.name for i in graph.input]
+            + [o for n in graph.node for o in n.output]
+        )
         node.input[draw.randrange(len(node.input))] = draw.choice(names)
     elif way == 2:
         node.attribute.append(helper.make_attribute("axis", draw.choice((0, -1, 7, -(2**63), 2**63 - 1))))
@@ -167,7 +171,9 @@ def _hostile_graph(data: bytes, draw: random.Random) -> bytes:
     elif way == 5:
         array = numpy_helper.to_array(tensor).copy().ravel()
         if len(array):
-            choices = (0, -1, 2**31, 2**62, -(2**63), 7) if array.dtype == np.int64 else (np.nan, np.inf, 1e38, 0, -1e38)
+            choices = (
+                (0, -1, 2**31, 2**62, -(2**63), 7) if array.dtype == np.int64 else (np.nan, np.inf, 1e38, 0, -1e38)
+            )
             array[draw.randrange(len(array))] = draw.choice(choices)
         tensor.raw_data = array.tobytes()
     elif way == 6:
@@ -185,7 +191,9 @@ def _hostile_graph(data: bytes, draw: random.Random) -> bytes:
     else:
         for attribute in node.attribute:
             if attribute.type == onnx.AttributeProto.INTS and attribute.ints:
-                attribute.ints[draw.randrange(len(attribute.ints))] = draw.choice((-1, 0, 1, 40, 2**31, 2**62, -(2**63)))
+                attribute.ints[draw.randrange(len(attribute.ints))] = draw.choice(
+                    (-1, 0, 1, 40, 2**31, 2**62, -(2**63))
+                )
             elif attribute.type == onnx.AttributeProto.INT:
                 attribute.i = draw.choice((-1, 0, 1, 5, 2**31, 2**62))
     return bytes(model.SerializeToString())
