@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from prefixguard.alarm import AlarmPolicy, Level
     from prefixguard.automata import ExportResult, export
-    from prefixguard.bundle import Bundle, open_bundle
+    from prefixguard.bundle import Bundle, KeyPair, Signed, new_key, open_bundle, sign
     from prefixguard.cli import demo, info
     from prefixguard.errors import PrefixGuardError
     from prefixguard.escalate import (
@@ -82,6 +82,7 @@ _ROOMS = {
     "ExportResult": "automata",
     "Fault": "trace",
     "Induced": "induce",
+    "KeyPair": "bundle",
     "LearnListener": "learn",
     "Level": "alarm",
     "Mistake": "trace",
@@ -93,6 +94,7 @@ _ROOMS = {
     "Run": "trace",
     "ScoredRun": "runtime",
     "Session": "runtime",
+    "Signed": "bundle",
     "StepRecord": "stepview",
     "TrainConfig": "learn",
     "TrainResult": "learn",
@@ -110,9 +112,11 @@ _ROOMS = {
     "list_adapters": "stepview",
     "load": "runtime",
     "load_adapter": "stepview",
+    "new_key": "bundle",
     "open_bundle": "bundle",
     "parse": "runtime",
     "score": "runtime",
+    "sign": "bundle",
     "train": "learn",
     "watch": "runtime",
 }
@@ -138,6 +142,7 @@ __all__ = [
     "ExportResult",
     "Fault",
     "Induced",
+    "KeyPair",
     "LearnListener",
     "Level",
     "Mistake",
@@ -149,6 +154,7 @@ __all__ = [
     "Run",
     "ScoredRun",
     "Session",
+    "Signed",
     "StepRecord",
     "TrainConfig",
     "TrainResult",
@@ -166,9 +172,11 @@ __all__ = [
     "list_adapters",
     "load",
     "load_adapter",
+    "new_key",
     "open_bundle",
     "parse",
     "score",
+    "sign",
     "train",
     "watch",
 ]

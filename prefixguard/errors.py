@@ -8,7 +8,8 @@
     ├── DataError             runs are well-formed but cannot be used for this (one class, too few, no outcome)
     ├── ConfigError           an option is outside its range
     ├── BundleError           a bundle cannot be used (missing, damaged)
-    │   └── BundleVersionError    written by a newer release
+    │   ├── BundleVersionError    written by a newer release
+    │   └── UntrustedBundleError  not signed by one of the keys that are trusted
     ├── OutputError           a result cannot be written (disk full, no permission, already there)
     ├── EndpointError         a language model's endpoint refuses, fails, or does not answer in time
     ├── BrokenLawError        a backend does not keep a law that all backends keep
@@ -56,6 +57,10 @@ class BundleError(PrefixGuardError):
 
 class BundleVersionError(BundleError):
     """The bundle was written by a newer release."""
+
+
+class UntrustedBundleError(BundleError):
+    """The bundle is not signed, or not by one of the keys that are trusted, or was changed since."""
 
 
 class OutputError(PrefixGuardError, OSError):

@@ -16,7 +16,9 @@ PRODUCTION = (
 WORKSHOP = ("metrics", "learn", "automata", "evaluate", "induce", "lab", "cli")
 ORDER = {room: place for place, room in enumerate(PRODUCTION + WORKSHOP)}
 RUN_TIME_PACKAGES = {"numpy", "onnxruntime", "re2", "orjson"}
-ON_DEMAND = {"escalate": {"openai", "tenacity"}, "stepview": {"pyarrow"}}  # optional: an endpoint, parquet files
+ON_DEMAND = {  # optional: signatures, an endpoint, parquet files
+    "bundle": {"cryptography"}, "escalate": {"openai", "tenacity"}, "stepview": {"pyarrow"},
+}  # fmt: skip
 VENDORED_FOR = {"learn": "torch", "automata": "AALpy", "cli": "typer and rich"}
 
 

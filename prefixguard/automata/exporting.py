@@ -44,6 +44,7 @@ from prefixguard.bundle import (
     Calibration,
     Platt,
     RiskMap,
+    Trust,
     apply_map,
     automaton_to_bytes,
     check_target,
@@ -112,6 +113,7 @@ def export(
     examples: bool = True,
     overwrite: bool = False,
     strict: bool = False,
+    trust: Trust | None = None,
     listener: LearnListener | None = None,
 ) -> ExportResult:
     """Export a trained monitor as an automaton (`dfa`), or as a table that other languages read (`json-table`).
@@ -123,7 +125,7 @@ def export(
     whether risks depend on a coarse step index besides the state; None: tried both ways. max_states: from 2 to 4096.
     labels: outcomes beside the runs, as `train` takes them.
     examples: whether texts and names of runs stand in the picture and the glossary. overwrite: replace a bundle, or a
-    table, that is there. strict: the first run that cannot be read is an error, not a skip.
+    table, that is there. strict: the first run that cannot be read is an error, not a skip. trust: as for `load`.
     The same monitor, runs and options give the same bundle, times aside.
     Raises BundleError, TraceError, DataError (other runs than it was trained on), ConfigError, UsageError, OutputError.
     """
@@ -132,7 +134,7 @@ def export(
     if type(max_states) is not int or not 2 <= max_states <= 4096:
         raise ConfigError(f"max_states = {max_states}: a whole number between 2 and 4096 is needed.")
     began, listener = time.monotonic(), listener or LearnListener()
-    bundle = open_bundle(monitor)
+    bundle = open_bundle(monitor, trust=trust)
     name = Path(monitor).resolve().name
     # A table has a folder of its own: a bundle with other files in it could not be replaced.
     target = Path(out) if out is not None else AUTOMATA / (name if to == "dfa" else f"{name}-table")

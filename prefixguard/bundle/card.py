@@ -70,7 +70,9 @@ _LIMITS = """## Limits
 - A reading is a forecast from what runs like the training runs did; it is no proof that a run will fail or succeed.
 - The alarm's bound holds for new tasks drawn like the calibration tasks. `Session.drift` shows when runs look unlike.
 - Two risks are given: `imminent_risk` (the run fails, and ends within the horizon) and `outcome_risk` (the run fails).
-  Alarms go by the second: the first is low until the end is near, whatever the run does."""
+  Alarms go by the second: the first is low until the end is near, whatever the run does.
+- When it is opened, its hashes show that nothing changed since it was written. They do not show who wrote it: anybody
+  can hash a changed bundle again. A signature does: `prefixguard sign`, `prefixguard.load(path, trust=PUBLIC_KEY)`."""
 
 
 def _what(adapter: Mapping[str, str], info: Mapping[str, Any]) -> str:

@@ -20,6 +20,8 @@ REASONS = "reasons.onnx"
 CALIBRATION = "calibration.json"
 CARD = "CARD.md"
 AUTOMATON_FILE = "automaton.json"
+#: Stands beside the files of a signed bundle; the manifest does not name it, since it signs the manifest.
+SIGNATURE = "signature.json"
 #: What people look at in a bundle of kind automaton; nothing of it is read to run one.
 PICTURES = ("automaton.dot", "automaton.svg", "automaton.html", "GLOSSARY.md")
 
@@ -54,6 +56,7 @@ LIMITS: Mapping[str, int] = MappingProxyType(
         CARD: _MIB,
         AUTOMATON_FILE: 16 * _MIB,
         **dict.fromkeys(PICTURES, 64 * _MIB),
+        SIGNATURE: 4096,
     }
 )
 

@@ -20,6 +20,7 @@ IR_VERSIONS = (8, 9)
 #: Of one step at the longest row that the vocabulary can give: bytes of all that is computed on the way, operations,
 #: and numbers of the state, which every session holds.
 MOST_BYTES, MOST_WORK, MOST_STATE = 1 << 29, 1 << 31, 1 << 18
+_INPUTS = {"indices": INT64, "values": FLOAT, "context": FLOAT, "state": FLOAT}
 _MOST_NUMBERS = 64  # of a constant that may say a shape
 
 
@@ -51,8 +52,8 @@ def _check_versions(file: OnnxFile) -> None:
 
 def _check_step(file: OnnxFile, n_terms: int, n_context: int) -> None:
     values = {port.name: _input(port, n_terms, n_context) for port in file.inputs}
-    if len(values) < len(file.inputs):
-        raise ValueError("two inputs have one name")
+    if sorted(port.name for port in file.inputs) != sorted(_INPUTS):
+        raise ValueError(f"its inputs are not {', '.join(_INPUTS)}")
     for tensor in file.tensors:
         if tensor.name in values or not tensor.name:
             raise ValueError(f"two tensors are called {tensor.name!r}")
@@ -82,16 +83,13 @@ def _check_step(file: OnnxFile, n_terms: int, n_context: int) -> None:
 
 def _input(port: Port, n_terms: int, n_context: int) -> Value:
     """What an input is at the longest row."""
-    named = [n for n in port.shape if isinstance(n, str)]
-    if port.name in ("indices", "values"):
-        if len(port.shape) == 1 and named:
-            return Value(INT64 if port.name == "indices" else FLOAT, (n_terms,))
-    elif port.name == "context" and port.shape == (n_context,):
-        return Value(FLOAT, (n_context,))
-    elif port.name == "state" and len(port.shape) == 1 and not named:
+    if len(port.shape) == 1 and port.dtype == _INPUTS.get(port.name):
         size = port.shape[0]
-        if isinstance(size, int) and 0 <= size <= MOST_STATE:
-            return Value(FLOAT, (size,))
+        if port.name in ("indices", "values"):
+            if isinstance(size, str):
+                return Value(port.dtype, (n_terms,))
+        elif isinstance(size, int) and (size == n_context if port.name == "context" else 0 <= size <= MOST_STATE):
+            return Value(port.dtype, (size,))
     raise ValueError(f"input {port.name!r} of shape {list(port.shape)} is none of a step with {n_context} features")
 
 

@@ -25,10 +25,11 @@ from prefixguard.bundle.calibration import Calibration
 from prefixguard.bundle.manifest import read_manifest
 from prefixguard.bundle.onnx_check import check_onnx
 from prefixguard.bundle.parts import Bundle
+from prefixguard.bundle.signature import Signature, Trust, public_keys, unsigned
 from prefixguard.bundle.symbol_map import ModelMap, SymbolMap, TreeMap
 from prefixguard.context import FEATURES
 from prefixguard.encoder import Vocabulary
-from prefixguard.errors import AdapterError, BundleError
+from prefixguard.errors import AdapterError, BundleError, UntrustedBundleError
 from prefixguard.stepview import Adapter
 
 _AGAIN = "Copy the bundle again, or train it again."
@@ -37,19 +38,42 @@ for _name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):  # not every
     _FLAGS |= getattr(os, _name, 0)
 
 
-def open_bundle(path: str | os.PathLike[str]) -> Bundle:
+def open_bundle(path: str | os.PathLike[str], *, trust: Trust | None = None) -> Bundle:
     """Open, verify and parse the bundle in this folder.
 
-    Raises BundleVersionError when a newer release wrote it, BundleError when it is missing, damaged, incomplete or
-    does not fit this release. Reading needs no more memory than the files have bytes, each within `layout.LIMITS`.
+    trust: public keys (PEM; paths or bytes), one of which must have signed it; looked at before anything is parsed.
+    None: whoever wrote it, as long as nothing changed since.
+
+    Raises BundleVersionError when a newer release wrote it, UntrustedBundleError when it is not signed as asked,
+    BundleError when it is missing, damaged, incomplete or does not fit this release, ConfigError for a key. Reading
+    needs no more memory than the files have bytes, each within `layout.LIMITS`.
     """
     folder = Path(path)
     if not folder.is_dir():
         what = "is a file, a bundle is a folder" if folder.exists() else "does not exist"
         raise BundleError(f"No bundle at {folder}: it {what}. Name the folder that `train` wrote.")
-    manifest = read_manifest(_read(folder, layout.MANIFEST), str(folder / layout.MANIFEST))
+    keys = None if trust is None else public_keys(trust)
+    data = _read(folder, layout.MANIFEST)
+    if keys is not None:
+        found = read_signature(folder)
+        if found is None:
+            raise unsigned(folder, keys)
+        found.check(data, keys, str(folder / layout.SIGNATURE))
+    manifest = read_manifest(data, str(folder / layout.MANIFEST))
     files = {name: _verified(folder, name, entry) for name, entry in manifest["files"].items()}
     return _parse(folder, manifest, files)
+
+
+def read_signature(folder: Path) -> Signature | None:
+    """The signature beside a bundle's files, not checked; None where there is none. UntrustedBundleError if damaged."""
+    where = folder / layout.SIGNATURE
+    if not os.path.lexists(where):
+        return None
+    try:
+        data = _read(folder, layout.SIGNATURE)
+    except BundleError as exc:
+        raise UntrustedBundleError(str(exc)) from exc
+    return Signature.from_bytes(data, str(where))
 
 
 def read_pictures(bundle: Bundle) -> dict[str, bytes]:

@@ -43,20 +43,20 @@ def write_bundle(path: str | os.PathLike[str], parts: BundleParts, *, overwrite:
         replaces = check_target(target, overwrite)
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
-        raise _output_error(target, exc) from exc
+        raise output_error(target, exc) from exc
     mark = secrets.token_hex(4)
     temporary = target.parent / f".{target.name}.{mark}.tmp"
     try:
         os.mkdir(temporary)  # noqa: PTH102  - one call, whose mode follows the process's umask
         for name, data in files.items():
-            _write_file(temporary / name, data)
+            write_file(temporary / name, data)
         _sync_folder(temporary)
         open_bundle(temporary)
         _swap(temporary, target, target.parent / f".{target.name}.{mark}.old" if replaces else None)
     except OSError as exc:
         if isinstance(exc, OutputError):
             raise
-        raise _output_error(target, exc) from exc
+        raise output_error(target, exc) from exc
     finally:
         shutil.rmtree(temporary, ignore_errors=True)  # gone already if all went well
     return str(manifest["id"])
@@ -100,7 +100,7 @@ def check_target(target: Path, overwrite: bool) -> bool:
             raise OutputError(f"{target} is a file; a bundle is a folder. Choose another name.")
         held = sorted(entry.name for entry in target.iterdir())
     except OSError as exc:
-        raise _output_error(target, exc) from exc
+        raise output_error(target, exc) from exc
     if not held:
         return True
     if layout.MANIFEST not in held:
@@ -128,8 +128,9 @@ def _swap(temporary: Path, target: Path, aside: Path | None) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def _write_file(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o666)
+def write_file(path: Path, data: bytes, mode: int = 0o666) -> None:
+    """Write a new file, flushed to disk; never over one that is there, nor through a link. Raises OSError."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, mode)
     try:
         view = memoryview(data)
         while view:
@@ -152,7 +153,8 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def _output_error(target: Path, exc: OSError) -> OutputError:
+def output_error(target: Path, exc: OSError) -> OutputError:
+    """What is said where the system refuses to write."""
     if isinstance(exc, OutputError):
         return exc
     if exc.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -28,6 +28,7 @@ from prefixguard.cli.commands import (
     info,
     parse,
     score,
+    sign,
     train,
     watch,
 )
@@ -147,7 +148,7 @@ def _global(
 
 
 _MODULES = (
-    demo, check_data, train, evaluate, compare, calibrate, score, parse, watch, audit, export, induce_adapter,
+    demo, check_data, train, evaluate, compare, calibrate, score, parse, watch, audit, export, sign, induce_adapter,
     check_adapter, info, adapters,
 )  # fmt: skip
 for _module in _MODULES:

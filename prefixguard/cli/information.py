@@ -10,18 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from prefixguard.alarm import GroupThresholds
-from prefixguard.bundle import open_bundle
+from prefixguard.bundle import Trust, open_bundle, read_signature
 from prefixguard.cli.loss_lines import lost_lines
 from prefixguard.cli.notes import refuse_empty
-from prefixguard.errors import UsageError
+from prefixguard.errors import UntrustedBundleError, UsageError
 from prefixguard.stepview import Adapter, ReadReport, adapter_for, list_adapters, load_adapter, read_runs
 from prefixguard.trace import repeat_groups, run_digest
 
 
 @dataclass(frozen=True, slots=True)
 class BundleInfo:
-    """A compiled monitor, verified. Mappings are as in its manifest; alarm, watch: marks on the outcome risk.
+    """A compiled monitor, unchanged since it was written. Mappings are as in its manifest; alarm, watch: marks on the
+    outcome risk.
 
+    signature: whose there is, and whether it was checked: who wrote an unsigned bundle, nobody knows.
     model: onnx or automaton. automaton: its states, symbols and marks of the clock; empty for onnx.
     alarm_by_group: the group's name, and by value its marks and what they rest on; empty where all runs have the same.
         An alarm that is None was refused: the common one holds for that value.
@@ -36,6 +38,7 @@ class BundleInfo:
     backend: str | None
     seed: int | None
     model: str
+    signature: str
     automaton: Mapping[str, int]
     terms: int
     alarm: float | None
@@ -92,18 +95,23 @@ def info(
     *,
     adapter: str | os.PathLike[str] | None = None,
     labels: str | os.PathLike[str] | None = None,
+    trust: Trust | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> BundleInfo | AdapterInfo | CorpusInfo:
     """What a thing is: the folder of a bundle, a shipped adapter's name, the .json of one, or (with `adapter`) runs.
 
+    trust: public keys, one of which must have signed a bundle, as for `load`.
     Raises BundleError, AdapterError or TraceError where the thing is broken, UsageError where it could be runs but no
     adapter is named.
     """
     path = Path(thing)
+    is_bundle = adapter is None and (path / "manifest.json").is_file()
+    if trust is not None and not is_bundle:
+        raise UsageError(f"{path}: no bundle; only of bundles a signature can be asked for. Leave out trust.")
     if adapter is not None:
         return _corpus(os.fspath(thing), adapter_for(os.fspath(adapter), os.fspath(thing)), labels, progress)
-    if (path / "manifest.json").is_file():
-        return _bundle(path)
+    if is_bundle:
+        return _bundle(path, trust)
     if os.fspath(thing) in list_adapters() or path.suffix == ".json":
         opened = load_adapter(os.fspath(thing))
         return AdapterInfo("adapter", opened.name, opened.version, opened.sha256, opened.description, _is_live(opened))
@@ -120,8 +128,8 @@ def _is_live(adapter: Adapter) -> bool:
     return not adapter.program.events.drop_last
 
 
-def _bundle(path: Path) -> BundleInfo:
-    bundle = open_bundle(path)
+def _bundle(path: Path, trust: Trust | None) -> BundleInfo:
+    bundle = open_bundle(path, trust=trust)
     manifest, calibration, automaton = bundle.manifest, bundle.calibration, bundle.automaton
     size: dict[str, int] = {}
     if automaton is not None:
@@ -135,6 +143,7 @@ def _bundle(path: Path) -> BundleInfo:
         backend=manifest.get("backend"),
         seed=manifest.get("seed"),
         model=bundle.kind,
+        signature=_signature(path, is_checked=trust is not None),
         automaton=size,
         terms=len(bundle.vocabulary),
         alarm=calibration.thresholds.alarm,
@@ -148,6 +157,17 @@ def _bundle(path: Path) -> BundleInfo:
         metrics=dict(manifest.get("metrics") or {}),
         libraries=dict(manifest.get("libraries") or {}),
     )
+
+
+def _signature(path: Path, *, is_checked: bool) -> str:
+    """In words; a file that is no signature counts as none, since nobody asked for one."""
+    try:
+        found = read_signature(path)
+    except UntrustedBundleError:
+        return "signature.json is not a signature"
+    if found is None:
+        return "none: unchanged since it was written, by whoever that was"
+    return f"key {found.key[:16]}, {'trusted' if is_checked else 'not checked (name the public key to trust)'}"
 
 
 def _by_group(groups: GroupThresholds) -> dict[str, Any]:

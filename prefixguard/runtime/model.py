@@ -18,7 +18,6 @@ from prefixguard.errors import BundleError
 from prefixguard.runtime.reasons import say_reasons
 from prefixguard.runtime.step import Step
 
-_INPUTS = {"indices": "tensor(int64)", "values": "tensor(float)", "context": "tensor(float)", "state": "tensor(float)"}
 _STEP_OUTPUTS = {"logits": "tensor(float)", "symbol": "tensor(int64)", "state_out": "tensor(float)"}
 _REASON_OUTPUTS = {"context_contributions": "tensor(float)", "term_contributions": "tensor(float)"}
 _FATAL = 4
@@ -49,14 +48,14 @@ class OnnxModel:
         self._typical, self._vocabulary = bundle.typical, bundle.vocabulary
         self._step = _session(bundle.model_bytes, f"{bundle.path}/model.onnx")
         self._step_names = list(_STEP_OUTPUTS)
-        self.state_size = _check(self._step, _STEP_OUTPUTS, d, f"{bundle.path}/model.onnx")
+        self.state_size = _check(self._step, _STEP_OUTPUTS, f"{bundle.path}/model.onnx")
         self.initial: NDArray[np.float32] = np.zeros(self.state_size, dtype=np.float32)
         self.initial.setflags(write=False)
         self._reasons = None
         self._reasons_names = list(_REASON_OUTPUTS)
         if bundle.reasons_bytes is not None:
             self._reasons = _session(bundle.reasons_bytes, f"{bundle.path}/reasons.onnx")
-            if _check(self._reasons, _REASON_OUTPUTS, d, f"{bundle.path}/reasons.onnx") != self.state_size:
+            if _check(self._reasons, _REASON_OUTPUTS, f"{bundle.path}/reasons.onnx") != self.state_size:
                 raise BundleError(f"{bundle.path}/reasons.onnx: its state is not as long as the model's. Train again.")
         self._try_out(bundle, d)
 
@@ -134,19 +133,11 @@ def _session(model: bytes, where: str) -> Any:
         ) from exc
 
 
-def _check(session: Any, outputs: dict[str, str], d: int, where: str) -> int:
-    """The length of the state, after checking names, types and the width of the context."""
-    given = {item.name: item for item in session.get_inputs()}
-    if {name: item.type for name, item in given.items()} != _INPUTS:
-        raise BundleError(f"{where}: inputs {sorted(given)} are not {sorted(_INPUTS)}. Export the bundle again.")
+def _check(session: Any, outputs: dict[str, str], where: str) -> int:
+    """The length of the state, after checking the outputs; the inputs were checked when the bundle was opened."""
     if {item.name: item.type for item in session.get_outputs()} != outputs:
         raise BundleError(f"{where}: outputs are not {sorted(outputs)}. Export the bundle again.")
-    width, state = given["context"].shape, given["state"].shape
-    if width != [d]:
-        raise BundleError(f"{where}: takes a context of shape {width}, the bundle's has {d}. Export the bundle again.")
-    if len(state) != 1 or not isinstance(state[0], int):
-        raise BundleError(f"{where}: the state's length must be fixed, got {state}. Export the bundle again.")
-    return int(state[0])
+    return next(int(item.shape[0]) for item in session.get_inputs() if item.name == "state")
 
 
 def _first_line(exc: BaseException) -> str:

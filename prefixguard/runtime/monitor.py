@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from prefixguard.bundle import Bundle, open_bundle
+from prefixguard.bundle import Bundle, Trust, open_bundle
 from prefixguard.errors import BundleError, OtherAdapterError, PrefixGuardError, TraceError
 from prefixguard.runtime.automaton_model import AutomatonModel
 from prefixguard.runtime.drift_signal import DriftReference, DriftSignal
@@ -127,18 +127,23 @@ class Monitor:
         return [session.observe_record(record) for record in records]
 
 
-def load(path: str | os.PathLike[str], *, adapter: str | Path | Adapter | None = None) -> Monitor:
+def load(
+    path: str | os.PathLike[str], *, adapter: str | Path | Adapter | None = None, trust: Trust | None = None
+) -> Monitor:
     """Open the bundle in this folder and make it ready to watch.
 
     adapter: what the runs are read through elsewhere, if it shall be made sure that the monitor was trained through it.
-    Raises BundleVersionError when a newer release wrote it, BundleError when it is missing, damaged or cannot be run,
-    OtherAdapterError when it was trained through another adapter.
+    trust: public keys (PEM; paths or bytes), one of which must have signed the bundle (`prefixguard.sign`). None: it is
+    opened whoever wrote it, as long as it is whole and nothing changed since.
+    Raises BundleVersionError when a newer release wrote it, UntrustedBundleError when it is not signed as asked,
+    BundleError when it is missing, damaged or cannot be run, OtherAdapterError when it was trained through another
+    adapter.
 
     >>> load("nowhere")
     Traceback (most recent call last):
     ...
     prefixguard.errors.BundleError: No bundle at nowhere: it does not exist. Name the folder that `train` wrote.
     """
-    monitor = Monitor(open_bundle(path))
+    monitor = Monitor(open_bundle(path, trust=trust))
     monitor.refuse_other(adapter)
     return monitor

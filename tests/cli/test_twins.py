@@ -20,34 +20,35 @@ from prefixguard.runtime import watch
 REQUIRED = inspect.Parameter.empty
 COMMANDS = {command.name: command.callback for command in app.registered_commands}
 
+#: Where a function takes an opened monitor, its command opens it: `--trust` is an option of `load`.
 #: Command: its function, names of the command alone, names of the function alone.
 TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
     "train": (prefixguard.train, {"as_json"} | {field.name for field in dataclasses.fields(TrainConfig)}, {"listener"}),
     "evaluate": (
         prefixguard.evaluate.evaluate,
-        {"as_json", "controls", "leaks", "report", "folds", "repeats", "seeds", "ablate", "leave_agents_out"}
+        {"as_json", "trust", "controls", "leaks", "report", "folds", "repeats", "seeds", "ablate", "leave_agents_out"}
         | {"backend", "keep"}
         | {f"judge_{name}" for name in ("model", "base_url", "key_from", "sample", "tokens", "at_once", "estimate")}
         | {"judge_price_in", "judge_price_out"},
         {"progress", "beside"},
     ),
-    "compare": (prefixguard.compare, {"as_json"}, {"progress"}),
-    "calibrate": (prefixguard.calibrate, {"as_json"}, {"progress"}),
+    "compare": (prefixguard.compare, {"as_json", "trust"}, {"progress"}),
+    "calibrate": (prefixguard.calibrate, {"as_json", "trust"}, {"progress"}),
     "check-data": (prefixguard.check_data, {"as_json"}, {"listener", "report", "audit"}),
-    "score": (prefixguard.score, set(), {"report"}),
+    "score": (prefixguard.score, {"trust"}, {"report"}),
     "parse": (prefixguard.parse, {"limit", "as_json"}, {"report"}),
     "watch": (
         watch,
         {"run", "run_id", "fail_on_alarm", "as_json", "escalate", "base_url", "key_from", "mark", "every", "calls"}
         | {"block", "rung", "budget_tokens", "price_in", "price_out", "replies", "patience"}
-        | {"gap", "calls_a_minute", "reply_tokens", "temperature", "timeout"},
+        | {"gap", "calls_a_minute", "reply_tokens", "temperature", "timeout", "trust"},
         {"stream"},
     ),
     "audit": (
         prefixguard.audit,
         {"adapter", "labels", "monitor", "model", "base_url", "key_from", "protocol", "known_failed", "mark", "every"}
         | {"confirm", "limit", "run_id", "budget_tokens", "reply_tokens", "temperature", "timeout", "price_in"}
-        | {"price_out", "published", "events", "full", "as_json", "logprobs", "confidence"},
+        | {"price_out", "published", "events", "full", "as_json", "logprobs", "confidence", "trust"},
         {"inspector", "settings", "listen"},
     ),
     "info": (prefixguard.info, {"as_json"}, {"progress"}),
@@ -59,12 +60,15 @@ TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
     ),
     "check-adapter": (prefixguard.check_adapter, {"as_json"}, {"listen"}),
     "export": (prefixguard.export, {"as_json"}, {"listener"}),
+    "sign": (prefixguard.sign, {"new_key_name", "as_json"}, set()),
     "demo": (prefixguard.demo, {"as_json"}, {"listener"}),
 }
 #: Where the two cannot have one default: without runs the command finds its own, and names the bundle after them.
 OTHER_DEFAULTS = {("train", "runs"), ("train", "adapter"), ("train", "out")}
 #: What a command takes as KEY=VALUE, several times, is a mapping of the function.
 OTHER_DEFAULTS |= {("induce-adapter", "hints"), ("induce-adapter", "waive")}
+#: The command can make the key, and then needs no bundle.
+OTHER_DEFAULTS |= {("sign", "monitor"), ("sign", "key")}
 
 
 def parameters_of(function: Callable[..., Any]) -> dict[str, Any]:

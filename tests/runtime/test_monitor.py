@@ -22,7 +22,7 @@ def broken(tmp_path: Path, **changes: object) -> Path:
 
 
 def test_bytes_that_are_no_model_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(BundleError, match=r"model\.onnx: onnxruntime \S+ cannot load it .* export the bundle again"):
+    with pytest.raises(BundleError, match=r"model\.onnx: not a model of a step .* export the bundle again"):
         load(broken(tmp_path, model=b"not a model"))
 
 
@@ -53,7 +53,7 @@ def test_a_model_of_another_width_is_refused(tmp_path: Path) -> None:
     weights = next(i for i in model.graph.initializer if i.name == "weights")
     array = onnx.numpy_helper.to_array(weights)
     weights.CopyFrom(onnx.numpy_helper.from_array(np.vstack([array, array[:1]]), "weights"))
-    with pytest.raises(BundleError, match=r"takes a context of shape \[\d+\], the bundle's has \d+"):
+    with pytest.raises(BundleError, match=r"input 'context' of shape \[\d+\] is none of a step with \d+ features"):
         load(broken(tmp_path, model=model.SerializeToString()))
 
 
@@ -65,7 +65,7 @@ def test_other_inputs_are_refused(tmp_path: Path) -> None:
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
-    with pytest.raises(BundleError, match=r"inputs \['x'\] are not"):
+    with pytest.raises(BundleError, match="input 'x' of shape"):
         load(broken(tmp_path, model=model))
 
 
@@ -77,7 +77,7 @@ def test_a_model_that_points_outside_is_refused(tmp_path: Path) -> None:
     weights.ClearField("raw_data")
     weights.data_location = TensorProto.EXTERNAL
     weights.external_data.add(key="location", value="../weights")
-    with pytest.raises(BundleError, match="cannot load it"):
+    with pytest.raises(BundleError, match="tensor 'weights' has external data"):
         load(broken(tmp_path, model=model.SerializeToString()))
 
 

@@ -11,6 +11,7 @@ import typer
 
 from prefixguard.cli.console import counting, say, visible, write_json
 from prefixguard.cli.notes import notes_of, refuse_empty
+from prefixguard.cli.trust import Trusted
 from prefixguard.errors import UsageError
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def audit_command(
         bool, typer.Option("--events", help="Count steps in the table as source entries, as published figures do.")
     ] = False,
     full: Annotated[bool, typer.Option("--full", help="The whole table: every row, figure and difference.")] = False,
+    trust: Trusted = None,
     as_json: Annotated[bool, typer.Option("--json", help="The table as JSON, instead of a line a run.")] = False,
 ) -> None:
     """Say of finished runs whether something went decisively wrong, at which step, and which agent did it.
@@ -151,7 +153,9 @@ def audit_command(
     )
     if published is not None:
         published_rows(published)  # a name that is not there is found out before anything is asked
-    opened = None if monitor is None else load(monitor, adapter=adapter)
+    if trust and monitor is None:
+        raise UsageError("--trust is for a monitor: name one with --monitor.")
+    opened = None if monitor is None else load(monitor, adapter=adapter, trust=trust or None)
     reader = opened.bundle.adapter if opened is not None else _adapter(adapter, runs)
     report = ReadReport()
     wanted = set(run_id or ())

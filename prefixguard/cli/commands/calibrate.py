@@ -10,7 +10,8 @@ import typer
 
 from prefixguard.cli.console import counting, say, visible, write_json
 from prefixguard.cli.notes import notes_of
-from prefixguard.runtime import CalibrateResult, calibrate
+from prefixguard.cli.trust import Trusted
+from prefixguard.runtime import CalibrateResult, calibrate, load
 
 
 def calibrate_command(
@@ -55,6 +56,7 @@ def calibrate_command(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a bundle that is there, were it the monitor itself.")
     ] = False,
+    trust: Trusted = None,
     as_json: Annotated[bool, typer.Option("--json", help="What was made, as JSON on standard output.")] = False,
 ) -> None:
     """Set a monitor's alarm threshold anew on new runs, without retraining, and write a new bundle.
@@ -74,7 +76,7 @@ def calibrate_command(
     """
     with counting("Scoring") as show:
         result = calibrate(
-            monitor,
+            load(monitor, trust=trust or None),
             runs,
             out=out,
             budget=budget,

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from prefixguard.cli.console import counting, say, visible, write_data
+from prefixguard.cli.trust import Trusted
 
 
 def compare_command(
@@ -29,6 +30,7 @@ def compare_command(
     ] = None,
     resamples: Annotated[int, typer.Option(help="Bootstrap resamples over tasks, for the intervals.")] = 500,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 13,
+    trust: Trusted = None,
     as_json: Annotated[bool, typer.Option("--json", help="The whole comparison as JSON on standard output.")] = False,
 ) -> None:
     """Compare monitors on the same runs: figures side by side, each one's lead over the first, and first alerts.
@@ -42,10 +44,11 @@ def compare_command(
         prefixguard compare monitors/gru monitors/gbdt monitors/dfa --runs new_runs/ --labels outcomes.csv --json
     """
     from prefixguard.evaluate import compare
+    from prefixguard.runtime import load
 
     with counting("Scoring") as show:
         comparison = compare(
-            monitors,
+            [load(monitor, trust=trust or None) for monitor in monitors],
             runs,
             labels=labels,
             all=all,

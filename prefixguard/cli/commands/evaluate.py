@@ -13,6 +13,7 @@ import typer
 from prefixguard.cli.console import counting, say, write_data
 from prefixguard.cli.further_looks import FurtherLooks
 from prefixguard.cli.judging import PATIENCE, TIMEOUT, Judging
+from prefixguard.cli.trust import Trusted
 from prefixguard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def evaluate_command(
     ] = None,
     resamples: Annotated[int, typer.Option(help="Bootstrap resamples over tasks, for the intervals.")] = 500,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap, and of the judge's sample.")] = 13,
+    trust: Trusted = None,
     as_json: Annotated[bool, typer.Option("--json", help="The whole evaluation as JSON on standard output.")] = False,
 ) -> None:
     """Evaluate a monitor: ranking, calibration and first alerts, beside the rows it has to beat.
@@ -157,7 +159,7 @@ def evaluate_command(
         raise ConfigError("--controls learn from the runs that --all would count: leave out one of them.")
     if report is not None and report.suffix.lower() != ".html":
         raise ConfigError(f"--report {report}: the name must end in .html; .md and .json are written beside it.")
-    opened = load(monitor)
+    opened = load(monitor, trust=trust or None)
 
     def again() -> Iterable[Run[StepRecord]]:
         return read_runs(runs, opened.bundle.adapter, labels=labels)

@@ -10,6 +10,7 @@ import typer
 
 from prefixguard.cli.console import people, say, write_json
 from prefixguard.cli.training_plan import LAB_ADAPTER, LAB_RUNS, LAB_SEED, plan_training
+from prefixguard.cli.trust import Trusted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -71,6 +72,7 @@ def export_command(
     ] = True,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first run that cannot be read.")] = False,
+    trust: Trusted = None,
     as_json: Annotated[bool, typer.Option("--json", help="What was made, as JSON on standard output.")] = False,
 ) -> None:
     """Export a monitor as a finite automaton: one that a person can audit and an agent can run.
@@ -91,11 +93,12 @@ def export_command(
     console = people()
     with tempfile.TemporaryDirectory(prefix="prefixguard-") as folder, TrainingProgress(console) as progress:
         if runs is None:
-            runs, planned_labels = _planned(monitor, Path(folder), progress)
+            runs, planned_labels = _planned(monitor, Path(folder), progress, trust or None)
             labels = labels or planned_labels
         result = export(
             monitor,
             runs,
+            trust=trust or None,
             to=to,
             out=out,
             alphabet=alphabet or None,
@@ -158,11 +161,13 @@ def _table(result: ExportResult) -> Table:
     return found
 
 
-def _planned(monitor: Path, folder: Path, progress: LearnListener) -> tuple[str | None, Path | None]:
+def _planned(
+    monitor: Path, folder: Path, progress: LearnListener, trust: list[Path] | None
+) -> tuple[str | None, Path | None]:
     """The runs that a training without RUNS would take, and their labels. None for an automaton, which needs none."""
     from prefixguard.bundle import open_bundle
 
-    bundle = open_bundle(monitor)
+    bundle = open_bundle(monitor, trust=trust)
     if bundle.automaton is not None:
         return None, None
     plan = plan_training(None, None, None, None, None, {})

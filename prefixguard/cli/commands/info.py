@@ -14,6 +14,7 @@ from rich.text import Text
 from prefixguard.cli.console import counting, people, say, visible, write_json
 from prefixguard.cli.information import CorpusInfo, info
 from prefixguard.cli.notes import notes_of
+from prefixguard.cli.trust import Trusted
 
 
 def info_command(
@@ -24,6 +25,7 @@ def info_command(
     labels: Annotated[
         Path | None, typer.Option(help="For runs: outcomes beside them: run_id,outcome[,task_id] as .jsonl or .csv.")
     ] = None,
+    trust: Trusted = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as JSON on standard output.")] = False,
 ) -> None:
     """Say what a bundle, an adapter or a set of runs is. Nothing of it is run.
@@ -35,7 +37,7 @@ def info_command(
         prefixguard info runs/ --adapter openai_chat
     """
     with counting("Reading") as show:
-        found = info(thing, adapter=adapter, labels=labels, progress=show)
+        found = info(thing, adapter=adapter, labels=labels, trust=trust or None, progress=show)
     facts = {name: value for name, value in asdict(found).items() if name != "report"}
     if as_json:
         write_json(facts)

@@ -10,6 +10,7 @@ import typer
 from prefixguard.cli.console import counting, say, visible, write_json
 from prefixguard.cli.loss_lines import unlike_lines
 from prefixguard.cli.notes import notes_of, refuse_empty
+from prefixguard.cli.trust import Trusted
 
 
 def score_command(
@@ -18,6 +19,7 @@ def score_command(
     adapter: Annotated[
         str | None, typer.Option(help="The adapter that is meant; refused unless the monitor was trained through it.")
     ] = None,
+    trust: Trusted = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first run that cannot be read.")] = False,
 ) -> None:
     """Score whole runs: one JSON object a step on standard output. Outcomes are not needed and not looked at.
@@ -36,7 +38,7 @@ def score_command(
     from prefixguard.runtime import load, score
     from prefixguard.stepview import ReadReport
 
-    opened, report = load(monitor), ReadReport()
+    opened, report = load(monitor, trust=trust or None), ReadReport()
     drift = DriftLine(opened)
     with counting("Scoring") as show:
         for count, scored in enumerate(score(opened, runs, adapter=adapter, strict=strict, report=report), 1):

@@ -16,6 +16,7 @@ from prefixguard.cli.escalation import Escalation, Told, escalation_of
 from prefixguard.cli.loss_lines import unlike_lines
 from prefixguard.cli.notes import notes_of, refuse_empty
 from prefixguard.cli.reading_line import reading_line
+from prefixguard.cli.trust import Trusted
 from prefixguard.errors import UsageError
 from prefixguard.escalate import Endpoint, EscalatedReading
 from prefixguard.runtime import Level, Monitor, Reading, load, score, watch
@@ -39,6 +40,7 @@ def watch_command(
     adapter: Annotated[
         str | None, typer.Option(help="The adapter that is meant; refused unless the monitor was trained through it.")
     ] = None,
+    trust: Trusted = None,
     run_id: Annotated[
         str | None, typer.Option(help="With a file: watch this run only. With -: what the run is called.")
     ] = None,
@@ -98,7 +100,7 @@ def watch_command(
         prefixguard watch monitors/mine finished_run.json --fail-on-alarm
         my-agent --log-events | prefixguard watch monitors/mine - --escalate qwen --base-url http://localhost:8000/v1
     """
-    opened = load(monitor, adapter=adapter)
+    opened = load(monitor, adapter=adapter, trust=trust or None)
     escalation = None
     if escalate is not None:
         escalation = escalation_of(
