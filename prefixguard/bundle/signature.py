@@ -113,7 +113,8 @@ def _public_key(key: Key) -> str:
         raise ConfigError(f"{where}: not a public key in PEM. {_MAKE}") from exc
     if not isinstance(public, ed25519.Ed25519PublicKey):
         raise ConfigError(f"{where}: a public key of another kind than Ed25519. {_MAKE}")
-    return public.public_bytes_raw().hex()
+    found: str = public.public_bytes_raw().hex()
+    return found
 
 
 def private_key(key: Key) -> Any:
