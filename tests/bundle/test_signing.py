@@ -225,6 +225,6 @@ def test_without_the_package_the_extra_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
     for call in (lambda: load(bundle_path, trust=ours.public), lambda: sign(bundle_path, ours.private)):
-        with pytest.raises(MissingExtraError, match=r"a signature needs cryptography\. Install it with: pip install .*\[sign\]"):
+        with pytest.raises(MissingExtraError, match=r"a signature needs cryptography\. Install it with: .*\[sign\]"):
             call()
     load(bundle_path)
