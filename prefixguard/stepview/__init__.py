@@ -2,7 +2,6 @@
 
 from prefixguard.stepview.adapter import Adapter, list_adapters, load_adapter, raw_view, wide_view
 from prefixguard.stepview.containers import NO_GROUP
-from prefixguard.stepview.events import Splitter
 from prefixguard.stepview.fills import SERIES, FillCounts, fill_marks
 from prefixguard.stepview.gaps import WINDOW as GAP_WINDOW
 from prefixguard.stepview.gaps import EventGaps
@@ -20,6 +19,7 @@ from prefixguard.stepview.rules import kind_of
 from prefixguard.stepview.run_files import RunFiles, run_files
 from prefixguard.stepview.scope import MISSING, Scope
 from prefixguard.stepview.side_by_side import Exchange, SideBySide, side_by_side
+from prefixguard.stepview.splitter import Splitter
 from prefixguard.stepview.terminal import render
 from prefixguard.stepview.text import to_text
 from prefixguard.stepview.visibility import Place, Reading, overlaps

@@ -97,13 +97,14 @@ class Site:
             return () if self.in_test and name not in (None, "body") else (base.place,)
         return tuple(Place(place.root, place.steps + steps) for place in (base.place, *base.also))
 
-    def note(self, places: tuple[Place, ...], is_cut: bool = False, spelled: str = "") -> None:
+    def note(self, places: tuple[Place, ...], is_cut: bool = False, spelled: str = "", of_run: bool = False) -> None:
         """Writes down that these places are read here. AdapterError beyond `MOST_READINGS`."""
         if len(self.sink) + len(places) > MOST_READINGS:
             raise self.error(f"the spec reads more than {MOST_READINGS:,} places. Make it smaller.")
         for place in places:
             cut = self.is_cut or is_cut or self.is_structure
-            self.sink.append(Reading(place, self.where, cut, self.looks_inside and not self.is_structure, spelled))
+            looks_inside = self.looks_inside and not self.is_structure
+            self.sink.append(Reading(place, self.where, cut, looks_inside, spelled, of_run))
 
     def base_of(self, spec: Any) -> Base:
         """What the elements of a value (`each`) stand for: the place of its path, or of what it is made from."""

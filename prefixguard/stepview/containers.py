@@ -76,6 +76,7 @@ class Container:
     format: str
     files: tuple[str, ...]
     runs: Callable[[Document, Companions, Counts], Iterator[Found | Unread]]
+    group_by: Getter | None = None  # which run a line is of, where lines are events
 
 
 class Counts:
@@ -167,7 +168,8 @@ def compile_container(spec: Any, site: Site) -> tuple[Container, Base | None, Ba
         return chosen.runs(document, companions, counts)
 
     files = tuple(dict.fromkeys(glob for part in parts for glob in part.files))
-    return Container("+".join(part.format for part in parts), files, runs), None, Base(Place("run", ()))
+    group_by = next((part.group_by for part in parts if part.group_by is not None), None)
+    return Container("+".join(part.format for part in parts), files, runs, group_by), None, Base(Place("run", ()))
 
 
 def _by_its_lines(parts: list[Container], document: Document) -> tuple[Container, Document]:
@@ -204,7 +206,9 @@ def _one_container(spec: Any, site: Site) -> tuple[Container, Base | None, Base]
     if form in ("text", "notebook"):
         return Container(form, tuple(files), _text(spec, form, site)), None, run
     if form == "jsonl" and "group_by" in spec:
-        return Container(form, tuple(files), _grouped(spec, site)), None, run
+        line_site = Site(site.at("group_by").where, {"@": Base(None), "^": Base(None)})
+        group_by = compile_value(spec["group_by"], line_site)
+        return Container(form, tuple(files), _grouped(spec, site, group_by), group_by), None, run
     if form == "parquet":
         return Container(form, tuple(files), _parquet(spec, site)), None, run
     reader = {"json": _json, "jsonl": _lines, "zip": _zip}[form]
@@ -342,10 +346,10 @@ def _lines(
     return runs
 
 
-def _grouped(spec: Mapping[str, Any], site: Site) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
+def _grouped(
+    spec: Mapping[str, Any], site: Site, group_by: Getter
+) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
     """Lines are events; events of one group are one run, in the order in which groups begin."""
-    line_site = Site(site.at("group_by").where, {"@": Base(None), "^": Base(None)})
-    group_by: Getter = compile_value(spec["group_by"], line_site)
     elements: Callable[[Any], Any] | None = None
     if "elements" in spec:
         root, steps = parse_path(spec["elements"], site.at("elements").where)

@@ -3,11 +3,6 @@ them."""
 
 from __future__ import annotations
 
-import codecs
-import hashlib
-import heapq
-from array import array
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,16 +14,8 @@ from prefixguard.stepview.otlp import unflatten
 from prefixguard.stepview.paths import Getter, getter, is_multiple, is_path, parse_path
 from prefixguard.stepview.patterns import Pattern
 from prefixguard.stepview.scope import MISSING, Scope, describe
-from prefixguard.stepview.terminal import render_line
-from prefixguard.stepview.text import CUT_MARK
-from prefixguard.stepview.values import as_id, compile_value, read_json
-
-#: A line longer than this (code points) is taken as several: memory of a live run is bounded.
-LONGEST_LINE = 262_144
-#: Code points kept of the body of an event, at its head and at its tail.
-LONGEST_BODY = 16_384
-#: Identifiers of events that `drop_repeats` remembers.
-REMEMBERED = 2048
+from prefixguard.stepview.splitter import Split
+from prefixguard.stepview.values import compile_value, read_json
 
 _MODIFIERS = ("order_by", "window", "drop_last", "until", "keep", "drop_repeats", "decode", "unflatten", "comment")
 
@@ -56,136 +43,6 @@ class EventSource:
     drop_repeats: Getter | None = None
     decode: tuple[str, ...] = ()
     unflatten: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """Text becomes events: one begins at every line that starts as `head` says."""
-
-    head: Pattern
-    cuts: tuple[Pattern, ...]
-
-
-class Splitter:
-    """Text in chunks cut anywhere, events out. The same for a whole text, which is one chunk."""
-
-    __slots__ = (
-        "bad_bytes",
-        "body",
-        "decoder",
-        "fields",
-        "line",
-        "line_length",
-        "room",
-        "split",
-        "tail",
-        "tail_length",
-    )
-
-    def __init__(self, split: Split) -> None:
-        self.split = split
-        self.line: list[str] = []  # pieces of a line whose newline has not come
-        self.line_length = 0
-        self.fields: dict[str, Any] | None = None  # groups of the head of the event in the making
-        self.body: list[str] = []
-        self.room = LONGEST_BODY  # code points that still go to the head of the body
-        self.tail: deque[str] = deque()  # last lines of a body that is too long
-        self.tail_length = 0
-        self.decoder: codecs.IncrementalDecoder | None = None
-        self.bad_bytes = 0
-
-    def feed(self, chunk: Any) -> Iterator[dict[str, Any]]:
-        """Events that are over with this chunk. TraceError for what is not text."""
-        if isinstance(chunk, bytes | bytearray):
-            chunk = self._decode(bytes(chunk), False)
-        elif not isinstance(chunk, str):
-            raise TraceError(
-                f"an event of type {type(chunk).__name__}: this adapter reads text. "
-                "Feed it the text as it comes, a str or bytes."
-            )
-        yield from self._lines(chunk)
-
-    def _decode(self, data: bytes, final: bool) -> str:
-        if self.decoder is None:
-            self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        text = self.decoder.decode(data, final)
-        self.bad_bytes += max(0, text.count("\ufffd") - data.count(b"\xef\xbf\xbd"))
-        return text
-
-    def _lines(self, chunk: str) -> Iterator[dict[str, Any]]:
-        lines = chunk.split("\n")
-        rest = lines.pop()
-        if lines and self.line:
-            lines[0] = "".join(self.line) + lines[0]
-            self.line.clear()
-            self.line_length = 0
-        for line in lines:
-            while len(line) > LONGEST_LINE:
-                yield from self._take(line[:LONGEST_LINE])
-                line = line[LONGEST_LINE:]
-            yield from self._take(line)
-        if rest:
-            self.line.append(rest)
-            self.line_length += len(rest)
-            if self.line_length > LONGEST_LINE:
-                line = "".join(self.line)
-                while len(line) > LONGEST_LINE:
-                    yield from self._take(line[:LONGEST_LINE])
-                    line = line[LONGEST_LINE:]
-                self.line = [line]
-                self.line_length = len(line)
-
-    def end(self) -> Iterator[dict[str, Any]]:
-        """The last line and the last event."""
-        if self.decoder is not None:
-            yield from self._lines(self._decode(b"", True))
-        if self.line:
-            line = "".join(self.line)
-            self.line = []
-            self.line_length = 0
-            yield from self._take(line)
-        yield from self._finish()
-
-    def _take(self, line: str) -> Iterator[dict[str, Any]]:
-        line = render_line(line)
-        found = self.split.head.at_start(line)
-        if found is not None:
-            yield from self._finish()
-            length, self.fields = found
-            if line.isascii():
-                line = line[length:]
-            else:
-                line = line.encode("utf-8", "replace")[length:].decode("utf-8", "replace")
-        self._keep(line)
-
-    def _keep(self, line: str) -> None:
-        if self.room > 0:
-            self.body.append(line[: self.room])
-            line, kept = line[self.room :], len(line) + 1
-            self.room -= kept
-            if not line:
-                return
-        line = line[-LONGEST_BODY:]
-        self.tail.append(line)
-        self.tail_length += len(line) + 1
-        while self.tail_length - len(self.tail[0]) - 1 >= LONGEST_BODY:
-            self.tail_length -= len(self.tail.popleft()) + 1
-
-    def _finish(self) -> Iterator[dict[str, Any]]:
-        body = "\n".join(self.body)
-        if self.tail:
-            body += CUT_MARK + "\n".join(self.tail)
-        fields, self.fields = self.fields, None
-        self.body, self.room = [], LONGEST_BODY
-        self.tail.clear()
-        self.tail_length = 0
-        for pattern in self.split.cuts:
-            body = pattern.without(body)
-        body = body.strip()
-        if fields is not None:
-            yield {**fields, "body": body}
-        elif body:
-            yield {"body": body}
 
 
 def compile_events(spec: Any, site: Site) -> EventSource:
@@ -383,69 +240,6 @@ def expand(source: EventSource, scope: Scope, element: Any) -> Iterator[tuple[An
                 inner.extend((item, event, parent) for item in found)
         stack = inner
     yield from stack
-
-
-class Reorder:
-    """Puts events in the order of a key; live, within a window of events."""
-
-    __slots__ = ("heap", "last", "number", "window")
-
-    def __init__(self, window: int) -> None:
-        self.window = window
-        self.heap: list[tuple[tuple[int, Any], int, tuple[Any, Any, Any, int]]] = []
-        self.number = 0
-        self.last: tuple[int, Any] = (0, 0)
-
-    def push(self, key: Any, event: tuple[Any, Any, Any, int]) -> Iterator[tuple[Any, Any, Any, int]]:
-        self.last = _sort_key(key, self.last)
-        heapq.heappush(self.heap, (self.last, self.number, event))
-        self.number += 1
-        while len(self.heap) > self.window:
-            yield heapq.heappop(self.heap)[2]
-
-    def rest(self) -> Iterator[tuple[Any, Any, Any, int]]:
-        while self.heap:
-            yield heapq.heappop(self.heap)[2]
-
-
-def _sort_key(value: Any, last: tuple[int, Any]) -> tuple[int, Any]:
-    """Numbers, and texts of digits, by value; other texts by code points; what has no key keeps its place."""
-    if isinstance(value, bool):
-        return last
-    if isinstance(value, int | float):
-        return (0, value) if value == value else last
-    if isinstance(value, str) and value:
-        return (0, int(value)) if value.isascii() and value.isdigit() and len(value) < 40 else (1, value)
-    return last
-
-
-class Repeats:
-    """Remembers the last identifiers it saw."""
-
-    __slots__ = ("next", "seen")
-
-    def __init__(self) -> None:
-        self.seen = array("Q")  # a ring of hashes: eight bytes each
-        self.next = 0
-
-    def is_new(self, value: Any) -> bool:
-        """Was this identifier not seen among the last ones? What has none is always new."""
-        name = as_id(value)
-        if name is None:
-            return True
-        key = int.from_bytes(_digest(name), "big")
-        if key in self.seen:
-            return False
-        if len(self.seen) < REMEMBERED:
-            self.seen.append(key)
-        else:
-            self.seen[self.next] = key
-            self.next = (self.next + 1) % REMEMBERED
-        return True
-
-
-def _digest(name: str) -> bytes:
-    return hashlib.blake2b(name.encode("utf-8", "replace"), digest_size=8).digest()
 
 
 def opened(event: Any, source: EventSource) -> Any:

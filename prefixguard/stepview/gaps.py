@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from prefixguard.stepview.saved import checked
+
 #: Events that `skipped` looks back on.
 WINDOW = 64
 _MASK = (1 << WINDOW) - 1
@@ -41,3 +45,13 @@ class EventGaps:
             self.skipped = self._recent.bit_count()
             if self.skipped > self.most_skipped:
                 self.most_skipped = self.skipped
+
+    def state(self) -> dict[str, int]:
+        """All of it, by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def resume(self, state: Any) -> None:
+        """TraceError where it is no state of this."""
+        checked(state, dict.fromkeys(self.__slots__, int), "state.gaps")
+        for name in self.__slots__:
+            setattr(self, name, state[name] & _MASK)

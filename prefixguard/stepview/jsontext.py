@@ -95,6 +95,16 @@ def canonical(value: Any) -> str:
     return data.decode("utf-8")
 
 
+def spelled(value: Any) -> str:
+    """The value as JSON with its keys in their own order, so that reading it gives the value again; "" where it is
+    nested too deeply."""
+    try:
+        data = orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_SUBCLASS)
+    except TypeError:
+        return _careful(value, in_order=False)
+    return data.decode("utf-8") if b"null" not in data else _careful(value, in_order=False)
+
+
 def canonical_text(text: str) -> str:
     """JSON text rewritten canonically; the text itself where it is not a JSON object or array.
 
@@ -118,14 +128,14 @@ def canonical_text(text: str) -> str:
     return canonical(value)
 
 
-def _careful(value: Any) -> str:
+def _careful(value: Any, in_order: bool = True) -> str:
     try:
-        return _write(value)
+        return _write(value, in_order)
     except RecursionError:
         return ""
 
 
-def _write(value: Any) -> str:
+def _write(value: Any, in_order: bool) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, bool) or value is None:
@@ -142,8 +152,11 @@ def _write(value: Any) -> str:
             return json.dumps(value)
         return orjson.dumps(value).decode()
     if isinstance(value, dict):
-        pairs = sorted(((str(key), item) for key, item in value.items()), key=lambda pair: pair[0])
-        return "{" + ",".join(f"{json.dumps(key, ensure_ascii=False)}:{_write(item)}" for key, item in pairs) + "}"
+        pairs = [(str(key), item) for key, item in value.items()]
+        if in_order:
+            pairs.sort(key=lambda pair: pair[0])
+        written = (f"{json.dumps(key, ensure_ascii=False)}:{_write(item, in_order)}" for key, item in pairs)
+        return "{" + ",".join(written) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ",".join(map(_write, value)) + "]"
+        return "[" + ",".join(_write(item, in_order) for item in value) + "]"
     return json.dumps(str(value), ensure_ascii=False)

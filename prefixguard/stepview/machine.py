@@ -4,9 +4,9 @@ A record is complete as soon as nothing more can join it: speech at once, a call
 in the
 order in which they were made, so one whose result came early waits for those before it. A call that is open when the
 agent
-acts again, or when the stream ends, leaves with status unknown. Memory is bounded: the observation that waits is cut
-as a
-field is, and only so many calls can be open.
+acts again, or when the stream ends, leaves with status unknown. Memory is bounded: what waits shares a room of bytes.
+Where it is too small, the longest texts are cut, and where there are too many calls, the oldest leave; both are
+counted.
 """
 
 from __future__ import annotations
@@ -15,11 +15,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from prefixguard.stepview.fingerprint import Turn
 from prefixguard.stepview.record import Status, StepRecord, raw_record
+from prefixguard.stepview.saved import checked, checked_counts
 from prefixguard.stepview.scope import Scope
+from prefixguard.stepview.waiting import SHORTEST, cut_to, level, size
 
-#: Calls that can wait for results at once; the oldest leaves when there is one more.
-MOST_OPEN = 256
+#: Bytes that a call takes while it waits, besides its texts.
+_CALL = 280
+#: Names of counters, and bytes of them, that are kept apart; what comes after is counted together.
+_MOST_COUNTERS, _LONGEST_COUNTERS = 24, 640
+_TEXTS = ("arguments", "observation", "action", "result")
+_PACKED = (*_TEXTS, "tool", "agent")
+_SAVED = (*_PACKED, "actor", "call_id", "done", "event", "is_cut", "position", "status", "waits")
+_DRAFT = {
+    **dict.fromkeys(_PACKED, str), "actor": ("agent", "user", "environment", "system"), "call_id": (None, str),
+    "done": bool, "event": int, "is_cut": bool, "position": int, "status": ("ok", "error", "unknown"), "waits": bool,
+}  # fmt: skip
+_STATE = {
+    "agent": str, "counters": dict, "held": (None, _DRAFT), "index": int, "is_cut": bool, "open": [_DRAFT],
+    "pending": str, "results": int, "turn": (None, str, int, float, bool),
+}  # fmt: skip
 
 StatusOf = Callable[[Scope, "Draft"], Status]
 
@@ -46,7 +62,9 @@ class Draft:
         "call_id",
         "done",
         "event",
+        "is_cut",
         "observation",
+        "packed",
         "position",
         "result",
         "status",
@@ -70,27 +88,49 @@ class Draft:
         self.position = 0  # number of the call among those made since the last act
         self.done = False
         self.waits = False  # speech that the next call or step takes with it
+        self.is_cut = False  # its texts were cut for want of room
+        self.packed: tuple[tuple[str, bytes], ...] = ()  # between events: texts that are smaller as bytes
+
+    def pack(self) -> None:
+        """Between events, texts that are not ASCII wait as UTF-8."""
+        for name in _PACKED:
+            text = getattr(self, name)
+            if not text.isascii():
+                self.packed += ((name, text.encode("utf-8", "replace")),)
+                setattr(self, name, "")
+
+    def unpack(self) -> None:
+        for name, data in self.packed:
+            setattr(self, name, data.decode())
+        self.packed = ()
 
 
 class Machine:
     """Records of one run in the making. `out` holds those that are complete; whoever feeds it takes them."""
 
     __slots__ = (
+        "_elsewhere",
+        "_names",
+        "_packed",
+        "_used",
         "agent",
         "counters",
         "cut_observation",
         "held",
         "index",
+        "is_cut",
         "is_raw",
         "join",
         "open",
         "out",
         "pending",
         "results",
+        "room",
         "turn",
     )
 
-    def __init__(self, join: Join, cut_observation: Callable[[str], str], is_raw: bool = False) -> None:
+    def __init__(self, join: Join, cut_observation: Callable[[str], str], room: int, is_raw: bool = False) -> None:
+        """room: bytes for what waits."""
         self.join = join
         self.is_raw = is_raw
         self.cut_observation = cut_observation
@@ -99,13 +139,27 @@ class Machine:
         self.agent = ""  # who speaks, where an event says so for what follows
         self.open: list[Draft] = []
         self.held: Draft | None = None  # speech that calls of the same turn may still join
-        self.turn: Any = None
+        self.turn: Turn = None
         self.results = 0  # results since the last act
         self.out: list[StepRecord] = []
         self.counters: dict[str, int] = {}
+        self._names = 0  # bytes of the counters' names
+        self.room = room
+        self._elsewhere = 0  # bytes of the room that others use
+        self._used = 0
+        self.is_cut = False  # the observation that waits was cut for want of room
+        self._packed: bytes | None = None  # that observation between events, where it is smaller as bytes
 
-    def count(self, name: str) -> None:
-        self.counters[name] = self.counters.get(name, 0) + 1
+    def count(self, name: str, other: str | None = None, n: int = 1) -> None:
+        """Counts under the name, or under the `other` where there are too many names."""
+        if name not in self.counters:
+            if other is not None and (
+                len(self.counters) >= _MOST_COUNTERS or self._names + size(name) > _LONGEST_COUNTERS
+            ):
+                name = other
+            if name not in self.counters:
+                self._names += size(name)
+        self.counters[name] = self.counters.get(name, 0) + n
 
     def observe(self, text: str) -> None:
         """Something arrived that answers no call."""
@@ -119,6 +173,7 @@ class Machine:
     def take_observation(self) -> str:
         text = self.pending
         self.pending = ""
+        self.is_cut = False
         return text
 
     def release(self) -> None:
@@ -184,9 +239,6 @@ class Machine:
         self.take(draft)
         draft.position = self.open[-1].position + 1 if self.open else self.results
         self.open.append(draft)
-        if len(self.open) > MOST_OPEN:
-            self.count("calls_without_result")
-            self._emit(self.open.pop(0))
 
     def waiting(self, call_id: str | None) -> Draft | None:
         """The open call that a result with this id belongs to; None where it is for none of them."""
@@ -233,6 +285,111 @@ class Machine:
         self.release()
         self.flush()
 
+    @property
+    def has_acted(self) -> bool:
+        """Did the agent act in this run?"""
+        return bool(self.index or self.open or self.held is not None)
+
+    @property
+    def has_pending(self) -> bool:
+        """Does an observation wait?"""
+        return bool(self.pending or self._packed)
+
+    def wake(self) -> None:
+        """Before an event: what waited as bytes is text again."""
+        if self._packed is not None:
+            self.pending, self._packed = self._packed.decode(), None
+        for draft in self._drafts():
+            if draft.packed:
+                draft.unpack()
+
+    def rest(self) -> None:
+        """After an event: what waits is cut to the room there is, and packed."""
+        if not (self.open or self.held is not None or self.pending):
+            self._used = 0
+            return
+        self._fit()
+        if not self.pending.isascii():
+            self.pending, self._packed = "", self.pending.encode("utf-8", "replace")
+        for draft in self._drafts():
+            draft.pack()
+
+    def leave(self, used: int) -> None:
+        """Between events: others use so many bytes of the room."""
+        self._elsewhere = used
+        if self._used + used > self.room:
+            self.wake()
+            self.rest()
+
+    def _drafts(self) -> list[Draft]:
+        return self.open if self.held is None else [*self.open, self.held]
+
+    def _fit(self) -> None:
+        while True:
+            drafts = self._drafts()
+            names = sum(_CALL + size(draft.tool) + size(draft.agent) for draft in drafts)
+            texts = [n for draft in drafts for name in _TEXTS if (n := size(getattr(draft, name)))]
+            if self.pending:
+                texts.append(size(self.pending))
+            left = self.room - self._elsewhere - names
+            self._used = names + sum(texts)
+            if sum(texts) <= left:
+                return
+            if len(self.open) <= 1 or left >= SHORTEST * len(texts):
+                break
+            draft = self.open.pop(0)
+            self.count("calls_released_early")
+            self.count("calls_without_result")
+            self._emit(draft)
+            self.settle()
+        most = level(texts, left)
+        for draft in drafts:
+            for name in _TEXTS:
+                text = getattr(draft, name)
+                if size(text) > most:
+                    setattr(draft, name, cut_to(text, most))
+                    self._counts_cut(draft)
+        if size(self.pending) > most:
+            self.pending = cut_to(self.pending, most)
+            self._counts_cut(self)
+        self._used = names + sum(min(n, most) for n in texts)
+
+    def _counts_cut(self, owner: Draft | Machine) -> None:
+        if not owner.is_cut:
+            owner.is_cut = True
+            self.count("cut_while_waiting")
+
+    def state(self) -> dict[str, Any]:
+        """What is kept between two events."""
+        self.wake()
+        found = {
+            "agent": self.agent,
+            "counters": dict(self.counters),
+            "held": None if self.held is None else {name: getattr(self.held, name) for name in _SAVED},
+            "index": self.index,
+            "is_cut": self.is_cut,
+            "open": [{name: getattr(draft, name) for name in _SAVED} for draft in self.open],
+            "pending": self.pending,
+            "results": self.results,
+            "turn": self.turn,
+        }
+        self.rest()
+        return found
+
+    def resume(self, state: Any) -> None:
+        """TraceError where it is no state of this."""
+        checked(state, _STATE, "state.machine")
+        self.counters = {}
+        self._names = 0
+        for name, n in checked_counts(state["counters"], 2 * _MOST_COUNTERS, "state.machine.counters").items():
+            self.count(name, n=n)
+        self.open = [_resumed(saved) for saved in state["open"]]
+        self.held = None if state["held"] is None else _resumed(state["held"])
+        self._packed = None
+        for name in ("agent", "index", "is_cut", "pending", "results", "turn"):
+            setattr(self, name, state[name])
+        self.rest()
+
     def _emit(self, draft: Draft) -> None:
         self.index += 1
         record = StepRecord(
@@ -252,3 +409,10 @@ class Machine:
 
 def _together(first: str, second: str) -> str:
     return f"{first}\n{second}" if first and second else first or second
+
+
+def _resumed(saved: dict[str, Any]) -> Draft:
+    draft = Draft("", "", "", "", "", "", 0)
+    for name in _SAVED:
+        setattr(draft, name, saved[name])
+    return draft

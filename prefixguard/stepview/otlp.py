@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 #: Deepest nesting and longest list that dotted names may ask for: `a.999999999.b` must not make a list of that length.
 _DEEPEST = 32
 _LONGEST = 10_000
+_INTEGER = re.compile("-?[0-9]{1,29}")
 
 
 def plain(value: Any, depth: int = 0) -> Any:
@@ -22,7 +24,7 @@ def plain(value: Any, depth: int = 0) -> Any:
         if kind in ("stringValue", "boolValue", "doubleValue", "bytesValue"):
             return inner
         if kind == "intValue":
-            return int(inner) if isinstance(inner, str) and inner.lstrip("-").isdigit() and len(inner) < 30 else inner
+            return int(inner) if isinstance(inner, str) and _INTEGER.fullmatch(inner) else inner
         if kind == "arrayValue" and isinstance(inner, dict):
             items = inner.get("values", [])
             return [plain(item, depth + 1) for item in items] if isinstance(items, list) else []

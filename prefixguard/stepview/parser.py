@@ -2,53 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 from prefixguard.errors import AdapterError, TraceError
-from prefixguard.stepview.events import Reorder, Repeats, Splitter, expand, opened
+from prefixguard.stepview.events import expand, opened
+from prefixguard.stepview.fingerprint import short_turn
 from prefixguard.stepview.gaps import EventGaps
+from prefixguard.stepview.jsontext import decode_text, spelled
 from prefixguard.stepview.machine import Machine
+from prefixguard.stepview.other_run import RunSigns
 from prefixguard.stepview.program import Program
 from prefixguard.stepview.record import StepRecord
+from prefixguard.stepview.reorder import Reorder
+from prefixguard.stepview.repeats import Repeats
 from prefixguard.stepview.rules import kind_of
+from prefixguard.stepview.saved import checked
 from prefixguard.stepview.scope import MISSING, Scope, describe
+from prefixguard.stepview.splitter import Splitter
+from prefixguard.stepview.text import repair
 
-#: Kinds of events that are counted apart; what comes after is counted together.
-_MOST_KINDS = 32
+#: Bytes of the room that a window of events may use.
+_WINDOW_ROOM = 3_000
+_SCHEMA = 1
 
 
 class Parser:
-    """Turns the events of one run into records as they come. Memory is bounded; nothing is kept of events that are
-    over."""
+    """Turns the events of one run into records as they come. Nothing is kept of events that are over.
 
-    __slots__ = ("_machine", "_program", "_reorder", "_repeats", "_scope", "_seen", "_splitter", "_stopped", "gaps")
+    Between two calls a live parser keeps at most 9,216 bytes, whatever arrives; what does not fit is cut, or leaves
+    early, and is counted.
+    """
+
+    __slots__ = (
+        "_machine",
+        "_program",
+        "_reorder",
+        "_repeats",
+        "_scope",
+        "_seen",
+        "_signs",
+        "_splitter",
+        "_stopped",
+        "gaps",
+    )
 
     def __init__(self, program: Program, scope: Scope, *, live: bool) -> None:
+        """scope: of the run; its `run` is the header, of which only what rules read is kept."""
         events = program.events
         self._program = program
-        self._scope = scope
-        self._machine = Machine(program.join, program.cut_observation, program.is_raw)
+        header = program.header(scope.run)
+        self._machine = Machine(program.join, program.cut_observation, program.room - header.size, program.is_raw)
+        if header.is_cut:
+            self._machine.count("header_cut")
         #: How the events so far fell to records.
         self.gaps = EventGaps()
-        self._splitter = Splitter(events.split) if events.split is not None else None
-        self._reorder = Reorder(events.window if live else 1 << 62) if events.order_by is not None else None
+        self._splitter = Splitter(events.split, program.body, self._machine.leave) if events.split is not None else None
+        self._reorder = None
+        if events.order_by is not None:
+            self._reorder = Reorder(events.window, _WINDOW_ROOM) if live else Reorder(1 << 62, None)
         self._repeats = Repeats() if events.drop_repeats is not None else None
+        waits = events.window if events.order_by is not None else 0
+        self._signs = RunSigns(program.container.group_by, waits) if live else None
         self._seen = 0
         self._stopped = False
         if program.preamble is not None:
             self._machine.observe(program.preamble(scope))
-        if live and not program.reads_run:
-            scope.run = MISSING
+            self._machine.rest()
+        self._scope = copy(scope)
+        self._scope.run = header.run
 
     @property
     def counters(self) -> Mapping[str, int]:
         """How often something happened that a person should know: `skipped: KIND`, `late_results`,
-        `calls_without_result`, `repeated_events`, `after_until`, `bad_bytes`."""
-        counters = self._machine.counters
-        if self._splitter is not None and self._splitter.bad_bytes:
-            counters = {**counters, "bad_bytes": self._splitter.bad_bytes}
-        return counters
+        `calls_without_result`, `repeated_events`, `after_until`, `bad_bytes`, `events_out_of_order`; and what did not
+        fit: `cut_while_waiting`, `calls_released_early`, `long_texts_cut`, `events_released_early`, `header_cut`."""
+        counters = dict(self._machine.counters)
+        if self._splitter is not None:
+            counters |= {"bad_bytes": self._splitter.bad_bytes, "long_texts_cut": self._splitter.cut}
+        if self._reorder is not None:
+            counters |= {"events_released_early": self._reorder.early, "events_out_of_order": self._reorder.late}
+        return {name: n for name, n in counters.items() if n}
+
+    @property
+    def other_run(self) -> str | None:
+        """Why the events so far are of more than one run; None while there is no sign. Of live runs only."""
+        return None if self._signs is None else self._signs.reason
 
     def observe(self, event: Any) -> list[StepRecord]:
         """Records that are complete with this event: an array element, a row, or a chunk of text cut anywhere.
@@ -56,11 +96,14 @@ class Parser:
         TraceError for what cannot be an event of this adapter at all.
         """
         machine = self._machine
-        if self._splitter is not None:
-            for piece in self._splitter.feed(event):
-                self._arrive(piece)
-        else:
-            self._arrive(event)
+        try:
+            if self._splitter is not None:
+                for piece in self._splitter.feed(event):
+                    self._arrive(piece)
+            else:
+                self._arrive(event)
+        finally:
+            self._forget()
         out = machine.out
         if not out:
             return []  # never the list that the machine goes on to fill
@@ -73,44 +116,95 @@ class Parser:
             for piece in self._splitter.end():
                 self._arrive(piece)
         if self._reorder is not None:
-            for event in self._reorder.rest():
-                self._take(*event)
+            for parts, index in self._reorder.rest():
+                self._take(*self._placed(parts), index)
+        self._machine.wake()
         self._machine.end()
+        self._machine.rest()
+        self._forget()
         out, self._machine.out = self._machine.out, []
         return out
+
+    def state(self) -> dict[str, Any]:
+        """All that is kept of the run between two calls, as plain JSON values; `resume` takes it. Of live runs."""
+        return {
+            "schema": _SCHEMA,
+            "seen": self._seen,
+            "stopped": self._stopped,
+            "header": None if self._scope.run is MISSING else spelled(self._scope.run),
+            "gaps": self.gaps.state(),
+            "machine": self._machine.state(),
+            "splitter": None if self._splitter is None else self._splitter.state(),
+            "window": None if self._reorder is None else self._reorder.state(),
+            "repeats": None if self._repeats is None else self._repeats.state(),
+            "signs": None if self._signs is None else self._signs.state(),
+        }
+
+    def resume(self, state: Any) -> None:
+        """Go on where a parser of the same adapter was when its `state` was taken. This one must be fresh.
+
+        TraceError for what is no such state; the parser is then of no use.
+        """
+        checked(state, _STATE)
+        header = state["header"]
+        try:
+            kept = self._program.header(MISSING if header is None else decode_text(header))
+        except ValueError as exc:
+            raise TraceError(
+                f"state.header is no JSON ({exc}). Restore the run from the state that was saved."
+            ) from exc
+        self._scope.run = kept.run
+        self._machine.room = self._program.room - kept.size
+        self._seen, self._stopped = state["seen"], state["stopped"]
+        self.gaps.resume(state["gaps"])
+        self._machine.resume(state["machine"])
+        for name, part in (("splitter", self._splitter), ("repeats", self._repeats), ("signs", self._signs)):
+            if part is not None:
+                part.resume(state[name])
+            else:
+                checked(state[name], None, f"state.{name}")
+        if self._reorder is not None:
+            self._reorder.resume(state["window"], 3 if self._program.events.levels else 1)
+        else:
+            checked(state["window"], None, "state.window")
+
+    def _forget(self) -> None:
+        """Nothing of an event is kept that is over."""
+        scope = self._scope
+        scope.event = scope.parent = scope.grandparent = MISSING
+        scope.turn = scope.fields = None
 
     def _arrive(self, element: Any) -> None:
         source = self._program.events
         scope = self._scope
-        if not source.levels and self._reorder is None:
+        for event, parent, grandparent in expand(source, scope, element):
             if source.unflatten or source.decode:
-                element = opened(element, source)
+                event = opened(event, source)
             index = self._seen
             self._seen = index + 1
-            self._take(element, scope.run, MISSING, index)
-            return
-        for event, parent, grandparent in self._inner(element):
-            index = self._seen
-            self._seen = index + 1
+            scope.event, scope.parent, scope.grandparent, scope.index = event, parent, grandparent, index
+            if self._signs is not None:
+                self._signs.look(scope, self._machine)
             if self._reorder is None or source.order_by is None:
                 self._take(event, parent, grandparent, index)
                 continue
-            scope.event, scope.parent, scope.grandparent, scope.index = event, parent, grandparent, index
-            for ready in self._reorder.push(source.order_by(scope), (event, parent, grandparent, index)):
-                self._take(*ready)
+            parts = [event, parent, grandparent] if source.levels else [event]
+            for ready, position in self._reorder.push(source.order_by(scope), parts, index):
+                self._take(*self._placed(ready), position)
 
-    def _inner(self, element: Any) -> Iterator[tuple[Any, Any, Any]]:
-        source = self._program.events
-        for event, parent, grandparent in expand(source, self._scope, element):
-            yield opened(event, source) if source.unflatten or source.decode else event, parent, grandparent
+    def _placed(self, parts: list[Any]) -> tuple[Any, Any, Any]:
+        if len(parts) == 3:
+            return parts[0], parts[1], parts[2]
+        return parts[0], self._scope.run, MISSING
 
     def _take(self, event: Any, parent: Any, grandparent: Any, index: int) -> None:
+        machine = self._machine
         if self._stopped:
-            self._machine.count("after_until")
+            machine.count("after_until")
             return
         source = self._program.events
         scope = self._scope
-        machine = self._machine
+        machine.wake()
         scope.event, scope.parent, scope.grandparent, scope.index = event, parent, grandparent, index
         scope.open_calls = len(machine.open)
         if (
@@ -119,16 +213,17 @@ class Parser:
             and not self._repeats.is_new(source.drop_repeats(scope))
         ):
             machine.count("repeated_events")
+            machine.rest()
             return
         if source.until is not None and source.until(scope):
             self._stopped = True
             if not source.keep:
                 machine.count("after_until")
+                machine.rest()
                 return
         turn = self._program.turn
         if turn is not None:
-            value = turn(scope)
-            scope.turn = None if value is MISSING or isinstance(value, list | dict) else value
+            scope.turn = short_turn(turn(scope))
         taken = False
         for rule in self._program.rules:
             if rule.when(scope):
@@ -139,8 +234,8 @@ class Parser:
                 scope.open_calls = len(machine.open)
         if not taken:
             self._skip(event)
+        machine.rest()
         self.gaps.count(not taken, machine.index)
-        scope.event = MISSING
 
     def _skip(self, event: Any) -> None:
         program = self._program
@@ -148,12 +243,14 @@ class Parser:
         if program.kind is not None:
             kind = program.kind(self._scope)
             if isinstance(kind, str) and kind:
-                name = kind[:60]
-        counters = self._machine.counters
-        key = f"skipped: {name}"
-        if key not in counters and len(counters) >= _MOST_KINDS:
-            key = "skipped: other kinds"
-        counters[key] = counters.get(key, 0) + 1
+                name = repair(kind[:60])
+        self._machine.count(f"skipped: {name}", "skipped: other kinds")
+
+
+_STATE = {
+    "schema": _SCHEMA, "seen": int, "stopped": bool, "header": (None, str), "gaps": dict, "machine": dict,
+    "splitter": (None, dict), "window": (None, dict), "repeats": (None, dict), "signs": (None, dict),
+}  # fmt: skip
 
 
 def live_parser(program: Program, header: Mapping[str, Any] | None) -> Parser:

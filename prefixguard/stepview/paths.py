@@ -9,6 +9,7 @@ value). After one of the last two a path yields a list. No recursion, no scripts
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ Getter = Callable[[Scope], Any]
 Step = tuple[Any, ...]
 
 ROOTS = {"%": "document", "$": "run", "@": "event", "^": "parent", "^^": "grandparent"}
+_INDEX = re.compile("-?[0-9]{1,9}")
 _SPECIAL = {"$key": "key", "$index": "position", "@index": "index"}
 
 
@@ -78,7 +80,7 @@ def _bracket(text: str, at: int, where: str) -> tuple[Step, int]:
     inner = text[at + 1 : end]
     if inner == "*":
         return ("all",), end + 1
-    if inner.lstrip("-").isdigit() and inner.isascii() and inner.count("-") <= 1:
+    if _INDEX.fullmatch(inner):
         return ("index", int(inner)), end + 1
     key, equals, value = inner.partition("=")
     if equals and key and value:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,10 +11,11 @@ from prefixguard.stepview.compiling import Base, Site, known_keys
 from prefixguard.stepview.conditions import TYPES, Test, compile_test
 from prefixguard.stepview.containers import Container, compile_container
 from prefixguard.stepview.events import EventSource, compile_events
+from prefixguard.stepview.header import Header, compile_header
 from prefixguard.stepview.labels import Labels, compile_labels
 from prefixguard.stepview.machine import Join
 from prefixguard.stepview.migrations import NEWEST, lift, schema_of
-from prefixguard.stepview.paths import Getter, parse_path
+from prefixguard.stepview.paths import Getter, Step, parse_path
 from prefixguard.stepview.record import FIELDS
 from prefixguard.stepview.rules import Rule, RuleSite, compile_rule, compile_status
 from prefixguard.stepview.scope import MISSING, Scope
@@ -23,6 +23,7 @@ from prefixguard.stepview.spec_bounds import check_bounds
 from prefixguard.stepview.text import DEFAULT_BUDGETS, cutter
 from prefixguard.stepview.values import compile_text, compile_value
 from prefixguard.stepview.visibility import Place, Reading, Readings, refuse_hidden
+from prefixguard.stepview.waiting import body_for, room_for
 from prefixguard.trace import Outcome
 
 SCHEMA = schema_of(NEWEST)
@@ -72,7 +73,9 @@ class Program:
     labels: Labels
     kind: Getter | None
     turn: Getter | None
-    reads_run: bool  # rules read $, so a live session keeps its header
+    header: Callable[[Any], Header]  # what rules read of $, which a live session keeps
+    room: int  # bytes for what waits in a run
+    body: tuple[int, int]  # bytes kept of the text of an event, head and tail
     readings: Readings  # the places that it reads, and that it says are hidden or waived
     run_base: Base  # what $ stands for in the data
     is_raw: bool = False  # view "raw": records are one text
@@ -116,6 +119,7 @@ def _compile(spec: dict[str, Any], container: Container, record: Site, readings:
     if events.grandparent is not None:
         inner = inner.with_roots({"^^": events.grandparent})
     budgets = _budgets(spec.get("budgets", {}), record.at("budgets"))
+    room = room_for(budgets)
     join = _join(spec.get("join", {}), record.at("join"))
     judge = compile_status(spec.get("status", []), inner.at("status"))
     turn = compile_value(spec["turn"], inner.at("turn")) if "turn" in spec else None
@@ -123,7 +127,8 @@ def _compile(spec: dict[str, Any], container: Container, record: Site, readings:
         raise record.error("rules: a list of at least one rule.")
     shared = RuleSite(inner, budgets, judge, join.parallel)
     rules = tuple(compile_rule(rule, i, shared) for i, rule in enumerate(spec["rules"]))
-    kind = compile_value(spec["kind"], replace(inner.at("kind"), sink=[])) if "kind" in spec else None
+    seen: list[Reading] = []
+    kind = compile_value(spec["kind"], replace(inner.at("kind"), sink=seen)) if "kind" in spec else None
     view = spec.get("view", VIEWS[0])
     if view not in VIEWS:
         raise record.at("view").error('"steps" (fields apart, the default) or "raw" (all text of a step in one).')
@@ -168,27 +173,20 @@ def _compile(spec: dict[str, Any], container: Container, record: Site, readings:
         labels=labels,
         kind=kind,
         turn=turn,
-        reads_run=_reads_run(spec),
+        header=compile_header(_of_run(readings.record + seen)),
+        room=room,
+        body=body_for(budgets, room),
         readings=readings,
         run_base=record.base("$"),
         is_raw=view == "raw",
     )
 
 
-def _reads_run(spec: dict[str, Any]) -> bool:
-    """Can an event of a live run need its header? `^` is the run, except for the fields of a rule with `each`."""
-    parts: list[Any] = [spec.get("status"), spec.get("turn"), spec.get("kind")]
-    if isinstance(spec["events"], dict):
-        parts += [spec["events"].get(name) for name in ("until", "order_by", "drop_repeats")]
-    inner: list[Any] = []
-    for rule in spec["rules"]:
-        if "each" in rule:
-            parts += [rule.get("when"), rule["each"]]
-            inner.append({key: value for key, value in rule.items() if key not in ("when", "each")})
-        else:
-            parts.append(rule)
-    outer, within = json.dumps(parts), json.dumps(inner)
-    return any(root in outer for root in ('"$', '"^')) or any(root in within for root in ('"$', '"^^'))
+def _of_run(readings: list[Reading]) -> list[tuple[Step, ...]]:
+    """Paths from the run that an event of a live run can need. Its events and its preamble are read before."""
+    before = ("events.path", "events.zip", "events.split", "events.flatten", "run.preamble")
+    found = [one for one in readings if one.of_run and not one.where.startswith(before)]
+    return [parse_path(one.spelled, one.where)[1] for one in found]
 
 
 def _budgets(spec: Any, site: Site) -> dict[str, tuple[int, int]]:

@@ -9,12 +9,13 @@ from typing import Any, cast
 
 from prefixguard.stepview.compiling import Base, Site, known_keys
 from prefixguard.stepview.conditions import Condition, compile_when
+from prefixguard.stepview.fingerprint import short_id
 from prefixguard.stepview.machine import Draft, Machine
 from prefixguard.stepview.paths import Getter
 from prefixguard.stepview.record import Status
 from prefixguard.stepview.scope import MISSING, Scope
 from prefixguard.stepview.text import cutter, repair, to_text
-from prefixguard.stepview.values import as_id, compile_arguments, compile_text, compile_value
+from prefixguard.stepview.values import compile_arguments, compile_text, compile_value
 
 Act = Callable[[Machine, Scope], None]
 Text = Callable[[Scope], str]
@@ -279,7 +280,7 @@ def _call(fields: _Fields) -> Act:
 
     def act(machine: Machine, scope: Scope) -> None:
         turn = scope.turn
-        call_id = as_id(fields.call_id(scope)) if fields.call_id is not None else None
+        call_id = short_id(fields.call_id(scope)) if fields.call_id is not None else None
         if not scope.element and not (
             parallel and call_id is not None and machine.open and machine.results == 0 and machine.held is None
         ):
@@ -293,7 +294,7 @@ def _call(fields: _Fields) -> Act:
 
 def _update(fields: _Fields) -> Act:
     def act(machine: Machine, scope: Scope) -> None:
-        draft = machine.waiting(as_id(fields.call_id(scope)) if fields.call_id is not None else None)
+        draft = machine.waiting(short_id(fields.call_id(scope)) if fields.call_id is not None else None)
         if draft is None:
             machine.count("updates_without_call")
             return
@@ -309,7 +310,7 @@ def _result(fields: _Fields) -> Act:
     judge = fields.judge
 
     def act(machine: Machine, scope: Scope) -> None:
-        call_id = as_id(fields.call_id(scope)) if fields.call_id is not None else None
+        call_id = short_id(fields.call_id(scope)) if fields.call_id is not None else None
         machine.result(call_id, text(scope), lambda draft: judge(scope, draft))
 
     return act

@@ -23,7 +23,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\x9b]")
 _REST = re.compile(r"[\x00-\x07\x0a-\x0c\x0e-\x1a\x1c-\x1f\x7f]")
 
 #: An escape cannot send the cursor further right than this, or than the text goes: none can make a long line.
-_WIDEST = 4096
+WIDEST = 4096
 
 
 def render_line(line: str) -> str:
@@ -40,7 +40,38 @@ def render_line(line: str) -> str:
     if "\x1b" not in line and "\x08" not in line and "\x9b" not in line:
         return _overwrite(line) if "\r" in line else line
     cells: list[str] = []
-    at = 0
+    _apply(cells, 0, line)
+    return "".join(cells).rstrip(" ")
+
+
+#: The start of an escape whose end has not come.
+_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)\Z")
+_LONGEST_ESCAPE = 32
+
+
+def unfinished(text: str) -> tuple[int, str]:
+    """Where an escape begins that the text ends inside of, and that escape, cut to what still matters of it."""
+    found = _UNFINISHED.search(text)
+    if found is None:
+        return len(text), ""
+    escape = found[0]
+    if len(escape) > _LONGEST_ESCAPE:  # of a title nothing is shown; of parameters the first digits count
+        is_title = escape[1] in "]PX^_"
+        escape = escape[:2] + "\x1b" * escape.endswith("\x1b") if is_title else escape[:_LONGEST_ESCAPE]
+    return found.start(), escape
+
+
+def advance(shown: str, at: int, text: str) -> tuple[str, int, bool]:
+    """More of a line after what it shows so far, with the cursor at `at`: what it shows then, where the cursor stands,
+    and whether there was anything to render."""
+    if _CONTROL.search(text) is None and at == len(shown):
+        return shown + text, at + len(text), False
+    cells = list(shown)
+    at = _apply(cells, at, _REST.sub("", _IDLE.sub("", text)))
+    return "".join(cells), at, True
+
+
+def _apply(cells: list[str], at: int, line: str) -> int:
     position = 0
     for match in _ESCAPE.finditer(line):
         at = _print(cells, at, line[position : match.start()])
@@ -49,9 +80,9 @@ def render_line(line: str) -> str:
         if final is None:
             continue
         number = match.group(1).split(";")[0]
-        count = min(int(number[:6]), _WIDEST) if number.isdigit() else 0
+        count = min(int(number[:6]), WIDEST) if number.isdigit() else 0
         if final == "C":
-            at = max(min(at + max(count, 1), _WIDEST), at)
+            at = max(min(at + max(count, 1), WIDEST), at)
         elif final == "D":
             at = max(at - max(count, 1), 0)
         elif final in "G`":
@@ -60,8 +91,7 @@ def render_line(line: str) -> str:
             del cells[at:]
         elif final == "K" and count == 2:
             cells.clear()
-    _print(cells, at, line[position:])
-    return "".join(cells).rstrip(" ")
+    return _print(cells, at, line[position:])
 
 
 def _overwrite(line: str) -> str:

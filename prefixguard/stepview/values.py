@@ -23,7 +23,9 @@ def compile_value(spec: Any, site: Site) -> Getter:
     """The closure from a scope to the value; MISSING where it is absent. AdapterError where it is no value."""
     if is_path(spec):
         root, steps = parse_path(spec, site.where)
-        site.note(site.resolve(root, steps), root in site.roots and site.roots[root].is_cut, spec)
+        base = site.roots.get(root)
+        of_run = base is not None and base is site.roots.get("$")
+        site.note(site.resolve(root, steps), base is not None and base.is_cut, spec, of_run)
         return getter(root, steps)
     if not isinstance(spec, dict):
         raise site.error(

@@ -49,6 +49,7 @@ class Reading:
     is_cut: bool = False
     looks_inside: bool = True
     spelled: str = ""  # the path as the spec has it
+    of_run: bool = False  # the path starts at the run
 
     def __str__(self) -> str:
         return self.spelled or str(self.place)

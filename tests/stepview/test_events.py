@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from prefixguard.errors import AdapterError, TraceError
 from prefixguard.stepview import StepRecord
-from prefixguard.stepview.events import LONGEST_BODY, LONGEST_LINE, REMEMBERED
 from prefixguard.stepview.parser import parse_whole
+from prefixguard.stepview.repeats import REMEMBERED
 from prefixguard.stepview.scope import Scope
 
 STEP = [{"emit": "step", "action": {"text": "@.a"}, "result": {"text": "@.r"}}]
@@ -204,13 +205,12 @@ def test_a_text_without_end_is_bounded(make: Any) -> None:
     parser.observe("\n")
     for _ in range(200):
         parser.observe("line\n" * 200)
-    splitter = parser._splitter
-    assert splitter is not None
-    held = sum(map(len, splitter.body)) + sum(map(len, splitter.tail)) + sum(map(len, splitter.line))
-    assert held < 2 * LONGEST_BODY + LONGEST_LINE
+    assert len(json.dumps(parser.state())) < 8_000
+    assert "long_texts_cut" not in parser.counters  # it is not over yet
     (record,) = parser.end()
     assert record.action.startswith("begin xxx")
     assert record.action.endswith("line\nline")
+    assert parser.counters["long_texts_cut"] == 1
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,11 @@ def test_nothing_that_was_said_is_lost(messages: list[Any]) -> None:
     adapter = Adapter(SPEC | {"budgets": generous})
     parser = adapter.parser()
     records = [record for event in messages for record in parser.observe(event)] + parser.end()
-    shown = "\n".join(f"{r.observation}\n{r.action}\n{r.result}" for r in records) + "\n" + parser._machine.pending
+    shown = (
+        "\n".join(f"{r.observation}\n{r.action}\n{r.result}" for r in records)
+        + "\n"
+        + parser.state()["machine"]["pending"]
+    )
     for event in messages:
         if isinstance(event, dict) and isinstance(event.get("content"), str) and event.get("calls") != []:
             assert event["content"] in shown
@@ -208,7 +212,7 @@ def test_the_same_bytes_give_the_same_records_under_another_hash_seed(tmp_path: 
 
 def test_a_header_is_kept_only_where_rules_read_it() -> None:
     header = {"question": "why?", "tools": ["t"]}
-    assert not isinstance(Adapter(SPEC).parser(header)._scope.run, dict)
+    assert Adapter(SPEC).parser(header).state()["header"] is None
     reading = [{"emit": "say", "action": {"text": "$.tools[*]"}}]
     parser = Adapter(SPEC | {"rules": reading}).parser(header)
     assert parser.observe({})[0].action == "t"

@@ -1,0 +1,161 @@
+"""Signs that events of more than one run are fed to one parser.
+
+Three things tell: an id of the run that events carry changes; the run's opening (a first event that made no step, such
+as a system message) comes again after steps; a number that events bear goes back to what it was at first. Nothing else
+is taken for a sign, so formats whose events have none of these tell nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefixguard.stepview.fingerprint import fingerprint
+from prefixguard.stepview.jsontext import canonical
+from prefixguard.stepview.machine import Machine
+from prefixguard.stepview.paths import Getter
+from prefixguard.stepview.rules import kind_of
+from prefixguard.stepview.saved import checked
+from prefixguard.stepview.scope import Scope
+from prefixguard.stepview.values import as_id
+
+#: Fields of an event by which formats name the run that it is of.
+RUN_FIELDS = (
+    "sessionId", "session_id", "threadId", "thread_id", "traceId", "trace_id",
+    "conversationId", "conversation_id", "contextId", "context_id",
+)  # fmt: skip
+#: Fields that number the steps of a run.
+_NUMBERS = ("number", "step_number", "step_id", "turn_idx")
+#: An observation that says less than this, in characters of JSON, may well come again.
+_SHORTEST_OPENING = 60
+_DEEPEST = 4
+#: Last words of the names of fields that differ whenever the same thing is said again.
+_PASSING = ("id", "time", "timestamp", "date", "created", "index", "idx", "ts", "at", "seq")
+_GROUP = "the value that runs are grouped by"
+_LONGEST_KIND, _LONGEST_REASON = 120, 240
+_REMEDY = "Start one session a run."
+
+
+class RunSigns:
+    """Looks at every event of a live run. reason: why the events are of more than one run; None while no sign is."""
+
+    __slots__ = (
+        "_first",
+        "_group_by",
+        "_is_short",
+        "_kind",
+        "_known",
+        "_left",
+        "_opening",
+        "_seen",
+        "_window",
+        "reason",
+    )
+
+    def __init__(self, group_by: Getter | None, window: int) -> None:
+        """group_by: which run an event is of, where the format says so. window: events that wait before rules see
+        them."""
+        self._group_by = group_by
+        self._window = window
+        self._known: dict[str, int] = {}  # the first id of each field that named one, as a hash
+        self._seen = 0  # events, as far as they matter
+        self._kind = ""  # of the first event
+        self._opening: int | None = None  # its hash, as long as it can be an opening
+        self._is_short = False
+        self._first: str | None = None  # the number that it bears
+        self._left = False  # an event of its kind bore another
+        self.reason: str | None = None
+
+    def look(self, scope: Scope, machine: Machine) -> None:
+        """The event in the scope, before rules see it."""
+        if self.reason is not None:
+            return
+        event = scope.event
+        self._names(scope, event)
+        if not self._seen:
+            self._kind = kind_of(event)[:_LONGEST_KIND]
+            said = canonical(_lasting(event, 0))
+            self._opening, self._is_short = fingerprint(said), len(said) < _SHORTEST_OPENING
+            self._first = _number(event)
+        elif self._opening is not None or self._first is not None:
+            has_acted = machine.has_acted
+            if self._seen == 1 + self._window and (has_acted or (self._is_short and machine.has_pending)):
+                self._opening = None
+            if has_acted and kind_of(event)[:_LONGEST_KIND] == self._kind:
+                self._begins(event)
+        self._seen = min(self._seen + 1, self._window + 2)
+
+    def _begins(self, event: Any) -> None:
+        if self._opening is not None and fingerprint(canonical(_lasting(event, 0))) == self._opening:
+            self.reason = f"the run begins a second time: its first event comes again after steps. {_REMEDY}"
+        number = _number(event)
+        if self._first is None or number is None:
+            return
+        if number != self._first:
+            self._left = True
+        elif self._left:
+            self.reason = f"the run begins a second time: its steps are numbered from {number} again. {_REMEDY}"
+
+    def _names(self, scope: Scope, event: Any) -> None:
+        if self._group_by is not None:
+            self._is_same(_GROUP, as_id(self._group_by(scope)))
+        if isinstance(event, dict):
+            for name in RUN_FIELDS:
+                if name in event:
+                    self._is_same(name, as_id(event[name]))
+
+    def _is_same(self, name: str, value: str | None) -> None:
+        if value is not None and self._known.setdefault(name, fingerprint(value)) != fingerprint(value):
+            self.reason = f"events of more than one run: {name} is {value[:40]!r} and was another at first. {_REMEDY}"
+
+    def state(self) -> dict[str, Any]:
+        """What is kept between two events."""
+        return {
+            "known": dict(self._known),
+            "seen": self._seen,
+            "kind": self._kind,
+            "opening": self._opening,
+            "is_short": self._is_short,
+            "first": self._first,
+            "left": self._left,
+            "reason": self.reason,
+        }
+
+    def resume(self, state: Any) -> None:
+        """TraceError where it is no state of this."""
+        checked(state, _STATE, "state.signs")
+        names = [name for name in state["known"] if name in (*RUN_FIELDS, _GROUP)]
+        self._known = dict(checked(state["known"], dict.fromkeys(names, int), "state.signs.known"))
+        self._seen = min(state["seen"], self._window + 2)
+        self._kind = state["kind"][:_LONGEST_KIND]
+        self._opening, self._is_short, self._left = state["opening"], state["is_short"], state["left"]
+        self._first = None if state["first"] is None else state["first"][:_LONGEST_NUMBER]
+        self.reason = None if state["reason"] is None else state["reason"][:_LONGEST_REASON]
+
+
+_LONGEST_NUMBER = 9
+_STATE = {
+    "known": dict, "seen": int, "kind": str, "opening": (None, int), "is_short": bool, "first": (None, str),
+    "left": bool, "reason": (None, str),
+}  # fmt: skip
+
+
+def _number(event: Any) -> str | None:
+    """The number of its step that an event bears, as digits."""
+    if not isinstance(event, dict):
+        return None
+    for name in _NUMBERS:
+        text = as_id(event.get(name))
+        if text is not None and len(text) <= _LONGEST_NUMBER and text.isascii() and text.isdigit():
+            return text
+    return None
+
+
+def _lasting(value: Any, depth: int) -> Any:
+    """The value without what differs whenever the same thing is said again: ids, times, positions."""
+    if isinstance(value, dict) and depth < _DEEPEST:
+        return {
+            name: _lasting(inner, depth + 1)
+            for name, inner in value.items()
+            if not (isinstance(name, str) and name.replace("Id", "_id").lower().rpartition("_")[2] in _PASSING)
+        }
+    return value

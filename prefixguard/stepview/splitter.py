@@ -1,0 +1,249 @@
+"""Text in chunks cut anywhere, events out: one begins at every line that starts as a head says.
+
+What is kept between two chunks is bounded. A line is rendered as it grows, and taken in pieces where it is wide; of the
+text of an event its head and its tail are kept. Both depend on the text alone, not on where the chunks were cut, so a
+live run and a whole file read the same.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from prefixguard.errors import TraceError
+from prefixguard.stepview.patterns import Pattern
+from prefixguard.stepview.saved import checked
+from prefixguard.stepview.terminal import WIDEST, advance, render_line, unfinished
+from prefixguard.stepview.text import CUT_MARK, cutter, repair
+
+#: Code points of a line that are rendered at once. A line that shows more is taken in pieces, which join again without
+#: a break; a head has to match within the first of them, and nothing that comes later overwrites one.
+LINE = 256
+#: Bytes (UTF-8) of the text of an event that are kept at its head and at its tail.
+BODY = (2400, 1600)
+_cut_field = cutter((150, 50))
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Text becomes events: one begins at every line that starts as `head` says."""
+
+    head: Pattern
+    cuts: tuple[Pattern, ...]
+
+
+class Splitter:
+    """Text in chunks, events out. The same for a whole text, which is one chunk."""
+
+    __slots__ = (
+        "_at",
+        "_begun",
+        "_carry",
+        "_cells",
+        "_controls",
+        "_decoder",
+        "_fields",
+        "_grows",
+        "_head",
+        "_is_lost",
+        "_lines",
+        "_most",
+        "_raw",
+        "_split",
+        "_tail",
+        "bad_bytes",
+        "cut",
+    )
+
+    def __init__(
+        self, split: Split, body: tuple[int, int] = BODY, grows: Callable[[int], None] = lambda size: None
+    ) -> None:
+        """body: bytes kept of an event's text, head and tail. grows: told how many bytes wait, after every line."""
+        self._split = split
+        self._most = body
+        self._grows = grows
+        self._decoder: codecs.IncrementalDecoder | None = None
+        #: Bytes that were no UTF-8.
+        self.bad_bytes = 0
+        #: Events whose text was too long to be kept whole.
+        self.cut = 0
+        self._raw = ""  # of the line in the making, what is not rendered yet: less than LINE
+        self._carry = ""  # an escape that is not over
+        self._cells = ""  # what the line shows so far
+        self._at = 0  # where its cursor stands
+        self._controls = False
+        self._begun = False  # a piece of the line was taken
+        self._fields: dict[str, Any] | None = None  # groups of the head of the event in the making
+        self._head = b""
+        self._tail = b""
+        self._lines = 0
+        self._is_lost = False
+
+    def feed(self, chunk: Any) -> Iterator[dict[str, Any]]:
+        """Events that are over with this chunk. TraceError for what is not text."""
+        if isinstance(chunk, bytes | bytearray):
+            chunk = self._decode(bytes(chunk), False)
+        elif not isinstance(chunk, str):
+            raise TraceError(
+                f"an event of type {type(chunk).__name__}: this adapter reads text. "
+                "Feed it the text as it comes, a str or bytes."
+            )
+        return self._feed(chunk)
+
+    def end(self) -> Iterator[dict[str, Any]]:
+        """The last line and the last event."""
+        if self._decoder is not None:
+            yield from self._feed(self._decode(b"", True))
+        if self._raw or self._carry or self._cells or self._begun:
+            yield from self._line("")
+        yield from self._finish()
+
+    def _decode(self, data: bytes, final: bool) -> str:
+        if self._decoder is None:
+            self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        text = self._decoder.decode(data, final)
+        self.bad_bytes += max(0, text.count("\ufffd") - data.count(b"\xef\xbf\xbd"))
+        return text
+
+    def _feed(self, chunk: str) -> Iterator[dict[str, Any]]:
+        lines = chunk.split("\n")
+        rest = lines.pop()
+        for line in lines:
+            yield from self._line(line)
+        if rest:
+            yield from self._grow(rest)
+
+    def _line(self, text: str) -> Iterator[dict[str, Any]]:
+        """The rest of a line, which ends here."""
+        if len(self._raw) + len(text) <= LINE and not (self._cells or self._carry or self._begun):
+            line, self._raw = render_line(self._raw + text), ""
+            yield from self._take(line, False)
+            return
+        yield from self._grow(text)
+        self._render(self._raw)
+        self._raw = self._carry = ""
+        line = self._cells.rstrip(" ") if self._controls else self._cells
+        begun = self._begun
+        self._cells, self._at, self._controls, self._begun = "", 0, False, False
+        yield from self._take(line, begun)
+
+    def _grow(self, text: str) -> Iterator[dict[str, Any]]:
+        """More of a line. It is rendered in blocks that are counted from its start."""
+        text = self._raw + text
+        start = 0
+        while len(text) - start > LINE:
+            self._render(text[start : start + LINE])
+            start += LINE
+            while len(self._cells) > LINE:
+                n = self._at or len(self._cells)
+                piece, self._cells = self._cells[:n], self._cells[n:]
+                self._at = max(self._at - n, 0)
+                begun, self._begun = self._begun, True
+                yield from self._take(piece, begun)
+        self._raw = text[start:]
+
+    def _render(self, block: str) -> None:
+        text = self._carry + block
+        end, self._carry = unfinished(text)
+        self._cells, self._at, controls = advance(self._cells, self._at, text[:end])
+        self._controls = self._controls or controls
+
+    def _take(self, line: str, begun: bool) -> Iterator[dict[str, Any]]:
+        """A line, or a piece of one; begun: a piece before it was taken already."""
+        line = repair(line)
+        found = None if begun else self._split.head.at_start(line)
+        data = line.encode()
+        if found is not None:
+            yield from self._finish()
+            length, fields = found
+            self._fields = {name: _cut_field(text) for name, text in fields.items()}
+            data = data[length:]
+        self._keep(data if begun or not self._lines else b"\n" + data)
+        self._lines = 1
+        self._grows(len(self._head) + len(self._tail))
+
+    def _keep(self, data: bytes) -> None:
+        head, tail = self._most
+        if not self._tail:
+            kept = _whole(data, head - len(self._head))
+            self._head += data[:kept]
+            data = data[kept:]
+        if data:
+            data = self._tail + data
+            if len(data) > tail:
+                self._is_lost = True
+                data = data[-tail:].lstrip(_CONTINUED) if tail else b""
+            self._tail = data
+
+    def _finish(self) -> Iterator[dict[str, Any]]:
+        mark = CUT_MARK if self._is_lost else ""
+        body = f"{self._head.decode()}{mark}{self._tail.decode()}"
+        fields, self._fields = self._fields, None
+        self.cut += self._is_lost
+        self._head = self._tail = b""
+        self._lines, self._is_lost = 0, False
+        for pattern in self._split.cuts:
+            body = pattern.without(body)
+        body = body.strip()
+        if fields is not None:
+            yield {**fields, "body": body}
+        elif body:
+            yield {"body": body}
+
+    def state(self) -> dict[str, Any]:
+        """What is kept between two chunks."""
+        begun = self._decoder.getstate()[0] if self._decoder is not None else b""
+        return {
+            "line": [self._raw, self._carry, self._cells],
+            "at": self._at,
+            "controls": self._controls,
+            "begun": self._begun,
+            "fields": self._fields,
+            "head": self._head.decode(),
+            "tail": self._tail.decode(),
+            "lines": self._lines,
+            "is_lost": self._is_lost,
+            "bytes": list(begun),
+            "bad_bytes": self.bad_bytes,
+            "cut": self.cut,
+        }
+
+    def resume(self, state: Any) -> None:
+        """TraceError where it is no state of this."""
+        checked(state, _STATE, "state.splitter")
+        fields = state["fields"]
+        if fields is not None:
+            checked(fields, dict.fromkeys(set(fields) & set(self._split.head.names), str), "state.splitter.fields")
+            self._fields = {name: _cut_field(text) for name, text in fields.items()}
+        self._raw, self._carry, self._cells = (text[:LINE] for text in (*state["line"], "", "", "")[:3])
+        self._at = min(state["at"], WIDEST)
+        self._controls, self._begun, self._is_lost = state["controls"], state["begun"], state["is_lost"]
+        self._lines = min(state["lines"], 1)
+        self._head, self._tail = (
+            data[: _whole(data, most)]
+            for data, most in zip((state["head"].encode(), state["tail"].encode()), self._most, strict=True)
+        )
+        self.bad_bytes, self.cut = state["bad_bytes"], state["cut"]
+        if state["bytes"]:
+            self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+            self._decoder.setstate((bytes(byte & 255 for byte in state["bytes"][:3]), 0))
+        self._grows(len(self._head) + len(self._tail))
+
+
+_CONTINUED = bytes(range(0x80, 0xC0))
+_STATE = {
+    "line": [str], "at": int, "controls": bool, "begun": bool, "fields": (None, dict), "head": str, "tail": str,
+    "lines": int, "is_lost": bool, "bytes": [int], "bad_bytes": int, "cut": int,
+}  # fmt: skip
+
+
+def _whole(data: bytes, most: int) -> int:
+    """Bytes of the data up to `most` that end with a whole character."""
+    if len(data) <= most:
+        return len(data)
+    n = max(most, 0)
+    while n > 0 and 0x80 <= data[n] < 0xC0:
+        n -= 1
+    return n
