@@ -151,3 +151,96 @@ def test_runs_that_talk_about_models_name_no_model_of_theirs():
         return [step(i, result=f"{dice.choice(models)} or {dice.choice(models)}? {prose(dice)}") for i in range(length)]
 
     assert not [one for one in audit_leaks(corpus(make)).findings if one.kind == "identifier"]
+
+
+def link(i, k):
+    return f"https://shop.example/orders/{i}{k}/track/parcel?carrier=fast&number={7 * i + k}"
+
+
+def test_an_agent_that_follows_links_is_no_later_text():
+    """A search lists links, and each is opened: what is passed on was shown."""
+
+    def make(dice, failed, length):
+        one = dice.randint(0, 10**6)
+        links = [link(one, k) for k in range(length)]
+        listed = ", ".join(f'{{"title": "{prose(dice, 3)}", "url": "{url}"}}' for url in links)
+        opened = [
+            step(k + 1, tool="open_page", arguments=f'{{"url":"{url}"}}', result=prose(dice, 20))
+            for k, url in enumerate(links)
+        ]
+        return [step(0, tool="search", result=f"[{listed}]"), *opened]
+
+    assert [one for one in audit_leaks(corpus(make)).findings if one.kind in ("whole_rest", "later_text")] == []
+
+
+def test_calls_that_stand_whole_in_an_earlier_result_are_later_text():
+    """The same links, but with the calls around them: nobody but the run's own record writes those."""
+
+    def make(dice, failed, length):
+        one = dice.randint(0, 10**6)
+        calls = [f'{{"url":"{link(one, k)}"}}' for k in range(length)]
+        dump = "\n".join(f'{{"name": "open_page", "arguments": {call}}}' for call in calls)
+        opened = [step(k + 1, tool="open_page", arguments=call, result=prose(dice)) for k, call in enumerate(calls)]
+        return [step(0, tool="search", result=dump), *opened]
+
+    assert {one.field for one in audit_leaks(corpus(make)).errors if one.kind == "whole_rest"} == {"result"}
+
+
+@pytest.mark.parametrize("said", ["refunded", "refunded successfully", '{"success": true, "state": "refunded"}'])
+@pytest.mark.parametrize("spoken", [False, True])
+def test_a_tools_confirmation_is_a_warning(said, spoken):
+    """The refund is what the task asks for: its tool says whether it worked, as the last call or the last but one."""
+
+    def make(dice, failed, length):
+        denied = said.replace("refunded", "denied").replace("true", "false").replace("successfully", "today")
+        last = step(length - 1, tool="refund", result=f"{denied if failed else said} {dice.randint(1, 999)}")
+        records = [*ordinary(dice, failed, length)[:-1], last]
+        return [*records, step(length, tool="respond", action=prose(dice))] if spoken else records
+
+    audit = audit_leaks(corpus(make))
+    assert audit.errors == ()
+    found = [one for one in audit.warnings if one.field == "result" and one.kind == "token"]
+    assert found and "says so live, too" in found[0].text
+
+
+def test_a_reward_in_the_result_of_the_last_tool_is_an_error():
+    """The tool that ends the run gives the verdict back: its own result, but in a judge's words."""
+
+    def make(dice, failed, length):
+        last = step(length - 1, tool="buy", result=f"bought. reward: {0.0 if failed else 1.0}")
+        return [*ordinary(dice, failed, length)[:-1], last]
+
+    assert {one.field for one in audit_leaks(corpus(make)).errors} == {"result"}
+
+
+def test_counts_of_the_last_test_run_are_a_warning():
+    def make(dice, failed, length):
+        n = dice.randint(1, 9) if failed else 0
+        last = step(length - 1, tool="run_tests", result=f"{20 - n} passed in {dice.randint(1, 9)} s, failed {n}")
+        return [*ordinary(dice, failed, length)[:-1], last]
+
+    audit = audit_leaks(corpus(make))
+    assert audit.errors == () and any(one.field == "result" for one in audit.warnings)
+
+
+def test_a_number_of_few_runs_is_no_length():
+    """A house number that happens to be the length, in one run of eight."""
+
+    def make(dice, failed, length):
+        records = ordinary(dice, failed, length)
+        if dice.random() < 0.12:
+            records[0] = step(0, action=records[0].action, observation=f"I live in apt {length}")
+        return records
+
+    assert not [one for one in audit_leaks(corpus(make)).findings if one.kind == "run_length"]
+
+
+def test_signs_at_the_end_are_seen():
+    """One of four signs for each outcome before the last words: no word, and no single sign, tells it."""
+
+    def make(dice, failed, length):
+        sign = dice.choice("👎💥🚫🔻" if failed else "👍🎉✅🔺")
+        return [*ordinary(dice, failed, length)[:-1], step(length - 1, action=f"{sign} {prose(dice)}")]
+
+    found = [one for one in audit_leaks(corpus(make, n=320)).findings if one.kind == "last_step"]
+    assert [one.field for one in found] == ["action"] and found[0].figures["last"] > 0.95

@@ -14,7 +14,9 @@ MOST_CHARACTERS = 20_000
 SHORT = 40
 EMPTY = "(empty)"
 
-_WORDS = re.compile(r"\d+\.\d+|\w+")
+WORDS = re.compile(r"\d+\.\d+|\w+")
+#: Signs that are no words and no usual punctuation: emoji, ticks, rows of # or *.
+_SIGNS = re.compile(r"[^\w\s\x00-\x7f\u2010-\u2027\u2030-\u205e\u00a0-\u00bf\u3000-\u303f]|#{3,}|\*{3,}|={3,}")
 #: Parts of words by which verdicts are told.
 _VERDICT = frozenset(
     (
@@ -78,7 +80,7 @@ def words(text: str) -> list[str]:
     >>> words('{"reward": 1.0, "is_done": true}')
     ['reward', '1.0', 'is_done', 'true']
     """
-    return _WORDS.findall(cut(text).lower())
+    return WORDS.findall(cut(text).lower())
 
 
 def features(text: str) -> set[str]:
@@ -86,12 +88,15 @@ def features(text: str) -> set[str]:
 
     >>> sorted(features("Reward: 1.0"))
     ['1.0', '= Reward: 1.0', 'reward', 'reward 1.0']
+    >>> sorted(features("### ok"))
+    ['###', '= ### ok', 'ok']
     """
     if not text:
         return {EMPTY}
     found = words(text)
     seen = set(found)
     seen.update(f"{a} {b}" for a, b in pairwise(found))
+    seen.update(_SIGNS.findall(cut(text)))
     if len(text) <= SHORT:
         seen.add(f"= {text}")
     return seen
@@ -103,4 +108,4 @@ def is_verdict_like(feature: str) -> bool:
     >>> is_verdict_like("reward 1.0"), is_verdict_like("= is_resolved"), is_verdict_like("traceback")
     (True, True, False)
     """
-    return any(part in _VERDICT for word in _WORDS.findall(feature.lower()) for part in word.split("_"))
+    return any(part in _VERDICT for word in WORDS.findall(feature.lower()) for part in word.split("_"))

@@ -3,7 +3,8 @@
 A text is known by the hashes of its runs of GRAM words. Repeats are legitimate: an agent copies what it was shown, a
 page is shown again, a loop returns the same. So a text counts only where it could not have been repeated:
 
-- what the agent says at a later record, first said there, in what it was given at an earlier one;
+- what the agent says at a later record, first said there, in what it was given at an earlier one; of the arguments of
+  a call, which it may copy from there (a link that it follows), only where the name of the tool stands there too;
 - what is seen or comes back later, in a field of an earlier record, unless that is the same, and only where most
   records hold that of the next, or one record holds nearly all that is still to come.
 """
@@ -45,12 +46,14 @@ _OWN = ("action", "arguments")
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A text first said at a record. grams: those looked up. whole: for comparing."""
+    """A text first said at a record. grams: those looked up. whole: for comparing. beside: hashes of words that must
+    stand where it is found."""
 
     at: int
     field: str
     grams: tuple[int, ...]
     whole: int
+    beside: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -122,14 +125,14 @@ def _look(
     """Count one run. Every gram knows the records in which it stands as bits of a number: linear in the text."""
     said = _texts(records, _OWN)
     given = {"is seen": _texts(records, ("observation",)), "comes back": _texts(records, ("result",))}
-    wanted = {gram for texts in (said, *given.values()) for text in texts for gram in text.grams}
+    wanted = {gram for texts in (said, *given.values()) for text in texts for gram in (*text.grams, *text.beside)}
     for field in (*_GIVEN, *_OWN):
         where: dict[int, int] = {}
         whole: list[int] = []
         for at, record in enumerate(records):
             found = words(getattr(record, field))
             whole.append(hash(tuple(found)))
-            for gram in set(_grams(found)) & wanted:
+            for gram in {*_grams(found), *map(_named, set(found))} & wanted:
                 where[gram] = where.get(gram, 0) | 1 << at
         if field in _GIVEN:
             _count(said, field, where, whole, rest[field, "the agent says"], following[field, "the agent says"])
@@ -146,6 +149,8 @@ def _count(
         if not text.at:
             continue
         holding = (1 << text.at) - 1  # records before it
+        for name in text.beside:
+            holding &= where.get(name, 0)
         misses = len(text.grams) // 8  # a text may be cut a little
         hits: Counter[int] = Counter()
         for gram in text.grams:
@@ -197,8 +202,14 @@ def _texts(records: Sequence[StepRecord], fields: Sequence[str]) -> list[_Text]:
             known.add(whole)
             grams = _grams(said)
             step = max(1, len(grams) // _LOOKED_UP)
-            found.append(_Text(at, field, tuple(dict.fromkeys(grams[::step][:_LOOKED_UP])), whole))
+            beside = tuple(map(_named, words(record.tool))) if field == "arguments" else ()
+            found.append(_Text(at, field, tuple(dict.fromkeys(grams[::step][:_LOOKED_UP])), whole, beside))
     return found
+
+
+def _named(word: str) -> int:
+    """The hash of a word of a tool's name."""
+    return hash(("tool", word))
 
 
 def _grams(found: Sequence[str]) -> list[int]:

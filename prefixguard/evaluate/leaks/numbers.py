@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from prefixguard.evaluate.leaks.chance import LEVEL, midranks, rank_area
+from prefixguard.evaluate.leaks.confirmation import says_harness
 from prefixguard.evaluate.leaks.features import cut, is_verdict_like
 from prefixguard.evaluate.leaks.finding import LeakFinding, Severity, chance, shown
 from prefixguard.evaluate.leaks.material import FEWEST, Judged
@@ -27,6 +28,7 @@ _HAVE = 0.6
 _FEWEST_RUNS = 8
 _FEWEST_LENGTHS = 4
 _AGREE = 0.95
+_MOST = 0.5  # share of the runs that must have the number: who writes lengths writes them everywhere
 #: Records of a run that are looked at for a count-down.
 _LOOKED_AT = 12
 
@@ -56,7 +58,8 @@ def find_numbers(judged: Judged) -> Iterator[LeakFinding]:
         p = min(1.0, p * tried)
         if p >= LEVEL:
             continue
-        severity: Severity = "error" if field in _GIVEN and is_verdict_like(label) else "warning"
+        verdict = says_harness(label) if field == "result" else is_verdict_like(label)  # a tool counts what failed, too
+        severity: Severity = "error" if field in _GIVEN and verdict else "warning"
         side = "failure" if area > 0.5 else "success"
         text = (
             f"The number after {shown(label)} in the {field} of the last record tells the outcome: larger means "
@@ -71,6 +74,7 @@ def find_run_lengths(runs: tuple[Run[StepRecord], ...]) -> Iterator[LeakFinding]
     totals: dict[tuple[str, str], list[bool]] = defaultdict(list)
     downs: dict[tuple[str, str], list[bool]] = defaultdict(list)
     lengths: dict[tuple[str, str], set[int]] = defaultdict(set)
+    long = sum(len(run.records) >= 3 for run in runs)
     for run in runs:
         n = len(run.records)
         if n < 3:
@@ -90,7 +94,9 @@ def find_run_lengths(runs: tuple[Run[StepRecord], ...]) -> Iterator[LeakFinding]
     for says, table in (("the length of the run", totals), ("the number of steps that remain", downs)):
         for (field, label), agree in sorted(table.items()):
             share = sum(agree) / len(agree)
-            if len(agree) < _FEWEST_RUNS or len(lengths[field, label]) < _FEWEST_LENGTHS or share < _AGREE:
+            if len(agree) < max(_FEWEST_RUNS, _MOST * long) or len(lengths[field, label]) < _FEWEST_LENGTHS:
+                continue
+            if share < _AGREE:
                 continue
             after = f"after {shown(label)}" if label else "at its start"
             text = f"The number {after} in {field} is {says} in {sum(agree)} of {len(agree)} runs: only its end knows."

@@ -3,17 +3,20 @@
 What ends a run naturally is no leak: a call that submits, a trace of an error, a harness that stops at the first
 success. An error is a token that (1) tells nearly every run, or speaks like a verdict and tells far more than chance,
 (2) stands in what the agent was given, or is a verdict that is nearly always right, (3) tells much more than at the
-record before, and (4) is no thing of earlier records whose last ones are like them. The rest is a warning.
+record before, and (4) is no thing of earlier records whose last ones are like them. What a tool confirms in its own
+result (`confirmation`) is none, unless it speaks as who judges the run; nor is, before the end, anything else that
+a result or an observation says in the run's course. The rest is a warning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from prefixguard.evaluate.leaks.chance import LEVEL
+from prefixguard.evaluate.leaks.confirmation import own_results, says_harness
 from prefixguard.evaluate.leaks.features import features
 from prefixguard.evaluate.leaks.finding import LeakFinding, Severity, chance, shown
 from prefixguard.evaluate.leaks.material import Judged
@@ -33,6 +36,8 @@ _EARLIER = 12
 _TRIED = 40
 _NAMED = 3
 _PERFECT = 0.99  # what the agent was given before the end separates outcomes so well in no honest runs
+_IN_COURSE = ("observation", "result")  # what a user or an environment says while the run goes on
+_LOOK = " Look whether it says so live, too."
 _STATUSES = frozenset(("= ok", "= error", "= unknown", "ok", "error", "unknown"))
 
 
@@ -77,7 +82,7 @@ def find_tokens(judged: Judged, tables: TokenTables) -> Iterator[LeakFinding]:
         yield from early
         yield from _last(field, judged, tables)
         if not any(one.severity == "error" for one in early):
-            yield from _anywhere(field, tables)
+            yield from _anywhere(field, judged, tables)
 
 
 def _beyond_chance(table: Telling, tables: TokenTables, least: float) -> list[Told]:
@@ -95,7 +100,8 @@ def _last(field: str, judged: Judged, tables: TokenTables) -> Iterator[LeakFindi
     if not found:
         return
     history = _History(field, [one.feature for one in found], judged)
-    errors = [one for one in found if _is_leak(one, field, history, tables)]
+    own = _own(field, found, judged)
+    errors = [one for one in found if one.feature not in own and _is_leak(one, field, history, tables)]
     severity: Severity = "error" if errors else "warning"
     best, *more = errors or found
     ordinary = history.is_ordinary(best.feature)
@@ -115,6 +121,8 @@ def _last(field: str, judged: Judged, tables: TokenTables) -> Iterator[LeakFindi
         text += " A live run has no such record: see what writes it."
     elif field not in GIVEN:
         text += " The agent wrote it: a live monitor sees it too, but no sooner than the end."
+    elif best.feature in own and not ordinary:
+        text += f" It is the own result of the tool that is called, as a live monitor sees it.{_LOOK}"
     elif ordinary:
         text += " Earlier records are like it: the harness may end a run at its first success or failure."
     yield LeakFinding("token", field, best.feature, severity, figures, text)
@@ -134,31 +142,47 @@ def _is_leak(one: Told, field: str, history: _History, tables: TokenTables) -> b
     return one.is_near_certain and one.is_verdict_like and history.earlier(one.feature) < 0.01
 
 
+def _own(field: str, found: Sequence[Told], judged: Judged) -> frozenset[str]:
+    """Features of results that are one tool's own, and do not speak as who judges a run."""
+    if field != "result":
+        return frozenset()
+    wanted = [one.feature for one in found[:_TRIED] if not says_harness(one.feature)]
+    return own_results((run.records for run in judged.runs), wanted, features) if wanted else frozenset()
+
+
 def _early(field: str, tables: TokenTables) -> list[LeakFinding]:
     found = _beyond_chance(tables.first[field], tables, SEPARATES_EARLY - 0.05)
     if not found:
         return []
     sure = [one for one in found if one.separates >= SEPARATES_EARLY or one.is_near_certain]
+    if field == "result":  # the first call's, as a live monitor sees it
+        sure = [one for one in sure if says_harness(one.feature)]
     severity: Severity = "error" if sure and (field in GIVEN or sure[0].is_verdict_like) else "warning"
     best = sure[0] if sure else found[0]
     text = f"{_says(best, field, tables)} in the first record: nothing that is known at the start tells so much."
+    text += _LOOK if field == "result" and not sure else ""
     return [LeakFinding("token", field, best.feature, severity, {**_figures(best, tables), "first": 1.0}, text)]
 
 
-def _anywhere(field: str, tables: TokenTables) -> Iterator[LeakFinding]:
+def _anywhere(field: str, judged: Judged, tables: TokenTables) -> Iterator[LeakFinding]:
     found = _beyond_chance(tables.anywhere[field], tables, SEPARATES_EARLY)
     if not found:
         return
+    sure = [one for one in found if one.is_near_certain]
+    own = _own(field, sure, judged)
     verdicts = [
         one
-        for one in found
-        if one.is_near_certain and (one.is_verdict_like or (field in GIVEN and one.separates >= _PERFECT))
+        for one in sure
+        if says_harness(one.feature)
+        or (field not in _IN_COURSE and one.is_verdict_like)
+        or (field in GIVEN and one.separates >= _PERFECT and one.feature not in own)
     ]
     severity: Severity = "error" if verdicts else "warning"
     best = (verdicts or found)[0]
     text = f"{_says(best, field, tables)} anywhere before the last record."
     if not verdicts:
         text += " It may be what such runs do, or what only long runs reach; see what writes it."
+        text += _LOOK if field in _IN_COURSE else ""
     yield LeakFinding("token", field, best.feature, severity, _figures(best, tables), text)
 
 

@@ -20,6 +20,10 @@ _JUDGED = re.compile(
     r"(?i)(^|[._ -])(evaluations?([._ -]?(results?|scores?|reports?))?|verdict|final[._ -]?(score|reward|verdict)"
     r"|reward|grade[rd]?|grading|run[._ -]?outcome|scores?|verifier([._ -]?results?)?)$"
 )
+#: Names of those who check; an agent may be called so. What they say in mid-run, or as the agent, is what a run shows.
+_CHECKER = re.compile(r"(?i)(^|[._ -])(verifier|grader)$")
+_WHO_SPEAKS = ("name", "role")
+_AS_AGENT = ("assistant", "agent", "ai", "model")
 #: Runs in which the last value of a status stands alone before it is an error.
 FEWEST_RUNS = 3
 #: Different last values past which they are no verdict.
@@ -27,8 +31,10 @@ MOST_VALUES = 6
 
 
 def find_judged_events(evidence: Evidence) -> Iterator[Suspicion]:
-    """Events that call themselves an evaluation, whose text reaches a record."""
+    """Events that call themselves an evaluation, whose text reaches a record. A warning for a speaker who is called
+    so and speaks as an agent, or in mid-run."""
     met: Counter[str] = Counter()
+    live: Counter[str] = Counter()  # runs in which it is a speaker of the run
     places: dict[str, Place] = {}  # where the name stands: a team may have an agent that is called Verifier
     for seen in evidence.seen:
         kinds: dict[int, str] = {}
@@ -47,7 +53,9 @@ def find_judged_events(evidence: Evidence) -> Iterator[Suspicion]:
                 places.setdefault(leaf.value, leaf.place)
             else:
                 texts[leaf.event].append(inside.share(leaf.value))
-        met.update({kinds[i] for i, shares in texts.items() if max(shares) > 0.5})
+        reached = {i for i, shares in texts.items() if max(shares) > 0.5}
+        met.update({kinds[i] for i in reached})
+        live.update({kinds[i] for i in reached if _is_speaker(seen.events[i], kinds[i], i < len(seen.events) - 1)})
     for kind, n in sorted(met.items()):
         what = f"events that call themselves {kind!r} reach a record in {n} run(s)."
         where = spell(places[kind], evidence) if kind in places else kind
@@ -55,7 +63,15 @@ def find_judged_events(evidence: Evidence) -> Iterator[Suspicion]:
             f"Skip them with a rule of their own, and let `run.outcome` read them ({kind!r}). "
             f'If an agent is called so: "waived": [{{"path": "{where}", "reason": ...}}].'
         )
-        yield Suspicion(Finding("leaks.judged_event", "error", what, kind, {"runs": n}, remedy), places.get(kind))
+        severity: Severity = "warning" if 2 * live[kind] > n else "error"
+        yield Suspicion(Finding("leaks.judged_event", severity, what, kind, {"runs": n}, remedy), places.get(kind))
+
+
+def _is_speaker(event: dict[str, object], kind: str, in_course: bool) -> bool:
+    """Does an event of this kind say who speaks in the run, not what is thought of it? in_course: others follow."""
+    if not _CHECKER.search(kind) or not any(event.get(key) == kind for key in _WHO_SPEAKS):
+        return False
+    return in_course or event.get("role") in _AS_AGENT
 
 
 def find_last_status(evidence: Evidence) -> Iterator[Suspicion]:

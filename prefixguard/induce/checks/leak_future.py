@@ -56,11 +56,14 @@ def _holds_later(seen: SeenRun, field: str) -> bool | None:
     known: set[tuple[tuple[str, ...], ...]] = set()
     for at, record in enumerate(seen.wide):
         own = _grams(" ".join((record.action, record.arguments)))
+        if own and not record.action:  # a call may copy what it passes on; its name then stands not beside it
+            own = [*((word,) for word in words(record.tool)[:1]), *own]
         key = tuple(own)
         if own and key not in known:
             known.add(key)
             said.append((at, own))
-        for gram in set(_grams(getattr(record, field))):
+        text = getattr(record, field)
+        for gram in {*_grams(text), *((word,) for word in words(text))}:
             where[gram] |= 1 << at
     if len(said) <= FEWEST_TEXTS:
         return None
@@ -68,7 +71,7 @@ def _holds_later(seen: SeenRun, field: str) -> bool | None:
     for at, own in said:
         step = max(1, len(own) // _LOOKED_UP)
         held = (1 << at) - 1  # steps before it
-        for gram in own[::step][:_LOOKED_UP]:
+        for gram in own[::step][:_LOOKED_UP]:  # the first of a call is its tool's name
             held &= where.get(gram, 0)
             if not held:
                 break

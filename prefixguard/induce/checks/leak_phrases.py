@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from prefixguard.evaluate.leaks import own_results
 from prefixguard.induce.checks.evidence import Evidence
 from prefixguard.induce.checks.finding import Finding, Severity
 from prefixguard.induce.checks.waivers import Suspicion
@@ -99,7 +100,12 @@ def _find(evidence: Evidence, phrase: Phrase, field: str, is_own: bool) -> Itera
         rate, rate_before = n_last / len(runs), before / max(1, earlier)
         if rate >= FOCUS * rate_before:
             tells = _tells([seen.won for seen in runs], last)
-            yield Suspicion(_last(phrase, field, is_own, n_last, len(runs), rate_before, tells))
+            finding = _last(phrase, field, is_own, n_last, len(runs), rate_before, tells)
+            if finding.severity == "error" and not phrase.is_verdict and field == "result":
+                own = own_results((seen.wide for seen in runs), ["said"], lambda text: _said(phrase, text))
+                if own:  # a tool says whether it worked, as a live monitor sees it
+                    finding = replace(finding, severity="warning")
+            yield Suspicion(finding)
     if field == "observation":
         first = [_match(seen.wide[0], field, phrase) for seen in runs if len(seen.wide) > 1]
         tells = _tells([seen.won for seen in runs if len(seen.wide) > 1], first)
@@ -113,6 +119,10 @@ def _find(evidence: Evidence, phrase: Phrase, field: str, is_own: bool) -> Itera
 def _match(record: StepRecord, field: str, phrase: Phrase) -> str | None:
     found = phrase.pattern.search(getattr(record, field))
     return None if found is None else found[0].lower()
+
+
+def _said(phrase: Phrase, text: str) -> set[str]:
+    return {"said"} if phrase.pattern.search(text) else set()
 
 
 def _last(phrase: Phrase, field: str, is_own: bool, n: int, runs: int, before: float, tells: float | None) -> Finding:

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from prefixguard.evaluate.leaks import own_results, says_harness
 from prefixguard.induce.checks.evidence import Evidence, SeenRun
 from prefixguard.induce.checks.finding import Finding, Severity
 from prefixguard.induce.checks.waivers import Suspicion
@@ -43,6 +44,8 @@ _WORDS = re.compile(r"\w+|[^\w\s]")
 #: Who wrote a field: what the agent was given can be tampered with by the harness.
 GIVEN = ("observation", "result", "status")
 OWN = ("tool", "action", "arguments")
+#: What a user or an environment says while the run goes on.
+IN_COURSE = ("observation", "result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,10 @@ class _Ends:
             has[won] += feature in features(getattr(record, field))
         return (1 + abs(has[True] / n[True] - has[False] / n[False])) / 2
 
+    def own(self, told: Sequence[Told]) -> frozenset[str]:
+        """Features of results that are one tool's own (see `evaluate.leaks.own_results`)."""
+        return own_results((seen.run.records for seen in self.runs), [one.feature for one in told], features)
+
     def is_ordinary(self, feature: str, field: str) -> bool:
         """Do records before the last have it too, and are the last records of one side like those before them?
 
@@ -131,10 +138,12 @@ def _jumps(ends: _Ends, field: str, rest: float, is_given: bool) -> Iterator[Sus
     every_step = [one for one in ends.before(field) if one.separates >= SEPARATES_FIRST]
     if every_step and is_given:
         best = every_step[0]
+        in_course = field in IN_COURSE and not any(says_harness(one.feature) for one in every_step)
         what = f"the {field} of the last record but one tells the outcome: {_named(every_step)} (0.5 is nothing)."
         numbers = {"separates": best.separates, "p": best.chance, "runs": len(ends.runs)}
         remedy = "No step should tell so much by itself: see what writes it, and whether a live run has it."
-        yield Suspicion(Finding("leaks.every_step", "error", what, field, numbers, remedy))
+        level: Severity = "warning" if in_course else "error"
+        yield Suspicion(Finding("leaks.every_step", level, what, field, numbers, remedy))
         return
     if is_given:
         told = [one for one in told if _holds_within(one, ends.at(-1), field, ends.outcomes)]
@@ -142,12 +151,16 @@ def _jumps(ends: _Ends, field: str, rest: float, is_given: bool) -> Iterator[Sus
     if not jumping:
         return
     severity: Severity = "warning"
+    own: frozenset[str] = frozenset()
     if is_given and jumping[0].separates >= rest + JUMP / 2:
         if field == "status":  # judged from what came back, it tells what that tells; set by a verifier, more
             by_result = [one.separates for one in ends.last("result")[:1]]
             told_more = jumping if jumping[0].separates > max([0.5, *by_result]) + 0.02 else []
         else:
             told_more = [one for one in jumping[:_TRIED] if not ends.is_ordinary(one.feature, field)]
+            if field == "result" and not any(says_harness(one.feature) for one in told_more):
+                own = ends.own(told_more)
+                told_more = [one for one in told_more if one.feature not in own]
         if told_more:
             severity, jumping = "error", told_more
     best = jumping[0]
@@ -158,7 +171,11 @@ def _jumps(ends: _Ends, field: str, rest: float, is_given: bool) -> Iterator[Sus
     if not is_given:
         what += " The agent wrote it, so a live monitor sees it too, but no sooner than the end."
     elif severity == "warning":
-        what += " Earlier records are like it: the harness may end a run at its first success or failure."
+        what += (
+            " It is the own result of the tool that is called, as a live monitor sees it."
+            if best.feature in own
+            else " Earlier records are like it: the harness may end a run at its first success or failure."
+        )
     numbers = {"separates": best.separates, "before": was, "elsewhere": rest, "p": best.chance, "runs": len(ends.runs)}
     remedy = (
         "See what writes it: cut a verdict, set a step's status from that step's own result, skip the harness's entry."
@@ -172,6 +189,8 @@ def _from_start(field: str, first: list[StepRecord], outcomes: list[bool], is_gi
         return
     best = told[0]
     severity: Severity = "error" if is_given and best.separates >= SEPARATES_FIRST else "warning"
+    if field == "result" and not any(says_harness(one.feature) for one in told):
+        severity = "warning"  # what the first call brought, as a live monitor sees it
     what = f"the {field} of the first record tells how the run will end: {_named(told)} (0.5 is nothing)."
     remedy = "Nothing that is known at the start tells so much, but a verdict or a name: read less there."
     numbers = {"separates": best.separates, "p": best.chance, "runs": len(outcomes)}

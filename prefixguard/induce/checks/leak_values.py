@@ -24,6 +24,8 @@ TELLING_WORDS = 8
 FEWEST_RUNS = 5
 FEWEST_LENGTHS = 3
 AGREEING = 0.95
+#: Share of the runs that must have the number: who writes lengths writes them everywhere.
+MOST = 0.5
 #: Numbers of one field that are looked at.
 _MOST_NUMBERS = 64
 _TOKENS = re.compile(r"[A-Za-z_]{2,30}|/|\d+")
@@ -135,6 +137,7 @@ def find_lengths(evidence: Evidence) -> Iterator[Suspicion]:
     totals: dict[tuple[str, str], list[bool]] = defaultdict(list)
     downs: dict[tuple[str, str], list[bool]] = defaultdict(list)
     lengths: dict[tuple[str, str], set[int]] = defaultdict(set)
+    long = sum(len(seen.run.records) >= 3 for seen in evidence.seen)
     for seen in evidence.seen:
         if len(seen.run.records) < 3:
             continue
@@ -149,7 +152,7 @@ def find_lengths(evidence: Evidence) -> Iterator[Suspicion]:
             downs[key].append(len(series) > 2 and len(left) == 1 and bool(left & {n - 1, n, n + 1}))
     for kind, table in (("the length of the run", totals), ("the steps that remain", downs)):
         for (field, label), agree in sorted(table.items()):
-            if len(agree) < FEWEST_RUNS or len(lengths[field, label]) < FEWEST_LENGTHS:
+            if len(agree) < max(FEWEST_RUNS, MOST * long) or len(lengths[field, label]) < FEWEST_LENGTHS:
                 continue
             if sum(agree) >= AGREEING * len(agree):
                 which = f"number after {label!r}" if label else "first number"

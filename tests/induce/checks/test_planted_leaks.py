@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from typing import Any
@@ -387,3 +388,68 @@ def test_an_error_flag_of_a_harness_that_stops_at_success(
     spec["rules"][-1]["result"] = {"join": ["@.is_error", "@.content"], "sep": " "}
     report = check(spec, runs)
     assert ("warning", "@.is_error") in {(one.severity, one.where) for one in report.of("leaks.raw_value")}
+
+
+@pytest.mark.parametrize(("role", "severity"), [("assistant", "warning"), ("user", "error")])
+def test_an_agent_that_is_called_verifier(
+    role: str, severity: str, spec: dict[str, Any], check: Check, make_chats: Chats
+) -> None:
+    """As one of a team it is part of the run; what is written behind the run is not, whoever is named there."""
+    runs = make_chats(6)
+    for run in runs:
+        said = {"role": role, "name": "Verifier", "content": f"I checked it: {run['messages'][1]['content'][::-1]}"}
+        run["messages"].append(said)
+        if role == "user":
+            run["messages"].append({"role": "assistant", "content": ""})
+            run["messages"][-2:] = [run["messages"][-1], said]
+    spec["rules"][1]["emit"] = "observe"
+    spec["rules"].insert(0, {"when": {"@.name": "Verifier"}, "emit": "say", "action": {"text": "@.content"}})
+    (finding,) = check(spec, runs).of("leaks.judged_event")
+    assert finding.severity == severity
+
+
+def test_a_verifier_in_mid_run_is_part_of_it(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    runs = make_chats(6)
+    for run in runs:
+        run["messages"].insert(
+            -1, {"role": "user", "name": "Answer_Verifier", "content": "Please look at it once more."}
+        )
+    (finding,) = check(spec, runs).of("leaks.judged_event")
+    assert finding.severity == "warning"
+
+
+def test_what_a_tool_confirms_is_a_warning(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    """The refund is the last call of most runs, and says whether it was done."""
+    runs = make_chats(80)
+    for i, run in enumerate(runs):
+        run["messages"].pop()
+        call = {"id": "last", "name": "refund", "arguments": {"id": i}}
+        said = {"success": bool(run["reward"]), "state": "refunded" if run["reward"] else "denied"}
+        run["messages"] += [
+            {"role": "assistant", "content": "I refund it.", "tool_calls": [call]},
+            {"role": "tool", "call_id": "last", "content": json.dumps(said)},
+        ]
+    report = check(spec, runs)
+    assert report.ok, report.findings
+    assert {one.where for one in report.findings if one.severity == "warning"} == {"result"}
+
+
+def test_an_agent_that_follows_links_is_no_future(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+    runs = make_chats(20)
+    for i, run in enumerate(runs):
+        links = [f"https://shop.example/o/{i}{k}/track/parcel?carrier=fast&number={7 * i + k}" for k in range(6)]
+        listed = json.dumps([{"title": "parcel", "url": url} for url in links])
+        pages: list[dict[str, Any]] = []
+        for k, url in enumerate(links):
+            call = {"id": f"l{k}", "name": "open_page", "arguments": {"url": url}}
+            pages += [
+                {"role": "assistant", "content": "", "tool_calls": [call]},
+                {"role": "tool", "call_id": f"l{k}", "content": f"parcel {k} of {i} is under way"},
+            ]
+        find = {"id": "f", "name": "search", "arguments": {"q": str(i)}}
+        run["messages"][2:] = [
+            {"role": "assistant", "content": "", "tool_calls": [find]},
+            {"role": "tool", "call_id": "f", "content": listed},
+            *pages,
+        ]
+    assert not check(spec, runs).of("leaks.future")
