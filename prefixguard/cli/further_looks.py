@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,8 @@ class FurtherLooks:
     """Which looks are wanted.
 
     folds: of a cross-validation of the monitor's own training; 0: none. repeats, seeds: of it. ablate, agents: variants
-    without one thing, and without one agent. backend: of those two. keep: folder for folds that are done.
+    without one thing, and without one agent. backend: of those two. keep: folder for folds that are done. waived: of
+    leaks, field to reason.
     """
 
     leaks: bool = False
@@ -34,6 +35,7 @@ class FurtherLooks:
     agents: bool = False
     backend: str = "gbdt"
     keep: Path | None = None
+    waived: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def any(self) -> bool:
@@ -56,7 +58,7 @@ class FurtherLooks:
         sections: dict[str, Section] = {}
         adapter = monitor.bundle.adapter
         if self.leaks:
-            from prefixguard.evaluate.leaks import audit_leaks
+            from prefixguard.evaluate.leaks import audit_leaks, waivers_of
             from prefixguard.stepview import read_runs
 
             with clock(people()) as progress:
@@ -64,6 +66,7 @@ class FurtherLooks:
                 sections["leaks"] = audit_leaks(
                     read_runs(runs, adapter, labels=labels, strict=strict),
                     on_stage=lambda name: progress.update(task, description=f"Leak audit: {name}"),
+                    waive=waivers_of(adapter, self.waived),
                 )
         if config is None:
             return sections

@@ -147,7 +147,8 @@ def _findings(findings: Iterable[Finding]) -> None:
         where = f" {finding.where}:" if finding.where else ""
         numbers = ", ".join(f"{name} {value:.3g}" for name, value in finding.numbers.items())
         text = f"{finding.severity}: {finding.check}:{where} {finding.what}{f' ({numbers})' if numbers else ''}"
-        say(visible(f"{text} {finding.remedy}".rstrip()), style=_STYLES.get(finding.severity, ""))
+        harmless = f" If it is harmless: {finding.option}" if finding.option else ""
+        say(visible(f"{text} {finding.remedy}".rstrip() + harmless), style=_STYLES.get(finding.severity, ""))
 
 
 def _number(value: float) -> str:

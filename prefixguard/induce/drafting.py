@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from prefixguard.errors import AdapterError, DataError, PrefixGuardError
-from prefixguard.induce.checks import CheckReport, Finding, check_adapter
+from prefixguard.induce.checks import CheckReport, Finding, check_adapter, waiving
 from prefixguard.induce.proposal import Proposal
 from prefixguard.stepview import Adapter
 
@@ -23,10 +23,7 @@ def checked(
     tell: Callable[[str], None],
 ) -> tuple[Proposal, Adapter | None, CheckReport]:
     """The proposal as an adapter, with what is waived in it, and what the checks say."""
-    spec: dict[str, Any] = {**proposal.spec, "name": name}
-    if waive:
-        waived = [one for one in spec.get("waived", []) if one.get("path") not in waive]
-        spec["waived"] = [*waived, *({"path": path, "reason": reason} for path, reason in waive.items())]
+    spec = waiving({**proposal.spec, "name": name}, waive)
     proposal = replace(proposal, spec=spec)
     try:
         adapter = Adapter(spec, name)

@@ -6,6 +6,7 @@ Source: PrefixGuard 4.1: an adapter is induced once, offline, frozen before trai
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from prefixguard.errors import (
     TraceError,
     UsageError,
 )
-from prefixguard.induce.checks import CheckReport
+from prefixguard.induce.checks import CheckReport, waiving
 from prefixguard.induce.checks import check_adapter as check_opened
 from prefixguard.induce.drafting import checked, waived_in
 from prefixguard.induce.freezing import Frozen, check_name, check_target, freeze, name_for, write_draft
@@ -176,18 +177,23 @@ def check_adapter(
     *,
     labels: str | Path | None = None,
     processes: bool = True,
+    waive: Mapping[str, str] = MappingProxyType({}),
     listen: Callable[[str], None] | None = None,
 ) -> CheckReport:
     """Does an adapter read these runs as it should, and nothing that a live run does not show?
 
     adapter: a shipped name, the path of a .json file, or an opened one. labels: outcomes beside the runs, for the
     statistical leak checks. processes: read the runs in a second process too, under another hash seed and locale.
+    waive: path or field to reason: a finding there is harmless, as if the spec waived it.
     listen: told the name of each check. Raises AdapterError for a spec that is wrong; runs that cannot be read are a
     finding.
     """
     if labels is not None:
         read_labels(Path(labels))
-    return check_opened(adapter_for(adapter, runs), runs, labels=labels, processes=processes, listen=listen)
+    opened = adapter_for(adapter, runs)
+    waived = Adapter(waiving(json.loads(opened.to_bytes()), waive)) if waive else opened
+    report = check_opened(waived, runs, labels=labels, processes=processes, listen=listen)
+    return replace(report, adapter_name=opened.name, sha256=opened.sha256)
 
 
 def _check_hints(hints: Mapping[str, str]) -> None:

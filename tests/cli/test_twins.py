@@ -26,15 +26,15 @@ TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
     "train": (prefixguard.train, {"as_json"} | {field.name for field in dataclasses.fields(TrainConfig)}, {"listener"}),
     "evaluate": (
         prefixguard.evaluate.evaluate,
-        {"as_json", "trust", "controls", "leaks", "report", "folds", "repeats", "seeds", "ablate", "leave_agents_out"}
-        | {"backend", "keep"}
+        {"as_json", "trust", "controls", "leaks", "waive", "report", "folds", "repeats", "seeds", "ablate"}
+        | {"leave_agents_out", "backend", "keep"}
         | {f"judge_{name}" for name in ("model", "base_url", "key_from", "sample", "tokens", "at_once", "estimate")}
         | {"judge_price_in", "judge_price_out"},
         {"progress", "beside"},
     ),
     "compare": (prefixguard.compare, {"as_json", "trust"}, {"progress"}),
     "calibrate": (prefixguard.calibrate, {"as_json", "trust"}, {"progress"}),
-    "check-data": (prefixguard.check_data, {"as_json"}, {"listener", "report", "audit"}),
+    "check-data": (prefixguard.check_data, {"as_json", "waive"}, {"listener", "report", "audit"}),
     "score": (prefixguard.score, {"trust"}, {"report"}),
     "parse": (prefixguard.parse, {"limit", "as_json"}, {"report"}),
     "watch": (
@@ -66,7 +66,7 @@ TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
 #: Where the two cannot have one default: without runs the command finds its own, and names the bundle after them.
 OTHER_DEFAULTS = {("train", "runs"), ("train", "adapter"), ("train", "out")}
 #: What a command takes as KEY=VALUE, several times, is a mapping of the function.
-OTHER_DEFAULTS |= {("induce-adapter", "hints"), ("induce-adapter", "waive")}
+OTHER_DEFAULTS |= {("induce-adapter", "hints"), ("induce-adapter", "waive"), ("check-adapter", "waive")}
 #: The command can make the key, and then needs no bundle.
 OTHER_DEFAULTS |= {("sign", "monitor"), ("sign", "key")}
 

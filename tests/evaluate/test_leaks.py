@@ -133,3 +133,18 @@ def test_the_same_in_any_process():
         for seed in ("1", "2")
     }
     assert len(said) == 1
+
+
+def test_what_is_waived_is_a_note_with_its_reason():
+    audit = audit_leaks(leaking())
+    fields = {one.field for one in audit.errors}
+    assert fields and all(one.text.endswith(one.option) for one in audit.findings)
+    field = sorted(fields)[0]
+    waived = audit_leaks(leaking(), waive={field: "the tool says so live", "actor": "never looked at"})
+    assert {one.field for one in waived.errors} == fields - {field}
+    assert len(waived.findings) == len(audit.findings), "nothing is hidden"
+    notes = [one for one in waived.findings if one.field == field]
+    assert all(one.severity == "note" and one.text.startswith("waived (the tool says so live): ") for one in notes)
+    assert all(one.as_json()["waived"] == "the tool says so live" for one in notes)
+    assert "Nothing was found in 'actor', which was waived." in waived.notes
+    assert f"{len(notes)} waived" in waived.to_text()

@@ -9,6 +9,7 @@ import typer
 
 from prefixguard.cli.console import clock, people, say, write_json
 from prefixguard.cli.induction_talk import show_check
+from prefixguard.cli.pairs import WAIVE_EXAMPLE, pairs_of
 
 
 def check_adapter_command(
@@ -20,16 +21,22 @@ def check_adapter_command(
     processes: Annotated[
         bool, typer.Option(help="Read the runs in a second process too, under another hash seed and locale.")
     ] = True,
+    waive: Annotated[
+        list[str] | None,
+        typer.Option(help="A finding that is harmless, and why: PLACE=REASON, as the finding says. May be repeated."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON on standard output.")] = False,
 ) -> None:
     """Check an adapter on runs: determinism, stream against file, coverage, calls and results, order, time, leaks.
 
-    Exit codes: 0 no error was found; 1 one was (a leak counts until the spec waives it by name); 2 bad input.
+    Exit codes: 0 no error was found; 1 one was (a leak counts until it is waived by name, here or in the spec);
+    2 bad input.
 
     Examples:
 
         prefixguard check-adapter stepview_adapters/mine.json samples/
         prefixguard check-adapter tau2 .traces/tau2 --json
+        prefixguard check-adapter mine.json samples/ --waive "@.name=an agent of the team is called Verifier"
     """
     from prefixguard.induce import check_adapter
 
@@ -40,6 +47,7 @@ def check_adapter_command(
             adapter,
             runs,
             labels=labels,
+            waive=pairs_of(waive, "--waive", WAIVE_EXAMPLE),
             processes=processes,
             listen=lambda what: progress.update(task, description=f"Checking: {what}"),
         )

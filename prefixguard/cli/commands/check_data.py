@@ -10,7 +10,8 @@ import typer
 
 from prefixguard.cli.console import people, say, visible, write_json
 from prefixguard.cli.notes import notes_of
-from prefixguard.stepview import ReadReport, StepRecord
+from prefixguard.cli.pairs import WAIVE_EXAMPLE, pairs_of
+from prefixguard.stepview import ReadReport, StepRecord, adapter_for
 from prefixguard.trace import Run
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ def check_data_command(
     seed: Annotated[int, typer.Option(help="Of the split and of the learning curve.")] = 13,
     curve: Annotated[bool, typer.Option(help="Fit a quick monitor to parts of the runs.")] = True,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first run that cannot be read.")] = False,
+    waive: Annotated[
+        list[str] | None,
+        typer.Option(help="A finding that is harmless, and why: PLACE=REASON, as the finding says. May be repeated."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The whole check as JSON on standard output.")] = False,
 ) -> None:
     """Check runs before training: enough of them, repeats, shortcuts, and whether there is something to learn.
@@ -44,21 +49,25 @@ def check_data_command(
 
         prefixguard check-data runs.jsonl --adapter openai_chat
         prefixguard check-data .traces/tau2 --adapter tau2 --budget 0.05
+        prefixguard check-data runs.jsonl --adapter openai_chat --waive "result=the tool confirms the refund live"
         prefixguard check-data runs/ --adapter mine.json --labels outcomes.csv --no-curve --json > check.json
     """
     from prefixguard.cli.training_progress import TrainingProgress
     from prefixguard.evaluate.data_check import DataFinding, check_data
-    from prefixguard.evaluate.leaks import audit_leaks
+    from prefixguard.evaluate.leaks import audit_leaks, waivers_of
+
+    opened = adapter_for(adapter, runs)
+    waived = waivers_of(opened, pairs_of(waive, "--waive", WAIVE_EXAMPLE))
 
     def audit(parsed: Sequence[Run[StepRecord]]) -> list[SaidFinding]:
-        found = audit_leaks(parsed, seed=seed)
+        found = audit_leaks(parsed, seed=seed, waive=waived)
         return [*found.findings, *(DataFinding("note", f"Leak audit: {note}") for note in found.notes)]
 
     report = ReadReport()
     with TrainingProgress(people()) as progress:
         check = check_data(
             runs,
-            adapter=adapter,
+            adapter=opened,
             labels=labels,
             budget=budget,
             confidence=confidence,

@@ -13,6 +13,7 @@ import typer
 from prefixguard.cli.console import counting, say, write_data
 from prefixguard.cli.further_looks import FurtherLooks
 from prefixguard.cli.judging import PATIENCE, TIMEOUT, Judging
+from prefixguard.cli.pairs import WAIVE_EXAMPLE, pairs_of
 from prefixguard.cli.trust import Trusted
 from prefixguard.errors import ConfigError
 
@@ -51,6 +52,10 @@ def evaluate_command(
     leaks: Annotated[
         bool, typer.Option("--leaks", help="Audit all labelled runs for what tells an outcome no live run would.")
     ] = False,
+    waive: Annotated[
+        list[str] | None,
+        typer.Option(help="With --leaks: a finding that is harmless, and why: PLACE=REASON, as the finding says."),
+    ] = None,
     folds: Annotated[
         int, typer.Option(min=0, help="Train the monitor anew on so many task-grouped folds, and measure those.")
     ] = 0,
@@ -127,7 +132,14 @@ def evaluate_command(
         raise ConfigError(
             f"{option} says how folds are fitted, and without --folds none are: add --folds 5, or leave {option} out."
         )
-    looks = FurtherLooks(leaks, folds, repeats, _numbers(seeds or "13"), ablate, leave_agents_out, backend, keep)
+    if waive and not leaks:
+        raise ConfigError(
+            "--waive says which leaks are harmless, and none are looked for: add --leaks, or leave it out."
+        )
+    waived = pairs_of(waive, "--waive", WAIVE_EXAMPLE)
+    looks = FurtherLooks(
+        leaks, folds, repeats, _numbers(seeds or "13"), ablate, leave_agents_out, backend, keep, waived
+    )
     judging = None
     if judge_model is not None:
         judging = Judging(

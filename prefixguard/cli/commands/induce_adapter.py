@@ -20,7 +20,8 @@ from prefixguard.cli.induction_talk import (
     show_preview,
     show_report,
 )
-from prefixguard.errors import ConfigError, TraceError
+from prefixguard.cli.pairs import pairs_of
+from prefixguard.errors import TraceError
 from prefixguard.stepview import Adapter, Recognised
 
 if TYPE_CHECKING:
@@ -133,8 +134,8 @@ def induce_adapter_command(
         price_in=price_in,
         price_out=price_out,
         pack_tokens=pack_tokens,
-        hints=_pairs(hints, "--hint", "outcome=$.result.ok"),
-        waive=_pairs(waive, "--waive", "@.content=the score is cut out of it"),
+        hints=pairs_of(hints, "--hint", "outcome=$.result.ok"),
+        waive=pairs_of(waive, "--waive", "@.content=the score is cut out of it"),
         labels=labels,
         recognise=recognise,
         overwrite=overwrite,
@@ -194,14 +195,3 @@ def _refused(report: Report, draft: Sequence[Path], samples: str) -> str:
 
 def _first(choice: object) -> int:
     return int(getattr(choice, "taken", 0))
-
-
-def _pairs(given: list[str] | None, option: str, example: str) -> dict[str, str]:
-    """KEY=VALUE, as often as it was said. ConfigError for what is none."""
-    pairs = {}
-    for text in given or ():
-        key, equals, value = text.partition("=")
-        if not key.strip() or not equals or not value.strip():
-            raise ConfigError(f"{option} {text!r}: KEY=VALUE is needed, such as {option} '{example}'.")
-        pairs[key.strip()] = value.strip()
-    return pairs

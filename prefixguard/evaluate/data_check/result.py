@@ -82,7 +82,10 @@ class DataCheck:
             else _plain({**asdict(replace(curve, left_out={})), "left_out": _left_out(curve)}),
             "findings": [asdict(one) for one in self.findings],
             "audited": self.audited,
-            "leaks": [{"severity": one.severity, "text": one.text} for one in self.leaks],
+            "leaks": [
+                {"severity": one.severity, "text": one.text, "waived": getattr(one, "waived", "") or None}
+                for one in self.leaks
+            ],
         }
 
     def to_text(self) -> str:

@@ -5,8 +5,9 @@ It judges records and outcomes alone. What an adapter reads from where is audite
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from prefixguard.errors import ConfigError
@@ -22,6 +23,7 @@ from prefixguard.evaluate.leaks.material import FEWEST, Material, gather
 from prefixguard.evaluate.leaks.model_names import find_model_names
 from prefixguard.evaluate.leaks.numbers import find_numbers, find_run_lengths
 from prefixguard.evaluate.leaks.tokens import find_tokens, token_tables
+from prefixguard.evaluate.leaks.waiving import settled
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
 
@@ -68,7 +70,10 @@ class LeakAudit:
     def to_text(self) -> str:
         """For a terminal."""
         judged = f"{self.judged} judged ({self.failed} failed) of {self.tasks} tasks"
-        found = f"{len(self.errors)} error(s), {len(self.warnings)} warning(s)"
+        waived = sum(one.waived != "" for one in self.findings)
+        found = f"{len(self.errors)} error(s), {len(self.warnings)} warning(s)" + (
+            f", {waived} waived" if waived else ""
+        )
         if not self.findings:
             found = "no leak found"
         lines = [f"Leak audit: {self.looked_at:,} of {self.runs:,} runs, {judged}: {found}."]
@@ -82,12 +87,15 @@ def audit_leaks(
     seed: int = 13,
     on_stage: Callable[[str], None] | None = None,
     most_runs: int = MOST_RUNS,
+    waive: Mapping[str, str] = MappingProxyType({}),
 ) -> LeakAudit:
     """Look for outcomes and futures in records that no live run would have.
 
     runs: read once, in any number; of more than `most_runs` a sample is taken by hash.
     seed: of the sample, of the one run a task that tests are done on, of folds and permutations.
     on_stage: told the name of each stage as it begins.
+    waive: field to reason: what is found there is harmless, and becomes a note with the reason. One in which nothing
+        is found is named in the notes.
     Time is linear in the text; of a field at most 20,000 characters are read.
     Raises ConfigError where most_runs is below 1.
     """
@@ -108,7 +116,10 @@ def audit_leaks(
         )
     if material.met > len(material.runs):
         notes.append(f"A sample of {len(material.runs)} of {material.met} runs was audited.")
-    found.sort(key=lambda one: one.severity != "error")  # stable: stages keep their order
+    found = settled(found, waive)
+    fields = {one.field for one in found}
+    notes += [f"Nothing was found in {field!r}, which was waived." for field in waive if field not in fields]
+    found.sort(key=lambda one: ("error", "warning", "note").index(one.severity))  # stable: stages keep their order
     n_failed = int(judged.failed.sum())
     n_tasks = int(judged.single.sum())
     return LeakAudit(material.met, len(material.runs), len(judged), n_failed, n_tasks, tuple(found), tuple(notes))

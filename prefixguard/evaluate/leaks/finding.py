@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Severity = Literal["error", "warning"]
+Severity = Literal["error", "warning", "note"]
 #: Characters of a token that are shown.
 _SHOWN = 60
 
@@ -20,9 +20,10 @@ class LeakFinding:
     field: field of the records that it stands in; "length" where it is the number of records.
     token: what stands there: a word, a pair of words, `= value` for a whole value, `(empty)`; for a name, the kind of
         name and one of them; empty where no one token says it.
-    severity: an error is what no live run has, or what nothing but a verdict looks like; a warning is worth a look.
+    severity: an error is what no live run has, or what nothing but a verdict looks like; a warning is worth a look; a
+        note is waived.
     figures: the numbers; shares, p-values (corrected for everything tried) and areas in [0, 1], counts as floats.
-    text: the same in words, a sentence or two.
+    text: the same in words, a sentence or two. waived: the reason why it is called harmless; else empty.
     """
 
     kind: str
@@ -31,6 +32,16 @@ class LeakFinding:
     severity: Severity
     figures: Mapping[str, float]
     text: str
+    waived: str = ""
+
+    @property
+    def option(self) -> str:
+        """The option of the command line that waives what is found in this field.
+
+        >>> LeakFinding("token", "result", "refunded", "warning", {}, "").option
+        "--waive 'result=REASON'"
+        """
+        return f"--waive '{self.field}=REASON'"
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; a figure that is no number is None."""
@@ -39,6 +50,7 @@ class LeakFinding:
             "field": self.field,
             "token": self.token,
             "severity": self.severity,
+            "waived": self.waived or None,
             "figures": {
                 key: round(value, 6) if math.isfinite(value) else None for key, value in sorted(self.figures.items())
             },

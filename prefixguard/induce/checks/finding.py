@@ -20,6 +20,7 @@ class Finding:
     check: the check, and after a dot the kind of finding ("leaks.verdict"). severity: an `error` means that the adapter
     must not be used as it is. what: a sentence. where: a raw path as the spec spells paths ("$.info.reward"), a record
     field ("status"), a part of the spec or a file. numbers: what was measured. remedy: what to do.
+    option: the option of the command line that waives it; empty where it cannot be.
     """
 
     check: str
@@ -28,6 +29,7 @@ class Finding:
     where: str = ""
     numbers: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     remedy: str = ""
+    option: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values."""
@@ -38,4 +40,5 @@ class Finding:
             "where": self.where,
             "numbers": dict(self.numbers),
             "remedy": self.remedy,
+            "option": self.option,
         }

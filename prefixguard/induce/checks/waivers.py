@@ -7,11 +7,13 @@ path still hears that a field tells the outcome.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from prefixguard.induce.checks.evidence import Evidence
 from prefixguard.induce.checks.finding import Finding
+from prefixguard.induce.checks.raw_leaves import spell
 from prefixguard.stepview import FIELDS, Place, overlaps
 
 
@@ -21,6 +23,14 @@ class Suspicion:
 
     finding: Finding
     place: Place | None = None
+
+
+def waiving(spec: Mapping[str, Any], waive: Mapping[str, str]) -> dict[str, Any]:
+    """The spec with these places waived too, path or field to reason; they have the last word."""
+    if not waive:
+        return dict(spec)
+    kept = [one for one in spec.get("waived", []) if one.get("path") not in waive]
+    return {**spec, "waived": [*kept, *({"path": path, "reason": reason} for path, reason in waive.items())]}
 
 
 def settled(suspicions: Iterable[Suspicion], evidence: Evidence) -> list[Finding]:
@@ -40,7 +50,11 @@ def settled(suspicions: Iterable[Suspicion], evidence: Evidence) -> list[Finding
         else:
             reason = fields.get(one.finding.where)
         finding = one.finding
-        if reason is not None and finding.severity != "note":
-            finding = replace(finding, severity="note", what=f"waived ({reason}): {finding.what}")
+        if finding.severity != "note":
+            if reason is not None:
+                finding = replace(finding, severity="note", what=f"waived ({reason}): {finding.what}")
+            elif one.place is not None or finding.where in FIELDS:
+                named = finding.where if one.place is None else spell(one.place, evidence)
+                finding = replace(finding, option=f"--waive '{named}=REASON'")
         found.append(finding)
     return found
