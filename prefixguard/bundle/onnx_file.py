@@ -206,8 +206,9 @@ def _modes(view: memoryview, op: str) -> tuple[NDArray[np.bool_], int]:
     found = _MODES.match(view)
     if found is None or not found.end():
         raise ValueError(f"{op}: an attribute has texts other than BRANCH_LEQ and LEAF")
-    short = found[0].replace(b"J\nBRANCH_LEQ", b"\1").replace(b"J\x04LEAF", b"\0")
-    return np.frombuffer(short, np.bool_), found.end()
+    letters = np.frombuffer(view[: found.end()], np.uint8)
+    begins = np.flatnonzero(letters == ord("J"))  # in neither word; what comes next is the length of the word
+    return letters[begins + 1] == len("BRANCH_LEQ"), found.end()
 
 
 def _tensor(view: memoryview) -> Tensor:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 VARINT, BYTES, FIXED32 = 0, 2, 5
 _KINDS = {VARINT: "a number", BYTES: "bytes", FIXED32: "a float"}
 _LONGEST = 10  # bytes of a varint of 64 bits
-_RUN = 256  # bytes of a run that are looked at first; each further piece is twice as long
+_RUN = 1 << 16  # bytes of a run that are looked at at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,8 @@ def message(data: memoryview, known: Mapping[int, Field], what: str) -> dict[str
 
 def varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
     """An unsigned number of 64 bits in its shortest spelling, and where it ends."""
+    if at < end and data[at] < 0x80:  # nearly every one
+        return data[at], at + 1
     value = shift = 0
     for i in range(at, min(at + _LONGEST, end)):
         byte = data[i]
@@ -107,9 +109,16 @@ def packed(data: memoryview, most: int) -> list[int]:
 def run_of_numbers(data: memoryview, tag: int) -> tuple[NDArray[np.int64], int]:
     """The numbers of a field that stands many times in a row, each with its tag (one byte), and where they end."""
     parts: list[NDArray[np.int64]] = []
-    at, size = 0, _RUN
+    at = 0
     while at < len(data):
-        piece = np.frombuffer(data[at : at + size], np.uint8)
+        piece = np.frombuffer(data[at : at + _RUN], np.uint8)
+        half = len(piece) // 2 * 2
+        if (piece[:half:2] == tag).all() and (piece[1:half:2] < 0x80).all():  # one byte each, as nearly always
+            parts.append(piece[1:half:2].astype(np.int64))
+            at += half
+            if half < 2:
+                break
+            continue
         ends = np.flatnonzero(piece < 0x80)
         ends = ends[: len(ends) // 2 * 2]  # of tag, number, tag, number, ...
         starts = np.concatenate(([0], ends[:-1] + 1)) if len(ends) else ends
@@ -133,16 +142,15 @@ def run_of_numbers(data: memoryview, tag: int) -> tuple[NDArray[np.int64], int]:
             at += int(last[-1]) + 1 if n else 0
             break
         at += int(last[-1]) + 1
-        size *= 2
     return np.concatenate(parts) if parts else np.empty(0, np.int64), at
 
 
 def run_of_floats(data: memoryview, tag: int) -> tuple[NDArray[np.float32], int]:
     """As `run_of_numbers`, of floats."""
     parts: list[NDArray[np.float32]] = []
-    at, size = 0, _RUN
+    at = 0
     while at < len(data):
-        n = min(size, len(data) - at) // 5
+        n = min(_RUN, len(data) - at) // 5
         piece = np.frombuffer(data[at : at + 5 * n], np.uint8).reshape(n, 5)
         is_mine = piece[:, 0] == tag
         mine = n if is_mine.all() else int(is_mine.argmin())
@@ -150,5 +158,4 @@ def run_of_floats(data: memoryview, tag: int) -> tuple[NDArray[np.float32], int]
         at += 5 * mine
         if mine < n or n == 0:
             break
-        size *= 2
     return np.concatenate(parts) if parts else np.empty(0, np.float32), at
