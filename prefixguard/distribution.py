@@ -46,7 +46,8 @@ if getattr(_package, "__distribution__", None) != DISTRIBUTION:
     raise ImportError(
         f"{getattr(_package, '__file__', None) or _FOLDER}: this is not the prefixguard of {DISTRIBUTION}. Another "
         "distribution, called prefixguard on the package index, was installed over it or uninstalled from under it. "
-        f"Uninstall both, install this one again: pip uninstall -y prefixguard {DISTRIBUTION}; {install_command()}",
+        "Uninstall both and install this one again: "
+        f"pip uninstall -y prefixguard {DISTRIBUTION}; {install_command()}",
         name="prefixguard",
     )
 VERSION: str = _package.__version__
