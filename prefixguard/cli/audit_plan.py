@@ -52,6 +52,7 @@ class AuditPlan:
     budget_tokens: int = 24_000
     logprobs: bool = False
     confidence: ConfidenceMap | None = None
+    mask: bool = True
 
     def __post_init__(self) -> None:
         if not self.protocol:
@@ -93,7 +94,7 @@ class AuditPlan:
             return MonitorInspector(gate, self.known_failed)
         client = AsyncClient(self.endpoint, breaker=CircuitBreaker(), concurrency=max(16, workers))
         if self.protocol == "hypotheses":
-            return HypothesisInspector(client, budget_tokens=self.budget_tokens)
+            return HypothesisInspector(client, budget_tokens=self.budget_tokens, mask=self.mask)
         auditor = LlmAuditor(
             client,
             PromptKind(self.protocol.replace("-", "_")),
@@ -102,6 +103,7 @@ class AuditPlan:
             known_failed=self.known_failed,
             logprobs=self.logprobs or self.confidence is not None,
             confidence=self.confidence,
+            mask=self.mask,
         )
         return WalkInspector(auditor, gate, self.confirm)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from prefixguard.cli.console import say, visible, write_json
-from prefixguard.escalate import MODES, AuditLine, NoReplyFault
+from prefixguard.escalate import MODES, AuditLine, NoReplyFault, masked_in_words, total_masked
 from prefixguard.evaluate.audit import (
     StepIndex,
     agents_of,
@@ -49,6 +49,8 @@ def report_audit(
     usage = _usage(lines, priced)
     said: dict[str, Any] = {"usage": usage}
     say(_usage_sentence(usage, protocol))
+    if usage["masked"]:
+        say(masked_in_words(usage["masked"]))
     if gated:
         said["gate"] = losses = gate_losses(lines)
         say(_gate_sentence(losses))
@@ -126,6 +128,7 @@ def _usage(lines: Sequence[AuditLine], priced: bool) -> dict[str, Any]:
         "tokens_out": sum(entry["tokens_out"] for entry in (*calls, *before)),
         "cost": math.fsum(costs) if priced and costs else None,
         "cost_unknown": unknown,
+        "masked": total_masked(_masked(line) for line in lines),
         "seconds": math.fsum(entry["seconds"] for entry in (*calls, *before)),
         "earlier": {
             "runs": len(before),
@@ -134,6 +137,15 @@ def _usage(lines: Sequence[AuditLine], priced: bool) -> dict[str, Any]:
             "tokens_out": sum(spent["tokens_out"] for spent in before),
         },
     }
+
+
+def _masked(line: AuditLine) -> dict[str, int]:
+    """Different secrets of a run that were masked, by kind: a longer prefix holds those of the shorter ones."""
+    most: dict[str, int] = {}
+    for call in line.calls:
+        for kind, n in call.get("masked", {}).items():
+            most[kind] = max(n, most.get(kind, 0))
+    return most
 
 
 def _usage_sentence(usage: dict[str, Any], protocol: str) -> str:

@@ -25,6 +25,7 @@ from prefixguard.escalate import (
     VerdictCache,
     VerdictOutcome,
     escalate_records,
+    masked_in_words,
     watch_escalated,
 )
 from prefixguard.runtime import Monitor, score
@@ -85,6 +86,7 @@ def escalation_of(
     block: float | None,
     rung: str,
     budget_tokens: int,
+    mask: bool,
     replies: Path | None,
     patience: float,
 ) -> Escalation:
@@ -106,7 +108,7 @@ def escalation_of(
         keep_texts=max(1024, _BYTES_A_TOKEN * budget_tokens),
     )
     breaker = CircuitBreaker()
-    auditor = LlmAuditor(AsyncClient(endpoint, breaker=breaker), budget_tokens=budget_tokens)
+    auditor = LlmAuditor(AsyncClient(endpoint, breaker=breaker), budget_tokens=budget_tokens, mask=mask)
     cache = None if replies is None else VerdictCache(replies)
     priced = endpoint.price_in is not None and endpoint.price_out is not None
     return Escalation(Escalator(monitor, auditor, policy, cache, breaker=breaker), patience, priced)
@@ -179,6 +181,8 @@ def _say_counts(escalator: Escalator, priced: bool) -> None:
         f"{counts.n_dropped:,} dropped, {counts.n_failed:,} failed; {counts.tokens_in:,} tokens sent, "
         f"{counts.tokens_out:,} received{money}."
     )
+    if counts.masked:
+        say(masked_in_words(counts.masked))
     for what, reasons in (("dropped", counts.dropped), ("failed", counts.failed)):
         for reason, number in sorted(reasons.items()):
             say(f"  {what}, {visible(reason)}: {number:,}")

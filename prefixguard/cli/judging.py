@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from prefixguard.cli.console import clock, people, say
 from prefixguard.cli.further_looks import evaluation_folder
 from prefixguard.errors import ConfigError
+from prefixguard.escalate import masked_in_words, total_masked
 
 if TYPE_CHECKING:
     from prefixguard.escalate import Endpoint
@@ -30,13 +31,14 @@ KEY_FROM = "OPENAI_API_KEY"
 class Judging:
     """Which model is asked, and how much.
 
-    sample: prefixes. tokens: of a transcript. at_once: questions under way. estimate: say what it would take, and ask
-    nothing. seed: of the draw and of the bootstrap. keep: folder for replies.
+    sample: prefixes. tokens: of a transcript. mask: mask likely secrets in it. at_once: questions under way. estimate:
+    say what it would take, and ask nothing. seed: of the draw and of the bootstrap. keep: folder for replies.
     """
 
     endpoint: Endpoint
     sample: int
     tokens: int
+    mask: bool
     at_once: int
     estimate: bool
     resamples: int
@@ -59,10 +61,12 @@ class Judging:
         """The judge's section by its name; nothing where only an estimate was asked for. Raises what asking raises."""
         from prefixguard.evaluate.judge import KeptReplies, ask_all, estimate, judge_result, plan_judging
 
-        plan = plan_judging(monitor, table, runs, sample=self.sample, seed=self.seed, budget_tokens=self.tokens)
+        plan = plan_judging(
+            monitor, table, runs, sample=self.sample, seed=self.seed, budget_tokens=self.tokens, mask=self.mask
+        )
         kept = KeptReplies(evaluation_folder(monitor, self.keep) / "judge")
         expected = estimate(plan.questions, self.endpoint, kept)
-        say(self._before(expected))
+        say(self._before(expected, total_masked(one.masked for one in plan.questions)))
         if self.estimate:
             say("Judge: nothing was sent, since --judge-estimate asks for the estimate alone.")
             return {}
@@ -78,7 +82,7 @@ class Judging:
             asked = ask_all(plan.questions, self.endpoint, kept=kept, at_once=self.at_once, on_answer=show)
         return {"judge": judge_result(plan, asked, self.endpoint, resamples=self.resamples, seed=self.seed)}
 
-    def _before(self, expected: JudgeEstimate) -> str:
+    def _before(self, expected: JudgeEstimate, masked: Mapping[str, int]) -> str:
         said = f"Judge: {expected.questions:,} prefixes are drawn, {expected.calls:,} questions go to "
         said += self.endpoint.shown
         if expected.kept:
@@ -89,4 +93,6 @@ class Judging:
         said += " (more where the model thinks before it answers)"
         if expected.cost is not None:
             said += f", about {expected.cost:.3g} at the given prices"
-        return f"{said}. Steps of runs are sent as they stand in the records."
+        if not self.mask:
+            return f"{said}. Steps of runs are sent as they stand in the records."
+        return f"{said}. {masked_in_words(masked)}"

@@ -26,6 +26,8 @@ from prefixguard.escalate.judged import Auditor, Judged
 from prefixguard.escalate.key_masking import masked
 from prefixguard.escalate.llm_auditor import RAW_CONFIDENCE, LlmAuditor
 from prefixguard.escalate.mark import Mark, escalation_mark
+from prefixguard.escalate.masked_records import MaskedRecords
+from prefixguard.escalate.masking import Masker, masked_in_words, total_masked
 from prefixguard.escalate.no_reply import CircuitOpenError, NoReplyError, NoReplyFault
 from prefixguard.escalate.policy import EscalationPolicy, Rung
 from prefixguard.escalate.prompting import VERDICT_SCHEMA, Asked, PromptKind, ask_for_verdict
@@ -72,6 +74,8 @@ __all__ = [
     "Judged",
     "LlmAuditor",
     "Mark",
+    "MaskedRecords",
+    "Masker",
     "Message",
     "MonitorInspector",
     "NoReplyError",
@@ -95,10 +99,12 @@ __all__ = [
     "fit",
     "json_objects",
     "masked",
+    "masked_in_words",
     "query_steps",
     "read_verdict",
     "same_agent",
     "shown_url",
+    "total_masked",
     "unlabelled",
     "verify",
     "walk",

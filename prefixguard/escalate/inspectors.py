@@ -120,13 +120,14 @@ class VerifyingClient(Protocol):
 @dataclass(frozen=True, slots=True)
 class HypothesisInspector:
     """Every failure mode verified against the whole run. The verdict is an alarm that names no step where a mode is
-    entailed, an error where none is and some are not known. batch, threshold, budget_tokens: see `verify`."""
+    entailed, an error where none is and some are not known. batch, threshold, budget_tokens, mask: see `verify`."""
 
     client: VerifyingClient
     budget_tokens: int = 24_000
     batch: bool = False
     threshold: float | None = None
     seconds: float | None = None
+    mask: bool = True
 
     @property
     def protocol(self) -> str:
@@ -141,6 +142,7 @@ class HypothesisInspector:
             batch=self.batch,
             threshold=self.threshold,
             seconds=self.seconds,
+            mask=self.mask,
         )
         modes = tuple(sorted(found.modes))
         if modes:
@@ -166,8 +168,10 @@ def _calls(found: HypothesisResult, steps: int, endpoint: Endpoint) -> tuple[dic
         "tokens_out": found.tokens_out,
         "cost": endpoint.cost(found.tokens_in, found.tokens_out),
         "seconds": found.seconds,
+        "masked": dict(found.masked),
     }
-    nothing = {"tokens_in": 0, "tokens_out": 0, "cost": None if totals["cost"] is None else 0.0, "seconds": 0.0}
+    nothing: dict[str, Any] = {"tokens_in": 0, "tokens_out": 0, "cost": None if totals["cost"] is None else 0.0}
+    nothing |= {"seconds": 0.0, "masked": {}}
     return tuple(
         {
             "prefix": steps,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from prefixguard.escalate.verdict import Verdict
@@ -18,6 +19,7 @@ class Judged:
     cached: answered from an earlier reply; nothing was sent and tokens and cost are 0.
     tokens_in, tokens_out: estimated where `estimated`. cost: in the currency of the prices; None where unknown.
     seconds: from question to verdict. attempts: requests sent. reply: the raw reply, kept for audit.
+    masked: different secrets that were masked in the records, by kind.
     """
 
     verdict: Verdict
@@ -31,6 +33,7 @@ class Judged:
     attempts: int
     reply: str
     finish: str = ""
+    masked: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     def as_json(self) -> dict[str, Any]:
         """All fields as plain values; the verdict's own beside them."""
@@ -46,6 +49,7 @@ class Judged:
             "attempts": self.attempts,
             "reply": self.reply,
             "finish": self.finish,
+            "masked": dict(self.masked),
         }
 
 

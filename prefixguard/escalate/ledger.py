@@ -22,7 +22,7 @@ class Counts:
     verdicts: answered and cached ones by outcome.
     tokens_in, tokens_out, seconds, attempts: sums over what was sent, failed ones included where something is known of
         them. estimated: how many of the answers' tokens are estimates. cost: sum where known; cost_unknown: answers and
-        failures without a known cost.
+        failures without a known cost. masked: secrets that were masked in what was sent, by kind, each once a question.
     """
 
     offered: int = 0
@@ -38,6 +38,7 @@ class Counts:
     cost_unknown: int = 0
     seconds: float = 0.0
     attempts: int = 0
+    masked: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def n_dropped(self) -> int:
@@ -73,6 +74,7 @@ class Counts:
             "cost_unknown": self.cost_unknown,
             "seconds": self.seconds,
             "attempts": self.attempts,
+            "masked": dict(sorted(self.masked.items())),
         }
 
 
@@ -89,6 +91,7 @@ class Ledger:
         "_estimated",
         "_failed",
         "_lock",
+        "_masked",
         "_offered",
         "_seconds",
         "_tokens_in",
@@ -102,6 +105,7 @@ class Ledger:
         self._dropped: Counter[str] = Counter()
         self._failed: Counter[str] = Counter()
         self._verdicts: Counter[str] = Counter()
+        self._masked: Counter[str] = Counter()
         self._tokens_in = self._tokens_out = self._estimated = self._attempts = self._cost_unknown = 0
         self._cost = self._seconds = 0.0
 
@@ -161,6 +165,7 @@ class Ledger:
                 self._cost_unknown,
                 self._seconds,
                 self._attempts,
+                dict(self._masked),
             )
 
     def renew_lock(self) -> None:
@@ -173,6 +178,7 @@ class Ledger:
         self._estimated += judged.estimated
         self._seconds += judged.seconds
         self._attempts += judged.attempts
+        self._masked.update(judged.masked)
         if judged.cost is not None:
             self._cost += judged.cost
         else:

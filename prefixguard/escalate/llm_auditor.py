@@ -15,6 +15,7 @@ from prefixguard.escalate.circuit import CircuitBreaker
 from prefixguard.escalate.confidence import ConfidenceMap, raw_confidence
 from prefixguard.escalate.endpoint import Endpoint, Reply
 from prefixguard.escalate.judged import Judged
+from prefixguard.escalate.masked_records import MaskedRecords
 from prefixguard.escalate.no_reply import NoReplyError
 from prefixguard.escalate.prompting import MIN_BUDGET, Asked, PromptKind, ask_for_verdict, prompt_version
 from prefixguard.escalate.verdict import Verdict, VerdictOutcome
@@ -65,18 +66,21 @@ class LlmAuditor:
         confidence: ConfidenceMap | None = None,
         known_failed: bool = False,
         blame: Blame = "agents",
+        mask: bool = True,
     ) -> None:
         """budget_tokens, known_failed: see `ask_for_verdict`; aliases, blame: see `read_verdict`.
 
         cache: verdicts that need not be asked for again; errors are never kept. logprobs: ask for log-probabilities,
         and give the verdict a confidence where the server sends them. confidence: the map that calibrates it; without
-        one it stays raw, with a note. ConfigError below MIN_BUDGET.
+        one it stays raw, with a note. mask: mask likely secrets of the records (`Masker`) before they are cut to the
+        budget and sent; False sends them as they are. ConfigError below MIN_BUDGET.
         """
         if budget_tokens < MIN_BUDGET:
             raise ConfigError(f"budget_tokens {budget_tokens}: tokens of a prompt, {MIN_BUDGET} or more.")
         self._client, self.kind, self.budget_tokens = client, PromptKind(kind), budget_tokens
         self._aliases, self._cache, self._blame = dict(aliases), cache, blame
         self._logprobs, self._confidence, self._known_failed = logprobs, confidence, known_failed
+        self._mask = mask
 
     @property
     def model(self) -> str:
@@ -104,7 +108,13 @@ class LlmAuditor:
         self, records: Sequence[StepRecord], *, answer: str | None = None, within: tuple[int, int] | None = None
     ) -> str:
         """The `Judged.key` that `judge` on these records would have."""
-        return self._key(self._asked(records, answer, within))
+        return self._key(self._asked(self._shown(records), answer, within))
+
+    def left_out(
+        self, records: Sequence[StepRecord], *, answer: str | None = None, within: tuple[int, int] | None = None
+    ) -> tuple[tuple[int, int], ...]:
+        """Ranges of steps that the prompt of `judge` on these records does not show, both ends included."""
+        return self._asked(self._shown(records), answer, within).elided
 
     async def judge(
         self,
@@ -120,18 +130,19 @@ class LlmAuditor:
         what the model thought where the server sends that apart.
         """
         begin = time.monotonic()
-        asked = self._asked(records, answer, within)
+        shown = self._shown(records)
+        asked = self._asked(shown, answer, within)
         key = self._key(asked)
         kept = self._cache.get(key) if self._cache is not None else None
         if kept is not None:
-            return as_cached(kept)
+            return replace(as_cached(kept), masked=shown.counts)
         try:
             reply = await self._client.ask(asked.messages, seconds=seconds, logprobs=self._logprobs)
         except EndpointError as exc:
-            return _without_reply(exc, key, time.monotonic() - begin)
+            return replace(_without_reply(exc, key, time.monotonic() - begin), masked=shown.counts)
         verdict = read_verdict(
             reply,
-            records,
+            shown.records,
             kind=self.kind,
             blame=self._blame,
             elided=asked.elided,
@@ -139,7 +150,9 @@ class LlmAuditor:
             aliases=self._aliases,
         )
         judged = Judged(
-            verdict=self._with_confidence(verdict, reply),
+            verdict=self._with_confidence(
+                replace(verdict, agent=shown.agents.get(verdict.agent or "", verdict.agent)), reply
+            ),
             key=key,
             cached=False,
             tokens_in=reply.tokens_in,
@@ -150,14 +163,24 @@ class LlmAuditor:
             attempts=reply.attempts,
             reply=f"<think>\n{reply.reasoning}\n</think>\n{reply.text}" if reply.reasoning else reply.text,
             finish=reply.finish,
+            masked=shown.counts,
         )
         if self._cache is not None and verdict.outcome is not VerdictOutcome.ERROR:
             self._cache.put(key, judged)
         return judged
 
-    def _asked(self, records: Sequence[StepRecord], answer: str | None, within: tuple[int, int] | None) -> Asked:
+    def _shown(self, records: Sequence[StepRecord]) -> MaskedRecords:
+        return MaskedRecords.of(records, mask=self._mask, known=getattr(self._client, "secrets", ()))
+
+    def _asked(self, shown: MaskedRecords, answer: str | None, within: tuple[int, int] | None) -> Asked:
+        answer = shown.masker.mask(answer) if self._mask and answer is not None else answer
         return ask_for_verdict(
-            self.kind, records, self.budget_tokens, answer=answer, known_failed=self._known_failed, within=within
+            self.kind,
+            shown.records,
+            self.budget_tokens,
+            answer=answer,
+            known_failed=self._known_failed,
+            within=within,
         )
 
     def _key(self, asked: Asked) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from prefixguard.errors import ConfigError
 from prefixguard.escalate.agent_names import agent_of
 from prefixguard.escalate.judged import Judged
-from prefixguard.escalate.prompting import PromptKind, ask_for_verdict, halves
+from prefixguard.escalate.prompting import PromptKind, halves
 from prefixguard.escalate.verdict import Verdict, VerdictOutcome
 from prefixguard.escalate.verdict_parsing import FAULTS
 from prefixguard.stepview import StepRecord
@@ -48,9 +48,10 @@ class WalkingAuditor(Protocol):
 class Budgeted(Protocol):
     """An auditor whose prompts hold so many tokens at most, so that steps may be left out of them (`LlmAuditor`)."""
 
-    @property
-    def budget_tokens(self) -> int:
-        """See `ask_for_verdict`."""
+    def left_out(
+        self, records: Sequence[StepRecord], *, answer: str | None = None, within: tuple[int, int] | None = None
+    ) -> tuple[tuple[int, int], ...]:
+        """See `LlmAuditor.left_out`."""
         ...
 
 
@@ -216,7 +217,7 @@ async def _search(
     while begin < end:
         within = begin, end
         judged = await auditor.judge(records, seconds=seconds, answer=answer, within=within)
-        elided = _left_out(records, auditor, answer, within)
+        elided = auditor.left_out(records, answer=answer, within=within) if isinstance(auditor, Budgeted) else ()
         hidden = hidden or any(first <= end and begin <= final for first, final in elided)
         last = judged.verdict
         if last.outcome is VerdictOutcome.ALARM:
@@ -232,16 +233,6 @@ async def _search(
     if hidden:
         found = replace(found, notes=(*found.notes, "some steps of the range were not shown"))
     return Walk(found, None, tuple(calls))
-
-
-def _left_out(
-    records: Sequence[StepRecord], auditor: WalkingAuditor, answer: str | None, within: tuple[int, int]
-) -> tuple[tuple[int, int], ...]:
-    """Ranges of steps that the question about this range did not show."""
-    if not isinstance(auditor, Budgeted):
-        return ()
-    budget = auditor.budget_tokens
-    return ask_for_verdict(PromptKind.BINARY_SEARCH, records, budget, answer=answer, within=within).elided
 
 
 def _blamed(records: Sequence[StepRecord], begin: int, step: int, last: Verdict) -> Verdict:

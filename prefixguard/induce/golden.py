@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from prefixguard.errors import PrefixGuardError
+from prefixguard.escalate import Masker
 from prefixguard.induce.golden_files import keep_runs, mask_file, shorten_file
-from prefixguard.induce.model.masking import Masker
 from prefixguard.stepview import Adapter, RunFiles, StepRecord, read_runs, run_files
 from prefixguard.trace import Run, open_documents
 
@@ -99,7 +99,7 @@ def _cut(files: Mapping[str, bytes], runs: Sequence[RunFiles], adapter: Adapter,
     whole = _records(files, adapter)
     if not whole:
         return Golden({}, b"", notes=("No golden samples: the chosen files give no records in a folder of their own.",))
-    masker = Masker(emails=True)
+    masker = Masker()
     masked = {path: mask_file(data, masker) for path, data in files.items()}
     if (read := _records(masked, adapter)) is None or not read:
         return Golden({}, b"", notes=("No golden samples: with likely secrets masked the adapter reads no run.",))

@@ -11,7 +11,7 @@ from typing import Any
 
 import re2
 
-from prefixguard.induce.model.masking import Masker
+from prefixguard.escalate import Masker
 from prefixguard.stepview import RunFiles, parse_path, walk
 from prefixguard.trace import glob_pattern
 

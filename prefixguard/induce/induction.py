@@ -77,6 +77,7 @@ def induce_adapter(
     price_in: float | None = None,
     price_out: float | None = None,
     pack_tokens: int = 12_000,
+    mask: bool = True,
     hints: Mapping[str, str] = MappingProxyType({}),
     waive: Mapping[str, str] = MappingProxyType({}),
     labels: str | Path | None = None,
@@ -94,7 +95,8 @@ def induce_adapter(
     draft, to be mended by hand.
     samples: a file, folder, glob or archive with a few raw runs. name: of the adapter; None: after the samples.
     model, base_url: an endpoint to ask; samples leave this machine only where one is named. offline: never ask it.
-    rounds: at most so many proposals of the model. pack_tokens: of samples that it is shown. price_in, price_out: of a
+    rounds: at most so many proposals of the model. pack_tokens: of samples that it is shown. mask: mask
+    likely secrets in them. price_in, price_out: of a
     million tokens, in any currency.
     hints: where something is, by HINTS, as paths of the spec language; outcome, task and id also as its values in JSON
     ({"file": "parent"}); success: which value of the outcome is one (a number: at least that).
@@ -128,7 +130,7 @@ def induce_adapter(
         shipped = tuple(one for one in recognise_shipped(samples) if one.reads_well)
         if shipped and offer is not None and offer(shipped):
             return Induced(load_adapter(shipped[0].name), None, None, None)
-    asked, notes = _asked(opened, name, endpoint, rounds, pack_tokens, hints, labels, tell)
+    asked, notes = _asked(opened, name, endpoint, rounds, pack_tokens, mask, hints, labels, tell)
     drafts = []
     if asked is not None and asked.proposal is not None:
         drafts.append(checked(asked.proposal, name, samples, waive, labels, tell))
@@ -214,6 +216,7 @@ def _asked(
     endpoint: Endpoint | None,
     rounds: int,
     pack_tokens: int,
+    mask: bool,
     hints: Mapping[str, str],
     labels: str | Path | None,
     tell: Callable[[str], None],
@@ -229,6 +232,7 @@ def _asked(
             name=name,
             rounds=rounds,
             pack_tokens=pack_tokens,
+            mask=mask,
             hints=hints,
             labels=None if labels is None else str(labels),
             listen=tell,

@@ -21,10 +21,11 @@ from prefixguard.stepview.scope import MISSING, Scope
 from prefixguard.stepview.side_by_side import Exchange, SideBySide, side_by_side
 from prefixguard.stepview.splitter import Splitter
 from prefixguard.stepview.terminal import render
-from prefixguard.stepview.text import to_text
+from prefixguard.stepview.text import CUT_MARK, to_text
 from prefixguard.stepview.visibility import Place, Reading, overlaps
 
 __all__ = [
+    "CUT_MARK",
     "FEWEST",
     "FIELDS",
     "GAP_WINDOW",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from walking_auditor import WalkingScript, steps_of
 
 from prefixguard.errors import ConfigError
-from prefixguard.escalate.prompting import MIN_BUDGET, PromptKind
+from prefixguard.escalate.prompting import MIN_BUDGET, PromptKind, ask_for_verdict
 from prefixguard.escalate.verdict import Verdict, VerdictOutcome
 from prefixguard.escalate.walks import Walk, one_a_turn, query_steps, walk
 from prefixguard.stepview import StepRecord
@@ -194,7 +194,10 @@ def test_there_are_never_more_turns_than_steps_of_agents(n: int, others: set[int
 class Cramped(WalkingScript):
     """Its prompts hold few tokens, so that most of a long run is left out."""
 
-    budget_tokens = MIN_BUDGET
+    def left_out(
+        self, records: Sequence[StepRecord], *, answer: str | None = None, within: tuple[int, int] | None = None
+    ) -> tuple[tuple[int, int], ...]:
+        return ask_for_verdict(self.kind, records, MIN_BUDGET, answer=answer, within=within).elided
 
 
 def searched(script: WalkingScript, records: Sequence[StepRecord]) -> Walk:

@@ -67,6 +67,10 @@ def audit_command(
     budget_tokens: Annotated[
         int, typer.Option(help="Tokens of a prompt; longer runs are cut, and the prompt says where.")
     ] = 24_000,
+    mask: Annotated[
+        bool,
+        typer.Option("--mask/--no-mask", help="Mask likely secrets (keys, passwords, cards, e-mail) in what is sent."),
+    ] = True,
     reply_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens that a reply may have.")] = 2048,
     temperature: Annotated[float | None, typer.Option(help="Sent if given; 0 where a server takes it.")] = 0.0,
     timeout: Annotated[float, typer.Option(help="Seconds for one request.")] = 180.0,
@@ -150,6 +154,7 @@ def audit_command(
         budget_tokens,
         logprobs,
         None if confidence is None else read_confidence(confidence),
+        mask,
     )
     if published is not None:
         published_rows(published)  # a name that is not there is found out before anything is asked

@@ -91,6 +91,12 @@ def evaluate_command(
     ] = "OPENAI_API_KEY",
     judge_sample: Annotated[int, typer.Option(min=1, help="Prefixes that the judge is asked about.")] = 200,
     judge_tokens: Annotated[int, typer.Option(min=800, help="Tokens of a transcript that the judge is shown.")] = 8000,
+    mask: Annotated[
+        bool,
+        typer.Option(
+            "--mask/--no-mask", help="Mask likely secrets (keys, passwords, cards, e-mail) in what the judge is sent."
+        ),
+    ] = True,
     judge_at_once: Annotated[int, typer.Option(min=1, max=64, help="Questions under way at a time.")] = 4,
     judge_price_in: Annotated[
         float | None, typer.Option(help="Price of a million tokens that are sent, for the costs of the judge.")
@@ -154,6 +160,7 @@ def evaluate_command(
             ),
             sample=judge_sample,
             tokens=judge_tokens,
+            mask=mask,
             at_once=judge_at_once,
             estimate=judge_estimate,
             resamples=resamples,

@@ -54,6 +54,13 @@ def induce_adapter_command(
     ] = None,
     price_out: Annotated[float | None, typer.Option(help="Price of a million tokens that come back.")] = None,
     pack_tokens: Annotated[int, typer.Option(help="Tokens of samples that the model is shown.")] = 12_000,
+    mask: Annotated[
+        bool,
+        typer.Option(
+            "--mask/--no-mask",
+            help="Mask likely secrets (keys, passwords, cards, e-mail) in what is the model is shown.",
+        ),
+    ] = True,
     hints: Annotated[
         list[str] | None,
         typer.Option(
@@ -97,14 +104,16 @@ def induce_adapter_command(
         prefixguard induce-adapter samples/ --model qwen --base-url http://localhost:8000/v1
         prefixguard induce-adapter samples/ --show-pack
     """
+    from prefixguard.escalate import Masker, masked_in_words
     from prefixguard.induce import can_train, first_steps, induce_adapter, open_samples, sample_pack
 
     if show_pack:
-        pack = sample_pack(open_samples(samples), pack_tokens)
+        pack = sample_pack(open_samples(samples), pack_tokens, Masker(mask=mask))
         write_data(pack.text)
         for sentence in pack.cut:
             say(sentence)
-        say(f"about {pack.tokens:,} tokens of {len(pack.files)} files; {pack.masked} likely secrets masked")
+        say(f"about {pack.tokens:,} tokens of {len(pack.files)} files.")
+        say(masked_in_words(pack.masked))
         return
     asked = is_conversation() and not yes
     seen: list[bool] = []
@@ -134,6 +143,7 @@ def induce_adapter_command(
         price_in=price_in,
         price_out=price_out,
         pack_tokens=pack_tokens,
+        mask=mask,
         hints=pairs_of(hints, "--hint", "outcome=$.result.ok"),
         waive=pairs_of(waive, "--waive", "@.content=the score is cut out of it"),
         labels=labels,

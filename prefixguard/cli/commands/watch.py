@@ -72,6 +72,13 @@ def watch_command(
         str, typer.Option(help="At ALARM: warn; nudge: a message for the agent; stop: the message, and to stop.")
     ] = "warn",
     budget_tokens: Annotated[int, typer.Option(help="Tokens of a prompt.")] = 24_000,
+    mask: Annotated[
+        bool,
+        typer.Option(
+            "--mask/--no-mask",
+            help="With --escalate: mask likely secrets (keys, passwords, cards, e-mail) in what is sent.",
+        ),
+    ] = True,
     reply_tokens: Annotated[int | None, typer.Option(help="Tokens that a reply may have.")] = 2048,
     temperature: Annotated[float | None, typer.Option(help="Sent if given; 0 where a server takes it.")] = 0.0,
     timeout: Annotated[float, typer.Option(help="Seconds for one question, from the step that asks it.")] = 180.0,
@@ -123,6 +130,7 @@ def watch_command(
             block=block,
             rung=rung,
             budget_tokens=budget_tokens,
+            mask=mask,
             replies=replies,
             patience=patience,
         )
@@ -138,6 +146,7 @@ def watch_command(
             "--block": block is not None,
             "--rung": rung != "warn",
             "--budget-tokens": budget_tokens != 24_000,
+            "--no-mask": not mask,
             "--reply-tokens": reply_tokens != 2048,
             "--temperature": temperature != 0.0,
             "--timeout": timeout != 180.0,

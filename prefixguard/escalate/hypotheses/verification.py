@@ -13,7 +13,7 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -25,6 +25,7 @@ from prefixguard.escalate.hypotheses.answers import HypothesisLabel, ReadAnswer,
 from prefixguard.escalate.hypotheses.label_probability import label_probability
 from prefixguard.escalate.hypotheses.modes import MODES, FailureMode
 from prefixguard.escalate.hypotheses.questions import PROMPT_VERSION, Questions
+from prefixguard.escalate.masked_records import MaskedRecords
 from prefixguard.escalate.no_reply import NoReplyError
 from prefixguard.stepview import StepRecord
 
@@ -87,6 +88,7 @@ class HypothesisResult:
     replies: as they came, in the order of the questions; questions without a reply have none. questions: how many were
     put. tokens_in, tokens_out: of all replies, estimated where `estimated`. seconds: of all questions, added up.
     elided, cut_steps: what the verifier could not see of the run, see `transcript_text.Excerpt`.
+    masked: different secrets that were masked in the records, by kind.
     """
 
     answers: Mapping[str, HypothesisAnswer]
@@ -95,6 +97,7 @@ class HypothesisResult:
     prompt_version: str
     elided: tuple[tuple[int, int], ...]
     cut_steps: tuple[int, ...]
+    masked: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def pairs(self) -> frozenset[tuple[str, str]]:
@@ -152,6 +155,7 @@ class HypothesisResult:
             "seconds": self.seconds,
             "elided": [list(part) for part in self.elided],
             "cut_steps": list(self.cut_steps),
+            "masked": dict(self.masked),
         }
 
 
@@ -165,6 +169,7 @@ async def verify(
     batch: bool = False,
     threshold: float | None = None,
     seconds: float | None = None,
+    mask: bool = True,
 ) -> HypothesisResult:
     """Every mode against the run.
 
@@ -174,14 +179,16 @@ async def verify(
     threshold: in (0, 1]; a mode counts as entailed only where the verifier gave its "entail" at least this probability,
         else as NEUTRAL, with a note. It asks for log-probabilities; where the server sends none, or they cannot be
         brought in line with the reply, the label counts as said, with a note.
+    mask: mask likely secrets of the records (`Masker`) before they are cut to the budget and sent.
     Never raises for what the endpoint does; ConfigError where the options are out of range.
     """
     if not modes:
         raise ConfigError("no failure modes to verify: name at least one.")
     if threshold is not None and not 0 < threshold <= 1:
         raise ConfigError(f"threshold {threshold}: a probability above 0, at most 1.")
-    names = AgentNames.of(records, aliases)
-    questions = Questions.about(records, names, budget_tokens)
+    shown = MaskedRecords.of(records, mask=mask, known=getattr(client, "secrets", ()))
+    names = AgentNames.of(shown.records, aliases)
+    questions = Questions.about(shown.records, names, budget_tokens)
     codes = [mode.code for mode in modes]
     messages = [questions.all(modes)] if batch else [questions.one(mode) for mode in modes]
     logprobs = threshold is not None
@@ -198,10 +205,10 @@ async def verify(
     if batch:
         read = _read(came[0], names, codes)
         for code in codes:
-            answers[code] = _answer(code, read[code], came[0], threshold)
+            answers[code] = _answer(code, read[code], came[0], threshold, shown)
     else:
         for code, reply in zip(codes, came, strict=True):
-            answers[code] = _answer(code, _read(reply, names, None)[""], reply, threshold)
+            answers[code] = _answer(code, _read(reply, names, None)[""], reply, threshold, shown)
     return HypothesisResult(
         answers=MappingProxyType(answers),
         replies=tuple(reply for reply in came if isinstance(reply, Reply)),
@@ -209,6 +216,7 @@ async def verify(
         prompt_version=PROMPT_VERSION,
         elided=questions.excerpt.elided,
         cut_steps=questions.excerpt.cut_steps,
+        masked=shown.counts,
     )
 
 
@@ -229,7 +237,9 @@ def _read(reply: Reply | ReadAnswer, names: AgentNames, codes: Sequence[str] | N
     return {key: replace(one, label_at=None, notes=(*one.notes, note)) for key, one in read.items()}
 
 
-def _answer(code: str, read: ReadAnswer, reply: Reply | ReadAnswer, threshold: float | None) -> HypothesisAnswer:
+def _answer(
+    code: str, read: ReadAnswer, reply: Reply | ReadAnswer, threshold: float | None, shown: MaskedRecords
+) -> HypothesisAnswer:
     """The answer after the threshold."""
     label, agents, notes, probability = read.label, read.agents, read.notes, None
     if threshold is not None and label is not HypothesisLabel.ERROR:
@@ -244,7 +254,7 @@ def _answer(code: str, read: ReadAnswer, reply: Reply | ReadAnswer, threshold: f
         code=code,
         label=label,
         said=read.label,
-        agents=agents,
+        agents=tuple(shown.agents.get(agent, agent) for agent in agents),
         unknown_agents=read.unknown_agents,
         probability=probability,
         fault=read.fault,

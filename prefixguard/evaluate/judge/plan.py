@@ -52,12 +52,13 @@ def plan_judging(
     sample: int = SAMPLE,
     seed: int = 13,
     budget_tokens: int = BUDGET_TOKENS,
+    mask: bool = True,
 ) -> JudgePlan:
     """The questions to a judge about a sample of an evaluation's prefixes. Nothing is sent.
 
     monitor, table: as `evaluate` took and gave them. runs: the same runs again; only what is drawn of them is kept.
     sample: prefixes that are drawn (`draw_prefixes`); those that the monitor did not judge are not among them. seed: of
-    the draw. budget_tokens: of one transcript.
+    the draw. budget_tokens: of one transcript. mask: see `ask_about`.
     Raises DataError for a table without runs behind it, or where the second reading is not the first; ConfigError for
     numbers out of range.
     """
@@ -88,7 +89,7 @@ def plan_judging(
         took.append((time.perf_counter() - begin) / len(run.records))
         for step in sorted(wanted):
             asked[key, step] = ask_about(
-                place[key], run.records[:step], horizon=table.horizon, budget_tokens=budget_tokens
+                place[key], run.records[:step], horizon=table.horizon, budget_tokens=budget_tokens, mask=mask
             )
         if not steps:
             break

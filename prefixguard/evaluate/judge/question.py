@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
+from types import MappingProxyType
 
-from prefixguard.escalate import Endpoint, Message, estimated_tokens, fit, shown_url
+from prefixguard.escalate import Endpoint, MaskedRecords, Message, estimated_tokens, fit, shown_url
 from prefixguard.stepview import StepRecord
 
 #: Tokens of an answer where nothing is known yet: a short sentence and two numbers.
@@ -27,6 +28,7 @@ class JudgeQuestion:
 
     run: position of its run among those evaluated. step: its last step, from 1. messages: what is sent.
     left_out, shortened: steps that are not shown, and steps of which a field is shown in part, for want of room.
+    masked: different secrets that were masked in the steps, by kind.
     """
 
     run: int
@@ -34,6 +36,7 @@ class JudgeQuestion:
     messages: tuple[Message, ...]
     left_out: int = 0
     shortened: int = 0
+    masked: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def tokens(self) -> int:
@@ -52,13 +55,17 @@ class JudgeQuestion:
         return hashlib.sha256(json.dumps(sent, sort_keys=True).encode()).hexdigest()
 
 
-def ask_about(run: int, records: Sequence[StepRecord], *, horizon: int, budget_tokens: int) -> JudgeQuestion:
+def ask_about(
+    run: int, records: Sequence[StepRecord], *, horizon: int, budget_tokens: int, mask: bool = True
+) -> JudgeQuestion:
     """The question about these steps, the first ones of a run. horizon: H. budget_tokens: of the transcript.
+    mask: mask likely secrets before the records are cut to it.
 
     The judge is shown what a monitor sees, the step records without the names of agents, and nothing of the run's name,
     task id, file or end. Raises ConfigError where the budget is too small for any transcript.
     """
-    view = fit([replace(record, agent="") for record in records], budget_tokens)
+    shown = MaskedRecords.of([replace(record, agent="") for record in records], mask=mask)
+    view = fit(shown.records, budget_tokens)
     left_out = sum(last - first + 1 for first, last in view.elided)
     system, asked = _wording()
     facts = {
@@ -71,7 +78,7 @@ def ask_about(run: int, records: Sequence[StepRecord], *, horizon: int, budget_t
         {"role": role, "content": _BLANK.sub(lambda blank: facts[blank[1]], text)}
         for role, text in (("system", system), ("user", asked))
     )
-    return JudgeQuestion(run, len(records), messages, left_out, len(view.cut_steps))
+    return JudgeQuestion(run, len(records), messages, left_out, len(view.cut_steps), shown.counts)
 
 
 def prompt_version() -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from prefixguard.escalate import masked_in_words
 from prefixguard.evaluate.figures import RiskFigures
 from prefixguard.evaluate.judge.answer import JudgeOutcome
 from prefixguard.evaluate.layout import aligned, number, percent, wrapped
@@ -67,7 +68,7 @@ class JudgeResult:
         the differences of another row are judge minus that row. oracles: rows that know what no monitor can know.
     contradictions: answers that held failing soon to be likelier than failing. small: whether no answer was above 1 %
         in either number, so that shares were perhaps given for per cent. failure: why the last question without a
-        reply had none.
+        reply had none. masked: secrets that were masked in the questions, by kind, each once a question.
     """
 
     model: str
@@ -82,6 +83,7 @@ class JudgeResult:
     contradictions: int = 0
     small: bool = False
     failure: str = ""
+    masked: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def unanswered(self) -> int:
@@ -109,6 +111,7 @@ class JudgeResult:
             "contradictions": self.contradictions,
             "perhaps_shares": self.small,
             "failure": self.failure,
+            "masked": dict(self.masked),
         }
 
     def to_text(self) -> str:
@@ -181,6 +184,8 @@ class JudgeResult:
             said.append("No question was answered, so there are no figures.")
         if self.failure:
             said.append(f"Without reply: {self.failure}")
+        if self.masked:
+            said.append(masked_in_words(self.masked))
         if self.contradictions:
             said.append(f"{self.contradictions:,} answers called failing soon likelier than failing at all.")
         if self.small:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from prefixguard.escalate import Endpoint
+from prefixguard.escalate import Endpoint, total_masked
 from prefixguard.evaluate.figures import Measured, RiskFigures, compared, measure
 from prefixguard.evaluate.judge.answer import JudgeOutcome
 from prefixguard.evaluate.judge.asking import Asked
@@ -55,6 +55,7 @@ def judge_result(
         costs=_costs(plan, asked, endpoint),
         contradictions=sum(answer.contradicts_itself for answer in said),
         small=len(said) > 1 and all(max(answer.fails or 0, answer.fails_soon or 0) <= 0.01 for answer in said),
+        masked=total_masked(one.masked for one in plan.questions),
         failure=next((one.failure for one in reversed(asked) if one.failure), ""),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any
 
 from prefixguard.errors import PrefixGuardError
-from prefixguard.induce.model.masking import Masker
+from prefixguard.escalate import Masker
 from prefixguard.induce.model.outline import is_table, spread, step, type_name
 from prefixguard.stepview import canonical
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from prefixguard.induce.model.masking import Masker
+from prefixguard.escalate import Masker
 from prefixguard.induce.model.trial import Fault, Trial
 
 _MOST = 10

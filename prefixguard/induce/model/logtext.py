@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import re2
 
-from prefixguard.induce.model.masking import Masker
+from prefixguard.escalate import Masker
 
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from prefixguard.induce.model.masking import Masker
+from prefixguard.escalate import Masker
 
 #: Elements of one list that are looked at: the first, the last, and others evenly between.
 MAX_ELEMENTS = 400

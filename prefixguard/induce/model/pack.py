@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from prefixguard.errors import ConfigError
+from prefixguard.escalate import Masker
 from prefixguard.induce.model.excerpt import Excerpt, Signature, render_json
 from prefixguard.induce.model.logtext import line_heads, pieces, repeated_lines
-from prefixguard.induce.model.masking import Masker
 from prefixguard.induce.model.outline import Outline, is_table, spread, step
 from prefixguard.induce.samples import Kind, SampleFile, Samples
 
@@ -48,23 +48,23 @@ _SIZES = (
 @dataclass(frozen=True, slots=True)
 class Pack:
     """What is shown. tokens: of the text, by the rule above. files: paths of which something is shown. cut: sentences
-    about what is not. masked: different likely secrets taken out."""
+    about what is not. masked: different likely secrets taken out, by kind."""
 
     text: str
     tokens: int
     files: tuple[str, ...]
     cut: tuple[str, ...]
-    masked: int = 0
+    masked: Mapping[str, int] = field(default_factory=dict)
 
 
-def sample_pack(samples: Samples, tokens: int = 12_000, *, emails: bool = False) -> Pack:
+def sample_pack(samples: Samples, tokens: int = 12_000, masker: Masker | None = None) -> Pack:
     """The pack of these samples, never longer than `tokens`. The same samples give the same text.
 
-    emails: mask addresses too. ConfigError for a budget out of range.
+    masker: what masks likely secrets; None for one of its own. ConfigError for a budget out of range.
     """
     if not _LEAST <= tokens <= _MOST:
         raise ConfigError(f"a sample pack of {tokens} tokens: from {_LEAST} to {_MOST:,}.")
-    masker = Masker(emails)
+    masker = masker if masker is not None else Masker()
     room = tokens * CHARACTERS
     groups = _groups(samples)
     cut: list[str] = []
@@ -90,7 +90,7 @@ def sample_pack(samples: Samples, tokens: int = 12_000, *, emails: bool = False)
         cut.append("the pack was cut at its end")
     for path, why in samples.left_out[:5]:
         cut.append(f"{path}: {why}")
-    return Pack(text, -(-len(text) // CHARACTERS), tuple(files), tuple(cut), masker.masked)
+    return Pack(text, -(-len(text) // CHARACTERS), tuple(files), tuple(cut), masker.counts)
 
 
 def _groups(samples: Samples) -> list[list[SampleFile]]:

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from prefixguard.errors import ConfigError, EndpointError
-from prefixguard.escalate import Chat, Endpoint, Reply
+from prefixguard.escalate import Chat, Endpoint, Masker, Reply
 from prefixguard.induce.model.feedback import feedback
-from prefixguard.induce.model.masking import Masker
 from prefixguard.induce.model.model_result import ModelResult
 from prefixguard.induce.model.pack import Pack, sample_pack
 from prefixguard.induce.model.prompt import PROMPT_VERSION, first_messages, next_messages
@@ -48,7 +47,7 @@ def propose_with_model(
     seed_spec: Mapping[str, Any] | None = None,
     labels: str | None = None,
     allow_waivers: bool = False,
-    emails: bool = False,
+    mask: bool = True,
     deadline: float = 1800.0,
     trial_seconds: float = 120.0,
     listen: Callable[[str], None] | None = None,
@@ -58,8 +57,8 @@ def propose_with_model(
 
     name: of the adapter; what the model calls it does not count. hints: paths that the user has fixed, by field.
     seed_spec: an offline proposal to show as a draft. labels: a file of outcomes. allow_waivers: let the model waive
-    refusals (the user has said so). emails: mask addresses too. deadline: seconds for everything; trial_seconds: for
-    running one spec on the samples. listen: told what goes on, a line at a time.
+    refusals (the user has said so). mask: mask likely secrets in what the model is shown. deadline: seconds for
+    everything; trial_seconds: for running one spec on the samples. listen: told what goes on, a line at a time.
 
     Whatever the server does becomes a result, never an exception. ConfigError for options out of range and for a
     missing key; MissingExtraError without the packages.
@@ -69,8 +68,11 @@ def propose_with_model(
     if samples.source == "-":
         raise ConfigError("samples from standard input cannot be read again; save them to a file.")
     chat = Chat(endpoint, ANSWER_SCHEMA)
-    pack = sample_pack(samples, pack_tokens, emails=emails)
-    talk = _Talk(samples, chat, pack, name, dict(hints or {}), labels, allow_waivers, trial_seconds, try_spec, listen)
+    masker = Masker(chat.secrets, mask=mask)
+    pack = sample_pack(samples, pack_tokens, masker)
+    talk = _Talk(
+        samples, chat, masker, pack, name, dict(hints or {}), labels, allow_waivers, trial_seconds, try_spec, listen
+    )
     return talk.run(rounds, deadline, seed_spec)
 
 
@@ -81,6 +83,7 @@ class _Talk:
         self,
         samples: Samples,
         chat: Chat,
+        masker: Masker,
         pack: Pack,
         name: str,
         hints: dict[str, str],
@@ -94,8 +97,8 @@ class _Talk:
         self.labels, self.allow_waivers = labels, allow_waivers
         self.trial_seconds, self.try_spec = trial_seconds, try_spec
         self.listen = listen if listen is not None else lambda _: None
-        self.transcript = Transcript(chat.secrets)
-        self.masker = Masker(known=chat.secrets)
+        self.masker = masker
+        self.transcript = Transcript(masker if masker.is_on else Masker(chat.secrets))
         self.begin = time.monotonic()
         self.tokens_in = self.tokens_out = self.read = 0
         self.estimated = False
@@ -109,7 +112,12 @@ class _Talk:
             endpoint=endpoint.shown,
             samples=self.samples.source,
             files=len(self.samples.files),
-            pack={"tokens": self.pack.tokens, "files": list(self.pack.files), "cut": list(self.pack.cut)},
+            pack={
+                "tokens": self.pack.tokens,
+                "files": list(self.pack.files),
+                "cut": list(self.pack.cut),
+                "masked": dict(self.pack.masked),
+            },
             hints=self.hints,
             rounds=rounds,
         )

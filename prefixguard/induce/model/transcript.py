@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from prefixguard.errors import OutputError
-from prefixguard.induce.model.masking import Masker
+from prefixguard.escalate import Masker
 
 
 class Transcript:
     """Entries in order. Every text is masked before it is kept, and the key of the endpoint is never among them."""
 
-    def __init__(self, secrets: tuple[str, ...] = ()) -> None:
-        """secrets: texts that must not be kept, such as the key."""
-        self._masker = Masker(known=secrets)
+    def __init__(self, masker: Masker) -> None:
+        """masker: what masks; it knows the key of the endpoint."""
+        self._masker = masker
         self._entries: list[dict[str, Any]] = []
         self._begin = time.monotonic()
 

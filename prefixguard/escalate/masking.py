@@ -1,0 +1,202 @@
+"""Likely secrets, taken out of what is sent to a language model or kept of what it was sent.
+
+Equal secrets get equal marks (`<masked email 2>`), so that an address or a key that comes again is known as the same.
+All expressions are RE2, so no text can make one slow. A mask is a safety net and no proof: what must not leave the
+machine should not be sent to an endpoint outside it.
+
+What stays: numbers of orders and parcels, UUIDs, hashes and commits, ids of calls and messages, telephone numbers,
+names and postal addresses of people.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from prefixguard.escalate.key_masking import masked
+from prefixguard.escalate.secret_looks import BEFORE_NAME, card_numbers, is_cookie, is_random, may_be_half
+from prefixguard.escalate.secret_shapes import (
+    COOKIE,
+    DIGITS,
+    GATES,
+    HALF_AT_BEGIN,
+    HALF_AT_END,
+    NAME_KEY,
+    SECRET_KEY,
+    SHAPES,
+    TOKEN,
+    Shape,
+)
+from prefixguard.stepview import CUT_MARK
+
+#: What is looked at of one text; the rest is not shown (see `mask`).
+MAX_TEXT = 200_000
+#: Characters around a token in which the id of an access key makes it that key's secret.
+_NEAR = 300
+#: No secret is shorter.
+_SHORTEST = 6
+_OPEN = b"<masked "
+_CUT = CUT_MARK.encode()
+
+
+class Masker:
+    """Masks texts; the same secret has the same mark everywhere.
+
+    >>> Masker().mask("key sk-abcdefghijklmnopqrstuv and again sk-abcdefghijklmnopqrstuv")
+    'key <masked key 1> and again <masked key 1>'
+    """
+
+    def __init__(self, known: Sequence[str] = (), *, mask: bool = True) -> None:
+        """known: secrets that are known to be secret, such as the key of the endpoint. mask: False: mask only those."""
+        self.is_on = mask
+        self._known = tuple(known)
+        self._marks: dict[bytes, bytes] = {}
+        self._kinds: Counter[str] = Counter()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Different secrets met, by kind: private-key, token, aws-id, key, cookie, password, email,
+        card, cut (what a cut left of a word that may have been one)."""
+        return dict(sorted(self._kinds.items()))
+
+    @property
+    def masked(self) -> int:
+        """Number of different secrets met."""
+        return self._kinds.total()
+
+    def mask(self, text: str, *, names: bool = False, cut_before: bool = False, cut_after: bool = False) -> str:
+        """The text with likely secrets as marks. What goes beyond MAX_TEXT is left out, and said. names: the
+        text is a name (an id, a hash), which may look random and is no secret. cut_before, cut_after: the text is what
+        was left at a cut. There, and at a cut within it (`CUT_MARK`), words are masked that may be half of a secret."""
+        text = masked(text, self._known)
+        if not self.is_on or len(text) < _SHORTEST:
+            return text
+        rest = len(text) - MAX_TEXT
+        if rest > 0:
+            text = text[:MAX_TEXT]
+        data = text.encode("utf-8", "replace")
+        found = self._masked(data, names, cut_before, cut_after)
+        if found is not data:
+            text = found.decode("utf-8", "replace")
+        return text + (f" <{rest:,} more characters>" if rest > 0 else "")
+
+    def mask_field(self, key: str, text: str) -> str:
+        """As `mask`, for the text under a key: what `password` holds is a secret whatever it looks like."""
+        name = key.encode("utf-8", "replace")[:200]
+        if self.is_on and text and SECRET_KEY.search(name) is not None:
+            return self._mark("password", text.encode("utf-8", "replace")).decode()
+        return self.mask(text, names=NAME_KEY.search(name) is not None)
+
+    def mask_all(self, value: Any, key: str = "") -> Any:
+        """JSON with every text masked; keys stay as they are."""
+        if isinstance(value, str):
+            return self.mask_field(key, value)
+        if isinstance(value, dict):
+            return {name: self.mask_all(inner, str(name)) for name, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.mask_all(inner, key) for inner in value]
+        return value
+
+    def _mark(self, kind: str, secret: bytes) -> bytes:
+        mark = self._marks.get(secret)
+        if mark is None:
+            self._kinds[kind] += 1
+            mark = self._marks[secret] = f"<masked {kind} {self._kinds[kind]}>".encode()
+        return mark
+
+    def _masked(self, data: bytes, names: bool, cut_before: bool, cut_after: bool) -> bytes:
+        """The data itself where nothing in it is a secret."""
+        if _CUT not in data:
+            return self._whole(data, names, cut_before, cut_after)
+        parts = data.split(_CUT)
+        last = len(parts) - 1
+        return _CUT.join(
+            self._whole(part, names, cut_before or i > 0, cut_after or i < last) for i, part in enumerate(parts)
+        )
+
+    def _whole(self, data: bytes, names: bool, cut_before: bool, cut_after: bool) -> bytes:
+        is_open = {name: gate.search(data) is not None for name, gate in GATES.items()}
+        for shape in SHAPES:
+            if is_open[shape.gate]:
+                data = self._shaped(shape, data)
+        if not names:
+            data = self._replaced(data, [(*span, "card") for span in _cards(data)])
+            data = self._replaced(data, [(*span, "key") for span in _random(data)])
+        ends = [HALF_AT_END.search(data)] if cut_after else []
+        ends += [HALF_AT_BEGIN.search(data)] if cut_before else []
+        halves = [(*end.span(), "cut") for end in reversed(ends) if end is not None and may_be_half(end.group())]
+        return self._replaced(data, halves)
+
+    def _shaped(self, shape: Shape, data: bytes) -> bytes:
+        found = []
+        for match in shape.pattern.finditer(data):
+            begin = match.end(1) if shape.has_keep else match.start()
+            end = match.start(shape.pattern.groups) if shape.has_rest else match.end()
+            secret = data[begin:end]
+            if shape.kind == "cookie":
+                found += _cookies(secret, begin)
+            elif not secret.startswith(_OPEN) and (shape.accepts is None or shape.accepts(secret)):
+                found.append((begin, end, shape.kind))
+        return self._replaced(data, found)
+
+    def _replaced(self, data: bytes, found: Sequence[tuple[int, int, str]]) -> bytes:
+        """found: (from, to, kind), in order, none within another."""
+        if not found:
+            return data
+        pieces: list[bytes] = []
+        at = 0
+        for begin, end, kind in found:
+            if begin >= at:
+                pieces += (data[at:begin], self._mark(kind, data[begin:end]))
+                at = end
+        return b"".join((*pieces, data[at:]))
+
+
+def total_masked(each: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Counts by kind, added up."""
+    total: Counter[str] = Counter()
+    for counts in each:
+        total.update(counts)
+    return dict(sorted(total.items()))
+
+
+def masked_in_words(counts: Mapping[str, int]) -> str:
+    """What was masked, as a sentence.
+
+    >>> masked_in_words({"card": 1, "email": 12})
+    'Masked in what is sent: 1 card, 12 email. To send texts as they are: --no-mask (mask=False).'
+    """
+    kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(counts.items())) or "nothing"
+    return f"Masked in what is sent: {kinds}. To send texts as they are: --no-mask (mask=False)."
+
+
+def _cookies(header: bytes, begin: int) -> list[tuple[int, int, str]]:
+    """Values of a header's cookies, but for those that say a setting; the header begins at `begin`."""
+    return [
+        (begin + pair.start(2), begin + pair.end(2), "cookie")
+        for pair in COOKIE.finditer(header)
+        if is_cookie(pair.group(1), pair.group(2))
+    ]
+
+
+def _cards(data: bytes) -> list[tuple[int, int]]:
+    return [
+        span
+        for run in DIGITS.finditer(data)
+        for span in card_numbers(data, run.start(), run.group())
+        if BEFORE_NAME.search(data[max(span[0] - 40, 0) : span[0]]) is None
+    ]
+
+
+def _random(data: bytes) -> list[tuple[int, int]]:
+    found = []
+    for match in TOKEN.finditer(data):
+        begin, end = match.span()
+        beside_id = end - begin == 40 and b"<masked aws-id" in data[max(begin - _NEAR, 0) : end + _NEAR]
+        if (
+            is_random(match.group(), beside_id=beside_id)
+            and BEFORE_NAME.search(data[max(begin - 40, 0) : begin]) is None
+        ):
+            found.append((begin, end))
+    return found

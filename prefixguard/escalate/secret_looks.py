@@ -1,0 +1,208 @@
+"""What tells a secret from what only looks like one: check digits of cards, randomness of keys, code for a value."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+#: Grouping of the digits of a card, where they stand in groups: Visa and most others, American Express, Diners Club.
+_GROUPS = ((4, 4, 4, 4), (4, 4, 4, 4, 3), (4, 6, 5), (4, 6, 4), (6, 13))
+#: First digits that are given to issuers, and how many digits their numbers have.
+_ISSUERS = (
+    (re.compile(rb"4"), (13, 16, 19)),
+    (re.compile(rb"5[1-5]|2(?:22[1-9]|2[3-9]|[3-6]|7[01]|720)"), (16,)),
+    (re.compile(rb"3[47]"), (15,)),
+    (re.compile(rb"6011|65|64[4-9]"), (16, 19)),
+    (re.compile(rb"35(?:2[89]|[3-8])"), (16, 17, 18, 19)),
+    (re.compile(rb"30[0-5]|36|3[89]"), (14, 16, 19)),
+    (re.compile(rb"62|81"), (16, 17, 18, 19)),
+    (re.compile(rb"50(?:18|20|38)|5893|6304|6759|676[123]"), (13, 14, 15, 16, 17, 18, 19)),
+)
+#: Beginnings of tokens that name a call, a message or an object, and are no secret.
+_NAME = re.compile(
+    rb"(?:call|toolu|tooluse|chatcmpl|cmpl|msg|fc|run|resp|rs|step|span|trace|thread|asst|evt|req|request|srvtoolu|file"
+    rb"|batch|vs|proj|org|user|cus|pi|pm|ch|in|sub|price|prod|acct|txn|seti|cs|ses|session|conv|item|job|task|node|doc"
+    rb"|agent|event|order|ord|inv|lot|img|image)[_-]"
+)
+#: The first bytes of JSON and of files in base64 (PNG, JPEG, GIF, WebP, PDF, zip, gzip, WebAssembly, SVG, XML, keys of
+#: ssh that are public), and hashes that say so.
+_DATA = re.compile(
+    rb"eyJ|iVBORw0KGgo|/9j/|R0lGOD|UklGR|JVBERi0|UEsDB|H4sI|AGFzbQ|PHN2Zy|PD94bW|AAAAB3Nza|AAAAC3Nza|AAAAE2Vj|sha[0-9]+-|SHA[0-9]+="
+)
+#: What stands before a token or a number that is a hash, a part of a file or the id of something.
+BEFORE_NAME = re.compile(
+    rb"(?:(?i:sha-?[0-9]{1,3}|md5|h1|base64,|fingerprint|checksum|integrity|\b[iu]?u?id|_ids?|\bids|guid|hash|commit|digest"
+    rb"|etag|order|tracking|shipment|parcel|invoice|isbn|imei|serial|sku|upc|ean)|[a-z]Ids?)"
+    rb"[\s\"'\\]{0,3}(?i:number|num|no\.?|nr\.?|code|id|is|of)?[\s\"'\\]{0,3}[:=#@]{0,2}[\s\"'\\]{0,3}\Z"
+)
+_ATTRIBUTE = re.compile(rb"(?i)path|domain|expires|max-age|samesite|priority|version")
+_ACCESS = re.compile(rb"(?i)sess|sid|token|auth|csrf|xsrf|jwt|login|remember|secret|key|user|ident")
+#: A word between slashes, of letters alone: the token is a path.
+_PATH = re.compile(rb"^/|(?:^|/)(?:[a-z]{3,}|[A-Z][a-z]{2,}|[a-z]+_[a-z_]+)(?:/|$)")
+#: Of a longer token nobody makes a key: it is data.
+_LONGEST_KEY = 256
+_CODE = re.compile(
+    rb"[$%{*]|<|(?i:your|my)[_-]|os\.|process\.|env[.(\[]|self\.|.*[()\[\]{}]|[A-Za-z_]+(?:\.[A-Za-z_]+)+$|(?:https?|ssh|file)://|/[A-Za-z]|[~.]{1,2}/"
+)
+_NO_VALUE = frozenset(
+    b"none null nil true false undefined string str text bool boolean int integer bytes object optional required "
+    b"password passwd secret token value hidden redacted masked removed omitted empty missing invalid "
+    b"incorrect wrong expired changed reset enabled disabled unset placeholder provided".split()
+)
+_FILES = frozenset(
+    b"png jpg jpeg gif svg webp ico py js ts tsx jsx css html htm json md txt so gz zip tar toml yaml yml xml csv "
+    b"service socket timer target mount slice scope".split()
+)
+
+
+def card_numbers(data: bytes, begin: int, run: bytes) -> Iterator[tuple[int, int]]:
+    """Where numbers of cards stand in a run of digits, as (from, to) in `data`; the run begins there at `begin`.
+
+    A number of 13 to 19 digits, in one group or in groups as they stand on cards, that begins like an issuer's and
+    whose last digit checks (Luhn, ISO/IEC 7812-1). Digits that go on from a letter,
+    a point or a hyphen are something else's.
+
+    >>> text = b"card 4111 1111 1111 1111, order 4111111111111112"
+    >>> [text[a:b] for a, b in card_numbers(text, 5, text[5:24])], list(card_numbers(text, 32, text[32:]))
+    ([b'4111 1111 1111 1111'], [])
+    """
+    before = data[max(begin - 1, 0) : begin]
+    after = data[begin + len(run) : begin + len(run) + 1]
+    groups = list(re.finditer(rb"[0-9]+", run))
+    place = 0
+    while place < len(groups):
+        if place == 0 and (before.isalnum() or before in (b"_", b".", b"-", b"#", b"/", b"+")):
+            place += 1
+            continue
+        for n in (1, 5, 4, 3, 2):
+            part = groups[place : place + n]
+            ends_run = part[-1] is groups[-1]
+            if len(part) < n or (ends_run and (after.isalnum() or after in (b"_", b"/"))):
+                continue
+            if n > 1 and tuple(len(one[0]) for one in part) not in _GROUPS:
+                continue
+            span = begin + part[0].start(), begin + part[-1].end()
+            if b"-" in (data[max(span[0] - 1, 0) : span[0]], data[span[1] : span[1] + 1]):
+                continue
+            if _is_card(b"".join(one[0] for one in part)):
+                yield span
+                place += n
+                break
+        else:
+            place += 1
+
+
+def _is_card(digits: bytes) -> bool:
+    n = len(digits)
+    if not 13 <= n <= 19 or len(set(digits)) == 1:
+        return False
+    if not any(issuer.match(digits) and n in lengths for issuer, lengths in _ISSUERS):
+        return False
+    doubled = [2 * (c - 48) for c in digits[-2::-2]]
+    return (sum(c - 48 for c in digits[::-2]) + sum(d - 9 if d > 9 else d for d in doubled)) % 10 == 0
+
+
+def is_random(token: bytes, *, beside_id: bool = False) -> bool:
+    """Whether a token of 24 characters or more is a key: letters of both cases that change as they do by chance. Hex,
+    UUIDs, words, paths, names in CamelCase and parts of files are not. beside_id: the id of an access key stands near,
+    so that 40 characters are its secret.
+
+    >>> is_random(b"q8Zr2LmX0vTn5KdYb7WcJ4hP"), is_random(b"550e8400-e29b-41d4-a716-446655440000")
+    (True, False)
+    >>> is_random(b"wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"), is_random(b"/usr/lib/python3/dist-packages/Xlib")
+    (True, False)
+    """
+    n = len(token)
+    lower = sum(97 <= c <= 122 for c in token)
+    upper = sum(65 <= c <= 90 for c in token)
+    if not 24 <= n <= _LONGEST_KEY or not lower or not upper:
+        return False
+    if beside_id and n == 40:
+        return True
+    if _NAME.match(token) is not None or _DATA.match(token) is not None:
+        return False
+    if b"/" in token and n != 40 and _PATH.search(token) is not None:
+        return any(is_random(part) for part in token.split(b"/"))
+    digits = sum(48 <= c <= 57 for c in token)
+    signs = n - lower - upper - digits - (n - len(token.rstrip(b"=")))
+    if not digits or (digits < 2 and n != 40) or signs > 2 + n // 12 or lower + upper < n // 3:
+        return False
+    classes = [_class(c) for c in token]
+    changes = sum(a != b for a, b in pairwise(classes))
+    # By chance three in five neighbours differ in class; in names of programs one in three, in some of them one in two,
+    # which have their digits in one place.
+    spread = sum(b == 3 != a for a, b in pairwise([0, *classes])) > 1
+    return changes >= (0.4 if n == 40 and signs + digits >= 2 else 0.45 if spread else 0.58) * (n - 1)
+
+
+def _class(c: int) -> int:
+    return 1 if 97 <= c <= 122 else 2 if 65 <= c <= 90 else 3 if 48 <= c <= 57 else 4
+
+
+def may_be_half(word: bytes) -> bool:
+    """Whether a word at a cut may be half of a secret: it is no mark, and no plain word."""
+    mixed = word.lower() != word != word.upper() and not word[1:].islower()
+    return (mixed or any(48 <= c <= 57 or c == 64 for c in word)) and not word.startswith(b"<masked")
+
+
+def has_changes(key: bytes) -> bool:
+    """Whether a token with a key's prefix is one: it has three digits, or letters that change case as none of words
+    do."""
+    small = sum(97 <= a <= 122 and 65 <= b <= 90 for a, b in pairwise(key))
+    return small > len(key) // 5 or sum(48 <= c <= 57 for c in key) >= 3
+
+
+def is_token(value: bytes) -> bool:
+    """Whether a value is no word and no number: it has a digit or a sign, and a letter."""
+    return (
+        is_password(value)
+        and any(48 <= c <= 57 or c in b"!@#$%^&*+/~" for c in value)
+        and any(chr(c).isalpha() for c in value)
+    )
+
+
+def is_password(value: bytes) -> bool:
+    """Whether a value could be a secret: it is no code, no path, no address of a page, and no word that says that there
+    is none.
+
+    >>> [is_password(v) for v in (b"hunter22", b"os.environ[X]", b"get_password()", b"None", b"****", b"settings.KEY")]
+    [True, False, False, False, False, False]
+    """
+    bare = value.strip(b" \t\"'`.,;:!?")
+    if not bare or len(set(bare)) == 1 or bare.lower() in _NO_VALUE:
+        return False
+    return _CODE.match(bare) is None
+
+
+def is_cookie(name: bytes, value: bytes) -> bool:
+    """Whether a cookie's value gives access: its name says so, or it is no word. Attributes of cookies are none.
+
+    >>> is_cookie(b"sid", b"abc"), is_cookie(b"lang", b"en-GB"), is_cookie(b"Max-Age", b"31536000")
+    (True, False, False)
+    """
+    if _ATTRIBUTE.fullmatch(name) is not None or value.startswith(b"<masked"):
+        return False
+    return _ACCESS.search(name) is not None or (len(value) >= 8 and any(48 <= c <= 57 for c in value))
+
+
+def is_login(value: bytes) -> bool:
+    """Whether a value is a name and a password as basic authentication sends them."""
+    try:
+        told = base64.b64decode(value + b"=" * (-len(value) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    name, colon, _ = told.partition(b":")
+    return bool(colon) and all(32 <= c < 127 for c in told) and bool(name or told[1:])
+
+
+def is_address(value: bytes) -> bool:
+    """Whether name@place is an address of mail: no place of a repository, no file and no unit of a system.
+
+    >>> [is_address(v) for v in (b"ann@example.org", b"git@github.com", b"icon@2x.png", b"getty@tty1.service")]
+    [True, False, False, False]
+    """
+    name, _, place = value.lower().partition(b"@")
+    return name != b"git" and place.rpartition(b".")[2] not in _FILES
