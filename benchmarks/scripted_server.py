@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
-from prefixguard.escalate import PromptKind
+from prefixguard.escalate import MaskedRecords, PromptKind
 from prefixguard.escalate.prompting import ask_for_verdict, halves
 from prefixguard.stepview import StepRecord
 
@@ -65,7 +65,8 @@ def seen_in(messages: Sequence[Mapping[str, str]]) -> Seen:
 
 def fingerprint(records: Sequence[StepRecord]) -> str:
     """The fingerprint of a run, as a prompt about it shows its first step."""
-    return seen_in(ask_for_verdict(PromptKind.ONLINE, records[:1], 24_000).messages).run
+    shown = MaskedRecords.of(records[:1]).records
+    return seen_in(ask_for_verdict(PromptKind.ONLINE, shown, 24_000).messages).run
 
 
 @dataclass(frozen=True, slots=True)

@@ -376,6 +376,7 @@ def test_a_session_keeps_as_much_as_a_prompt_can_show(server: ScriptedServer) ->
         block=None,
         rung="warn",
         budget_tokens=24_000,
+        mask=True,
         replies=None,
         patience=0.0,
     )
