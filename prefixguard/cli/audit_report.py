@@ -39,14 +39,16 @@ def report_audit(
     events: bool,
     as_json: bool,
     full: bool = False,
+    proxy: str | None = None,
 ) -> None:
     """Sentences and tables on standard error; with `as_json` one object on standard output.
 
     gated: a monitor stood in front of the model. priced: prices were given, so costs are said. published: test set of
-        published figures. events: count steps as source entries. full: every row of the table.
+        published figures. events: count steps as source entries. full: every row of the table. proxy: that the model
+        was asked through.
     """
     index: StepIndex = "event" if events else "record"
-    usage = _usage(lines, priced)
+    usage = {**_usage(lines, priced), "proxy": proxy}
     said: dict[str, Any] = {"usage": usage}
     say(_usage_sentence(usage, protocol))
     if usage["masked"]:

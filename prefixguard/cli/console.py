@@ -29,6 +29,12 @@ def say(text: str, *, error: bool = False, style: str = "") -> None:
         people().print(line, soft_wrap=True)
 
 
+def say_proxy(proxy: str | None) -> None:
+    """Say which proxy a model is asked through, where there is one. proxy: host and port, see `Endpoint.proxy`."""
+    if proxy is not None:
+        say(f"The model is asked through the proxy {proxy}, as the environment says. To go past it: NO_PROXY.")
+
+
 def write_data(text: str) -> None:
     """A line of data on standard output, flushed: whoever reads it may be waiting for it.
 

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, cast
 
 from rich.text import Text
 
-from prefixguard.cli.console import say, visible
+from prefixguard.cli.console import say, say_proxy, visible
 from prefixguard.cli.drift_line import DriftLine
 from prefixguard.cli.reading_line import reading_line
 from prefixguard.errors import UsageError
@@ -107,6 +107,7 @@ def escalation_of(
         question_tokens=budget_tokens + (endpoint.max_reply_tokens or 0),
         keep_texts=max(1024, _BYTES_A_TOKEN * budget_tokens),
     )
+    say_proxy(endpoint.proxy)
     breaker = CircuitBreaker()
     auditor = LlmAuditor(AsyncClient(endpoint, breaker=breaker), budget_tokens=budget_tokens, mask=mask)
     cache = None if replies is None else VerdictCache(replies)

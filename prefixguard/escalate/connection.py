@@ -14,9 +14,10 @@ from contextlib import aclosing
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from prefixguard.errors import EndpointError
+from prefixguard.errors import ConfigError, EndpointError
 from prefixguard.escalate.endpoint import Endpoint
 from prefixguard.escalate.key_masking import masked, secrets_of
+from prefixguard.escalate.proxies import certificates, proxy_for, shown_proxy
 from prefixguard.escalate.retries import Unreached
 from prefixguard.escalate.wire import Body, BodyReader, ServerFault, fault_from_answer
 
@@ -43,9 +44,24 @@ class Connection:
         if "@" in (parts := urlsplit(url)).netloc:  # the http packages log the URL they ask
             options["auth"] = (unquote(parts.username or ""), unquote(parts.password or ""))
             url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-        http_client: Any = openai.DefaultAsyncHttpxClient(
-            follow_redirects=False, timeout=endpoint.timeout, event_hooks={"response": [_refuse_errors]}, **options
-        )
+        proxy, verify = proxy_for(url), certificates()
+        try:
+            http_client: Any = openai.DefaultAsyncHttpxClient(
+                follow_redirects=False,
+                timeout=endpoint.timeout,
+                event_hooks={"response": [_refuse_errors]},
+                trust_env=False,  # nothing of it but what is said here: no credentials of a netrc, no other proxy
+                proxy=proxy,
+                verify=verify,
+                **options,
+            )
+        except (ImportError, ValueError, TypeError) as exc:
+            if proxy is None:
+                raise
+            raise ConfigError(
+                f"the proxy {shown_proxy(url)} cannot be used ({type(exc).__name__}). Set another one in HTTPS_PROXY, "
+                "or name the endpoint's host in NO_PROXY."
+            ) from None
         self._client: Any = openai.AsyncOpenAI(
             api_key=key,
             base_url=url,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from prefixguard.errors import ConfigError
+from prefixguard.escalate.proxies import shown_proxy
 
 #: What is sent as key where none is set and a base URL is named: local servers want one and do not look at it.
 NO_KEY = "none"
@@ -89,8 +90,14 @@ class Endpoint:
 
     @property
     def shown(self) -> str:
-        """Model and place for a person, without credentials."""
-        return f"{self.model} at {shown_url(self.url)}"
+        """Model and place for a person, without credentials; and the proxy between, where there is one."""
+        proxy = self.proxy
+        return f"{self.model} at {shown_url(self.url)}" + (f" (through the proxy {proxy})" if proxy else "")
+
+    @property
+    def proxy(self) -> str | None:
+        """Host and port of the proxy that the environment puts before the endpoint; None for none."""
+        return shown_proxy(self.url)
 
     @property
     def url(self) -> str:

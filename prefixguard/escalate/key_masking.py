@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from urllib.parse import unquote, urlsplit
 
 from prefixguard.escalate.endpoint import Endpoint
+from prefixguard.escalate.proxies import proxy_for
 
 MASK = "<masked key>"
 #: Characters. Shorter keys ("none") are words; of longer ones this much of the beginning tells which one it is.
@@ -15,14 +16,15 @@ _SHORTEST, _TELLING = 6, 8
 
 
 def secrets_of(endpoint: Endpoint, key: str) -> tuple[str, ...]:
-    """The key, and the password of the base URL where it has one: as it stands there, plain, and as it is sent; each
-    also as JSON may write it, since answers are JSON within the text of a reply."""
-    parts = urlsplit(endpoint.base_url or "")
+    """The key, and the passwords of the base URL and of the proxy where they have one: as they stand there,
+    plain, and as they are sent; each also as JSON may write it, since answers are JSON within the text of a reply."""
     found = [key]
-    if parts.password:
-        plain = unquote(parts.password)
-        sent = base64.b64encode(f"{unquote(parts.username or '')}:{plain}".encode()).decode()
-        found += [parts.password, plain, sent]
+    for url in (endpoint.base_url, proxy_for(endpoint.url)):
+        parts = urlsplit(url or "")
+        if parts.password:
+            plain = unquote(parts.password)
+            sent = base64.b64encode(f"{unquote(parts.username or '')}:{plain}".encode()).decode()
+            found += [parts.password, plain, sent]
     escaped = [json.dumps(secret)[1:-1].replace("/", slash) for secret in found for slash in ("/", "\\/")]
     return tuple(dict.fromkeys((*found, *escaped)))
 

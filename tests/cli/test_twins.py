@@ -29,7 +29,7 @@ TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
         {"as_json", "trust", "controls", "leaks", "waive", "report", "folds", "repeats", "seeds", "ablate"}
         | {"leave_agents_out", "backend", "keep"}
         | {f"judge_{name}" for name in ("model", "base_url", "key_from", "sample", "tokens", "at_once", "estimate")}
-        | {"judge_price_in", "judge_price_out"},
+        | {"judge_price_in", "judge_price_out", "mask"},
         {"progress", "beside"},
     ),
     "compare": (prefixguard.compare, {"as_json", "trust"}, {"progress"}),
@@ -41,14 +41,14 @@ TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
         watch,
         {"run", "run_id", "fail_on_alarm", "as_json", "escalate", "base_url", "key_from", "mark", "every", "calls"}
         | {"block", "rung", "budget_tokens", "price_in", "price_out", "replies", "patience"}
-        | {"gap", "calls_a_minute", "reply_tokens", "temperature", "timeout", "trust"},
+        | {"gap", "calls_a_minute", "reply_tokens", "temperature", "timeout", "trust", "mask"},
         {"stream"},
     ),
     "audit": (
         prefixguard.audit,
         {"adapter", "labels", "monitor", "model", "base_url", "key_from", "protocol", "known_failed", "mark", "every"}
         | {"confirm", "limit", "run_id", "budget_tokens", "reply_tokens", "temperature", "timeout", "price_in"}
-        | {"price_out", "published", "events", "full", "as_json", "logprobs", "confidence", "trust"},
+        | {"price_out", "published", "events", "full", "as_json", "logprobs", "confidence", "trust", "mask"},
         {"inspector", "settings", "listen"},
     ),
     "info": (prefixguard.info, {"as_json"}, {"progress"}),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prefixguard.cli.console import counting, say, visible, write_json
+from prefixguard.cli.console import counting, say, say_proxy, visible, write_json
 from prefixguard.cli.notes import notes_of, refuse_empty
 from prefixguard.cli.trust import Trusted
 from prefixguard.errors import UsageError
@@ -141,6 +141,7 @@ def audit_command(
             max_reply_tokens=reply_tokens,
             temperature=temperature,
         )
+        say_proxy(endpoint.proxy)
     elif base_url is not None:
         raise UsageError("--base-url says where a model is: name it with --model.")
     plan = AuditPlan(
@@ -221,6 +222,7 @@ def audit_command(
         events=events,
         as_json=as_json,
         full=full,
+        proxy=None if endpoint is None else endpoint.proxy,
     )
     if logprobs and confidence is None:
         fit_confidence(chosen, lines, out)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prefixguard.cli.console import people, say, write_data, write_json
+from prefixguard.cli.console import people, say, say_proxy, write_data, write_json
 from prefixguard.cli.induction_talk import (
     agrees,
     ask_choice,
@@ -104,7 +104,7 @@ def induce_adapter_command(
         prefixguard induce-adapter samples/ --model qwen --base-url http://localhost:8000/v1
         prefixguard induce-adapter samples/ --show-pack
     """
-    from prefixguard.escalate import Masker, masked_in_words
+    from prefixguard.escalate import Endpoint, Masker, masked_in_words
     from prefixguard.induce import can_train, first_steps, induce_adapter, open_samples, sample_pack
 
     if show_pack:
@@ -130,6 +130,8 @@ def induce_adapter_command(
         show_report(report)
         return not asked or not write or agrees(f"Freeze adapter {report.name}?")
 
+    if model is not None and not offline:
+        say_proxy(Endpoint(model, base_url).proxy)
     console = people()
     told = (lambda what: console.print(f"{what} ...", style="dim")) if console.is_terminal else None
     induced = induce_adapter(
