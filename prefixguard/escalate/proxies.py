@@ -7,7 +7,7 @@ import os
 import socket
 import ssl
 from urllib.parse import urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment
+from urllib.request import getproxies_environment, proxy_bypass
 
 from prefixguard.errors import ConfigError
 
@@ -43,7 +43,7 @@ def proxy_for(url: str) -> str | None:
         return None
     proxies = getproxies_environment()
     named = proxies.get(parts.scheme) or proxies.get("all")
-    if not named or proxy_bypass_environment(parts.netloc.rpartition("@")[2], proxies):
+    if not named or proxy_bypass(parts.netloc.rpartition("@")[2]):
         return None
     return named if "://" in named else f"http://{named}"
 

@@ -101,8 +101,8 @@ def test_no_proxy_holds(got: object, monkeypatch: pytest.MonkeyPatch, no_proxy: 
 
 @pytest.mark.parametrize(
     "host",
-    ["127.0.0.1", "127.255.3.4:8000", "[::1]:80", "[::ffff:127.0.0.1]", "LOCALHOST", "localhost.", "a.localhost", "127.1",
-     "0x7f000001", "2130706433", "[::]"],
+    ["127.0.0.1", "127.255.3.4:8000", "[::1]:80", "[::ffff:127.0.0.1]", "LOCALHOST", "localhost.", "a.localhost",
+     "127.1", "0x7f000001", "2130706433", "[::]"],
 )  # fmt: skip
 def test_what_is_this_machine(host: str) -> None:
     assert is_loopback(f"http://me:key@{host}/v1")
