@@ -85,13 +85,6 @@ def _nothing_to_learn(fills: FillCounts, look: str) -> Iterator[Loss]:
             f"All {fills.steps:,} steps say the same, word for word, so nothing can be learned from them: the adapter "
             f"may read a constant. {look}",
         )
-    if fills.one_step == fills.runs >= _FEWEST_RUNS:
-        yield Loss(
-            "error",
-            "runs",
-            f"All {fills.runs:,} runs have one step, so there is nothing to watch while they go on: a whole run may be "
-            f"one event, or each step may have been taken for a run (`container`, `events` of the adapter). {look}",
-        )
 
 
 def _fields(fills: FillCounts, adapter: Adapter, look: str) -> Iterator[Loss]:
@@ -155,7 +148,8 @@ def _short(fills: FillCounts, look: str) -> Iterator[Loss]:
             "warning",
             "runs",
             f"{fills.one_step:,} of {fills.runs:,} runs ({_share(fills.one_step, fills.runs)}) have one step, so a "
-            f"monitor can say nothing before they end: steps may have been taken for runs. {look}",
+            f"monitor can say nothing before they end: a whole run may be one event, or each step may have been taken "
+            f"for a run (`container`, `events` of the adapter). {look}",
         )
 
 

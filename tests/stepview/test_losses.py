@@ -102,8 +102,10 @@ def test_nothing_to_learn_is_an_error() -> None:
     assert "None of the 40 steps has a text" in found["error", "action"]
     found = said([[CALL] * 4 for _ in range(10)])
     assert "All 40 steps say the same, word for word" in found["error", "action"]
-    found = said([run(i)[:1] for i in range(30)])
-    assert "All 30 runs have one step" in found["error", "runs"]
+
+
+def test_runs_of_one_step_are_a_warning() -> None:
+    assert "30 of 30 runs (100 %) have one step" in said([run(i)[:1] for i in range(30)])["warning", "runs"]
     found = said([run(i)[: 1 if i else 3] for i in range(30)])
     assert "29 of 30 runs (97 %) have one step" in found["warning", "runs"]
 
