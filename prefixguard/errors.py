@@ -10,6 +10,8 @@
     ├── BundleError           a bundle cannot be used (missing, damaged)
     │   ├── BundleVersionError    written by a newer release
     │   └── UntrustedBundleError  not signed by one of the keys that are trusted
+    │   └── BundleVersionError    written by a newer release
+    ├── SavedSessionError     a saved session cannot be restored (damaged, of another monitor, by a newer release)
     ├── OutputError           a result cannot be written (disk full, no permission, already there)
     ├── EndpointError         a language model's endpoint refuses, fails, or does not answer in time
     ├── BrokenLawError        a backend does not keep a law that all backends keep
@@ -61,6 +63,10 @@ class BundleVersionError(BundleError):
 
 class UntrustedBundleError(BundleError):
     """The bundle is not signed, or not by one of the keys that are trusted, or was changed since."""
+
+
+class SavedSessionError(PrefixGuardError, ValueError):
+    """A saved session cannot be restored."""
 
 
 class OutputError(PrefixGuardError, OSError):

@@ -39,6 +39,14 @@ class AlarmState:
         #: Whether the alarm sounds now.
         self.sounding = False
 
+    def counts(self) -> tuple[int, int, int]:
+        """All that changes: steps over the threshold, steps of cool-down left, whether it sounds (1 or 0)."""
+        return self._over, self._cooling, int(self.sounding)
+
+    def resume(self, over: int, cooling: int, sounding: int) -> None:
+        """Go on from `counts`."""
+        self._over, self._cooling, self.sounding = over, cooling, bool(sounding)
+
     def step(self, risk: float) -> Level:
         """The level after one more step. `risk` in [0, 1]; NaN gives UNKNOWN and changes nothing."""
         if risk != risk:

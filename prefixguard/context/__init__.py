@@ -1,6 +1,18 @@
 """Causal features of the run so far, in fixed memory, one implementation for training and the live path."""
 
 from prefixguard.context.features import FEATURES, GROUPS, N_FEATURES, Feature
+from prefixguard.context.packing import PACKED_BYTES, pack, unpack
 from prefixguard.context.state import ContextState, start, update
 
-__all__ = ["FEATURES", "GROUPS", "N_FEATURES", "ContextState", "Feature", "start", "update"]
+__all__ = [
+    "FEATURES",
+    "GROUPS",
+    "N_FEATURES",
+    "PACKED_BYTES",
+    "ContextState",
+    "Feature",
+    "pack",
+    "start",
+    "unpack",
+    "update",
+]

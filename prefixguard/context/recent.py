@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import struct
+
+from prefixguard.errors import SavedSessionError
+
 #: Counts end here: one more makes no difference to a feature.
 MOST = 1000
 
 _KEY = 8  # bytes of an entry that hold the hash, the lowest first
 _ENTRY = _KEY + 2  # and two for its count
+_PLACES = struct.Struct("<HH")  # where the next new hash goes, and how many bytes are in use
 
 
 class RecentCounts:
@@ -44,6 +49,24 @@ class RecentCounts:
         """How often `key` was seen before (at most MOST)."""
         i = self._find(key)
         return self._entries[i + _KEY] | self._entries[i + _KEY + 1] << 8 if i >= 0 else 0
+
+    @property
+    def packed_bytes(self) -> int:
+        """Length of what `pack` gives."""
+        return _PLACES.size + len(self._entries)
+
+    def pack(self) -> bytes:
+        """The whole table as bytes."""
+        return _PLACES.pack(self._at, self._used) + self._entries
+
+    def unpack(self, data: bytes) -> None:
+        """Take over a packed table of this size, `packed_bytes` long. Raises SavedSessionError for what is none."""
+        at, used = _PLACES.unpack_from(data)
+        size = len(self._entries)
+        if at % _ENTRY or used % _ENTRY or used > size or at != (used if used < size else min(at, size - _ENTRY)):
+            raise SavedSessionError("A saved table of recent counts is damaged, and with it the session.")
+        self._entries[:] = data[_PLACES.size :]
+        self._at, self._used = at, used
 
     def _find(self, key: int) -> int:
         """Where the entry of `key` begins, -1 where there is none."""

@@ -6,6 +6,7 @@ Only where the symbols come from a model (`ModelMap`) does onnxruntime run; its 
 from __future__ import annotations
 
 import math
+import struct
 from bisect import bisect_right
 
 import numpy as np
@@ -13,13 +14,15 @@ from numpy.typing import NDArray
 
 from prefixguard.bundle import UNSEEN, Automaton, Bundle, ModelMap
 from prefixguard.encoder import SparseRow
-from prefixguard.errors import BundleError
+from prefixguard.errors import BundleError, SavedSessionError
 from prefixguard.runtime.model import OnnxModel
 from prefixguard.runtime.reading import plain
 from prefixguard.runtime.step import Step
 
 #: (automaton's state, steps so far, the symbol model's state if there is one).
 State = tuple[int, int, NDArray[np.float32] | None]
+_PLACE = struct.Struct("<IQ")  # the automaton's state, steps so far
+_MOST_STEPS = 1 << 53
 _CLIP = 1e-6  # a risk of 0 or 1 has no logit
 _GLOSS_LENGTH = 160
 
@@ -63,6 +66,11 @@ class AutomatonModel:
         self._try_out(bundle)
 
     @property
+    def state_bytes(self) -> int:
+        """Length of a packed state: place, count and the symbol model's floats."""
+        return _PLACE.size + (0 if self._model is None else self._model.state_bytes)
+
+    @property
     def gives_reasons(self) -> bool:
         """Always: they come from the automaton itself."""
         return True
@@ -87,6 +95,18 @@ class AutomatonModel:
         if unseen:
             after = ~after
         return after, unseen, self._logits[after * self._columns + bisect_right(self._clock, count)]
+
+    def pack(self, state: State) -> bytes:
+        """See `state_bytes`."""
+        place, count, inner = state
+        return _PLACE.pack(place, count) + (b"" if self._model is None or inner is None else self._model.pack(inner))
+
+    def unpack(self, data: bytes) -> State:
+        """The state that was packed. SavedSessionError for a place that the automaton does not have."""
+        place, count = _PLACE.unpack_from(data)
+        if place >= len(self._logits) // self._columns or count >= _MOST_STEPS:
+            raise SavedSessionError(f"The saved session is in state {place} at step {count}: the automaton has no such.")
+        return place, count, None if self._model is None else self._model.unpack(data[_PLACE.size :])
 
     def reasons(self, row: SparseRow, context: NDArray[np.float32], state: State, step: Step) -> tuple[str, ...]:
         """What the step was, what runs in the state came to, and whether the way there is known; in words."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from prefixguard.errors import SavedSessionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,13 @@ class Tally:
     def to_dict(self) -> dict[str, int]:
         """Name to count, names sorted."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+    def resume(self, counts: Mapping[str, int]) -> None:
+        """Go on from `to_dict`. Raises SavedSessionError unless these are the counters."""
+        if set(counts) != set(self.__slots__):
+            raise SavedSessionError("The counters of the saved session are not those of this release.")
+        for name, n in counts.items():
+            setattr(self, name, n)
 
     def drift(self, saturated_words: int, lapsed: tuple[str, ...] = (), skipped_share: float = 0.0) -> Drift:
         """The shares."""

@@ -27,7 +27,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from prefixguard.errors import BundleError
+from prefixguard.errors import BundleError, SavedSessionError
 from prefixguard.stepview import FEWEST, NEARLY, SERIES, EventGaps, FillCounts, StepRecord, fill_marks
 
 LEAST = 6
@@ -148,6 +148,17 @@ class Lapses:
                     "was made from"
                 )
         return None
+
+    def counts(self) -> tuple[int, ...]:
+        """For every series, steps in a row that it has been empty; then for every series 1 where it was ever filled."""
+        return (*self._stretch, *map(int, self._ever))
+
+    def resume(self, counts: tuple[int, ...]) -> None:
+        """Go on from `counts`. Raises SavedSessionError unless there are two for every series."""
+        n = len(SERIES)
+        if len(counts) != 2 * n:
+            raise SavedSessionError(f"The saved session has {len(counts)} counts of empty fields, not {2 * n}.")
+        self._stretch, self._ever = list(counts[:n]), [bool(was_filled) for was_filled in counts[n:]]
 
     @property
     def lapsed(self) -> tuple[str, ...]:

@@ -60,6 +60,11 @@ class OnnxModel:
         self._try_out(bundle, d)
 
     @property
+    def state_bytes(self) -> int:
+        """Length of a packed state: four a float."""
+        return 4 * self.state_size
+
+    @property
     def gives_reasons(self) -> bool:
         """Whether the bundle says what moved a risk."""
         return self._reasons is not None
@@ -70,6 +75,14 @@ class OnnxModel:
         logits, symbol, new_state = self._step.run(self._step_names, feed)
         imminent, outcome = logits.tolist()
         return Step(imminent, outcome, int(symbol), new_state)
+
+    def pack(self, state: NDArray[np.float32]) -> bytes:
+        """The state's floats, little-endian."""
+        return state.astype("<f4").tobytes()
+
+    def unpack(self, data: bytes) -> NDArray[np.float32]:
+        """The state that was packed; numbers that are not finite come out as an UNKNOWN of the next step."""
+        return np.frombuffer(data, "<f4", self.state_size).astype(np.float32)
 
     def reasons(
         self, row: SparseRow, context: NDArray[np.float32], state: NDArray[np.float32], step: Step

@@ -7,17 +7,34 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+<<<<<<< HEAD
 from prefixguard.bundle import Bundle, Trust, open_bundle
 from prefixguard.errors import BundleError, OtherAdapterError, PrefixGuardError, TraceError
+=======
+from prefixguard.bundle import Bundle, open_bundle
+from prefixguard.errors import (
+    BundleError,
+    OtherAdapterError,
+    PrefixGuardError,
+    SavedSessionError,
+    TraceError,
+)
+>>>>>>> 93fd195 (Sessions: 16 KB of words; host exceptions pass through; forks, calls within calls; save and restore)
 from prefixguard.runtime.automaton_model import AutomatonModel
 from prefixguard.runtime.drift_signal import DriftReference, DriftSignal
+from prefixguard.runtime.host_errors import is_hosts
 from prefixguard.runtime.lapses import Expected
 from prefixguard.runtime.model import OnnxModel
 from prefixguard.runtime.reading import Reading
+from prefixguard.runtime.saved_session import SavedSession
 from prefixguard.runtime.session import Session
 from prefixguard.runtime.step import StepModel
 from prefixguard.stepview import Adapter, StepRecord, adapter_for
 from prefixguard.trace import Run
+
+#: Bytes of a session, its model's state up to `_STATE_INCLUDED` bytes included.
+SESSION_BYTES = 32 * 1024
+_STATE_INCLUDED = 1536
 
 _PROBE = StepRecord(1, "agent", "", "find", '{"id":"A1"}', "Where is it?", "I look.", "Error: no A1", "error")
 
@@ -76,11 +93,33 @@ class Monitor:
         except PrefixGuardError:
             raise
         except Exception as exc:
+            if is_hosts(exc):
+                raise
             raise TraceError(
                 f"The run's header is not what adapter {self.bundle.adapter.name} reads "
                 f"({type(exc).__name__}: {exc}). Give the object that holds the run's task, or none."
             ) from exc
         return Session(self, parser, group, keep)
+
+    def restore(self, data: bytes, *, keep: Callable[[StepRecord], None] | None = None) -> Session:
+        """The session that `Session.save` gave, to go on where it was: in another process, on another machine.
+
+        data: at most 128 KB and the model's state. keep: as for `start`.
+        Raises SavedSessionError when it is damaged, or was saved by another monitor or by a newer release.
+        """
+        saved = SavedSession.from_bytes(data, self.bundle.id, self.model.state_bytes)
+        session = Session(self, None if saved.parser is None else self.bundle.adapter.parser(None), saved.group, keep)
+        try:
+            session.resume(saved)
+        except TraceError as exc:
+            raise SavedSessionError(f"The saved session is damaged: {exc}") from exc
+        return session
+
+    @property
+    def session_bytes(self) -> int:
+        """Bytes that a session of this monitor keeps at most between two calls: 32 KB, or, where the model's state
+        has more than 1.5 KB, as a transformer's has, as much more."""
+        return SESSION_BYTES + max(self.model.state_bytes - _STATE_INCLUDED, 0)
 
     def group_of(self, run: Run[Any]) -> str | None:
         """The value of a run's group that picks its alarm threshold; None where the monitor has none by group."""

@@ -6,9 +6,14 @@ A session never raises into its host. What it cannot judge becomes a reading of 
   event that no rule takes is skipped and counted, as in a file, unless nothing was taken for `PATIENCE` events);
 - a failure while a step is taken in: nothing after it can be judged, since every later judgement rests on all steps
   before it; so all later readings are UNKNOWN;
+- events of a second run, a call after `end`: UNKNOWN from then on;
 - steps or events that are no longer read as those of the training runs were (`lapses`): a field that stays empty, no
-  step for too long, too many events of unknown kinds; until that is over;
-- a call after `end`.
+  step for too long, too many events of unknown kinds; until that is over.
+
+What the host raises while a call is under way (`host_errors` says what that is) passes through to it, and from then on
+the session is UNKNOWN, since nobody knows how far the call had come. Likewise in a child that was forked during a call
+of another thread. A call from within a call, by a callback, a signal handler or a finaliser, is one UNKNOWN and changes
+nothing.
 """
 
 from __future__ import annotations
@@ -16,16 +21,20 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping
+from threading import get_ident
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from prefixguard import context
 from prefixguard.alarm import AlarmState, Level
 from prefixguard.encoder import tokenize
-from prefixguard.errors import TraceError
+from prefixguard.errors import SavedSessionError, TraceError, UsageError
 from prefixguard.runtime.drift import Drift, Tally
+from prefixguard.runtime.host_errors import is_hosts, was_interrupted
 from prefixguard.runtime.lapses import Lapses
+from prefixguard.runtime.process import PROCESS
 from prefixguard.runtime.reading import Reading, plain
+from prefixguard.runtime.saved_session import SavedSession
 from prefixguard.stepview import GAP_WINDOW, Parser, StepRecord, serialize
 
 if TYPE_CHECKING:
@@ -36,13 +45,15 @@ MAX_STEP_BYTES = 1 << 20
 #: Events without a step, all skipped by the adapter, after which each further one is UNKNOWN: probably another format.
 PATIENCE = 10
 _REASON_LENGTH = 300
+_NO_MORE = ", so what follows cannot be judged. Start a new session for the next run"
+_ONE_RUN = ": the events are of more than one run. Start a session for each run"
+_WITHIN = "another call of this session is under way on the same thread (a callback, signal handler or finaliser)"
 
 
 class Session:
-    """All state of one run: parser, context, model and alarm. Made by `Monitor.start`.
+    """All state of one run: parser, context, model and alarm. Made by `Monitor.start` and `Monitor.restore`.
 
-    At most 32 KB however long the run is; while a call waits for its result, its texts come on top, as long as the
-    adapter's budgets let them be.
+    At most `Monitor.session_bytes` between two calls, however long the run is and whatever arrives.
 
     Sessions share nothing that changes, so each may live on a thread of its own. Calls from several threads on the
     same session wait for each other; their order, and so the order of the steps, is then the caller's affair.
@@ -51,14 +62,17 @@ class Session:
     __slots__ = (
         "_alarm",
         "_broken",
+        "_caller",
         "_context",
-        "_ended",
+        "_generation",
+        "_group",
         "_keep",
         "_lapses",
         "_lock",
         "_monitor",
         "_parser",
         "_state",
+        "_stopped",
         "_tally",
     )
 
@@ -77,69 +91,147 @@ class Session:
         self._context = context.start()
         self._state = monitor.model.initial
         calibration = monitor.bundle.calibration
+        self._group = group if calibration.groups is not None and group in calibration.groups.of else None
         self._alarm = AlarmState(calibration.policy, calibration.thresholds_of(group))
         self._lapses = Lapses(monitor.expected) if monitor.expected is not None else None
         self._tally = Tally()
-        self._lock = threading.Lock()
-        self._ended = False
-        self._broken: str | None = None
+        self._lock = threading.RLock()
+        self._caller = 0  # the thread whose call is under way, or was when it was interrupted; 0: none is
+        self._generation = PROCESS.generation
+        self._stopped: str | None = None  # why every further call is answered by one UNKNOWN
+        self._broken: str | None = None  # why no further step is judged
 
     def observe(self, event: Any) -> list[Reading]:
         """Take one raw event: an element of the format's array, decoded, or a piece of text for text formats.
 
         Returns a reading for every step that is complete with this event, in order; often none, since a call is a
-        step only once its result is in. Never raises.
+        step only once its result is in. Raises nothing of its own.
         """
-        began = perf_counter_ns()
-        with self._lock:
-            self._tally.events += 1
-            if self._ended:
-                return [self._unknown("the session has ended", began)]
-            if self._parser is None:
-                return [self._unknown("this session takes records, not events", began)]
-            try:
-                records = self._parser.observe(event)
-            except Exception as exc:
-                return [self._unread(exc, began)]
-            if records:
-                return self._judge_all(records, began)
-            tally = self._tally
-            if tally.steps == 0 and tally.events >= PATIENCE and self._skipped() >= tally.events:
-                return [self._unknown(self._no_steps(), began)]
-            why = self._gap()
-            return [] if why is None else [self._unknown(why, began)]
+        return self._call(self._observe, event)
 
     def observe_record(self, record: StepRecord) -> Reading:
-        """Take one step that is a record already. Never raises."""
-        began = perf_counter_ns()
-        with self._lock:
-            if self._ended:
-                return self._unknown("the session has ended", began)
-            return self._judge(record, began)
+        """Take one step that is a record already. Raises nothing of its own."""
+        return self._call(self._observe_record, record)[0]
 
     def end(self) -> list[Reading]:
-        """End the run: readings of steps that were still open (calls without a result). Never raises.
+        """End the run: readings of steps that were still open (calls without a result). Raises nothing of its own.
 
         A run that ends without a single step gets one reading, UNKNOWN, that says so; so does one that never had a
         field that training runs had (`lapses`), behind those of its steps. Ending twice is one UNKNOWN.
         """
-        began = perf_counter_ns()
+        return self._call(self._end, None)
+
+    def save(self) -> bytes:
+        """The session as bytes, from which `Monitor.restore` makes one that goes on alike, in any process.
+
+        At most 128 KB and the model's state; `keep` is left out. It holds text of the run that waits for its step.
+        A session that has ended, or judges no more, stays so. Raises UsageError when called from within a call of this
+        session.
+        """
+        self._own_lock()
         with self._lock:
-            if self._ended:
-                return [self._unknown("the session has ended", began)]
-            self._ended = True
-            readings: list[Reading] = []
-            if self._parser is not None:
-                try:
-                    readings = self._judge_all(self._parser.end(), began)
-                except Exception as exc:
-                    readings = [self._unread(exc, began)]
-            why = self._lapses.end() if self._lapses is not None else None
-            if self._tally.steps == 0 and not readings:
-                why = self._no_steps()
-            if why is not None:
-                readings.append(self._unknown(why, perf_counter_ns()))
+            if self._caller:
+                raise UsageError(f"The session cannot be saved: {_WITHIN}. Save it between two calls.")
+            return SavedSession(
+                bundle=self._monitor.bundle.id,
+                context=context.pack(self._context),
+                model=self._monitor.model.pack(self._state),
+                group=self._group,
+                tally=self._tally.to_dict(),
+                alarm=self._alarm.counts(),
+                lapses=None if self._lapses is None else self._lapses.counts(),
+                stopped=self._stopped,
+                broken=self._broken,
+                parser=None if self._parser is None else self._parser.state(),
+            ).to_bytes()
+
+    def resume(self, saved: SavedSession) -> None:
+        """Take over what was saved; for `Monitor.restore`. Raises SavedSessionError for what no session saves."""
+        is_alike = len(saved.alarm) == 3 and (saved.lapses is None) == (self._lapses is None)
+        if not is_alike or (saved.parser is None) != (self._parser is None):
+            raise SavedSessionError("The saved session is damaged: parts are missing. Start a new session.")
+        self._context = context.unpack(saved.context)
+        self._state = self._monitor.model.unpack(saved.model)
+        self._tally.resume(saved.tally)
+        self._alarm.resume(*saved.alarm)
+        if self._lapses is not None and saved.lapses is not None:
+            self._lapses.resume(saved.lapses)
+        if self._parser is not None and saved.parser is not None:
+            self._parser.resume(saved.parser)
+        self._stopped, self._broken = saved.stopped, saved.broken
+
+    def _call(self, work: Callable[[Any, int], list[Reading]], given: Any) -> list[Reading]:
+        """One call from the host: alone in this session, whole or not at all."""
+        began = perf_counter_ns()
+        self._own_lock()
+        with self._lock:  # may be taken again by the same thread, which `_caller` then tells
+            if self._caller:
+                return [self._unknown(f"not taken in: {_WITHIN}", began)]
+            if self._stopped is not None:
+                return [self._unknown(self._stopped, began)]
+            try:
+                self._caller = get_ident()
+                readings = work(given, began)
+                self._caller = 0
+            except BaseException as exc:  # the host's: all others became readings
+                self._stopped = f"{plain(type(exc).__name__, 60)} interrupted a call of this session{_NO_MORE}"
+                self._caller = 0
+                raise
             return readings
+
+    def _own_lock(self) -> None:
+        """In a child of a fork: a lock of its own, since who held the old one may be no more."""
+        if self._generation == PROCESS.generation:
+            return
+        with PROCESS.mending:
+            if self._generation != PROCESS.generation:
+                if self._caller != PROCESS.forker:  # the thread that forked may be inside, and then still is
+                    self._lock = threading.RLock()
+                    if self._caller:
+                        self._stopped = f"the process was forked during a call of this session{_NO_MORE}"
+                        self._caller = 0
+                self._generation = PROCESS.generation
+
+    def _observe(self, event: Any, began: int) -> list[Reading]:
+        tally, parser = self._tally, self._parser
+        tally.events += 1
+        if parser is None:
+            return [self._unknown("this session takes records, not events", began)]
+        try:
+            records = parser.observe(event)
+        except Exception as exc:
+            if is_hosts(exc):
+                raise
+            return [self._unread(exc, began)]
+        if parser.other_run is not None:
+            self._stopped = plain(parser.other_run, _REASON_LENGTH) + _ONE_RUN
+            return [self._unknown(self._stopped, began)]
+        if records:
+            return self._judge_all(records, began)
+        if tally.steps == 0 and tally.events >= PATIENCE and self._skipped() >= tally.events:
+            return [self._unknown(self._no_steps(), began)]
+        why = self._gap()
+        return [] if why is None else [self._unknown(why, began)]
+
+    def _observe_record(self, record: StepRecord, began: int) -> list[Reading]:
+        return [self._judge(record, began)]
+
+    def _end(self, _: None, began: int) -> list[Reading]:
+        readings: list[Reading] = []
+        if self._parser is not None:
+            try:
+                readings = self._judge_all(self._parser.end(), began)
+            except Exception as exc:
+                if is_hosts(exc):
+                    raise
+                readings = [self._unread(exc, began)]
+        why = self._lapses.end() if self._lapses is not None else None
+        if self._tally.steps == 0 and not readings:
+            why = self._no_steps()
+        if why is not None:
+            readings.append(self._unknown(why, perf_counter_ns()))
+        self._stopped = "the session has ended"
+        return readings
 
     @property
     def counters(self) -> Mapping[str, int]:
@@ -183,7 +275,9 @@ class Session:
         if self._keep is not None:
             try:
                 self._keep(record)
-            except Exception:
+            except Exception as exc:
+                if was_interrupted(exc):
+                    raise
                 self._keep = None  # the host's affair; it is not called again
         if self._broken is not None:
             return self._unjudged(self._broken, began)
@@ -197,6 +291,8 @@ class Session:
             tokens = tokenize(document)
             row = monitor.bundle.vocabulary.encode(tokens)
         except Exception as exc:
+            if is_hosts(exc):
+                raise
             return self._unjudged(f"the step could not be read ({_describe(exc)})", began)
         before = self._state
         try:
@@ -216,6 +312,8 @@ class Session:
             outcome = monitor.outcome_map(step.outcome)
             level = self._alarm.step(outcome)
         except Exception as exc:
+            if is_hosts(exc):
+                raise
             self._broken = f"step {tally.steps} could not be judged, and what follows rests on it"
             return self._unjudged(f"step {tally.steps} could not be judged ({_describe(exc)})", began)
         n_terms = len(row.indices)
@@ -226,7 +324,9 @@ class Session:
         if level is not Level.OK and monitor.model.gives_reasons:
             try:
                 reasons = monitor.model.reasons(row, numbers, before, step)
-            except Exception:
+            except Exception as exc:
+                if is_hosts(exc):
+                    raise
                 tally.reasons_failed += 1  # the judgement stands without its reasons
         latency = (perf_counter_ns() - began) / 1000
         return Reading(tally.steps, imminent, outcome, level, step.symbol, step.place, reasons, None, latency)
@@ -258,7 +358,9 @@ def _describe(exc: Exception) -> str:
     """Type and message of an error, safe to show; an error whose message cannot be made is its type alone."""
     try:
         text = str(exc)
-    except Exception:
+    except Exception as other:
+        if is_hosts(other):
+            raise
         text = ""
     name = type(exc).__name__
     return plain(f"{name}: {text}" if text else name, _REASON_LENGTH)

@@ -34,6 +34,10 @@ class StepModel(Protocol):
         """The state before the first step."""
 
     @property
+    def state_bytes(self) -> int:
+        """Length of a packed state."""
+
+    @property
     def gives_reasons(self) -> bool:
         """Whether `reasons` has anything to say."""
 
@@ -42,3 +46,9 @@ class StepModel(Protocol):
 
     def reasons(self, row: SparseRow, context: NDArray[np.float32], state: Any, step: Step) -> tuple[str, ...]:
         """Why the risk is what it is after `step`, in words, strongest first. state: before the step."""
+
+    def pack(self, state: Any) -> bytes:
+        """A state of a run as bytes, `state_bytes` long."""
+
+    def unpack(self, data: bytes) -> Any:
+        """The state that was packed. SavedSessionError where `state_bytes` bytes are no state of this model."""
