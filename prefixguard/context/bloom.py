@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-N_BYTES = 16_384
+N_BYTES = 15_872
 N_HASHES = 6
-#: Words it holds at a false-positive share of at most 1 %: (1 - exp(-6 * 13600 / 131072))^6 = 0.0099.
-CAPACITY = 13_600
+#: Words it holds at a false-positive share of at most 1 %: (1 - exp(-6 * 13200 / 126976))^6 = 0.00999.
+CAPACITY = 13_200
 
 _LOW = np.array(0xFFFFFFFF, dtype=np.uint64)
 _BITS = np.array(8 * N_BYTES, dtype=np.uint64)

@@ -74,7 +74,7 @@ class OnnxModel:
         feed = {"indices": row.indices, "values": row.values, "context": context, "state": state}
         logits, symbol, new_state = self._step.run(self._step_names, feed)
         imminent, outcome = logits.tolist()
-        return Step(imminent, outcome, int(symbol), new_state)
+        return Step(imminent, outcome, int(symbol), new_state.copy())  # its own: the model's hangs on an arena
 
     def pack(self, state: NDArray[np.float32]) -> bytes:
         """The state's floats, little-endian."""

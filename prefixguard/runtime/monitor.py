@@ -34,7 +34,7 @@ from prefixguard.trace import Run
 
 #: Bytes of a session, its model's state up to `_STATE_INCLUDED` bytes included.
 SESSION_BYTES = 32 * 1024
-_STATE_INCLUDED = 1536
+_STATE_INCLUDED = 1024
 
 _PROBE = StepRecord(1, "agent", "", "find", '{"id":"A1"}', "Where is it?", "I look.", "Error: no A1", "error")
 
@@ -118,7 +118,7 @@ class Monitor:
     @property
     def session_bytes(self) -> int:
         """Bytes that a session of this monitor keeps at most between two calls: 32 KB, or, where the model's state
-        has more than 1.5 KB, as a transformer's has, as much more."""
+        has more than 1 KB, as a transformer's has, as much more."""
         return SESSION_BYTES + max(self.model.state_bytes - _STATE_INCLUDED, 0)
 
     def group_of(self, run: Run[Any]) -> str | None:

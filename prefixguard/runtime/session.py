@@ -45,6 +45,7 @@ MAX_STEP_BYTES = 1 << 20
 #: Events without a step, all skipped by the adapter, after which each further one is UNKNOWN: probably another format.
 PATIENCE = 10
 _REASON_LENGTH = 300
+_KEPT_REASON = 120
 _NO_MORE = ", so what follows cannot be judged. Start a new session for the next run"
 _ONE_RUN = ": the events are of more than one run. Start a session for each run"
 _WITHIN = "another call of this session is under way on the same thread (a callback, signal handler or finaliser)"
@@ -174,7 +175,7 @@ class Session:
                 readings = work(given, began)
                 self._caller = 0
             except BaseException as exc:  # the host's: all others became readings
-                self._stopped = f"{plain(type(exc).__name__, 60)} interrupted a call of this session{_NO_MORE}"
+                self._stopped = f"{_kept(type(exc).__name__)} interrupted a call of this session{_NO_MORE}"
                 self._caller = 0
                 raise
             return readings
@@ -204,7 +205,7 @@ class Session:
                 raise
             return [self._unread(exc, began)]
         if parser.other_run is not None:
-            self._stopped = plain(parser.other_run, _REASON_LENGTH) + _ONE_RUN
+            self._stopped = _kept(parser.other_run) + _ONE_RUN
             return [self._unknown(self._stopped, began)]
         if records:
             return self._judge_all(records, began)
@@ -352,6 +353,11 @@ class Session:
     def _unknown(self, why: str, began: int) -> Reading:
         latency = (perf_counter_ns() - began) / 1000
         return Reading(self._tally.steps, None, None, Level.UNKNOWN, None, None, (), why, latency)
+
+
+def _kept(text: str) -> str:
+    """What a session keeps of a reason, in a byte a character."""
+    return plain(text.encode("ascii", "backslashreplace").decode("ascii"), _KEPT_REASON).replace("…", "...")
 
 
 def _describe(exc: Exception) -> str:

@@ -72,7 +72,7 @@ def test_the_measure_sees_arrays_and_texts(monitor: Monitor) -> None:
     """So that the tests below cannot pass by measuring nothing."""
     session = monitor.start()
     small = own_bytes(session, monitor)
-    assert small > 16_384  # the filter of words alone
+    assert small > 15_872  # the filter of words alone
     session.observe(user("x" * 1500))
     assert own_bytes(session, monitor) >= small + 1500
 
