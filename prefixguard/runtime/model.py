@@ -17,6 +17,7 @@ from prefixguard.encoder import SparseRow
 from prefixguard.errors import BundleError
 from prefixguard.runtime.reasons import say_reasons
 from prefixguard.runtime.step import Step
+from prefixguard.runtime.turn import TURN
 
 _STEP_OUTPUTS = {"logits": "tensor(float)", "symbol": "tensor(int64)", "state_out": "tensor(float)"}
 _REASON_OUTPUTS = {"context_contributions": "tensor(float)", "term_contributions": "tensor(float)"}
@@ -88,6 +89,7 @@ class OnnxModel:
         self, row: SparseRow, context: NDArray[np.float32], state: NDArray[np.float32], step: Step
     ) -> tuple[str, ...]:
         """The strongest pushes towards failure at this step, in words; state: before it."""
+        TURN.give()  # the longest part of a step, nearly all of it in onnxruntime: other threads may work beside it
         of_context, of_terms = self.contributions(row, context, state)
         return say_reasons(of_context, of_terms, row, context, self._typical, self._vocabulary)
 

@@ -35,6 +35,7 @@ from prefixguard.runtime.lapses import Lapses
 from prefixguard.runtime.process import PROCESS
 from prefixguard.runtime.reading import Reading, plain
 from prefixguard.runtime.saved_session import SavedSession
+from prefixguard.runtime.turn import TURN
 from prefixguard.stepview import GAP_WINDOW, Parser, StepRecord, serialize
 
 if TYPE_CHECKING:
@@ -172,9 +173,12 @@ class Session:
                 return [self._unknown(self._stopped, began)]
             try:
                 self._caller = get_ident()
+                TURN.take()
                 readings = work(given, began)
+                TURN.give()
                 self._caller = 0
             except BaseException as exc:  # the host's: all others became readings
+                TURN.give()
                 self._stopped = f"{_kept(type(exc).__name__)} interrupted a call of this session{_NO_MORE}"
                 self._caller = 0
                 raise
@@ -274,12 +278,14 @@ class Session:
         tally = self._tally
         tally.steps += 1
         if self._keep is not None:
+            TURN.give()  # the host may take its time, or wait for another thread's call
             try:
                 self._keep(record)
             except Exception as exc:
                 if was_interrupted(exc):
                     raise
                 self._keep = None  # the host's affair; it is not called again
+            TURN.take()
         if self._broken is not None:
             return self._unjudged(self._broken, began)
         monitor = self._monitor
