@@ -10,7 +10,6 @@
     ├── BundleError           a bundle cannot be used (missing, damaged)
     │   ├── BundleVersionError    written by a newer release
     │   └── UntrustedBundleError  not signed by one of the keys that are trusted
-    │   └── BundleVersionError    written by a newer release
     ├── SavedSessionError     a saved session cannot be restored (damaged, of another monitor, by a newer release)
     ├── OutputError           a result cannot be written (disk full, no permission, already there)
     ├── EndpointError         a language model's endpoint refuses, fails, or does not answer in time

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-N_BYTES = 15_872
+N_BYTES = 14_336
 N_HASHES = 6
-#: Words it holds at a false-positive share of at most 1 %: (1 - exp(-6 * 13200 / 126976))^6 = 0.00999.
-CAPACITY = 13_200
+#: Words it holds at a false-positive share of at most 1 %: (1 - exp(-6 * 11900 / 114688))^6 = 0.0099.
+CAPACITY = 11_900
 
 _LOW = np.array(0xFFFFFFFF, dtype=np.uint64)
 _BITS = np.array(8 * N_BYTES, dtype=np.uint64)

@@ -31,7 +31,7 @@ _GREATEST = np.array(MOST, dtype=np.float32)
 
 
 class ContextState:
-    """What is kept of a run. Fixed size, at most 21 KB; `saturated` counts words past the Bloom filter's capacity."""
+    """What is kept of a run. Fixed size, at most 19.5 KB; `saturated` counts words past the Bloom filter's capacity."""
 
     __slots__ = (
         "call_results",

@@ -37,6 +37,13 @@ def watch_command(
         str | None,
         typer.Option(help="With -: the run's group, if the monitor has thresholds by group (see `calibrate`)."),
     ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(help="With -: go on with the run saved in this file, if it is there; save it there at the end."),
+    ] = None,
+    end: Annotated[
+        bool, typer.Option("--end", help="With --state: the run is over with this input; the file is removed.")
+    ] = False,
     adapter: Annotated[
         str | None, typer.Option(help="The adapter that is meant; refused unless the monitor was trained through it.")
     ] = None,
@@ -93,6 +100,10 @@ def watch_command(
     or, for adapters of text, a line of that text. An event that cannot be read is a line of level UNKNOWN that says
     why; the watch goes on.
 
+    With --state FILE a run is watched across processes: each call goes on where the last one stopped, and saves the
+    session when its input is over, whole or not at all; interrupted, it leaves the file as it was. The call with --end
+    is the run's last. The file holds text of the run that waits for its step, and only its owner can read it.
+
     With a file of several runs, a line on standard error says when runs of new tasks are no longer like the runs that
     set the alarm, so that its false-alarm budget is not to be relied on.
 
@@ -105,8 +116,15 @@ def watch_command(
         my-agent --log-events | prefixguard watch monitors/mine -
         tail -n +1 -f events.jsonl | prefixguard watch monitors/mine - --json
         prefixguard watch monitors/mine finished_run.json --fail-on-alarm
+        cat new_events.jsonl | prefixguard watch monitors/mine - --state run7.session
+        cat last_events.jsonl | prefixguard watch monitors/mine - --state run7.session --end
         my-agent --log-events | prefixguard watch monitors/mine - --escalate qwen --base-url http://localhost:8000/v1
     """
+    if end and state is None:
+        raise UsageError("--end goes with --state FILE: without it, a run is over with its input. Leave it out.")
+    if state is not None and (run != "-" or escalate is not None):
+        other = "--escalate: questions under way cannot be saved" if run == "-" else "a file: its runs are whole"
+        raise UsageError(f"--state does not go with {other}. Leave one of them out.")
     opened = load(monitor, adapter=adapter, trust=trust or None)
     escalation = None
     if escalate is not None:
@@ -159,7 +177,7 @@ def watch_command(
         if stray:
             raise UsageError(f"{', '.join(stray)}: goes with --escalate MODEL, which says whom to ask. Name it.")
     try:
-        alarmed = _watched(opened, escalation, run, header, group, run_id, as_json)
+        alarmed = _watched(opened, escalation, run, header, group, run_id, as_json, state, end)
     finally:
         if escalation is not None:
             escalation.close()
@@ -175,6 +193,8 @@ def _watched(
     group: str | None,
     run_id: str | None,
     as_json: bool,
+    state: Path | None,
+    end: bool,
 ) -> bool:
     """Watches, and prints; whether an alarm sounded."""
     if run == "-":
@@ -184,8 +204,11 @@ def _watched(
             named_groups = f"its groups: {', '.join(known)}" if known else "the monitor has none by group"
             say(f"No thresholds for group {visible(group)}: the common ones are used ({visible(named_groups)}).")
         named = run_id or "stdin"
-        live = watch if escalation is None else escalation.watch
-        said = live(opened, standard_input(), header=_header(header), group=group)
+        known_of_it = {"header": _header(header), "group": group}
+        if escalation is None:
+            said: Iterator[Any] = watch(opened, standard_input(), **known_of_it, state=state, end=end)
+        else:
+            said = escalation.watch(opened, standard_input(), **known_of_it)
         return _print(((named, reading) for reading in said), as_json, headings=False)
     else:
         if header is not None:
