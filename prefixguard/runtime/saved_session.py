@@ -35,7 +35,7 @@ class SavedSession:
 
     bundle: id of the monitor's bundle. context: packed. model: the model's state, packed. group: the one that picked
     the alarm's thresholds. tally: counters by name. alarm: steps over the threshold, steps of cool-down left, whether it
-    sounds. lapses: steps in a row that each watched field was empty; None where the bundle watches none. stopped,
+    sounds. lapses: counts of empty fields; None where the bundle watches none. stopped,
     broken: why nothing is judged any more. parser: its own state; None for a session of records.
     """
 
