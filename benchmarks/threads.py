@@ -82,9 +82,8 @@ def main() -> None:
     print(f"{'kind':<10} {'threads':>7} {'steps/s':>9} {'ratio':>7}")
     for result in results:
         for n in THREADS:
-            print(
-                f"{result['kind']:<10} {n:>7} {result['steps_a_second'][n]:>9,} {result['ratio_to_one_thread'][n]:>7.2f}"
-            )
+            rate, ratio = result["steps_a_second"][n], result["ratio_to_one_thread"][n]
+            print(f"{result['kind']:<10} {n:>7} {rate:>9,} {ratio:>7.2f}")
     if options.json:
         options.json.write_text(json.dumps({"machine": on, "monitors": results}, indent=2) + "\n")
 

@@ -105,7 +105,9 @@ class AutomatonModel:
         """The state that was packed. SavedSessionError for a place that the automaton does not have."""
         place, count = _PLACE.unpack_from(data)
         if place >= len(self._logits) // self._columns or count >= _MOST_STEPS:
-            raise SavedSessionError(f"The saved session is in state {place} at step {count}: the automaton has no such.")
+            raise SavedSessionError(
+                f"The saved session is in state {place} at step {count}: the automaton has no such."
+            )
         return place, count, None if self._model is None else self._model.unpack(data[_PLACE.size :])
 
     def reasons(self, row: SparseRow, context: NDArray[np.float32], state: State, step: Step) -> tuple[str, ...]:

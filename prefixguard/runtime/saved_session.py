@@ -34,8 +34,8 @@ class SavedSession:
     """All that a session keeps of its run.
 
     bundle: id of the monitor's bundle. context: packed. model: the model's state, packed. group: the one that picked
-    the alarm's thresholds. tally: counters by name. alarm: steps over the threshold, steps of cool-down left, whether it
-    sounds. lapses: counts of empty fields; None where the bundle watches none. stopped,
+    the alarm's thresholds. tally: counters by name. alarm: its own counts.
+    lapses: counts of empty fields; None where the bundle watches none. stopped,
     broken: why nothing is judged any more. parser: its own state; None for a session of records.
     """
 
@@ -124,8 +124,9 @@ def _rest(text: bytes, bundle: str, is_long_enough: bool) -> dict[str, Any]:
             "that saved it, or start a new session."
         )
     if rest.get("bundle") != bundle:
+        other = str(rest.get("bundle"))[:12]
         raise SavedSessionError(
-            f"The session was saved by another monitor ({str(rest.get('bundle'))[:12]!r}, and this is {bundle[:12]!r}): "
+            f"The session was saved by another monitor ({other!r}, and this is {bundle[:12]!r}): "
             "its state would mean nothing. Restore it with the monitor that saved it, or start a new session."
         )
     return rest

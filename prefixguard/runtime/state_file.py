@@ -18,7 +18,9 @@ def read_state(path: str | os.PathLike[str], most: int) -> bytes | None:
     """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  - a pipe or a device would block or never end
-            raise SavedSessionError(f"{path}: is no plain file. Name the file that an earlier watch wrote, or a new one.")
+            raise SavedSessionError(
+                f"{path}: is no plain file. Name the file that an earlier watch wrote, or a new one."
+            )
         with open(path, "rb") as file:  # noqa: PTH123
             return file.read(most + 1)
     except FileNotFoundError:
@@ -42,7 +44,9 @@ def write_state(path: str | os.PathLike[str], data: bytes) -> None:
             os.fsync(file.fileno())
         temporary.replace(target)
     except OSError as exc:
-        raise OutputError(f"{path}: the session cannot be saved ({exc.strerror}). Name a file that can be written.") from exc
+        raise OutputError(
+            f"{path}: the session cannot be saved ({exc.strerror}). Name a file that can be written."
+        ) from exc
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)

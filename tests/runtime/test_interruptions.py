@@ -139,7 +139,8 @@ def check_the_rest(session: Session, whole: dict[int, list[dict[str, Any]]], fir
 def test_interrupted_anywhere_it_is_unknown_or_whole(any_monitor: Monitor, raised: type[BaseException]) -> None:
     """Before every instruction of a call: the host gets its exception, and no later reading differs silently."""
     whole = uninterrupted(any_monitor)
-    n = length(lambda s=fed(any_monitor, RUN[:DONE]): s.observe(RUN[DONE]))
+    counted = fed(any_monitor, RUN[:DONE])
+    n = length(lambda: counted.observe(RUN[DONE]))
     chosen = random.Random(3)
     points = sorted({*range(1, 40), *range(n - 40, n + 1), *chosen.sample(range(1, n + 1), 60)})
 
@@ -233,7 +234,7 @@ def test_exceptions_sent_to_a_thread_arrive(monitor: Monitor) -> None:
 def caught(source: str, **names: Any) -> BaseException:
     """What code raises that belongs to this package, as far as its module's name says."""
     space: dict[str, Any] = {"__name__": "prefixguard.made_up", **names}
-    exec(f"def work():\n    try:\n        {source}\n    except BaseException as exc:\n        return exc", space)  # noqa: S102
+    exec(f"def work():\n    try:\n        {source}\n    except BaseException as exc:\n        return exc", space)
     exc: BaseException = space["work"]()
     return exc
 
@@ -335,7 +336,8 @@ def test_a_call_from_a_signal_handler_or_finaliser_anywhere(monitor: Monitor) ->
     The event that comes in is one that no rule takes, so that it changes no reading.
     """
     whole = uninterrupted(monitor)
-    n = length(lambda s=fed(monitor, RUN[:DONE]): s.observe(RUN[DONE]))
+    counted = fed(monitor, RUN[:DONE])
+    n = length(lambda: counted.observe(RUN[DONE]))
     points = sorted({*range(1, 40), *range(n - 30, n + 1), *range(40, n, n // 60)})
     unknown = 0
     for point in points:

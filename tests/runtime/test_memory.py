@@ -98,21 +98,20 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def most_kept(monitor: Monitor, feed: Callable[[Session], None]) -> float:
-    """Bytes that sessions so fed keep, each, as the allocator counts them."""
-    feed(monitor.start())  # what is made once a process
+    """Bytes that a session so fed keeps, as the allocator counts them: what two more sessions add to two."""
     sessions: list[Session | None] = [None] * 4
-    gc.collect()
+    counted = []
     tracemalloc.start()
     try:
-        before = tracemalloc.get_traced_memory()[0]
         for i in range(len(sessions)):
             session = sessions[i] = monitor.start()
             feed(session)
-        del session
-        gc.collect()
-        return (tracemalloc.get_traced_memory()[0] - before) / len(sessions)
+            del session
+            gc.collect()
+            counted.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
+    return (counted[3] - counted[1]) / 2  # what is made once a process came with the first
 
 
 def many_steps(session: Session) -> None:

@@ -296,3 +296,18 @@ def test_a_keeper_that_raises_is_not_called_again(monitor: Monitor) -> None:
     told = observe_all(monitor.start(keep=keep), failing_run())
     assert calls == 1
     assert [r.to_json() for r in told] == [r.to_json() for r in observe_all(monitor.start(), failing_run())]
+
+
+def test_two_runs_fed_to_one_session_are_unknown_from_then_on(monitor: Monitor) -> None:
+    """The first run's opening comes a second time: from there on nothing is judged, and the remedy is said."""
+    session = monitor.start()
+    opening = {"role": "system", "content": "You help the customers of a shop, politely."}
+    first = observe_all(session, [opening, *failing_run()])
+    assert [r.level for r in first[:2]] == [Level.OK, Level.WATCH]
+    told = observe_all(session, [opening, *calm_run(3)]) + session.end()
+    assert len(told) >= 7
+    for reading in told:
+        assert reading.level is Level.UNKNOWN
+        assert str(reading.unknown_reason).endswith(
+            ": the events are of more than one run. Start a session for each run"
+        )
