@@ -7,19 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-<<<<<<< HEAD
 from prefixguard.bundle import Bundle, Trust, open_bundle
-from prefixguard.errors import BundleError, OtherAdapterError, PrefixGuardError, TraceError
-=======
-from prefixguard.bundle import Bundle, open_bundle
-from prefixguard.errors import (
-    BundleError,
-    OtherAdapterError,
-    PrefixGuardError,
-    SavedSessionError,
-    TraceError,
-)
->>>>>>> 93fd195 (Sessions: 16 KB of words; host exceptions pass through; forks, calls within calls; save and restore)
+from prefixguard.errors import BundleError, OtherAdapterError, PrefixGuardError, SavedSessionError, TraceError
 from prefixguard.runtime.automaton_model import AutomatonModel
 from prefixguard.runtime.drift_signal import DriftReference, DriftSignal
 from prefixguard.runtime.host_errors import is_hosts

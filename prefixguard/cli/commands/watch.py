@@ -204,11 +204,12 @@ def _watched(
             named_groups = f"its groups: {', '.join(known)}" if known else "the monitor has none by group"
             say(f"No thresholds for group {visible(group)}: the common ones are used ({visible(named_groups)}).")
         named = run_id or "stdin"
-        known_of_it = {"header": _header(header), "group": group}
+        known, stream = _header(header), standard_input()
+        said: Iterator[Reading | EscalatedReading]
         if escalation is None:
-            said: Iterator[Any] = watch(opened, standard_input(), **known_of_it, state=state, end=end)
+            said = watch(opened, stream, header=known, group=group, state=state, end=end)
         else:
-            said = escalation.watch(opened, standard_input(), **known_of_it)
+            said = escalation.watch(opened, stream, header=known, group=group)
         return _print(((named, reading) for reading in said), as_json, headings=False)
     else:
         if header is not None:
