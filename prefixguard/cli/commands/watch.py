@@ -204,12 +204,12 @@ def _watched(
             named_groups = f"its groups: {', '.join(known)}" if known else "the monitor has none by group"
             say(f"No thresholds for group {visible(group)}: the common ones are used ({visible(named_groups)}).")
         named = run_id or "stdin"
-        known, stream = _header(header), standard_input()
+        start, stream = _header(header), standard_input()
         said: Iterator[Reading | EscalatedReading]
         if escalation is None:
-            said = watch(opened, stream, header=known, group=group, state=state, end=end)
+            said = watch(opened, stream, header=start, group=group, state=state, end=end)
         else:
-            said = escalation.watch(opened, stream, header=known, group=group)
+            said = escalation.watch(opened, stream, header=start, group=group)
         return _print(((named, reading) for reading in said), as_json, headings=False)
     else:
         if header is not None:
