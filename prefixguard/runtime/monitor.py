@@ -107,8 +107,9 @@ class Monitor:
     @property
     def session_bytes(self) -> int:
         """Bytes that a session of this monitor keeps at most between two calls: 32 KB, or, where the model's state
-        has more than 1 KB, as a transformer's has, as much more."""
-        return SESSION_BYTES + max(self.model.state_bytes - _STATE_INCLUDED, 0)
+        has more than 1 KB, as a transformer's has, that much more."""
+        state = self.model.state_bytes
+        return SESSION_BYTES + (state if state > _STATE_INCLUDED else 0)
 
     def group_of(self, run: Run[Any]) -> str | None:
         """The value of a run's group that picks its alarm threshold; None where the monitor has none by group."""

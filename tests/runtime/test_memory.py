@@ -5,6 +5,7 @@ import os
 import sys
 import tracemalloc
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from types import FunctionType, ModuleType
 
@@ -98,8 +99,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def most_kept(monitor: Monitor, feed: Callable[[Session], None]) -> float:
-    """Bytes that a session so fed keeps, as the allocator counts them: what two more sessions add to two."""
-    sessions: list[Session | None] = [None] * 4
+    """Bytes that a session so fed keeps, as the allocator counts them: what one more session adds, the least of five."""
+    sessions: list[Session | None] = [None] * 6
     counted = []
     tracemalloc.start()
     try:
@@ -111,7 +112,8 @@ def most_kept(monitor: Monitor, feed: Callable[[Session], None]) -> float:
             counted.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
-    return (counted[3] - counted[1]) / 2  # what is made once a process came with the first
+    # The least: what the process itself makes meanwhile, such as caches, only adds to some of them.
+    return min(after - before for before, after in pairwise(counted))
 
 
 def many_steps(session: Session) -> None:
@@ -175,7 +177,7 @@ def test_a_session_keeps_32_kb_whatever_arrives(name: str, feed: str, tmp_path: 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_every_backend_keeps_what_its_monitor_says(backend: str, trained: dict[str, Path]) -> None:
     monitor = load(trained[backend])
-    assert monitor.session_bytes == (LIMIT if backend != "transformer" else LIMIT + 15_872 - 1_024)
+    assert monitor.session_bytes == (LIMIT if backend != "transformer" else LIMIT + 15_872)
     for name, feed in FEEDS.items():
         taken = most_kept(monitor, feed)
         print(f"{backend}, {name}: {taken:,.0f} of {monitor.session_bytes:,} bytes")  # noqa: T201
