@@ -32,7 +32,7 @@ from prefixguard.cli.commands import (
     train,
     watch,
 )
-from prefixguard.cli.console import abandon_output, say
+from prefixguard.cli.console import abandon_output, say, visible
 from prefixguard.distribution import VERSION
 from prefixguard.errors import PrefixGuardError
 
@@ -54,8 +54,9 @@ class Commands(TyperGroup):
         """Read the options; help and version are printed here, before any command runs."""
         try:
             return super().make_context(*args, **options)
-        except OSError as exc:
+        except Exception as exc:
             _refuse_full_disk(exc)
+            _make_visible(exc)
             raise
 
     def invoke(self, ctx: Any) -> Any:
@@ -75,6 +76,7 @@ class Commands(TyperGroup):
             raise typer.Exit(BAD_INPUT) from None
         except Exception as exc:
             _refuse_full_disk(exc)
+            _make_visible(exc)
             if hasattr(exc, "exit_code") or isinstance(exc, typer.Abort):
                 raise  # usage errors and exits of the command line library
             _say_error(f"unexpected {type(exc).__name__}: {exc}".strip(), exc, ctx, unexpected=True)
@@ -89,11 +91,21 @@ def _refuse_full_disk(exc: Exception) -> None:
         raise typer.Exit(BAD_INPUT) from None
 
 
+def _make_visible(exc: Exception) -> None:
+    """The message of a usage error, which the command line library prints itself; it names what was given."""
+    message = getattr(exc, "message", None)
+    if isinstance(message, str):
+        exc.message = visible(message)  # type: ignore[attr-defined]
+    for name in ("option_name", "param_hint"):
+        if isinstance(given := getattr(exc, name, None), str):
+            setattr(exc, name, visible(given))
+
+
 def _say_error(message: str, exc: BaseException, ctx: Any, *, unexpected: bool = False) -> None:
     if isinstance(exc, OSError):
         abandon_output()
     if ctx.params.get("show_traceback"):
-        sys.stderr.write("".join(traceback.format_exception(exc)))
+        sys.stderr.write(visible("".join(traceback.format_exception(exc))))
     elif unexpected:
         command = ctx.invoked_subcommand or ""
         message += (

@@ -13,18 +13,19 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from prefixguard.cli.terminal_text import terminal, visible, visible_json
 from prefixguard.errors import OutputError
 
 
 def people() -> Console:
     """Standard error, as it is now."""
-    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+    return terminal(stderr=True)
 
 
 def say(text: str, *, error: bool = False, style: str = "") -> None:
     """A message on standard error, never cut or wrapped where there is no terminal."""
     line = Text("Error: ", style="bold red") if error else Text()
-    line.append(text, style=style)
+    line.append(visible(text), style=style)
     with suppress(OSError):  # nobody is there to be told
         people().print(line, soft_wrap=True)
 
@@ -35,16 +36,38 @@ def say_proxy(proxy: str | None) -> None:
         say(f"The model is asked through the proxy {proxy}, as the environment says. To go past it: NO_PROXY.")
 
 
-def write_data(text: str) -> None:
-    """A line of data on standard output, flushed: whoever reads it may be waiting for it.
+def write_data(text: str | Text) -> None:
+    """Lines of data on standard output, flushed: whoever reads them may be waiting. What acts on a terminal is escaped
+    (`visible`). A text of `rich` has its colours where there is a terminal.
 
     Raises OutputError when it cannot be written, BrokenPipeError when nobody reads any more.
     """
+    if isinstance(text, Text):
+        console = terminal()
+        if console.is_terminal:
+            with console.capture() as captured:
+                console.print(text, soft_wrap=True, end="")
+            _write(captured.get())
+            return
+        text = text.plain
+    _write(visible(text))
+
+
+def write_json(value: Any) -> None:
+    """As `write_data`, one JSON value on one line; what cannot be seen is escaped as JSON does, so that values stay."""
+    write_json_text(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+def write_json_text(text: str) -> None:
+    """`write_json` of what is JSON text already."""
+    _write(visible_json(text))
+
+
+def _write(text: str) -> None:
     if sys.stdout is None:
         raise OutputError("standard output is closed. Send it to a file, or to another program.")
     try:
         stream = sys.stdout.buffer
-        # What UTF-8 cannot say (a lone surrogate) becomes its JSON escape.
         stream.write(text.encode("utf-8", "backslashreplace") + b"\n")
         stream.flush()
     except BrokenPipeError:
@@ -56,29 +79,12 @@ def write_data(text: str) -> None:
         ) from exc
 
 
-def write_json(value: Any) -> None:
-    """`write_data` of one JSON value on one line."""
-    write_data(json.dumps(value, ensure_ascii=False, allow_nan=False))
-
-
 def abandon_output() -> None:
     """Let what could not be written to standard output go, so that Python does not try again at its exit."""
     with suppress(OSError, ValueError, AttributeError):  # there may be none at all
         descriptor = os.open(os.devnull, os.O_WRONLY)
         os.dup2(descriptor, sys.stdout.fileno())
         os.close(descriptor)
-
-
-def visible(text: str) -> str:
-    r"""Text from outside, made harmless for a terminal: control characters escaped, lines kept.
-
-    >>> visible("a\x1b[31m\nb\ttab")
-    'a\\x1b[31m\nb    tab'
-    """
-    return "".join(
-        c if c.isprintable() or c == "\n" else c.encode("unicode_escape", "backslashreplace").decode("ascii")
-        for c in text.replace("\t", "    ").replace("\r\n", "\n")
-    )
 
 
 def clock(console: Console) -> Progress:

@@ -48,7 +48,7 @@ def ask_choice(choice: Choice) -> int:
 def agrees(question: str) -> bool:
     """Ask a person yes or no; yes is the default."""
     with _interrupting():
-        return typer.confirm(question, default=True, err=True)
+        return typer.confirm(visible(question), default=True, err=True)
 
 
 @contextmanager

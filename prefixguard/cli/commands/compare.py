@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from prefixguard.cli.console import counting, say, visible, write_data
+from prefixguard.cli.console import counting, say, visible, write_json_text
 from prefixguard.cli.trust import Trusted
 
 
@@ -59,6 +59,6 @@ def compare_command(
             progress=show,
         )
     if as_json:
-        write_data(comparison.to_json())
+        write_json_text(comparison.to_json())
     else:
         say(visible(comparison.to_text()))

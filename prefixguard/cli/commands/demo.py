@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 
 from prefixguard.cli.console import clock, people, say, visible, write_data, write_json
@@ -118,12 +117,7 @@ class _Teller(DemoListener):
     def on_reading(self, reading: Reading) -> None:
         if self._quiet:
             return
-        console = Console(highlight=False, markup=False, emoji=False)
-        line = reading_line(reading)
-        if console.is_terminal:
-            console.print(line, soft_wrap=True)
-        else:
-            write_data(line.plain)
+        write_data(reading_line(reading))
 
     def tell_end(self, result: DemoResult, seconds: float) -> None:
         """The last words."""

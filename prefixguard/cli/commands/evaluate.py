@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prefixguard.cli.console import counting, say, write_data
+from prefixguard.cli.console import counting, say, write_json_text
 from prefixguard.cli.further_looks import FurtherLooks
 from prefixguard.cli.judging import PATIENCE, TIMEOUT, Judging
 from prefixguard.cli.pairs import WAIVE_EXAMPLE, pairs_of
@@ -230,7 +230,7 @@ def evaluate_command(
             looks.take(opened, runs, labels, strict=strict, group_by=group_by, resamples=resamples)
         )
     if as_json:
-        write_data(table.to_json())
+        write_json_text(table.to_json())
     else:
         say(table.to_text())
     write(table)

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from prefixguard.cli.console import say, visible, write_data, write_json
 from prefixguard.cli.drift_line import DriftLine
@@ -241,7 +239,6 @@ def _of_file(monitor: Monitor, path: str, wanted: str | None, report: ReadReport
 
 def _print(said: Iterable[tuple[str, Reading | EscalatedReading]], as_json: bool, *, headings: bool) -> bool:
     """Print every reading as it comes; whether an alarm sounded."""
-    console = Console(highlight=False, markup=False, emoji=False)
     alarmed, current, told = False, None, Told()
     for name, reading in said:
         alarmed |= reading.level is Level.ALARM
@@ -255,17 +252,8 @@ def _print(said: Iterable[tuple[str, Reading | EscalatedReading]], as_json: bool
                 write_json({"run_id": name, **document})
             continue
         for line in [reading_line(reading)] if isinstance(reading, Reading) else told.lines(reading):
-            write_data(_shown(console, line))
+            write_data(line)
     return alarmed
-
-
-def _shown(console: Console, line: Text) -> str:
-    """The line as the terminal shows it, with its colours if it has some."""
-    if not console.is_terminal:
-        return line.plain
-    with console.capture() as captured:
-        console.print(line, soft_wrap=True, end="")
-    return captured.get()
 
 
 def _header(path: Path | None) -> dict[str, Any] | None:
