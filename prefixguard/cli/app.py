@@ -32,7 +32,8 @@ from prefixguard.cli.commands import (
     train,
     watch,
 )
-from prefixguard.cli.console import abandon_output, say, visible
+from prefixguard.cli.console import abandon_output, say
+from prefixguard.cli.terminal_text import visible
 from prefixguard.distribution import VERSION
 from prefixguard.errors import PrefixGuardError
 

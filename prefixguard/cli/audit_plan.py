@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from prefixguard.cli.console import visible
+from prefixguard.cli.terminal_text import visible
 from prefixguard.errors import UsageError
 from prefixguard.escalate import (
     HYPOTHESES_VERSION,

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from prefixguard.cli.console import say, visible, write_json
+from prefixguard.cli.console import say, write_json
+from prefixguard.cli.terminal_text import visible
 from prefixguard.escalate import MODES, AuditLine, NoReplyFault, masked_in_words, total_masked
 from prefixguard.evaluate.audit import (
     StepIndex,

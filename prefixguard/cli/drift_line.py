@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from prefixguard.cli.console import say, visible
+from prefixguard.cli.console import say
+from prefixguard.cli.terminal_text import visible
 from prefixguard.errors import BundleError
 from prefixguard.runtime import DriftSignal, Monitor, NewTasks, ScoredRun
 

@@ -9,7 +9,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from prefixguard.cli.console import people, say, visible
+from prefixguard.cli.console import people, say
+from prefixguard.cli.terminal_text import visible
 from prefixguard.stepview import SideBySide, StepRecord
 
 #: Fields of a record, in the order in which they are shown and written.

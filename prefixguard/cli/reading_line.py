@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from prefixguard.cli.console import visible
+from prefixguard.cli.terminal_text import visible
 from prefixguard.runtime import Level, Reading
 
 _STYLES = {Level.OK: "green", Level.WATCH: "yellow", Level.ALARM: "bold red", Level.UNKNOWN: "magenta"}

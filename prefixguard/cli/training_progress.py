@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from prefixguard.cli.console import visible
+from prefixguard.cli.terminal_text import visible
 from prefixguard.learn import LearnListener
 
 _STAGES = {

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prefixguard.cli.console import counting, say, say_proxy, visible, write_json
+from prefixguard.cli.console import counting, say, say_proxy, write_json
 from prefixguard.cli.notes import notes_of, refuse_empty
+from prefixguard.cli.terminal_text import visible
 from prefixguard.cli.trust import Trusted
 from prefixguard.errors import UsageError
 

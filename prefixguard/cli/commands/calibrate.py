@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from prefixguard.cli.console import counting, say, visible, write_json
+from prefixguard.cli.console import counting, say, write_json
 from prefixguard.cli.notes import notes_of
+from prefixguard.cli.terminal_text import visible
 from prefixguard.cli.trust import Trusted
 from prefixguard.runtime import CalibrateResult, calibrate, load
 

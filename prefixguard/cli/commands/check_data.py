@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prefixguard.cli.console import people, say, visible, write_json
+from prefixguard.cli.console import people, say, write_json
 from prefixguard.cli.notes import notes_of
 from prefixguard.cli.pairs import WAIVE_EXAMPLE, pairs_of
+from prefixguard.cli.terminal_text import visible
 from prefixguard.stepview import ReadReport, StepRecord, adapter_for
 from prefixguard.trace import Run
 

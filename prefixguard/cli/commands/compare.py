@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from prefixguard.cli.console import counting, say, visible, write_json_text
+from prefixguard.cli.console import counting, say, write_json_text
+from prefixguard.cli.terminal_text import visible
 from prefixguard.cli.trust import Trusted
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import Progress
 
-from prefixguard.cli.console import clock, people, say, visible, write_data, write_json
+from prefixguard.cli.console import clock, people, say, write_data, write_json
 from prefixguard.cli.demonstration import DemoListener, DemoResult, FreshAlarms, demo
 from prefixguard.cli.reading_line import reading_line
+from prefixguard.cli.terminal_text import visible
 
 if TYPE_CHECKING:
     from prefixguard.cli.training_progress import TrainingProgress

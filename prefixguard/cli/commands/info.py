@@ -11,9 +11,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from prefixguard.cli.console import counting, people, say, visible, write_json
+from prefixguard.cli.console import counting, people, say, write_json
 from prefixguard.cli.information import CorpusInfo, info
 from prefixguard.cli.notes import notes_of
+from prefixguard.cli.terminal_text import visible
 from prefixguard.cli.trust import Trusted
 
 

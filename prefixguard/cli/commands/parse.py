@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from prefixguard.cli.console import counting, say, visible, write_json
+from prefixguard.cli.console import counting, say, write_json
 from prefixguard.cli.exchanges import FIELDS, show_side_by_side
 from prefixguard.cli.loss_lines import lost_lines
 from prefixguard.cli.notes import notes_of, refuse_empty
+from prefixguard.cli.terminal_text import visible
 from prefixguard.stepview import ReadReport, StepRecord, adapter_for, side_by_side
 from prefixguard.trace import Run
 

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from prefixguard.cli.console import counting, say, visible, write_json
+from prefixguard.cli.console import counting, say, write_json
 from prefixguard.cli.loss_lines import unlike_lines
 from prefixguard.cli.notes import notes_of, refuse_empty
+from prefixguard.cli.terminal_text import visible
 from prefixguard.cli.trust import Trusted
 
 

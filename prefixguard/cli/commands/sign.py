@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from prefixguard.bundle import new_key, sign
-from prefixguard.cli.console import say, visible, write_json
+from prefixguard.cli.console import say, write_json
+from prefixguard.cli.terminal_text import visible
 from prefixguard.errors import UsageError
 
 

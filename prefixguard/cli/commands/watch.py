@@ -8,12 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from prefixguard.cli.console import say, visible, write_data, write_json
+from prefixguard.cli.console import say, write_data, write_json
 from prefixguard.cli.drift_line import DriftLine
 from prefixguard.cli.escalation import Escalation, Told, escalation_of
 from prefixguard.cli.loss_lines import unlike_lines
 from prefixguard.cli.notes import notes_of, refuse_empty
 from prefixguard.cli.reading_line import reading_line
+from prefixguard.cli.terminal_text import visible
 from prefixguard.cli.trust import Trusted
 from prefixguard.errors import UsageError
 from prefixguard.escalate import Endpoint, EscalatedReading
