@@ -99,7 +99,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def most_kept(monitor: Monitor, feed: Callable[[Session], None]) -> float:
-    """Bytes that a session so fed keeps, as the allocator counts them: what one more session adds, the least of five."""
+    """Bytes that a session so fed keeps, as the allocator counts them: the least of what five more add."""
     sessions: list[Session | None] = [None] * 6
     counted = []
     tracemalloc.start()
