@@ -4,7 +4,6 @@ from prefixguard.errors import missing_extra
 
 try:
     import aalpy  # noqa: F401
-    import graphviz  # noqa: F401
 except ImportError as exc:
     raise missing_extra("learning an automaton", "automata", exc) from exc
 

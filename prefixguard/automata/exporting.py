@@ -34,7 +34,7 @@ from prefixguard.automata.pick import (
     table,
     try_choices,
 )
-from prefixguard.automata.picture import find_dot, to_dot, to_page, to_svg
+from prefixguard.automata.picture import to_dot, to_page, to_svg
 from prefixguard.automata.replay import Walks, choose_replays, levels_of
 from prefixguard.automata.strings import Strings
 from prefixguard.bundle import (
@@ -177,11 +177,10 @@ def export(
         takes = f"The table takes {what_it_takes(learned.alphabet.map, learned.automaton.n_symbols)}"
         return ExportResult(target, None, learned.choice, trials, atlas.fidelity, (*notes, takes), chosen)
     listener.on_stage("drawing", "picture and glossary")
-    svg = to_svg(atlas, dot=find_dot())
     pictures = {
         "automaton.dot": to_dot(atlas).encode(),
-        "automaton.svg": svg,
-        "automaton.html": to_page(atlas, svg),
+        "automaton.svg": to_svg(atlas),
+        "automaton.html": to_page(atlas),
         "GLOSSARY.md": to_glossary(atlas).encode(),
     }
     listener.on_stage("writing", str(target))

@@ -12,11 +12,10 @@ from html.parser import HTMLParser
 import pytest
 from automaton_atlas import HOSTILE, invented_atlas
 
-from prefixguard.automata.atlas import Atlas, Fidelity
-from prefixguard.automata.picture import find_dot, to_page, to_svg
+from prefixguard.automata.atlas import Fidelity
+from prefixguard.automata.picture import to_page
 from prefixguard.automata.picture.page_data import page_data, page_json
 from prefixguard.automata.picture.wording import one_line
-from prefixguard.errors import UsageError
 
 #: What the page is made of. An image, a frame, a form or a link that text brought in would stand out.
 ELEMENTS = {
@@ -52,15 +51,10 @@ class Reader(HTMLParser):
             self.texts[self._open[-1]][-1] += data
 
 
-def page_of(atlas: Atlas, dot: str | None = None) -> bytes:
-    return to_page(atlas, to_svg(atlas, dot=dot))
-
-
 @pytest.mark.parametrize("hostile", [False, True], ids=["plain", "hostile"])
-@pytest.mark.parametrize("dot", [None, find_dot()], ids=["without dot", "dot"])
-def test_nothing_breaks_out_and_nothing_is_loaded(hostile: bool, dot: str | None) -> None:
+def test_nothing_breaks_out_and_nothing_is_loaded(hostile: bool) -> None:
     atlas = invented_atlas(12, hostile=hostile, care=HOSTILE if hostile else ())
-    page = page_of(atlas, dot)
+    page = to_page(atlas)
     read = Reader(page)
     assert {tag for tag, _ in read.elements} <= ELEMENTS
     assert [tag for tag, _ in read.elements].count("script") == 2
@@ -80,7 +74,7 @@ def test_nothing_breaks_out_and_nothing_is_loaded(hostile: bool, dot: str | None
 @pytest.mark.parametrize("hostile", [False, True], ids=["plain", "hostile"])
 def test_the_data_come_back_as_they_are(hostile: bool) -> None:
     atlas = invented_atlas(64, 16, clock=(4, 9), hostile=hostile)
-    read = Reader(page_of(atlas))
+    read = Reader(to_page(atlas))
     data = json.loads(read.texts["script"][0])
     assert data == json.loads(json.dumps(page_data(atlas)))
     assert [symbol["gloss"] for symbol in data["symbols"]] == [one_line(entry.gloss, 120) for entry in atlas.entries]
@@ -91,7 +85,7 @@ def test_the_data_come_back_as_they_are(hostile: bool) -> None:
 
 
 def test_only_its_own_script_and_style_may_run() -> None:
-    read = Reader(page_of(invented_atlas(3)))
+    read = Reader(to_page(invented_atlas(3)))
     (policy,) = [attrs["content"] or "" for tag, attrs in read.elements if attrs.get("http-equiv")]
     hashes = {
         kind: "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
@@ -104,7 +98,7 @@ def test_only_its_own_script_and_style_may_run() -> None:
 
 
 def test_trace_text_is_never_parsed_as_markup() -> None:
-    (script,) = [text for text in Reader(page_of(invented_atlas(2))).texts["script"] if "use strict" in text]
+    (script,) = [text for text in Reader(to_page(invented_atlas(2))).texts["script"] if "use strict" in text]
     for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "DOMParser"):
         assert way not in script
     for way in ("fetch(", "XMLHttpRequest", "WebSocket", "EventSource", "sendBeacon", "import(", "localStorage"):
@@ -112,12 +106,12 @@ def test_trace_text_is_never_parsed_as_markup() -> None:
 
 
 def test_the_same_atlas_gives_the_same_bytes() -> None:
-    assert page_of(invented_atlas(24, hostile=True)) == page_of(invented_atlas(24, hostile=True))
+    assert to_page(invented_atlas(24, hostile=True)) == to_page(invented_atlas(24, hostile=True))
 
 
 @pytest.mark.parametrize("n_states", [1, 64, 150])
 def test_any_size_makes_a_page(n_states: int) -> None:
-    read = Reader(page_of(invented_atlas(n_states, 16)))
+    read = Reader(to_page(invented_atlas(n_states, 16)))
     nodes = [attrs for tag, attrs in read.elements if tag == "g" and "node" in (attrs.get("class") or "").split()]
     states = [attrs["id"] for attrs in nodes if (attrs["id"] or "").startswith("s")]
     levels = [attrs["id"] for attrs in nodes if (attrs["id"] or "").startswith("l")]
@@ -128,18 +122,13 @@ def test_any_size_makes_a_page(n_states: int) -> None:
 
 
 def test_care_is_said_first_and_fidelity_in_words() -> None:
-    page = page_of(invented_atlas(6, care=("Ranks little better than chance.",))).decode()
+    page = to_page(invented_atlas(6, care=("Ranks little better than chance.",))).decode()
     assert page.index("Audit with care") < page.index("Ranks little better than chance.") < page.index("<main>")
     assert "Measured on 240 test runs (3,720 steps) that neither of them learned from." in page
-    assert "Audit with care" not in page_of(invented_atlas(6)).decode().partition("<script")[0]
+    assert "Audit with care" not in to_page(invented_atlas(6)).decode().partition("<script")[0]
 
 
 def test_figures_that_do_not_exist_are_left_out() -> None:
     nothing = Fidelity(None, None, None, None, None, None, float("nan"), 1, 1, ())
-    page = page_of(replace(invented_atlas(2), fidelity=nothing)).decode()
+    page = to_page(replace(invented_atlas(2), fidelity=nothing)).decode()
     assert "AUPRC" not in page.partition("<main>")[0] and "1 test run (1 step)" in page
-
-
-def test_what_is_no_picture_is_refused() -> None:
-    with pytest.raises(UsageError, match="hand it what to_svg returned"):
-        to_page(invented_atlas(2), b"<html></html>")

@@ -14,7 +14,7 @@ from automaton_atlas import HOSTILE, invented_atlas
 from browser import Browser, chromium, find_chromium
 
 from prefixguard.automata.atlas import Atlas
-from prefixguard.automata.picture import find_dot, to_page, to_svg
+from prefixguard.automata.picture import to_page
 from prefixguard.automata.picture.levels import level_of, risk_levels
 from prefixguard.automata.picture.scene import figures_of, scene_of
 from prefixguard.automata.picture.wording import one_line, risk_text
@@ -54,24 +54,24 @@ def started_elsewhere(atlas: Atlas) -> Atlas:
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: the page cannot be opened")
 
-PAGES: dict[str, tuple[Atlas, str | None]] = {
-    "plain": (invented_atlas(12), None),
-    "clock": (invented_atlas(12, clock=(10, 20), care=("Ranks little better than chance.",)), find_dot()),
-    "many": (invented_atlas(64, 16), None),
-    "middling": (invented_atlas(48, 16), None),
-    "near": (replace(invented_atlas(6), watch=0.6), None),
-    "late": (started_elsewhere(invented_atlas(6, clock=(2, 3, 5, 8))), None),
-    "hostile": (invented_atlas(12, hostile=True, care=HOSTILE), find_dot()),
-    "one": (invented_atlas(1, 3), None),
-    "bare": (without_texts(invented_atlas(6, clock=(2, 3, 5, 8, 13))), None),
+PAGES: dict[str, Atlas] = {
+    "plain": invented_atlas(12),
+    "clock": invented_atlas(12, clock=(10, 20), care=("Ranks little better than chance.",)),
+    "many": invented_atlas(64, 16),
+    "middling": invented_atlas(48, 16),
+    "near": replace(invented_atlas(6), watch=0.6),
+    "late": started_elsewhere(invented_atlas(6, clock=(2, 3, 5, 8))),
+    "hostile": invented_atlas(12, hostile=True, care=HOSTILE),
+    "one": invented_atlas(1, 3),
+    "bare": without_texts(invented_atlas(6, clock=(2, 3, 5, 8, 13))),
 }
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("pages")
-    for name, (atlas, dot) in PAGES.items():
-        (place / f"{name}.html").write_bytes(to_page(atlas, to_svg(atlas, dot=dot)))
+    for name, atlas in PAGES.items():
+        (place / f"{name}.html").write_bytes(to_page(atlas))
     return place
 
 
@@ -95,7 +95,7 @@ def browser(running: Browser) -> Iterator[Browser]:
 
 def opened(browser: Browser, folder: Path, name: str, link: str = "") -> Atlas:
     browser.open(f"{(folder / name).with_suffix('.html').as_uri()}#{link}")
-    return PAGES[name][0]
+    return PAGES[name]
 
 
 def keys(browser: Browser, kind: str) -> list[str]:
@@ -240,7 +240,7 @@ def test_pointing_at_a_state_tells_of_it_and_a_click_keeps_it(browser: Browser, 
 
 
 def test_thin_evidence_is_told_with_its_stand_in(browser: Browser, folder: Path) -> None:
-    atlas = PAGES["many"][0]
+    atlas = PAGES["many"]
     state = next(s for s, other in enumerate(atlas.automaton.stand_in.tolist()) if other != s)
     opened(browser, folder, "many", f"view=states&at=s{state}")
     details = text(browser, "#details")
@@ -266,7 +266,7 @@ def test_the_graph_is_walked_with_the_keyboard(browser: Browser, folder: Path) -
 
 
 def test_a_state_with_a_clock_says_its_highest_level_and_when(browser: Browser, folder: Path) -> None:
-    atlas = PAGES["clock"][0]
+    atlas = PAGES["clock"]
     levels = risk_levels(atlas.watch, atlas.alarm)
     figures = figures_of(atlas)
     says = [[str(levels[level_of(risk, levels)].says) for risk in state.by_clock] for state in figures]
@@ -284,7 +284,7 @@ def test_a_state_with_a_clock_says_its_highest_level_and_when(browser: Browser, 
 
 
 def test_a_start_that_no_step_ends_in_is_not_called_thin(browser: Browser, folder: Path) -> None:
-    atlas = PAGES["late"][0]
+    atlas = PAGES["late"]
     opened(browser, folder, "late", f"at=s{atlas.automaton.start}")
     details = " ".join(text(browser, "#details").split())
     assert "thin" not in details.lower() and "no reading comes from this state" in details

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import shutil
 import subprocess
 from dataclasses import replace
 from typing import Any
@@ -11,10 +13,10 @@ import pytest
 from automaton_atlas import HOSTILE, invented_atlas
 
 from prefixguard.automata.atlas import Atlas
-from prefixguard.automata.picture import find_dot, to_dot
+from prefixguard.automata.picture import to_dot
 from prefixguard.automata.picture.scene import scene_of
 
-DOT = find_dot()
+DOT = shutil.which("dot")
 needs_dot = pytest.mark.skipif(DOT is None, reason="Graphviz is not installed: no dot program to read the text with")
 
 
@@ -59,7 +61,7 @@ def test_dot_reads_the_very_nodes_and_edges_of_the_scene(atlas: Atlas, collapsed
 
 def unescaped(label: str) -> str:
     """A label as it is shown: `\\n` ends a line, `\\\\` is a backslash."""
-    return label.replace("\\\\", "\0").replace("\\n", "\n").replace("\0", "\\")
+    return html.unescape(label.replace("\\\\", "\0").replace("\\n", "\n").replace("\0", "\\"))
 
 
 @needs_dot

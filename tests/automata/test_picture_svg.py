@@ -1,33 +1,19 @@
-"""The SVG, through `dot` and without it: one structure, no reference to anything outside."""
+"""The SVG: one structure, no reference to anything outside."""
 
 from __future__ import annotations
 
-import stat
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import pytest
 from automaton_atlas import HOSTILE, invented_atlas
 
 from prefixguard.automata.atlas import Atlas
-from prefixguard.automata.picture import find_dot, svg, to_svg
+from prefixguard.automata.picture import to_svg
 from prefixguard.automata.picture.scene import scene_of
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 #: All that a drawing needs; nothing that runs, loads or links.
 HARMLESS = {"svg", "g", "title", "path", "polygon", "ellipse", "rect", "text"}
-WAYS = [
-    pytest.param(None, id="without dot"),
-    pytest.param(
-        find_dot(), id="dot", marks=pytest.mark.skipif(find_dot() is None, reason="Graphviz is not installed: no dot")
-    ),
-]
-
-
-@pytest.fixture(params=WAYS)
-def dot(request: pytest.FixtureRequest) -> str | None:
-    way: str | None = request.param
-    return way
 
 
 def read(picture: bytes) -> ET.Element:
@@ -53,8 +39,8 @@ def groups(root: ET.Element, kind: str) -> dict[str, ET.Element]:
     ],
     ids=["1 state", "clock", "64 states", "64 collapsed", "150 collapsed", "hostile"],
 )
-def test_it_shows_the_scene_and_nothing_from_outside(atlas: Atlas, collapsed: bool, dot: str | None) -> None:
-    picture = to_svg(atlas, dot=dot, collapsed=collapsed)
+def test_it_shows_the_scene_and_nothing_from_outside(atlas: Atlas, collapsed: bool) -> None:
+    picture = to_svg(atlas, collapsed=collapsed)
     root, scene = read(picture), scene_of(atlas, collapsed=collapsed)
     nodes, edges = groups(root, "node"), groups(root, "edge")
     assert sorted(nodes) == sorted(node.key for node in scene.nodes)
@@ -82,16 +68,16 @@ def test_it_shows_the_scene_and_nothing_from_outside(atlas: Atlas, collapsed: bo
 
 
 @pytest.mark.parametrize("hostile", [False, True])
-def test_the_same_atlas_gives_the_same_bytes(dot: str | None, hostile: bool) -> None:
-    assert to_svg(invented_atlas(24, hostile=hostile), dot=dot) == to_svg(invented_atlas(24, hostile=hostile), dot=dot)
+def test_the_same_atlas_gives_the_same_bytes(hostile: bool) -> None:
+    assert to_svg(invented_atlas(24, hostile=hostile)) == to_svg(invented_atlas(24, hostile=hostile))
 
 
 @pytest.mark.parametrize("n_states", [1, 12, 24, 64])
 @pytest.mark.parametrize("collapsed", [False, True])
-def test_the_word_start_stands_beside_the_start(n_states: int, collapsed: bool, dot: str | None) -> None:
+def test_the_word_start_stands_beside_the_start(n_states: int, collapsed: bool) -> None:
     """Nearer to the start than to any other state, and not far from it."""
     atlas = invented_atlas(n_states, clock=(10, 20))
-    nodes = groups(read(to_svg(atlas, dot=dot, collapsed=collapsed)), "node")
+    nodes = groups(read(to_svg(atlas, collapsed=collapsed)), "node")
     (start,) = [node.key for node in scene_of(atlas, collapsed=collapsed).nodes if node.start]
     words = {key: [t for t in group.iter(NAMESPACE + "text") if t.text == "start"] for key, group in nodes.items()}
     assert [key for key, found in words.items() if found] == [start]
@@ -108,35 +94,12 @@ def test_the_word_start_stands_beside_the_start(n_states: int, collapsed: bool, 
     assert min(far, key=lambda key: far[key]) == start and 0 < far[start] < 60
 
 
-def test_150_states_are_drawn_without_dot() -> None:
-    assert len(groups(read(to_svg(invented_atlas(150, 32), dot=None)), "node")) == 150
+def test_150_states_are_drawn() -> None:
+    assert len(groups(read(to_svg(invented_atlas(150, 32))), "node")) == 150
 
 
-def test_care_and_rare_connections_are_said_on_the_picture(dot: str | None) -> None:
+def test_care_and_rare_connections_are_said_on_the_picture() -> None:
     atlas = invented_atlas(24, care=("Ranks little better than chance.",))
-    shown = "".join(read(to_svg(atlas, dot=dot)).itertext())
+    shown = "".join(read(to_svg(atlas)).itertext())
     assert "Audit with care: Ranks little better than chance." in shown
     assert "connections are drawn" in shown
-
-
-@pytest.mark.parametrize(
-    ("program", "why"),
-    [
-        ("#!/bin/sh\nexit 1\n", "dot failed"),
-        ("#!/bin/sh\necho not SVG\n", "dot failed"),
-        ("#!/bin/sh\nexec sleep 60\n", "dot took longer than 0.2 s"),
-        (None, "dot failed"),
-    ],
-    ids=["fails", "no SVG", "hangs", "is not there"],
-)
-def test_where_dot_does_not_work_the_picture_is_drawn_here(
-    program: str | None, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(svg, "TIME_OUT", 0.2)
-    dot = tmp_path / "dot"
-    if program is not None:
-        dot.write_text(program)
-        dot.chmod(dot.stat().st_mode | stat.S_IXUSR)
-    root = read(to_svg(invented_atlas(6), dot=str(dot)))
-    assert len(groups(root, "node")) == 6
-    assert why in "".join(root.itertext())

@@ -1,4 +1,4 @@
-"""A laid-out scene as SVG, made here."""
+"""The picture as SVG: a scene with the places that its layout gives it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import textwrap
 from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
+from prefixguard.automata.atlas import Atlas
 from prefixguard.automata.picture.columns import LINE_HEIGHT, Layout, PlacedEdge, PlacedNode, lay_out
 from prefixguard.automata.picture.levels import ink_on
-from prefixguard.automata.picture.scene import Scene, level_text
+from prefixguard.automata.picture.scene import Scene, level_text, scene_of
 from prefixguard.automata.picture.wording import count_text
 
 LINE = "#5c6673"
@@ -24,14 +25,16 @@ _ARROW = 7.0
 _START = 30.0  # length of the arrow into the start
 
 
-def draw(scene: Scene, note: str = "") -> str:
-    """The scene as a complete SVG document, one element a line. note: a sentence more for the legend.
+def to_svg(atlas: Atlas, *, collapsed: bool = False) -> bytes:
+    """The automaton as an SVG document in UTF-8 that refers to nothing outside itself, one element a line.
 
-    Groups have a class (node, edge, level, start, legend); a node's and an edge's id is its key.
+    collapsed: levels of risk, not states. The same bytes for the same atlas, everywhere.
+    Groups have a class (node, edge, level, start, legend); a node's and an edge's id is its key in the scene.
     """
+    scene = scene_of(atlas, collapsed=collapsed)
     layout = lay_out(scene)
     width = max(layout.width, 420.0) + 2 * _MARGIN
-    legend = list(_legend_lines(scene, note, columns=int((width - 2 * _MARGIN) / _LEGEND_LETTER)))
+    legend = list(_legend_lines(scene, columns=int((width - 2 * _MARGIN) / _LEGEND_LETTER)))
     height = _HEAD + layout.height + 3 * _MARGIN + _LEGEND_LINE * len(legend)
     size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
     name = quoteattr(f"Automaton {scene.name}: {count_text(len(scene.nodes), 'level' if scene.collapsed else 'state')}")
@@ -52,14 +55,14 @@ def draw(scene: Scene, note: str = "") -> str:
         at = y + number * _LEGEND_LINE
         lines.append(f'<text x="{_n(_MARGIN)}" y="{_n(at)}" font-size="12" fill="{TEXT}"{weight}>{escape(line)}</text>')
     lines += ["</g>", "</svg>", ""]
-    return "\n".join(lines)
+    return "\n".join(lines).encode()
 
 
-def _legend_lines(scene: Scene, note: str, *, columns: int) -> Iterator[tuple[str, bool]]:
+def _legend_lines(scene: Scene, *, columns: int) -> Iterator[tuple[str, bool]]:
     """Lines of the legend and whether they are bold."""
     for sentence in scene.care:
         yield from ((line, True) for line in textwrap.wrap(f"Audit with care: {sentence}", columns))
-    for sentence in (*scene.legend, note):
+    for sentence in scene.legend:
         yield from ((line, False) for line in textwrap.wrap(sentence, columns))
 
 
@@ -119,7 +122,7 @@ def _start_arrow(placed: PlacedNode) -> Iterator[str]:
     dx, dy = 0.8 * (placed.rx + 4), 0.6 * (placed.ry + 4)
     x, y = placed.x - dx, placed.y - dy
     yield f'<path d="M{_n(x - 0.8 * _START)} {_n(y - 0.6 * _START)}L{_n(x)} {_n(y)}" stroke="{TEXT}" stroke-width="2"/>'
-    yield arrow_head((x, y), (0.8, 0.6), 2.0, TEXT)
+    yield _arrow_head((x, y), (0.8, 0.6), 2.0, TEXT)
     at = f'x="{_n(x - 0.8 * _START)}" y="{_n(y - 0.6 * _START - 4)}"'
     yield (f'<text class="word" {at} text-anchor="middle" font-size="11" font-weight="bold" fill="{TEXT}">start</text>')
 
@@ -130,7 +133,7 @@ def _edge_lines(placed: PlacedEdge, scene: Scene) -> Iterator[str]:
     path, heading = _loop(placed) if edge.tail == edge.head else _turn(placed) if placed.turns else _flow(placed)
     yield f'<g class="edge" id="{edge.key}">'
     yield f'<path d="{path}" fill="none" stroke="{LINE}" stroke-width="{_n(pen)}"/>'
-    yield arrow_head(placed.points[-1], heading, pen, LINE)
+    yield _arrow_head(placed.points[-1], heading, pen, LINE)
     x, y = placed.label
     for number, line in enumerate(edge.label):
         at = y + (number - (len(edge.label) - 1) / 2) * LINE_HEIGHT + 3.2
@@ -178,7 +181,7 @@ def _loop(placed: PlacedEdge) -> tuple[str, tuple[float, float]]:
     return f"M{_n(x0)} {_n(y0)}C{_n(x0)} {_n(control)} {_n(x1)} {_n(control)} {_n(x1)} {_n(y1 - _ARROW)}", (0.0, 1.0)
 
 
-def arrow_head(tip: tuple[float, float], heading: tuple[float, float], pen: float, colour: str) -> str:
+def _arrow_head(tip: tuple[float, float], heading: tuple[float, float], pen: float, colour: str) -> str:
     """A filled triangle that ends at `tip`."""
     (x, y), (dx, dy) = tip, heading
     half = 2.6 + 0.7 * pen

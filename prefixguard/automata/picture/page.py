@@ -10,31 +10,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from prefixguard.automata.atlas import Atlas, Fidelity
-from prefixguard.automata.picture.drawing import draw
+from prefixguard.automata.picture.drawing import to_svg
 from prefixguard.automata.picture.page_data import page_json
-from prefixguard.automata.picture.scene import scene_of
 from prefixguard.automata.picture.wording import count_text, one_line, risk_text, share_text
-from prefixguard.errors import UsageError
 
 #: Scripts, in the order in which they run; all share one scope.
 SCRIPTS = ("words.js", "graph.js", "details.js", "glossary.js", "curve.js", "replay.js", "page.js")
 
 _HERE = Path(__file__).parent
 _MARK = re.compile(r"\{\{(\w+)\}\}")
-_PROLOGUE = re.compile(rb"\A\s*(?:<\?xml[^>]*\?>\s*)?(?:<!DOCTYPE[^>]*>\s*)?(?=<svg\b)")
 
 
-def to_page(atlas: Atlas, svg: bytes) -> bytes:
-    """automaton.html, in UTF-8; the same bytes for the same atlas and picture.
+def to_page(atlas: Atlas) -> bytes:
+    """automaton.html, in UTF-8; the same bytes for the same atlas.
 
-    svg: the picture of all states, from `to_svg`. The collapsed picture is drawn here. The page asks for nothing over
-    any network, and its content security policy forbids that it could; it runs its own script and no other.
-    Raises UsageError where `svg` is no SVG document.
+    The page asks for nothing over any network, and its content security policy forbids that it could; it runs its own
+    script and no other.
     """
-    start = _PROLOGUE.match(svg)
-    if start is None:
-        raise UsageError("The picture handed to to_page is no SVG document: hand it what to_svg returned.")
-    collapsed = draw(scene_of(atlas, collapsed=True)) if atlas.automaton.n_states > 1 else ""
+    pictures = {
+        "states": to_svg(atlas),
+        "levels": to_svg(atlas, collapsed=True) if atlas.automaton.n_states > 1 else b"",
+    }
     style = (_HERE / "page.css").read_text(encoding="utf-8")
     script = _script()
     name = one_line(atlas.name, 80) or "automaton"
@@ -45,8 +41,7 @@ def to_page(atlas: Atlas, svg: bytes) -> bytes:
         "summary": html.escape(_summary(atlas)),
         "fidelity": "\n".join(_fidelity(atlas.fidelity)),
         "style": style,
-        "states": svg[start.end() :].decode(),
-        "levels": collapsed.partition("?>\n")[2],
+        **{which: picture.decode().partition("?>\n")[2] for which, picture in pictures.items()},
         "data": page_json(atlas),
         "script": script,
     }
