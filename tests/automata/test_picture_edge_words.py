@@ -29,20 +29,17 @@ BOUNDS = [
 
 @pytest.mark.parametrize("feature", range(N_FEATURES + 2))
 @pytest.mark.parametrize(("low", "high"), BOUNDS)
-@pytest.mark.parametrize("short", [False, True], ids=["sentence", "name"])
-def test_the_condition_on_every_feature_survives(feature: int, low: float, high: float, short: bool) -> None:
-    gloss = say(Asked(feature, low, high), (), SCORES, short=short)
+def test_the_condition_on_every_feature_survives(feature: int, low: float, high: float) -> None:
+    gloss = say(Asked(feature, low, high), (), SCORES, short=True)
     (name,) = edge_names([gloss])
     assert len(name) <= LINES and max(map(len, name)) <= LINE_LETTERS
     shown = " ".join(name)
-    told = re.sub(r"(?<=any|one) \([<>][^)]*\)|\(50 if none \w+\)", "", gloss)  # that it is not nothing says enough
-    assert re.findall(r"\d[\d.e+-]*", shown) == re.findall(r"\d[\d.e+-]*", told)
-    assert told == gloss or shown.endswith((": any", "none")) or "50 if" in gloss
+    assert re.findall(r"\d[\d.e+-]*", shown) == re.findall(r"\d[\d.e+-]*", gloss)
 
 
 def test_two_sides_of_a_test_stay_apart() -> None:
     asked = [Asked(f, *ends) for f in range(N_FEATURES + 2) for ends in ((-math.inf, 0.5), (0.5, math.inf))]
-    glosses = [say(test, (), SCORES) for test in asked]
+    glosses = [say(test, (), SCORES, short=True) for test in asked]
     names = edge_names(glosses)
     assert len(set(names)) == len(asked)
     without = [name for name in names if re.match(r"\d+: ", name[0])]

@@ -1,7 +1,7 @@
 """Names of symbols short enough for an edge: what is asked may be shortened, the condition on it stays whole.
 
-A name such as "greatest length of results so far <= 373 characters" is told from its neighbours by its end. So its
-front is shortened: by shorter phrases for what steps are asked, then by leaving out its first words.
+A name such as "share of failed steps in the last runs <= 25 %" is told from its neighbours by its end. So the first
+words of a name that is too long are left out.
 """
 
 from __future__ import annotations
@@ -17,49 +17,6 @@ from prefixguard.automata.picture.wording import CUT, one_line
 LINE_LETTERS = 20
 LINES = 2
 
-#: Longer phrases first, where one is a part of another.
-_SHORTER = (
-    ("words of runs about to fail", "words near failure"),
-    ("words of runs that fail", "words of failed runs"),
-    ("share of recent calls' identifiers that were nowhere before", "recent share of new ids"),
-    ("share of the call's identifiers that were nowhere before", "share of new ids"),
-    ("calls so far with identifiers that were nowhere before", "calls with new ids"),
-    ("identifiers that were nowhere before", "new ids"),
-    ("calls so far that were repeats", "repeated calls so far"),
-    ("share of steps so far that were repeats", "share of repeats"),
-    ("share of steps so far that", "share of steps that"),
-    ("share of new words in recent results", "recent new result words"),
-    ("share of new words in the agent's recent texts", "recent new agent words"),
-    ("share of new words", "new words"),
-    ("times this very", "times this"),
-    ("gave this very", "gave this"),
-    ("times the most repeated call was made", "most repeated call"),
-    ("typical length of observations so far", "usual observed size"),
-    ("greatest length of observations so far", "longest observation"),
-    ("greatest length of results so far", "longest result"),
-    ("greatest length of calls' arguments so far", "longest arguments"),
-    ("greatest length of the agent's texts so far", "longest agent text"),
-    ("greatest length of", "longest"),
-    ("typical length of calls' arguments so far", "usual arguments size"),
-    ("typical length of the agent's texts so far", "usual text length"),
-    ("typical length of results so far", "usual result length"),
-    ("length of the observation", "observed length"),
-    ("the call's arguments", "arguments"),
-    ("the agent's text", "agent text"),
-    ("the result", "result"),
-    ("the observation", "observation"),
-    (" (50 if none did)", ""),
-    (" (50 if none was)", ""),
-    ("not the case: ", "not: "),
-    ("<=", "≤"),
-    (">=", "≥"),
-)
-#: What may follow a number without telling anything apart: units, and what the number amounts to.
-_AFTER = re.compile(r"(?<=\d) (?:characters|bits)\b(?: \((?:not )?mostly empty\))?")
-_ANY = re.compile(r": (any|(?:next to )?none) \([^()]*\)")
-_SPAN = re.compile(r"from (\S+) % to (\S+) % of steps")
-_INSIDE = re.compile(r"in \((\S+), (\S+)\]")
-_END = re.compile(r"the (lowest|highest) (\S+ %) of steps")
 _NUMBER = r"[-−]?\d[\d.,]*(?: ?%)?"
 #: What a name ends in where it is a test; a number in brackets may follow that tells equal names apart.
 _CONDITION = re.compile(
@@ -76,7 +33,7 @@ _HARD = "\u00a0"  # a space at which no line ends
 def edge_names(glosses: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """For each symbol the lines of its name on an edge, in order; names that come out alike are numbered.
 
-    >>> edge_names(["greatest length of results so far >= 1024 characters", "books", "books"])
+    >>> edge_names(["longest result >= 1024", "books", "books"])
     (('longest result', '≥ 1024'), ('1: books',), ('2: books',))
     """
     clean = [one_line(gloss, 400) or f"symbol {symbol}" for symbol, gloss in enumerate(glosses)]
@@ -91,7 +48,7 @@ def edge_names(glosses: Sequence[str]) -> tuple[tuple[str, ...], ...]:
 def _lines(gloss: str) -> tuple[str, ...]:
     numbered = _NUMBERED.match(gloss)
     number = f"{numbered[1]}:{_HARD}" if numbered else ""
-    text = _shortened(gloss[numbered.end() :] if numbered else gloss)
+    text = (gloss[numbered.end() :] if numbered else gloss).replace("<=", "≤").replace(">=", "≥")
     whole = _wrapped(number + _held(text))
     if len(whole) <= LINES:
         return _shown(whole)
@@ -104,14 +61,6 @@ def _lines(gloss: str) -> tuple[str, ...]:
         if len(kept) <= LINES:
             return _shown(kept)
     return _shown([CUT + words[-1][1 - LINE_LETTERS :]])  # a condition longer than two lines
-
-
-def _shortened(text: str) -> str:
-    text = _ANY.sub(r": \1", _AFTER.sub("", text))
-    text = _INSIDE.sub(r"\1–\2", _END.sub(r"\1 \2", _SPAN.sub(r"\1–\2 %", text)))
-    for phrase, shorter in _SHORTER:
-        text = text.replace(phrase, shorter)
-    return text
 
 
 def _held(text: str) -> str:
