@@ -78,21 +78,6 @@ def within_budget(
     return _quotient(transitions, block, kept, notes)
 
 
-def usual_of(edges: NDArray[np.int64], next_states: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Where each state most often leads, whatever the symbol; int32 (S,); UNSEEN where no run left the state.
-
-    edges: int64 (S, K), how often each transition was taken. next_states: int32 (S, K). Ties to the lower state.
-    """
-    n = len(next_states)
-    out = np.full(n, UNSEEN, dtype=np.int32)
-    for state in range(n):
-        taken = next_states[state] != UNSEEN
-        counts = np.bincount(next_states[state, taken], weights=edges[state, taken], minlength=n)
-        if counts.sum() > 0:
-            out[state] = int(counts.argmax())
-    return out
-
-
 def _quotient(
     transitions: Transitions, block: NDArray[np.int64], members: NDArray[np.int64], notes: tuple[str, ...]
 ) -> Transitions:

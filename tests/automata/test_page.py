@@ -14,7 +14,7 @@ from automaton_atlas import HOSTILE, invented_atlas
 
 from prefixguard.automata.atlas import Fidelity
 from prefixguard.automata.picture import to_page
-from prefixguard.automata.picture.page_data import page_data, page_json
+from prefixguard.automata.picture.page import page_data, page_json
 from prefixguard.automata.picture.wording import one_line
 
 #: What the page is made of. An image, a frame, a form or a link that text brought in would stand out.

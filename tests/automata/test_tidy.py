@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.automata.strings import Transitions
-from prefixguard.automata.tidy import minimise, reachable, usual_of, within_budget
+from prefixguard.automata.tidy import minimise, reachable, within_budget
 from prefixguard.bundle import UNSEEN
 from prefixguard.errors import ConfigError, DataError
 
@@ -119,12 +119,6 @@ def test_the_budget_is_kept_whatever_the_machine(seed: int, max_states: int) -> 
 def test_a_budget_of_nothing_is_refused() -> None:
     with pytest.raises(ConfigError, match="max_states is 0"):
         within_budget(drawn(0), np.ones(9, np.int64), np.ones((9, 2)), 0)
-
-
-def test_where_a_state_usually_leads() -> None:
-    following = np.array([[1, 2, 1], [0, UNSEEN, 2], [UNSEEN, UNSEEN, UNSEEN]], np.int32)
-    edges = np.array([[3, 5, 3], [4, 9, 4], [0, 0, 0]])
-    assert usual_of(edges, following).tolist() == [1, 0, UNSEEN]
 
 
 def test_inputs_are_left_alone() -> None:

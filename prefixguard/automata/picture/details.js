@@ -45,16 +45,16 @@ function saysByTheClock(state) {
 function evidence(state, links) {
   if (!state.entered) {
     const why = "Every run begins here, and no step ends here: no reading comes from this state.";
-    const from = state.standIn !== null && [" The risk shown is that of ", toState(state.standIn, links), "."];
+    const from = state.stand_in !== null && [" The risk shown is that of ", toState(state.stand_in, links), "."];
     return make("p", {}, why, from);
   }
-  const least = state.runs < state.mostRuns ? "at least " : "";
+  const least = state.runs < state.most_runs ? "at least " : "";
   const own = `${count(state.steps, "held-out step")} of ${least}${count(state.runs, "run")}`;
-  if (state.standIn !== null) {
+  if (state.stand_in !== null) {
     const text = `Its own evidence is thin (${own}), so its risk is that of `;
-    return make("p", {}, text, toState(state.standIn, links), ".");
+    return make("p", {}, text, toState(state.stand_in, links), ".");
   }
-  const few = `Thin evidence: calibrated on ${own}, fewer than ${data.thinRuns} runs. Take the interval seriously.`;
+  const few = `Thin evidence: calibrated on ${own}, fewer than ${data.thin_runs} runs. Take the interval seriously.`;
   return make("p", {}, state.thin ? few : `Calibrated on ${own}.`);
 }
 
@@ -110,7 +110,7 @@ function ways(of, key, { choose }) {
 function stateDetails(at, links) {
   const state = data.states[at];
   const clock = state.columns.length > 1;
-  const rest = `, interval ${range(state.interval)} (90 %)`
+  const rest = `, interval ${range([state.low, state.high])} (90 %)`
     + (clock ? `; lowest ${risk(state.least)}, mean ${risk(state.outcome)}` : "")
     + `; imminent risk ${clock ? "in the mean " : ""}${risk(state.imminent)}`;
   return [
@@ -125,7 +125,7 @@ function stateDetails(at, links) {
       state.thin && chip("thin evidence", "thin"),
     ),
     make("p", {}, make("b", {}, `${clock ? "Highest outcome" : "Outcome"} risk ${risk(state.peak)}`), rest),
-    gauge(state.peak, state.interval),
+    gauge(state.peak, [state.low, state.high]),
     clock && state.entered && make("p", {}, `By the clock: ${saysByTheClock(state)}.`),
     evidence(state, links),
     make("p", {}, `${count(state.visits, "training step")} ended here, ${share(state.share)} of all.`),

@@ -7,7 +7,7 @@ const COLUMNS = [
   ["condition", "What defines it", null],
   ["tools", "Tools and statuses", null],
   ["count", "Steps", (symbol) => -symbol.count],
-  ["change", "Risk change", (symbol) => -(symbol.riskChange ?? 0)],
+  ["change", "Risk change", (symbol) => -(symbol.risk_change ?? 0)],
   ["examples", "Example steps", null],
 ];
 
@@ -26,11 +26,11 @@ function termList(terms) {
 function glossaryRow(symbol, at, links) {
   const cells = {
     number: String(at),
-    gloss: [toSymbol(at, links), symbol.readsHistory && make("div", {}, chip("reads history", "history"))],
+    gloss: [toSymbol(at, links), symbol.reads_history && make("div", {}, chip("reads history", "history"))],
     condition: [quote(symbol.condition), termList(symbol.terms)],
     tools: [shares(symbol.tools), shares(symbol.statuses)],
     count: [number(symbol.count), small(share(symbol.share))],
-    change: signed(symbol.riskChange),
+    change: signed(symbol.risk_change),
     examples: symbol.examples.length ? symbol.examples.map(example) : "–",
   };
   const kind = { count: "number", change: "number" };
@@ -64,12 +64,12 @@ function showStates(links) {
   order.sort((a, b) => data.states[a].peak - data.states[b].peak || a - b);
   const rows = order.map((at) => {
     const state = data.states[at];
-    const borrowed = state.standIn === null ? state.thin && ", thin" : `, stands in: state ${state.standIn}`;
+    const borrowed = state.stand_in === null ? state.thin && ", thin" : `, stands in: state ${state.stand_in}`;
     const cells = [
       [toState(at, links), at === data.start && " (start)"],
       levelChip(data.levels[state.level].says),
       [risk(state.peak), clock && small(`from ${risk(state.least)}`)],
-      range(state.interval),
+      range([state.low, state.high]),
       risk(state.imminent),
       `${number(state.visits)} (${share(state.share)})`,
       [`${count(state.steps, "step")}, ${count(state.runs, "run")}`, borrowed],

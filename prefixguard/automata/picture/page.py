@@ -5,13 +5,19 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import json
+import math
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from prefixguard.automata.atlas import Atlas, Fidelity
 from prefixguard.automata.picture.drawing import to_svg
-from prefixguard.automata.picture.page_data import page_json
+from prefixguard.automata.picture.figures import THIN_RUNS, StateFigures
+from prefixguard.automata.picture.levels import colour_of, ink_on, level_of
+from prefixguard.automata.picture.scene import MANY_STATES, Scene, figures_of, scene_of
 from prefixguard.automata.picture.wording import count_text, one_line, risk_text, share_text
 
 #: Scripts, in the order in which they run; all share one scope.
@@ -19,6 +25,12 @@ SCRIPTS = ("words.js", "graph.js", "details.js", "glossary.js", "curve.js", "rep
 
 _HERE = Path(__file__).parent
 _MARK = re.compile(r"\{\{(\w+)\}\}")
+_ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
+#: Code points kept of a name, and of longer texts by their field.
+_NAME_LETTERS = 120
+_LETTERS = {"condition": 600, "examples": 600, "spoken": 600, "legend": 2_000, "text": 2_000}
+
+Json = dict[str, Any]
 
 
 def to_page(atlas: Atlas) -> bytes:
@@ -113,3 +125,90 @@ def _figures(fidelity: Fidelity) -> Iterator[tuple[str, str, str]]:
         teacher = "" if fidelity.teacher_rem is None else f"; its teacher {risk_text(fidelity.teacher_rem)}"
         yield "Failing at all", risk_text(fidelity.rem), f"AUROC at equally many steps left{teacher}; chance .50"
     yield "Unseen", share_text(fidelity.unseen_share), "of steps took a way that no training run took"
+
+
+def page_json(atlas: Atlas) -> str:
+    """All data of the page as JSON, in letters that mean nothing to HTML: it cannot end the element it stands in."""
+    text = json.dumps(page_data(atlas), ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=True)
+    return text.translate(_ESCAPES)
+
+
+def page_data(atlas: Atlas) -> Json:
+    """All data of the page: entries and replays as they are, scenes, figures of states, levels of risk.
+
+    Texts stand on one line and are cut, probabilities are rounded to four digits, and what is not a number is None.
+    Scenes are by name: "states", and "levels" where there is more than one state; nodes and edges in their order.
+    """
+    scenes = {"states": scene_of(atlas)}
+    if atlas.automaton.n_states > 1:
+        scenes["levels"] = scene_of(atlas, collapsed=True)
+    states = scenes["states"]
+    levels = [
+        {**asdict(level), "colour": level.colour, "ink": ink_on(level.colour), "used": number in states.used_levels}
+        for number, level in enumerate(states.levels)
+    ]
+    data: Json = _plain(
+        {
+            "start": atlas.automaton.start,
+            "clock": atlas.automaton.clock,
+            "watch": atlas.watch,
+            "alarm": atlas.alarm,
+            "many": MANY_STATES,
+            "thin_runs": THIN_RUNS,
+            "levels": levels,
+            "states": [_state(atlas, figures, states) for figures in figures_of(atlas)],
+            "symbols": [asdict(entry) for entry in atlas.entries],
+            "scenes": {name: _scene(scene) for name, scene in scenes.items()},
+            "replays": [asdict(replay) for replay in atlas.replays],
+        }
+    )
+    return data
+
+
+def _state(atlas: Atlas, figures: StateFigures, scene: Scene) -> Json:
+    """A state's figures, and its columns of the clock in place of what the figures say of them."""
+    automaton, state = atlas.automaton, figures.state
+    known = {name: value for name, value in asdict(figures).items() if name not in ("by_clock", "met")}
+    columns = [
+        {
+            "imminent": automaton.risk[state, column, 0],
+            "outcome": outcome,
+            "interval": automaton.interval[state, column, 1].tolist(),
+            "level": level_of(outcome, scene.levels),
+            "met": figures.met[column],
+            "colour": colour_of(outcome),
+            "ink": ink_on(colour_of(outcome)),
+            "steps": int(automaton.evidence[state, column]),
+            "runs": int(automaton.evidence_runs[state, column]),
+        }
+        for column, outcome in enumerate(figures.by_clock)
+    ]
+    level = level_of(figures.peak, scene.levels)
+    return {**known, "thin": figures.thin, "level": level, "columns": columns, "examples": atlas.state_examples[state]}
+
+
+def _scene(scene: Scene) -> Json:
+    return {
+        "nodes": [
+            {"key": node.key, "states": node.states, "level": node.level, "spoken": node.spoken}
+            for node in sorted(scene.nodes, key=lambda node: (node.risk, node.states))
+        ],
+        "edges": [
+            {"tail": edge.tail, "head": edge.head, "count": edge.count, "symbols": edge.symbols, "drawn": edge.drawn}
+            for edge in scene.edges
+        ],
+        "legend": scene.legend,
+    }
+
+
+def _plain(value: Any, letters: int = _NAME_LETTERS) -> Any:
+    """As JSON and the page take it; letters: that a text is cut to, where its field sets no other number."""
+    if isinstance(value, dict):
+        return {name: _plain(one, _LETTERS.get(name, letters)) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one, letters) for one in value]
+    if isinstance(value, str):
+        return one_line(value, letters)
+    if isinstance(value, float):
+        return round(float(value), 4) if math.isfinite(value) else None
+    return value

@@ -8,7 +8,7 @@ function makeReplay(moved, links) {
   let timer = null;
 
   const outcome = (failed) => (failed === null ? "outcome not known" : failed ? "failed" : "succeeded");
-  const title = (replay) => [replay.run, outcome(replay.failed), count(replay.steps.length, "step")].join(" · ");
+  const title = (replay) => [replay.run_id, outcome(replay.failed), count(replay.steps.length, "step")].join(" · ");
   byId("replay-run").replaceChildren(
     ...data.replays.map((replay, at) => make("option", { value: at }, title(replay))),
   );
