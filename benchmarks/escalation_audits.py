@@ -14,7 +14,16 @@ from escalation_law import Expected, expected_of
 from escalation_material import BUDGET, PRICE_IN, PRICE_OUT, Material
 from scripted_server import Script, ScriptedServer, Skill, seen_in
 
-from prefixguard.escalate import AsyncClient, Endpoint, Gate, LlmAuditor, PromptKind, WalkInspector, audit
+from prefixguard.escalate import (
+    AsyncClient,
+    Endpoint,
+    Gate,
+    LlmAuditor,
+    MaskedRecords,
+    PromptKind,
+    WalkInspector,
+    audit,
+)
 from prefixguard.escalate.prompting import ask_for_verdict, halves
 from prefixguard.evaluate.audit import audited_lines
 from prefixguard.metrics import AuditedRun, measure_attribution
@@ -86,7 +95,7 @@ def scripted(mode: Mode, material: Material, seed: int) -> dict[str, tuple[str, 
 
 def _scripted(mode: Mode, script: Script, records: Sequence[StepRecord]) -> tuple[str, int | None]:
     def said(shown: int, within: tuple[int, int] | None = None) -> int | str | None:
-        asked = ask_for_verdict(mode.kind, records[:shown], BUDGET, within=within)
+        asked = ask_for_verdict(mode.kind, MaskedRecords.of(records[:shown]).records, BUDGET, within=within)
         return script.outcome(seen_in(asked.messages), mode.tries, mode.patient)
 
     n = len(records)

@@ -22,7 +22,7 @@ from escalation_material import (
 )
 from scripted_server import Script, Skill, fingerprint, tokens_of
 
-from prefixguard.escalate import Gate, PromptKind, escalation_mark
+from prefixguard.escalate import Gate, MaskedRecords, PromptKind, escalation_mark
 from prefixguard.escalate.prompting import ask_for_verdict
 from prefixguard.evaluate.audit import PrefixVerdict, cascade, escalated_above
 from prefixguard.metrics import AuditedRun, measure_attribution
@@ -51,7 +51,7 @@ def prompt_tokens(material: Material) -> dict[str, list[int]]:
     """By run id the tokens of the question on every prefix."""
     return {
         run.run_id: [
-            tokens_of(ask_for_verdict(PromptKind.ONLINE, run.records[:step], BUDGET).messages)
+            tokens_of(ask_for_verdict(PromptKind.ONLINE, MaskedRecords.of(run.records[:step]).records, BUDGET).messages)
             for step in range(1, len(run.records) + 1)
         ]
         for run in material.runs
