@@ -13,6 +13,7 @@ import pytest
 
 import prefixguard
 from prefixguard.errors import AdapterError, ConfigError, DataError, EndpointError, OutputError, TraceError
+from prefixguard.escalate import Masker
 from prefixguard.induce import Proposal, check_adapter, freeze_mended, induce_adapter
 from prefixguard.induce.model import Transcript
 from prefixguard.induce.proposal import Choice, LeftOut, Mapped, Option
@@ -109,7 +110,7 @@ def model(monkeypatch: pytest.MonkeyPatch, made: Proposal | Exception | None, wh
         asked.append((endpoint, options))
         if isinstance(made, Exception):
             raise made
-        transcript = Transcript()
+        transcript = Transcript(Masker())
         transcript.add("message", text="hello")
         return SimpleNamespace(
             proposal=made,
