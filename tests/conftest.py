@@ -57,8 +57,8 @@ def lab_bundle(lab_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-    path = shared / "shared_lab_bundle"
-    with (shared / "shared_lab_bundle.lock").open("w") as lock:
+    path = shared / "shared" / "lab"
+    with (shared / "shared_lab.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not path.is_dir():
             config = TrainConfig(epochs=2, symbol_epochs=1, members=1, max_features=256, teacher=0.0, budget=0.25)
