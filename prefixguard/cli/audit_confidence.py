@@ -7,20 +7,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from prefixguard.cli.console import say
-from prefixguard.errors import ConfigError, DataError, OutputError, UsageError
+from prefixguard.errors import DataError, OutputError, UsageError
 from prefixguard.escalate import AuditLine, ConfidenceMap
 from prefixguard.evaluate.audit import confidence_pairs
 from prefixguard.stepview import StepRecord
-from prefixguard.trace import Run
+from prefixguard.trace import Run, read_named
 
 NAME = "confidence.json"
+_LARGEST = 1 << 20  # bytes
 
 
 def read_confidence(path: Path) -> ConfidenceMap:
     """A map that `fit_confidence` wrote. UsageError where it cannot be read."""
     try:
-        return ConfidenceMap.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, RecursionError, ConfigError) as exc:
+        return ConfidenceMap.from_json(json.loads(read_named(path, _LARGEST)))
+    except (ValueError, RecursionError) as exc:  # errors of ours among them
         raise UsageError(f"--confidence {path}: {exc} Name the {NAME} of an audit with --logprobs.") from exc
 
 

@@ -10,11 +10,7 @@ from prefixguard.stepview import ReadReport
 
 def notes_of(report: ReadReport) -> Iterator[str]:
     """A sentence for everything that a person should know; none when all was read."""
-    if report.skipped:
-        where, reason = report.skipped[0]
-        first = reason if where in reason else f"{where}: {reason}"
-        count = len(report.skipped)
-        yield f"{count:,} {_runs(count)} could not be read and {_was(count)} skipped; the first: {first}"
+    yield from report.losses()
     empty = sum(report.empty.values())
     if empty:
         by = ", ".join(f"{n:,} {outcome}" for outcome, n in sorted(report.empty.items()))
@@ -30,8 +26,6 @@ def notes_of(report: ReadReport) -> Iterator[str]:
         yield f"{report.bad_bytes:,} bytes were not UTF-8 and were replaced."
     if report.late_results:
         yield f"{report.late_results:,} results came after their step was over; they stand in the next observation."
-    if report.labels_unmatched:
-        yield f"{report.labels_unmatched:,} labels name no run that was read."
     if report.companions_missing:
         yield f"{report.companions_missing:,} runs lack the companion file that tells their outcome."
 

@@ -80,9 +80,7 @@ def evaluate(
     if not collected.tasks:
         raise DataError(_nothing_left(collected.used, collected.without_outcome))
     notes = list(collected.notes(opened.bundle))
-    if report.skipped:
-        where, reason = report.skipped[0]
-        notes.append(f"{len(report.skipped)} runs could not be read and are not counted; the first: {where}: {reason}")
+    notes.extend(report.losses())
     name, groups = choose_groups(collected.groups, group_by)
     used = sum(collected.used.values())
     bundle = opened.bundle

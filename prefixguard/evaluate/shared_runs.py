@@ -119,11 +119,7 @@ def listen(
             names[run.run_id] += 1
             for one in listeners:
                 one.take(key, run)
-        if report.skipped:
-            where, reason = report.skipped[0]
-            notes.append(
-                f"{len(report.skipped)} runs could not be read through {adapter.name}; the first: {where}: {reason}"
-            )
+        notes.extend(report.losses())
     if len(by_adapter) > 1:
         names_of = ", ".join(dict.fromkeys(one.monitor.bundle.adapter.name for one in heard))
         notes.append(f"Each monitor reads the runs through its own adapter ({names_of}); they are matched by run id.")

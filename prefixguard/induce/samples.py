@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from prefixguard.errors import TraceError
-from prefixguard.stepview import decode, decode_text, render
+from prefixguard.stepview import contained, decode, decode_text, render
 from prefixguard.trace import open_documents
 
 #: A file is read whole up to this size; what is larger is left out and named.
@@ -65,19 +65,26 @@ def open_samples(source: str | Path) -> Samples:
         found = list(documents.matching(["**/*"]))
         kept = _drawn([document.path for document in found], MAX_FILES)
         for document in found:
-            size = document.file.stat().st_size if document.file is not None else 0
+            size = documents.size(document.path)
             if document.path not in kept:
                 left_out.append((document.path, f"{MAX_FILES:,} of {len(found):,} files are looked at"))
                 continue
             if size > MAX_FILE_BYTES or total + size > MAX_BYTES:
                 left_out.append((document.path, f"{size:,} bytes: more than is looked at"))
                 continue
-            data = document.read()
-            total += len(data)
-            if not data.strip():
-                left_out.append((document.path, "empty"))
+            try:
+                with contained(document.where):
+                    data = document.read()
+                    total += len(data)
+                    opened = _file(document.path, document.where, data) if data.strip() else None
+            except TraceError as exc:
+                left_out.append((document.path, str(exc)))
                 continue
-            files.append(_file(document.path, document.where, data))
+            if opened is None:
+                left_out.append((document.path, "empty"))
+            else:
+                files.append(opened)
+        left_out.extend(documents.left_out.items())
     if not files:
         raise TraceError(f"{source}: no file with anything in it. Name a folder with a few raw runs.")
     return Samples(str(source), tuple(files), tuple(left_out))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from prefixguard.errors import ConfigError
+from prefixguard.trace import read_named
 
 BACKENDS = ("gru", "transformer", "fsm", "gbdt", "blend")
 #: Backends that `blend` can average, in the order in which their parts stand in a bundle.
@@ -108,12 +109,18 @@ class TrainConfig:
         return cls(**values)
 
 
+#: Bytes of a file of options.
+LARGEST_TOML = 1 << 20
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """The decoded file. Raises ConfigError naming file and line."""
+    remedy = "Mend the file or run without it."
+    data = read_named(path, LARGEST_TOML, remedy=remedy, error=ConfigError)
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
-        raise ConfigError(f"{path}: not readable as TOML ({exc}). Mend the file or run without it.") from exc
+        return tomllib.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as exc:
+        raise ConfigError(f"{path}: not readable as TOML ({exc}). {remedy}") from exc
 
 
 _GREATEST_SEED = 2**31 - 1  # what all libraries that are seeded can take

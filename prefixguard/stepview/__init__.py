@@ -1,6 +1,7 @@
 """StepView: the step record, and the adapters that turn raw runs of any format into records."""
 
 from prefixguard.stepview.adapter import Adapter, list_adapters, load_adapter, raw_view, wide_view
+from prefixguard.stepview.contained import contained
 from prefixguard.stepview.containers import NO_GROUP
 from prefixguard.stepview.fills import SERIES, FillCounts, fill_marks
 from prefixguard.stepview.gaps import WINDOW as GAP_WINDOW
@@ -54,6 +55,7 @@ __all__ = [
     "StepRecord",
     "adapter_for",
     "canonical",
+    "contained",
     "decode",
     "decode_text",
     "fill_marks",

@@ -13,6 +13,7 @@ import orjson
 from prefixguard.errors import TraceError, missing_extra
 from prefixguard.stepview.compiling import Base, Site, known_keys
 from prefixguard.stepview.conditions import Condition, compile_when
+from prefixguard.stepview.contained import contained
 from prefixguard.stepview.jsontext import decode, decode_text
 from prefixguard.stepview.paths import Getter, Step, is_multiple, parse_path, walk
 from prefixguard.stepview.patterns import Pattern
@@ -328,20 +329,20 @@ def _lines(
 ) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
     def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
         position = 0
-        with document.stream() as stream:
-            for number, line in enumerate(stream, 1):
-                if not line.strip():
-                    continue
-                where = f"{document.where} line {number}"
-                try:
+        for number, line in enumerate(document.lines(), 1):
+            if not line.strip():
+                continue
+            where = f"{document.where} line {number}"
+            try:
+                with contained(where):
                     value = counts.json(line.rstrip(b"\r\n"), document.where, number)
                     found = _runs_of(listing, spec.get("runs", "$"), value, where)
-                except TraceError as exc:
-                    yield Unread(where, str(exc))
-                    continue
-                for key, run in found:
-                    position += 1
-                    yield Found(run, value, position, where, key, is_json=True)
+            except TraceError as exc:
+                yield Unread(where, str(exc))
+                continue
+            for key, run in found:
+                position += 1
+                yield Found(run, value, position, where, key, is_json=True)
 
     return runs
 
@@ -361,27 +362,32 @@ def _grouped(
         groups: dict[str, list[Any]] = {}
         scope = Scope()
         scope.file = document.path
-        with document.stream() as stream:
-            for number, line in enumerate(stream, 1):
-                if not line.strip():
-                    continue
-                where = f"{document.where} line {number}"
-                try:
+        for number, line in enumerate(document.lines(), 1):
+            if not line.strip():
+                continue
+            where = f"{document.where} line {number}"
+            try:
+                with contained(where):
                     value = counts.json(line.rstrip(b"\r\n"), document.where, number)
+                    found = [value] if elements is None else elements(value)
+            except TraceError as exc:
+                yield Unread(where, str(exc))
+                continue
+            if not isinstance(found, list):
+                yield Unread(where, f"{where}: nothing at {spec['elements']}.")
+                continue
+            for element in found:
+                scope.event, scope.parent = element, value
+                try:
+                    with contained(where):
+                        group = as_id(group_by(scope))
                 except TraceError as exc:
                     yield Unread(where, str(exc))
                     continue
-                found = [value] if elements is None else elements(value)
-                if not isinstance(found, list):
-                    yield Unread(where, f"{where}: nothing at {spec['elements']}.")
+                if group is None:
+                    yield Unread(where, f"{where}: {NO_GROUP}")
                     continue
-                for element in found:
-                    scope.event, scope.parent = element, value
-                    group = as_id(group_by(scope))
-                    if group is None:
-                        yield Unread(where, f"{where}: {NO_GROUP}")
-                        continue
-                    groups.setdefault(group, []).append(element)
+                groups.setdefault(group, []).append(element)
         for position, (group, events) in enumerate(groups.items(), 1):
             run = {"events": events, "group": group}
             yield Found(run, MISSING, position, f"{document.where} group {group}", group)

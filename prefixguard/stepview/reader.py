@@ -10,6 +10,7 @@ from typing import Any
 
 from prefixguard.errors import TraceError
 from prefixguard.stepview.adapter import Adapter
+from prefixguard.stepview.contained import contained
 from prefixguard.stepview.containers import Counts, Found, Unread
 from prefixguard.stepview.fills import FillCounts
 from prefixguard.stepview.jsontext import decode, decode_text
@@ -20,10 +21,13 @@ from prefixguard.stepview.scope import MISSING, Scope, describe
 from prefixguard.stepview.values import as_id
 from prefixguard.trace import Run
 from prefixguard.trace.documents import Document, Documents, companion_path, open_documents
-from prefixguard.trace.outcomes import LabelBook, read_labels
+from prefixguard.trace.label_book import LabelBook, LabelTally
+from prefixguard.trace.outcomes import read_labels
 
 #: Companion files kept decoded: a verifier's list is asked for once a run.
 _KEPT = 8
+#: Places that a sentence on what could not be read names.
+_SHOWN = 3
 
 
 @dataclass(slots=True)
@@ -32,7 +36,7 @@ class ReadReport:
 
     documents, runs: read, and yielded. empty: runs without a record, by outcome; they are not yielded.
     skipped: what could not be read, as (where, reason). events_skipped: events that no rule took, by kind.
-    duplicate_ids: runs whose id another run had (they are called ID#2 ...). labels_unmatched: labels of no run.
+    duplicate_ids: runs whose id another run had (they are called ID#2 ...). labels: how the labels met the runs.
     companions_missing: outcomes that a companion file should tell and is not there.
     events: that rules were tried on. longest_without_step, most_skipped: of every run, see `EventGaps`; number of runs
     by number of events. fills: how the fields of the records are filled (`losses` says what is missing).
@@ -48,13 +52,25 @@ class ReadReport:
     bad_bytes: int = 0
     late_results: int = 0
     duplicate_ids: int = 0
-    labels_unmatched: int = 0
+    labels: LabelTally = field(default_factory=LabelTally)
     companions_missing: int = 0
     without_events: int = 0
     events: int = 0
     longest_without_step: dict[int, int] = field(default_factory=dict)
     most_skipped: dict[int, int] = field(default_factory=dict)
     fills: FillCounts = field(default_factory=FillCounts)
+
+    def losses(self) -> Iterator[str]:
+        """A sentence on what could not be read, with the first few places and reasons, and on labels that met no run;
+        none where nothing was lost."""
+        if self.skipped:
+            count = len(self.skipped)
+            what = "run or document" if count == 1 else "runs or documents"
+            shown = [why if where in why else f"{where}: {why}" for where, why in self.skipped[:_SHOWN]]
+            first = "the first: " if count > len(shown) else ""
+            was = "was" if count == 1 else "were"
+            yield f"{count:,} {what} could not be read and {was} skipped; {first}{' | '.join(shown)}"
+        yield from self.labels.notes()
 
 
 class _Companions:
@@ -131,12 +147,18 @@ def read_runs(
     program = adapter.program
     with open_documents(source) as documents:
         companions = _Companions(documents, counts)
-        book = LabelBook(told, (one.path for one in documents.matching(program.container.files)) if told else ())
-        for document in documents.matching(program.container.files):
+        matching = list(documents.matching(program.container.files))
+        if strict and documents.left_out:
+            where, reason = next(iter(documents.left_out.items()))
+            raise TraceError(f"{where}: {reason}")
+        book = LabelBook(told, (one.path for one in matching) if told else (), documents.folders)
+        for document in matching:
             report.documents += 1
             for found in _found(program, document, companions, counts, strict, report):
+                scope = Scope()
                 try:
-                    run = _read_run(program, found, document, companions, ids, book, strict, report, witness)
+                    with contained(found.where):
+                        run = _read_run(program, found, scope, document, companions, ids, book, strict, report)
                 except TraceError as exc:
                     if strict:
                         raise
@@ -144,13 +166,16 @@ def read_runs(
                     continue
                 report.bad_bytes = counts.bad_bytes
                 if run is not None:
+                    if witness is not None:
+                        witness(scope)
                     yield run
                 if most is not None and _looked_at(report) >= most:
                     break
             if most is not None and _looked_at(report) >= most:
                 break
+        report.skipped.extend(documents.left_out.items())
     report.bad_bytes = counts.bad_bytes
-    report.labels_unmatched = book.unmatched
+    report.labels = book.tally()
     _refuse_nothing(str(source), adapter, report)
     if labels is not None and most is None:
         book.refuse_strangers(Path(labels))
@@ -170,13 +195,14 @@ def _found(
 ) -> Iterator[Found]:
     """Runs of one document; what cannot be read goes to the report, or is raised if strict."""
     try:
-        for found in program.container.runs(document, companions, counts):
-            if isinstance(found, Unread):
-                if strict:
-                    raise TraceError(found.reason)
-                report.skipped.append((found.where, found.reason))
-            else:
-                yield found
+        with contained(document.where):
+            for found in program.container.runs(document, companions, counts):
+                if isinstance(found, Unread):
+                    if strict:
+                        raise TraceError(found.reason)
+                    report.skipped.append((found.where, found.reason))
+                else:
+                    yield found
     except TraceError as exc:
         if strict:
             raise
@@ -186,17 +212,16 @@ def _found(
 def _read_run(
     program: Program,
     found: Found,
+    scope: Scope,
     document: Document,
     companions: _Companions,
     ids: dict[str, int],
     book: LabelBook,
     strict: bool,
     report: ReadReport,
-    witness: Callable[[Scope], None] | None,
 ) -> Run[StepRecord] | None:
     if found.is_json and not isinstance(found.run, dict | list):
         raise TraceError(f"{found.where}: a run that is {describe(found.run)}. Remove it, or name another adapter.")
-    scope = Scope()
     scope.run, scope.document, scope.key, scope.position = found.run, found.document, found.key, found.position
     scope.file, scope.companions = document.path, companions
     own = as_id(program.run_id(scope)) if program.run_id is not None else None
@@ -217,9 +242,7 @@ def _read_run(
             )
         report.duplicate_ids += 1
         name = _free_name(name, ids)
-        label = None  # whose it would be nobody can say
-    else:
-        label = book.find(name, document.path if not found.several else None)
+    label = book.find(name, document.path if not found.several else None)
     if label is not None:
         outcome, task = label.outcome, label.task_id or task
     groups = {}
@@ -241,6 +264,7 @@ def _read_run(
         report.empty[outcome.value] = report.empty.get(outcome.value, 0) + 1
         report.without_events += not had_events
         return None
+    mistake, faults = program.labels.mistake(scope, records), program.labels.faults(scope)
     report.runs += 1
     report.records += len(records)
     report.fills.add(records)
@@ -249,9 +273,6 @@ def _read_run(
         (report.most_skipped, parser.gaps.most_skipped),
     ):
         tally[n] = tally.get(n, 0) + 1
-    if witness is not None:
-        witness(scope)
-    mistake, faults = program.labels.mistake(scope, records), program.labels.faults(scope)
     return Run(name, task, outcome, tuple(records), found.where, MappingProxyType(groups), mistake, faults)
 
 
@@ -276,7 +297,7 @@ def _refuse_nothing(source: str, adapter: Adapter, report: ReadReport) -> None:
         return
     program = adapter.program
     remedy = f"See what it reads with: prefixguard parse {source}"
-    if not report.documents:
+    if not report.documents and not report.skipped:
         raise TraceError(
             f"{source}: no file matches {' or '.join(program.container.files)} (adapter {adapter.name} "
             f"{adapter.version}). "

@@ -2,7 +2,9 @@
 
 from prefixguard.trace.documents import Document, Documents, glob_pattern, open_documents, standard_input
 from prefixguard.trace.horizon import imminent_labels, remaining_steps
-from prefixguard.trace.outcomes import Label, LabelBook, read_labels
+from prefixguard.trace.label_book import LabelBook, LabelTally
+from prefixguard.trace.named_file import open_named, read_named
+from prefixguard.trace.outcomes import Label, read_labels
 from prefixguard.trace.repeats import link_tasks, repeat_groups, run_digest
 from prefixguard.trace.run import Fault, Mistake, Outcome, Run
 from prefixguard.trace.split import DEFAULT_SHARES, Move, Side, move_tasks, split_tasks, task_hash, task_key
@@ -14,6 +16,7 @@ __all__ = [
     "Fault",
     "Label",
     "LabelBook",
+    "LabelTally",
     "Mistake",
     "Move",
     "Outcome",
@@ -24,7 +27,9 @@ __all__ = [
     "link_tasks",
     "move_tasks",
     "open_documents",
+    "open_named",
     "read_labels",
+    "read_named",
     "remaining_steps",
     "repeat_groups",
     "run_digest",

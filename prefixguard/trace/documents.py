@@ -9,21 +9,28 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
+import stat
 import sys
-import tarfile
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, BinaryIO
 
 import re2
 
 from prefixguard.errors import TraceError
+from prefixguard.trace.archives import SUFFIXES, unpack
+from prefixguard.trace.named_file import is_inherited_pipe, open_named, read_bounded
 
-_TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2")
+#: A document that has to be read whole, such as one JSON value, may have so many bytes.
+LARGEST_DOCUMENT = 2 << 30
+#: A line of a document that is read line by line may have so many bytes.
+LONGEST_LINE = 1 << 30
+
+_TOO_LARGE = "Write the runs as JSON lines, one run a line, or into several files."
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,43 +38,62 @@ class Document:
     """One document.
 
     path: inside the folder of runs, with forward slashes. where: what a person calls it, for messages.
-    file: on disk; None for standard input.
+    file: on disk; None for a stream, which is `pipe`, or else standard input.
     """
 
     path: str
     where: str
     file: Path | None
-    begun: bytes = b""  # what was already taken from standard input
+    pipe: BinaryIO | None = None
+    begun: bytes = b""  # what was already taken from the stream
 
     @contextmanager
     def stream(self) -> Iterator[BinaryIO]:
-        """Its bytes as a stream. TraceError if it cannot be read."""
-        if self.file is None:
-            rest = standard_input()
-            yield io.BufferedReader(_Continued(self.begun, rest)) if self.begun else rest
-            return
+        """Its bytes as a stream. TraceError if it cannot be read, or is neither a file nor a pipe."""
         try:
-            with self.file.open("rb") as stream:
-                yield stream
+            with self._opened() as stream:
+                yield io.BufferedReader(_Continued(self.begun, stream)) if self.begun else stream
         except OSError as exc:
             raise TraceError(
                 f"{self.where}: cannot be read ({exc.strerror or exc}). Check the path and its permissions."
             ) from exc
 
-    def read(self) -> bytes:
-        """All its bytes."""
+    @contextmanager
+    def _opened(self) -> Iterator[BinaryIO]:
+        if self.file is None:
+            yield standard_input() if self.pipe is None else self.pipe  # which stay open
+            return
+        with open_named(self.file, shown=self.where) as stream:
+            yield stream
+
+    def lines(self) -> Iterator[bytes]:
+        """Its lines, each with its end. TraceError, after which there are no more, for one that is too long."""
         with self.stream() as stream:
-            return stream.read()
+            number = 0
+            while line := stream.readline(LONGEST_LINE + 1):
+                number += 1
+                if len(line) > LONGEST_LINE:
+                    raise TraceError(
+                        f"{self.where} line {number}: more than {LONGEST_LINE:,} bytes, and at most so many are read; "
+                        "the rest of the file is left out. Write one run a line."
+                    )
+                yield line
+
+    def read(self) -> bytes:
+        """All its bytes. TraceError where they are more than `LARGEST_DOCUMENT`."""
+        with self.stream() as stream:
+            return read_bounded(stream, LARGEST_DOCUMENT, self.where, _TOO_LARGE)
 
     def first_lines(self, n: int) -> tuple[list[bytes], Document]:
         """Its first n lines that are not blank, and a document that still gives all its bytes."""
         found: list[bytes] = []
         taken: list[bytes] = []
-        with self.stream() as stream:
-            while len(found) < n and (line := stream.readline()):
-                taken.append(line)
-                if line.strip():
-                    found.append(line)
+        for line in self.lines():
+            taken.append(line)
+            if line.strip():
+                found.append(line)
+            if len(found) == n:
+                break
         return found, self if self.file is not None else replace(self, begun=b"".join(taken))
 
 
@@ -98,45 +124,81 @@ def standard_input() -> BinaryIO:
 
 
 class Documents:
-    """A folder of runs, opened. root: the folder on disk; None for standard input."""
+    """A folder of runs, opened.
 
-    def __init__(self, source: str, root: Path | None, single: Path | None = None, pattern: str | None = None) -> None:
+    root: the folder on disk; None for a stream. left_out: what is in the folder, should be a document, and cannot
+    be one, with the reason; complete once `matching` was called.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        root: Path | None,
+        *,
+        shown: str | None = None,
+        single: Path | None = None,
+        pipe: BinaryIO | None = None,
+        pattern: str | None = None,
+        unpacked_without: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """shown: what messages call the folder; None: its path. single: the only document. pipe: the stream; None
+        for standard input. pattern: the glob that documents are asked for by. unpacked_without: members of an archive
+        that are not in the folder, and why."""
         self.source = source
         self.root = None if root is None else root.resolve()
-        self._shown = "" if root is None else root.as_posix()
+        self.left_out: dict[str, str] = {}
+        self._shown = ("" if root is None else root.as_posix()) if shown is None else shown
         self._single = single
+        self._pipe = pipe
         self._pattern = pattern
+        self._unpacked_without = unpacked_without
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """What the folder is called: absolute paths, as it was written and with links resolved; none for a stream."""
+        if self.root is None:
+            return ()
+        return tuple(dict.fromkeys((os.path.normpath(Path(self._shown).absolute()), self.root.as_posix())))
 
     def matching(self, patterns: Sequence[str]) -> Iterator[Document]:
         """Documents that match one of the globs, by path. A source that is one file, or a glob itself, is taken as
         it is."""
         if self.root is None:
-            yield Document("stdin", "standard input", None)
-            return
+            where = "standard input" if self._pipe is None else self.source
+            return iter([Document("stdin", where, None, self._pipe)])
         if self._single is not None:
-            yield Document(self._single.name, self.source, self._single)
-            return
+            return iter([Document(self._single.name, self.source, self._single)])
         wanted = glob_pattern([self._pattern] if self._pattern is not None else patterns)
-        for path in sorted(self._walk()):
-            if wanted(path):
-                shown = path if self._shown in ("", ".") else f"{self._shown}/{path}"
-                yield Document(path, shown, self.root / path)
+        self.left_out = {self._where(path): why for path, why in self._unpacked_without.items() if wanted(path)}
+        return iter(
+            [Document(path, self._where(path), self.root / path) for path in sorted(self._walk(self.root, wanted))]
+        )
 
-    def _walk(self) -> Iterator[str]:
-        root = self.root
-        if root is None:
-            return
-        for folder, folders, files in os.walk(root):
+    def _where(self, path: str) -> str:
+        readable = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        return readable if self._shown in ("", ".") else f"{self._shown}/{readable}"
+
+    def _walk(self, root: Path, wanted: Callable[[str], bool]) -> Iterator[str]:
+        """Paths of what is to be read; what is left out is noted."""
+
+        def unreadable(exc: OSError) -> None:
+            inside = os.path.relpath(str(exc.filename), root).replace(os.sep, "/")
+            self.left_out[self._where(inside)] = f"the folder cannot be read ({exc.strerror}). Check its permissions."
+
+        for folder, folders, files in os.walk(root, onerror=unreadable):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
-            inside = Path(folder).relative_to(root).as_posix()
-            for name in files:
-                path = name if inside == "." else f"{inside}/{name}"
-                full = Path(folder) / name
-                if name.startswith(".") or not full.is_file():
+            inside = os.path.relpath(folder, root).replace(os.sep, "/")
+            prefix = "" if inside == "." else f"{inside}/"
+            linked = [name for name in folders if Path(folder, name).is_symlink()]
+            for name in (*linked, *files):
+                path = prefix + name
+                if name.startswith(".") or not (name in linked or wanted(path)):
                     continue
-                if full.is_symlink() and not full.resolve().is_relative_to(root):
-                    continue
-                yield path
+                why = _no_document(Path(folder, name), path, root)
+                if why is not None:
+                    self.left_out[self._where(path)] = why
+                elif name not in linked:
+                    yield path
 
     def size(self, path: str) -> int:
         """Bytes of the file at this path inside the folder; 0 where there is none."""
@@ -156,11 +218,32 @@ class Documents:
             return None
         try:
             file = (root / path).resolve()
-            if not file.is_relative_to(root) or not file.is_file():
+            if not file.is_relative_to(root):
                 return None
-            return file.read_bytes()
-        except (OSError, ValueError):
+            with open_named(file) as stream:
+                return read_bounded(stream, LARGEST_DOCUMENT, path, _TOO_LARGE)
+        except (OSError, ValueError, RuntimeError):  # TraceError is a ValueError; a loop of links, a RuntimeError
             return None
+
+
+def _no_document(file: Path, path: str, root: Path) -> str | None:
+    """Why there is no document at a path of the folder that its name asks for; None where there is one.
+
+    A link to something inside the folder loses nothing: what it leads to is read, or stands there itself.
+    """
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        return "its name is not UTF-8. Rename it."
+    if not file.is_symlink():
+        return None
+    try:
+        target = file.resolve(strict=True)
+    except (OSError, RuntimeError) as exc:  # a loop of links is a RuntimeError before Python 3.13
+        return f"a link that leads nowhere ({getattr(exc, 'strerror', None) or 'a loop'}). Mend or remove it."
+    if not target.is_relative_to(root):
+        return "a link that leaves the folder of runs, which is not followed. Put the runs themselves there."
+    return None
 
 
 def companion_path(beside: str, relative: str) -> str | None:
@@ -227,24 +310,30 @@ def open_documents(source: str | Path) -> Iterator[Documents]:
         yield Documents(text, None)
         return
     path = Path(source)
-    if path.is_dir():
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as exc:
+        if any(character in text for character in "*?"):
+            fixed = Path(*_fixed_part(path))
+            if not fixed.is_dir():
+                raise TraceError(f"{text}: there is no folder {fixed}. Check the path.") from exc
+            yield Documents(text, fixed, pattern=path.relative_to(fixed).as_posix())
+            return
+        why = f"cannot be opened ({getattr(exc, 'strerror', None) or exc})"
+        if isinstance(exc, FileNotFoundError | NotADirectoryError):
+            why = "there is no such file or folder"
+        raise TraceError(f"{text}: {why}. Check the path.") from exc
+    if stat.S_ISDIR(mode):
         yield Documents(text, path)
-    elif path.is_file():
-        if text.lower().endswith(_TAR_SUFFIXES):
-            with tempfile.TemporaryDirectory(prefix="prefixguard-") as folder:
-                _unpack(path, Path(folder))
-                documents = Documents(text, Path(folder))
-                documents._shown = text
-                yield documents
-        else:
-            yield Documents(text, path.parent, single=path)
-    elif any(character in text for character in "*?"):
-        fixed = Path(*_fixed_part(path))
-        if not fixed.is_dir():
-            raise TraceError(f"{text}: there is no folder {fixed}. Check the path.")
-        yield Documents(text, fixed, pattern=path.relative_to(fixed).as_posix())
+    elif is_inherited_pipe(path):
+        with open_named(path) as pipe:
+            yield Documents(text, None, pipe=pipe)
+    elif stat.S_ISREG(mode) and text.lower().endswith(SUFFIXES):
+        with tempfile.TemporaryDirectory(prefix="prefixguard-") as folder:
+            yield Documents(text, Path(folder), shown=text, unpacked_without=unpack(path, Path(folder)))
     else:
-        raise TraceError(f"{text}: there is no such file or folder. Check the path.")
+        open_named(path).close()  # refuses what is no file, before anything else is done
+        yield Documents(text, path.parent, single=path)
 
 
 def _fixed_part(path: Path) -> list[str]:
@@ -254,22 +343,3 @@ def _fixed_part(path: Path) -> list[str]:
             break
         parts.append(part)
     return parts or ["."]
-
-
-def _unpack(archive: Path, folder: Path) -> None:
-    """Regular files of the archive, and nothing else: no links, no devices, no path that leaves the folder."""
-    try:
-        with tarfile.open(archive) as tar:
-            for member in tar:
-                parts = [part for part in member.name.replace("\\", "/").split("/") if part not in ("", ".")]
-                if not member.isfile() or ".." in parts or not parts or ":" in parts[0]:
-                    continue
-                target = folder.joinpath(*parts)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                content = tar.extractfile(member) or io.BytesIO()
-                with content, target.open("wb") as out:
-                    shutil.copyfileobj(content, out)
-    except (tarfile.TarError, EOFError, OSError, ValueError) as exc:
-        raise TraceError(f"{archive}: cannot be unpacked ({exc}). It may be cut off; copy it again.") from exc
-    except Exception as exc:  # lzma and zlib raise their own kinds, which share no base
-        raise TraceError(f"{archive}: cannot be unpacked ({exc}). It may be cut off; copy it again.") from exc

@@ -33,7 +33,7 @@ def test_a_spec_is_loaded_from_a_path(chat: dict[str, Any], tmp_path: Path) -> N
     path.write_text('{"schema": ')
     with pytest.raises(AdapterError, match=r"mine.json line 1, column 12: an adapter is a JSON file"):
         load_adapter(path)
-    with pytest.raises(UnknownAdapterError, match="no adapter can be read there"):
+    with pytest.raises(UnknownAdapterError, match="No adapter can be read there"):
         load_adapter(tmp_path / "none.json")
 
 

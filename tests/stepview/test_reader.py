@@ -103,7 +103,7 @@ def test_duplicate_ids_are_told_apart_or_refused(make: Any, read: Any) -> None:
         read(make(), [run(), run()], strict=True)
 
 
-def test_a_duplicate_never_takes_another_run_s_name_or_label(make: Any, read: Any, tmp_path: Path) -> None:
+def test_a_label_is_of_the_run_that_is_called_so(make: Any, read: Any, tmp_path: Path) -> None:
     labels = tmp_path / "labels.csv"
     labels.write_text("run_id,outcome\na,success\na#2,success\n")
     report = ReadReport()
@@ -113,7 +113,7 @@ def test_a_duplicate_never_takes_another_run_s_name_or_label(make: Any, read: An
     ]  # fmt: skip
     late = read(make(), [run("a", 0.0), run("a", 0.0), run("a#2", 0.0)], labels=labels, report=report)
     assert [(r.run_id, r.outcome.value) for r in late] == [
-        ("a", "success"), ("a#2", "failure"), ("a#2#2", "failure"),
+        ("a", "success"), ("a#2", "success"), ("a#2#2", "failure"),
     ]  # fmt: skip
 
 
@@ -360,7 +360,8 @@ def test_labels_beside_the_runs_have_the_last_word(make: Any, read: Any, tmp_pat
     one, two = read(make(), [run("a", 1.0), run("b", 1.0)], labels=labels, report=report)
     assert (one.outcome, one.task_id) == (Outcome.FAILURE, "T")
     assert (two.outcome, two.task_id) == (Outcome.SUCCESS, "t")
-    assert report.labels_unmatched == 1
+    assert (report.labels.unmatched, report.labels.first_unmatched) == (1, ("zz",))
+    assert (report.labels.unlabelled, report.labels.first_unlabelled) == (1, ("b",))
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from prefixguard.errors import DataError, TraceError
-from prefixguard.trace import Label, LabelBook, Outcome, read_labels
+from prefixguard.errors import TraceError
+from prefixguard.trace import Label, Outcome, read_labels
 
 
 def write(tmp_path: Path, text: str | bytes, name: str = "labels.jsonl") -> Path:
@@ -68,43 +68,14 @@ def test_the_same_run_twice(tmp_path: Path) -> None:
         read_labels(write(tmp_path, same + '{"run_id": "a", "outcome": "failure"}\n'))
 
 
+@pytest.mark.parametrize(("name", "text"), [("l.jsonl", "\n"), ("l.csv", "run_id,outcome\n")])
+def test_a_file_without_a_label(tmp_path: Path, name: str, text: str) -> None:
+    with pytest.raises(TraceError, match=r"holds no label. Write run_id,outcome"):
+        read_labels(write(tmp_path, text, name))
+
+
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="Check the path of the labels"):
         read_labels(tmp_path / "none.csv")
     with pytest.raises(TraceError, match="Save the labels as UTF-8"):
         read_labels(write(tmp_path, b'{"run_id": "\xff"}'))
-
-
-def book(ids: list[str], files: list[str]) -> LabelBook:
-    return LabelBook({run_id: Label(Outcome.SUCCESS, run_id) for run_id in ids}, files)
-
-
-@pytest.mark.parametrize("told", ["q1", "q1.json", "runs/q1.json"])
-def test_a_run_alone_in_its_file_goes_by_the_file(told: str) -> None:
-    labels = book([told], ["runs/q1.json", "runs/q2.json"])
-    found = labels.find("runs/q1.json", "runs/q1.json")
-    assert found is not None and found.task_id == told and labels.unmatched == 0
-    assert labels.find("runs/q2.json", "runs/q2.json") is None
-    assert book([told], ["runs/q1.json"]).find("x", None) is None
-
-
-def test_a_name_that_two_files_or_two_labels_have_is_nobodys() -> None:
-    assert book(["q1"], ["a/q1.json", "b/q1.json"]).find("a/q1.json", "a/q1.json") is None
-    assert book(["q1.json", "q1.log"], ["q1.txt"]).find("own", "q1.txt") is None
-    both = book(["a/q1.json", "b/q1.json"], ["a/q1.json", "b/q1.json"])
-    found = both.find("own", "b/q1.json")
-    assert found is not None and found.task_id == "b/q1.json"
-
-
-def test_numbers_at_the_end_are_no_suffix() -> None:
-    assert book(["run"], ["run.1.json", "run.2.json"]).find("run.1.json", "run.1.json") is None
-
-
-def test_labels_of_other_runs_are_refused() -> None:
-    labels = book(["x1", "x2"], ["a.json"])
-    labels.refuse_strangers(Path("l.csv"))  # nothing was read yet
-    labels.find("a.json", "a.json")
-    with pytest.raises(DataError, match=r"l.csv: none of its 2 labels .* 'x1', 'x2'; the runs are 'a.json'"):
-        labels.refuse_strangers(Path("l.csv"))
-    labels.find("x1")
-    labels.refuse_strangers(Path("l.csv"))

@@ -20,7 +20,9 @@ from prefixguard.errors import UsageError
 from prefixguard.escalate import Endpoint, EscalatedReading
 from prefixguard.runtime import Level, Monitor, Reading, load, score, watch
 from prefixguard.stepview import ReadReport
-from prefixguard.trace import standard_input
+from prefixguard.trace import read_named, standard_input
+
+_LARGEST_HEADER = 64 << 20  # bytes
 
 
 def watch_command(
@@ -263,8 +265,8 @@ def _header(path: Path | None) -> dict[str, Any] | None:
     import json
 
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as exc:
+        value = json.loads(read_named(path, _LARGEST_HEADER))
+    except (ValueError, RecursionError) as exc:  # what cannot be read among them
         raise UsageError(f"{path}: cannot be read as JSON ({exc}). Give the run's object without its events.") from exc
     if not isinstance(value, dict):
         raise UsageError(f"{path}: holds no JSON object. Give the run's object without its events.")

@@ -59,11 +59,7 @@ def corpus_of(
         companion = None if labels is None else Path(labels)
         opened = adapter_for(adapter, str(runs))
         corpus = featurise(read_runs(str(runs), opened, labels=companion, strict=strict, report=report))
-        if report.skipped:
-            where, reason = report.skipped[0]
-            notes.append(
-                f"{len(report.skipped)} runs could not be read and are not counted; the first: {where}: {reason}"
-            )
+        notes.extend(report.losses())
     else:
         corpus = featurise(runs)
     if len(corpus) == 0:

@@ -99,7 +99,7 @@ def _empty(evidence: Evidence, empty: int, found: int) -> list[Finding]:
 
 def _counts(evidence: Evidence) -> list[Finding]:
     report = evidence.report
-    notes: list[Finding] = []
+    notes = [Finding("reads.labels", "warning", said, remedy="Mend the labels.") for said in report.labels.notes()]
     if report.duplicate_ids:
         notes.append(
             Finding(

@@ -1,0 +1,182 @@
+"""Which label is of which run: by the run's id, or by the file that the run is alone in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from prefixguard.errors import DataError
+from prefixguard.trace.outcomes import Label
+
+#: Ids that a message shows of labels and of runs.
+SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LabelTally:
+    """How labels and runs met: each a number, and the first few of them.
+
+    unmatched: labels of no run that was read. ambiguous: labels whose name several files, or several labels of one
+    file, answer to; they are nobody's. unlabelled: runs without a label.
+    """
+
+    unmatched: int = 0
+    ambiguous: int = 0
+    unlabelled: int = 0
+    first_unmatched: tuple[str, ...] = ()
+    first_ambiguous: tuple[str, ...] = ()
+    first_unlabelled: tuple[str, ...] = ()
+
+    def notes(self) -> Iterator[str]:
+        """A sentence for everything that a person should know; none where every label is of a run and the other way
+        round."""
+        if self.unmatched:
+            does = "label names" if self.unmatched == 1 else "labels name"
+            yield f"{self.unmatched:,} {does} no run that was read: {_shown(self.first_unmatched, self.unmatched)}."
+        if self.ambiguous:
+            does = "label fits" if self.ambiguous == 1 else "labels fit"
+            yield (
+                f"{self.ambiguous:,} {does} several files, or a file that another label fits, and counted for none: "
+                f"{_shown(self.first_ambiguous, self.ambiguous)}. Write the path inside the folder of runs, or the "
+                "run_id that parse --json prints."
+            )
+        if self.unlabelled:
+            has = "run has" if self.unlabelled == 1 else "runs have"
+            yield (
+                f"{self.unlabelled:,} {has} no label and the outcome that the trace gives: "
+                f"{_shown(self.first_unlabelled, self.unlabelled)}."
+            )
+
+
+class LabelBook:
+    """Labels, looked up by the id of a run or by the file that it is alone in.
+
+    An id that a run is called by always finds its label. Besides, a run that has a file to itself goes by the path of
+    that file inside the folder of runs, by the same path with folders above it (`runs/a/q1.json`, an absolute path),
+    by the end of its path (`q1.json`), and by each of these without suffixes. The path inside the folder goes first;
+    a name that several files answer to is nobody's.
+    """
+
+    def __init__(self, labels: Mapping[str, Label], files: Iterable[str] = (), folders: Sequence[str] = ()) -> None:
+        """labels: by run id, as `read_labels` gives them. files: paths of all documents inside the folder of runs.
+        folders: what that folder is called, with the folders above it."""
+        self._labels = labels
+        self._unused = dict.fromkeys(labels)
+        self._of_file: dict[str, str] = {}
+        self._ambiguous: set[str] = set()
+        self._n_runs = self._n_unlabelled = 0
+        self._runs: list[str] = []
+        self._unlabelled: list[str] = []
+        if labels:
+            self._join(files, [_parts(folder) for folder in folders] or [[]])
+
+    def _join(self, files: Iterable[str], folders: Sequence[list[str]]) -> None:
+        """Decide which label is of which file."""
+        wanted = {name for label in self._labels for name in _names(_parts(label))}
+        answering: dict[str, dict[tuple[int, int], list[str]]] = {}  # name -> (how far from exact) -> files
+        for file in files:
+            for name, distance in _answers(_parts(file), folders).items():
+                if name in wanted:
+                    answering.setdefault(name, {}).setdefault(distance, []).append(file)
+        claims: dict[str, list[str]] = {}
+        for label in self._labels:
+            found = next((answering[name] for name in _names(_parts(label)) if name in answering), None)
+            if found is None:
+                continue
+            nearest = found[min(found)]
+            if len(nearest) == 1:
+                claims.setdefault(nearest[0], []).append(label)
+            else:
+                self._ambiguous.add(label)
+        for file, told in claims.items():
+            if len({self._labels[label] for label in told}) == 1:
+                self._of_file[file] = told[0]
+            else:
+                self._ambiguous.update(told)
+
+    def find(self, run_id: str, file: str | None = None) -> Label | None:
+        """The label of a run; None where it has none. file: the path of its document, if it is alone in it."""
+        if not self._labels:
+            return None
+        self._n_runs += 1
+        if len(self._runs) < SHOWN:
+            self._runs.append(run_id)
+        key: str | None = run_id
+        if run_id not in self._labels:
+            key = self._of_file.get(file) if file is not None else None
+            key = key if key in self._unused else None  # it is another run's id
+        if key is None:
+            self._n_unlabelled += 1
+            if len(self._unlabelled) < SHOWN:
+                self._unlabelled.append(run_id)
+            return None
+        self._unused.pop(key, None)
+        return self._labels[key]
+
+    def tally(self) -> LabelTally:
+        """How labels met the runs that were asked for so far."""
+        ambiguous = [label for label in self._unused if label in self._ambiguous]
+        unmatched = [label for label in self._unused if label not in self._ambiguous]
+        return LabelTally(
+            len(unmatched),
+            len(ambiguous),
+            self._n_unlabelled,
+            tuple(unmatched[:SHOWN]),
+            tuple(ambiguous[:SHOWN]),
+            tuple(self._unlabelled),
+        )
+
+    def refuse_strangers(self, path: Path) -> None:
+        """DataError if there are labels and runs, and not one of the labels is of one of the runs."""
+        if not self._labels or not self._n_runs or len(self._unused) < len(self._labels):
+            return
+        told = ", ".join(map(repr, list(self._labels)[:SHOWN]))
+        runs = ", ".join(map(repr, self._runs))
+        several = " Names that several files have label none of them." if self._ambiguous else ""
+        raise DataError(
+            f"{path}: none of its {len(self._labels)} labels is of a run that was read. It labels {told}; the runs "
+            f"are {runs}.{several} Write the run ids, or the paths of the files, as they are there."
+        )
+
+
+def _shown(first: Sequence[str], count: int) -> str:
+    return ", ".join(map(repr, first)) + (" ..." if count > len(first) else "")
+
+
+def _parts(path: str) -> list[str]:
+    r"""Folders and name of a path, however it is spelled.
+
+    >>> _parts("./runs\\a//q1.json")
+    ['runs', 'a', 'q1.json']
+    """
+    return [part for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
+
+
+def _names(parts: Sequence[str]) -> list[str]:
+    """A path, then the same with up to three suffixes of its name left out."""
+    if not parts:
+        return []
+    above, name = "".join(f"{part}/" for part in parts[:-1]), parts[-1]
+    found = [above + name]
+    for _ in range(3):
+        stem, dot, suffix = name.rpartition(".")
+        if not (dot and stem and suffix.isascii() and suffix.isalnum() and len(suffix) <= 8 and not suffix.isdigit()):
+            break
+        name = stem
+        found.append(above + name)
+    return found
+
+
+def _answers(parts: list[str], folders: Sequence[list[str]]) -> dict[str, tuple[int, int]]:
+    """Names that a file answers to, each with how far it is from the path inside the folder of runs: 0 for that path,
+    1 for it with folders above or for the end of it; and then how many suffixes are left out."""
+    found: dict[str, tuple[int, int]] = {}
+    inside = len(parts)
+    for folder in folders:
+        whole = [*folder, *parts]
+        for length in range(1, len(whole) + 1):
+            for left_out, name in enumerate(_names(whole[-length:])):
+                distance = (0 if length == inside else 1, left_out)
+                found[name] = min(distance, found.get(name, distance))
+    return found

@@ -1,0 +1,93 @@
+"""Which label is of which run: ids first, then paths, however they are spelled; a name of several is nobody's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prefixguard.errors import DataError
+from prefixguard.trace import Label, LabelBook, LabelTally, Outcome
+
+
+def book(ids: list[str], files: list[str]) -> LabelBook:
+    return LabelBook({run_id: Label(Outcome.SUCCESS, run_id) for run_id in ids}, files)
+
+
+@pytest.mark.parametrize("told", ["q1", "q1.json", "runs/q1.json"])
+def test_a_run_alone_in_its_file_goes_by_the_file(told: str) -> None:
+    labels = book([told], ["runs/q1.json", "runs/q2.json"])
+    found = labels.find("runs/q1.json", "runs/q1.json")
+    assert found is not None and found.task_id == told and labels.tally().unmatched == 0
+    assert labels.find("runs/q2.json", "runs/q2.json") is None
+    assert book([told], ["runs/q1.json"]).find("x", None) is None
+
+
+def test_a_name_that_two_files_or_two_labels_have_is_nobodys() -> None:
+    assert book(["q1"], ["a/q1.json", "b/q1.json"]).find("a/q1.json", "a/q1.json") is None
+    assert book(["q1.json", "q1.log"], ["q1.txt"]).find("own", "q1.txt") is None
+    both = book(["a/q1.json", "b/q1.json"], ["a/q1.json", "b/q1.json"])
+    found = both.find("own", "b/q1.json")
+    assert found is not None and found.task_id == "b/q1.json"
+
+
+def test_numbers_at_the_end_are_no_suffix() -> None:
+    assert book(["run"], ["run.1.json", "run.2.json"]).find("run.1.json", "run.1.json") is None
+
+
+def test_labels_of_other_runs_are_refused() -> None:
+    labels = book(["x1", "x2"], ["a.json"])
+    labels.refuse_strangers(Path("l.csv"))  # nothing was read yet
+    labels.find("a.json", "a.json")
+    with pytest.raises(DataError, match=r"l.csv: none of its 2 labels .* 'x1', 'x2'; the runs are 'a.json'"):
+        labels.refuse_strangers(Path("l.csv"))
+    labels.find("x1")
+    labels.refuse_strangers(Path("l.csv"))
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["a/q1.json", "./a/q1.json", "a\\q1.json", "runs/a/q1.json", "./runs//a/q1.json", "/data/runs/a/q1.json", "a/q1"],
+)
+def test_a_path_is_understood_however_it_is_spelled(told: str) -> None:
+    labels = LabelBook({told: Label(Outcome.FAILURE, None)}, ["a/q1.json", "b/q1.json"], ["/data/runs"])
+    assert labels.find("q1", "a/q1.json") == Label(Outcome.FAILURE, None)
+    assert labels.find("q1#2", "b/q1.json") is None
+    assert labels.tally() == LabelTally(unlabelled=1, first_unlabelled=("q1#2",))
+
+
+def test_a_path_in_another_folder_is_of_no_run() -> None:
+    labels = LabelBook({"c/q1.json": Label(Outcome.FAILURE, None)}, ["a/q1.json"], ["/data/runs"])
+    assert labels.find("q1", "a/q1.json") is None
+
+
+def test_what_met_nothing_is_counted_and_named() -> None:
+    labels = book(["q1", "gone", "own"], ["a/q1.json", "b/q1.json", "c.json"])
+    for run_id, file in (("a/q1.json", "a/q1.json"), ("b/q1.json", "b/q1.json"), ("own", "c.json")):
+        labels.find(run_id, file)
+    tally = labels.tally()
+    assert (tally.unmatched, tally.ambiguous, tally.unlabelled) == (1, 1, 2)
+    assert list(tally.notes()) == [
+        "1 label names no run that was read: 'gone'.",
+        "1 label fits several files, or a file that another label fits, and counted for none: 'q1'. Write the path "
+        "inside the folder of runs, or the run_id that parse --json prints.",
+        "2 runs have no label and the outcome that the trace gives: 'a/q1.json', 'b/q1.json'.",
+    ]
+    assert list(LabelTally().notes()) == []
+
+
+PARTS = st.sampled_from(["a", "b", "runs", "q1", "q1.json", "q1.log", "run.1.json"])
+PATHS = st.lists(st.lists(PARTS, min_size=1, max_size=3).map("/".join), min_size=1, max_size=8, unique=True)
+
+
+@given(PATHS, st.sampled_from(["{}", "./{}", "runs/{}", "/data/runs/{}"]))
+def test_the_path_inside_the_folder_always_finds_its_run(files: list[str], spelled: str) -> None:
+    """However a path is written, the label of each file is its own, or nobody's; written as it is, it is its own."""
+    told = {spelled.format(file): Label(Outcome.SUCCESS, file) for file in files}
+    labels = LabelBook(told, files, ["/data/runs"])
+    for file in files:
+        found = labels.find("id of " + file, file)
+        assert (found is None and spelled != "{}") is (found is None)
+        assert found is None or found.task_id == file
