@@ -23,6 +23,8 @@ def contained(where: str) -> Iterator[None]:
         raise TraceError(f"{where}: nested too deeply to be read. Remove it.") from exc
     except MemoryError as exc:
         raise TraceError(f"{where}: does not fit into memory. Remove it, or split it.") from exc
+    except OSError as exc:
+        raise TraceError(f"{where}: cannot be read ({exc.strerror or exc}). Check it, or copy it again.") from exc
     except Exception as exc:  # an adapter calls many libraries on what strangers wrote
         raise TraceError(
             f"{where}: cannot be interpreted ({type(exc).__name__}: {str(exc)[:_LONGEST]}). Mend or remove it; "

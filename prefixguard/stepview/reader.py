@@ -65,11 +65,10 @@ class ReadReport:
         none where nothing was lost."""
         if self.skipped:
             count = len(self.skipped)
-            what = "run or document" if count == 1 else "runs or documents"
+            what = "run or file" if count == 1 else "runs or files"
             shown = [why if where in why else f"{where}: {why}" for where, why in self.skipped[:_SHOWN]]
-            first = "the first: " if count > len(shown) else ""
             was = "was" if count == 1 else "were"
-            yield f"{count:,} {what} could not be read and {was} skipped; {first}{' | '.join(shown)}"
+            yield f"{count:,} {what} could not be read and {was} skipped; the first: {' | '.join(shown)}"
         yield from self.labels.notes()
 
 

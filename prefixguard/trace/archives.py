@@ -57,7 +57,8 @@ def unpack(archive: Path, folder: Path) -> dict[str, str]:
             with tarfile.open(fileobj=bounded, mode="r:") as tar:
                 members = unpacked = 0
                 while (member := tar.next()) is not None:
-                    tar.members.clear()  # all headers of a large archive would fill the memory
+                    # All headers of a large archive would fill the memory.
+                    tar.members.clear()  # type: ignore[attr-defined]
                     members += 1
                     unpacked += member.size if member.isfile() and not member.issparse() else 0
                     if members > MOST_MEMBERS:

@@ -48,15 +48,14 @@ def open_named(
     path: str | Path,
     *,
     shown: str | None = None,
-    most: int | None = None,
     patience: float | None = None,
     remedy: str = "Check the path and its permissions.",
     error: type[PrefixGuardError] = TraceError,
 ) -> BinaryIO:
     """A regular file, or a pipe that this process was started with, open for reading.
 
-    shown: what messages call it; None: the path. most: bytes; a larger file is refused. patience: seconds that a pipe
-    may be silent; None: any time. remedy: how messages end. Raises `error` at once for anything else.
+    shown: what messages call it; None: the path. patience: seconds that a pipe may be silent; None: any time. remedy:
+    how messages end. Raises `error` at once for anything else.
     """
     where = os.fspath(path) if shown is None else shown
     try:
@@ -69,10 +68,8 @@ def open_named(
             raise
         raise error(f"{where}: cannot be read ({getattr(exc, 'strerror', None) or exc}). {remedy}") from exc
     try:
-        found = os.fstat(descriptor)  # of what was opened: the name may lead elsewhere by now
-        _refuse_other_kinds(found, where, piped, remedy, error)
-        if most is not None and found.st_size > most:
-            raise error(f"{where}: {found.st_size:,} bytes, and at most {most:,} are read. {remedy}")
+        # Of what was opened: the name may lead elsewhere by now.
+        _refuse_other_kinds(os.fstat(descriptor), where, piped, remedy, error)
         if piped:
             if patience is not None:
                 return io.BufferedReader(_Pipe(descriptor, patience))
@@ -95,7 +92,7 @@ def read_named(
 ) -> bytes:
     """All bytes of what `open_named` opens; `error`, too, where they cannot be read or are more than `most`."""
     where = os.fspath(path) if shown is None else shown
-    with open_named(path, shown=shown, most=most, patience=patience, remedy=remedy, error=error) as stream:
+    with open_named(path, shown=shown, patience=patience, remedy=remedy, error=error) as stream:
         return read_bounded(stream, most, where, remedy, error)
 
 
@@ -103,10 +100,12 @@ def read_bounded(
     stream: BinaryIO, most: int, where: str, remedy: str, error: type[PrefixGuardError] = TraceError
 ) -> bytes:
     """The rest of a stream; `error` where it is more than `most` bytes, or cannot be read."""
+    size = _size(stream)
+    if size > most:
+        raise error(f"{where}: {size:,} bytes, and at most {most:,} are read. {remedy}")
     try:
-        size = min(_size(stream), most)
-        data = stream.read(size + 1)
-        if len(data) <= size:
+        data = stream.read((size or min(_CHUNK, most)) + 1)
+        if 0 < len(data) <= size:
             return data
         chunks, total = [data], len(data)
         while total <= most and (data := stream.read(_CHUNK)):
@@ -121,11 +120,11 @@ def read_bounded(
 
 
 def _size(stream: BinaryIO) -> int:
-    """Bytes of the file behind a stream; of a stream that is no file, the size of the first piece that is read."""
+    """Bytes of the file behind a stream; 0 where there is none."""
     try:
-        return os.fstat(stream.fileno()).st_size or _CHUNK
+        return os.fstat(stream.fileno()).st_size
     except (OSError, ValueError):
-        return _CHUNK
+        return 0
 
 
 def _refuse_other_kinds(

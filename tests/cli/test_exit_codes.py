@@ -187,7 +187,7 @@ def test_strict_raises_what_is_otherwise_skipped(cli, lab_bundle: Path, fresh_la
     said = cli("score", lab_bundle, mixed)
     assert said.code == 0
     assert {line["run_id"] for line in said.lines} == {"support-00040-0", "support-00040-1"}
-    assert "1 run could not be read and was skipped; the first:" in said.told and "line 2" in said.told
+    assert "1 run or file could not be read and was skipped; the first:" in said.told and "line 2" in said.told
     assert cli("score", lab_bundle, mixed, "--strict").code == 2
 
 

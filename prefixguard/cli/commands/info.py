@@ -42,13 +42,13 @@ def info_command(
     facts = {name: value for name, value in asdict(found).items() if name != "report"}
     if as_json:
         write_json(facts)
-        return
-    table = Table(show_header=False, box=None, pad_edge=False)
-    for name, value in facts.items():
-        if value != {} and name != "lost":
-            shown = _IN_WORDS.get(name, _shown)(value)
-            table.add_row(name.replace("_", " "), Text(visible(shown), overflow="fold"))
-    people().print(table)
+    else:
+        table = Table(show_header=False, box=None, pad_edge=False)
+        for name, value in facts.items():
+            if value != {} and name != "lost":
+                shown = _IN_WORDS.get(name, _shown)(value)
+                table.add_row(name.replace("_", " "), Text(visible(shown), overflow="fold"))
+        people().print(table)
     if isinstance(found, CorpusInfo) and found.report is not None:
         for note in (*notes_of(found.report), *found.lost):
             say(visible(note))
