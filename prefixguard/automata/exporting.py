@@ -166,7 +166,7 @@ def export(
     report = ReadReport()
     source = read_runs(str(runs), bundle.adapter, labels=Path(labels) if labels else None, strict=strict, report=report)
     corpus = featurise(source, on_run=listener.on_runs)
-    losses = tuple(report.losses())
+    left_out = tuple(report.left_out())
     listener.on_stage("teacher", "boosted trees, out of fold")
     material = gather(corpus, bundle)
     learned, trials = _learn(material, bundle, candidates, listener)
@@ -176,7 +176,7 @@ def export(
     if to == "json-table":
         write_json_table(parts, target, overwrite=overwrite)
         takes = f"The table takes {what_it_takes(learned.alphabet.map, learned.automaton.n_symbols)}"
-        return ExportResult(target, None, learned.choice, trials, atlas.fidelity, (*losses, *notes, takes), chosen)
+        return ExportResult(target, None, learned.choice, trials, atlas.fidelity, (*left_out, *notes, takes), chosen)
     listener.on_stage("drawing", "picture and glossary")
     pictures = {
         "automaton.dot": to_dot(atlas).encode(),
@@ -187,7 +187,7 @@ def export(
     listener.on_stage("writing", str(target))
     info = {**parts.info, "training_seconds": round(time.monotonic() - began, 3)}
     identifier = write_bundle(target, replace(parts, pictures=pictures, info=info), overwrite=overwrite)
-    return ExportResult(target, identifier, learned.choice, trials, atlas.fidelity, (*losses, *notes), chosen)
+    return ExportResult(target, identifier, learned.choice, trials, atlas.fidelity, (*left_out, *notes), chosen)
 
 
 def _names(given: str | Iterable[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from prefixguard.stepview import ReadReport
 
 def notes_of(report: ReadReport) -> Iterator[str]:
     """A sentence for everything that a person should know; none when all was read."""
-    yield from report.losses()
+    yield from report.left_out()
     empty = sum(report.empty.values())
     if empty:
         by = ", ".join(f"{n:,} {outcome}" for outcome, n in sorted(report.empty.items()))

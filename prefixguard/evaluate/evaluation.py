@@ -80,7 +80,7 @@ def evaluate(
     if not collected.tasks:
         raise DataError(_nothing_left(collected.used, collected.without_outcome))
     notes = list(collected.notes(opened.bundle))
-    notes.extend(report.losses())
+    notes.extend(report.left_out())
     name, groups = choose_groups(collected.groups, group_by)
     used = sum(collected.used.values())
     bundle = opened.bundle

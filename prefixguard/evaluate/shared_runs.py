@@ -119,7 +119,7 @@ def listen(
             names[run.run_id] += 1
             for one in listeners:
                 one.take(key, run)
-        notes.extend(report.losses())
+        notes.extend(report.left_out())
     if len(by_adapter) > 1:
         names_of = ", ".join(dict.fromkeys(one.monitor.bundle.adapter.name for one in heard))
         notes.append(f"Each monitor reads the runs through its own adapter ({names_of}); they are matched by run id.")

@@ -60,7 +60,7 @@ class ReadReport:
     most_skipped: dict[int, int] = field(default_factory=dict)
     fills: FillCounts = field(default_factory=FillCounts)
 
-    def losses(self) -> Iterator[str]:
+    def left_out(self) -> Iterator[str]:
         """A sentence on what could not be read, with the first few places and reasons, and on labels that met no run;
         none where nothing was lost."""
         if self.skipped:

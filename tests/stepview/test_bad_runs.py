@@ -35,7 +35,7 @@ def test_the_good_runs_are_read_and_the_bad_one_is_named(folder: Path, kind: str
     assert [one.run_id for one in read_runs(folder, adapter, report=report)] == ["0", "~"]
     ((where, reason),) = report.skipped
     assert where.startswith(str(folder)) and reason.endswith((".", ")"))
-    assert next(report.losses()).startswith("1 run or file could not be read and was skipped; the first: ")
+    assert next(report.left_out()).startswith("1 run or file could not be read and was skipped; the first: ")
     with pytest.raises(TraceError) as caught:
         list(read_runs(folder, adapter, strict=True))
     assert type(caught.value) is TraceError and str(folder) in str(caught.value)

@@ -59,7 +59,7 @@ def corpus_of(
         companion = None if labels is None else Path(labels)
         opened = adapter_for(adapter, str(runs))
         corpus = featurise(read_runs(str(runs), opened, labels=companion, strict=strict, report=report))
-        notes.extend(report.losses())
+        notes.extend(report.left_out())
     else:
         corpus = featurise(runs)
     if len(corpus) == 0:
