@@ -100,7 +100,8 @@ def listen(
             f"the monitors read through {len(by_adapter)} adapters, and these runs can be read once only. Give a file "
             "or a folder of raw runs."
         )
-    notes, done = [], 0
+    notes: list[str] = []
+    done = 0
     for listeners in by_adapter.values():
         report, names = ReadReport(), Counter[str]()
         adapter = listeners[0].monitor.bundle.adapter

@@ -67,7 +67,7 @@ def unpack(archive: Path, folder: Path) -> dict[str, str]:
                         raise bounded.too_much()
                     reason = _put(tar, member, folder)
                     if reason is not None:
-                        left_out[member.name[:LONGEST_NAME]] = reason
+                        left_out[member.name[-LONGEST_NAME:]] = reason
     except TraceError:
         raise
     except Exception as exc:  # lzma and zlib raise their own kinds, which share no base

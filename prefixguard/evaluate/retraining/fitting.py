@@ -47,7 +47,7 @@ def corpus_of(
 
     Raises DataError where a source is given without an adapter, or where there is nothing to learn from.
     """
-    notes = []
+    notes: list[str] = []
     if isinstance(runs, Corpus):
         corpus = runs
     elif isinstance(runs, (str, Path)):
