@@ -15,7 +15,7 @@ from prefixguard.errors import AdapterError, UnknownAdapterError
 from prefixguard.stepview.jsontext import canonical
 from prefixguard.stepview.parser import Parser, live_parser
 from prefixguard.stepview.program import Program, compile_program
-from prefixguard.stepview.spec_bounds import check_bytes
+from prefixguard.stepview.spec_bounds import MOST_BYTES, check_bytes
 from prefixguard.stepview.text import DEFAULT_BUDGETS
 from prefixguard.trace.named_file import read_named
 
@@ -85,8 +85,6 @@ def list_adapters() -> tuple[str, ...]:
 
 #: The control of an adapter is called so, with the adapter's name or path after it.
 RAW = "raw"
-#: Bytes of a spec that is read.
-LARGEST_SPEC = 16 << 20
 #: What to do about a format of one's own; said where no adapter is found.
 _OWN = (
     "For a format of your own: prefixguard induce-adapter SAMPLES writes an adapter from a few raw runs "
@@ -110,7 +108,7 @@ def load_adapter(name_or_path: str | Path) -> Adapter:
         return raw_view(load_adapter(whose))
     if isinstance(name_or_path, Path) or name.endswith(".json") or "/" in name or "\\" in name:
         remedy = f"No adapter can be read there: give a shipped name ({_some()}) or the path of a .json file. {_OWN}"
-        data = read_named(name_or_path, LARGEST_SPEC, remedy=remedy, error=UnknownAdapterError)
+        data = read_named(name_or_path, MOST_BYTES, remedy=remedy, error=UnknownAdapterError)
         return Adapter.from_bytes(data, str(Path(name_or_path)))
     shipped = list_adapters()
     if name in shipped:

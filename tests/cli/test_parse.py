@@ -56,4 +56,5 @@ def test_labels_join(cli, fresh_lab_file: Path, tmp_path: Path) -> None:
     labels.write_text("run_id,outcome\nsupport-00040-0,unknown\nnobody,failure\n")
     said = cli("parse", fresh_lab_file, "--adapter", "openai_chat", "--labels", labels, "--json")
     assert said.lines[0]["outcome"] == "unknown"
-    assert "1 labels name no run that was read." in said.err
+    assert "1 label names no run that was read: 'nobody'." in said.told
+    assert "runs have no label and the outcome that the trace gives: 'support-00040-1', " in said.told

@@ -46,9 +46,7 @@ def test_what_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(archives, "ALWAYS_UNPACKED", 1 << 20)
     monkeypatch.setattr(archives, "_LONGEST_READ", 1 << 16)
     bomb = pack(tmp_path / "bomb.tgz", {"a.json": b"1", "b.json": b"\x00" * (16 << 20)})
-    with pytest.raises(
-        TraceError, match=r"bomb.tgz: unpacks to more than .* \(at most 100 times its own size"
-    ):
+    with pytest.raises(TraceError, match=r"bomb.tgz: unpacks to more than .* \(at most 100 times its own size"):
         read(bomb)
     apart = pack(tmp_path / "apart.tgz", {f"{i}.json": b"\x00" * (1 << 19) for i in range(32)})
     with pytest.raises(TraceError, match="unpacks to more than"):
