@@ -54,6 +54,10 @@ def _spelled_int(text: str) -> int:
     return number
 
 
+#: One for all: `json.loads` would make a new one every time, which waits for the garbage collector.
+_DECODER = json.JSONDecoder(parse_float=SpelledFloat, parse_int=_spelled_int)
+
+
 def decode(data: bytes) -> Any:
     """JSON bytes (valid UTF-8) as Python values; NaN, Infinity and lone surrogates are read; numbers keep their
     spelling.
@@ -75,7 +79,7 @@ def decode(data: bytes) -> Any:
 def decode_text(text: str) -> Any:
     """As `decode`, from text, always the careful way."""
     try:
-        return json.loads(text, parse_float=SpelledFloat, parse_int=_spelled_int)
+        return _DECODER.decode(text)
     except RecursionError as exc:
         raise ValueError("nested too deeply") from exc
 

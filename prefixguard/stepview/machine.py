@@ -19,10 +19,12 @@ from prefixguard.stepview.fingerprint import Turn
 from prefixguard.stepview.record import Status, StepRecord, raw_record
 from prefixguard.stepview.saved import checked, checked_counts
 from prefixguard.stepview.scope import Scope
-from prefixguard.stepview.waiting import SHORTEST, cut_to, level, size
+from prefixguard.stepview.waiting import SHORTEST, cost, cut_to, level, size
 
+#: Calls that can wait for results at once, if there is room; the oldest leaves when there is one more.
+MOST_OPEN = 64
 #: Bytes that a call takes while it waits, besides its texts.
-_CALL = 280
+_CALL = 200
 #: Names of counters, and bytes of them, that are kept apart; what comes after is counted together.
 _MOST_COUNTERS, _LONGEST_COUNTERS = 24, 640
 _TEXTS = ("arguments", "observation", "action", "result")
@@ -239,6 +241,8 @@ class Machine:
         self.take(draft)
         draft.position = self.open[-1].position + 1 if self.open else self.results
         self.open.append(draft)
+        if len(self.open) > MOST_OPEN:
+            self._release_first()
 
     def waiting(self, call_id: str | None) -> Draft | None:
         """The open call that a result with this id belongs to; None where it is for none of them."""
@@ -295,6 +299,11 @@ class Machine:
         """Does an observation wait?"""
         return bool(self.pending or self._packed)
 
+    @property
+    def left(self) -> int:
+        """Bytes of the room that nothing uses."""
+        return self.room - self._used
+
     def wake(self) -> None:
         """Before an event: what waited as bytes is text again."""
         if self._packed is not None:
@@ -327,7 +336,7 @@ class Machine:
     def _fit(self) -> None:
         while True:
             drafts = self._drafts()
-            names = sum(_CALL + size(draft.tool) + size(draft.agent) for draft in drafts)
+            names = sum(map(_held, drafts)) + cost(self.pending) + cost(self.agent) + size(self.agent)
             texts = [n for draft in drafts for name in _TEXTS if (n := size(getattr(draft, name)))]
             if self.pending:
                 texts.append(size(self.pending))
@@ -337,11 +346,7 @@ class Machine:
                 return
             if len(self.open) <= 1 or left >= SHORTEST * len(texts):
                 break
-            draft = self.open.pop(0)
-            self.count("calls_released_early")
-            self.count("calls_without_result")
-            self._emit(draft)
-            self.settle()
+            self._release_first()
         most = level(texts, left)
         for draft in drafts:
             for name in _TEXTS:
@@ -353,6 +358,13 @@ class Machine:
             self.pending = cut_to(self.pending, most)
             self._counts_cut(self)
         self._used = names + sum(min(n, most) for n in texts)
+
+    def _release_first(self) -> None:
+        """The oldest open call leaves; it has no result, since it would have left with it."""
+        self.count("calls_released_early")
+        self.count("calls_without_result")
+        self._emit(self.open.pop(0))
+        self.settle()
 
     def _counts_cut(self, owner: Draft | Machine) -> None:
         if not owner.is_cut:
@@ -409,6 +421,12 @@ class Machine:
 
 def _together(first: str, second: str) -> str:
     return f"{first}\n{second}" if first and second else first or second
+
+
+def _held(draft: Draft) -> int:
+    """Bytes that a draft takes, without those of its texts."""
+    names = (draft.tool, draft.agent, draft.call_id or "")
+    return _CALL + sum(size(name) + cost(name) for name in names) + sum(cost(getattr(draft, name)) for name in _TEXTS)
 
 
 def _resumed(saved: dict[str, Any]) -> Draft:

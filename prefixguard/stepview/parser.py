@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from functools import partial
 from typing import Any
 
 from prefixguard.errors import AdapterError, TraceError
 from prefixguard.stepview.events import expand, opened
 from prefixguard.stepview.fingerprint import short_turn
 from prefixguard.stepview.gaps import EventGaps
+from prefixguard.stepview.header import Header
 from prefixguard.stepview.jsontext import decode_text, spelled
 from prefixguard.stepview.machine import Machine
 from prefixguard.stepview.other_run import RunSigns
@@ -24,7 +26,9 @@ from prefixguard.stepview.splitter import Splitter
 from prefixguard.stepview.text import repair
 
 #: Bytes of the room that a window of events may use.
-_WINDOW_ROOM = 3_000
+_WINDOW_ROOM = 1_000
+#: And the identifiers that `drop_repeats` remembers, and the line in the making of a text.
+_REPEATS_ROOM, _LINE_ROOM = 1_100, 1_150
 _SCHEMA = 1
 
 
@@ -53,12 +57,16 @@ class Parser:
         events = program.events
         self._program = program
         header = program.header(scope.run)
-        self._machine = Machine(program.join, program.cut_observation, program.room - header.size, program.is_raw)
+        self._machine = Machine(program.join, program.cut_observation, _left(program, header), program.is_raw)
         if header.is_cut:
             self._machine.count("header_cut")
         #: How the events so far fell to records.
         self.gaps = EventGaps()
-        self._splitter = Splitter(events.split, program.body, self._machine.leave) if events.split is not None else None
+        self._splitter = (
+            Splitter(events.split, partial(body_within, program.body, self._machine), self._machine.leave)
+            if events.split is not None
+            else None
+        )
         self._reorder = None
         if events.order_by is not None:
             self._reorder = Reorder(events.window, _WINDOW_ROOM) if live else Reorder(1 << 62, None)
@@ -77,7 +85,8 @@ class Parser:
     def counters(self) -> Mapping[str, int]:
         """How often something happened that a person should know: `skipped: KIND`, `late_results`,
         `calls_without_result`, `repeated_events`, `after_until`, `bad_bytes`, `events_out_of_order`; and what did not
-        fit: `cut_while_waiting`, `calls_released_early`, `long_texts_cut`, `events_released_early`, `header_cut`."""
+        fit: `cut_while_waiting`, `calls_released_early`, `calls_left_out`, `long_texts_cut`,
+        `events_released_early`, `header_cut`."""
         counters = dict(self._machine.counters)
         if self._splitter is not None:
             counters |= {"bad_bytes": self._splitter.bad_bytes, "long_texts_cut": self._splitter.cut}
@@ -154,7 +163,7 @@ class Parser:
                 f"state.header is no JSON ({exc}). Restore the run from the state that was saved."
             ) from exc
         self._scope.run = kept.run
-        self._machine.room = self._program.room - kept.size
+        self._machine.room = _left(self._program, kept)
         self._seen, self._stopped = state["seen"], state["stopped"]
         self.gaps.resume(state["gaps"])
         self._machine.resume(state["machine"])
@@ -251,6 +260,26 @@ _STATE = {
     "schema": _SCHEMA, "seen": int, "stopped": bool, "header": (None, str), "gaps": dict, "machine": dict,
     "splitter": (None, dict), "window": (None, dict), "repeats": (None, dict), "signs": (None, dict),
 }  # fmt: skip
+
+
+def body_within(body: tuple[int, int], machine: Machine) -> tuple[int, int]:
+    """Bytes to keep of the text of an event, head and tail: all of `body`, or what calls that wait leave of it."""
+    most = sum(body)
+    within = min(most, max(machine.left, most // 2))
+    head = body[0] * within // most
+    return head, within - head
+
+
+def _left(program: Program, header: Header) -> int:
+    """Bytes of the room that are left for steps: the rest is the header's, and that of parts which not all formats
+    need. The same for a whole run as for a live one, so that both read the same."""
+    events = program.events
+    others = (
+        _WINDOW_ROOM * (events.order_by is not None),
+        _REPEATS_ROOM * (events.drop_repeats is not None),
+        _LINE_ROOM * (events.split is not None),
+    )
+    return program.room - header.size - sum(others)
 
 
 def live_parser(program: Program, header: Mapping[str, Any] | None) -> Parser:

@@ -10,7 +10,8 @@ from prefixguard.stepview.saved import checked
 from prefixguard.stepview.values import as_id
 
 #: Identifiers of events that are remembered, the latest.
-REMEMBERED = 2048
+REMEMBERED = 256
+_MASK = (1 << 32) - 1
 
 
 class Repeats:
@@ -19,7 +20,7 @@ class Repeats:
     __slots__ = ("next", "seen")
 
     def __init__(self) -> None:
-        self.seen = array("Q")  # a ring of hashes
+        self.seen = array("I")  # a ring of hashes of 32 bits
         self.next = 0
 
     def is_new(self, value: Any) -> bool:
@@ -27,7 +28,7 @@ class Repeats:
         name = as_id(value)
         if name is None:
             return True
-        key = fingerprint(name)
+        key = fingerprint(name) & _MASK
         if key in self.seen:
             return False
         if len(self.seen) < REMEMBERED:
@@ -43,5 +44,5 @@ class Repeats:
     def resume(self, state: Any) -> None:
         """TraceError where it is no state of this."""
         checked(state, {"seen": [int], "next": int}, "state.repeats")
-        self.seen = array("Q", state["seen"][:REMEMBERED])
+        self.seen = array("I", [key & _MASK for key in state["seen"][:REMEMBERED]])
         self.next = state["next"] % REMEMBERED

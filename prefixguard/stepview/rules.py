@@ -21,6 +21,9 @@ Act = Callable[[Machine, Scope], None]
 Text = Callable[[Scope], str]
 Judge = Callable[[Scope, Draft], Status]
 
+#: Elements of one event that `each` looks at: calls, or results.
+MOST_ELEMENTS = 1024
+
 EMITS = ("skip", "observe", "say", "call", "update", "result", "step", "agent")
 ACTORS = ("agent", "user", "environment", "system")
 STATUSES = ("ok", "error", "unknown")
@@ -140,6 +143,9 @@ def _for_each(each: Getter, act: Act) -> Act:
             return
         if not isinstance(elements, list):
             elements = [elements]
+        if len(elements) > MOST_ELEMENTS:
+            machine.count("calls_left_out", n=len(elements) - MOST_ELEMENTS)
+            elements = elements[:MOST_ELEMENTS]
         event, parent, grandparent = scope.event, scope.parent, scope.grandparent
         scope.parent, scope.grandparent = event, parent
         scope.element = 0

@@ -17,8 +17,9 @@ from prefixguard.stepview.patterns import Pattern
 from prefixguard.stepview.saved import checked
 from prefixguard.stepview.terminal import WIDEST, advance, render_line, unfinished
 from prefixguard.stepview.text import CUT_MARK, cutter, repair
+from prefixguard.stepview.waiting import size
 
-#: Code points of a line that are rendered at once. A line that shows more is taken in pieces, which join again without
+#: Bytes (UTF-8) of a line that are rendered at once. A line that shows more is taken in pieces, which join again without
 #: a break; a head has to match within the first of them, and nothing that comes later overwrites one.
 LINE = 256
 #: Bytes (UTF-8) of the text of an event that are kept at its head and at its tail.
@@ -40,6 +41,7 @@ class Splitter:
     __slots__ = (
         "_at",
         "_begun",
+        "_body",
         "_carry",
         "_cells",
         "_controls",
@@ -58,20 +60,25 @@ class Splitter:
     )
 
     def __init__(
-        self, split: Split, body: tuple[int, int] = BODY, grows: Callable[[int], None] = lambda size: None
+        self,
+        split: Split,
+        body: Callable[[], tuple[int, int]] = lambda: BODY,
+        grows: Callable[[int], None] = lambda size: None,
     ) -> None:
-        """body: bytes kept of an event's text, head and tail. grows: told how many bytes wait, after every line."""
+        """body: bytes to keep of the text of an event that begins, head and tail. grows: told how many bytes wait,
+        after every line."""
         self._split = split
-        self._most = body
+        self._body = body
+        self._most = body()
         self._grows = grows
         self._decoder: codecs.IncrementalDecoder | None = None
         #: Bytes that were no UTF-8.
         self.bad_bytes = 0
         #: Events whose text was too long to be kept whole.
         self.cut = 0
-        self._raw = ""  # of the line in the making, what is not rendered yet: less than LINE
+        self._raw = b""  # of the line in the making, what is not rendered yet: less than LINE
         self._carry = ""  # an escape that is not over
-        self._cells = ""  # what the line shows so far
+        self._cells = b""  # what the line shows so far
         self._at = 0  # where its cursor stands
         self._controls = False
         self._begun = False  # a piece of the line was taken
@@ -117,37 +124,43 @@ class Splitter:
 
     def _line(self, text: str) -> Iterator[dict[str, Any]]:
         """The rest of a line, which ends here."""
-        if len(self._raw) + len(text) <= LINE and not (self._cells or self._carry or self._begun):
-            line, self._raw = render_line(self._raw + text), ""
-            yield from self._take(line, False)
+        if len(self._raw) + size(text) <= LINE and not (self._cells or self._carry or self._begun):
+            if self._raw:
+                text, self._raw = self._raw.decode() + text, b""
+            yield from self._take(render_line(text), False)
             return
         yield from self._grow(text)
         self._render(self._raw)
-        self._raw = self._carry = ""
-        line = self._cells.rstrip(" ") if self._controls else self._cells
+        line = self._cells.decode()
         begun = self._begun
-        self._cells, self._at, self._controls, self._begun = "", 0, False, False
+        if self._controls:
+            line = line.rstrip(" ")
+        self._raw = self._cells = b""
+        self._carry, self._at, self._controls, self._begun = "", 0, False, False
         yield from self._take(line, begun)
 
     def _grow(self, text: str) -> Iterator[dict[str, Any]]:
         """More of a line. It is rendered in blocks that are counted from its start."""
-        text = self._raw + text
+        data = self._raw + repair(text).encode()
         start = 0
-        while len(text) - start > LINE:
-            self._render(text[start : start + LINE])
-            start += LINE
+        while len(data) - start > LINE:
+            end = start + _whole(data[start : start + LINE + 1], LINE)
+            self._render(data[start:end])
+            start = end
             while len(self._cells) > LINE:
-                n = self._at or len(self._cells)
-                piece, self._cells = self._cells[:n], self._cells[n:]
+                shown = self._cells.decode()
+                n = self._at or len(shown)
                 self._at = max(self._at - n, 0)
+                self._cells = shown[n:].encode()
                 begun, self._begun = self._begun, True
-                yield from self._take(piece, begun)
-        self._raw = text[start:]
+                yield from self._take(shown[:n], begun)
+        self._raw = data[start:]
 
-    def _render(self, block: str) -> None:
-        text = self._carry + block
+    def _render(self, block: bytes) -> None:
+        text = self._carry + block.decode()
         end, self._carry = unfinished(text)
-        self._cells, self._at, controls = advance(self._cells, self._at, text[:end])
+        shown, self._at, controls = advance(self._cells.decode(), self._at, text[:end])
+        self._cells = shown.encode()
         self._controls = self._controls or controls
 
     def _take(self, line: str, begun: bool) -> Iterator[dict[str, Any]]:
@@ -160,8 +173,11 @@ class Splitter:
             length, fields = found
             self._fields = {name: _cut_field(text) for name, text in fields.items()}
             data = data[length:]
-        self._keep(data if begun or not self._lines else b"\n" + data)
-        self._lines = 1
+        if not self._lines:
+            self._lines, self._most = 1, self._body()
+        elif not begun:
+            data = b"\n" + data
+        self._keep(data)
         self._grows(len(self._head) + len(self._tail))
 
     def _keep(self, data: bytes) -> None:
@@ -184,6 +200,7 @@ class Splitter:
         self.cut += self._is_lost
         self._head = self._tail = b""
         self._lines, self._is_lost = 0, False
+        self._grows(0)
         for pattern in self._split.cuts:
             body = pattern.without(body)
         body = body.strip()
@@ -196,7 +213,7 @@ class Splitter:
         """What is kept between two chunks."""
         begun = self._decoder.getstate()[0] if self._decoder is not None else b""
         return {
-            "line": [self._raw, self._carry, self._cells],
+            "line": [self._raw.decode(), self._carry, self._cells.decode()],
             "at": self._at,
             "controls": self._controls,
             "begun": self._begun,
@@ -204,6 +221,7 @@ class Splitter:
             "head": self._head.decode(),
             "tail": self._tail.decode(),
             "lines": self._lines,
+            "most": list(self._most),
             "is_lost": self._is_lost,
             "bytes": list(begun),
             "bad_bytes": self.bad_bytes,
@@ -217,10 +235,12 @@ class Splitter:
         if fields is not None:
             checked(fields, dict.fromkeys(set(fields) & set(self._split.head.names), str), "state.splitter.fields")
             self._fields = {name: _cut_field(text) for name, text in fields.items()}
-        self._raw, self._carry, self._cells = (text[:LINE] for text in (*state["line"], "", "", "")[:3])
+        raw, carry, cells = (*state["line"], "", "", "")[:3]
+        self._raw, self._carry, self._cells = _cut(raw), carry[:LINE], _cut(cells)
         self._at = min(state["at"], WIDEST)
         self._controls, self._begun, self._is_lost = state["controls"], state["begun"], state["is_lost"]
         self._lines = min(state["lines"], 1)
+        self._most = tuple(map(min, zip(self._most, (*state["most"], 0, 0), strict=False)))[:2]
         self._head, self._tail = (
             data[: _whole(data, most)]
             for data, most in zip((state["head"].encode(), state["tail"].encode()), self._most, strict=True)
@@ -235,8 +255,14 @@ class Splitter:
 _CONTINUED = bytes(range(0x80, 0xC0))
 _STATE = {
     "line": [str], "at": int, "controls": bool, "begun": bool, "fields": (None, dict), "head": str, "tail": str,
-    "lines": int, "is_lost": bool, "bytes": [int], "bad_bytes": int, "cut": int,
+    "lines": int,
+    "most": [int], "is_lost": bool, "bytes": [int], "bad_bytes": int, "cut": int,
 }  # fmt: skip
+
+
+def _cut(text: str) -> bytes:
+    data = text.encode()
+    return data[: _whole(data, LINE)]
 
 
 def _whole(data: bytes, most: int) -> int:

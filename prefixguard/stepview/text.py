@@ -21,6 +21,12 @@ DEFAULT_BUDGETS: dict[str, tuple[int, int]] = {
 #: Longest text that a regular expression of a record value sees; longer ones are cut to head and tail before.
 LONGEST_SEARCHED = 65_536
 
+#: Content blocks of one value that become text; where there are more, a mark stands for the rest.
+MOST_BLOCKS = 10_000
+#: Code points of them, together.
+_MOST_CHARACTERS = 1 << 24
+_DEEPEST, _DEAR = 8, 100
+
 _MARKERS = {
     "image_url": "<image>",
     "input_image": "<image>",
@@ -85,47 +91,61 @@ def to_text(value: Any) -> str:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, list):
-        return _blocks(value, 0)
+        return _Blocks().text(value, 0)
     if isinstance(value, dict):
-        return _block(value, 0)
+        return _Blocks().block(value, 0)
     return canonical(value)
 
 
-def _blocks(blocks: list[Any], depth: int) -> str:
-    if depth > 8:
-        return canonical(blocks)
-    parts = []
-    for block in blocks:
-        if isinstance(block, str):
-            part = block
-        elif isinstance(block, dict):
-            part = _block(block, depth + 1)
-        elif isinstance(block, list):
-            part = _blocks(block, depth + 1)
-        elif block is None:
-            continue
-        else:
-            part = canonical(block)
-        if part:
-            parts.append(part)
-    return "\n".join(parts)
+class _Blocks:
+    """Content blocks as text, in bounded work: lists may hold themselves, or the same list many times."""
 
+    __slots__ = ("_characters", "_visits")
 
-def _block(block: dict[str, Any], depth: int) -> str:
-    text = block.get("text")
-    if isinstance(text, str):
-        return text
-    if isinstance(text, dict) and isinstance(text.get("value"), str):
-        return str(text["value"])
-    kind = block.get("type")
-    content = block.get("content")
-    if isinstance(content, str):
-        return content
-    if isinstance(content, list):
-        return _blocks(content, depth + 1)
-    if isinstance(kind, str):
-        for name in ("thinking", "refusal", "summary"):
-            if kind == name and isinstance(block.get(name), str):
-                return str(block[name])
-        return _MARKERS.get(kind, f"<{kind}>")
-    return canonical(block)
+    def __init__(self) -> None:
+        self._visits = MOST_BLOCKS
+        self._characters = _MOST_CHARACTERS
+
+    def text(self, blocks: list[Any], depth: int) -> str:
+        if depth > _DEEPEST:
+            self._visits -= _DEAR
+            return canonical(blocks) if self._visits > 0 else ""
+        parts = []
+        for block in blocks:
+            if self._visits <= 0 or self._characters <= 0:
+                parts.append(CUT_MARK.strip())
+                break
+            self._visits -= 1
+            if isinstance(block, str):
+                part = block
+            elif isinstance(block, dict):
+                part = self.block(block, depth + 1)
+            elif isinstance(block, list):
+                part = self.text(block, depth + 1)
+            elif block is None:
+                continue
+            else:
+                part = canonical(block)
+            if part:
+                self._characters -= len(part)
+                parts.append(part)
+        return "\n".join(parts)
+
+    def block(self, block: dict[str, Any], depth: int) -> str:
+        text = block.get("text")
+        if isinstance(text, str):
+            return text
+        if isinstance(text, dict) and isinstance(text.get("value"), str):
+            return str(text["value"])
+        kind = block.get("type")
+        content = block.get("content")
+        if isinstance(content, str):
+            return content
+        if isinstance(content, list):
+            return self.text(content, depth + 1)
+        if isinstance(kind, str):
+            for name in ("thinking", "refusal", "summary"):
+                if kind == name and isinstance(block.get(name), str):
+                    return str(block[name])
+            return _MARKERS.get(kind, f"<{kind}>")
+        return canonical(block)

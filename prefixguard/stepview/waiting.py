@@ -6,12 +6,14 @@ from prefixguard.stepview.text import CUT_MARK
 
 #: Bytes for all that waits: calls for their results, speech for its call, observations for the next step, and of text
 #: formats the event in the making.
-ROOM = 6400
+ROOM = 7_400
 #: Code points that the budgets of observation, action and arguments may have together for `ROOM` to hold. An adapter
 #: with wider ones is for readers that are no monitor; it gets room for all of them.
 _WIDEST = 12_000
 #: Least bytes that a text keeps.
 SHORTEST = 96
+#: Bytes of an object that holds a text: a string of Python, or UTF-8 with its place.
+_TEXT, _PACKED_TEXT = 58, 150
 
 
 def room_for(budgets: dict[str, tuple[int, int]]) -> int:
@@ -21,13 +23,20 @@ def room_for(budgets: dict[str, tuple[int, int]]) -> int:
 
 
 def body_for(budgets: dict[str, tuple[int, int]], room: int) -> tuple[int, int]:
-    """Bytes that are kept of the head and the tail of an event of a text format: twice as many as the widest field has
+    """Bytes that are kept of the head and the tail of an event of a text format: three times as many as the widest field has
     code points, as far as there is room."""
-    head, tail = (2 * max(pair[side] for pair in budgets.values()) for side in (0, 1))
-    most = room * 9 // 16
+    head, tail = (3 * max(pair[side] for pair in budgets.values()) for side in (0, 1))
+    most = room * 3 // 4
     if head + tail > most:
         head, tail = most * head // (head + tail), most * tail // (head + tail)
     return head, tail
+
+
+def cost(text: str | None) -> int:
+    """Bytes that a text takes besides its own while it waits."""
+    if not text:
+        return 0
+    return _TEXT if text.isascii() else _PACKED_TEXT
 
 
 def size(text: str) -> int:
