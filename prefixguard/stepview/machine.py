@@ -26,7 +26,7 @@ MOST_OPEN = 64
 #: Bytes that a call takes while it waits, besides its texts.
 _CALL = 200
 #: Names of counters, and bytes of them, that are kept apart; what comes after is counted together.
-_MOST_COUNTERS, _LONGEST_COUNTERS = 24, 640
+_MOST_COUNTERS, _LONGEST_COUNTERS = 20, 640
 _TEXTS = ("arguments", "observation", "action", "result")
 _PACKED = (*_TEXTS, "tool", "agent")
 _SAVED = (*_PACKED, "actor", "call_id", "done", "event", "is_cut", "position", "status", "waits")

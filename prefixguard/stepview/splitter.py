@@ -19,8 +19,8 @@ from prefixguard.stepview.terminal import WIDEST, advance, render_line, unfinish
 from prefixguard.stepview.text import CUT_MARK, cutter, repair
 from prefixguard.stepview.waiting import size
 
-#: Bytes (UTF-8) of a line that are rendered at once. A line that shows more is taken in pieces, which join again without
-#: a break; a head has to match within the first of them, and nothing that comes later overwrites one.
+#: Bytes (UTF-8) of a line that are rendered at once. A line that shows more is taken in pieces, which join again
+#: without a break; a head has to match within the first of them, and nothing that comes later overwrites one.
 LINE = 256
 #: Bytes (UTF-8) of the text of an event that are kept at its head and at its tail.
 BODY = (2400, 1600)

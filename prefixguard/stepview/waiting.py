@@ -23,8 +23,8 @@ def room_for(budgets: dict[str, tuple[int, int]]) -> int:
 
 
 def body_for(budgets: dict[str, tuple[int, int]], room: int) -> tuple[int, int]:
-    """Bytes that are kept of the head and the tail of an event of a text format: three times as many as the widest field has
-    code points, as far as there is room."""
+    """Bytes that are kept of the head and the tail of an event of a text format: three times as many as the widest
+    field has code points, as far as there is room."""
     head, tail = (3 * max(pair[side] for pair in budgets.values()) for side in (0, 1))
     most = room * 3 // 4
     if head + tail > most:

@@ -42,6 +42,7 @@ def test_saving_between_any_two_events_changes_nothing(name: str, live_runs: Liv
             assert saved.state() == state
             assert (saved.counters, saved.other_run) == (straight.counters, straight.other_run)
         assert saved.end() == straight.end()
+        assert straight.other_run is None
         assert saved.gaps.state() == straight.gaps.state()
 
 
