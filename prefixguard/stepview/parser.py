@@ -28,7 +28,7 @@ from prefixguard.stepview.text import repair
 #: Bytes of the room that a window of events may use.
 _WINDOW_ROOM = 1_000
 #: And the identifiers that `drop_repeats` remembers, and the line in the making of a text.
-_REPEATS_ROOM, _LINE_ROOM = 1_100, 1_800
+_REPEATS_ROOM, _LINE_ROOM = 1_100, 1_700
 _SCHEMA = 1
 
 

@@ -6,7 +6,7 @@ from prefixguard.stepview.text import CUT_MARK
 
 #: Bytes for all that waits: calls for their results, speech for its call, observations for the next step, and of text
 #: formats the event in the making.
-ROOM = 7_400
+ROOM = 6_750
 #: Code points that the budgets of observation, action and arguments may have together for `ROOM` to hold. An adapter
 #: with wider ones is for readers that are no monitor; it gets room for all of them.
 _WIDEST = 12_000
