@@ -30,6 +30,10 @@ def is_path(spec: Any) -> bool:
     return isinstance(spec, str) and spec[:1] in ("%", "$", "@", "^")
 
 
+#: Names and brackets of one path; the longest of a shipped adapter has fewer than ten.
+MOST_STEPS = 64
+
+
 def parse_path(text: Any, where: str) -> tuple[str, tuple[Step, ...]]:
     """Root and steps of a path. AdapterError where it is none.
 
@@ -64,6 +68,11 @@ def parse_path(text: Any, where: str) -> tuple[str, tuple[Step, ...]]:
                 f"{where}: path {text!r} cannot be read at character {at + 1}; after {text[:at]!r} comes .name or "
                 f"[...]."
             )
+    if len(steps) > MOST_STEPS:
+        raise AdapterError(
+            f"{where}: path {text[:60]!r}... has {len(steps):,} steps; at most {MOST_STEPS} are read. Name a place "
+            "that is less deep."
+        )
     return root, tuple(steps)
 
 

@@ -74,3 +74,10 @@ def test_no_path(path: Any, message: str) -> None:
 def test_any_value_is_walked_without_error(value: Any) -> None:
     for path in ("$.a.b", "$.a[0].b", "$[*].a", "$[k=v].a[*]", "$.a", "$[0]"):
         walk(parse_path(path, "here")[1])(value)
+
+
+def test_a_path_has_so_many_steps() -> None:
+    assert len(parse_path("$" + ".a" * 64, "here")[1]) == 64
+    for path in ("$" + "[*]" * 3000, "@" + ".a" * 65):
+        with pytest.raises(AdapterError, match=r"steps; at most 64 are read\. Name a place that is less deep"):
+            parse_path(path, "here")
