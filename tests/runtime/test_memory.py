@@ -118,20 +118,20 @@ def most_kept(monitor: Monitor, feed: Callable[[Session], None]) -> float:
 
 def many_steps(session: Session) -> None:
     """Many calls, all different, with new words and failing tools: everything that a session remembers is full."""
-    for i in range(300):
+    for i in range(120):
         session.observe(call(i, f"tool{i}", f'{{"id": {i}}}', f"text {i}"))
-        session.observe(result(i, "Error: " + " ".join(f"word{i}x{j}" for j in range(80))))
-    for i in range(300, 305):  # calls that wait, with full fields
+        session.observe(result(i, "Error: " + " ".join(f"word{i}x{j}" for j in range(120))))
+    for i in range(120, 125):  # calls that wait, with full fields
         session.observe(call(i, f"tool{i}", "żółć" * 1000, "🛒" * 5000))
 
 
 def huge_ids(session: Session) -> None:
-    """Ids, names and roles of a megabyte, many calls that wait, deep nesting; then a second run."""
-    long = "x" * (1 << 20)
-    for i in range(40):
+    """Ids, names and roles of a quarter of a megabyte, many calls that wait, deep nesting; then a second run."""
+    long = "x" * (1 << 18)
+    for i in range(12):
         session.observe(call(i, f"{i}{long}", long, long) | {"id": long, "role": "assistant"})
         session.observe({"role": f"{i}{long}", "content": [[[[long]]]]})
-    many = [call(i)["tool_calls"][0] for i in range(2000)]
+    many = [call(i)["tool_calls"][0] for i in range(500)]
     session.observe({"role": "assistant", "content": long, "tool_calls": many})
     session.observe(result(7, "🛒" * (1 << 18)))
 
@@ -178,8 +178,8 @@ def test_a_session_keeps_32_kb_whatever_arrives(name: str, feed: str, tmp_path: 
 def test_every_backend_keeps_what_its_monitor_says(backend: str, trained: dict[str, Path]) -> None:
     monitor = load(trained[backend])
     assert monitor.session_bytes == (LIMIT if backend != "transformer" else LIMIT + 15_872)
-    for name, feed in FEEDS.items():
-        taken = most_kept(monitor, feed)
+    for name in ("huge", "interrupted"):
+        taken = most_kept(monitor, FEEDS[name])
         print(f"{backend}, {name}: {taken:,.0f} of {monitor.session_bytes:,} bytes")  # noqa: T201
         assert taken <= monitor.session_bytes
 
