@@ -43,7 +43,7 @@ LARGE = ("memoryless", "ladder", "merge", "distilled", "rpni")  # those that tra
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Machine:
+class RolloutMachine:
     """next: int32 (S, K). fails: bool (S,), how a run ends that ends there. ends: float64 (S,), how likely it ends
     after a step to the state. likely: float64 (K,), how likely each symbol is."""
 
@@ -57,7 +57,7 @@ class Machine:
         return Transitions(0, self.next)
 
 
-def random_machine(seed: int, n_states: int = 20, n_symbols: int = 6, world: str = "reached") -> Machine:
+def random_machine(seed: int, n_states: int = 20, n_symbols: int = 6, world: str = "reached") -> RolloutMachine:
     """A machine whose states are all reached and all different."""
     rng = np.random.default_rng(seed)
     while True:
@@ -67,7 +67,7 @@ def random_machine(seed: int, n_states: int = 20, n_symbols: int = 6, world: str
             break
     ends = np.full(n_states, 0.1) if world == "reached" else rng.choice([0.02, 0.1, 0.2], n_states)
     likely = np.ones(n_symbols) if n_symbols < 10 else 1 / np.arange(1, n_symbols + 1)
-    return Machine(following, fails, ends, likely / likely.sum())
+    return RolloutMachine(following, fails, ends, likely / likely.sum())
 
 
 def _reached(following: NDArray[np.int32]) -> int:
@@ -88,7 +88,7 @@ def _different(following: NDArray[np.int32], marks: NDArray[np.bool_]) -> int:
         block = finer
 
 
-def draw(machine: Machine, n: int, seed: int, noise: float = NOISE, teacher: bool = False) -> Strings:
+def draw(machine: RolloutMachine, n: int, seed: int, noise: float = NOISE, teacher: bool = False) -> Strings:
     """n labelled strings. teacher: whether the teacher knows the machine, with noise; else it says the base rates."""
     rng = np.random.default_rng((seed, n))
     n_symbols = machine.next.shape[1]
@@ -116,7 +116,7 @@ def draw(machine: Machine, n: int, seed: int, noise: float = NOISE, teacher: boo
     return Strings(symbols[taken], n_symbols, first, failed, np.arange(n), labels, said.astype(np.float32))
 
 
-def _risks(machine: Machine, noise: float) -> NDArray[np.float64]:
+def _risks(machine: RolloutMachine, noise: float) -> NDArray[np.float64]:
     """P(the run fails within the horizon), P(it fails) after a step to each state; float64 (S, 2)."""
     now = machine.ends * np.where(machine.fails, 1 - noise, noise)
     soon, ever = np.zeros(len(now)), np.zeros(len(now))

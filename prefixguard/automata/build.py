@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from prefixguard.automata.minimization import minimize, reachable
 from prefixguard.automata.state_risk import calibrate, training_risk
 from prefixguard.automata.strings import Strings, Transitions, before, fallback_of, walk
-from prefixguard.automata.tidy import minimise, reachable
 from prefixguard.bundle import UNSEEN, Automaton
 
 _HAIR = 0.02  # log-odds
@@ -59,7 +59,7 @@ def walk_training(transitions: Transitions, train: Strings) -> Walked:
     taken = np.where(edges > 0, following, UNSEEN).astype(np.int32)
     tidied = reachable(Transitions(transitions.start, taken, notes))
     states, _ = walk(tidied.start, tidied.next, nowhere, train)
-    smallest = minimise(tidied, _classes(train, states, tidied.n_states))
+    smallest = minimize(tidied, _classes(train, states, tidied.n_states))
     if smallest.n_states < tidied.n_states:
         tidied = smallest
         states, _ = walk(tidied.start, tidied.next, nowhere, train)

@@ -14,29 +14,30 @@ from numpy.typing import NDArray
 
 from prefixguard.alarm import table_to_json
 from prefixguard.automata.alphabets import Alphabet, fit_alphabet
-from prefixguard.automata.atlas import Atlas, Fidelity
+from prefixguard.automata.alphabets.model_symbols import ask_model
 from prefixguard.automata.build import Walked, build, walk_training
 from prefixguard.automata.clock import fit_clock
-from prefixguard.automata.fidelity import measure_fidelity
-from prefixguard.automata.glossary import make_entries, state_examples
-from prefixguard.automata.glossary_page import to_glossary
 from prefixguard.automata.json_table import INTERPRETERS, TABLE, what_groups_take, what_it_takes, write_json_table
 from prefixguard.automata.learners import LEARNERS
 from prefixguard.automata.material import Material, gather
-from prefixguard.automata.model_symbols import ask_model
-from prefixguard.automata.pick import (
+from prefixguard.automata.model_selection import (
     DEFAULT_ALPHABETS,
     DEFAULT_LEARNERS,
-    Choice,
-    Trial,
+    Candidate,
+    CandidateTrial,
     choices,
     choose,
     table,
     try_choices,
 )
-from prefixguard.automata.picture import to_dot, to_page, to_svg
-from prefixguard.automata.replay import Walks, choose_replays, levels_of
+from prefixguard.automata.page import to_page
+from prefixguard.automata.page.glossary import to_glossary
+from prefixguard.automata.picture import to_dot, to_svg
 from prefixguard.automata.strings import Strings
+from prefixguard.automata.summary import AutomatonSummary, Fidelity
+from prefixguard.automata.summary.entries import make_entries, state_examples
+from prefixguard.automata.summary.fidelity import measure_fidelity
+from prefixguard.automata.summary.replays import Walks, choose_replays, levels_of
 from prefixguard.bundle import (
     Automaton,
     Bundle,
@@ -81,8 +82,8 @@ class ExportResult:
 
     path: Path
     id: str | None
-    choice: Choice | None
-    trials: tuple[Trial, ...]
+    choice: Candidate | None
+    trials: tuple[CandidateTrial, ...]
     fidelity: Fidelity | None
     notes: tuple[str, ...]
     table: str
@@ -92,7 +93,7 @@ class ExportResult:
 class _Learned:
     """An automaton and all that it came from."""
 
-    choice: Choice
+    choice: Candidate
     alphabet: Alphabet
     walked: Walked
     automaton: Automaton
@@ -171,23 +172,23 @@ def export(
     material = gather(corpus, bundle)
     learned, trials = _learn(material, bundle, candidates, listener)
     listener.on_stage("calibrating", "risks and thresholds on runs set aside")
-    parts, atlas, notes = _finish(material, bundle, learned, trials, name, examples=examples)
+    parts, summary, notes = _finish(material, bundle, learned, trials, name, examples=examples)
     chosen = table(trials, learned.choice) if trials else ""
     if to == "json-table":
         write_json_table(parts, target, overwrite=overwrite)
         takes = f"The table takes {what_it_takes(learned.alphabet.map, learned.automaton.n_symbols)}"
-        return ExportResult(target, None, learned.choice, trials, atlas.fidelity, (*left_out, *notes, takes), chosen)
+        return ExportResult(target, None, learned.choice, trials, summary.fidelity, (*left_out, *notes, takes), chosen)
     listener.on_stage("drawing", "picture and glossary")
     pictures = {
-        "automaton.dot": to_dot(atlas).encode(),
-        "automaton.svg": to_svg(atlas),
-        "automaton.html": to_page(atlas),
-        "GLOSSARY.md": to_glossary(atlas).encode(),
+        "automaton.dot": to_dot(summary).encode(),
+        "automaton.svg": to_svg(summary),
+        "automaton.html": to_page(summary),
+        "GLOSSARY.md": to_glossary(summary).encode(),
     }
     listener.on_stage("writing", str(target))
     info = {**parts.info, "training_seconds": round(time.monotonic() - began, 3)}
     identifier = write_bundle(target, replace(parts, pictures=pictures, info=info), overwrite=overwrite)
-    return ExportResult(target, identifier, learned.choice, trials, atlas.fidelity, (*left_out, *notes), chosen)
+    return ExportResult(target, identifier, learned.choice, trials, summary.fidelity, (*left_out, *notes), chosen)
 
 
 def _names(given: str | Iterable[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
@@ -203,11 +204,11 @@ def _refuse_table(target: Path) -> None:
 
 
 def _learn(
-    material: Material, bundle: Bundle, candidates: tuple[Choice, ...], listener: LearnListener
-) -> tuple[_Learned, tuple[Trial, ...]]:
+    material: Material, bundle: Bundle, candidates: tuple[Candidate, ...], listener: LearnListener
+) -> tuple[_Learned, tuple[CandidateTrial, ...]]:
     """The best candidate by folds of the pool, learned again on all of it."""
     given = ask_model(bundle, material, {c.alphabet for c in candidates})
-    trials: tuple[Trial, ...] = ()
+    trials: tuple[CandidateTrial, ...] = ()
     if len(candidates) > 1:
         trials = try_choices(material, candidates, given=given, on_trial=lambda what: listener.on_stage("trying", what))
     choice = choose(trials, bundle.calibration.policy.budget) if trials else candidates[0]
@@ -227,11 +228,11 @@ def _finish(
     material: Material,
     bundle: Bundle,
     learned: _Learned,
-    trials: tuple[Trial, ...],
+    trials: tuple[CandidateTrial, ...],
     name: str,
     *,
     examples: bool,
-) -> tuple[BundleParts, Atlas, tuple[str, ...]]:
+) -> tuple[BundleParts, AutomatonSummary, tuple[str, ...]]:
     """Thresholds by the automaton's own steps, fidelity on test runs, the glossary."""
     corpus, automaton, alphabet = material.corpus, learned.automaton, learned.alphabet
     n = alphabet.map.n_symbols
@@ -253,7 +254,7 @@ def _finish(
     asked = np.unique(np.concatenate((material.held_out, drawn, looked, material.test)))
     logits = bundle_logits(parts, corpus, material.rows, asked)
     outcome = {r: apply_map(identity, values[:, 1]) for r, values in logits.items()}
-    thresholds, marks = set_marks(
+    thresholds, alarms = set_marks(
         [outcome[r] for r in material.held_out.tolist()], [outcome[r] for r in drawn.tolist()], policy
     )
     calibration = replace(parts.calibration, thresholds=thresholds)
@@ -294,7 +295,7 @@ def _finish(
         fidelity = replace(fidelity, care=(*fidelity.care, mute))
     horizon = bundle.horizon if bundle.horizon is not None else 3
     walks = Walks(symbols=test.symbols, states=states, unseen=unseen, risks=risks, teacher=theirs[:, 1])
-    atlas = Atlas(
+    summary = AutomatonSummary(
         name=name,
         learner=learned.choice.learner,
         alphabet=learned.choice.alphabet,
@@ -310,11 +311,11 @@ def _finish(
     info = _info(bundle, learned, trials, fidelity, notes)
     outcome_auroc = float(auroc(test.labels[:, 1], risks[:, 1])) if len(risks) else float("nan")
     info["metrics"]["outcome_auroc"] = outcome_auroc if outcome_auroc == outcome_auroc else None
-    info["alarm_table"], info["alarm_lengths"] = table_to_json(marks), corpus.lengths[drawn].tolist()
+    info["alarm_table"], info["alarm_lengths"] = table_to_json(alarms), corpus.lengths[drawn].tolist()
     shares = _unseen_shares(learned.walked, material.strings(alphabet.symbols, n, looked), looked)
     if (reference := drift_reference(corpus, material.rows, looked, outcome, shares)) is not None:
         info["drift"] = reference
-    return replace(parts, calibration=calibration, info=info), atlas, tuple(notes)
+    return replace(parts, calibration=calibration, info=info), summary, tuple(notes)
 
 
 def _unseen_shares(walked: Walked, strings: Strings, runs: NDArray[np.int64]) -> dict[int, float]:
@@ -329,9 +330,9 @@ def _mapped(maps: tuple[RiskMap, RiskMap], logits: NDArray[np.float64]) -> NDArr
 
 
 def _info(
-    bundle: Bundle, learned: _Learned, trials: tuple[Trial, ...], fidelity: Fidelity, notes: list[str]
+    bundle: Bundle, learned: _Learned, trials: tuple[CandidateTrial, ...], fidelity: Fidelity, notes: list[str]
 ) -> dict[str, Any]:
-    """What the manifest says: the teacher's sides and data, how the automaton was made, how faithful it is."""
+    """What the manifest says: the teacher's sides and data, how the automaton was made, its fidelity."""
     manifest, automaton, choice = bundle.manifest, learned.automaton, learned.choice
     kept = ("horizon", "seed", "split", "tasks", "runs", "data", "reading", "vocabulary")
     metrics: dict[str, float | int | None] = {

@@ -12,8 +12,8 @@ from words import strings_of
 
 from prefixguard.automata.build import build, walk_training
 from prefixguard.automata.learners import LEARNERS
+from prefixguard.automata.minimization import reachable
 from prefixguard.automata.strings import Strings, Transitions
-from prefixguard.automata.tidy import reachable
 from prefixguard.bundle import UNSEEN, TypedMap, automaton_from_bytes, automaton_to_bytes
 
 WORDS = [(0, 1, 1), (2,), (0, 2, 0, 1, 2), (0, 1, 0)]

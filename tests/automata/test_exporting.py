@@ -22,7 +22,7 @@ from prefixguard.alarm import AlarmState, Level
 from prefixguard.automata import ExportResult, export
 from prefixguard.automata import material as materials
 from prefixguard.automata.alphabets import fit_alphabet
-from prefixguard.automata.model_symbols import ask_model
+from prefixguard.automata.alphabets.model_symbols import ask_model
 from prefixguard.automata.strings import walk
 from prefixguard.bundle import Automaton, Bundle, open_bundle
 from prefixguard.errors import (

@@ -15,9 +15,9 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from tiny_automaton import by_hand
 
 from prefixguard.alarm import Level
-from prefixguard.automata.atlas import Fidelity
-from prefixguard.automata.fidelity import measure_fidelity, rank_correlation
 from prefixguard.automata.strings import Strings
+from prefixguard.automata.summary import Fidelity
+from prefixguard.automata.summary.fidelity import measure_fidelity, rank_correlation
 from prefixguard.bundle import Automaton
 from prefixguard.errors import DataError
 

@@ -270,7 +270,7 @@ def test_a_monitor_without_an_automaton_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_interpreters_are_short_and_need_nothing() -> None:
-    folder = Path(sys.modules[write_json_table.__module__].__file__ or "").parent / "interpreters"
+    folder = Path(sys.modules[write_json_table.__module__].__file__ or "").parent
     for name in INTERPRETERS:
         assert len((folder / name).read_text().splitlines()) <= 60
     tree = ast.parse((folder / "run.py").read_text())

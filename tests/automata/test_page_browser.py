@@ -10,34 +10,34 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from automaton_atlas import HOSTILE, invented_atlas
 from browser import Browser, chromium, find_chromium
+from invented_summary import HOSTILE, invented_summary
 
-from prefixguard.automata.atlas import Atlas
-from prefixguard.automata.picture import to_page
+from prefixguard.automata.page import to_page
 from prefixguard.automata.picture.levels import level_of, risk_levels
 from prefixguard.automata.picture.scene import figures_of, scene_of
-from prefixguard.automata.picture.wording import one_line, risk_text
+from prefixguard.automata.summary import AutomatonSummary
+from prefixguard.automata.summary.wording import one_line, risk_text
 
 CHROMIUM = find_chromium()
 
 
-def without_texts(atlas: Atlas) -> Atlas:
+def without_texts(summary: AutomatonSummary) -> AutomatonSummary:
     """The same without a word from any run, and without an alarm mark."""
     return replace(
-        atlas,
+        summary,
         alarm=None,
-        entries=tuple(replace(entry, examples=()) for entry in atlas.entries),
-        state_examples=((),) * atlas.automaton.n_states,
+        entries=tuple(replace(entry, examples=()) for entry in summary.entries),
+        state_examples=((),) * summary.automaton.n_states,
         replays=tuple(
-            replace(replay, steps=tuple(replace(step, text="") for step in replay.steps)) for replay in atlas.replays
+            replace(replay, steps=tuple(replace(step, text="") for step in replay.steps)) for replay in summary.replays
         ),
     )
 
 
-def started_elsewhere(atlas: Atlas) -> Atlas:
+def started_elsewhere(summary: AutomatonSummary) -> AutomatonSummary:
     """The same with a start that no step ends in, whose risk another state lends."""
-    automaton, start = atlas.automaton, atlas.automaton.start
+    automaton, start = summary.automaton, summary.automaton.start
     other = np.int32((start + 1) % automaton.n_states)
     mine = np.arange(automaton.n_states) == start
     left = replace(
@@ -49,29 +49,29 @@ def started_elsewhere(atlas: Atlas) -> Atlas:
         visits=np.where(mine, 0, automaton.visits),
         stand_in=np.where(mine, other, automaton.stand_in),
     )
-    return replace(atlas, automaton=left, replays=())
+    return replace(summary, automaton=left, replays=())
 
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: the page cannot be opened")
 
-PAGES: dict[str, Atlas] = {
-    "plain": invented_atlas(12),
-    "clock": invented_atlas(12, clock=(10, 20), care=("Ranks little better than chance.",)),
-    "many": invented_atlas(64, 16),
-    "middling": invented_atlas(48, 16),
-    "near": replace(invented_atlas(6), watch=0.6),
-    "late": started_elsewhere(invented_atlas(6, clock=(2, 3, 5, 8))),
-    "hostile": invented_atlas(12, hostile=True, care=HOSTILE),
-    "one": invented_atlas(1, 3),
-    "bare": without_texts(invented_atlas(6, clock=(2, 3, 5, 8, 13))),
+PAGES: dict[str, AutomatonSummary] = {
+    "plain": invented_summary(12),
+    "clock": invented_summary(12, clock=(10, 20), care=("Ranks little better than chance.",)),
+    "many": invented_summary(64, 16),
+    "middling": invented_summary(48, 16),
+    "near": replace(invented_summary(6), watch=0.6),
+    "late": started_elsewhere(invented_summary(6, clock=(2, 3, 5, 8))),
+    "hostile": invented_summary(12, hostile=True, care=HOSTILE),
+    "one": invented_summary(1, 3),
+    "bare": without_texts(invented_summary(6, clock=(2, 3, 5, 8, 13))),
 }
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("pages")
-    for name, atlas in PAGES.items():
-        (place / f"{name}.html").write_bytes(to_page(atlas))
+    for name, summary in PAGES.items():
+        (place / f"{name}.html").write_bytes(to_page(summary))
     return place
 
 
@@ -93,7 +93,7 @@ def browser(running: Browser) -> Iterator[Browser]:
     assert len(running.requests()) == 1
 
 
-def opened(browser: Browser, folder: Path, name: str, link: str = "") -> Atlas:
+def opened(browser: Browser, folder: Path, name: str, link: str = "") -> AutomatonSummary:
     browser.open(f"{(folder / name).with_suffix('.html').as_uri()}#{link}")
     return PAGES[name]
 
@@ -136,8 +136,8 @@ def test_nothing_overflows(browser: Browser, folder: Path, name: str, width: int
 
 @pytest.mark.parametrize("name", ["plain", "clock", "hostile", "one"])
 def test_a_link_opens_a_run_at_a_step(browser: Browser, folder: Path, name: str) -> None:
-    atlas = opened(browser, folder, name, "run=1&step=3")
-    replay = atlas.replays[1]
+    summary = opened(browser, folder, name, "run=1&step=3")
+    replay = summary.replays[1]
     step = replay.steps[2]
     assert keys(browser, "here") == [f"s{step.state}"]
     said = text(browser, "#replay-step")
@@ -148,9 +148,9 @@ def test_a_link_opens_a_run_at_a_step(browser: Browser, folder: Path, name: str)
 
 
 def test_replay_walks_the_whole_run(browser: Browser, folder: Path) -> None:
-    atlas = opened(browser, folder, "plain")
-    states = [atlas.automaton.start, *(step.state for step in atlas.replays[0].steps)]
-    drawn = {edge.key for edge in scene_of(atlas).drawn}
+    summary = opened(browser, folder, "plain")
+    states = [summary.automaton.start, *(step.state for step in summary.replays[0].steps)]
+    drawn = {edge.key for edge in scene_of(summary).drawn}
     shown = []
     for at in range(len(states)):
         shown += keys(browser, "here")
@@ -165,11 +165,11 @@ def test_replay_walks_the_whole_run(browser: Browser, folder: Path) -> None:
 
 
 def test_keys_play_and_choice_of_run(browser: Browser, folder: Path) -> None:
-    atlas = opened(browser, folder, "plain", "run=0&step=0")
+    summary = opened(browser, folder, "plain", "run=0&step=0")
     for _ in range(3):
         browser.key("ArrowRight")
     browser.key("ArrowLeft")
-    assert keys(browser, "here") == [f"s{atlas.replays[0].steps[1].state}"]
+    assert keys(browser, "here") == [f"s{summary.replays[0].steps[1].state}"]
     browser.run(
         "(s => { s.value = '4'; s.dispatchEvent(new Event('change')); })(document.getElementById('replay-run'))"
     )
@@ -181,7 +181,7 @@ def test_keys_play_and_choice_of_run(browser: Browser, folder: Path) -> None:
 
 
 def test_the_curve_has_both_risks_the_teacher_and_the_marks(browser: Browser, folder: Path) -> None:
-    atlas = opened(browser, folder, "plain", "run=0&step=2")
+    summary = opened(browser, folder, "plain", "run=0&step=2")
 
     def pieces(kind: str) -> int:
         found: int = browser.run(f"document.querySelectorAll('#curve .{kind}').length")
@@ -191,24 +191,24 @@ def test_the_curve_has_both_risks_the_teacher_and_the_marks(browser: Browser, fo
     assert pieces("mark") == 2
     written = browser.run("document.getElementById('curve').textContent")
     assert "ALARM .62" in written and "WATCH .31" in written and "the run failed" in written
-    assert pieces("cell") == len(atlas.replays[0].steps)
-    assert pieces("unseen") == sum(step.unseen for step in atlas.replays[0].steps)
-    assert pieces("alarm") == any(step.level == "ALARM" for step in atlas.replays[0].steps)
-    number = next(at for at, replay in enumerate(atlas.replays) if replay.steps[0].teacher is None)
+    assert pieces("cell") == len(summary.replays[0].steps)
+    assert pieces("unseen") == sum(step.unseen for step in summary.replays[0].steps)
+    assert pieces("alarm") == any(step.level == "ALARM" for step in summary.replays[0].steps)
+    number = next(at for at, replay in enumerate(summary.replays) if replay.steps[0].teacher is None)
     opened(browser, folder, "plain", f"run={number}&step=1")
     assert "teacher" not in text(browser, "#strokes")
 
 
 def test_search_finds_a_symbol_and_lights_its_edges(browser: Browser, folder: Path) -> None:
-    atlas = opened(browser, folder, "plain")
+    summary = opened(browser, folder, "plain")
     symbol = 5
     browser.run("document.getElementById('search').focus()")
     for letter in "book_res status:ok":
         browser.key(letter)
-    scene = scene_of(atlas)
+    scene = scene_of(summary)
     edges = sorted(edge.key for edge in scene.drawn if symbol in dict(edge.symbols))
     assert keys(browser, "edge.on") == edges
-    assert text(browser, "#found") == atlas.entries[symbol].gloss
+    assert text(browser, "#found") == summary.entries[symbol].gloss
     assert browser.run("document.querySelector('#glossary tr.on').dataset.symbol") == str(symbol)
     browser.run("document.querySelector('#found button').click()")  # now the rare ones too
     ghosts = browser.run("document.querySelectorAll('.sheet:not([hidden]) .ghost.of-light').length")
@@ -225,13 +225,13 @@ def test_a_search_without_result_says_so(browser: Browser, folder: Path) -> None
 
 
 def test_pointing_at_a_state_tells_of_it_and_a_click_keeps_it(browser: Browser, folder: Path) -> None:
-    atlas = opened(browser, folder, "clock")
-    figures = scene_of(atlas).nodes[8]
+    summary = opened(browser, folder, "clock")
+    figures = scene_of(summary).nodes[8]
     browser.mouse(*middle(browser, "s8"))
     assert text(browser, "#caption") == figures.spoken
     details = text(browser, "#details")
     assert "State 8" in details and "steps 1–9" in details and "step 20 and later" in details
-    assert atlas.state_examples[8][0] in details
+    assert summary.state_examples[8][0] in details
     browser.mouse(*middle(browser, "s8"), click=True)
     browser.mouse(2, 2)
     assert "State 8" in text(browser, "#details") and keys(browser, "chosen") == ["s8"]
@@ -240,23 +240,23 @@ def test_pointing_at_a_state_tells_of_it_and_a_click_keeps_it(browser: Browser, 
 
 
 def test_thin_evidence_is_told_with_its_stand_in(browser: Browser, folder: Path) -> None:
-    atlas = PAGES["many"]
-    state = next(s for s, other in enumerate(atlas.automaton.stand_in.tolist()) if other != s)
+    summary = PAGES["many"]
+    state = next(s for s, other in enumerate(summary.automaton.stand_in.tolist()) if other != s)
     opened(browser, folder, "many", f"view=states&at=s{state}")
     details = text(browser, "#details")
     assert "thin evidence" in details
-    assert f"so its risk is that of state {atlas.automaton.stand_in[state]}" in " ".join(details.split())
+    assert f"so its risk is that of state {summary.automaton.stand_in[state]}" in " ".join(details.split())
 
 
 def test_the_graph_is_walked_with_the_keyboard(browser: Browser, folder: Path) -> None:
-    atlas = opened(browser, folder, "plain", "run=0&step=0")
-    order = [node.key for node in sorted(scene_of(atlas).nodes, key=lambda node: node.risk)]
+    summary = opened(browser, folder, "plain", "run=0&step=0")
+    order = [node.key for node in sorted(scene_of(summary).nodes, key=lambda node: node.risk)]
     browser.run("document.getElementById('canvas').focus()")
     browser.key("ArrowRight")
-    assert keys(browser, "chosen") == [f"s{atlas.automaton.start}"]
+    assert keys(browser, "chosen") == [f"s{summary.automaton.start}"]
     browser.key("ArrowRight")
-    assert keys(browser, "chosen") == [order[order.index(f"s{atlas.automaton.start}") + 1]]
-    assert keys(browser, "here") == [f"s{atlas.automaton.start}"]  # the replay stays
+    assert keys(browser, "chosen") == [order[order.index(f"s{summary.automaton.start}") + 1]]
+    assert keys(browser, "here") == [f"s{summary.automaton.start}"]  # the replay stays
     box = "document.querySelector('.sheet:not([hidden]) svg').viewBox.baseVal.width"
     before = browser.run(box)
     browser.key("+")
@@ -266,9 +266,9 @@ def test_the_graph_is_walked_with_the_keyboard(browser: Browser, folder: Path) -
 
 
 def test_a_state_with_a_clock_says_its_highest_level_and_when(browser: Browser, folder: Path) -> None:
-    atlas = PAGES["clock"]
-    levels = risk_levels(atlas.watch, atlas.alarm)
-    figures = figures_of(atlas)
+    summary = PAGES["clock"]
+    levels = risk_levels(summary.watch, summary.alarm)
+    figures = figures_of(summary)
     says = [[str(levels[level_of(risk, levels)].says) for risk in state.by_clock] for state in figures]
     state = next(s for s, said in enumerate(says) if said[0] == "WATCH" and said[2] == "ALARM" and all(figures[s].met))
     opened(browser, folder, "clock", f"at=s{state}")
@@ -277,18 +277,18 @@ def test_a_state_with_a_clock_says_its_highest_level_and_when(browser: Browser, 
     assert "WATCH at steps 1–" in details and "step 20 and later" in details
     assert f"Highest outcome risk {risk_text(figures[state].peak)}" in details
     opened(browser, folder, "clock", "run=0&step=12")
-    said = atlas.replays[0].steps
+    said = summary.replays[0].steps
     if len(said) < 12:
         opened(browser, folder, "clock", "run=3&step=12")
     assert "clock: steps 10–19" in " ".join(text(browser, "#replay-step").split())
 
 
 def test_a_start_that_no_step_ends_in_is_not_called_thin(browser: Browser, folder: Path) -> None:
-    atlas = PAGES["late"]
-    opened(browser, folder, "late", f"at=s{atlas.automaton.start}")
+    summary = PAGES["late"]
+    opened(browser, folder, "late", f"at=s{summary.automaton.start}")
     details = " ".join(text(browser, "#details").split())
     assert "thin" not in details.lower() and "no reading comes from this state" in details
-    dashed = f"document.querySelector('#s{atlas.automaton.start} [stroke-dasharray]')"
+    dashed = f"document.querySelector('#s{summary.automaton.start} [stroke-dasharray]')"
     assert browser.run(f"{dashed} === null")
 
 
@@ -319,7 +319,7 @@ def test_examples_in_the_glossary_end_with_a_whole_line(browser: Browser, folder
 
 
 def test_a_word_of_nearly_all_symbols_lights_nothing_and_says_so(browser: Browser, folder: Path) -> None:
-    atlas = opened(browser, folder, "plain")
+    summary = opened(browser, folder, "plain")
     browser.run(
         "(s => { s.value = 'reservation'; s.dispatchEvent(new Event('input')); })(document.getElementById('search'))"
     )
@@ -329,7 +329,7 @@ def test_a_word_of_nearly_all_symbols_lights_nothing_and_says_so(browser: Browse
     )
     assert "12 of 12 symbols have these words, too many to stand out" in text(browser, "#found")
     assert keys(browser, "edge.on") == []
-    assert browser.run("document.querySelectorAll('#found button').length") == len(atlas.entries)
+    assert browser.run("document.querySelectorAll('#found button').length") == len(summary.entries)
     browser.run("document.querySelector('#found button').click()")
     assert keys(browser, "edge.on") != []
 
@@ -355,10 +355,10 @@ def test_a_phone_opens_with_a_picture_whose_numbers_can_be_read(
 
 
 def test_many_states_are_collapsed_first(browser: Browser, folder: Path) -> None:
-    atlas = opened(browser, folder, "many", "run=2&step=4")
-    levels = risk_levels(atlas.watch, atlas.alarm)
-    state = atlas.replays[2].steps[3].state
-    risk = next(node.risk for node in scene_of(atlas).nodes if node.key == f"s{state}")
+    summary = opened(browser, folder, "many", "run=2&step=4")
+    levels = risk_levels(summary.watch, summary.alarm)
+    state = summary.replays[2].steps[3].state
+    risk = next(node.risk for node in scene_of(summary).nodes if node.key == f"s{state}")
     assert keys(browser, "here") == [f"l{level_of(risk, levels)}"]
     browser.run("document.querySelector('[data-view=states]').click()")
     assert keys(browser, "here") == [f"s{state}"]
@@ -366,36 +366,36 @@ def test_many_states_are_collapsed_first(browser: Browser, folder: Path) -> None
 
 
 def test_the_glossary_sorts_and_shows_all_symbols(browser: Browser, folder: Path) -> None:
-    atlas = opened(browser, folder, "plain")
+    summary = opened(browser, folder, "plain")
     rows = "[...document.querySelectorAll('#glossary tbody tr')].map(r => Number(r.dataset.symbol))"
-    assert browser.run(rows) == list(range(len(atlas.entries)))
+    assert browser.run(rows) == list(range(len(summary.entries)))
     browser.run("[...document.querySelectorAll('#glossary th button')].find(b => b.innerText === 'Steps').click()")
-    assert browser.run(rows) == sorted(range(12), key=lambda at: (-atlas.entries[at].count, at))
+    assert browser.run(rows) == sorted(range(12), key=lambda at: (-summary.entries[at].count, at))
     marked = (
         "[...document.querySelectorAll('#glossary tr')].filter(r => r.innerText.includes('reads history'))"
         ".map(r => Number(r.dataset.symbol))"
     )
-    assert sorted(browser.run(marked)) == [entry.symbol for entry in atlas.entries if entry.reads_history]
+    assert sorted(browser.run(marked)) == [entry.symbol for entry in summary.entries if entry.reads_history]
 
 
 def test_texts_of_runs_can_be_left_out(browser: Browser, folder: Path) -> None:
-    atlas = opened(browser, folder, "bare", "run=0&step=2&at=s1")
+    summary = opened(browser, folder, "bare", "run=0&step=2&at=s1")
     assert browser.run("document.querySelectorAll('.said, .example').length") == 0
-    assert "no alarm mark" in browser.run("document.getElementById('key').textContent")
+    assert "no alarm threshold" in browser.run("document.getElementById('key').textContent")
     assert "ALARM" not in browser.run("document.getElementById('curve').textContent")
-    risks = [f"{risk:.2f}".removeprefix("0") for risk in atlas.automaton.risk[1, :, 1]]
+    risks = [f"{risk:.2f}".removeprefix("0") for risk in summary.automaton.risk[1, :, 1]]
     assert browser.run("[...document.querySelectorAll('.clock span')].map(s => s.textContent)") == risks
 
 
 def test_hostile_text_is_shown_and_does_nothing(browser: Browser, folder: Path) -> None:
-    atlas = opened(browser, folder, "hostile", "run=0&step=1")
-    assert browser.run("document.title") == f"{one_line(atlas.name, 80)}: automaton"
+    summary = opened(browser, folder, "hostile", "run=0&step=1")
+    assert browser.run("document.title") == f"{one_line(summary.name, 80)}: automaton"
     assert browser.run("document.querySelectorAll('img, iframe, object, embed').length") == 0
     assert browser.run("document.querySelectorAll('script').length") == 2
     shown = browser.run("document.getElementById('glossary').textContent")
-    for entry in atlas.entries:
+    for entry in summary.entries:
         assert one_line(entry.gloss, 120) in shown
-    for number, replay in enumerate(atlas.replays):
+    for number, replay in enumerate(summary.replays):
         step = len(replay.steps) - number % 3
         browser.run(f"location.hash = 'run={number}&step={step}'")
         browser.until(

@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from automaton_atlas import HOSTILE, invented_atlas
+from invented_summary import HOSTILE, invented_summary
 
-from prefixguard.automata.atlas import Atlas
 from prefixguard.automata.picture import to_dot
 from prefixguard.automata.picture.scene import scene_of
+from prefixguard.automata.summary import AutomatonSummary
 
 DOT = shutil.which("dot")
 needs_dot = pytest.mark.skipif(DOT is None, reason="Graphviz is not installed: no dot program to read the text with")
@@ -31,18 +31,18 @@ def read_by_dot(text: str) -> Any:
 
 @needs_dot
 @pytest.mark.parametrize(
-    ("atlas", "collapsed"),
+    ("summary", "collapsed"),
     [
-        (invented_atlas(1, 3), False),
-        (invented_atlas(12, clock=(10, 20)), False),
-        (invented_atlas(64, 16), False),
-        (invented_atlas(150, 32), True),
-        (invented_atlas(12, hostile=True, care=HOSTILE), False),
+        (invented_summary(1, 3), False),
+        (invented_summary(12, clock=(10, 20)), False),
+        (invented_summary(64, 16), False),
+        (invented_summary(150, 32), True),
+        (invented_summary(12, hostile=True, care=HOSTILE), False),
     ],
     ids=["1 state", "clock", "64 states", "150 states collapsed", "hostile"],
 )
-def test_dot_reads_the_very_nodes_and_edges_of_the_scene(atlas: Atlas, collapsed: bool) -> None:
-    graph, scene = read_by_dot(to_dot(atlas, collapsed=collapsed)), scene_of(atlas, collapsed=collapsed)
+def test_dot_reads_the_very_nodes_and_edges_of_the_scene(summary: AutomatonSummary, collapsed: bool) -> None:
+    graph, scene = read_by_dot(to_dot(summary, collapsed=collapsed)), scene_of(summary, collapsed=collapsed)
     nodes = {node["id"]: node for node in graph["objects"] if node.get("class") in ("node", "start")}
     others = {node.get("class", "column") for node in graph["objects"] if node.get("id") not in nodes}
     edges = {edge["id"]: edge for edge in graph["edges"] if edge.get("class") == "edge"}
@@ -69,10 +69,10 @@ def unescaped(label: str) -> str:
     "text", [*HOSTILE, "<b>bold</b>", "<not closed", "\\", "\\\\", 'a"', "\\N\\E\\T", "/*", "#x", ""]
 )
 def test_any_gloss_is_a_label_and_nothing_else(text: str) -> None:
-    atlas = invented_atlas(2, 2)
-    entries = tuple(replace(entry, gloss=text) for entry in atlas.entries)
-    atlas = replace(atlas, name=text, entries=entries)
-    graph, scene = read_by_dot(to_dot(atlas)), scene_of(atlas)
+    summary = invented_summary(2, 2)
+    entries = tuple(replace(entry, gloss=text) for entry in summary.entries)
+    summary = replace(summary, name=text, entries=entries)
+    graph, scene = read_by_dot(to_dot(summary)), scene_of(summary)
     shown = [
         unescaped(edge.get("label") or edge.get("xlabel")) for edge in graph["edges"] if edge.get("class") == "edge"
     ]
@@ -81,11 +81,11 @@ def test_any_gloss_is_a_label_and_nothing_else(text: str) -> None:
 
 
 def test_the_same_atlas_gives_the_same_text() -> None:
-    assert to_dot(invented_atlas(24)) == to_dot(invented_atlas(24))
-    assert to_dot(invented_atlas(24)) != to_dot(invented_atlas(24), collapsed=True)
+    assert to_dot(invented_summary(24)) == to_dot(invented_summary(24))
+    assert to_dot(invented_summary(24)) != to_dot(invented_summary(24), collapsed=True)
 
 
 def test_care_and_rare_connections_are_said_in_the_legend() -> None:
-    text = to_dot(invented_atlas(24, care=("Ranks little better than chance.",)))
+    text = to_dot(invented_summary(24, care=("Ranks little better than chance.",)))
     assert "Audit with care: Ranks little better than chance." in text
     assert "connections are drawn" in text

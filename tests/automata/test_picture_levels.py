@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from automaton_atlas import invented_atlas
+from invented_summary import invented_summary
 
 from prefixguard.alarm import Level
-from prefixguard.automata.picture.figures import THIN_RUNS, state_figures
 from prefixguard.automata.picture.levels import colour_of, ink_on, level_of, luminance, risk_levels
+from prefixguard.automata.summary.state_figures import THIN_RUNS, state_figures
 
 #: Linear RGB as seen without cones of one kind. Source: Machado, Oliveira, Fernandes 2009, severity 1.0.
 BLINDNESS = {
@@ -70,7 +70,7 @@ def test_levels_cover_all_risks_and_end_at_the_marks(watch: float, alarm: float 
 
 
 def test_a_risk_over_the_clock_is_weighted_by_evidence_and_its_highest_is_of_where_runs_were() -> None:
-    automaton = invented_atlas(24, clock=(5, 12, 40)).automaton  # no run has 40 steps
+    automaton = invented_summary(24, clock=(5, 12, 40)).automaton  # no run has 40 steps
     assert not automaton.evidence[:, 3].any()
     for state, figures in enumerate(state_figures(automaton)):
         own, risk = automaton.evidence[state], automaton.risk[state, :, 1]
@@ -84,7 +84,7 @@ def test_a_risk_over_the_clock_is_weighted_by_evidence_and_its_highest_is_of_whe
 
 
 def test_a_time_at_which_a_run_was_seen_counts_without_evidence() -> None:
-    automaton = invented_atlas(24, clock=(5, 12, 40)).automaton
+    automaton = invented_summary(24, clock=(5, 12, 40)).automaton
     plain = state_figures(automaton)
     state = next(figures.state for figures in plain if figures.met == (True, True, True, False))
     told = state_figures(automaton, [(state, 3)])
@@ -93,7 +93,7 @@ def test_a_time_at_which_a_run_was_seen_counts_without_evidence() -> None:
 
 
 def test_a_start_that_no_step_ends_in_has_no_evidence_that_could_be_thin() -> None:
-    automaton = invented_atlas(24, clock=(5, 12)).automaton
+    automaton = invented_summary(24, clock=(5, 12)).automaton
     start = automaton.start
     none = np.zeros_like(automaton.evidence)
     none[np.arange(24) != start] = automaton.evidence[np.arange(24) != start]
@@ -120,7 +120,7 @@ def test_a_start_that_no_step_ends_in_has_no_evidence_that_could_be_thin() -> No
 
 
 def test_evidence_is_thin_where_it_is_borrowed_or_of_few_runs() -> None:
-    automaton = invented_atlas(64, 16).automaton
+    automaton = invented_summary(64, 16).automaton
     figures = state_figures(automaton)
     borrowed = automaton.stand_in != np.arange(64)
     few = automaton.evidence_runs.sum(axis=1) < THIN_RUNS

@@ -7,30 +7,30 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from automaton_atlas import invented_atlas
+from invented_summary import invented_summary
 
-from prefixguard.automata.atlas import Atlas
-from prefixguard.automata.picture.columns import LINE_HEIGHT, label_width, lay_out
-from prefixguard.automata.picture.edge_words import LINE_LETTERS, edge_names
+from prefixguard.automata.picture.edge_names import LINE_LETTERS, edge_names
+from prefixguard.automata.picture.layout import LINE_HEIGHT, label_width, lay_out
 from prefixguard.automata.picture.levels import level_of
 from prefixguard.automata.picture.scene import Scene, columns_of, figures_of, scene_of
+from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.bundle import UNSEEN
 
 SIZES = [(1, 3), (12, 12), (64, 16), (150, 32)]
 
 
 @pytest.fixture(scope="module", params=SIZES, ids=[f"{n} states" for n, _ in SIZES])
-def atlas(request: pytest.FixtureRequest) -> Atlas:
-    return invented_atlas(*request.param)
+def summary(request: pytest.FixtureRequest) -> AutomatonSummary:
+    return invented_summary(*request.param)
 
 
 @pytest.fixture(params=[False, True], ids=["states", "levels"])
-def scene(request: pytest.FixtureRequest, atlas: Atlas) -> Scene:
-    return scene_of(atlas, collapsed=request.param)
+def scene(request: pytest.FixtureRequest, summary: AutomatonSummary) -> Scene:
+    return scene_of(summary, collapsed=request.param)
 
 
-def test_every_state_is_in_one_node_and_every_transition_in_one_edge(atlas: Atlas, scene: Scene) -> None:
-    automaton = atlas.automaton
+def test_every_state_is_in_one_node_and_every_transition_in_one_edge(summary: AutomatonSummary, scene: Scene) -> None:
+    automaton = summary.automaton
     assert sorted(state for node in scene.nodes for state in node.states) == list(range(automaton.n_states))
     assert sum(node.visits for node in scene.nodes) == automaton.visits.sum()
     assert [node.start for node in scene.nodes if automaton.start in node.states] == [True]
@@ -65,35 +65,35 @@ def test_busy_connections_are_drawn_and_no_state_hangs_in_the_air(scene: Scene) 
         assert not said
 
 
-def test_an_edge_names_its_busiest_symbols_and_how_many_more(atlas: Atlas) -> None:
-    names = edge_names([entry.gloss for entry in atlas.entries])
-    for edge in scene_of(atlas).edges:
+def test_an_edge_names_its_busiest_symbols_and_how_many_more(summary: AutomatonSummary) -> None:
+    names = edge_names([entry.gloss for entry in summary.entries])
+    for edge in scene_of(summary).edges:
         first = names[edge.symbols[0][0]]
         assert edge.label[: len(first)] == first
         more = re.search(r"and (\d+) more$", edge.label[-1])
-        named = 2 if atlas.automaton.n_states <= 12 else 1
+        named = 2 if summary.automaton.n_states <= 12 else 1
         assert int(more[1]) == len(edge.symbols) - named if more else len(edge.symbols) <= named
         assert max(map(len, edge.label)) <= LINE_LETTERS
 
 
-def test_levels_part_the_states_by_risk(atlas: Atlas) -> None:
-    scene = scene_of(atlas, collapsed=True)
-    risks = {int(node.key[1:]): node.risk for node in scene_of(atlas).nodes}
+def test_levels_part_the_states_by_risk(summary: AutomatonSummary) -> None:
+    scene = scene_of(summary, collapsed=True)
+    risks = {int(node.key[1:]): node.risk for node in scene_of(summary).nodes}
     for node in scene.nodes:
         level = scene.levels[node.level]
         assert all(level.low <= risks[state] <= level.high for state in node.states)
-    flat = [node.risk for column in columns_of(scene_of(atlas)) for node in column]
+    flat = [node.risk for column in columns_of(scene_of(summary)) for node in column]
     assert flat == sorted(flat)
 
 
 @pytest.mark.parametrize("clock", [(), (10, 20), (3, 4, 30)])
 def test_no_step_reads_more_than_its_state_stands_for(clock: tuple[int, ...]) -> None:
     """What a run reads in a state lies between the lowest and the highest risk that the picture gives it."""
-    atlas = invented_atlas(12, clock=clock)
-    scene = scene_of(atlas)
-    figures = figures_of(atlas)
+    summary = invented_summary(12, clock=clock)
+    scene = scene_of(summary)
+    figures = figures_of(summary)
     read: dict[int, set[float]] = {}
-    for replay in atlas.replays:
+    for replay in summary.replays:
         for step in replay.steps:
             node = scene.nodes[step.state]
             assert figures[step.state].least <= step.outcome <= node.risk
@@ -109,15 +109,15 @@ def test_no_step_reads_more_than_its_state_stands_for(clock: tuple[int, ...]) ->
 
 
 def test_care_stands_in_the_scene() -> None:
-    assert scene_of(invented_atlas(3, care=("It ranks little better than chance.",))).care == (
+    assert scene_of(invented_summary(3, care=("It ranks little better than chance.",))).care == (
         "It ranks little better than chance.",
     )
 
 
-def test_edges_without_traffic_are_kept_but_not_drawn_for_their_traffic(atlas: Atlas) -> None:
-    still = replace(atlas.automaton, edges=np.zeros_like(atlas.automaton.edges))
-    scene = scene_of(replace(atlas, automaton=still))
-    assert len(scene.edges) == len(scene_of(atlas).edges)
+def test_edges_without_traffic_are_kept_but_not_drawn_for_their_traffic(summary: AutomatonSummary) -> None:
+    still = replace(summary.automaton, edges=np.zeros_like(summary.automaton.edges))
+    scene = scene_of(replace(summary, automaton=still))
+    assert len(scene.edges) == len(scene_of(summary).edges)
     assert all(edge.count == 0 and np.isfinite(edge.size) for edge in scene.edges)
 
 
@@ -142,10 +142,10 @@ def test_nothing_covers_anything_in_the_layout_made_here(scene: Scene) -> None:
     assert [placed.node.level for placed in by_x] == sorted(placed.node.level for placed in by_x)
 
 
-def test_paths_end_at_the_outlines_of_their_states(atlas: Atlas) -> None:
-    layout = lay_out(scene_of(atlas))
+def test_paths_end_at_the_outlines_of_their_states(summary: AutomatonSummary) -> None:
+    layout = lay_out(scene_of(summary))
     nodes = {placed.node.key: placed for placed in layout.nodes}
-    assert len(layout.edges) == len(scene_of(atlas).drawn)
+    assert len(layout.edges) == len(scene_of(summary).drawn)
     for placed in layout.edges:
         for key, (x, y) in ((placed.edge.tail, placed.points[0]), (placed.edge.head, placed.points[-1])):
             node = nodes[key]

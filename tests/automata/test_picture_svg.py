@@ -5,11 +5,11 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 import pytest
-from automaton_atlas import HOSTILE, invented_atlas
+from invented_summary import HOSTILE, invented_summary
 
-from prefixguard.automata.atlas import Atlas
 from prefixguard.automata.picture import to_svg
 from prefixguard.automata.picture.scene import scene_of
+from prefixguard.automata.summary import AutomatonSummary
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 #: All that a drawing needs; nothing that runs, loads or links.
@@ -28,20 +28,20 @@ def groups(root: ET.Element, kind: str) -> dict[str, ET.Element]:
 
 
 @pytest.mark.parametrize(
-    ("atlas", "collapsed"),
+    ("summary", "collapsed"),
     [
-        (invented_atlas(1, 3), False),
-        (invented_atlas(12, clock=(10, 20)), False),
-        (invented_atlas(64, 16), False),
-        (invented_atlas(64, 16), True),
-        (invented_atlas(150, 32), True),
-        (invented_atlas(12, hostile=True, care=HOSTILE), False),
+        (invented_summary(1, 3), False),
+        (invented_summary(12, clock=(10, 20)), False),
+        (invented_summary(64, 16), False),
+        (invented_summary(64, 16), True),
+        (invented_summary(150, 32), True),
+        (invented_summary(12, hostile=True, care=HOSTILE), False),
     ],
     ids=["1 state", "clock", "64 states", "64 collapsed", "150 collapsed", "hostile"],
 )
-def test_it_shows_the_scene_and_nothing_from_outside(atlas: Atlas, collapsed: bool) -> None:
-    picture = to_svg(atlas, collapsed=collapsed)
-    root, scene = read(picture), scene_of(atlas, collapsed=collapsed)
+def test_it_shows_the_scene_and_nothing_from_outside(summary: AutomatonSummary, collapsed: bool) -> None:
+    picture = to_svg(summary, collapsed=collapsed)
+    root, scene = read(picture), scene_of(summary, collapsed=collapsed)
     nodes, edges = groups(root, "node"), groups(root, "edge")
     assert sorted(nodes) == sorted(node.key for node in scene.nodes)
     assert sorted(edges) == sorted(edge.key for edge in scene.drawn)
@@ -69,16 +69,16 @@ def test_it_shows_the_scene_and_nothing_from_outside(atlas: Atlas, collapsed: bo
 
 @pytest.mark.parametrize("hostile", [False, True])
 def test_the_same_atlas_gives_the_same_bytes(hostile: bool) -> None:
-    assert to_svg(invented_atlas(24, hostile=hostile)) == to_svg(invented_atlas(24, hostile=hostile))
+    assert to_svg(invented_summary(24, hostile=hostile)) == to_svg(invented_summary(24, hostile=hostile))
 
 
 @pytest.mark.parametrize("n_states", [1, 12, 24, 64])
 @pytest.mark.parametrize("collapsed", [False, True])
 def test_the_word_start_stands_beside_the_start(n_states: int, collapsed: bool) -> None:
     """Nearer to the start than to any other state, and not far from it."""
-    atlas = invented_atlas(n_states, clock=(10, 20))
-    nodes = groups(read(to_svg(atlas, collapsed=collapsed)), "node")
-    (start,) = [node.key for node in scene_of(atlas, collapsed=collapsed).nodes if node.start]
+    summary = invented_summary(n_states, clock=(10, 20))
+    nodes = groups(read(to_svg(summary, collapsed=collapsed)), "node")
+    (start,) = [node.key for node in scene_of(summary, collapsed=collapsed).nodes if node.start]
     words = {key: [t for t in group.iter(NAMESPACE + "text") if t.text == "start"] for key, group in nodes.items()}
     assert [key for key, found in words.items() if found] == [start]
     (word,) = words[start]
@@ -95,11 +95,11 @@ def test_the_word_start_stands_beside_the_start(n_states: int, collapsed: bool) 
 
 
 def test_150_states_are_drawn() -> None:
-    assert len(groups(read(to_svg(invented_atlas(150, 32))), "node")) == 150
+    assert len(groups(read(to_svg(invented_summary(150, 32))), "node")) == 150
 
 
 def test_care_and_rare_connections_are_said_on_the_picture() -> None:
-    atlas = invented_atlas(24, care=("Ranks little better than chance.",))
-    shown = "".join(read(to_svg(atlas)).itertext())
+    summary = invented_summary(24, care=("Ranks little better than chance.",))
+    shown = "".join(read(to_svg(summary)).itertext())
     assert "Audit with care: Ranks little better than chance." in shown
     assert "connections are drawn" in shown

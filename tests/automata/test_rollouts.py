@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from words import strings_of
 
-from prefixguard.automata.learners.rollouts import Machine, Rollouts, complete, eliminate, redirect, taken
+from prefixguard.automata.learners.rollouts import RolloutMachine, Rollouts, complete, eliminate, redirect, taken
 from prefixguard.automata.strings import Strings
 from prefixguard.bundle import UNSEEN
 
-TRUE = Machine(0, np.array([[0, 1], [0, 2], [0, 2]]))  # two 1 in a row
+TRUE = RolloutMachine(0, np.array([[0, 1], [0, 2], [0, 2]]))  # two 1 in a row
 
 
 def drawn(n_runs: int = 60, seed: int = 0) -> tuple[Strings, np.ndarray]:
@@ -28,7 +28,7 @@ def rollouts_of(n_runs: int = 60, seed: int = 0) -> Rollouts:
     return Rollouts.of(*drawn(n_runs, seed))
 
 
-def loss_of(rollouts: Rollouts, machine: Machine) -> float:
+def loss_of(rollouts: Rollouts, machine: RolloutMachine) -> float:
     _, states = rollouts.walk(machine)
     return rollouts.loss(states, rollouts.risks(states, machine.n_states))
 
@@ -37,7 +37,7 @@ def test_costs_to_come_are_what_walking_on_costs() -> None:
     strings, target = drawn(8)
     rollouts = Rollouts.of(strings, target)
     rng = np.random.default_rng(1)
-    machine, risks = Machine(0, rng.integers(0, 4, (4, 2))), rng.uniform(0.1, 0.9, (4, 2))
+    machine, risks = RolloutMachine(0, rng.integers(0, 4, (4, 2))), rng.uniform(0.1, 0.9, (4, 2))
     costs = rollouts.costs(machine, risks)
     for run in range(len(strings)):
         last = int(strings.first[run + 1]) - 1
@@ -60,7 +60,7 @@ def test_the_rarer_risk_counts_more() -> None:
 
 def test_a_transition_led_astray_is_led_back() -> None:
     rollouts = rollouts_of()
-    astray = Machine(0, np.array([[0, 1], [1, 2], [0, 2]]))
+    astray = RolloutMachine(0, np.array([[0, 1], [1, 2], [0, 2]]))
     mended = redirect(rollouts, astray, 20, np.random.default_rng(0))
     assert loss_of(rollouts, mended) < loss_of(rollouts, astray)
     assert loss_of(rollouts, mended) == pytest.approx(loss_of(rollouts, TRUE))
@@ -70,7 +70,7 @@ def test_a_transition_led_astray_is_led_back() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_redirecting_never_costs_and_a_finished_machine_stays(seed: int) -> None:
     rollouts, rng = rollouts_of(seed=seed), np.random.default_rng(seed)
-    machine = Machine(0, rng.integers(0, 6, (6, 2)))
+    machine = RolloutMachine(0, rng.integers(0, 6, (6, 2)))
     found = redirect(rollouts, machine, 40, np.random.default_rng(0))
     assert loss_of(rollouts, found) < loss_of(rollouts, machine)
     np.testing.assert_array_equal(redirect(rollouts, TRUE, 40, np.random.default_rng(0)).next, TRUE.next)
@@ -80,7 +80,7 @@ def test_states_that_are_the_same_go_first_and_cost_nothing() -> None:
     rollouts = rollouts_of()
     # Each state three times: whatever copy a run is in, what follows is the same.
     rng = np.random.default_rng(0)
-    copies = Machine(0, np.tile(TRUE.next, (3, 1)) + 3 * rng.integers(0, 3, (9, 2)))
+    copies = RolloutMachine(0, np.tile(TRUE.next, (3, 1)) + 3 * rng.integers(0, 3, (9, 2)))
     fewer = eliminate(rollouts, copies, np.zeros(9, dtype=np.int64), 3)
     assert fewer.n_states == 3
     assert loss_of(rollouts, fewer) == pytest.approx(loss_of(rollouts, TRUE), abs=1e-3)
@@ -98,7 +98,7 @@ def test_states_of_one_depth_stand_in_for_each_other_before_others_do() -> None:
         for layer in range(1, 7):
             following[2 * (layer - 1) + track] = 2 * layer + track
     depth = np.array([0, *np.repeat(np.arange(1, 8), 2)])
-    fewer = eliminate(rollouts, Machine(0, following), depth, 8)
+    fewer = eliminate(rollouts, RolloutMachine(0, following), depth, 8)
     assert fewer.n_states == 8
     _, states = rollouts.walk(fewer)
     for index in range(1, 8):
@@ -108,7 +108,7 @@ def test_states_of_one_depth_stand_in_for_each_other_before_others_do() -> None:
 @pytest.mark.parametrize("budget", [1, 2, 5])
 def test_a_budget_is_kept(budget: int) -> None:
     rollouts, rng = rollouts_of(), np.random.default_rng(0)
-    machine = Machine(3, rng.integers(0, 20, (20, 2)))
+    machine = RolloutMachine(3, rng.integers(0, 20, (20, 2)))
     fewer = eliminate(rollouts, machine, rng.integers(0, 5, 20), budget)
     assert fewer.n_states <= budget and 0 <= fewer.start < fewer.n_states
     assert ((fewer.next >= 0) & (fewer.next < fewer.n_states)).all()
@@ -129,7 +129,7 @@ def test_the_order_of_runs_does_not_change_what_changes_pay() -> None:
     turned = np.arange(len(strings))[::-1]
     steps = np.concatenate([np.arange(strings.first[r], strings.first[r + 1]) for r in turned.tolist()])
     other = Rollouts.of(replace(strings.of(turned)), target[steps])
-    machine = Machine(0, np.random.default_rng(2).integers(0, 5, (5, 2)))
+    machine = RolloutMachine(0, np.random.default_rng(2).integers(0, 5, (5, 2)))
     one = redirect(Rollouts.of(strings, target), machine, 20, np.random.default_rng(0))
     two = redirect(other, machine, 20, np.random.default_rng(0))
     np.testing.assert_array_equal(one.next, two.next)

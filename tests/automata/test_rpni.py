@@ -10,7 +10,7 @@ from words import strings_of
 
 from prefixguard.automata.build import walk_training
 from prefixguard.automata.learners import rpni
-from prefixguard.automata.tidy import minimise
+from prefixguard.automata.minimization import minimize
 from prefixguard.bundle import UNSEEN
 from prefixguard.errors import DataError
 
@@ -22,7 +22,7 @@ def test_a_machine_is_learned_back_from_all_words(name: str) -> None:
     word = difference(MACHINES[name], found, marks(found, strings))
     assert word is None, f"they differ on {word}"
     assert found.notes == ()
-    assert minimise(found, marks(found, strings).astype(np.int64)).n_states <= len(MACHINES[name][0])
+    assert minimize(found, marks(found, strings).astype(np.int64)).n_states <= len(MACHINES[name][0])
 
 
 @pytest.mark.parametrize("seed", range(4))

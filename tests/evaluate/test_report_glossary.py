@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from automaton_atlas import invented_atlas
+from invented_summary import invented_summary
 
-from prefixguard.automata.glossary_page import to_glossary
+from prefixguard.automata.page.glossary import to_glossary
 from prefixguard.evaluate.report.blocks import Folded, Table, Text
 from prefixguard.evaluate.report.glossary_text import glossary_blocks
 
 
 def test_every_symbol_of_the_glossary_is_there() -> None:
-    atlas = invented_atlas(12, care=("Ranks little better than chance.",))
-    blocks = glossary_blocks(to_glossary(atlas))
+    summary = invented_summary(12, care=("Ranks little better than chance.",))
+    blocks = glossary_blocks(to_glossary(summary))
     (overview,) = [block for block in blocks if isinstance(block, Table)]
-    assert [row[0].text for row in overview.rows] == [str(entry.symbol) for entry in atlas.entries]
-    assert [row[2].text for row in overview.rows] == [f"{entry.count:,}" for entry in atlas.entries]
+    assert [row[0].text for row in overview.rows] == [str(entry.symbol) for entry in summary.entries]
+    assert [row[2].text for row in overview.rows] == [f"{entry.count:,}" for entry in summary.entries]
     folded = [block for block in blocks if isinstance(block, Folded)]
-    assert len(folded) == len(atlas.entries)
-    for entry, fold in zip(atlas.entries, folded, strict=True):
+    assert len(folded) == len(summary.entries)
+    for entry, fold in zip(summary.entries, folded, strict=True):
         assert fold.summary.startswith(f"{entry.symbol}: ")
         (table,) = fold.blocks
         assert isinstance(table, Table)
@@ -28,12 +28,12 @@ def test_every_symbol_of_the_glossary_is_there() -> None:
 
 
 def test_hostile_text_comes_through_as_text() -> None:
-    atlas = invented_atlas(6, hostile=True)
-    blocks = glossary_blocks(to_glossary(atlas))
-    assert len([block for block in blocks if isinstance(block, Folded)]) == len(atlas.entries)
+    summary = invented_summary(6, hostile=True)
+    blocks = glossary_blocks(to_glossary(summary))
+    assert len([block for block in blocks if isinstance(block, Folded)]) == len(summary.entries)
     (overview,) = [block for block in blocks if isinstance(block, Table)]
     assert all(len(row) == len(overview.head) for row in overview.rows)
-    assert [row[0].text for row in overview.rows] == [str(entry.symbol) for entry in atlas.entries]
+    assert [row[0].text for row in overview.rows] == [str(entry.symbol) for entry in summary.entries]
 
 
 def test_torn_tables_stay_tables() -> None:

@@ -23,7 +23,7 @@ ALPHABETS: Mapping[str, str] = {
     "steps": "leaves of a tree over the step alone, but for whether it repeats",
     "typed": "tool x error x repeated call; nothing learned",
     "gumbel": "the symbols that a network learned for itself",
-    "quantized": "intervals of the monitor's own risks: faithful, and says nothing",
+    "quantized": "intervals of the monitor's own risks: of high fidelity, and without a meaning",
 }
 #: Alphabets whose symbols the monitor's model gives.
 OF_MODEL = ("gumbel", "quantized")

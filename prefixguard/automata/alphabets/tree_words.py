@@ -249,8 +249,8 @@ _MEANINGS = (
     ("were repeats", "Repeats: calls and messages that were made before in the run, in the same words."),
     ("observation", "Observation: what the agent was shown before it acted."),
     ("bits", "Spread over tools: 0 bits where all calls went to one tool, 1 where two had half each, 2 with four."),
-    (": any", "Any: more than next to none; the mark between the two, less than 1 %, is given with it."),
-    (": next to none", "Next to none: not above a mark of less than 1 %, which is given with it."),
+    (": any", "Any: more than next to none; the threshold between the two, less than 1 %, is given with it."),
+    (": next to none", "Next to none: not above a threshold of less than 1 %, which is given with it."),
 )
 _QUOTED = re.compile("`[^`]*`")
 

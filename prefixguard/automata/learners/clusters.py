@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from torch import Tensor, nn
 
-from prefixguard.automata.learners.rollouts import Machine, Rollouts, complete, eliminate, redirect, taken
+from prefixguard.automata.learners.rollouts import RolloutMachine, Rollouts, complete, eliminate, redirect, taken
 from prefixguard.automata.learners.sequences import batches, few_enough, fit
 from prefixguard.automata.strings import Strings, Transitions
 from prefixguard.bundle import N_RISKS
@@ -66,7 +66,7 @@ def learn(strings: Strings, *, max_states: int, seed: int) -> Transitions:
 
 def _layered(
     rollouts: Rollouts, points: NDArray[np.float64], max_states: int, seed: int
-) -> tuple[Machine, NDArray[np.int64]]:
+) -> tuple[RolloutMachine, NDArray[np.int64]]:
     """Clusters of the steps of each index as states, and the index of each; 0 is the start.
 
     The machine counts up to half of its states; steps after that are clustered together.

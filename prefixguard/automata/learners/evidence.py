@@ -29,7 +29,7 @@ Positions = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evidence:
+class PrefixEvidence:
     """Of n runs with `steps` steps altogether; W words, numbered from 0, most frequent first.
 
     values: float64 (d, steps), each row with mean 0: risks, by the squared distance of whose means states are compared.
@@ -47,7 +47,7 @@ class Evidence:
     ends: NDArray[np.int8]
 
 
-def gather(strings: Strings, *, risk: float, clock: float) -> Evidence:
+def gather(strings: Strings, *, risk: float, clock: float) -> PrefixEvidence:
     """The evidence of runs. risk: weight of risks, at least 0. clock: weight of the clock, times that; 0: none."""
     risks = risk * (0.5 * strings.labels.T.astype(np.float64) + 0.5 * strings.teacher.T)
     rows = [risks[0], _OUTCOME * risks[1], *(_FUTURE * _future(strings, risks[0], g) for g in _DISCOUNTS)]
@@ -58,7 +58,7 @@ def gather(strings: Strings, *, risk: float, clock: float) -> Evidence:
     end = np.zeros(risks.shape[1], dtype=np.int8)
     end[strings.first[1:] - 1] = 1 + strings.failed
     words, opening, n_words = _words(strings)
-    return Evidence(values, noise, n_words, words, opening, end)
+    return PrefixEvidence(values, noise, n_words, words, opening, end)
 
 
 def _centred(rows: Floats) -> Floats:

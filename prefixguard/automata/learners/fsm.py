@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from prefixguard.automata.learners.rollouts import Machine, Rollouts, redirect, taken
+from prefixguard.automata.learners.rollouts import RolloutMachine, Rollouts, redirect, taken
 from prefixguard.automata.learners.sequences import batches, few_enough, fit
 from prefixguard.automata.strings import Strings, Transitions
 from prefixguard.bundle import N_RISKS
@@ -29,7 +29,7 @@ _ROUNDS = 40
 _SURE = 1e-4
 
 
-class _Machine(nn.Module):
+class _SoftMachine(nn.Module):
     """A `SoftFsm` over given symbols with a risk in every state."""
 
     def __init__(self, n_symbols: int, n_states: int, longest: int, base: NDArray[np.float64]) -> None:
@@ -60,11 +60,11 @@ def learn(strings: Strings, *, max_states: int, seed: int) -> Transitions:
     target = np.clip((strings.labels.astype(np.float64) + strings.teacher) / 2, _SURE, 1 - _SURE)
     rollouts = Rollouts.of(strings, target)
     torch.manual_seed(seed)
-    soft = _Machine(strings.n_symbols, max_states, int(strings.lengths.max()), target.mean(axis=0))
+    soft = _SoftMachine(strings.n_symbols, max_states, int(strings.lengths.max()), target.mean(axis=0))
     temperatures = tuple(float(t) for t in np.geomspace(_WARM, _COLD, _EPOCHS))
     fit(soft, strings, seed, _EPOCHS, _RATE, temperatures, rollouts.importance)
     start, after = soft.fsm.argmax()
-    read = Machine(start, after.numpy().astype(np.int64))
+    read = RolloutMachine(start, after.numpy().astype(np.int64))
     off = _off_argmax(soft, strings, rollouts.walk(read)[1])
     machine = redirect(rollouts, read, _ROUNDS, np.random.default_rng(seed))
     before, _ = rollouts.walk(machine)
@@ -79,7 +79,7 @@ def learn(strings: Strings, *, max_states: int, seed: int) -> Transitions:
 
 
 @torch.no_grad()
-def _off_argmax(machine: _Machine, strings: Strings, states: NDArray[np.int64]) -> float:
+def _off_argmax(machine: _SoftMachine, strings: Strings, states: NDArray[np.int64]) -> float:
     """Share of the probability mass that is not in `states`, the argmax automaton's, (steps,)."""
     off = 0.0
     for batch in batches(strings, None):

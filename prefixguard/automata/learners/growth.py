@@ -24,7 +24,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.automata.learners.evidence import Evidence, Floats, Positions
+from prefixguard.automata.learners.evidence import Floats, Positions, PrefixEvidence
 from prefixguard.automata.strings import Strings
 from prefixguard.bundle import N_RISKS, UNSEEN
 
@@ -63,7 +63,7 @@ class Grown:
     forced: int
 
 
-def grow(strings: Strings, evidence: Evidence, setting: Setting, max_states: int) -> Grown:
+def grow(strings: Strings, evidence: PrefixEvidence, setting: Setting, max_states: int) -> Grown:
     """At most `max_states` states; state 0 is the start. The same for the same runs in the same order."""
     growth = _Growth(strings, evidence, setting, max_states)
     growth.run()
@@ -73,7 +73,7 @@ def grow(strings: Strings, evidence: Evidence, setting: Setting, max_states: int
 class _Growth:
     """The automaton so far, what its states have met, and who waits where. A cell is state * K + symbol."""
 
-    def __init__(self, strings: Strings, evidence: Evidence, setting: Setting, max_states: int) -> None:
+    def __init__(self, strings: Strings, evidence: PrefixEvidence, setting: Setting, max_states: int) -> None:
         n_symbols = strings.n_symbols
         self.n_states, self.thin, self.forced = 1, 0, 0
         self.next = np.full((max_states, n_symbols), UNSEEN, dtype=np.int32)
@@ -222,7 +222,7 @@ class _Growth:
 class _Words:
     """What followed each state within a few steps: for each word, the risks after it, and how runs ended with it."""
 
-    def __init__(self, evidence: Evidence, max_states: int) -> None:
+    def __init__(self, evidence: PrefixEvidence, max_states: int) -> None:
         self._evidence = evidence
         self._risks = evidence.values[:N_RISKS]
         self._noise = float(np.square(self._risks).mean(axis=1).sum())

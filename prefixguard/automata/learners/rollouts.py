@@ -35,7 +35,7 @@ States = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Machine:
+class RolloutMachine:
     """A complete automaton: every state has somewhere to go with every symbol. next: int64 (S, K)."""
 
     start: int
@@ -72,7 +72,7 @@ class Rollouts:
         entropy = _entropy(target.mean(axis=0))
         return cls(strings.symbols.astype(np.int64), strings.n_symbols, layers, target, entropy.max() / entropy)
 
-    def walk(self, machine: Machine) -> tuple[States, States]:
+    def walk(self, machine: RolloutMachine) -> tuple[States, States]:
         """The state before and after every step, int64 (steps,) each."""
         before, after = np.empty_like(self.symbols), np.empty_like(self.symbols)
         now = np.full(len(self.layers[0]), machine.start, dtype=np.int64)
@@ -95,7 +95,7 @@ class Rollouts:
         each = -(self.target * np.log(p) + (1 - self.target) * np.log1p(-p))
         return float((each @ self.importance).mean())
 
-    def costs(self, machine: Machine, risks: Floats) -> Floats:
+    def costs(self, machine: RolloutMachine, risks: Floats) -> Floats:
         """V: what being in each state after each step costs until the run ends, float64 (steps, S)."""
         odds, rest = np.log(risks / (1 - risks)), -np.log1p(-risks)
         v = -(self.target * self.importance) @ odds.T + rest @ self.importance
@@ -105,7 +105,7 @@ class Rollouts:
         return v
 
 
-def redirect(rollouts: Rollouts, machine: Machine, rounds: int, rng: np.random.Generator) -> Machine:
+def redirect(rollouts: Rollouts, machine: RolloutMachine, rounds: int, rng: np.random.Generator) -> RolloutMachine:
     """The machine with transitions led to where the rest of the run costs least, as long as the cost falls.
 
     All transitions that promise a gain are changed at once; where they get in each other's way, a share of them, drawn
@@ -126,7 +126,7 @@ def redirect(rollouts: Rollouts, machine: Machine, rounds: int, rng: np.random.G
             chosen = good[first[: max(int(len(good) * share), 1)]]
             following = machine.next.copy()
             following.ravel()[edges[chosen]] = then[chosen]
-            tried = Machine(machine.start, following)
+            tried = RolloutMachine(machine.start, following)
             tried_before, tried_states = rollouts.walk(tried)
             tried_risks = rollouts.risks(tried_states, n)
             loss = rollouts.loss(tried_states, tried_risks)
@@ -141,7 +141,7 @@ def redirect(rollouts: Rollouts, machine: Machine, rounds: int, rng: np.random.G
     return machine
 
 
-def eliminate(rollouts: Rollouts, machine: Machine, depth: States, max_states: int) -> Machine:
+def eliminate(rollouts: Rollouts, machine: RolloutMachine, depth: States, max_states: int) -> RolloutMachine:
     """The machine with states taken away until at most `max_states` are left.
 
     What led to a state that goes leads to the one from which the rest of the run costs least more. depth: int64 (S,),
@@ -167,7 +167,10 @@ def eliminate(rollouts: Rollouts, machine: Machine, depth: States, max_states: i
         now = rollouts.loss(states, risks)
         while True:
             goes, expected = _batch(extra, max(int((n - max_states) * share), 1))
-            fewer, count = Machine(int(goes[machine.start]), goes[machine.next]), int((goes != np.arange(n)).sum())
+            fewer, count = (
+                RolloutMachine(int(goes[machine.start]), goes[machine.next]),
+                int((goes != np.arange(n)).sum()),
+            )
             _, after = rollouts.walk(fewer)
             surprise = rollouts.loss(after, rollouts.risks(after, n)) - now
             bearable = max(expected / len(states), 0.0) * _SURPRISE + _SLACK * count / n
@@ -198,7 +201,7 @@ def _batch(extra: Floats, size: int) -> tuple[States, float]:
     return goes, expected
 
 
-def complete(rollouts: Rollouts, states: States, start: int, n_states: int) -> Machine:
+def complete(rollouts: Rollouts, states: States, start: int, n_states: int) -> RolloutMachine:
     """The machine of the majority of what runs did that were in these states after each step, int64 (steps,).
 
     A pair of state and symbol that no run met goes where the symbol goes most often.
@@ -212,10 +215,10 @@ def complete(rollouts: Rollouts, states: States, start: int, n_states: int) -> M
         n_states, k, n_states
     )
     anywhere = votes.sum(axis=0).argmax(axis=1)
-    return Machine(start, np.where(votes.any(axis=2), votes.argmax(axis=2), anywhere[None, :]))
+    return RolloutMachine(start, np.where(votes.any(axis=2), votes.argmax(axis=2), anywhere[None, :]))
 
 
-def taken(machine: Machine, rollouts: Rollouts, notes: tuple[str, ...]) -> Transitions:
+def taken(machine: RolloutMachine, rollouts: Rollouts, notes: tuple[str, ...]) -> Transitions:
     """The transitions that runs take."""
     before, _ = rollouts.walk(machine)
     met = np.zeros(machine.next.shape, dtype=np.bool_)
@@ -223,7 +226,7 @@ def taken(machine: Machine, rollouts: Rollouts, notes: tuple[str, ...]) -> Trans
     return Transitions(machine.start, np.where(met, machine.next, UNSEEN).astype(np.int32), notes)
 
 
-def _used(rollouts: Rollouts, machine: Machine, depth: States) -> tuple[Machine, States]:
+def _used(rollouts: Rollouts, machine: RolloutMachine, depth: States) -> tuple[RolloutMachine, States]:
     """The machine without states that no run meets, and the depth of the others."""
     _, states = rollouts.walk(machine)
     kept = np.unique(np.append(states, machine.start))
@@ -232,7 +235,7 @@ def _used(rollouts: Rollouts, machine: Machine, depth: States) -> tuple[Machine,
     whole = complete(rollouts, number[states], int(number[machine.start]), len(kept))
     # Transitions that no run takes keep their end where it is kept.
     ends = number[machine.next[kept]]
-    return Machine(whole.start, np.where(ends >= 0, ends, whole.next)), depth[kept]
+    return RolloutMachine(whole.start, np.where(ends >= 0, ends, whole.next)), depth[kept]
 
 
 def _sums(keys: States, values: Floats) -> tuple[States, Floats]:

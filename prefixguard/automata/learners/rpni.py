@@ -15,8 +15,8 @@ import numpy as np
 from aalpy.learning_algs import run_RPNI
 from numpy.typing import NDArray
 
+from prefixguard.automata.minimization import reachable, within_budget
 from prefixguard.automata.strings import Strings, Transitions, walk
-from prefixguard.automata.tidy import reachable, within_budget
 from prefixguard.bundle import N_RISKS, UNSEEN
 from prefixguard.errors import DataError
 

@@ -1,7 +1,6 @@
-"""The automaton as DOT, SVG and a page."""
+"""The automaton as a picture: SVG, and DOT for other readers of graphs."""
 
 from prefixguard.automata.picture.dot import to_dot
 from prefixguard.automata.picture.drawing import to_svg
-from prefixguard.automata.picture.page import to_page
 
-__all__ = ["to_dot", "to_page", "to_svg"]
+__all__ = ["to_dot", "to_svg"]

@@ -9,21 +9,21 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from prefixguard.automata.atlas import Atlas
 from prefixguard.automata.picture.drawing import FONT, LINE, TEXT
 from prefixguard.automata.picture.levels import ink_on
 from prefixguard.automata.picture.scene import Node, Scene, columns_of, level_text, scene_of
+from prefixguard.automata.summary import AutomatonSummary
 
 _WIDTH = 120  # columns that the legend is wrapped to
 
 
-def to_dot(atlas: Atlas, *, collapsed: bool = False) -> str:
-    """The automaton as a DOT digraph, or with `collapsed` its levels of risk; the same text for the same atlas.
+def to_dot(summary: AutomatonSummary, *, collapsed: bool = False) -> str:
+    """The automaton as a DOT digraph, or with `collapsed` its levels of risk; the same text for the same summary.
 
     One rank a column of the picture, lowest risk left, held by a chain of headings; transitions do not move ranks, so
     that a place from left to right always means a risk.
     """
-    lines = _lines(scene_of(atlas, collapsed=collapsed))
+    lines = _lines(scene_of(summary, collapsed=collapsed))
     return "".join(("digraph automaton {\n", *(f"  {line};\n" for line in lines), "}\n"))
 
 

@@ -6,11 +6,11 @@ import textwrap
 from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
-from prefixguard.automata.atlas import Atlas
-from prefixguard.automata.picture.columns import LINE_HEIGHT, Layout, PlacedEdge, PlacedNode, lay_out
+from prefixguard.automata.picture.layout import LINE_HEIGHT, Layout, PlacedEdge, PlacedNode, lay_out
 from prefixguard.automata.picture.levels import ink_on
 from prefixguard.automata.picture.scene import Scene, level_text, scene_of
-from prefixguard.automata.picture.wording import count_text
+from prefixguard.automata.summary import AutomatonSummary
+from prefixguard.automata.summary.wording import count_text
 
 LINE = "#5c6673"
 TEXT = "#1d2733"
@@ -25,13 +25,13 @@ _ARROW = 7.0
 _START = 30.0  # length of the arrow into the start
 
 
-def to_svg(atlas: Atlas, *, collapsed: bool = False) -> bytes:
+def to_svg(summary: AutomatonSummary, *, collapsed: bool = False) -> bytes:
     """The automaton as an SVG document in UTF-8 that refers to nothing outside itself, one element a line.
 
-    collapsed: levels of risk, not states. The same bytes for the same atlas, everywhere.
+    collapsed: levels of risk, not states. The same bytes for the same summary, everywhere.
     Groups have a class (node, edge, level, start, legend); a node's and an edge's id is its key in the scene.
     """
-    scene = scene_of(atlas, collapsed=collapsed)
+    scene = scene_of(summary, collapsed=collapsed)
     layout = lay_out(scene)
     width = max(layout.width, 420.0) + 2 * _MARGIN
     legend = list(_legend_lines(scene, columns=int((width - 2 * _MARGIN) / _LEGEND_LETTER)))

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from prefixguard.alarm import Level
 
-#: Where levels end when no mark is near; denser at the low end, where most states are.
+#: Where levels end when no threshold is near; denser at the low end, where most states are.
 ENDS = (0.05, 0.15, 0.30, 0.50, 0.75)
 
 #: Colours of these risks; between them they are mixed.
@@ -29,7 +29,7 @@ _SCALE = (
     (0.90, (0x68, 0x18, 0x0A)),
 )
 
-#: A mark takes the place of a standard end that is nearer than this, in log-odds.
+#: A threshold takes the place of a standard end that is nearer than this, in log-odds.
 _NEAR = 0.55
 
 
@@ -51,16 +51,16 @@ class RiskLevel:
 
 
 def risk_levels(watch: float, alarm: float | None) -> tuple[RiskLevel, ...]:
-    """All levels from 0 to 1, lowest first; the marks of watch and alarm always end a level.
+    """All levels from 0 to 1, lowest first; the thresholds of watch and alarm always end a level.
 
-    watch, alarm: marks of the outcome risk, in [0, 1]; alarm None: nothing is called ALARM.
+    watch, alarm: thresholds of the outcome risk, in [0, 1]; alarm None: nothing is called ALARM.
 
     >>> [(level.low, level.high, str(level.says)) for level in risk_levels(0.31, 0.62)][2:]
     [(0.15, 0.31, 'OK'), (0.31, 0.62, 'WATCH'), (0.62, 0.75, 'ALARM'), (0.75, 1.0, 'ALARM')]
     """
-    marks = sorted({mark for mark in (watch, alarm) if mark is not None and 0.0 < mark < 1.0})
-    kept = [end for end in ENDS if all(abs(_log_odds(end) - _log_odds(mark)) >= _NEAR for mark in marks)]
-    ends = sorted({0.0, *kept, *marks, 1.0})
+    thresholds = sorted({threshold for threshold in (watch, alarm) if threshold is not None and 0.0 < threshold < 1.0})
+    kept = [end for end in ENDS if all(abs(_log_odds(end) - _log_odds(threshold)) >= _NEAR for threshold in thresholds)]
+    ends = sorted({0.0, *kept, *thresholds, 1.0})
     levels = []
     for low, high in pairwise(ends):
         says = Level.WATCH if low >= watch else Level.OK
@@ -71,7 +71,7 @@ def risk_levels(watch: float, alarm: float | None) -> tuple[RiskLevel, ...]:
 
 
 def level_of(risk: float, levels: tuple[RiskLevel, ...]) -> int:
-    """Which level holds this risk. A risk at a mark is still below it, as for the alarm itself."""
+    """Which level holds this risk. A risk at a threshold is still below it, as for the alarm itself."""
     return min(bisect_left([level.high for level in levels], risk), len(levels) - 1)
 
 

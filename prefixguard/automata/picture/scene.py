@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prefixguard.automata.atlas import Atlas
-from prefixguard.automata.picture.edge_words import edge_names
-from prefixguard.automata.picture.figures import THIN_RUNS, StateFigures, state_figures
+from prefixguard.automata.picture.edge_names import edge_names
 from prefixguard.automata.picture.levels import RiskLevel, colour_of, ink_on, level_of, risk_levels
-from prefixguard.automata.picture.wording import count_text, one_line, range_text, risk_text, share_text
+from prefixguard.automata.summary import AutomatonSummary
+from prefixguard.automata.summary.state_figures import THIN_RUNS, StateFigures, state_figures
+from prefixguard.automata.summary.wording import count_text, one_line, range_text, risk_text, share_text
 from prefixguard.bundle import UNSEEN
 
 #: Automata of more states than this are shown collapsed first.
@@ -109,27 +109,27 @@ class Scene:
         return tuple(sorted({node.level for node in self.nodes}))
 
 
-def scene_of(atlas: Atlas, *, collapsed: bool = False) -> Scene:
+def scene_of(summary: AutomatonSummary, *, collapsed: bool = False) -> Scene:
     """The scene of all states, or with `collapsed` of the levels of risk."""
-    figures = figures_of(atlas)
-    levels = risk_levels(atlas.watch, atlas.alarm)
-    nodes = _levels_as_nodes(atlas, figures, levels) if collapsed else _states_as_nodes(atlas, figures, levels)
-    edges = _edges(atlas, nodes)
+    figures = figures_of(summary)
+    levels = risk_levels(summary.watch, summary.alarm)
+    nodes = _levels_as_nodes(summary, figures, levels) if collapsed else _states_as_nodes(summary, figures, levels)
+    edges = _edges(summary, nodes)
     return Scene(
-        name=one_line(atlas.name, 80),
+        name=one_line(summary.name, 80),
         nodes=nodes,
         edges=edges,
         levels=levels,
-        legend=_legend(atlas, edges, collapsed),
-        care=tuple(one_line(sentence, 400) for sentence in atlas.fidelity.care),
+        legend=_legend(summary, edges, collapsed),
+        care=tuple(one_line(sentence, 400) for sentence in summary.fidelity.care),
         collapsed=collapsed,
     )
 
 
-def figures_of(atlas: Atlas) -> tuple[StateFigures, ...]:
+def figures_of(summary: AutomatonSummary) -> tuple[StateFigures, ...]:
     """Figures of each state; the runs that are replayed tell, too, at which times runs are in a state."""
-    automaton = atlas.automaton
-    steps = (pair for replay in atlas.replays for pair in enumerate(replay.steps, 1))
+    automaton = summary.automaton
+    steps = (pair for replay in summary.replays for pair in enumerate(replay.steps, 1))
     return state_figures(automaton, ((step.state, automaton.column(at)) for at, step in steps))
 
 
@@ -155,7 +155,7 @@ def level_text(level: RiskLevel) -> str:
 
 
 def _states_as_nodes(
-    atlas: Atlas, figures: tuple[StateFigures, ...], levels: tuple[RiskLevel, ...]
+    summary: AutomatonSummary, figures: tuple[StateFigures, ...], levels: tuple[RiskLevel, ...]
 ) -> tuple[Node, ...]:
     most = max(max(state.visits for state in figures), 1)
     nodes = []
@@ -165,7 +165,7 @@ def _states_as_nodes(
         if len(state.by_clock) > 1:
             lines.append(f"clock {range_text(state.least, state.peak)}")
             risk = f"highest {risk}, by the clock from {range_text(state.least, state.peak).replace('–', ' to ')}"
-        start = state.state == atlas.automaton.start
+        start = state.state == summary.automaton.start
         spoken = [
             f"State {state.state}",
             *(["start"] if start else []),
@@ -192,7 +192,7 @@ def _states_as_nodes(
 
 
 def _levels_as_nodes(
-    atlas: Atlas, figures: tuple[StateFigures, ...], levels: tuple[RiskLevel, ...]
+    summary: AutomatonSummary, figures: tuple[StateFigures, ...], levels: tuple[RiskLevel, ...]
 ) -> tuple[Node, ...]:
     members: dict[int, list[StateFigures]] = {}
     for state in figures:
@@ -204,7 +204,7 @@ def _levels_as_nodes(
         visits = sum(state.visits for state in group)
         weights = [state.visits if visits else 1 for state in group]
         risk = float(np.average([state.peak for state in group], weights=weights))
-        start = any(state.state == atlas.automaton.start for state in group)
+        start = any(state.state == summary.automaton.start for state in group)
         lines = (
             risk_text(risk),
             range_text(min(s.peak for s in group), max(s.peak for s in group)),
@@ -229,12 +229,12 @@ def _levels_as_nodes(
     return tuple(nodes)
 
 
-def _edges(atlas: Atlas, nodes: tuple[Node, ...]) -> tuple[Edge, ...]:
+def _edges(summary: AutomatonSummary, nodes: tuple[Node, ...]) -> tuple[Edge, ...]:
     """Transitions joined by their two nodes, busiest first."""
     node_of = {state: node.key for node in nodes for state in node.states}
-    names = edge_names([entry.gloss for entry in atlas.entries])
+    names = edge_names([entry.gloss for entry in summary.entries])
     joined: dict[tuple[str, str], dict[int, int]] = {}
-    automaton = atlas.automaton
+    automaton = summary.automaton
     for state, symbol in np.argwhere(automaton.transitions != UNSEEN).tolist():
         ends = node_of[state], node_of[int(automaton.transitions[state, symbol])]
         counts = joined.setdefault(ends, {})
@@ -289,20 +289,21 @@ def _label(names: tuple[tuple[str, ...], ...], symbols: list[int], *, roomy: boo
     return tuple(lines)
 
 
-def _legend(atlas: Atlas, edges: tuple[Edge, ...], collapsed: bool) -> tuple[str, ...]:
+def _legend(summary: AutomatonSummary, edges: tuple[Edge, ...], collapsed: bool) -> tuple[str, ...]:
     total = sum(edge.count for edge in edges)
     shown = sum(edge.count for edge in edges if edge.drawn)
     n_drawn = sum(edge.drawn for edge in edges)
-    clock = len(atlas.automaton.clock) + 1 if atlas.automaton.clock else 0
+    clock = len(summary.automaton.clock) + 1 if summary.automaton.clock else 0
     highest = "highest outcome risk over the clock" if clock else "outcome risk"
     inside = f"the level's mean {highest}, and from the lowest to the highest of its states"
     if not collapsed:
         inside = f"its number, its {highest} and the 90 % interval"
         inside += ", and from its lowest to its highest risk over the clock" if clock else ""
-    marks = f"WATCH above {risk_text(atlas.watch)}, " if atlas.alarm is None or atlas.watch < atlas.alarm else ""
-    marks += f"ALARM above {risk_text(atlas.alarm)}" if atlas.alarm is not None else "no alarm mark"
+    watch, alarm = summary.watch, summary.alarm
+    thresholds = f"WATCH above {risk_text(watch)}, " if alarm is None or watch < alarm else ""
+    thresholds += f"ALARM above {risk_text(alarm)}" if alarm is not None else "no alarm threshold"
     sentences = [
-        f"Colour and column: {highest} (probability that the run fails); {marks}.",
+        f"Colour and column: {highest} (probability that the run fails); {thresholds}.",
         f"In a {'level' if collapsed else 'state'}: {inside}. Size and line width: how many training steps.",
     ]
     if clock:

@@ -1,4 +1,4 @@
-// Walk the automaton of table.json, by a group's marks if one is named: `node run.mjs [table.json [GROUP]] < runs`.
+// Walk the automaton of table.json: `node run.mjs [table.json [GROUP]] < runs`; with GROUP, by its own thresholds.
 // Each input line is a JSON array with one entry a step of a run: a symbol's number, or, where the table names its
 // tools, {"tool": name, "error": bool, "repeat": bool}. Each output line is an array: what a monitor says step by step.
 import { readFileSync, realpathSync } from "node:fs";

@@ -1,7 +1,7 @@
-// The risk curve of a run: both risks after every step, the teacher's, and the marks.
+// The risk curve of a run: both risks after every step, the teacher's, and the thresholds.
 
 const FRAME = { left: 26, right: 8, top: 8, bottom: 140, strip: 146, foot: 156, words: 167 };
-const NEAR = 13; // pixels between two marks at which their names would overprint each other
+const NEAR = 13; // pixels between two thresholds at which their names would overprint each other
 
 // Which line is which.
 function strokes(run) {
@@ -41,16 +41,16 @@ function drawCurve(run, now, go) {
   const axis = [[0, "0"], [0.5, ".5"], [1, "1"]].map(([value, text]) =>
     [across("axis", value), write(text, FRAME.left - 4, y(value) + 3, "end")]);
   const watchCounts = data.alarm === null || data.watch < data.alarm;
-  // Where both marks are near each other, the lower one is named under its line.
+  // Where both thresholds are near each other, the lower one is named under its line.
   const near = data.alarm !== null && Math.abs(y(data.alarm) - y(data.watch)) < NEAR;
-  const marks = [[watchCounts ? data.watch : null, "WATCH", near ? 10 : -3], [data.alarm, "ALARM", -3]]
-    .filter(([mark]) => mark !== null)
-    .map(([mark, name, beside]) => {
+  const thresholds = [[watchCounts ? data.watch : null, "WATCH", near ? 10 : -3], [data.alarm, "ALARM", -3]]
+    .filter(([threshold]) => threshold !== null)
+    .map(([threshold, name, beside]) => {
       // At the lower edge there is no room under the line, at the upper edge none above it.
-      const height = Math.min(Math.max(y(mark) + beside, FRAME.top + 7), FRAME.bottom - 3);
-      return [across("mark", mark), write(`${name} ${risk(mark)}`, right, height, "end")];
+      const height = Math.min(Math.max(y(threshold) + beside, FRAME.top + 7), FRAME.bottom - 3);
+      return [across("threshold", threshold), write(`${name} ${risk(threshold)}`, right, height, "end")];
     });
-  const names = marks.map(([, name]) => name); // over the lines
+  const names = thresholds.map(([, name]) => name); // over the lines
   const lines = ["teacher", "imminent", "outcome"].map((kind) => [
     drawn("path", { class: kind, d: line(kind, 1, now) }),
     drawn("path", { class: `${kind} later`, d: line(kind, now, steps.length) }),
@@ -88,7 +88,7 @@ function drawCurve(run, now, go) {
     write("step 1", FRAME.left, FRAME.words, "start"),
     write(`step ${steps.length}: ${end}`, right, FRAME.words, "end"),
   ];
-  const parts = [axis, marks, lines, names, cells, unseen, flag, cursor, words].flat(Infinity);
+  const parts = [axis, thresholds, lines, names, cells, unseen, flag, cursor, words].flat(Infinity);
   curve.replaceChildren(...parts.filter(Boolean));
   curve.onclick = (event) => {
     const at = event.clientX - curve.getBoundingClientRect().left;

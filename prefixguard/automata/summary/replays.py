@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.alarm import AlarmState, Level
-from prefixguard.automata.atlas import Replay, ReplayStep
-from prefixguard.automata.glossary import step_line
 from prefixguard.automata.material import Material
+from prefixguard.automata.summary import Replay, ReplayStep
+from prefixguard.automata.summary.entries import step_line
 from prefixguard.bundle import Calibration
 from prefixguard.errors import DataError
 from prefixguard.runtime import plain
@@ -38,8 +38,8 @@ class Walks:
     """Test runs on the automaton, run by run in the order of the material's test side; there may be none.
 
     symbols, states: int32 (steps,). unseen: bool (steps,). risks: float64 (steps, 2): imminent and outcome as readings
-    give them, the calibration's maps applied, so that marks are met as at run time. teacher: float (steps,), what the
-    teacher says of the outcome, NaN where it says nothing; None without one.
+    give them, the calibration's maps applied, so that thresholds are met as at run time. teacher: float (steps,), what
+    the teacher says of the outcome, NaN where it says nothing; None without one.
     """
 
     symbols: NDArray[np.int32]

@@ -30,7 +30,7 @@ def reachable(transitions: Transitions) -> Transitions:
     return Transitions(0, renumber[transitions.next[queue]], (*transitions.notes, *notes))
 
 
-def minimise(transitions: Transitions, classes: NDArray[np.int64]) -> Transitions:
+def minimize(transitions: Transitions, classes: NDArray[np.int64]) -> Transitions:
     """The smallest machine that gives every string the same class, and finds the same transitions unseen.
 
     classes: int64 (S,), the class of each state, such as its interval of risk.
@@ -38,7 +38,7 @@ def minimise(transitions: Transitions, classes: NDArray[np.int64]) -> Transition
     Source: Moore 1956, partition refinement.
 
     >>> twins = Transitions(0, np.array([[1, 2], [0, 1], [0, 2]], dtype=np.int32))
-    >>> minimise(twins, np.array([0, 1, 1])).next.tolist()
+    >>> minimize(twins, np.array([0, 1, 1])).next.tolist()
     [[1, 1], [0, 1]]
     """
     if classes.shape != (transitions.n_states,):

@@ -1,6 +1,6 @@
 """An automaton as table.json, with two reference interpreters beside it, for agents that are not written in Python.
 
-The table holds what a run needs after the step's symbol is known: transitions, calibrated risks, alarm marks and
+The table holds what a run needs after the step's symbol is known: transitions, calibrated risks, alarm thresholds and
 policy. Numbers are written so that every reader of JSON gets the very same doubles, so levels agree to the last bit.
 """
 
@@ -49,7 +49,7 @@ def write_json_table(
     else:
         table = _table(*automaton_from_bytes(monitor.automaton), monitor.calibration)
     files = {TABLE: table}
-    files |= {name: (Path(__file__).parent / "interpreters" / name).read_bytes() for name in INTERPRETERS}
+    files |= {name: (Path(__file__).parent / name).read_bytes() for name in INTERPRETERS}
     target = Path(folder)
     written = tuple(target / name for name in files)
     try:
@@ -88,7 +88,7 @@ def what_groups_take(calibration: Calibration) -> str | None:
     )
 
 
-def _marks(thresholds: Thresholds, policy: AlarmPolicy) -> dict[str, float | None]:
+def _in_force(thresholds: Thresholds, policy: AlarmPolicy) -> dict[str, float | None]:
     """alarm, watch and release in force."""
     release, watch = policy.release, thresholds.watch
     if thresholds.alarm is not None:
@@ -100,12 +100,12 @@ def _marks(thresholds: Thresholds, policy: AlarmPolicy) -> dict[str, float | Non
 def _table(
     automaton: Automaton, symbol_map: SymbolMap | None, glosses: tuple[str, ...], calibration: Calibration
 ) -> bytes:
-    """table.json, one line a field and a state. Marks are those in force, as `AlarmState` has them; `groups` has those
-    of each value with a threshold of its own, None where there is none."""
+    """table.json, one line a field and a state. Thresholds are those in force, as `AlarmState` has them; `groups` has
+    those of each value with a threshold of its own, None where there is none."""
     policy, groups = calibration.policy, calibration.groups
     by_group = None
     if groups is not None:
-        own = {value: _marks(one, policy) for value, one in groups.of.items() if one.alarm is not None}
+        own = {value: _in_force(one, policy) for value, one in groups.of.items() if one.alarm is not None}
         by_group = {"by": groups.by, "of": own}
     risks = [
         [[calibration.imminent(imminent), calibration.outcome(outcome)] for imminent, outcome in row]
@@ -115,7 +115,7 @@ def _table(
         "schema": SCHEMA,
         "start": automaton.start,
         "clock": list(automaton.clock),
-        **_marks(calibration.thresholds, policy),
+        **_in_force(calibration.thresholds, policy),
         "consecutive": policy.consecutive,
         "cooldown": policy.cooldown,
         "groups": by_group,

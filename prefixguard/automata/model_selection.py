@@ -38,7 +38,7 @@ DEFAULT_LEARNERS = ("memoryless", "ladder")
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Candidate:
     """One way to make an automaton. clock: whether risks are read from state and coarse step index."""
 
     alphabet: str
@@ -48,7 +48,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class CandidateTrial:
     """What a choice was worth on the folds. states: greatest number.
 
     soft: imminent AUPRC against the mean of labels and teacher, which the choice is made by. auprc, rem: imminent AUPRC
@@ -56,7 +56,7 @@ class Trial:
     highest outcome risk there is: an alarm that may sound in fewer of them can never sound.
     """
 
-    choice: Choice
+    choice: Candidate
     states: int
     symbols: int
     soft: float
@@ -73,12 +73,12 @@ class Trial:
 
 def choices(
     alphabets: Iterable[str], learners: Iterable[str], max_states: int, clocks: Iterable[bool]
-) -> tuple[Choice, ...]:
+) -> tuple[Candidate, ...]:
     """All combinations, each at half of the budget of states and at all of it; a name given twice counts once.
 
     Raises ConfigError for an unknown name, and where there is none.
     """
-    found: list[Choice] = []
+    found: list[Candidate] = []
     alphabets, learners = dict.fromkeys(alphabets), dict.fromkeys(learners)
     for what, names, known in (("alphabet", alphabets, ALPHABETS), ("learner", learners, LEARNERS)):
         if not names:
@@ -89,17 +89,17 @@ def choices(
         for learner in learners:
             if learner not in LEARNERS:
                 raise ConfigError(f"learner {learner!r}: choose one of {', '.join(LEARNERS)}.")
-            found += [Choice(alphabet, learner, size, clock) for size in sizes(max_states) for clock in clocks]
+            found += [Candidate(alphabet, learner, size, clock) for size in sizes(max_states) for clock in clocks]
     return tuple(found)
 
 
 def try_choices(
     material: Material,
-    candidates: Sequence[Choice],
+    candidates: Sequence[Candidate],
     *,
     given: Mapping[str, Given] = MappingProxyType({}),
     on_trial: Callable[[str], None] | None = None,
-) -> tuple[Trial, ...]:
+) -> tuple[CandidateTrial, ...]:
     """Every candidate's worth, best first; ties by fewer states, then by order. None where the pool cannot be folded:
     too few tasks, or one outcome only beside each fold.
 
@@ -109,7 +109,7 @@ def try_choices(
     tasks = sorted({material.corpus.task_ids[r] for r in pool.tolist()}, key=lambda t: task_hash(f"pick:{t}"))
     fold_of = {task: i % _FOLDS for i, task in enumerate(tasks)}
     fold = np.array([fold_of[material.corpus.task_ids[r]] for r in pool.tolist()])
-    found: dict[Choice, list[Trial]] = {}
+    found: dict[Candidate, list[CandidateTrial]] = {}
     for f in range(_FOLDS):
         train, test = pool[fold != f], pool[fold == f]
         if len(train) == 0 or len(test) == 0 or len(set(material.corpus.failed[train].tolist())) < 2:
@@ -135,7 +135,7 @@ def try_choices(
     return tuple(sorted(trials, key=lambda t: (-round(t.score, 6), t.states, order[t.choice])))
 
 
-def choose(trials: Sequence[Trial], budget: float = 0.1) -> Choice:
+def choose(trials: Sequence[CandidateTrial], budget: float = 0.1) -> Candidate:
     """The candidate with the fewest states among those that are as good as the best, and tell outcomes as well; ties to
     the better one.
 
@@ -156,12 +156,12 @@ def sizes(max_states: int) -> tuple[int, ...]:
 
 def _trial(
     material: Material,
-    choice: Choice,
+    choice: Candidate,
     alphabet: Alphabet,
     train: Strings,
     transitions: Transitions,
     runs: NDArray[np.int64],
-) -> Trial:
+) -> CandidateTrial:
     walked = walk_training(transitions, train)
     n = walked.transitions.n_states
     clock = fit_clock(train) if choice.clock else ()
@@ -173,7 +173,7 @@ def _trial(
     auprc, rem = figures(material, runs, risks)
     soft = soft_average_precision(believed, risks[:, 0])
     top = _top_share(risks[:, 1], test)
-    return Trial(choice, n, alphabet.map.n_symbols, soft, auprc, rem, float(unseen.mean()), top)
+    return CandidateTrial(choice, n, alphabet.map.n_symbols, soft, auprc, rem, float(unseen.mean()), top)
 
 
 def _top_share(outcome: NDArray[np.float64], strings: Strings) -> float:
@@ -206,12 +206,12 @@ def figures(material: Material, runs: NDArray[np.int64], risks: NDArray[np.float
     return average_precision(imminent, risks[:, 0]), float(at_remaining(prefixes, risks[:, 1]).auroc())
 
 
-def _mean(choice: Choice, parts: Sequence[Trial]) -> Trial:
+def _mean(choice: Candidate, parts: Sequence[CandidateTrial]) -> CandidateTrial:
     def mean(values: list[float]) -> float:
         known = [x for x in values if x == x]
         return float(np.mean(known)) if known else float("nan")
 
-    return Trial(
+    return CandidateTrial(
         choice,
         max(p.states for p in parts),
         max(p.symbols for p in parts),
@@ -223,7 +223,7 @@ def _mean(choice: Choice, parts: Sequence[Trial]) -> Trial:
     )
 
 
-def table(trials: Sequence[Trial], chosen: Choice) -> str:
+def table(trials: Sequence[CandidateTrial], chosen: Candidate) -> str:
     """The trials as a Markdown table, the chosen one marked."""
     lines = [
         "| | alphabet | learner | clock | at most | symbols | states | AUPRC against labels and teacher "

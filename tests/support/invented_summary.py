@@ -1,7 +1,7 @@
 """Invented automata with all that explains them, of any size: a ladder of risks that a booking agent goes up and down.
 
 Nothing is learned here. Each symbol pushes the risk up or down; seeded runs walk the ladder, and everything that an
-atlas counts is counted on those walks.
+summary counts is counted on those walks.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.automata.atlas import Atlas, Entry, Fidelity, Replay, ReplayStep
 from prefixguard.automata.strings import fallback_of
+from prefixguard.automata.summary import AutomatonSummary, Entry, Fidelity, Replay, ReplayStep
 from prefixguard.bundle import UNSEEN, Automaton
 
 #: Gloss, tool, status, push of the outcome risk in log-odds, whether it reads history.
@@ -48,7 +48,7 @@ HOSTILE = (
 )
 
 
-def invented_atlas(
+def invented_summary(
     n_states: int = 12,
     n_symbols: int = 12,
     *,
@@ -58,8 +58,8 @@ def invented_atlas(
     hostile: bool = False,
     seed: int = 7,
     n_runs: int = 400,
-) -> Atlas:
-    """An atlas whose bytes depend on the arguments alone.
+) -> AutomatonSummary:
+    """A summary whose bytes depend on the arguments alone.
 
     care: sentences that ask to audit with care. hostile: every text is one of `HOSTILE`.
     """
@@ -90,7 +90,7 @@ def invented_atlas(
         for s in range(n_states)
     )
     replays = tuple(_replay(number, automaton, alarm, text, dice) for number in range(8))
-    return Atlas(
+    return AutomatonSummary(
         name=text("airline-guard", 0),
         learner="ladder",
         alphabet="typed",

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny_monitor
-from automaton_atlas import HOSTILE
+from invented_summary import HOSTILE
 from lab_automaton import SHARES, Learned, lab_material, lay_out, learned, material_of, run_of, typed
 
 from prefixguard.alarm import AlarmPolicy, Level, Thresholds
-from prefixguard.automata.replay import Walks, choose_replays, levels_of
+from prefixguard.automata.summary.replays import Walks, choose_replays, levels_of
 from prefixguard.bundle import Calibration, Platt, apply_map, automaton_to_bytes, write_bundle
 from prefixguard.errors import DataError
 from prefixguard.learn import featurise

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from automaton_atlas import HOSTILE
 from hypothesis import given
 from hypothesis import strategies as st
+from invented_summary import HOSTILE
 from lab_automaton import Learned, lab_material, learned, material_of, run_of, typed, wordless
 
-from prefixguard.automata.glossary import make_entries, state_examples, step_line
+from prefixguard.automata.summary.entries import make_entries, state_examples, step_line
 from prefixguard.errors import DataError
 from prefixguard.learn import steps_of
 from prefixguard.stepview import StepRecord, serialize

@@ -61,8 +61,8 @@ class Fidelity:
     agreement: Spearman correlation of both's outcome risks over steps. same_level: share of steps at which both give
     the same level (OK, WATCH, ALARM). auprc, rem: imminent AUPRC, and outcome AUROC at matched remaining steps, of
     automaton and teacher; None where test runs have one outcome only. unseen_share: of transitions.
-    runs, steps: what it was measured on. care: reasons to audit with care, a sentence each; empty where all marks are
-    kept.
+    runs, steps: what it was measured on. care: reasons to audit with care, a sentence each; empty where all
+    thresholds are met.
     """
 
     agreement: float | None
@@ -78,12 +78,12 @@ class Fidelity:
 
 
 @dataclass(frozen=True, slots=True)
-class Atlas:
+class AutomatonSummary:
     """An automaton with all that explains it.
 
     name: of the monitor. learner, alphabet: how it was learned. entries: one a symbol, in order. state_examples: for
     each state up to three steps that ended in it, one line each. replays: runs of the test side, failed first.
-    watch, alarm: marks of the outcome risk; None without an alarm. base: failure rate of the training runs.
+    watch, alarm: thresholds of the outcome risk; None without an alarm. base: failure rate of the training runs.
     """
 
     name: str

@@ -11,7 +11,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
-from prefixguard.automata.picture.wording import CUT, one_line
+from prefixguard.automata.summary.wording import CUT, one_line
 
 #: Letters of a line on an edge, and lines of one name.
 LINE_LETTERS = 20

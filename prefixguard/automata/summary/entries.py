@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from prefixguard.automata.alphabets.alphabet import Alphabet
-from prefixguard.automata.atlas import Entry
 from prefixguard.automata.material import Material
 from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.strings import before
+from prefixguard.automata.summary import Entry
 from prefixguard.bundle import Automaton
 from prefixguard.errors import DataError
 from prefixguard.learn import steps_of

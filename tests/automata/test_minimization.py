@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from prefixguard.automata.minimization import minimize, reachable, within_budget
 from prefixguard.automata.strings import Transitions
-from prefixguard.automata.tidy import minimise, reachable, within_budget
 from prefixguard.bundle import UNSEEN
 from prefixguard.errors import ConfigError, DataError
 
@@ -60,10 +60,10 @@ def test_reachable_drops_only_what_no_string_reaches(seed: int) -> None:
 def test_a_minimal_machine_says_the_same_and_has_no_twins(seed: int, word: list[int]) -> None:
     one = drawn(seed)
     classes = np.random.default_rng(seed).integers(0, 2, 9)
-    found = minimise(one, classes)
+    found = minimize(one, classes)
     smaller = classes_after(one, classes, found)
     assert answers(found, smaller, word) == answers(one, classes, word)
-    again = minimise(found, smaller)
+    again = minimize(found, smaller)
     assert again.next.tobytes() == found.next.tobytes()
     # no two states agree on all words of up to as many symbols as there are states
     block = smaller.copy()
@@ -75,21 +75,21 @@ def test_a_minimal_machine_says_the_same_and_has_no_twins(seed: int, word: list[
 
 def test_minimising_tells_how_many_were_merged() -> None:
     twins = Transitions(0, np.array([[1, 2], [0, 1], [0, 2]], np.int32), ("before",))
-    found = minimise(twins, np.array([0, 1, 1]))
+    found = minimize(twins, np.array([0, 1, 1]))
     assert found.next.tolist() == [[1, 1], [0, 1]]
     assert found.notes == ("before", "1 state merged into equivalent ones")
-    kept = minimise(twins, np.array([0, 1, 2]))
+    kept = minimize(twins, np.array([0, 1, 2]))
     assert (kept.n_states, kept.notes) == (3, ("before",))
 
 
 def test_an_unseen_transition_is_a_difference() -> None:
     one = Transitions(0, np.array([[1, 2], [0, UNSEEN], [0, 0]], np.int32))
-    assert minimise(one, np.array([0, 1, 1])).n_states == 3
+    assert minimize(one, np.array([0, 1, 1])).n_states == 3
 
 
 def test_one_class_a_state_is_asked_for() -> None:
     with pytest.raises(DataError, match="give one class a state"):
-        minimise(drawn(0), np.zeros(3, dtype=np.int64))
+        minimize(drawn(0), np.zeros(3, dtype=np.int64))
 
 
 def test_the_most_visited_stay_and_others_lead_to_the_nearest() -> None:
@@ -126,7 +126,7 @@ def test_inputs_are_left_alone() -> None:
     following = one.next.copy()
     classes, visits, risks = np.zeros(9, np.int64), np.arange(9), np.random.default_rng(0).random((9, 2))
     reachable(one)
-    minimise(one, classes)
+    minimize(one, classes)
     within_budget(one, visits, risks, 2)
     np.testing.assert_array_equal(one.next, following)
     assert (classes == 0).all()

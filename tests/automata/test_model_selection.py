@@ -13,11 +13,11 @@ from sklearn.metrics import average_precision_score
 from prefixguard.automata.alphabets import ALPHABETS
 from prefixguard.automata.learners import LEARNERS
 from prefixguard.automata.material import Material
-from prefixguard.automata.pick import (
+from prefixguard.automata.model_selection import (
     DEFAULT_ALPHABETS,
     DEFAULT_LEARNERS,
-    Choice,
-    Trial,
+    Candidate,
+    CandidateTrial,
     choices,
     choose,
     figures,
@@ -38,20 +38,20 @@ def material(lab_file: Path, lab_bundle: Path) -> Material:
 
 
 @pytest.fixture(scope="module")
-def trials(material: Material) -> tuple[Trial, ...]:
+def trials(material: Material) -> tuple[CandidateTrial, ...]:
     return try_choices(material, CANDIDATES)
 
 
-def trial(score: float, states: int, **choice: object) -> Trial:
-    named = Choice(**({"alphabet": "typed", "learner": "ladder", "max_states": 64, "clock": False} | choice))  # type: ignore[arg-type]
-    return Trial(named, states, 12, score, score, score, 0.01)
+def trial(score: float, states: int, **choice: object) -> CandidateTrial:
+    named = Candidate(**({"alphabet": "typed", "learner": "ladder", "max_states": 64, "clock": False} | choice))  # type: ignore[arg-type]
+    return CandidateTrial(named, states, 12, score, score, score, 0.01)
 
 
 def test_all_combinations_at_half_of_the_budget_and_at_all_of_it() -> None:
     found = choices(("tree", "typed"), ("ladder",), 64, (False, True))
     assert len(found) == len(set(found)) == 2 * 2 * 2
     assert {c.max_states for c in found} == {32, 64}
-    assert choices(["typed", "typed"], ["ladder"], 4, [True]) == (Choice("typed", "ladder", 4, True),)
+    assert choices(["typed", "typed"], ["ladder"], 4, [True]) == (Candidate("typed", "ladder", 4, True),)
     assert (sizes(15), sizes(16), sizes(2)) == ((15,), (8, 16), (2,))
 
 
@@ -72,7 +72,7 @@ def test_the_default_choice_is_among_what_there_is() -> None:
     assert set(DEFAULT_LEARNERS) <= set(LEARNERS)
 
 
-def test_every_candidate_is_tried_and_the_best_comes_first(trials: tuple[Trial, ...]) -> None:
+def test_every_candidate_is_tried_and_the_best_comes_first(trials: tuple[CandidateTrial, ...]) -> None:
     assert {t.choice for t in trials} == set(CANDIDATES)
     assert [round(t.score, 6) for t in trials] == sorted((round(t.score, 6) for t in trials), reverse=True)
     for t in trials:
@@ -82,7 +82,7 @@ def test_every_candidate_is_tried_and_the_best_comes_first(trials: tuple[Trial, 
         assert 0 <= t.unseen_share < 0.5
 
 
-def test_only_the_pool_is_looked_at(material: Material, trials: tuple[Trial, ...]) -> None:
+def test_only_the_pool_is_looked_at(material: Material, trials: tuple[CandidateTrial, ...]) -> None:
     """Outcomes of calibration, alarm and test runs shuffled, their teacher made up: the same trials to the last bit."""
     others = np.concatenate((material.held_out, material.alarm, material.test))
     steps = steps_of(material.corpus, others)
@@ -94,7 +94,7 @@ def test_only_the_pool_is_looked_at(material: Material, trials: tuple[Trial, ...
     assert try_choices(changed, CANDIDATES) == trials
 
 
-def test_what_the_pool_says_matters(material: Material, trials: tuple[Trial, ...]) -> None:
+def test_what_the_pool_says_matters(material: Material, trials: tuple[CandidateTrial, ...]) -> None:
     """So that the test before this one can fail."""
     steps = steps_of(material.corpus, material.pool)
     teacher = material.teacher.copy()
@@ -151,7 +151,9 @@ def test_an_automaton_that_can_alarm_is_worth_a_little_score() -> None:
     assert choose((mute, loud), budget=0.7) == mute.choice
 
 
-def test_the_share_that_reaches_the_top_is_of_successful_runs(material: Material, trials: tuple[Trial, ...]) -> None:
+def test_the_share_that_reaches_the_top_is_of_successful_runs(
+    material: Material, trials: tuple[CandidateTrial, ...]
+) -> None:
     assert all(0 <= t.top_share <= 1 for t in trials)
     always = np.ones_like(material.labels)
     flat = replace(material, labels=always, teacher=always)
@@ -161,7 +163,7 @@ def test_the_share_that_reaches_the_top_is_of_successful_runs(material: Material
 
 def test_a_score_that_is_not_defined_comes_last() -> None:
     nan = float("nan")
-    assert Trial(trial(0, 1).choice, 3, 3, nan, 0.7, 0.7, 0.0).score == -1
+    assert CandidateTrial(trial(0, 1).choice, 3, 3, nan, 0.7, 0.7, 0.0).score == -1
 
 
 def test_soft_average_precision_is_the_hard_one_where_degrees_are_hard() -> None:
@@ -189,7 +191,7 @@ def test_figures_of_a_perfect_and_a_blind_score(material: Material) -> None:
     assert rem == 0.5
 
 
-def test_the_table_shows_every_trial_and_marks_the_chosen_one(trials: tuple[Trial, ...]) -> None:
+def test_the_table_shows_every_trial_and_marks_the_chosen_one(trials: tuple[CandidateTrial, ...]) -> None:
     chosen = choose(trials)
     lines = table(trials, chosen).splitlines()
     assert len(lines) == 2 + len(trials)

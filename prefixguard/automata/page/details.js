@@ -3,16 +3,16 @@
 const LISTED = 8; // ways that are shown before "and more"
 const SPANS = 4; // spans of the clock that are shown as a table at once
 
-// A risk with its interval on a rail from 0 to 1, and the marks of watch and alarm.
+// A risk with its interval on a rail from 0 to 1, and the thresholds of watch and alarm.
 function gauge(value, [low, high]) {
   const x = (part) => (4 + 192 * part).toFixed(1);
-  const marks = [data.watch, data.alarm].filter((mark) => mark !== null);
+  const thresholds = [data.watch, data.alarm].filter((threshold) => threshold !== null);
   return drawn(
     "svg",
     { class: "gauge", viewBox: "0 0 200 22", preserveAspectRatio: "none", "aria-hidden": "true" },
     drawn("rect", { class: "rail", x: 4, y: 9, width: 192, height: 4 }),
     drawn("rect", { class: "span", x: x(low), y: 6, width: (192 * (high - low)).toFixed(1), height: 10 }),
-    marks.map((mark) => drawn("line", { class: "mark", x1: x(mark), x2: x(mark), y1: 1, y2: 21 })),
+    thresholds.map((threshold) => drawn("line", { class: "threshold", x1: x(threshold), x2: x(threshold), y1: 1, y2: 21 })),
     drawn("rect", { class: "point", x: (192 * value + 2.5).toFixed(1), y: 3, width: 3, height: 16 }),
   );
 }

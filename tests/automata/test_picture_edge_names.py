@@ -7,13 +7,13 @@ import re
 
 import numpy as np
 import pytest
-from automaton_atlas import HOSTILE, KINDS
 from hypothesis import given
 from hypothesis import strategies as st
+from invented_summary import HOSTILE, KINDS
 
 from prefixguard.automata.alphabets.tree_words import Test as Asked
 from prefixguard.automata.alphabets.tree_words import say
-from prefixguard.automata.picture.edge_words import LINE_LETTERS, LINES, edge_names
+from prefixguard.automata.picture.edge_names import LINE_LETTERS, LINES, edge_names
 from prefixguard.context import N_FEATURES
 
 SCORES = (np.linspace(0, 1, 101), np.linspace(0, 1, 101))

@@ -1,4 +1,4 @@
-"""Walk the automaton of table.json, by a group's marks if one is named: `python run.py [table.json [GROUP]] < runs`.
+"""Walk the automaton of table.json: `python run.py [table.json [GROUP]] < runs`; with GROUP, by its own thresholds.
 
 Each input line is a JSON array with one entry a step of a run: a symbol's number, or, where the table names its tools,
 {"tool": name, "error": bool, "repeat": bool}. Each output line is a JSON array of what a monitor says after each step.
@@ -28,15 +28,15 @@ def walk(table: dict[str, Any], entries: Any, group: str | None = None) -> Itera
     """What the monitor says after each step of one run."""
     if not isinstance(entries, list):
         raise ValueError("a run is an array of steps")
-    marks = (table.get("groups") or {"of": {}})["of"].get(group, table)
-    alarm, release = marks["alarm"], marks["release"]  # None: never alarms; an alarm stays
+    thresholds = (table.get("groups") or {"of": {}})["of"].get(group, table)
+    alarm, release = thresholds["alarm"], thresholds["release"]  # None: never alarms; an alarm stays
     state, over, cooling, sounding = table["start"], 0, 0, False
     for step, entry in enumerate(entries, 1):
         symbol = symbol_of(table, entry, step)
         ways = (table["transitions"][state][symbol], table["fallback"][symbol], state)  # known, usual, none
         state = next(after for after in ways if after >= 0)
         imminent, outcome = table["risks"][state][bisect_right(table["clock"], step)]
-        level = "WATCH" if outcome > marks["watch"] else "OK"
+        level = "WATCH" if outcome > thresholds["watch"] else "OK"
         if sounding and (release is None or outcome >= release):
             level = "ALARM"
         elif sounding:

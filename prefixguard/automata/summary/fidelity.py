@@ -1,7 +1,7 @@
 """How far an automaton agrees with its teacher, and in which cases it is to be audited with care.
 
 The automaton explains itself, not its teacher. Where both part, or where too little was seen to tell, sentences say so;
-the marks below which they do are stated here.
+the thresholds below which they do are stated here.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from prefixguard.alarm import Level
-from prefixguard.automata.atlas import Fidelity
-from prefixguard.automata.picture.figures import state_figures
-from prefixguard.automata.picture.wording import count_text, risk_text, share_text
 from prefixguard.automata.strings import Strings
+from prefixguard.automata.summary import Fidelity
+from prefixguard.automata.summary.state_figures import state_figures
+from prefixguard.automata.summary.wording import count_text, risk_text, share_text
 from prefixguard.bundle import Automaton
 from prefixguard.errors import DataError
 from prefixguard.metrics import Prefixes, at_remaining, average_precision

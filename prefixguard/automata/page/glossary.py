@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from prefixguard.automata.alphabets.tree_words import explain
-from prefixguard.automata.atlas import Atlas, Entry
-from prefixguard.automata.picture.wording import count_text, one_line, share_text, signed_text
+from prefixguard.automata.summary import AutomatonSummary, Entry
+from prefixguard.automata.summary.wording import count_text, one_line, share_text, signed_text
 
 #: Code points kept of a name (gloss, tool, term), of a sentence (example) and of a definition, which is of use whole.
 NAME_LETTERS = 120
@@ -19,42 +19,42 @@ _SPECIAL = re.compile(r"([\\`*\[\]<#|~&!$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|(?
 _TICKS = re.compile("`+")
 
 
-def to_glossary(atlas: Atlas) -> str:
+def to_glossary(summary: AutomatonSummary) -> str:
     """The glossary in Markdown: an overview, what its expressions mean, then a table for every symbol. The same text
-    for the same atlas.
+    for the same summary.
 
     Text from runs stands in code spans or escaped: it forms no markup, no link and no image.
     """
-    return "\n".join(_lines(atlas)) + "\n"
+    return "\n".join(_lines(summary)) + "\n"
 
 
-def _lines(atlas: Atlas) -> Iterator[str]:
-    yield f"# {markdown_text(atlas.name, NAME_LETTERS)}: symbols"
+def _lines(summary: AutomatonSummary) -> Iterator[str]:
+    yield f"# {markdown_text(summary.name, NAME_LETTERS)}: symbols"
     yield ""
-    alphabet, learner = (markdown_text(name, NAME_LETTERS) for name in (atlas.alphabet, atlas.learner))
+    alphabet, learner = (markdown_text(name, NAME_LETTERS) for name in (summary.alphabet, summary.learner))
     yield (
-        f"{count_text(len(atlas.entries), 'symbol')} of alphabet {alphabet}, on which an automaton of"
-        f" {count_text(atlas.automaton.n_states, 'state')} runs (learner {learner}). Computed from training steps."
+        f"{count_text(len(summary.entries), 'symbol')} of alphabet {alphabet}, on which an automaton of"
+        f" {count_text(summary.automaton.n_states, 'state')} runs (learner {learner}). Computed from training steps."
         " *Risk change*: how much the outcome risk changes on average when the symbol comes. *History*: the symbol"
         " depends on earlier steps of the run, not on the step alone. *Terms*: words by which the symbol's steps stand"
         " out, with how much more they weigh there than elsewhere; they describe it and do not define it."
     )
-    for sentence in atlas.fidelity.care:
+    for sentence in summary.fidelity.care:
         yield ""
         yield f"> **Audit with care.** {markdown_text(sentence, SENTENCE_LETTERS)}"
     yield ""
     yield "| No. | Symbol | Steps | Share | Risk change | History |"
     yield "| ---: | --- | ---: | ---: | ---: | --- |"
-    for entry in atlas.entries:
+    for entry in summary.entries:
         history = "reads history" if entry.reads_history else ""
         yield (
             f"| {entry.symbol} | {_gloss(entry)} | {entry.count:,} | {share_text(entry.share)} |"
             f" {signed_text(entry.risk_change)} | {history} |"
         )
-    for number, meaning in enumerate(explain(entry.condition for entry in atlas.entries)):
+    for number, meaning in enumerate(explain(entry.condition for entry in summary.entries)):
         yield ""
         yield ("" if number else "**What the expressions mean.** ") + markdown_text(meaning, DEFINITION_LETTERS)
-    for entry in atlas.entries:
+    for entry in summary.entries:
         yield ""
         yield from _table(entry)
 

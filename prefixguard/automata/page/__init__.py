@@ -13,18 +13,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from prefixguard.automata.atlas import Atlas, Fidelity
 from prefixguard.automata.picture.drawing import to_svg
-from prefixguard.automata.picture.figures import THIN_RUNS, StateFigures
 from prefixguard.automata.picture.levels import colour_of, ink_on, level_of
 from prefixguard.automata.picture.scene import MANY_STATES, Scene, figures_of, scene_of
-from prefixguard.automata.picture.wording import count_text, one_line, risk_text, share_text
+from prefixguard.automata.summary import AutomatonSummary, Fidelity
+from prefixguard.automata.summary.state_figures import THIN_RUNS, StateFigures
+from prefixguard.automata.summary.wording import count_text, one_line, risk_text, share_text
 
 #: Scripts, in the order in which they run; all share one scope.
 SCRIPTS = ("words.js", "graph.js", "details.js", "glossary.js", "curve.js", "replay.js", "page.js")
 
 _HERE = Path(__file__).parent
-_MARK = re.compile(r"\{\{(\w+)\}\}")
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
 _ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 #: Code points kept of a name, and of longer texts by their field.
 _NAME_LETTERS = 120
@@ -33,33 +33,33 @@ _LETTERS = {"condition": 600, "examples": 600, "spoken": 600, "legend": 2_000, "
 Json = dict[str, Any]
 
 
-def to_page(atlas: Atlas) -> bytes:
-    """automaton.html, in UTF-8; the same bytes for the same atlas.
+def to_page(summary: AutomatonSummary) -> bytes:
+    """automaton.html, in UTF-8; the same bytes for the same summary.
 
     The page asks for nothing over any network, and its content security policy forbids that it could; it runs its own
     script and no other.
     """
     pictures = {
-        "states": to_svg(atlas),
-        "levels": to_svg(atlas, collapsed=True) if atlas.automaton.n_states > 1 else b"",
+        "states": to_svg(summary),
+        "levels": to_svg(summary, collapsed=True) if summary.automaton.n_states > 1 else b"",
     }
     style = (_HERE / "page.css").read_text(encoding="utf-8")
     script = _script()
-    name = one_line(atlas.name, 80) or "automaton"
+    name = one_line(summary.name, 80) or "automaton"
     parts = {
         "policy": html.escape(_policy(style, script)),
         "title": html.escape(f"{name}: automaton"),
         "name": html.escape(name),
-        "summary": html.escape(_summary(atlas)),
-        "fidelity": "\n".join(_fidelity(atlas.fidelity)),
+        "summary": html.escape(_summary(summary)),
+        "fidelity": "\n".join(_fidelity(summary.fidelity)),
         "style": style,
         **{which: picture.decode().partition("?>\n")[2] for which, picture in pictures.items()},
-        "data": page_json(atlas),
+        "data": page_json(summary),
         "script": script,
     }
     page = (_HERE / "page.html").read_text(encoding="utf-8")
-    # One pass: a mark inside what is filled in stays as it is.
-    return _MARK.sub(lambda mark: parts[mark[1]], page).encode()
+    # One pass: a place inside what is filled in stays as it is.
+    return _PLACE.sub(lambda place: parts[place[1]], page).encode()
 
 
 def _script() -> str:
@@ -76,8 +76,8 @@ def _policy(style: str, script: str) -> str:
     )
 
 
-def _summary(atlas: Atlas) -> str:
-    automaton = atlas.automaton
+def _summary(summary: AutomatonSummary) -> str:
+    automaton = summary.automaton
     clock = ""
     if automaton.clock:
         steps = ", ".join(str(step) for step in automaton.clock)
@@ -86,8 +86,8 @@ def _summary(atlas: Atlas) -> str:
         clock = f" Beside it runs a clock: risks differ by the step at which a run is, anew from step {steps}."
     return (
         f"A finite automaton of {count_text(automaton.n_states, 'state')} over"
-        f" {count_text(automaton.n_symbols, 'symbol')} (learner {one_line(atlas.learner, 40)}, alphabet"
-        f" {one_line(atlas.alphabet, 40)}). {share_text(atlas.base)} of the training runs failed.{clock}"
+        f" {count_text(automaton.n_symbols, 'symbol')} (learner {one_line(summary.learner, 40)}, alphabet"
+        f" {one_line(summary.alphabet, 40)}). {share_text(summary.base)} of the training runs failed.{clock}"
     )
 
 
@@ -103,8 +103,8 @@ def _fidelity(fidelity: Fidelity) -> Iterator[str]:
         yield from (f"<li>{html.escape(one_line(sentence, 400))}</li>" for sentence in fidelity.care)
         yield f"</ul><p>{measured}</p>"
     else:
-        yield '<h2 id="verdict">Faithful to its teacher</h2>'
-        yield f"<p>All marks are kept: it rates steps nearly as the monitor does that it stands for. {measured}</p>"
+        yield '<h2 id="verdict">High fidelity to its teacher</h2>'
+        yield f"<p>Every threshold of fidelity is met: it rates steps nearly as the monitor does. {measured}</p>"
     yield '<dl class="figures">'
     for name, value, meaning in _figures(fidelity):
         yield f"<div><dt>{name}</dt><dd><b>{value}</b> {meaning}</dd></div>"
@@ -127,21 +127,21 @@ def _figures(fidelity: Fidelity) -> Iterator[tuple[str, str, str]]:
     yield "Unseen", share_text(fidelity.unseen_share), "of steps took a way that no training run took"
 
 
-def page_json(atlas: Atlas) -> str:
+def page_json(summary: AutomatonSummary) -> str:
     """All data of the page as JSON, in letters that mean nothing to HTML: it cannot end the element it stands in."""
-    text = json.dumps(page_data(atlas), ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=True)
+    text = json.dumps(page_data(summary), ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=True)
     return text.translate(_ESCAPES)
 
 
-def page_data(atlas: Atlas) -> Json:
+def page_data(summary: AutomatonSummary) -> Json:
     """All data of the page: entries and replays as they are, scenes, figures of states, levels of risk.
 
     Texts stand on one line and are cut, probabilities are rounded to four digits, and what is not a number is None.
     Scenes are by name: "states", and "levels" where there is more than one state; nodes and edges in their order.
     """
-    scenes = {"states": scene_of(atlas)}
-    if atlas.automaton.n_states > 1:
-        scenes["levels"] = scene_of(atlas, collapsed=True)
+    scenes = {"states": scene_of(summary)}
+    if summary.automaton.n_states > 1:
+        scenes["levels"] = scene_of(summary, collapsed=True)
     states = scenes["states"]
     levels = [
         {**asdict(level), "colour": level.colour, "ink": ink_on(level.colour), "used": number in states.used_levels}
@@ -149,25 +149,25 @@ def page_data(atlas: Atlas) -> Json:
     ]
     data: Json = _plain(
         {
-            "start": atlas.automaton.start,
-            "clock": atlas.automaton.clock,
-            "watch": atlas.watch,
-            "alarm": atlas.alarm,
+            "start": summary.automaton.start,
+            "clock": summary.automaton.clock,
+            "watch": summary.watch,
+            "alarm": summary.alarm,
             "many": MANY_STATES,
             "thin_runs": THIN_RUNS,
             "levels": levels,
-            "states": [_state(atlas, figures, states) for figures in figures_of(atlas)],
-            "symbols": [asdict(entry) for entry in atlas.entries],
+            "states": [_state(summary, figures, states) for figures in figures_of(summary)],
+            "symbols": [asdict(entry) for entry in summary.entries],
             "scenes": {name: _scene(scene) for name, scene in scenes.items()},
-            "replays": [asdict(replay) for replay in atlas.replays],
+            "replays": [asdict(replay) for replay in summary.replays],
         }
     )
     return data
 
 
-def _state(atlas: Atlas, figures: StateFigures, scene: Scene) -> Json:
+def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene) -> Json:
     """A state's figures, and its columns of the clock in place of what the figures say of them."""
-    automaton, state = atlas.automaton, figures.state
+    automaton, state = summary.automaton, figures.state
     known = {name: value for name, value in asdict(figures).items() if name not in ("by_clock", "met")}
     columns = [
         {
@@ -184,7 +184,13 @@ def _state(atlas: Atlas, figures: StateFigures, scene: Scene) -> Json:
         for column, outcome in enumerate(figures.by_clock)
     ]
     level = level_of(figures.peak, scene.levels)
-    return {**known, "thin": figures.thin, "level": level, "columns": columns, "examples": atlas.state_examples[state]}
+    return {
+        **known,
+        "thin": figures.thin,
+        "level": level,
+        "columns": columns,
+        "examples": summary.state_examples[state],
+    }
 
 
 def _scene(scene: Scene) -> Json:
