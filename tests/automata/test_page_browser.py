@@ -180,7 +180,7 @@ def test_keys_play_and_choice_of_run(browser: Browser, folder: Path) -> None:
     assert text(browser, "#replay-play") == "Play"
 
 
-def test_the_curve_has_both_risks_the_teacher_and_the_marks(browser: Browser, folder: Path) -> None:
+def test_the_curve_has_both_risks_the_teacher_and_the_thresholds(browser: Browser, folder: Path) -> None:
     summary = opened(browser, folder, "plain", "run=0&step=2")
 
     def pieces(kind: str) -> int:
@@ -188,7 +188,7 @@ def test_the_curve_has_both_risks_the_teacher_and_the_marks(browser: Browser, fo
         return found
 
     assert text(browser, "#strokes").split("\n") == ["outcome risk", "imminent risk", "teacher's outcome risk"]
-    assert pieces("mark") == 2
+    assert pieces("threshold") == 2
     written = browser.run("document.getElementById('curve').textContent")
     assert "ALARM .62" in written and "WATCH .31" in written and "the run failed" in written
     assert pieces("cell") == len(summary.replays[0].steps)
