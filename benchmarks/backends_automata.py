@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from prefixguard.automata.alphabets import Alphabet, Given, fit_alphabet
 from prefixguard.automata.alphabets.model_symbols import Intervals
 from prefixguard.automata.build import walk_training
-from prefixguard.automata.clock import fit_clock
 from prefixguard.automata.learners import LEARNERS
 from prefixguard.automata.material import Material
 from prefixguard.automata.model_selection import DEFAULT_ALPHABETS, DEFAULT_LEARNERS, choices, choose, try_choices
-from prefixguard.automata.state_risk import columns_of, training_risk
+from prefixguard.automata.state_risk import columns_of, fit_clock, training_risk
 from prefixguard.automata.summary.fidelity import rank_correlation
 from prefixguard.learn import Corpus, labels, sparse_matrix, steps_of
 

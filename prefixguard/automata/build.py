@@ -43,8 +43,7 @@ class Walked:
 
 def walk_training(transitions: Transitions, train: Strings) -> Walked:
     """The transitions that training runs take, and the states that they lead to; see the head of this file."""
-    nowhere = np.full(train.n_symbols, UNSEEN, dtype=np.int32)
-    states, unseen = walk(transitions.start, transitions.next, nowhere, train)
+    states, unseen = walk(transitions.start, transitions.next, None, train)
     edges = _edges(train, states, transitions)
     following, notes = transitions.next, transitions.notes
     if unseen.any():
@@ -58,11 +57,11 @@ def walk_training(transitions: Transitions, train: Strings) -> Walked:
         notes = (*notes, f"{n} {'transition' if n == 1 else 'transitions'} that the learner left open: filled by rule")
     taken = np.where(edges > 0, following, UNSEEN).astype(np.int32)
     tidied = reachable(Transitions(transitions.start, taken, notes))
-    states, _ = walk(tidied.start, tidied.next, nowhere, train)
+    states, _ = walk(tidied.start, tidied.next, None, train)
     smallest = minimize(tidied, _classes(train, states, tidied.n_states))
     if smallest.n_states < tidied.n_states:
         tidied = smallest
-        states, _ = walk(tidied.start, tidied.next, nowhere, train)
+        states, _ = walk(tidied.start, tidied.next, None, train)
     edges = _edges(train, states, tidied)
     return Walked(tidied, edges, fallback_of(edges, tidied.next), states)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from prefixguard.alarm import table_to_json
 from prefixguard.automata.alphabets import Alphabet, fit_alphabet
 from prefixguard.automata.alphabets.model_symbols import ask_model
 from prefixguard.automata.build import Walked, build, walk_training
-from prefixguard.automata.clock import fit_clock
 from prefixguard.automata.json_table import INTERPRETERS, TABLE, what_groups_take, what_it_takes, write_json_table
 from prefixguard.automata.learners import LEARNERS
 from prefixguard.automata.material import Material, gather
@@ -33,6 +32,7 @@ from prefixguard.automata.model_selection import (
 from prefixguard.automata.page import to_page
 from prefixguard.automata.page.glossary import to_glossary
 from prefixguard.automata.picture import to_dot, to_svg
+from prefixguard.automata.state_risk import fit_clock
 from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary import AutomatonSummary, Fidelity
 from prefixguard.automata.summary.entries import make_entries, state_examples
@@ -344,12 +344,7 @@ def _info(
         **{name: manifest[name] for name in kept if name in manifest},
         "backend": "automaton",
         "teacher": {"id": bundle.id, "backend": manifest.get("backend"), "metrics": manifest.get("metrics")},
-        "config": {
-            "alphabet": choice.alphabet,
-            "learner": choice.learner,
-            "clock": choice.clock,
-            "max_states": choice.max_states,
-        },
+        "config": asdict(choice),
         "automaton": {
             "states": automaton.n_states,
             "symbols": automaton.n_symbols,
@@ -367,9 +362,7 @@ def _info(
         },
         "trials": [
             {
-                "alphabet": t.choice.alphabet,
-                "learner": t.choice.learner,
-                "clock": t.choice.clock,
+                **asdict(t.choice),
                 "states": t.states,
                 "symbols": t.symbols,
                 "soft_imminent_auprc": _known(t.soft),

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from prefixguard.automata.alphabets import ALPHABETS, Alphabet, Given, fit_alphabet
 from prefixguard.automata.build import walk_training
-from prefixguard.automata.clock import fit_clock
 from prefixguard.automata.learners import LEARNERS
 from prefixguard.automata.material import Material
-from prefixguard.automata.state_risk import columns_of, training_risk
+from prefixguard.automata.state_risk import columns_of, fit_clock, training_risk
 from prefixguard.automata.strings import Strings, Transitions
 from prefixguard.errors import ConfigError
-from prefixguard.metrics import Prefixes, Ranking, at_remaining, average_precision
+from prefixguard.metrics import Ranking
 from prefixguard.trace import task_hash
 
 _FOLDS = 3
@@ -170,7 +169,7 @@ def _trial(
     states, unseen = walked.walk(test)
     risks = risk[states, columns_of(clock, test)]
     believed = (test.labels[:, 0] + test.teacher[:, 0]) / 2
-    auprc, rem = figures(material, runs, risks)
+    auprc, rem = test.figures(risks)
     soft = soft_average_precision(believed, risks[:, 0])
     top = _top_share(risks[:, 1], test)
     return CandidateTrial(choice, n, alphabet.map.n_symbols, soft, auprc, rem, float(unseen.mean()), top)
@@ -196,31 +195,14 @@ def soft_average_precision(positive: NDArray[np.float64], scores: NDArray[np.flo
     return float(ranking.average_precision(np.concatenate((positive, 1 - positive))))
 
 
-def figures(material: Material, runs: NDArray[np.int64], risks: NDArray[np.float64]) -> tuple[float, float]:
-    """Imminent AUPRC and outcome AUROC at matched remaining steps of risks (steps, 2) over these runs; NaN if void."""
-    corpus = material.corpus
-    prefixes = Prefixes.of(
-        corpus.lengths[runs].tolist(), corpus.failed[runs].tolist(), [corpus.task_ids[r] for r in runs.tolist()]
-    )
-    imminent = material.strings(np.zeros(len(material.labels), np.int32), 1, runs).labels[:, 0] > 0
-    return average_precision(imminent, risks[:, 0]), float(at_remaining(prefixes, risks[:, 1]).auroc())
-
-
 def _mean(choice: Candidate, parts: Sequence[CandidateTrial]) -> CandidateTrial:
-    def mean(values: list[float]) -> float:
-        known = [x for x in values if x == x]
+    def mean(name: str) -> float:
+        known = [x for x in (getattr(part, name) for part in parts) if x == x]
         return float(np.mean(known)) if known else float("nan")
 
-    return CandidateTrial(
-        choice,
-        max(p.states for p in parts),
-        max(p.symbols for p in parts),
-        mean([p.soft for p in parts]),
-        mean([p.auprc for p in parts]),
-        mean([p.rem for p in parts]),
-        mean([p.unseen_share for p in parts]),
-        mean([p.top_share for p in parts]),
-    )
+    states, symbols = max(part.states for part in parts), max(part.symbols for part in parts)
+    means = {name: mean(name) for name in ("soft", "auprc", "rem", "unseen_share", "top_share")}
+    return CandidateTrial(choice, states, symbols, **means)
 
 
 def table(trials: Sequence[CandidateTrial], chosen: Candidate) -> str:

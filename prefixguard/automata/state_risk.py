@@ -13,6 +13,10 @@ p: it is wide where few runs were. Source: PrefixGuard 4.5 shrinks to the base r
 Thin evidence. A state that fewer than `FEW` runs ever reached, in training and held out together, reads the risks of
 the nearest state with enough: the one whose training estimate is closest, in log-odds of both risks, ties to the lower
 number.
+
+The clock beside an automaton is a coarse step index that the risk is read by, and that transitions never look at:
+without one, states are spent on counting steps. Its columns begin where the imminent risk changes most with the step
+index, so that they are narrow near a cap on steps and wide elsewhere.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import beta
+from sklearn.tree import DecisionTreeRegressor
 
 from prefixguard.automata.strings import Strings
 from prefixguard.bundle import N_RISKS, Platt
@@ -34,6 +39,8 @@ _STATE_PRIOR = 5.0  # steps that the base rate counts for in a state
 _HELD_OUT_PRIOR = 20.0  # runs that the training estimate counts for
 _INTERVAL_PRIOR = 2.0  # runs
 _SURE = 1e-4
+_COLUMNS = 12
+_COLUMN_STEPS = 50  # training steps in a column
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -48,6 +55,19 @@ class StateRisk:
     evidence: Counts
     evidence_runs: Counts
     stand_in: NDArray[np.int32]
+
+
+def fit_clock(strings: Strings) -> tuple[int, ...]:
+    """Steps, from 1 and rising, at which the next column begins: at most eleven of them, none where the risk
+    hangs on no step index or there are too few steps to tell.
+
+    The risk is the mean of labels and teacher, of both risks alike; every run counts alike.
+    """
+    target = strings.labels.mean(axis=1) / 2 + strings.teacher.mean(axis=1) / 2
+    tree = DecisionTreeRegressor(max_leaf_nodes=_COLUMNS, min_samples_leaf=_COLUMN_STEPS, random_state=0)
+    tree.fit(strings.index[:, None], target, sample_weight=strings.weights)
+    cuts = tree.tree_.threshold[tree.tree_.feature >= 0]
+    return tuple(sorted({int(np.floor(cut)) + 1 for cut in cuts}))
 
 
 def columns_of(clock: tuple[int, ...], strings: Strings) -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.bundle import UNSEEN
+from prefixguard.metrics import Prefixes, at_remaining, average_precision
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +50,19 @@ class Strings:
         if len(self) == 0:
             return np.empty(0)
         return np.repeat(self.lengths.mean() / self.lengths, self.lengths)
+
+    @property
+    def layers(self) -> tuple[NDArray[np.int64], ...]:
+        """Positions of the first steps of all runs, of the second ones, and so on, int64; longest runs first."""
+        order = np.argsort(-self.lengths, kind="stable")
+        begins, lengths = self.first[:-1][order], self.lengths[order]
+        alive = np.searchsorted(-lengths, -np.arange(lengths.max(initial=0)), side="left")
+        return tuple(begins[:n] + t for t, n in enumerate(alive.tolist()))
+
+    def figures(self, risks: NDArray[np.float64]) -> tuple[float, float]:
+        """Imminent AUPRC, and outcome AUROC at matched remaining steps, of these risks, (steps, 2); NaN where void."""
+        runs = Prefixes.of(self.lengths.tolist(), self.failed.tolist(), [str(task) for task in self.tasks.tolist()])
+        return average_precision(self.labels[:, 0], risks[:, 0]), float(at_remaining(runs, risks[:, 1]).auroc())
 
     def words(self) -> list[tuple[int, ...]]:
         """Each run's symbols as a tuple."""
@@ -112,31 +126,25 @@ def fallback_of(edges: NDArray[np.int64], next_states: NDArray[np.int32]) -> NDA
 
 
 def walk(
-    start: int, next_states: NDArray[np.int32], fallback: NDArray[np.int32], strings: Strings
+    start: int, next_states: NDArray[np.int32], fallback: NDArray[np.int32] | None, strings: Strings
 ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """The state after every step, int32 (steps,), and which transitions were unseen, bool (steps,).
 
     The rule is that of `Automaton.follow`: an unseen transition leads where the fallback of its symbol says, and where
-    that is UNSEEN too the run stays. All runs are walked side by side, one step index at a time.
+    that is UNSEEN too, or there is no fallback, the run stays. All runs are walked side by side, one step at a time.
     """
+    if fallback is None:
+        fallback = np.full(next_states.shape[1], UNSEEN, dtype=np.int32)
     states = np.empty(len(strings.symbols), dtype=np.int32)
     unseen = np.zeros(len(strings.symbols), dtype=np.bool_)
-    lengths = strings.lengths
-    order = np.argsort(-lengths, kind="stable")
-    begins, lengths = strings.first[:-1][order], lengths[order]
-    now = np.full(len(order), start, dtype=np.int32)
-    for t in range(int(lengths[0]) if len(lengths) else 0):
-        alive = int(np.searchsorted(-lengths, -t, side="left"))  # runs longer than t
-        at = begins[:alive] + t
-        symbols = strings.symbols[at]
-        here = now[:alive]
-        after = next_states[here, symbols]
-        missing = after == UNSEEN
+    now = np.full(len(strings), start, dtype=np.int32)
+    for at in strings.layers:
+        here, symbols = now[: len(at)], strings.symbols[at]
+        now = next_states[here, symbols]
+        missing = now == UNSEEN
         if missing.any():
             guess = fallback[symbols[missing]]
-            after = after.copy()
-            after[missing] = np.where(guess == UNSEEN, here[missing], guess)
+            now[missing] = np.where(guess == UNSEEN, here[missing], guess)
             unseen[at] = missing
-        now[:alive] = after
-        states[at] = after
+        states[at] = now
     return states, unseen

@@ -11,8 +11,7 @@ import pytest
 from lab_export import material_of
 
 from prefixguard.automata.alphabets import ALPHABETS, OF_MODEL, Alphabet, Given, fit_alphabet
-from prefixguard.automata.alphabets.tree_names import name_leaves
-from prefixguard.automata.alphabets.tree_words import SHORT, explain, reads_history, repeats, say, ways
+from prefixguard.automata.alphabets.tree_words import SHORT, explain, name_leaves, reads_history, repeats, say, ways
 from prefixguard.automata.alphabets.tree_words import Test as Asked
 from prefixguard.automata.material import Material
 from prefixguard.bundle import ModelMap, SymbolMap, TreeMap, TypedMap

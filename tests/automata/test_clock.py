@@ -8,8 +8,7 @@ from itertools import pairwise
 import numpy as np
 from words import strings_of
 
-from prefixguard.automata.clock import fit_clock
-from prefixguard.automata.state_risk import columns_of
+from prefixguard.automata.state_risk import columns_of, fit_clock
 from prefixguard.automata.strings import Strings
 
 

@@ -11,7 +11,7 @@ from recovery import draw, random_machine
 from words import strings_of
 
 from prefixguard.automata.build import walk_training
-from prefixguard.automata.learners import distilled
+from prefixguard.automata.learners import rpni
 from prefixguard.automata.strings import Strings
 from prefixguard.errors import DataError
 
@@ -33,7 +33,7 @@ def test_the_teachers_levels_come_back_as_states() -> None:
     risk = strings.teacher[:, 0]
     # all three levels are clear: half of the steps and more are low, those of the marks are in the middle and high
     assert np.quantile(risk, [0.5, 0.85, 0.95, 0.97], method="lower").tolist() == RISKS[[0, 1, 1, 2]].tolist()
-    walked = walk_training(distilled.learn(strings, max_states=16, seed=0), strings)
+    walked = walk_training(rpni.learn_distilled(strings, max_states=16, seed=0), strings)
     for state in np.unique(walked.states):
         assert len(set(errors[walked.states == state].tolist())) == 1, state
 
@@ -41,15 +41,15 @@ def test_the_teachers_levels_come_back_as_states() -> None:
 def test_outcomes_play_no_part() -> None:
     strings, _ = counted()
     other = replace(strings, failed=~strings.failed)
-    assert distilled.learn(strings, max_states=64, seed=0).next.tobytes() == (
-        distilled.learn(other, max_states=64, seed=0).next.tobytes()
+    assert rpni.learn_distilled(strings, max_states=64, seed=0).next.tobytes() == (
+        rpni.learn_distilled(other, max_states=64, seed=0).next.tobytes()
     )
 
 
 def test_each_run_gives_a_string_a_level_up_to_its_last_step() -> None:
     strings = strings_of([(0, 1, 0, 1), (1, 1), (0, 0)], 2)
     risk = np.array([0.1, 0.9, 0.1, 0.5, 0.1, 0.1, 0.1, 0.1], dtype=np.float32)
-    cut = distilled._examples(replace(strings, teacher=np.stack((risk, risk), axis=1)))
+    cut = rpni._examples(replace(strings, teacher=np.stack((risk, risk), axis=1)))
     low = [((0, 1, 0), 0), ((1, 1), 0), ((0, 0), 0)]
     assert [c for c in cut if c[1] == 0] == low
     assert ((0, 1, 0, 1), 1) in cut or ((0, 1), 2) in cut
@@ -58,7 +58,7 @@ def test_each_run_gives_a_string_a_level_up_to_its_last_step() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_order_of_runs_does_not_matter(seed: int) -> None:
     strings = draw(random_machine(2), 300, 3, teacher=True)
-    found, other = (distilled.learn(s, max_states=20, seed=0) for s in (strings, shuffled(strings, seed)))
+    found, other = (rpni.learn_distilled(s, max_states=20, seed=0) for s in (strings, shuffled(strings, seed)))
     assert found.next.tobytes() == other.next.tobytes()
     assert found.notes == other.notes
 
@@ -66,7 +66,7 @@ def test_the_order_of_runs_does_not_matter(seed: int) -> None:
 def test_the_caller_keeps_its_data() -> None:
     strings = draw(random_machine(2), 200, 3, teacher=True)
     before = copied(strings)
-    distilled.learn(strings, max_states=20, seed=0)
+    rpni.learn_distilled(strings, max_states=20, seed=0)
     for one, two in zip(before, copied(strings), strict=True):
         np.testing.assert_array_equal(one, two)
 
@@ -74,24 +74,24 @@ def test_the_caller_keeps_its_data() -> None:
 @pytest.mark.parametrize("max_states", [1, 5, 16])
 def test_the_budget_is_kept(max_states: int) -> None:
     strings = draw(random_machine(2), 400, 3, teacher=True)
-    found = distilled.learn(strings, max_states=max_states, seed=0)
+    found = rpni.learn_distilled(strings, max_states=max_states, seed=0)
     assert 1 <= found.n_states <= max_states
     assert any(f"beyond the limit of {max_states} merged" in note for note in found.notes)
 
 
 def test_strings_on_which_levels_differ_keep_the_majority() -> None:
     strings = draw(random_machine(2), 400, 3, teacher=True)
-    notes = distilled.learn(strings, max_states=1000, seed=0).notes
+    notes = rpni.learn_distilled(strings, max_states=1000, seed=0).notes
     assert any(note.endswith("strings came more often with another level, which was kept") for note in notes)
 
 
 def test_one_outcome_is_no_hindrance() -> None:
     strings, _ = counted()
-    found = distilled.learn(replace(strings, failed=np.ones_like(strings.failed)), max_states=16, seed=0)
+    found = rpni.learn_distilled(replace(strings, failed=np.ones_like(strings.failed)), max_states=16, seed=0)
     assert found.n_states > 1
 
 
 def test_a_teacher_that_says_the_same_of_all_is_told() -> None:
     strings = draw(random_machine(2), 100, 3)
     with pytest.raises(DataError, match="no step is clearly riskier than most"):
-        distilled.learn(strings, max_states=16, seed=0)
+        rpni.learn_distilled(strings, max_states=16, seed=0)

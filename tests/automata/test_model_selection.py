@@ -20,7 +20,6 @@ from prefixguard.automata.model_selection import (
     CandidateTrial,
     choices,
     choose,
-    figures,
     sizes,
     soft_average_precision,
     table,
@@ -185,9 +184,10 @@ def test_soft_average_precision_weighs_a_step_by_its_degree() -> None:
 
 def test_figures_of_a_perfect_and_a_blind_score(material: Material) -> None:
     perfect = material.labels[steps_of(material.corpus, material.test)].astype(np.float64)
-    auprc, rem = figures(material, material.test, perfect)
+    test = material.strings(np.zeros(len(material.labels), np.int32), 1, material.test)
+    auprc, rem = test.figures(perfect)
     assert (auprc, rem) == (1.0, 1.0)
-    _, rem = figures(material, material.test, np.zeros_like(perfect))
+    _, rem = test.figures(np.zeros_like(perfect))
     assert rem == 0.5
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.automata.alphabets.alphabet import Alphabet
-from prefixguard.automata.alphabets.typed import fit_typed
+from prefixguard.automata.alphabets.alphabet import Alphabet, fit_typed
 from prefixguard.automata.learners import ladder, memoryless
 from prefixguard.automata.material import Material
 from prefixguard.automata.state_risk import calibrate, columns_of

@@ -8,9 +8,8 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.automata.alphabets.alphabet import Alphabet, Given
+from prefixguard.automata.alphabets.alphabet import Alphabet, Given, fit_typed
 from prefixguard.automata.alphabets.tree import Steps, fit_step_tree, fit_tree
-from prefixguard.automata.alphabets.typed import fit_typed
 from prefixguard.automata.material import Material
 from prefixguard.bundle import ModelMap
 from prefixguard.errors import ConfigError

@@ -22,8 +22,7 @@ from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 
 from prefixguard.automata.alphabets.alphabet import Alphabet
-from prefixguard.automata.alphabets.tree_names import name_leaves
-from prefixguard.automata.alphabets.tree_words import reads_history, repeats, say, ways
+from prefixguard.automata.alphabets.tree_words import name_leaves, reads_history, repeats, say, ways
 from prefixguard.bundle import N_RISKS, TreeMap, WordScore
 from prefixguard.context import FEATURES, N_FEATURES
 from prefixguard.encoder import SparseRow

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from prefixguard.automata.learners import distilled, ladder, memoryless, merge, rpni
+from prefixguard.automata.learners import ladder, memoryless, merge, rpni
 from prefixguard.automata.strings import Strings, Transitions
 from prefixguard.learn import torch_part
 
@@ -29,7 +29,7 @@ LEARNERS: Mapping[str, Learner] = {
     "memoryless": memoryless.learn,
     "ladder": ladder.learn,
     "merge": merge.learn,
-    "distilled": distilled.learn,
+    "distilled": rpni.learn_distilled,
     "rpni": rpni.learn,
     "clusters": _with_torch("clusters"),
     "fsm": _with_torch("fsm"),

@@ -33,12 +33,11 @@ def learn(strings: Strings, *, max_states: int, seed: int, outcome_levels: int =
     teacher = np.clip(strings.teacher.astype(np.float64), _SURE, 1 - _SURE)
     risk = np.log(teacher / (1 - teacher))
     levels = _Levels(risk, strings.weights, max((max_states - 1) // outcome_levels, 1), outcome_levels)
-    nowhere = np.full(strings.n_symbols, UNSEEN, dtype=np.int32)
     states = levels.of(risk)
     for _ in range(_ROUNDS):
         target = _targets(strings, before(strings, states, 0), risk, levels.n_states)
         following = levels.of(target)
-        states, _ = walk(0, following, nowhere, strings)
+        states, _ = walk(0, following, None, strings)
     taken = np.zeros(following.shape, dtype=np.bool_)
     taken[before(strings, states, 0), strings.symbols] = True
     return Transitions(0, np.where(taken, following, UNSEEN).astype(np.int32))

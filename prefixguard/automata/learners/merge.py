@@ -17,7 +17,6 @@ from prefixguard.automata.learners.growth import Grown, Setting, grow
 from prefixguard.automata.state_risk import training_risk
 from prefixguard.automata.strings import Strings, Transitions
 from prefixguard.errors import DataError
-from prefixguard.metrics import Prefixes, at_remaining, average_precision
 
 #: For strings of a true machine: by how runs end alone; few states, each sure.
 SURE = Setting(risk=0.0, clock=0.0, ends=1.0, gain=1.0, doubt=3.0)
@@ -87,12 +86,7 @@ def _score(grown: Grown, train: Strings, test: Strings) -> float:
     walked = walk_training(Transitions(0, grown.next), train)
     risk, _ = training_risk(train, walked.states, walked.transitions.n_states, ())
     states, _ = walked.walk(test)
-    prefixes = Prefixes.of(test.lengths.tolist(), test.failed.tolist(), [str(t) for t in test.tasks.tolist()])
-    figures = (
-        average_precision(test.labels[:, 0], risk[states, 0]),
-        float(at_remaining(prefixes, risk[states, 1]).auroc()),
-    )
-    known = [f for f in figures if f == f]
+    known = [figure for figure in test.figures(risk[states]) if figure == figure]
     return float(np.mean(known)) if known else 0.0
 
 

@@ -64,13 +64,8 @@ class Rollouts:
     @classmethod
     def of(cls, strings: Strings, target: Floats) -> Rollouts:
         """Of these strings. target: float64 (steps, 2), what risks should be."""
-        lengths = strings.lengths
-        order = np.argsort(-lengths, kind="stable")
-        begins, sizes = strings.first[:-1][order], lengths[order]
-        alive = [int(np.count_nonzero(sizes > t)) for t in range(int(sizes.max(initial=0)))]
-        layers = tuple(begins[:n] + t for t, n in enumerate(alive))
         entropy = _entropy(target.mean(axis=0))
-        return cls(strings.symbols.astype(np.int64), strings.n_symbols, layers, target, entropy.max() / entropy)
+        return cls(strings.symbols.astype(np.int64), strings.n_symbols, strings.layers, target, entropy.max() / entropy)
 
     def walk(self, machine: RolloutMachine) -> tuple[States, States]:
         """The state before and after every step, int64 (steps,) each."""

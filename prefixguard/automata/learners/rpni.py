@@ -4,6 +4,11 @@ AALpy does the merging. Its data are sorted here, by length and then symbols, si
 Whether a state accepts is not used: states that no string ends in are made rejecting there, and risks come from counts.
 A string that came with both outcomes keeps that of the majority.
 Source: Oncina and Garcia 1992; PrefixGuard 4.5.
+
+Distilled is the same on strings cut where the teacher's level is clear, in place of how runs ended. A run's outcome is
+one noisy label at its end; the teacher rates every step. Where its imminent risk is clearly low, in the middle or high,
+by shares of all steps, the string up to there is an example of that level. Steps between the levels are examples of
+nothing. Each run gives, for each level, the string up to the last step that has it.
 """
 
 from __future__ import annotations
@@ -22,6 +27,9 @@ from prefixguard.errors import DataError
 
 _MOST_NODES = 20_000  # of the prefix tree; merging takes seconds at that size, and its time grows with the square
 
+#: Levels, as quantiles of the teacher's imminent risk over steps: from, to.
+LEVELS = ((0.0, 0.5), (0.85, 0.95), (0.97, 1.0))
+
 Word = tuple[int, ...]
 
 
@@ -37,6 +45,31 @@ def learn(strings: Strings, *, max_states: int, seed: int) -> Transitions:
             "successful ones. Give it runs of both outcomes, or take another learner."
         )
     return identify(zip(strings.words(), strings.failed.tolist(), strict=True), strings, max_states, seed, "outcome")
+
+
+def learn_distilled(strings: Strings, *, max_states: int, seed: int) -> Transitions:
+    """At most `max_states` states, as `rpni.learn`. Raises DataError where the teacher says the same of all steps."""
+    return identify(_examples(strings), strings, max_states, seed, "level")
+
+
+def _examples(strings: Strings) -> list[tuple[Word, int]]:
+    risk = strings.teacher[:, 0].astype(np.float64)
+    bounds = np.quantile(risk, np.array(LEVELS), method="lower").tolist()
+    if bounds[0][1] >= bounds[-1][0]:
+        raise DataError(
+            f"the teacher's imminent risk is {bounds[0][1]:.3g} at nearly every step: no step is clearly riskier than "
+            "most. Train on runs that a teacher can tell apart, or take another learner."
+        )
+    run_of = np.repeat(np.arange(len(strings)), strings.lengths)
+    words = strings.words()
+    found = []
+    for level, (low, high) in enumerate(bounds):
+        last = np.full(len(strings), -1, dtype=np.int64)
+        at = np.flatnonzero((risk >= low) & (risk <= high))
+        last[run_of[at]] = at  # of several, the last one stays
+        lengths = last - strings.first[:-1] + 1
+        found += [(word[:n], level) for word, n in zip(words, lengths.tolist(), strict=True) if n > 0]
+    return found
 
 
 def identify(
@@ -116,7 +149,7 @@ def _rpni(examples: list[tuple[Word, int]], n_symbols: int) -> NDArray[np.int32]
 
 def _met(found: Transitions, strings: Strings) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """How often runs were in each state, int64 (S,), and their mean risks there, float64 (S, 2)."""
-    states, _ = walk(found.start, found.next, np.full(strings.n_symbols, UNSEEN, dtype=np.int32), strings)
+    states, _ = walk(found.start, found.next, None, strings)
     n = found.n_states
     visits = np.bincount(states, minlength=n).astype(np.int64)
     risk = (strings.labels.astype(np.float64) + strings.teacher) / 2

@@ -21,7 +21,6 @@ from prefixguard.automata.summary.state_figures import state_figures
 from prefixguard.automata.summary.wording import count_text, risk_text, share_text
 from prefixguard.bundle import Automaton
 from prefixguard.errors import DataError
-from prefixguard.metrics import Prefixes, at_remaining, average_precision
 
 #: Below: rank correlation of both's outcome risks; automaton's share of its teacher's imminent AUPRC; test runs.
 AGREEMENT = 0.8
@@ -58,9 +57,8 @@ def measure_fidelity(
     given = [len(x) for x in (risks, teacher, unseen, levels, teacher_levels) if x is not None]
     if set(given) != {n}:
         raise DataError(f"{n:,} steps of test runs with {given} risks, flags and levels: give one each.")
-    prefixes = Prefixes.of(test.lengths.tolist(), test.failed.tolist(), [str(task) for task in test.tasks.tolist()])
-    auprc, teacher_auprc = (_known(average_precision(test.labels[:, 0], of[:, 0])) for of in (risks, teacher))
-    rem, teacher_rem = (_known(float(at_remaining(prefixes, of[:, 1]).auroc())) for of in (risks, teacher))
+    auprc, rem = map(_known, test.figures(risks))
+    teacher_auprc, teacher_rem = map(_known, test.figures(teacher))
     measured = Fidelity(
         agreement=rank_correlation(risks[:, 1], teacher[:, 1]),
         same_level=_same_level(levels, teacher_levels),
