@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from prefixguard.errors import ConfigError, UsageError
 from prefixguard.stepview import list_adapters
+from prefixguard.trace import is_read_once
 
 if TYPE_CHECKING:
     from prefixguard.learn import TrainConfig
@@ -103,7 +104,7 @@ def _name_of(runs: str) -> str:
     >>> _name_of(".traces/tau_bench"), _name_of("runs/week1.jsonl"), _name_of("logs/*/run.json"), _name_of("-")
     ('tau_bench', 'week1', 'logs', 'stdin')
     """
-    if runs == "-":
+    if is_read_once(runs):
         return "stdin"
     parts = [part for part in Path(runs).parts if part not in ("/", ".", "..")]
     fixed = list(takewhile(lambda part: not set(part) & set("*?["), parts))

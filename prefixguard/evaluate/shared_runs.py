@@ -15,7 +15,7 @@ from prefixguard.errors import ConfigError
 from prefixguard.evaluate.evaluation import USES
 from prefixguard.runtime import Monitor
 from prefixguard.stepview import ReadReport, StepRecord, read_runs, serialize
-from prefixguard.trace import Outcome, Run, run_digest, task_hash, task_key
+from prefixguard.trace import Outcome, Run, is_read_once, run_digest, task_hash, task_key
 
 Float = npt.NDArray[np.float64]
 #: A run, whoever reads it: its id, and how many of that id came before it.
@@ -94,7 +94,7 @@ def listen(
     by_adapter: dict[bytes, list[Heard]] = {}
     for one in heard:
         by_adapter.setdefault(one.monitor.bundle.adapter.to_bytes(), []).append(one)
-    at_once = not isinstance(runs, (str, os.PathLike)) or os.fspath(runs) == "-"
+    at_once = not isinstance(runs, (str, os.PathLike)) or is_read_once(runs)
     if len(by_adapter) > 1 and at_once:
         raise ConfigError(
             f"the monitors read through {len(by_adapter)} adapters, and these runs can be read once only. Give a file "

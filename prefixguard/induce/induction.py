@@ -31,7 +31,7 @@ from prefixguard.induce.report import Report, Usage
 from prefixguard.induce.samples import Samples, open_samples
 from prefixguard.stepview import Adapter, Recognised, adapter_for, load_adapter
 from prefixguard.stepview import recognise as recognise_shipped
-from prefixguard.trace import read_labels
+from prefixguard.trace import is_read_once, read_labels
 
 #: Where adapters go unless it is said otherwise: a folder of this name, here.
 OUT = Path("stepview_adapters")
@@ -110,8 +110,8 @@ def induce_adapter(
     Raises TraceError (nothing to read), ConfigError (a name, a hint, an endpoint), OutputError (already there).
     """
     tell = listen if listen is not None else lambda _: None
-    if str(samples) == "-":
-        raise UsageError("samples are read several times, and standard input only once. Save them to a file.")
+    if is_read_once(samples) or (labels is not None and is_read_once(labels)):
+        raise UsageError("samples and labels are read several times, and a stream only once. Save them to a file.")
     name = check_name(name if name is not None else name_for(samples))
     _check_hints(hints)
     if model is None and base_url is not None:

@@ -50,7 +50,7 @@ LARGEST_MEMBER = 1 << 30
 @dataclass(frozen=True, slots=True)
 class Found:
     """One run in its document. position: from 1. key: its name in an object of runs. several: can there be more than
-    one."""
+    one. alone: is there no other; known where labels are joined."""
 
     run: Any
     document: Any
@@ -59,6 +59,7 @@ class Found:
     key: Any = MISSING
     several: bool = True
     is_json: bool = False
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -153,7 +153,8 @@ def read_runs(
         book = LabelBook(told, (one.path for one in matching) if told else (), documents.folders)
         for document in matching:
             report.documents += 1
-            for found in _found(program, document, companions, counts, strict, report):
+            in_document = _found(program, document, companions, counts, strict, report)
+            for found in _those_alone(in_document) if told else in_document:
                 scope = Scope()
                 try:
                     with contained(found.where):
@@ -208,6 +209,16 @@ def _found(
         report.skipped.append((document.where, str(exc)))
 
 
+def _those_alone(found: Iterator[Found]) -> Iterator[Found]:
+    """The runs of one document, with the one that is the only one there marked: its file's name is its name too."""
+    first, second = next(found, None), next(found, None)
+    if first is not None:
+        yield replace(first, alone=second is None)
+    if second is not None:
+        yield second
+        yield from found
+
+
 def _read_run(
     program: Program,
     found: Found,
@@ -241,7 +252,7 @@ def _read_run(
             )
         report.duplicate_ids += 1
         name = _free_name(name, ids)
-    label = book.find(name, document.path if not found.several else None)
+    label = book.find(name, document.path if found.alone else None)
     if label is not None:
         outcome, task = label.outcome, label.task_id or task
     groups = {}

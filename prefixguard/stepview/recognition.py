@@ -10,7 +10,7 @@ from prefixguard.errors import PrefixGuardError, UnknownAdapterError
 from prefixguard.stepview.adapter import RAW, Adapter, list_adapters, load_adapter, raw_view
 from prefixguard.stepview.containers import Counts, SharedCounts
 from prefixguard.stepview.reader import ReadReport, read_runs
-from prefixguard.trace import Outcome
+from prefixguard.trace import Outcome, is_read_once
 
 #: Runs that are read to judge an adapter by.
 MOST_RUNS = 20
@@ -64,7 +64,7 @@ def recognise(runs: str | Path) -> tuple[Recognised, ...]:
     """Shipped adapters that read any of these runs, the best first: little left over, then known outcomes, then more
     that is read. Reads the first `MOST_RUNS` runs through each adapter whose files are there; a file that is named
     itself is tried by all of them."""
-    if str(runs) == "-":
+    if is_read_once(runs):
         return ()
     counts = SharedCounts(_SHARED)
     found = [one for one in (_tried(runs, name, counts) for name in list_adapters()) if one is not None]

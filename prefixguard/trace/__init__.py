@@ -3,7 +3,7 @@
 from prefixguard.trace.documents import Document, Documents, glob_pattern, open_documents, standard_input
 from prefixguard.trace.horizon import imminent_labels, remaining_steps
 from prefixguard.trace.label_book import LabelBook, LabelTally
-from prefixguard.trace.named_file import open_named, read_named
+from prefixguard.trace.named_file import is_read_once, open_named, read_named
 from prefixguard.trace.outcomes import Label, read_labels
 from prefixguard.trace.repeats import link_tasks, repeat_groups, run_digest
 from prefixguard.trace.run import Fault, Mistake, Outcome, Run
@@ -24,6 +24,7 @@ __all__ = [
     "Side",
     "glob_pattern",
     "imminent_labels",
+    "is_read_once",
     "link_tasks",
     "move_tasks",
     "open_documents",

@@ -44,6 +44,12 @@ def is_inherited_pipe(path: str | Path) -> bool:
         return False
 
 
+def is_read_once(source: str | Path) -> bool:
+    """Whether runs or labels can be read once only: `-` (standard input), or a pipe that this process was started
+    with."""
+    return os.fspath(source) == "-" or is_inherited_pipe(source)
+
+
 def open_named(
     path: str | Path,
     *,

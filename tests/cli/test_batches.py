@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -93,3 +95,54 @@ def test_samples(cli: Any, folders: Callable[..., Any], tmp_path: Path, command:
     else:
         said = cli(command, mixed, "--no-recognise", "--no-write", "--yes", "--json")
     assert said.code in (0, 1) and "unexpected" not in said.err, said.err
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("score", "watch")])
+def test_labels_that_met_nothing(
+    cli: Any, lab_bundle: Path, lab_file: Path, fresh_lab_file: Path, tmp_path: Path, command: str
+) -> None:
+    runs = lab_file if command in ("check-data", "train", "export") else fresh_lab_file
+    first = json.loads(runs.read_bytes().splitlines()[0])
+    labels = tmp_path / "labels.csv"
+    labels.write_text(f"run_id,outcome\n{first['run_id']},{first['outcome']}\nnobody,failure\n")
+    said = cli(command, *COMMANDS[command](runs, lab_bundle, tmp_path / "out"), "--labels", labels)
+    told = said.told + " " + said.out
+    assert said.code in (0, 1), said.err
+    assert "1 label names no run that was read: 'nobody'." in told, said.err
+    assert (
+        f"{len(runs.read_bytes().splitlines()) - 1} runs have no label and the outcome that the trace gives: " in told
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [("parse", "--labels"), ("evaluate", "--labels"), ("parse", "--adapter"), ("train", "--config"), ("parse", "RUNS")],
+)
+@pytest.mark.parametrize("kind", ["a named pipe", "a device", "a folder"])
+def test_files_that_are_none_are_refused_at_once(
+    cli: Any, lab_bundle: Path, fresh_lab_file: Path, tmp_path: Path, command: str, option: str, kind: str
+) -> None:
+    odd = {"a named pipe": tmp_path / "pipe.json", "a device": Path("/dev/zero"), "a folder": tmp_path / "folder.json"}
+    os.mkfifo(odd["a named pipe"])
+    odd["a folder"].mkdir()
+    if option == "RUNS":
+        if kind == "a folder":
+            return  # of runs
+        said = cli(command, odd[kind], "--adapter", "openai_chat")
+    else:
+        adapter = ("--adapter", "openai_chat") if command == "parse" and option != "--adapter" else ()
+        bundle = (lab_bundle,) if command == "evaluate" else ()
+        said = cli(command, *bundle, fresh_lab_file, *adapter, option, odd[kind])
+    assert (said.code, said.out) == (2, "")
+    assert f"Error: {odd[kind]}: is {kind}" in said.told
+
+
+def test_a_shell_may_pipe_runs_and_labels(fresh_lab_file: Path) -> None:
+    program = f"{sys.executable} -c 'from prefixguard.cli import main; main()'"
+    first = json.loads(fresh_lab_file.read_bytes().splitlines()[0])["run_id"]
+    labels = f"<(printf 'run_id,outcome\\n{first},unknown\\n')"
+    line = f"{program} parse <(cat {fresh_lab_file}) --adapter openai_chat --json --labels {labels}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True, timeout=120)
+    assert {row["outcome"] for row in map(json.loads, done.stdout.splitlines()) if row["run_id"] == first} == {
+        "unknown"
+    }

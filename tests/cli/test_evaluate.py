@@ -70,7 +70,7 @@ def test_the_report_of_an_automaton_has_its_picture(
 
 def test_what_a_report_and_controls_cannot_do_is_said_before_anything_is_read(cli, lab_bundle: Path) -> None:
     for options, sentence in (
-        (("-", "--report", "a.html"), "standard input can be read once"),
+        (("-", "--report", "a.html"), "a stream can be read once"),
         (("nowhere", "--controls", "--all"), "leave out one of them"),
         (("nowhere", "--report", "a.txt"), "must end in .html"),
     ):
@@ -171,7 +171,7 @@ def test_options_that_would_do_nothing_are_refused_with_a_remedy(cli, lab_bundle
     said = cli("evaluate", lab_bundle, "nowhere", "--judge-model", "m", env={"OPENAI_API_KEY": ""})
     assert said.code == 2 and "no key: OPENAI_API_KEY is not set" in said.told
     said = cli("evaluate", lab_bundle, "-", "--judge-model", "m", *url)
-    assert said.code == 2 and "or a judge, name a file or folder" in said.told
+    assert said.code == 2 and "or a judge, name files or folders" in said.told
 
 
 def test_a_judge_that_is_not_there_leaves_the_evaluation_whole(

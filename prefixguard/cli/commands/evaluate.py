@@ -16,13 +16,12 @@ from prefixguard.cli.judging import PATIENCE, TIMEOUT, Judging
 from prefixguard.cli.pairs import WAIVE_EXAMPLE, pairs_of
 from prefixguard.cli.trust import Trusted
 from prefixguard.errors import ConfigError
+from prefixguard.trace import is_read_once
 
 if TYPE_CHECKING:
     from prefixguard.evaluate import EvaluationTable
     from prefixguard.stepview import StepRecord
     from prefixguard.trace import Run
-
-STDIN = "-"
 
 
 def evaluate_command(
@@ -170,9 +169,10 @@ def evaluate_command(
         judging.check()
     elif judge_estimate or any(given is not None for given in (judge_base_url, judge_price_in, judge_price_out)):
         raise ConfigError("the judge has no name, so none is asked: add --judge-model NAME, or leave --judge-... out.")
-    if runs == STDIN and (controls or looks.any or judging is not None or report is not None):
+    once = is_read_once(runs) or (labels is not None and is_read_once(labels))
+    if once and (controls or looks.any or judging is not None or report is not None):
         raise ConfigError(
-            "standard input can be read once: for a report, controls, leaks, folds or a judge, name a file or folder."
+            "a stream can be read once: for a report, controls, leaks, folds or a judge, name files or folders."
         )
     if controls and all:
         raise ConfigError("--controls learn from the runs that --all would count: leave out one of them.")

@@ -13,6 +13,7 @@ from prefixguard.errors import PrefixGuardError
 from prefixguard.induce.checks.evidence import Evidence
 from prefixguard.induce.checks.finding import Finding
 from prefixguard.induce.checks.record_digest import digest_of
+from prefixguard.trace import is_read_once
 
 #: Longest that the other process may take, in seconds.
 PATIENCE = 300.0
@@ -22,8 +23,8 @@ _REMEDY = "Read from a plain file or folder that nothing writes to meanwhile; if
 
 def check_determinism(evidence: Evidence, *, processes: bool = True) -> list[Finding]:
     """Compare digests of the first runs. processes: also in a second process."""
-    if evidence.source == "-":
-        return [Finding("determinism", "note", "read from standard input, which cannot be read twice: not checked.")]
+    if is_read_once(evidence.source):
+        return [Finding("determinism", "note", "read from a stream, which cannot be read twice: not checked.")]
     figures = {"runs": float(evidence.counted)}
     found = []
     with _elsewhere(evidence) if processes else _nowhere() as other:

@@ -20,6 +20,7 @@ from prefixguard.induce.model.trial import Trial, failed, try_apart
 from prefixguard.induce.proposal import LeftOut, Proposal
 from prefixguard.induce.samples import Samples
 from prefixguard.stepview import canonical
+from prefixguard.trace import is_read_once
 
 MOST_ROUNDS = 20
 
@@ -65,8 +66,8 @@ def propose_with_model(
     """
     if not 1 <= rounds <= MOST_ROUNDS:
         raise ConfigError(f"rounds {rounds}: from 1 to {MOST_ROUNDS}.")
-    if samples.source == "-":
-        raise ConfigError("samples from standard input cannot be read again; save them to a file.")
+    if is_read_once(samples.source):
+        raise ConfigError("samples from a stream cannot be read again; save them to a file.")
     chat = Chat(endpoint, ANSWER_SCHEMA)
     masker = Masker(chat.secrets, mask=mask)
     pack = sample_pack(samples, pack_tokens, masker)
