@@ -35,7 +35,7 @@ _KINDS = (
 )
 
 
-def is_inherited_pipe(path: str | Path) -> bool:
+def is_inherited_pipe(path: str | os.PathLike[str]) -> bool:
     """Whether the path names a pipe that this process was started with, as `/dev/fd/63` does for `<(command)`."""
     name = os.path.normpath(os.fspath(path))
     try:
@@ -44,7 +44,7 @@ def is_inherited_pipe(path: str | Path) -> bool:
         return False
 
 
-def is_read_once(source: str | Path) -> bool:
+def is_read_once(source: str | os.PathLike[str]) -> bool:
     """Whether runs or labels can be read once only: `-` (standard input), or a pipe that this process was started
     with."""
     return os.fspath(source) == "-" or is_inherited_pipe(source)
