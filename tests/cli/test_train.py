@@ -131,7 +131,7 @@ def test_an_adapter_needs_runs() -> None:
 
 
 def test_unknown_config_file() -> None:
-    with pytest.raises(ConfigError, match=r"nowhere\.toml: not readable"):
+    with pytest.raises(ConfigError, match=r"nowhere\.toml: cannot be read"):
         plan_training("x", "tau2", None, None, Path("nowhere.toml"), {})
 
 
