@@ -173,12 +173,12 @@ class Session:
                 return [self._unknown(self._stopped, began)]
             try:
                 self._caller = get_ident()
-                TURN.take()
+                TURN.enter()
                 readings = work(given, began)
-                TURN.give()
+                TURN.leave()
                 self._caller = 0
             except BaseException as exc:  # the host's: all others became readings
-                TURN.give()
+                TURN.leave()
                 self._stopped = f"{_kept(type(exc).__name__)} interrupted a call of this session{_NO_MORE}"
                 self._caller = 0
                 raise
@@ -278,14 +278,14 @@ class Session:
         tally = self._tally
         tally.steps += 1
         if self._keep is not None:
-            TURN.give()  # the host may take its time, or wait for another thread's call
+            TURN.leave()  # the host may take its time, or wait for another thread's call
             try:
                 self._keep(record)
             except Exception as exc:
                 if was_interrupted(exc):
                     raise
                 self._keep = None  # the host's affair; it is not called again
-            TURN.take()
+            TURN.enter()
         if self._broken is not None:
             return self._unjudged(self._broken, began)
         monitor = self._monitor

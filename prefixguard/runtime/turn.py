@@ -19,12 +19,14 @@ from time import sleep
 
 #: Seconds of sleep between tries: a call takes a tenth of a millisecond; a sleep of ten is some fifty calls of others.
 _NAPS = (0.0001, 0.001, *[0.01] * 9)
+#: Times that a fork waits for the calls of other threads, and those for it, half a millisecond each.
+_WAITS = 2000
 
 
 class Turn:
     """The one of this interpreter, `TURN`."""
 
-    __slots__ = ("_holder", "_lock")
+    __slots__ = ("_forker", "_holder", "_inside", "_lock")
 
     def __init__(self) -> None:
         self.renew()
@@ -33,6 +35,42 @@ class Turn:
         """A new turn that nobody has."""
         self._lock = threading.Lock()
         self._holder: tuple[int, threading.Lock] | None = None  # a thread, and what it took
+        self._inside: dict[int, int] = {}  # threads within a call: how many within one another
+        self._forker: int | None = None  # a thread that is about to fork
+
+    def enter(self) -> None:
+        """A call begins: not while another thread forks, since a child would inherit the locks of libraries as they
+        are at that moment, and wait for ever for threads that it does not have."""
+        thread = get_ident()
+        for _ in range(_WAITS):
+            self._inside[thread] = self._inside.get(thread, 0) + 1
+            if self._forker in (None, thread):
+                break
+            self._out(thread)
+            sleep(0.0005)
+        self.take()
+
+    def leave(self) -> None:
+        """A call is over, or a part of it that is the host's affair."""
+        self._out(get_ident())
+        self.give()
+
+    def _out(self, thread: int) -> None:
+        within = self._inside.pop(thread, 1) - 1
+        if within:
+            self._inside[thread] = within
+
+    def before_fork(self) -> None:
+        """Waits until no other thread is within a call, but for a second at most."""
+        self._forker = thread = get_ident()
+        for _ in range(_WAITS):
+            if not self._inside.keys() - {thread}:
+                break
+            sleep(0.0005)
+
+    def after_fork(self) -> None:
+        """In the parent: calls go on."""
+        self._forker = None
 
     def take(self) -> None:
         """Waits for the turn, but not for long; nothing where this thread has it."""
@@ -61,5 +99,4 @@ class Turn:
 
 TURN = Turn()
 if hasattr(os, "register_at_fork"):
-    # A fork waits until no call is under way, where that is soon, so that a child rarely finds one cut off.
-    os.register_at_fork(before=TURN.take, after_in_parent=TURN.give, after_in_child=TURN.renew)
+    os.register_at_fork(before=TURN.before_fork, after_in_parent=TURN.after_fork, after_in_child=TURN.renew)

@@ -12,6 +12,8 @@ from typing import Any
 import orjson
 import re2
 
+from prefixguard.errors import TraceError
+
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
 
@@ -130,6 +132,29 @@ def canonical_text(text: str) -> str:
     if isinstance(value, str):  # encoded twice
         return canonical_text(value) if value[:1] in ("{", "[") else text
     return canonical(value)
+
+
+#: Of one live event: lists and objects, counted as often as they would be written; and characters of texts.
+MOST_PARTS, MOST_CHARACTERS = 1 << 20, 1 << 28
+
+
+def refuse_endless(value: Any) -> None:
+    """TraceError for a value that would be written without end, or nearly so: one that holds itself, or holds the same
+    parts so many times. No JSON text gives such a value; a host's own objects can."""
+    waiting, parts, characters = [value], 0, 0
+    while waiting:
+        inner = waiting.pop()
+        values = inner.values() if isinstance(inner, dict) else inner if isinstance(inner, list | tuple) else ()
+        below = [one for one in values if isinstance(one, dict | list | tuple)]
+        if len(below) < len(values):
+            characters += sum([len(one) for one in values if one.__class__ is str])
+        parts += 1 + len(below)
+        if parts > MOST_PARTS or characters > MOST_CHARACTERS:
+            raise TraceError(
+                f"an event of more than {MOST_PARTS:,} lists and objects or {MOST_CHARACTERS:,} characters: it may "
+                "hold itself, or the same parts many times. Feed the session what the event says, as plain JSON"
+            )
+        waiting += below
 
 
 def _careful(value: Any, in_order: bool = True) -> str:

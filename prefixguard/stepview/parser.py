@@ -12,7 +12,7 @@ from prefixguard.stepview.events import expand, opened
 from prefixguard.stepview.fingerprint import short_turn
 from prefixguard.stepview.gaps import EventGaps
 from prefixguard.stepview.header import Header
-from prefixguard.stepview.jsontext import decode_text, spelled
+from prefixguard.stepview.jsontext import decode_text, refuse_endless, spelled
 from prefixguard.stepview.machine import Machine
 from prefixguard.stepview.other_run import RunSigns
 from prefixguard.stepview.program import Program
@@ -110,6 +110,8 @@ class Parser:
                 for piece in self._splitter.feed(event):
                     self._arrive(piece)
             else:
+                if self._signs is not None:  # live: the event may be the host's own object
+                    refuse_endless(event)
                 self._arrive(event)
         finally:
             self._forget()

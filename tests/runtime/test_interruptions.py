@@ -21,6 +21,7 @@ from prefixguard.bundle import write_bundle
 from prefixguard.errors import UsageError
 from prefixguard.runtime import Level, Monitor, Reading, Session, load
 from prefixguard.runtime.host_errors import is_hosts
+from prefixguard.runtime.turn import Turn
 from prefixguard.stepview import StepRecord
 
 
@@ -447,3 +448,38 @@ class TestFork:
             stop.set()
             for thread in threads:
                 thread.join(30)
+
+
+def test_a_fork_waits_for_calls_and_calls_wait_for_it() -> None:
+    """So that a child never inherits a lock that a library holds for a thread that the child does not have."""
+    turn, inside, go_on, order = Turn(), threading.Event(), threading.Event(), []
+
+    def call() -> None:
+        turn.enter()
+        inside.set()
+        go_on.wait(30)
+        turn.give()  # a part of the call beside which other threads may work
+        order.append("call")
+        turn.leave()
+
+    def late() -> None:
+        turn.enter()
+        order.append("late call")
+        turn.leave()
+
+    caller = threading.Thread(target=call)
+    caller.start()
+    inside.wait(30)
+    threading.Timer(0.05, go_on.set).start()
+    turn.before_fork()
+    order.append("fork")
+    latecomer = threading.Thread(target=late)
+    latecomer.start()
+    latecomer.join(0.05)
+    turn.enter()  # the thread that forks may itself be within a call
+    turn.leave()
+    order.append("forked")
+    turn.after_fork()
+    latecomer.join(30)
+    caller.join(30)
+    assert order == ["call", "fork", "forked", "late call"]

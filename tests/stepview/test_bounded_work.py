@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from prefixguard.errors import TraceError
 from prefixguard.stepview import Adapter, text
 from prefixguard.stepview.machine import MOST_OPEN
 from prefixguard.stepview.otlp import plain
@@ -42,6 +43,18 @@ def test_lists_in_lists_become_text_in_bounded_work(value: list[Any], monkeypatc
     assert found.count("x") <= MOST_BLOCKS
     assert found.endswith("[...]")
     assert dear <= MOST_BLOCKS // 100
+
+
+@pytest.mark.parametrize(
+    "part", [_holds_itself(2), _shared(40, 2), ["x" * 1000] * (1 << 20)], ids=["itself", "shared", "one long text"]
+)
+@pytest.mark.parametrize("place", ["content", "metadata"])
+def test_an_event_without_end_is_refused_live(make: Any, part: list[Any], place: str) -> None:
+    """Wherever it stands; no file holds one, and a large honest event is read."""
+    parser = make().parser()
+    with pytest.raises(TraceError, match="it may hold itself, or the same parts many times"):
+        parser.observe({"role": "user", "content": "hello", place: part})
+    parser.observe({"role": "user", "content": [{"type": "text", "text": "x"}] * 100_000})
 
 
 def test_honest_blocks_are_all_read() -> None:
