@@ -45,10 +45,10 @@ def size(text: str) -> int:
 
 
 def level(sizes: list[int], room: int) -> int:
-    """The most that every text may have, so that all together fit.
+    """The most that every text may have, so that all together fit; `SHORTEST` at least.
 
-    >>> level([10, 100, 100], 110)
-    50
+    >>> level([10, 400, 900], 610)
+    300
     """
     left = room
     for n, one in enumerate(sorted(sizes)):
