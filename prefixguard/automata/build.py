@@ -4,8 +4,8 @@ Whatever a learner leaves, the automaton's transitions are then exactly those th
 took are unseen, and those that runs took though the learner says nothing of them follow the rule for unseen ones and
 are transitions from then on. So edges, visits and training steps always add up.
 
-States that say the same are merged: those whose risks in training are equal to a hair and that lead, on every symbol,
-to states that say the same.
+States that say the same are merged: those whose risks in training differ by less than 0.02 in log-odds and that lead,
+on every symbol, to states that say the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from prefixguard.automata.state_risk import calibrate, training_risk
 from prefixguard.automata.strings import Strings, Transitions, before, fallback_of, walk
 from prefixguard.bundle import UNSEEN, Automaton
 
-_HAIR = 0.02  # log-odds
+_RESOLUTION = 0.02  # of risks, in log-odds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,9 +67,9 @@ def walk_training(transitions: Transitions, train: Strings) -> Walked:
 
 
 def _classes(train: Strings, states: NDArray[np.int32], n_states: int) -> NDArray[np.int64]:
-    """Equal for states whose risks in training are equal to a hair, int64 (S,)."""
+    """Equal for states whose risks in training are the same within the resolution, int64 (S,)."""
     risk, _ = training_risk(train, states, n_states, ())
-    cells = np.round(np.log(risk / (1 - risk)) / _HAIR).astype(np.int64)
+    cells = np.round(np.log(risk / (1 - risk)) / _RESOLUTION).astype(np.int64)
     return np.unique(cells, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 

@@ -16,7 +16,7 @@ from prefixguard.alarm import table_to_json
 from prefixguard.automata.alphabets import Alphabet, fit_alphabet
 from prefixguard.automata.alphabets.model_symbols import ask_model
 from prefixguard.automata.build import Walked, build, walk_training
-from prefixguard.automata.json_table import INTERPRETERS, TABLE, what_groups_take, what_it_takes, write_json_table
+from prefixguard.automata.json_table import check_table_target, what_groups_take, what_it_takes, write_json_table
 from prefixguard.automata.learners import LEARNERS
 from prefixguard.automata.material import Material, gather
 from prefixguard.automata.model_selection import (
@@ -52,7 +52,7 @@ from prefixguard.bundle import (
     open_bundle,
     write_bundle,
 )
-from prefixguard.errors import ConfigError, OutputError, UsageError
+from prefixguard.errors import ConfigError, UsageError
 from prefixguard.learn import (
     LearnListener,
     bundle_logits,
@@ -161,8 +161,8 @@ def export(
     )
     if to == "dfa":
         check_target(target, overwrite)
-    elif not overwrite:
-        _refuse_table(target)  # before minutes of learning
+    else:
+        check_table_target(target, overwrite)  # before minutes of learning
     listener.on_stage("reading", str(runs))
     report = ReadReport()
     source = read_runs(str(runs), bundle.adapter, labels=Path(labels) if labels else None, strict=strict, report=report)
@@ -195,12 +195,6 @@ def _names(given: str | Iterable[str] | None, default: tuple[str, ...]) -> tuple
     if given is None:
         return default
     return (given,) if isinstance(given, str) else tuple(given)
-
-
-def _refuse_table(target: Path) -> None:
-    there = [target / name for name in (TABLE, *INTERPRETERS) if (target / name).exists()]
-    if there:
-        raise OutputError(f"{there[0]} is there already. Choose another folder, or ask for it to be overwritten.")
 
 
 def _learn(
@@ -271,12 +265,11 @@ def _finish(
     test = material.strings(alphabet.symbols, n, material.test)
     states, unseen = learned.walked.walk(test)
     # As readings give them, to the last bit: a threshold may lie on a risk.
-    own = [logits[r] for r in material.test.tolist()]
-    risks = _mapped((identity, identity), np.concatenate(own) if own else np.empty((0, 2)))
+    risks = _mapped((identity, identity), [logits[r] for r in material.test.tolist()])
     teacher = open_model(bundle)
     said = [model_logits(teacher, corpus, material.rows, r) for r in material.test.tolist()]
     maps = (bundle.calibration.imminent, bundle.calibration.outcome)
-    theirs = _mapped(maps, np.concatenate(said) if said else np.empty((0, 2)))
+    theirs = _mapped(maps, said)
     fidelity = measure_fidelity(
         automaton,
         test,
@@ -325,7 +318,9 @@ def _unseen_shares(walked: Walked, strings: Strings, runs: NDArray[np.int64]) ->
     return {r: int(part.sum()) / len(part) for r, part in zip(runs.tolist(), parts, strict=True)} if len(runs) else {}
 
 
-def _mapped(maps: tuple[RiskMap, RiskMap], logits: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mapped(maps: tuple[RiskMap, RiskMap], of_runs: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Both risks of all steps of these runs, (steps, 2), from their logits."""
+    logits = np.concatenate((np.empty((0, 2)), *of_runs))
     return np.stack([apply_map(one, logits[:, i]) for i, one in enumerate(maps)], axis=1)
 
 

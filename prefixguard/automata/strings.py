@@ -103,6 +103,12 @@ class Transitions:
         return len(self.next)
 
 
+def log_odds(risks: NDArray[np.float32] | NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log-odds of probabilities, which are clipped to [1e-4, 1 - 1e-4] first."""
+    p = np.clip(risks.astype(np.float64), 1e-4, 1 - 1e-4)
+    return np.asarray(np.log(p / (1 - p)))
+
+
 def before(strings: Strings, states: NDArray[np.int32], start: int) -> NDArray[np.int32]:
     """The state before every step, int32 (steps,), from the states after them."""
     out = np.roll(states, 1)

@@ -12,7 +12,7 @@ from lab_export import material_of
 
 from prefixguard.automata.alphabets import ALPHABETS, OF_MODEL, Alphabet, Given, fit_alphabet
 from prefixguard.automata.alphabets.tree_words import SHORT, explain, name_leaves, reads_history, repeats, say, ways
-from prefixguard.automata.alphabets.tree_words import Test as Asked
+from prefixguard.automata.alphabets.tree_words import SplitTest as Asked
 from prefixguard.automata.material import Material
 from prefixguard.bundle import ModelMap, SymbolMap, TreeMap, TypedMap
 from prefixguard.bundle.symbol_map import symbol_map_from_json

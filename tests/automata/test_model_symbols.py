@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from lab_export import material_of
 
-from prefixguard.automata.alphabets.model_symbols import Intervals, ask_model, log_odds, said_by
+from prefixguard.automata.alphabets.model_symbols import Intervals, ask_model, said_by
 from prefixguard.automata.material import Material
+from prefixguard.automata.strings import log_odds
 from prefixguard.bundle import Beta, Bundle, Platt, apply_map, open_bundle
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import ConfigError

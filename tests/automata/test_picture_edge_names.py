@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from invented_summary import HOSTILE, KINDS
 
-from prefixguard.automata.alphabets.tree_words import Test as Asked
+from prefixguard.automata.alphabets.tree_words import SplitTest as Asked
 from prefixguard.automata.alphabets.tree_words import say
 from prefixguard.automata.picture.edge_names import LINE_LETTERS, LINES, edge_names
 from prefixguard.context import N_FEATURES

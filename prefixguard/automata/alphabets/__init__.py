@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.automata.alphabets.alphabet import Alphabet, Given, fit_typed
-from prefixguard.automata.alphabets.tree import Steps, fit_step_tree, fit_tree
+from prefixguard.automata.alphabets.tree import TreeSteps, fit_step_tree, fit_tree
 from prefixguard.automata.material import Material
 from prefixguard.bundle import ModelMap
 from prefixguard.errors import ConfigError
@@ -56,7 +56,7 @@ def fit_alphabet(
     if name == "typed":
         return fit_typed(material.tools, material.corpus.context, train)
     lengths = material.corpus.lengths[runs]
-    steps = Steps(
+    steps = TreeSteps(
         context=material.corpus.context,
         rows=material.matrix,
         terms=material.vocabulary.terms,

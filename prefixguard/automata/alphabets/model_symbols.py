@@ -13,6 +13,7 @@ from scipy.special import expit
 
 from prefixguard.automata.alphabets import OF_MODEL, Given
 from prefixguard.automata.material import Material
+from prefixguard.automata.strings import log_odds
 from prefixguard.bundle import Bundle, Platt, RiskMap, apply_map
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import ConfigError
@@ -20,7 +21,6 @@ from prefixguard.learn import model_logits, steps_of
 from prefixguard.runtime import StepModel, open_model
 
 _INTERVALS = (12, 4)  # of the imminent and of the outcome risk
-_SURE = 1e-4
 _FAR = 100.0  # logits
 _HALVINGS = 60
 _ONLY_TREES = "gbdt"
@@ -70,12 +70,6 @@ def said_by(model: StepModel, material: Material) -> NDArray[np.int32]:
             said = model.step(material.tools[step], rows[step], corpus.context[step], state)
             symbols[step], state = said.symbol, said.state
     return symbols
-
-
-def log_odds(risks: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Log-odds of probabilities, clipped to 1e-4."""
-    p = np.clip(risks.astype(np.float64), _SURE, 1 - _SURE)
-    return np.asarray(np.log(p / (1 - p)))
 
 
 class Intervals:

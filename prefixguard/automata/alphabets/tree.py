@@ -23,6 +23,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from prefixguard.automata.alphabets.alphabet import Alphabet
 from prefixguard.automata.alphabets.tree_words import name_leaves, reads_history, repeats, say, ways
+from prefixguard.automata.strings import log_odds
 from prefixguard.bundle import N_RISKS, TreeMap, WordScore
 from prefixguard.context import FEATURES, N_FEATURES
 from prefixguard.encoder import SparseRow
@@ -41,7 +42,7 @@ _AT = {feature.name: place for place, feature in enumerate(FEATURES)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Steps:
+class TreeSteps:
     """What a tree is fitted to, all steps of a corpus. context: float32 (steps, d). rows: (steps, V). terms: V texts.
 
     train: int64, positions of training steps. weights: of these, float64. tasks: of these, int64.
@@ -59,11 +60,10 @@ class Steps:
     @property
     def target(self) -> NDArray[np.float64]:
         """The teacher's log-odds of the training steps, (train steps, 2)."""
-        p = np.clip(self.teacher, _SURE, 1 - _SURE)
-        return np.asarray(np.log(p / (1 - p)))
+        return log_odds(self.teacher)
 
 
-def fit_tree(steps: Steps, leaves: int, *, words: bool = True) -> Alphabet:
+def fit_tree(steps: TreeSteps, leaves: int, *, words: bool = True) -> Alphabet:
     """A tree over the context, fitted to both risks, the imminent one above all. words: it also reads the scores of the
     step's words.
     """
@@ -78,7 +78,7 @@ def fit_tree(steps: Steps, leaves: int, *, words: bool = True) -> Alphabet:
     return _alphabet("tree" if words else "tree-context", tree, features, names, scores, steps, history=True)
 
 
-def fit_step_tree(steps: Steps, leaves: int) -> Alphabet:
+def fit_step_tree(steps: TreeSteps, leaves: int) -> Alphabet:
     """A tree over the step alone, fitted to both risks alike: either may be what the automaton has to remember."""
     places = [_AT[name] for name in (*_OF_STEP, *_ONCE)]
     own = steps.context[:, places].astype(np.float64)
@@ -96,13 +96,13 @@ def _even(risks: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _fit(
-    features: NDArray[np.float64], steps: Steps, leaves: int, target: NDArray[np.float64]
+    features: NDArray[np.float64], steps: TreeSteps, leaves: int, target: NDArray[np.float64]
 ) -> DecisionTreeRegressor:
     tree = DecisionTreeRegressor(max_leaf_nodes=max(leaves, 2), min_samples_leaf=_FEWEST, random_state=0)
     return tree.fit(features[steps.train].astype(np.float32), target, sample_weight=steps.weights)
 
 
-def _word_score(steps: Steps, risk: int) -> tuple[WordScore, NDArray[np.float64]]:
+def _word_score(steps: TreeSteps, risk: int) -> tuple[WordScore, NDArray[np.float64]]:
     """The score, and its value at every step: of training steps, by a fit without the step's task."""
     rows, target, weights = steps.rows[steps.train], steps.target[:, risk], steps.weights
     full = Ridge(alpha=_RIDGE, fit_intercept=True).fit(rows, target, sample_weight=weights)
@@ -130,7 +130,7 @@ def _values(score: WordScore, rows: csr_matrix) -> NDArray[np.float64]:
     return np.array([score(SparseRow(rows.indices[a:b], rows.data[a:b])) for a, b in ends])
 
 
-def _telling_terms(steps: Steps) -> list[int]:
+def _telling_terms(steps: TreeSteps) -> list[int]:
     """Columns of the terms whose presence correlates most with either risk, ascending."""
     present = (steps.rows[steps.train] > 0).astype(np.float64)
     share = np.asarray(present.mean(axis=0)).ravel()
@@ -148,7 +148,7 @@ def _alphabet(
     features: NDArray[np.float64],
     meaning: list[int],
     scores: tuple[WordScore, ...],
-    steps: Steps,
+    steps: TreeSteps,
     *,
     history: bool,
 ) -> Alphabet:

@@ -80,7 +80,7 @@ SHORT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class SplitTest:
     """low < value <= high. feature: as in `TreeMap.feature`; of a vocabulary column the value is 1 where it is
     present."""
 
@@ -89,31 +89,31 @@ class Test:
     high: float
 
 
-def ways(tree: TreeMap) -> list[tuple[Test, ...]]:
+def ways(tree: TreeMap) -> list[tuple[SplitTest, ...]]:
     """For each symbol, the tests that lead to its leaf; the feature asked last comes last."""
-    found: list[tuple[Test, ...]] = [()] * tree.n_symbols
-    waiting: list[tuple[int, dict[int, Test]]] = [(0 if len(tree.feature) else -1, {})]
+    found: list[tuple[SplitTest, ...]] = [()] * tree.n_symbols
+    waiting: list[tuple[int, dict[int, SplitTest]]] = [(0 if len(tree.feature) else -1, {})]
     while waiting:
         at, tests = waiting.pop()
         if at < 0:
             found[-1 - at] = tuple(tests.values())
             continue
         feature, threshold = int(tree.feature[at]), 0.5 if tree.feature[at] < 0 else float(tree.threshold[at])
-        old = tests.get(feature, Test(feature, -math.inf, math.inf))
+        old = tests.get(feature, SplitTest(feature, -math.inf, math.inf))
         others = {f: test for f, test in tests.items() if f != feature}
         waiting += [
-            (int(tree.left[at]), {**others, feature: Test(feature, old.low, min(old.high, threshold))}),
-            (int(tree.right[at]), {**others, feature: Test(feature, max(old.low, threshold), old.high)}),
+            (int(tree.left[at]), {**others, feature: SplitTest(feature, old.low, min(old.high, threshold))}),
+            (int(tree.right[at]), {**others, feature: SplitTest(feature, max(old.low, threshold), old.high)}),
         ]
     return found
 
 
-def reads_history(test: Test) -> bool:
+def reads_history(test: SplitTest) -> bool:
     """Whether a test asks for more than the step itself."""
     return 0 <= test.feature < N_FEATURES and FEATURES[test.feature].name not in _OF_STEP
 
 
-def repeats(test: Test) -> bool:
+def repeats(test: SplitTest) -> bool:
     """Whether a test finds that the step's call or message was made before: all that a step alone knows of the past."""
     return 0 <= test.feature < N_FEATURES and FEATURES[test.feature].name in _ONCE and test.low >= 0
 
@@ -122,12 +122,12 @@ def repeats(test: Test) -> bool:
 Scores = Sequence[NDArray[np.float64]]
 
 
-def say(test: Test, terms: Sequence[str], scores: Scores = (), *, short: bool = False) -> str:
+def say(test: SplitTest, terms: Sequence[str], scores: Scores = (), *, short: bool = False) -> str:
     """A test in words; short: as a name has it.
 
-    >>> say(Test(6, 1.5, math.inf), ()), say(Test(6, 1.5, 4.5), ()), say(Test(5, -math.inf, 0.5), ())
+    >>> say(SplitTest(6, 1.5, math.inf), ()), say(SplitTest(6, 1.5, 4.5), ()), say(SplitTest(5, -math.inf, 0.5), ())
     ('failed steps so far >= 2', 'failed steps so far 2 to 4', 'this step did not fail')
-    >>> say(Test(7, 0.0007, math.inf), ()), say(Test(7, -math.inf, 0.25), (), short=True)
+    >>> say(SplitTest(7, 0.0007, math.inf), ()), say(SplitTest(7, -math.inf, 0.25), (), short=True)
     ('share of steps so far that failed: any (> 0.07 %)', 'share of failed steps <= 25 %')
     """
     low, high = test.low, test.high
@@ -175,7 +175,7 @@ def _say_share(feature: Feature, low: float, high: float, *, short: bool) -> str
     return f"{name} {span}"
 
 
-def _standing(test: Test, values: NDArray[np.float64], *, short: bool) -> str:
+def _standing(test: SplitTest, values: NDArray[np.float64], *, short: bool) -> str:
     """Where an interval of a score stands among the training steps, in per cent of them."""
     low, high = (100 * float(np.searchsorted(values, x, side="right")) / len(values) for x in (test.low, test.high))
     of = "" if short else " of steps"
@@ -270,7 +270,7 @@ def explain(conditions: Iterable[str]) -> tuple[str, ...]:
 _SHORT, _LONG = 64, 120
 
 
-def name_leaves(ways: Sequence[Sequence[Test]], terms: Sequence[str], scores: Scores = ()) -> tuple[str, ...]:
+def name_leaves(ways: Sequence[Sequence[SplitTest]], terms: Sequence[str], scores: Scores = ()) -> tuple[str, ...]:
     """A name for each leaf: the tests asked last, and of those before as many as tell it from the others.
 
     ways: of each leaf the tests that lead to it. terms, scores: as `say` takes them. Names that rounding makes alike,

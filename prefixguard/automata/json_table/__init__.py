@@ -53,9 +53,7 @@ def write_json_table(
     target = Path(folder)
     written = tuple(target / name for name in files)
     try:
-        there = [path for path in written if path.exists()]
-        if there and not overwrite:
-            raise OutputError(f"{there[0]} is there already. Choose another folder, or ask for it to be overwritten.")
+        check_table_target(target, overwrite)
         target.mkdir(parents=True, exist_ok=True)
         for path, data in zip(written, files.values(), strict=True):
             path.write_bytes(data)
@@ -64,6 +62,13 @@ def write_json_table(
     except OSError as exc:
         raise OutputError(f"{target}: cannot be written ({exc.strerror}). Choose a folder you may write to.") from exc
     return written
+
+
+def check_table_target(folder: Path, overwrite: bool) -> None:
+    """Raises OutputError where a file of a table is in the folder already and is not to be replaced."""
+    there = [path for path in (folder / name for name in (TABLE, *INTERPRETERS)) if path.exists()]
+    if there and not overwrite:
+        raise OutputError(f"{there[0]} is there already. Choose another folder, or ask for it to be overwritten.")
 
 
 def what_it_takes(symbol_map: SymbolMap | None, n_symbols: int) -> str:

@@ -54,24 +54,18 @@ class Setting:
     doubt: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Grown:
-    """next: int32 (S, K). thin: transitions too rare to be judged. forced: that deserved a state beyond the budget."""
-
-    next: NDArray[np.int32]
-    thin: int
-    forced: int
-
-
-def grow(strings: Strings, evidence: PrefixEvidence, setting: Setting, max_states: int) -> Grown:
+def grow(strings: Strings, evidence: PrefixEvidence, setting: Setting, max_states: int) -> Growth:
     """At most `max_states` states; state 0 is the start. The same for the same runs in the same order."""
-    growth = _Growth(strings, evidence, setting, max_states)
+    growth = Growth(strings, evidence, setting, max_states)
     growth.run()
-    return Grown(growth.next[: growth.n_states].copy(), growth.thin, growth.forced)
+    return growth
 
 
-class _Growth:
-    """The automaton so far, what its states have met, and who waits where. A cell is state * K + symbol."""
+class Growth:
+    """The automaton so far, what its states have met, and who waits where. A cell is state * K + symbol.
+
+    next: int32 (S, K). thin: transitions too rare to be judged. forced: those that deserved a state beyond the budget.
+    """
 
     def __init__(self, strings: Strings, evidence: PrefixEvidence, setting: Setting, max_states: int) -> None:
         n_symbols = strings.n_symbols
@@ -105,6 +99,7 @@ class _Growth:
             self._leads[symbol, target] += len(at)
             self.next[state, symbol] = target
             self._walk(np.full(len(at), state, dtype=np.int64), at)
+        self.next = self.next[: self.n_states].copy()
 
     def _target(self, cell: int, at: Positions) -> int:
         """Where a transition is to lead that the runs at these steps wait for."""

@@ -11,14 +11,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.automata.strings import Strings, Transitions, before, walk
+from prefixguard.automata.strings import Strings, Transitions, before, log_odds, walk
 from prefixguard.bundle import N_RISKS, UNSEEN
 
 _ROUNDS = 6
 _SHRINK = 20.0  # steps that the sum of state's and symbol's effects counts for
 _EFFECT = 5.0  # steps that shrink a state's or symbol's effect to none
 _BACKFITS = 8
-_SURE = 1e-4
 
 Floats = NDArray[np.float64]
 
@@ -30,8 +29,7 @@ def learn(strings: Strings, *, max_states: int, seed: int, outcome_levels: int =
     alone. seed: not used, the learner draws nothing.
     """
     del seed
-    teacher = np.clip(strings.teacher.astype(np.float64), _SURE, 1 - _SURE)
-    risk = np.log(teacher / (1 - teacher))
+    risk = log_odds(strings.teacher)
     levels = _Levels(risk, strings.weights, max((max_states - 1) // outcome_levels, 1), outcome_levels)
     states = levels.of(risk)
     for _ in range(_ROUNDS):

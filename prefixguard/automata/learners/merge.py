@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from prefixguard.automata.build import walk_training
 from prefixguard.automata.learners.evidence import gather
-from prefixguard.automata.learners.growth import Grown, Setting, grow
+from prefixguard.automata.learners.growth import Growth, Setting, grow
 from prefixguard.automata.state_risk import training_risk
 from prefixguard.automata.strings import Strings, Transitions
 from prefixguard.errors import DataError
@@ -56,7 +56,7 @@ def _order(strings: Strings) -> NDArray[np.int64]:
     return np.array(sorted(range(len(strings)), key=keys.__getitem__), dtype=np.int64)
 
 
-def _grow(strings: Strings, setting: Setting, max_states: int) -> Grown:
+def _grow(strings: Strings, setting: Setting, max_states: int) -> Growth:
     return grow(strings, gather(strings, risk=setting.risk, clock=setting.clock), setting, max_states)
 
 
@@ -81,7 +81,7 @@ def _choose(strings: Strings, max_states: int, seed: int) -> Setting:
     return best
 
 
-def _score(grown: Grown, train: Strings, test: Strings) -> float:
+def _score(grown: Growth, train: Strings, test: Strings) -> float:
     """Mean of imminent AUPRC and outcome AUROC at matched remaining steps on `test`; a void one is left out."""
     walked = walk_training(Transitions(0, grown.next), train)
     risk, _ = training_risk(train, walked.states, walked.transitions.n_states, ())
@@ -90,7 +90,7 @@ def _score(grown: Grown, train: Strings, test: Strings) -> float:
     return float(np.mean(known)) if known else 0.0
 
 
-def _notes(grown: Grown, max_states: int) -> tuple[str, ...]:
+def _notes(grown: Growth, max_states: int) -> tuple[str, ...]:
     notes = []
     if grown.thin:
         notes.append(f"{_transitions(grown.thin)} that few runs took lead where most runs went on from there")

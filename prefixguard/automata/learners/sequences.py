@@ -19,7 +19,7 @@ _MOST_STEPS = 40_000
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class SymbolBatch:
     """Runs side by side. symbols: int64 (B, T). target: float32 (B, T, 2). mask: bool (B, T).
 
     steps: int64 (B, T), positions in the strings; of padding, 0.
@@ -40,7 +40,7 @@ def few_enough(strings: Strings, seed: int) -> tuple[Strings, tuple[str, ...]]:
     return strings.of(np.sort(drawn[:n])), (f"learned from {n} of {len(strings)} runs, drawn by seed",)
 
 
-def batches(strings: Strings, rng: np.random.Generator | None) -> Iterator[Batch]:
+def batches(strings: Strings, rng: np.random.Generator | None) -> Iterator[SymbolBatch]:
     """Runs of like length together; shuffled where a generator is given. Targets are half labels, half teacher."""
     order = np.argsort(strings.lengths, kind="stable")
     starts = np.arange(0, len(order), _BATCH)
@@ -53,7 +53,7 @@ def batches(strings: Strings, rng: np.random.Generator | None) -> Iterator[Batch
         t = np.arange(int(lengths.max()))
         mask = t[None, :] < lengths[:, None]
         steps = np.where(mask, strings.first[runs][:, None] + t[None, :], 0)
-        yield Batch(
+        yield SymbolBatch(
             torch.from_numpy(strings.symbols[steps].astype(np.int64)),
             torch.from_numpy(target[steps]),
             torch.from_numpy(mask),

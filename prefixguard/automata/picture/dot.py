@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from prefixguard.automata.picture.drawing import FONT, LINE, TEXT
 from prefixguard.automata.picture.levels import ink_on
-from prefixguard.automata.picture.scene import Node, Scene, columns_of, level_text, scene_of
+from prefixguard.automata.picture.scene import Scene, SceneNode, columns_of, level_text, scene_of
 from prefixguard.automata.summary import AutomatonSummary
 
 _WIDTH = 120  # columns that the legend is wrapped to
@@ -58,7 +58,7 @@ def _lines(scene: Scene) -> Iterator[str]:
         yield f"{edge.tail} -> {edge.head}{said}"
 
 
-def _node(node: Node) -> str:
+def _node(node: SceneNode) -> str:
     height = 0.72 + 0.16 * max(len(node.lines) - 2, 0) + 0.55 * node.size
     return _attributes(
         id=node.key,

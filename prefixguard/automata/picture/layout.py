@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from prefixguard.automata.picture.scene import Edge, Node, Scene, columns_of
+from prefixguard.automata.picture.scene import Scene, SceneEdge, SceneNode, columns_of
 
 #: Height of a line of small text, and the width of its average letter.
 LINE_HEIGHT = 12.0
@@ -46,7 +46,7 @@ class Stop:
 class PlacedNode:
     """A node's middle and radii."""
 
-    node: Node
+    node: SceneNode
     x: float
     y: float
     rx: float
@@ -61,7 +61,7 @@ class PlacedEdge:
     back to the column that it left. label: middle of the label.
     """
 
-    edge: Edge
+    edge: SceneEdge
     points: tuple[tuple[float, float], ...]
     turns: bool
     label: tuple[float, float]
@@ -106,12 +106,12 @@ def lay_out(scene: Scene) -> Layout:
     return _placed(scene, columns, layers, stops, routes)
 
 
-def label_width(edge: Edge) -> float:
+def label_width(edge: SceneEdge) -> float:
     """Width of an edge's label, by the average letter."""
     return LETTER_WIDTH * max(len(line) for line in edge.label)
 
 
-def _radii(node: Node) -> tuple[float, float]:
+def _radii(node: SceneNode) -> tuple[float, float]:
     ry = 25.0 + 5.5 * max(len(node.lines) - 2, 0) + 17.0 * node.size
     widest = max(len(line) for line in (*node.lines[1:], node.title))
     return max(1.3 * ry, 3.1 * widest + 10.0), ry
@@ -119,7 +119,7 @@ def _radii(node: Node) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    edge: Edge
+    edge: SceneEdge
     stops: tuple[Stop, ...]  # between the ends
     labelled: int  # which of them holds the label
 
@@ -201,7 +201,7 @@ def _place(layer: list[Stop], wanted: Sequence[float]) -> None:
 
 
 def _placed(
-    scene: Scene, columns: list[list[Node]], layers: list[list[Stop]], stops: dict[str, Stop], routes: list[_Route]
+    scene: Scene, columns: list[list[SceneNode]], layers: list[list[Stop]], stops: dict[str, Stop], routes: list[_Route]
 ) -> Layout:
     loops = [edge for edge in scene.drawn if edge.tail == edge.head]
     top = min(stop.y - stop.above for layer in layers for stop in layer)
@@ -228,7 +228,7 @@ def _placed(
     return Layout(tuple(nodes), tuple(edges), tuple(stripes), spans[-1][1], height)
 
 
-def _spans(columns: list[list[Node]], routes: list[_Route], loops: list[Edge]) -> list[tuple[float, float]]:
+def _spans(columns: list[list[SceneNode]], routes: list[_Route], loops: list[SceneEdge]) -> list[tuple[float, float]]:
     """Left and right end of each layer; a gap is as wide as its widest label, a column as its widest node or loop."""
     looped = {edge.tail: label_width(edge) for edge in loops}
     widest = [0.0] * (2 * len(columns))
@@ -298,7 +298,7 @@ def _placed_edge(
     return PlacedEdge(edge, tuple(points), turns, label)
 
 
-def _placed_loop(edge: Edge, placed: PlacedNode) -> PlacedEdge:
+def _placed_loop(edge: SceneEdge, placed: PlacedNode) -> PlacedEdge:
     dx = 0.36 * placed.rx
     dy = placed.ry * (1 - (dx / placed.rx) ** 2) ** 0.5
     y = placed.y - dy

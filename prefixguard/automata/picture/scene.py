@@ -32,7 +32,7 @@ ROOMY = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class SceneNode:
     """A state, or a level with its states.
 
     key: "s5" or "l3", also in SVG and page. states: what it stands for. title, lines: the label, title the name of it,
@@ -64,7 +64,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class SceneEdge:
     """All transitions between the same two nodes.
 
     tail, head: keys of nodes. symbols: each symbol with how often it was taken, busiest first. label: lines, top
@@ -86,8 +86,8 @@ class Scene:
     """All that is drawn. legend: sentences; care: those that ask to audit with care."""
 
     name: str
-    nodes: tuple[Node, ...]
-    edges: tuple[Edge, ...]
+    nodes: tuple[SceneNode, ...]
+    edges: tuple[SceneEdge, ...]
     levels: tuple[RiskLevel, ...]
     legend: tuple[str, ...]
     care: tuple[str, ...]
@@ -99,7 +99,7 @@ class Scene:
         return 5.0 if len(self.nodes) <= FEW_NODES else 3.0
 
     @property
-    def drawn(self) -> tuple[Edge, ...]:
+    def drawn(self) -> tuple[SceneEdge, ...]:
         """The edges that the picture shows."""
         return tuple(edge for edge in self.edges if edge.drawn)
 
@@ -133,7 +133,7 @@ def figures_of(summary: AutomatonSummary) -> tuple[StateFigures, ...]:
     return state_figures(automaton, ((step.state, automaton.column(at)) for at, step in steps))
 
 
-def columns_of(scene: Scene) -> list[list[Node]]:
+def columns_of(scene: Scene) -> list[list[SceneNode]]:
     """Nodes by level and, where a level has many, by risk within it; lowest risk first."""
     most = max(3, min(9, round((1.6 * len(scene.nodes)) ** 0.5)))
     columns = []
@@ -156,7 +156,7 @@ def level_text(level: RiskLevel) -> str:
 
 def _states_as_nodes(
     summary: AutomatonSummary, figures: tuple[StateFigures, ...], levels: tuple[RiskLevel, ...]
-) -> tuple[Node, ...]:
+) -> tuple[SceneNode, ...]:
     most = max(max(state.visits for state in figures), 1)
     nodes = []
     for state in figures:
@@ -174,7 +174,7 @@ def _states_as_nodes(
             *(["thin evidence"] if state.thin else []),
         ]
         nodes.append(
-            Node(
+            SceneNode(
                 key=f"s{state.state}",
                 states=(state.state,),
                 title=str(state.state),
@@ -193,7 +193,7 @@ def _states_as_nodes(
 
 def _levels_as_nodes(
     summary: AutomatonSummary, figures: tuple[StateFigures, ...], levels: tuple[RiskLevel, ...]
-) -> tuple[Node, ...]:
+) -> tuple[SceneNode, ...]:
     members: dict[int, list[StateFigures]] = {}
     for state in figures:
         members.setdefault(level_of(state.peak, levels), []).append(state)
@@ -212,7 +212,7 @@ def _levels_as_nodes(
         )
         size = count_text(len(group), "state")
         nodes.append(
-            Node(
+            SceneNode(
                 key=f"l{number}",
                 states=tuple(state.state for state in group),
                 title=size,
@@ -229,7 +229,7 @@ def _levels_as_nodes(
     return tuple(nodes)
 
 
-def _edges(summary: AutomatonSummary, nodes: tuple[Node, ...]) -> tuple[Edge, ...]:
+def _edges(summary: AutomatonSummary, nodes: tuple[SceneNode, ...]) -> tuple[SceneEdge, ...]:
     """Transitions joined by their two nodes, busiest first."""
     node_of = {state: node.key for node in nodes for state in node.states}
     names = edge_names([entry.gloss for entry in summary.entries])
@@ -248,7 +248,7 @@ def _edges(summary: AutomatonSummary, nodes: tuple[Node, ...]) -> tuple[Edge, ..
         symbols = sorted(joined[ends].items(), key=lambda pair: (-pair[1], pair[0]))
         count = sum(number for _, number in symbols)
         edges.append(
-            Edge(
+            SceneEdge(
                 key=f"{ends[0]}-{ends[1]}",
                 tail=ends[0],
                 head=ends[1],
@@ -289,7 +289,7 @@ def _label(names: tuple[tuple[str, ...], ...], symbols: list[int], *, roomy: boo
     return tuple(lines)
 
 
-def _legend(summary: AutomatonSummary, edges: tuple[Edge, ...], collapsed: bool) -> tuple[str, ...]:
+def _legend(summary: AutomatonSummary, edges: tuple[SceneEdge, ...], collapsed: bool) -> tuple[str, ...]:
     total = sum(edge.count for edge in edges)
     shown = sum(edge.count for edge in edges if edge.drawn)
     n_drawn = sum(edge.drawn for edge in edges)

@@ -23,7 +23,7 @@ _ID = 120  # code points of a run's id
 _LONG, _SHORT = 300, 3  # steps; other runs go before longer and before shorter ones
 
 
-class Kind(IntEnum):
+class ReplayKind(IntEnum):
     """What a run shows, in the order in which runs are drawn and shown."""
 
     EARLY = 0  # fails, caught with more than the horizon left
@@ -80,14 +80,14 @@ def choose_replays(
         )
     levels = levels_of(walks.risks[:, 1], first, calibration)
     sounds = {Level.ALARM} if calibration.thresholds.alarm is not None else {Level.WATCH}
-    queues: dict[Kind, list[tuple[tuple[bool, bool, float, str, int], int]]] = {kind: [] for kind in Kind}
+    queues: dict[ReplayKind, list[tuple[tuple[bool, bool, float, str, int], int]]] = {kind: [] for kind in ReplayKind}
     for i, r in enumerate(test.tolist()):
         a, b = int(first[i]), int(first[i + 1])
         kind = _kind(bool(corpus.failed[r]), levels[a:b], sounds, horizon)
         risk = walks.risks[a:b, 1]
-        worth = float(risk.max()) if kind is Kind.QUIET else -float(np.ptp(risk))
+        worth = float(risk.max()) if kind is ReplayKind.QUIET else -float(np.ptp(risk))
         queues[kind].append(((b - a > _LONG, b - a < _SHORT, round(worth, 6), corpus.run_ids[r], i), i))
-    chosen = _take_turns([[i for _, i in sorted(queues[kind])] for kind in Kind], material.tasks[test])
+    chosen = _take_turns([[i for _, i in sorted(queues[kind])] for kind in ReplayKind], material.tasks[test])
     replays = []
     for number, i in enumerate(chosen, 1):
         r, steps = int(test[i]), range(int(first[i]), int(first[i + 1]))
@@ -103,13 +103,13 @@ def choose_replays(
     return tuple(replays)
 
 
-def _kind(failed: bool, levels: Sequence[Level], sounds: set[Level], horizon: int) -> Kind:
+def _kind(failed: bool, levels: Sequence[Level], sounds: set[Level], horizon: int) -> ReplayKind:
     alert = next((t for t, level in enumerate(levels, 1) if level in sounds), None)
     if not failed:
-        return Kind.QUIET if alert is None else Kind.FALSE_ALARM
+        return ReplayKind.QUIET if alert is None else ReplayKind.FALSE_ALARM
     if alert is None:
-        return Kind.MISSED
-    return Kind.EARLY if len(levels) - alert > horizon else Kind.LATE
+        return ReplayKind.MISSED
+    return ReplayKind.EARLY if len(levels) - alert > horizon else ReplayKind.LATE
 
 
 def _take_turns(queues: list[list[int]], tasks: NDArray[np.int64]) -> list[int]:
