@@ -113,7 +113,7 @@ def scene_of(summary: AutomatonSummary, *, collapsed: bool = False) -> Scene:
     """The scene of all states, or with `collapsed` of the levels of risk."""
     figures = figures_of(summary)
     levels = risk_levels(summary.watch, summary.alarm)
-    nodes = _levels_as_nodes(summary, figures, levels) if collapsed else _states_as_nodes(summary, figures, levels)
+    nodes = _nodes(summary, figures, levels, collapsed)
     edges = _edges(summary, nodes)
     return Scene(
         name=one_line(summary.name, 80),
@@ -154,79 +154,53 @@ def level_text(level: RiskLevel) -> str:
     return f"{level.says} {range_text(level.low, level.high)}"
 
 
-def _states_as_nodes(
-    summary: AutomatonSummary, figures: tuple[StateFigures, ...], levels: tuple[RiskLevel, ...]
+def _nodes(
+    summary: AutomatonSummary, figures: tuple[StateFigures, ...], levels: tuple[RiskLevel, ...], collapsed: bool
 ) -> tuple[SceneNode, ...]:
-    most = max(max(state.visits for state in figures), 1)
-    nodes = []
-    for state in figures:
-        lines = [risk_text(state.peak), range_text(state.low, state.high)]
-        risk = f"outcome risk {lines[0]}, interval {lines[1]}"
-        if len(state.by_clock) > 1:
-            lines.append(f"clock {range_text(state.least, state.peak)}")
-            risk = f"highest {risk}, by the clock from {range_text(state.least, state.peak).replace('–', ' to ')}"
-        start = state.state == summary.automaton.start
-        spoken = [
-            f"State {state.state}",
-            *(["start"] if start else []),
-            risk,
-            f"{share_text(state.share)} of steps",
-            *(["thin evidence"] if state.thin else []),
-        ]
-        nodes.append(
-            SceneNode(
-                key=f"s{state.state}",
-                states=(state.state,),
-                title=str(state.state),
-                lines=tuple(lines),
-                spoken=", ".join(spoken),
-                level=level_of(state.peak, levels),
-                risk=state.peak,
-                visits=state.visits,
-                size=math.sqrt(state.visits / most),
-                thin=state.thin,
-                start=start,
-            )
-        )
-    return tuple(nodes)
-
-
-def _levels_as_nodes(
-    summary: AutomatonSummary, figures: tuple[StateFigures, ...], levels: tuple[RiskLevel, ...]
-) -> tuple[SceneNode, ...]:
+    """One node for each state, or with `collapsed` for each level that holds states, at the mean of their risks."""
     members: dict[int, list[StateFigures]] = {}
     for state in figures:
-        members.setdefault(level_of(state.peak, levels), []).append(state)
-    total = max(sum(state.visits for state in figures), 1)
-    most = max(max(sum(state.visits for state in group) for group in members.values()), 1)
+        members.setdefault(level_of(state.peak, levels) if collapsed else state.state, []).append(state)
+    traffic = {number: sum(state.visits for state in group) for number, group in members.items()}
+    total, most = max(sum(traffic.values()), 1), max(*traffic.values(), 1)
     nodes = []
     for number, group in sorted(members.items()):
-        visits = sum(state.visits for state in group)
-        weights = [state.visits if visits else 1 for state in group]
-        risk = float(np.average([state.peak for state in group], weights=weights))
+        peaks, visits = [state.peak for state in group], [state.visits for state in group]
+        risk = float(np.average(peaks, weights=visits if any(visits) else None)) if len(group) > 1 else peaks[0]
         start = any(state.state == summary.automaton.start for state in group)
-        lines = (
-            risk_text(risk),
-            range_text(min(s.peak for s in group), max(s.peak for s in group)),
-            f"{share_text(visits / total)} of steps",
-        )
-        size = count_text(len(group), "state")
+        if collapsed:
+            lines = [risk_text(risk), range_text(min(peaks), max(peaks)), f"{share_text(sum(visits) / total)} of steps"]
+            title = count_text(len(group), "state")
+            spoken = f"Level {level_text(levels[number])}, {title}, mean outcome risk {lines[0]}, {lines[2]}"
+        else:
+            title, (lines, spoken) = str(number), _state_label(group[0], start)
         nodes.append(
             SceneNode(
-                key=f"l{number}",
+                key=f"{'l' if collapsed else 's'}{number}",
                 states=tuple(state.state for state in group),
-                title=size,
-                lines=lines,
-                spoken=f"Level {level_text(levels[number])}, {size}, mean outcome risk {lines[0]}, {lines[2]}",
-                level=number,
+                title=title,
+                lines=tuple(lines),
+                spoken=spoken,
+                level=level_of(peaks[0], levels),
                 risk=risk,
-                visits=visits,
-                size=math.sqrt(visits / most),
+                visits=sum(visits),
+                size=math.sqrt(sum(visits) / most),
                 thin=all(state.thin for state in group),
                 start=start,
             )
         )
     return tuple(nodes)
+
+
+def _state_label(state: StateFigures, start: bool) -> tuple[list[str], str]:
+    """The lines of a state's label, and the state in a sentence."""
+    lines = [risk_text(state.peak), range_text(state.low, state.high)]
+    risk = f"outcome risk {lines[0]}, interval {lines[1]}"
+    if len(state.by_clock) > 1:
+        lines.append(f"clock {range_text(state.least, state.peak)}")
+        risk = f"highest {risk}, by the clock from {range_text(state.least, state.peak).replace('–', ' to ')}"
+    parts = [f"State {state.state}", "start" if start else "", risk, f"{share_text(state.share)} of steps"]
+    return lines, ", ".join(filter(None, [*parts, "thin evidence" if state.thin else ""]))
 
 
 def _edges(summary: AutomatonSummary, nodes: tuple[SceneNode, ...]) -> tuple[SceneEdge, ...]:
