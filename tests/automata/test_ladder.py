@@ -60,14 +60,6 @@ def test_the_budget_is_kept(learner: str, max_states: int) -> None:
     assert walk_training(found, strings).transitions.n_states <= max_states
 
 
-def test_levels_of_the_outcome_divide_those_of_the_imminent_risk() -> None:
-    strings, _ = counted()
-    rng = np.random.default_rng(5)
-    strings = replace(strings, teacher=rng.random(strings.teacher.shape, dtype=np.float32))
-    assert ladder.learn(strings, max_states=13, seed=0, outcome_levels=3).n_states == 1 + 4 * 3
-    assert ladder.learn(strings, max_states=2, seed=0, outcome_levels=3).n_states <= 1 + 1 * 3
-
-
 def test_only_transitions_that_runs_took() -> None:
     strings, _ = counted(5)
     found = ladder.learn(strings, max_states=40, seed=0)

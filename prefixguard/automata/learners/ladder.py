@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.automata.strings import Strings, Transitions, before, log_odds, walk
-from prefixguard.bundle import N_RISKS, UNSEEN
+from prefixguard.bundle import UNSEEN
 
 _ROUNDS = 6
 _SHRINK = 20.0  # steps that the sum of state's and symbol's effects counts for
@@ -22,39 +22,22 @@ _BACKFITS = 8
 Floats = NDArray[np.float64]
 
 
-def learn(strings: Strings, *, max_states: int, seed: int, outcome_levels: int = 1) -> Transitions:
+def learn(strings: Strings, *, max_states: int, seed: int) -> Transitions:
     """At most `max_states` states: the start, and one for each interval of the teacher's imminent risk.
 
-    outcome_levels: intervals of the outcome risk that each of them is divided into; 1 orders states by imminent risk
-    alone. seed: not used, the learner draws nothing.
+    seed: not used, the learner draws nothing.
     """
     del seed
-    risk = log_odds(strings.teacher)
-    levels = _Levels(risk, strings.weights, max((max_states - 1) // outcome_levels, 1), outcome_levels)
-    states = levels.of(risk)
+    risk = log_odds(strings.teacher)[:, 0]
+    cuts = _quantiles(risk, strings.weights, max(max_states - 1, 1))  # state 0 is the start, then intervals
+    states = 1 + np.searchsorted(cuts, risk, side="right").astype(np.int32)
     for _ in range(_ROUNDS):
-        target = _targets(strings, before(strings, states, 0), risk, levels.n_states)
-        following = levels.of(target)
+        target = _targets(strings, before(strings, states, 0), risk, len(cuts) + 2)
+        following = 1 + np.searchsorted(cuts, target, side="right").astype(np.int32)
         states, _ = walk(0, following, None, strings)
     taken = np.zeros(following.shape, dtype=np.bool_)
     taken[before(strings, states, 0), strings.symbols] = True
     return Transitions(0, np.where(taken, following, UNSEEN).astype(np.int32))
-
-
-class _Levels:
-    """Intervals that share the steps alike. State 0 is the start; then imminent interval by outcome interval."""
-
-    def __init__(self, risk: Floats, weight: Floats, imminent: int, outcome: int) -> None:
-        self._cuts = [_quantiles(risk[:, i], weight, n) for i, n in enumerate((imminent, outcome))]
-
-    @property
-    def n_states(self) -> int:
-        return 1 + (len(self._cuts[0]) + 1) * (len(self._cuts[1]) + 1)
-
-    def of(self, risk: Floats) -> NDArray[np.int32]:
-        """The state of each risk: (..., 2) -> (...,)."""
-        imminent, outcome = (np.searchsorted(c, risk[..., i], side="right") for i, c in enumerate(self._cuts))
-        return (1 + imminent * (len(self._cuts[1]) + 1) + outcome).astype(np.int32)
 
 
 def _quantiles(values: Floats, weight: Floats, n: int) -> Floats:
@@ -69,22 +52,19 @@ def _quantiles(values: Floats, weight: Floats, n: int) -> Floats:
 
 
 def _targets(strings: Strings, states: NDArray[np.int32], risk: Floats, n_states: int) -> Floats:
-    """Mean log-odds of the teacher for each (state before, symbol), shrunk; float64 (S, K, 2)."""
-    weight, symbols, n_symbols = strings.weights, strings.symbols, strings.n_symbols
-
-    def total(key: NDArray[np.int64] | NDArray[np.int32], values: Floats, n: int) -> Floats:
-        return np.stack([np.bincount(key, weight * values[:, i], n) for i in range(N_RISKS)], axis=-1)
+    """Mean log-odds of the teacher for each (state before, symbol), shrunk; float64 (S, K)."""
+    weight, symbols, shape = strings.weights, strings.symbols, (n_states, strings.n_symbols)
 
     def effect(key: NDArray[np.int32], rest: Floats, n: int) -> Floats:
-        return np.asarray(total(key, rest, n) / (np.bincount(key, weight, n)[:, None] + _EFFECT))
+        return np.asarray(np.bincount(key, weight * rest, n) / (np.bincount(key, weight, n) + _EFFECT))
 
-    mean = (weight[:, None] * risk).sum(axis=0) / weight.sum()
-    of_symbol, of_state = np.zeros((n_symbols, N_RISKS)), np.zeros((n_states, N_RISKS))
+    mean = np.average(risk, weights=weight)
+    of_symbol, of_state = np.zeros(shape[1]), np.zeros(shape[0])
     for _ in range(_BACKFITS):
-        of_symbol = effect(symbols, risk - mean - of_state[states], n_symbols)
-        of_state = effect(states, risk - mean - of_symbol[symbols], n_states)
-    cell = states.astype(np.int64) * n_symbols + symbols
-    counts = np.bincount(cell, weight, n_states * n_symbols).reshape(n_states, n_symbols, 1)
-    sums = total(cell, risk, n_states * n_symbols).reshape(n_states, n_symbols, N_RISKS)
+        of_symbol = effect(symbols, risk - mean - of_state[states], shape[1])
+        of_state = effect(states, risk - mean - of_symbol[symbols], shape[0])
+    cell = states.astype(np.int64) * shape[1] + symbols
+    counts = np.bincount(cell, weight, n_states * shape[1]).reshape(shape)
+    sums = np.bincount(cell, weight * risk, n_states * shape[1]).reshape(shape)
     prior = mean + of_symbol[None] + of_state[:, None]
     return np.asarray((sums + _SHRINK * prior) / (counts + _SHRINK))
