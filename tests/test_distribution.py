@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import tomllib
 import zipfile
@@ -51,6 +52,8 @@ def test_how_to_install_from_a_clone_and_from_the_index(monkeypatch: pytest.Monk
     assert install_command("train") == f'pip install -e "{ROOT}[train]"'
     assert install_command() == f'pip install -e "{ROOT}"'
     monkeypatch.setattr(distribution, "_PROJECT", tmp_path / "pyproject.toml")
+    record = SimpleNamespace(read_text=lambda name: None)  # from the index: pip writes down no other place
+    monkeypatch.setattr(importlib.metadata, "distribution", lambda name: record)
     assert install_command("train") == 'pip install "prefixguard-monitor[train]"'
     assert install_command() == 'pip install "prefixguard-monitor"'
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "somebody-elses"\n')
@@ -140,8 +143,10 @@ def refused(said: str) -> bool:
 def test_the_command_says_which_package_it_met(overlaid: Path, tmp_path: Path, state: str) -> None:
     if state.startswith("uninstalled"):
         (overlaid / "prefixguard" / "__init__.py").unlink()
+    packages = Path(sysconfig.get_path("purelib"))
     for program in (["-m", "prefixguard", "adapters"], ["-c", "from prefixguard.__main__ import main; main()"]):
-        done = run(program, tmp_path, overlaid)
+        # -S: without the clone that these tests are installed from
+        done = run(["-S", *program], tmp_path, overlaid, packages)
         assert done.returncode == 2 and done.stdout == ""
         assert done.stderr.startswith("Error: ") and done.stderr.count("\n") == 1 and refused(done.stderr)
         assert str(overlaid / "prefixguard") in done.stderr or state.startswith("uninstalled")

@@ -315,7 +315,13 @@ def test_interrupted_it_leaves_with_3_and_goes_on(
         len(line["calls"]) for line in cli("audit", runs_file, *asking(server), *alone).lines
     )  # the same two runs once more, then nothing
     arguments = ["audit", str(runs_file), *asking(server), "--out", str(tmp_path / "out"), "--workers", "1"]
-    process = subprocess.Popen([*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Where these tests run in the background of a shell, Ctrl-C is ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
     assert process.stdout is not None and process.stderr is not None
     first = [process.stdout.readline() for _ in range(2)]
     process.send_signal(signal.SIGINT)

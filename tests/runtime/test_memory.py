@@ -102,6 +102,8 @@ def most_kept(monitor: Monitor, feed: Callable[[Session], None]) -> float:
     """Bytes that a session so fed keeps, as the allocator counts them: the least of what five more add."""
     sessions: list[Session | None] = [None] * 6
     counted = []
+    gc.collect()
+    gc.freeze()  # what is there already: later collections pass over it
     tracemalloc.start()
     try:
         for i in range(len(sessions)):
@@ -112,6 +114,7 @@ def most_kept(monitor: Monitor, feed: Callable[[Session], None]) -> float:
             counted.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
+        gc.unfreeze()
     # The least: what the process itself makes meanwhile, such as caches, only adds to some of them.
     return min(after - before for before, after in pairwise(counted))
 

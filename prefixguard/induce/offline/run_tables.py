@@ -167,6 +167,8 @@ def _command(file: SampleFile, found: _Verdict, source: str) -> str:
         if found.id_name == "key":
             rows += ".items()"
             run, told = "r[0]", "r[1]" if found.name == "value" else f"r[1].get({value})"
+    if found.column is None:  # by the names of files, which may stand in other folders there
+        run += '.rpartition("/")[2]'
     sides = json.dumps({**dict.fromkeys(found.won, "success"), **dict.fromkeys(found.lost, "failure")})
     line = f'json.dumps({{"run_id":{run},"outcome":s.get(str({told}))}})'
     return f"python3 -c {shlex.quote(f'import csv,json;s={sides};[print({line})for r in {rows}]')}"
