@@ -134,8 +134,9 @@ def canonical_text(text: str) -> str:
     return canonical(value)
 
 
-#: Of one live event: lists and objects, counted as often as they would be written; and characters of texts.
-MOST_PARTS, MOST_CHARACTERS = 1 << 20, 1 << 28
+#: Of one live event: lists and objects, counted as often as they would be written; how often one of them; characters
+#: of texts; and parts of an event that is small enough not to be looked at more closely.
+MOST_PARTS, MOST_TIMES, MOST_CHARACTERS, _FEW = 1 << 20, 4096, 1 << 28, 1024
 
 
 def refuse_endless(value: Any) -> None:
@@ -143,18 +144,21 @@ def refuse_endless(value: Any) -> None:
     parts so many times. No JSON text gives such a value; a host's own objects can."""
     if value.__class__ is dict and {one.__class__ for one in value.values()} == {str}:
         return  # most events: a few texts
-    waiting, parts, characters = [value], 0, 0
+    waiting, parts, characters, times, most = [value], 0, 0, dict[int, int](), 0
     while waiting:
         inner = waiting.pop()
+        if parts > _FEW:
+            times[id(inner)] = most = times.get(id(inner), 0) + 1
         values = inner.values() if isinstance(inner, dict) else inner if isinstance(inner, list | tuple) else ()
         below = [one for one in values if isinstance(one, dict | list | tuple)]
         if len(below) < len(values):
             characters += sum([len(one) for one in values if one.__class__ is str])
         parts += 1 + len(below)
-        if parts > MOST_PARTS or characters > MOST_CHARACTERS:
+        if parts > MOST_PARTS or most > MOST_TIMES or characters > MOST_CHARACTERS:
             raise TraceError(
-                f"an event of more than {MOST_PARTS:,} lists and objects or {MOST_CHARACTERS:,} characters: it may "
-                "hold itself, or the same parts many times. Feed the session what the event says, as plain JSON"
+                f"an event of more than {MOST_PARTS:,} lists and objects, {MOST_TIMES:,} times the same one, or "
+                f"{MOST_CHARACTERS:,} characters: it may hold itself, or the same parts many times. Feed the session "
+                "what the event says, as plain JSON"
             )
         waiting += below
 

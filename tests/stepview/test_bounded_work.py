@@ -54,7 +54,7 @@ def test_an_event_without_end_is_refused_live(make: Any, part: list[Any], place:
     parser = make().parser()
     with pytest.raises(TraceError, match="it may hold itself, or the same parts many times"):
         parser.observe({"role": "user", "content": "hello", place: part})
-    parser.observe({"role": "user", "content": [{"type": "text", "text": "x"}] * 100_000})
+    parser.observe({"role": "user", "content": [{"type": "text", "text": "x"} for _ in range(100_000)]})
 
 
 def test_honest_blocks_are_all_read() -> None:
