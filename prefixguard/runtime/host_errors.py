@@ -11,8 +11,8 @@ The host's, so passed on:
 Ours, so told in a reading of level UNKNOWN: other exceptions of the classes of Python, numpy, onnxruntime, re2, orjson
 and this package, and whatever an event's own methods raise.
 
-A StopIteration that interrupts is beyond this rule: Python itself takes it for the end of the loop that it meets. A host
-must not raise one.
+A StopIteration that interrupts is beyond this rule: Python itself takes it for the end of the loop that it meets. A
+host must not raise one.
 """
 
 from __future__ import annotations
