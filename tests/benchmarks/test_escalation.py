@@ -145,6 +145,7 @@ def test_figures_of_a_law() -> None:
     assert found["exact_f1"][0] == pytest.approx(by_hand, abs=0.02)
 
 
+@pytest.mark.slow
 def test_an_audit_over_http_measures_what_the_script_gives(material: Material) -> None:
     failed = sum(step is not None for step in material.truth.values())
     assert 0 < failed < 14
@@ -197,6 +198,7 @@ def test_no_question_is_lost_or_counted_twice(load_: Load, material: Material) -
     gc.collect()
 
 
+@pytest.mark.slow
 def test_curves_and_tables(material: Material) -> None:
     found = cascades(load(MONITOR), material, 10, 7, 20)
     assert [one["differing_rows"] for one in found["over_http"]] == [0, 0]

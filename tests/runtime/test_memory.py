@@ -102,7 +102,6 @@ def most_kept(monitor: Monitor, feed: Callable[[Session], None]) -> float:
     """Bytes that a session so fed keeps, as the allocator counts them: the least of what five more add."""
     sessions: list[Session | None] = [None] * 6
     counted = []
-    gc.collect()
     gc.freeze()  # what is there already: later collections pass over it
     tracemalloc.start()
     try:
