@@ -17,9 +17,14 @@ __distribution__ = "prefixguard-monitor"  # set before anything is imported: pre
 __version__ = "0.3.0"
 
 import importlib
+import os
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+# onnxruntime, once imported, writes an id of the machine to the home folder and sends figures of its use to its maker,
+# unless it finds this. Whoever wants that sets the variable to 0 beforehand.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 if TYPE_CHECKING:
     from prefixguard.alarm import AlarmPolicy, Level

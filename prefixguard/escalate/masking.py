@@ -37,6 +37,9 @@ _NEAR = 300
 #: No secret is shorter.
 _SHORTEST = 6
 _OPEN = b"<masked "
+_CUTS = b"<masked cut "
+#: Bytes of a secret that is looked for where nothing beside it tells.
+_LEAST_AGAIN = 8
 _CUT = CUT_MARK.encode()
 
 
@@ -123,10 +126,19 @@ class Masker:
         if not names:
             data = self._replaced(data, [(*span, "card") for span in _cards(data)])
             data = self._replaced(data, [(*span, "key") for span in _random(data)])
+            data = self._known_again(data)
         ends = [HALF_AT_END.search(data)] if cut_after else []
         ends += [HALF_AT_BEGIN.search(data)] if cut_before else []
         halves = [(*end.span(), "cut") for end in reversed(ends) if end is not None and may_be_half(end.group())]
         return self._replaced(data, halves)
+
+    def _known_again(self, data: bytes) -> bytes:
+        """Secrets that were told by what stood beside them, wherever they stand alone. Not words, nor what is short:
+        they may mean something else there."""
+        for secret, mark in self._marks.items():
+            if len(secret) >= _LEAST_AGAIN and secret in data and not secret.isalpha() and not mark.startswith(_CUTS):
+                data = data.replace(secret, mark)
+        return data
 
     def _shaped(self, shape: Shape, data: bytes) -> bytes:
         found = []

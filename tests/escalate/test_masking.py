@@ -25,6 +25,14 @@ SECRETS = {
 }
 
 
+def test_a_secret_that_was_told_once_is_masked_wherever_it_comes_again() -> None:
+    masker = Masker()
+    assert "hunter2Zx!9" not in masker.mask("password=hunter2Zx!9")
+    assert "hunter2Zx!9" not in masker.mask("I set the account to hunter2Zx!9.")
+    masker.mask("password=correcthorse")
+    assert masker.mask("The correcthorse stays.") == "The correcthorse stays.", "it may be a word"
+
+
 @pytest.mark.parametrize("name", sorted(SECRETS))
 @pytest.mark.parametrize("around", ["{}", "token {} end", '{{"a": "{}"}}', "x={}\n", "\\n{}\\n", "url?k={}&b=1"])
 def test_shapes_are_masked_wherever_they_stand(name: str, around: str) -> None:

@@ -1,8 +1,10 @@
 """Watching a run needs numpy, onnxruntime, google-re2 and orjson; and importing it is quick."""
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 FOREIGN = (
     "aalpy",
@@ -54,3 +56,15 @@ def test_the_package_itself_imports_nothing_heavy() -> None:
     modules = imported("import json, sys, prefixguard; print(json.dumps({'modules': sorted(sys.modules)}))")["modules"]
     tops = {name.partition(".")[0] for name in modules}  # type: ignore[attr-defined]
     assert tops.isdisjoint((*FOREIGN, "numpy", "onnxruntime", "re2", "orjson"))
+
+
+def test_nothing_is_written_to_the_home_folder(tmp_path: Path) -> None:
+    """onnxruntime would leave an id of the machine there, and send figures of its use."""
+    program = "import prefixguard.runtime, prefixguard.bundle, sys; prefixguard.load(sys.argv[1])"
+    env = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    lab = Path(__file__).parents[2] / "monitors" / "lab"
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(lab)], env={**env, "HOME": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert [str(path) for path in tmp_path.rglob("*")] == []
