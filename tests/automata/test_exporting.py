@@ -100,6 +100,7 @@ def swapping(bundle: Path, *sides: Side) -> Callable[[dict[str, Any]], dict[str,
 # What it says of itself
 
 
+@pytest.mark.slow
 def test_the_manifest_has_the_teachers_sides_and_says_how_it_was_made(exported: Exports) -> None:
     result = exported("typed")
     bundle, automaton = automaton_of(result)

@@ -89,6 +89,7 @@ def test_other_runs_are_refused(lab_bundle: Path, fresh_lab_file: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_runs_that_are_missing_and_runs_of_other_tasks_are_told(
     lab_file: Path, fresh_lab_file: Path, lab_bundle: Path, tmp_path: Path
 ) -> None:

@@ -98,6 +98,7 @@ def test_samples(cli: Any, folders: Callable[..., Any], tmp_path: Path, command:
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("score", "watch")])
+@pytest.mark.slow
 def test_labels_that_met_nothing(
     cli: Any, lab_bundle: Path, lab_file: Path, fresh_lab_file: Path, tmp_path: Path, command: str
 ) -> None:

@@ -48,6 +48,7 @@ def test_tables_are_for_people_and_json_is_data(compare_line: Any, lab_bundle: P
     assert said["monitors"][1]["ahead"]["outcome"]["auprc"] == {"value": 0.0, "interval": [0.0, 0.0]}
 
 
+@pytest.mark.slow
 def test_runs_it_was_made_from_are_left_out(compare_line: Any, lab_bundle: Path, lab_file: Path) -> None:
     asked = (lab_bundle, lab_bundle, "--runs", lab_file, "--resamples", 10, "--json")
     said = json.loads(compare_line(*asked)[1])

@@ -41,6 +41,7 @@ def one_step(run: dict[str, Any]) -> None:
     run["messages"] = [run["messages"][0], {"role": "assistant", "content": f"Done with {run['run_id']}."}]
 
 
+@pytest.mark.slow
 def test_every_command_says_that_results_are_lost(cli, broken, tmp_path: Path, lab_bundle: Path) -> None:
     path = broken(without_results)
     told = [

@@ -37,6 +37,7 @@ def test_check_data_is_waived_by_the_option_that_it_prints(cli, leaking: Path) -
     assert found["ok"] and {one["waived"] for one in found["leaks"] if one["waived"]} == {"seen live"}
 
 
+@pytest.mark.slow
 def test_check_adapter_is_waived_by_the_option_that_it_prints(cli, leaking: Path) -> None:
     command = ("check-adapter", "openai_chat", leaking, "--no-processes")
     said = cli(*command)
@@ -49,6 +50,7 @@ def test_check_adapter_is_waived_by_the_option_that_it_prints(cli, leaking: Path
     )
 
 
+@pytest.mark.slow
 def test_evaluate_is_waived_too(cli, lab_bundle: Path, leaking: Path) -> None:
     command = ("evaluate", lab_bundle, leaking, "--all", "--resamples", 20, "--leaks")
     assert "ERROR" in cli(*command).told

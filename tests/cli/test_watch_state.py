@@ -21,6 +21,7 @@ def as_lines(messages: list[dict[str, Any]]) -> str:
     return "".join(json.dumps(message) + "\n" for message in messages)
 
 
+@pytest.mark.slow
 def test_in_pieces_it_says_what_one_watch_says(cli, lab_bundle: Path, messages, tmp_path: Path) -> None:
     whole = cli("watch", str(lab_bundle), "-", "--json", stdin=as_lines(messages))
     file, said = tmp_path / "run.session", ""

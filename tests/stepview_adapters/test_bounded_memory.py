@@ -125,6 +125,7 @@ def test_nothing_makes_a_parser_keep_more(name: str, live_runs: LiveRuns) -> Non
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
 def test_a_state_is_bounded(name: str, live_runs: LiveRuns) -> None:
     adapter = load_adapter(name)
     _, events = next(iter(live_runs[name](GOLDEN / name / "runs")))

@@ -167,6 +167,7 @@ def test_a_reply_that_cannot_be_kept_ends_the_asking(plan: JudgePlan, tmp_path: 
         ask(plan, lambda n: answer(5, 5), kept=KeptReplies(tmp_path / "kept"))
 
 
+@pytest.mark.slow
 def test_costs_are_exact_sums(plan: JudgePlan) -> None:
     """The server counts 1,000 tokens in and 100 out for every reply, readable or not; errors cost nothing."""
     plays: list[Any] = ["no idea", fails(400), answer(None, None)]
@@ -228,6 +229,7 @@ def test_damaged_files_are_asked_again(plan: JudgePlan, tmp_path: Path) -> None:
     assert estimate(plan.questions, place, kept).calls == 5
 
 
+@pytest.mark.slow
 def test_the_key_is_in_no_file_and_no_sentence(
     plan: JudgePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
