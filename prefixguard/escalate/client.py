@@ -34,7 +34,7 @@ class _Line:
 
 @dataclass(slots=True)
 class _Question:
-    """One question under way. begin, end: by time.monotonic()."""
+    """One question under way. begin, end: by time.monotonic(). fault: what the server answered last."""
 
     messages: Sequence[Message]
     logprobs: bool
@@ -42,6 +42,7 @@ class _Question:
     end: float
     say: Callable[[str], None]
     attempts: int = 0
+    fault: ServerFault | None = None
 
     @property
     def seconds(self) -> float:
@@ -198,8 +199,12 @@ class AsyncClient:
                 body: Body = await tries(self._once, line, question)
                 return body
         except TimeoutError:
-            return Unreached(f"no answer within {question.seconds:g} s", timed_out=True)
-        except (ServerFault, Unreached, EndpointError) as exc:
+            return question.fault or Unreached(f"no answer within {question.seconds:g} s", timed_out=True)
+        except Unreached as exc:
+            # Where the question's end cut the last try off, the answer before it says what was in the way.
+            was_cut_off = exc.timed_out and time.monotonic() >= question.end
+            return question.fault if was_cut_off and question.fault is not None else exc
+        except (ServerFault, EndpointError) as exc:
             return exc
 
     async def _once(self, line: _Line, question: _Question) -> Body:
@@ -210,6 +215,7 @@ class AsyncClient:
                 return await self._in_turn(line, question, form)
             except ServerFault as fault:
                 if not self._forms.plainer(fault, form, question.logprobs):
+                    question.fault = fault
                     raise
                 question.say(f"the server does not take this form of request ({fault.message[:120]}); asking plainer")
 

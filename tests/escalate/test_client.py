@@ -583,6 +583,17 @@ def test_a_busy_server_is_waited_for_within_the_patience() -> None:
     assert "Wait, or ask for a higher limit" in str(fault)
 
 
+def test_a_busy_server_stays_busy_where_the_last_try_has_too_little_time() -> None:
+    """A try that the end of the question cuts off does not hide what the server said, however loaded the machine is."""
+    with (
+        model_server(fails(429, "slow down", Retry_After="0.01"), silent) as server,
+        pytest.raises(NoReplyError) as got,
+    ):
+        ask(server, asking={"seconds": 1.5}, max_retries=5, patience=0.5, timeout=30.0)
+    assert got.value.fault is NoReplyFault.OVERLOADED
+    assert "slow down" in str(got.value)
+
+
 def test_who_wants_no_second_try_gets_none() -> None:
     assert ask_in_vain(fails(429, "slow down", Retry_After="0.01"), max_retries=0).attempts == 1
 

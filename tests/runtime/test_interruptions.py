@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import json
 import os
 import random
 import signal
@@ -9,9 +10,10 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
+import numpy as np
 import pytest
 import tiny_automaton
 import tiny_monitor
@@ -232,45 +234,100 @@ def test_exceptions_sent_to_a_thread_arrive(monitor: Monitor) -> None:
         assert came == ["host"]
 
 
-def caught(source: str, **names: Any) -> BaseException:
-    """What code raises that belongs to this package, as far as its module's name says."""
-    space: dict[str, Any] = {"__name__": "prefixguard.made_up", **names}
-    exec(f"def work():\n    try:\n        {source}\n    except BaseException as exc:\n        return exc", space)
-    exc: BaseException = space["work"]()
-    return exc
+def caught(work: FunctionType) -> BaseException:
+    """What a function raises whose code belongs to this package, as far as its module's name says."""
+    ours = FunctionType(work.__code__, {**work.__globals__, "__name__": "prefixguard.made_up"})
+    try:
+        ours()
+    except BaseException as exc:
+        assert exc.__traceback__ is not None
+        return exc.with_traceback(exc.__traceback__.tb_next)  # without this function, which is none of ours
+    raise AssertionError(f"{work.__name__} raises nothing")
 
 
-def test_whose_an_exception_is() -> None:
-    class Event(dict):  # type: ignore[type-arg]
-        def __getitem__(self, name: str) -> Any:
-            raise HostError
+class OddEvent(dict):  # type: ignore[type-arg]
+    def __getitem__(self, name: str) -> Any:
+        raise HostError
 
-    def handler(*args: Any) -> None:
-        raise ValueError
 
-    class Handler:
-        def __call__(self, signum: int, frame: FrameType | None) -> None:
-            raise RuntimeError
+def handler(*args: Any) -> None:
+    raise ValueError
 
-    hosts = {
-        "raise HostError": {"HostError": HostError},  # as PyThreadState_SetAsyncExc does
-        "raise TimeoutError": {},
-        "raise KeyboardInterrupt": {},
-        "raise GeneratorExit": {},
-        "open('/nowhere/at/all')": {},
-        "import sys; handler(14, sys._getframe())": {"handler": handler},
-        "import sys; handler(15, sys._getframe())": {"handler": Handler()},
-    }
-    ours = {
-        "1 / 0": {},
-        "event['x']": {"event": Event()},
-        "import json; json.loads('{')": {},
-        "import numpy; numpy.zeros(3).reshape(2)": {},
-        "raise MemoryError": {},
-        "handler()": {"handler": handler},
-    }
-    assert {source: is_hosts(caught(source, **names)) for source, names in hosts.items()} == dict.fromkeys(hosts, True)
-    assert {source: is_hosts(caught(source, **names)) for source, names in ours.items()} == dict.fromkeys(ours, False)
+
+class Handler:
+    def __call__(self, signum: int, frame: FrameType | None) -> None:
+        raise RuntimeError
+
+
+handlers = Handler()
+event = OddEvent()
+
+
+def raises_host_error() -> None:  # as PyThreadState_SetAsyncExc does
+    raise HostError
+
+
+def raises_timeout() -> None:
+    raise TimeoutError
+
+
+def raises_interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def raises_exit() -> None:
+    raise GeneratorExit
+
+
+def opens_a_missing_file() -> None:
+    Path("/nowhere/at/all").read_text()
+
+
+def is_in_a_handler() -> None:
+    handler(14, sys._getframe())
+
+
+def is_in_an_object_that_handles() -> None:
+    handlers(15, sys._getframe())
+
+
+def divides() -> None:
+    1 / 0  # noqa: B018
+
+
+def reads_an_odd_event() -> None:
+    event["x"]
+
+
+def reads_bad_json() -> None:
+    json.loads("{")
+
+
+def reshapes() -> None:
+    np.zeros(3).reshape(2)
+
+
+def runs_out_of_memory() -> None:
+    raise MemoryError
+
+
+def calls_a_function_of_the_hosts() -> None:
+    handler()
+
+
+HOSTS = [raises_host_error, raises_timeout, raises_interrupt, raises_exit, opens_a_missing_file, is_in_a_handler]
+HOSTS += [is_in_an_object_that_handles]
+OURS = [divides, reads_an_odd_event, reads_bad_json, reshapes, runs_out_of_memory, calls_a_function_of_the_hosts]
+
+
+@pytest.mark.parametrize("work", HOSTS)
+def test_what_is_the_hosts(work: FunctionType) -> None:
+    assert is_hosts(caught(work))
+
+
+@pytest.mark.parametrize("work", OURS)
+def test_what_is_ours(work: FunctionType) -> None:
+    assert not is_hosts(caught(work))
 
 
 def test_an_event_that_raises_is_its_own_fault(monitor: Monitor) -> None:
