@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import probes
 
 from prefixguard.encoder import fit_vocabulary
-from prefixguard.evaluate import stuck_scores
+from prefixguard.evaluation import stuck_scores
 from prefixguard.learn import Corpus, TrainConfig, featurise, fit_monitor
 from prefixguard.learn.corpus import labels as step_labels
 from prefixguard.learn.fit import held_out

@@ -12,7 +12,7 @@ Two kinds of risks, four ways from risks to a step (`prefixguard.escalate.attrib
     it is a supervised locator that has learnt where such mistakes stand in this set, their usual position included; a
     monitor that learns from outcomes could not be trained so.
 
-Beside them what needs no auditor (`prefixguard.evaluate.audit.trivial_baselines`) and what was published. Steps are
+Beside them what needs no auditor (`prefixguard.evaluation.audit.trivial_baselines`) and what was published. Steps are
 counted among the records, and among the entries of the source as published figures count; an exact hit is the same in
 both. A run without an answer, and a label that falls on no record, count as wrong. Intervals: 95 % over a bootstrap of
 questions; a lead is paired. Writes OUT.json and OUT.md.
@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from prefixguard.bundle import apply_map
 from prefixguard.encoder import fit_vocabulary
 from prefixguard.escalate.attribution import AttributionMethod, attribute
-from prefixguard.evaluate.audit import AuditedSystem, StepIndex, audited, published_rows, trivial_baselines
+from prefixguard.evaluation.audit import AuditedSystem, StepIndex, audited, published_rows, trivial_baselines
 from prefixguard.learn import Corpus, TrainConfig, featurise, fit_monitor, fit_platt, labels, run_weights, steps_of
 from prefixguard.learn.teacher import TextProjection, boost
 from prefixguard.metrics import AuditedRun, MeasuredAttribution, attribution_differences, measure_attribution

@@ -25,7 +25,7 @@ from prefixguard.escalate import (
     audit,
 )
 from prefixguard.escalate.prompting import ask_for_verdict, halves
-from prefixguard.evaluate.audit import audited_lines
+from prefixguard.evaluation.audit import audited_lines
 from prefixguard.metrics import AuditedRun, measure_attribution
 from prefixguard.stepview import StepRecord
 

@@ -24,7 +24,7 @@ from scripted_server import Script, Skill, fingerprint, tokens_of
 
 from prefixguard.escalate import Gate, MaskedRecords, PromptKind, escalation_mark
 from prefixguard.escalate.prompting import ask_for_verdict
-from prefixguard.evaluate.audit import PrefixVerdict, cascade, escalated_above
+from prefixguard.evaluation.audit import PrefixVerdict, cascade, escalated_above
 from prefixguard.metrics import AuditedRun, measure_attribution
 from prefixguard.runtime import Monitor
 from prefixguard.stepview import StepRecord

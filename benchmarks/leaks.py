@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from prefixguard.evaluate.leaks import LeakAudit, LeakFinding, audit_leaks
+from prefixguard.evaluation.leaks import LeakAudit, LeakFinding, audit_leaks
 from prefixguard.stepview import StepRecord, load_adapter, read_runs
 from prefixguard.trace import Outcome, Run
 

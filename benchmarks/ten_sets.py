@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from prefixguard.errors import PrefixGuardError
-from prefixguard.evaluate import evaluate
-from prefixguard.evaluate.leaks import audit_leaks
+from prefixguard.evaluation import evaluate
+from prefixguard.evaluation.leaks import audit_leaks
 from prefixguard.learn import TrainConfig, featurise, train_corpus
 from prefixguard.stepview import StepRecord, load_adapter, read_runs
 from prefixguard.trace import Outcome, Run

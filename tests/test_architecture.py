@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent / "prefixguard"
 PRODUCTION = (
     "distribution", "errors", "trace", "stepview", "encoder", "context", "alarm", "bundle", "runtime", "escalate",
 )  # fmt: skip
-WORKSHOP = ("metrics", "learn", "automata", "evaluate", "induce", "lab", "cli")
+WORKSHOP = ("metrics", "learn", "automata", "evaluation", "induce", "lab", "cli")
 ORDER = {room: place for place, room in enumerate(PRODUCTION + WORKSHOP)}
 RUN_TIME_PACKAGES = {"numpy", "onnxruntime", "re2", "orjson"}
 ON_DEMAND = {  # optional: signatures, an endpoint, parquet files
@@ -103,8 +103,9 @@ def test_every_folder_is_a_room() -> None:
         ),
         (
             "learn",
-            "from prefixguard.evaluate import evaluate",
-            "learn/x.py imports evaluate, which comes after learn. Move what it needs into learn or a room before it.",
+            "from prefixguard.evaluation import evaluate",
+            "learn/x.py imports evaluation, which comes after learn. Move what it needs into learn or a room before"
+            " it.",
         ),
         (
             "bundle",

@@ -9,7 +9,7 @@ from pathlib import Path
 from prefixguard.cli.console import say
 from prefixguard.errors import DataError, OutputError, UsageError
 from prefixguard.escalate import AuditLine, ConfidenceMap
-from prefixguard.evaluate.audit import confidence_pairs
+from prefixguard.evaluation.audit import confidence_pairs
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run, read_named
 

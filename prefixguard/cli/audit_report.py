@@ -9,7 +9,7 @@ from typing import Any
 from prefixguard.cli.console import say, write_json
 from prefixguard.cli.terminal_text import visible
 from prefixguard.escalate import MODES, AuditLine, NoReplyFault, masked_in_words, total_masked
-from prefixguard.evaluate.audit import (
+from prefixguard.evaluation.audit import (
     StepIndex,
     agents_of,
     audit_runs,

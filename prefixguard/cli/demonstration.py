@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from prefixguard.errors import ConfigError
-from prefixguard.evaluate import EvaluationTable, evaluate
+from prefixguard.evaluation import EvaluationTable, evaluate
 from prefixguard.lab import generate, write_runs
 from prefixguard.runtime import Level, Monitor, Reading, load
 

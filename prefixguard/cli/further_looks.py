@@ -13,7 +13,7 @@ from prefixguard.cli.console import clock, people, say
 from prefixguard.errors import ConfigError
 
 if TYPE_CHECKING:
-    from prefixguard.evaluate import Section
+    from prefixguard.evaluation import Section
     from prefixguard.learn import TrainConfig
     from prefixguard.runtime import Monitor
 
@@ -58,7 +58,7 @@ class FurtherLooks:
         sections: dict[str, Section] = {}
         adapter = monitor.bundle.adapter
         if self.leaks:
-            from prefixguard.evaluate.leaks import audit_leaks, waivers_of
+            from prefixguard.evaluation.leaks import audit_leaks, waivers_of
             from prefixguard.stepview import read_runs
 
             with clock(people()) as progress:
@@ -70,7 +70,7 @@ class FurtherLooks:
                 )
         if config is None:
             return sections
-        from prefixguard.evaluate.retraining import ablate, cross_validate, leave_one_agent_out
+        from prefixguard.evaluation.retraining import ablate, cross_validate, leave_one_agent_out
 
         keep = evaluation_folder(monitor, self.keep)
         say(f"Fits that are done are kept in {keep}; after an interruption the same command goes on from there.")

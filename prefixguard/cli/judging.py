@@ -15,8 +15,8 @@ from prefixguard.escalate import masked_in_words, total_masked
 
 if TYPE_CHECKING:
     from prefixguard.escalate import Endpoint
-    from prefixguard.evaluate import EvaluationTable, Section
-    from prefixguard.evaluate.judge import JudgeEstimate
+    from prefixguard.evaluation import EvaluationTable, Section
+    from prefixguard.evaluation.judge import JudgeEstimate
     from prefixguard.runtime import Monitor
     from prefixguard.stepview import StepRecord
     from prefixguard.trace import Run
@@ -59,7 +59,7 @@ class Judging:
 
     def take(self, monitor: Monitor, table: EvaluationTable, runs: Iterable[Run[StepRecord]]) -> dict[str, Section]:
         """The judge's section by its name; nothing where only an estimate was asked for. Raises what asking raises."""
-        from prefixguard.evaluate.judge import KeptReplies, ask_all, estimate, judge_result, plan_judging
+        from prefixguard.evaluation.judge import KeptReplies, ask_all, estimate, judge_result, plan_judging
 
         plan = plan_judging(
             monitor, table, runs, sample=self.sample, seed=self.seed, budget_tokens=self.tokens, mask=self.mask

@@ -20,7 +20,7 @@ from scripted_server import Script, Skill, fingerprint, seen_in
 
 from prefixguard.escalate import Gate, PromptKind, Reply, VerdictOutcome, read_verdict
 from prefixguard.escalate.prompting import ask_for_verdict, halves
-from prefixguard.evaluate.audit import escalated_above
+from prefixguard.evaluation.audit import escalated_above
 from prefixguard.lab import generate
 from prefixguard.runtime import load
 from prefixguard.stepview import StepRecord

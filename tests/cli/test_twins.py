@@ -25,7 +25,7 @@ COMMANDS = {command.name: command.callback for command in app.registered_command
 TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
     "train": (prefixguard.train, {"as_json"} | {field.name for field in dataclasses.fields(TrainConfig)}, {"listener"}),
     "evaluate": (
-        prefixguard.evaluate.evaluate,
+        prefixguard.evaluation.evaluate,
         {"as_json", "trust", "controls", "leaks", "waive", "report", "folds", "repeats", "seeds", "ablate"}
         | {"leave_agents_out", "backend", "keep"}
         | {f"judge_{name}" for name in ("model", "base_url", "key_from", "sample", "tokens", "at_once", "estimate")}

@@ -31,7 +31,15 @@ def run(program: str, folder: Path, *, torch: bool = False) -> str:
 
 @pytest.mark.parametrize(
     "room",
-    ["learn", "learn.train", "automata", "evaluate", "evaluate.controls", "evaluate.retraining", "evaluate.data_check"],
+    [
+        "learn",
+        "learn.train",
+        "automata",
+        "evaluation",
+        "evaluation.controls",
+        "evaluation.retraining",
+        "evaluation.data_check",
+    ],
 )
 def test_a_room_is_imported_without_torch(room: str, tmp_path: Path) -> None:
     """Where it is installed, too: starting takes less."""
@@ -68,7 +76,7 @@ def test_what_needs_torch_says_so_before_anything_is_read(tmp_path: Path) -> Non
 def test_learners_and_controls_that_need_torch_say_so(tmp_path: Path) -> None:
     program = (
         "from prefixguard.automata import LEARNERS\n"
-        "from prefixguard.evaluate.controls import CONTROLS\n"
+        "from prefixguard.evaluation.controls import CONTROLS\n"
         "from prefixguard.errors import MissingExtraError\n"
         "import prefixguard.learn\n"
         "def ask(name, what):\n"

@@ -20,7 +20,7 @@ FOREIGN = (
     "torch",
     "typer",
 )
-WORKSHOP = ("automata", "cli", "evaluate", "induce", "lab", "learn", "metrics")
+WORKSHOP = ("automata", "cli", "evaluation", "induce", "lab", "learn", "metrics")
 
 _PROGRAM = """
 import json, sys, time

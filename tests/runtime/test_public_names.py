@@ -1,6 +1,7 @@
 """The package's public names: a tested list, each of which is there, loaded when it is used."""
 
 import inspect
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,31 +21,27 @@ def test_every_public_name_is_there(name: str) -> None:
 
 
 def test_the_list_is_what_is_loaded() -> None:
-    assert set(prefixguard.__all__) == set(prefixguard._ROOMS)
-    assert sorted(prefixguard.__all__) == prefixguard.__all__
+    assert {"evaluate", "load", "train", "Monitor"} < set(prefixguard.__all__)
     with pytest.raises(AttributeError, match="no attribute 'watch_me'"):
         prefixguard.watch_me  # noqa: B018
 
 
-ORDERS = [
-    "import prefixguard; f = prefixguard.evaluate",
-    "from prefixguard.evaluate import figures; import prefixguard; f = prefixguard.evaluate",
-    "import prefixguard.evaluate; f = prefixguard.evaluate",
-    "from prefixguard import evaluate as f",
-]
+def test_evaluate_is_a_function_like_any_other() -> None:
+    function = prefixguard.evaluate
+    assert getattr(sys.modules[function.__module__], function.__qualname__) is function  # so it can be pickled
+    assert list(inspect.signature(prefixguard.evaluate).parameters)[:2] == ["monitor", "runs"]
 
 
-@pytest.mark.parametrize("first", ORDERS)
-def test_evaluate_is_room_and_function_whatever_is_imported_first(first: str) -> None:
-    program = f"""{first}
-import prefixguard.evaluate as room
-assert callable(f) and f is room and room.evaluate is not room
-try:
-    f("nowhere", "nothing")
-except prefixguard.errors.BundleError as exc:
-    assert "No bundle at nowhere" in str(exc)
-"""
-    subprocess.run([sys.executable, "-c", "import prefixguard.errors\n" + program], check=True)
+@pytest.mark.slow
+def test_type_checkers_see_what_is_loaded(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    lines = [f"reveal_type(prefixguard.{name})" for name in prefixguard.__all__]
+    program.write_text("\n".join(["import prefixguard", *lines, "prefixguard.evaluate(1)"]))
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(program)]
+    here = os.environ | {"MYPYPATH": str(Path(prefixguard.__file__).parents[1])}
+    said = subprocess.run(mypy, cwd=tmp_path, env=here, capture_output=True, text=True, check=False).stdout
+    assert "Any" not in {line.rpartition("is ")[2].strip('"') for line in said.splitlines()}, said
+    assert 'Missing positional argument "runs" in call to "evaluate"' in said
 
 
 def test_signatures_are_those_of_the_rooms() -> None:

@@ -15,7 +15,7 @@ import prefixguard
 from prefixguard.alarm import alarm_threshold, draw_one_per_task, run_maximum, watch_mark
 from prefixguard.bundle import open_bundle, write_bundle
 from prefixguard.errors import ConfigError, DataError, OutputError
-from prefixguard.evaluate import evaluate
+from prefixguard.evaluation import evaluate
 from prefixguard.runtime import Level, Monitor, load
 from prefixguard.stepview import Adapter, StepRecord, read_runs
 from prefixguard.trace import Outcome, Run, run_digest, task_hash

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from prefixguard.alarm import AlarmPolicy, AlarmState, Level, alarm_table
-from prefixguard.evaluate import LeftOut, ScoreRow, evaluate_scores, rule_threshold
-from prefixguard.evaluate.report import (
+from prefixguard.evaluation import LeftOut, ScoreRow, evaluate_scores, rule_threshold
+from prefixguard.evaluation.report import (
     AutomatonView,
     ExampleRun,
     ExampleStep,
@@ -18,7 +18,7 @@ from prefixguard.evaluate.report import (
     SymbolLine,
     choose_examples,
 )
-from prefixguard.evaluate.rows import clock_rows
+from prefixguard.evaluation.rows import clock_rows
 from prefixguard.metrics import Prefixes
 from prefixguard.runtime import Reading
 

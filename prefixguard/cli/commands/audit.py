@@ -121,7 +121,7 @@ def audit_command(
     from prefixguard.cli.audit_plan import AuditPlan
     from prefixguard.cli.audit_report import report_audit
     from prefixguard.escalate import Endpoint, audit
-    from prefixguard.evaluate.audit import published_rows
+    from prefixguard.evaluation.audit import published_rows
     from prefixguard.runtime import NewTasks, load
     from prefixguard.stepview import ReadReport, read_runs, wide_view
     from prefixguard.trace import Outcome

@@ -16,7 +16,7 @@ from prefixguard.stepview import ReadReport, StepRecord, adapter_for
 from prefixguard.trace import Run
 
 if TYPE_CHECKING:
-    from prefixguard.evaluate.data_check import SaidFinding
+    from prefixguard.evaluation.data_check import SaidFinding
 
 
 def check_data_command(
@@ -54,8 +54,8 @@ def check_data_command(
         prefixguard check-data runs/ --adapter mine.json --labels outcomes.csv --no-curve --json > check.json
     """
     from prefixguard.cli.training_progress import TrainingProgress
-    from prefixguard.evaluate.data_check import DataFinding, check_data
-    from prefixguard.evaluate.leaks import audit_leaks, waivers_of
+    from prefixguard.evaluation.data_check import DataFinding, check_data
+    from prefixguard.evaluation.leaks import audit_leaks, waivers_of
 
     opened = adapter_for(adapter, runs)
     waived = waivers_of(opened, pairs_of(waive, "--waive", WAIVE_EXAMPLE))

@@ -44,7 +44,7 @@ def compare_command(
         prefixguard compare monitors/old monitors/new --runs .traces/tau_bench
         prefixguard compare monitors/gru monitors/gbdt monitors/dfa --runs new_runs/ --labels outcomes.csv --json
     """
-    from prefixguard.evaluate import compare
+    from prefixguard.evaluation import compare
     from prefixguard.runtime import load
 
     with counting("Scoring") as show:

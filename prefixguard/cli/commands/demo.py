@@ -17,7 +17,7 @@ from prefixguard.cli.terminal_text import visible
 
 if TYPE_CHECKING:
     from prefixguard.cli.training_progress import TrainingProgress
-    from prefixguard.evaluate import EvaluationTable
+    from prefixguard.evaluation import EvaluationTable
     from prefixguard.learn import LearnListener
     from prefixguard.runtime import Reading
 

@@ -19,7 +19,7 @@ from prefixguard.errors import ConfigError
 from prefixguard.trace import is_read_once
 
 if TYPE_CHECKING:
-    from prefixguard.evaluate import EvaluationTable
+    from prefixguard.evaluation import EvaluationTable
     from prefixguard.stepview import StepRecord
     from prefixguard.trace import Run
 
@@ -128,7 +128,7 @@ def evaluate_command(
         prefixguard evaluate monitors/mine new_runs/ --labels outcomes.csv --json > figures.json
     """
     from prefixguard.escalate import Endpoint, shown_url
-    from prefixguard.evaluate import evaluate
+    from prefixguard.evaluation import evaluate
     from prefixguard.runtime import load
     from prefixguard.stepview import read_runs
 
@@ -185,7 +185,7 @@ def evaluate_command(
 
     beside = None
     if controls:
-        from prefixguard.evaluate.controls import controls_beside
+        from prefixguard.evaluation.controls import controls_beside
 
         beside = controls_beside(opened.bundle, again(), on_stage=lambda name: say(f"control: {name}"))
     with counting("Scoring") as show:
@@ -203,15 +203,15 @@ def evaluate_command(
             progress=show,
         )
     if controls:
-        from prefixguard.evaluate.controls import TrainedControls
+        from prefixguard.evaluation.controls import TrainedControls
 
         table = table.with_sections({"controls": TrainedControls.of(table)})
 
     def write(so_far: EvaluationTable) -> None:
         if report is None:
             return
-        from prefixguard.evaluate.report import write_report
-        from prefixguard.evaluate.reporting import report_of
+        from prefixguard.evaluation.report import write_report
+        from prefixguard.evaluation.reporting import report_of
 
         given = sys.argv[1:]
         if judge_base_url is not None:  # a password may stand in it, and a report is passed on

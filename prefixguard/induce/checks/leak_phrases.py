@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from prefixguard.evaluate.leaks import own_results
+from prefixguard.evaluation.leaks import own_results
 from prefixguard.induce.checks.evidence import Evidence
 from prefixguard.induce.checks.finding import Finding, Severity
 from prefixguard.induce.checks.waivers import Suspicion

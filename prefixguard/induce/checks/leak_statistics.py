@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from prefixguard.evaluate.leaks import own_results, says_harness
+from prefixguard.evaluation.leaks import own_results, says_harness
 from prefixguard.induce.checks.evidence import Evidence, SeenRun
 from prefixguard.induce.checks.finding import Finding, Severity
 from prefixguard.induce.checks.waivers import Suspicion

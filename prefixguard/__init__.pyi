@@ -1,0 +1,142 @@
+"""The public names, each once: this stub types them, and the package reads it to know which room has which."""
+
+from prefixguard.alarm import AlarmPolicy as AlarmPolicy
+from prefixguard.alarm import Level as Level
+from prefixguard.automata import ExportResult as ExportResult
+from prefixguard.automata import export as export
+from prefixguard.bundle import (
+    Bundle as Bundle,
+)
+from prefixguard.bundle import (
+    KeyPair as KeyPair,
+)
+from prefixguard.bundle import (
+    Signed as Signed,
+)
+from prefixguard.bundle import (
+    new_key as new_key,
+)
+from prefixguard.bundle import (
+    open_bundle as open_bundle,
+)
+from prefixguard.bundle import (
+    sign as sign,
+)
+from prefixguard.cli import demo as demo
+from prefixguard.cli import info as info
+from prefixguard.errors import PrefixGuardError as PrefixGuardError
+from prefixguard.escalate import (
+    AuditLine as AuditLine,
+)
+from prefixguard.escalate import (
+    Endpoint as Endpoint,
+)
+from prefixguard.escalate import (
+    EscalatedReading as EscalatedReading,
+)
+from prefixguard.escalate import (
+    EscalatedSession as EscalatedSession,
+)
+from prefixguard.escalate import (
+    EscalationPolicy as EscalationPolicy,
+)
+from prefixguard.escalate import (
+    Escalator as Escalator,
+)
+from prefixguard.escalate import (
+    Verdict as Verdict,
+)
+from prefixguard.escalate import (
+    audit as audit,
+)
+from prefixguard.evaluation import (
+    Comparison as Comparison,
+)
+from prefixguard.evaluation import (
+    EvaluationTable as EvaluationTable,
+)
+from prefixguard.evaluation import (
+    compare as compare,
+)
+from prefixguard.evaluation import (
+    evaluate as evaluate,
+)
+from prefixguard.evaluation.data_check import DataCheck as DataCheck
+from prefixguard.evaluation.data_check import check_data as check_data
+from prefixguard.induce import (
+    CheckReport as CheckReport,
+)
+from prefixguard.induce import (
+    Induced as Induced,
+)
+from prefixguard.induce import (
+    check_adapter as check_adapter,
+)
+from prefixguard.induce import (
+    induce_adapter as induce_adapter,
+)
+from prefixguard.learn import LearnListener as LearnListener
+from prefixguard.learn import TrainConfig as TrainConfig
+from prefixguard.learn.train import TrainResult as TrainResult
+from prefixguard.learn.train import train as train
+from prefixguard.runtime import (
+    CalibrateResult as CalibrateResult,
+)
+from prefixguard.runtime import (
+    Drift as Drift,
+)
+from prefixguard.runtime import (
+    DriftReference as DriftReference,
+)
+from prefixguard.runtime import (
+    DriftSignal as DriftSignal,
+)
+from prefixguard.runtime import (
+    Monitor as Monitor,
+)
+from prefixguard.runtime import (
+    Reading as Reading,
+)
+from prefixguard.runtime import (
+    ScoredRun as ScoredRun,
+)
+from prefixguard.runtime import (
+    Session as Session,
+)
+from prefixguard.runtime import (
+    calibrate as calibrate,
+)
+from prefixguard.runtime import (
+    load as load,
+)
+from prefixguard.runtime import (
+    parse as parse,
+)
+from prefixguard.runtime import (
+    score as score,
+)
+from prefixguard.runtime import (
+    watch as watch,
+)
+from prefixguard.stepview import (
+    Adapter as Adapter,
+)
+from prefixguard.stepview import (
+    ReadReport as ReadReport,
+)
+from prefixguard.stepview import (
+    StepRecord as StepRecord,
+)
+from prefixguard.stepview import (
+    list_adapters as list_adapters,
+)
+from prefixguard.stepview import (
+    load_adapter as load_adapter,
+)
+from prefixguard.trace import Fault as Fault
+from prefixguard.trace import Mistake as Mistake
+from prefixguard.trace import Outcome as Outcome
+from prefixguard.trace import Run as Run
+
+__distribution__: str
+__version__: str

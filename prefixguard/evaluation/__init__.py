@@ -1,0 +1,58 @@
+"""Looks at a monitor from outside: figures, baselines, first alerts, a verdict in words."""
+
+from prefixguard.evaluation.alarm_resampling import AlarmResampling, HeldShare, expected_held, resample_alarms
+from prefixguard.evaluation.alerts import AlertRow
+from prefixguard.evaluation.comparing import compare
+from prefixguard.evaluation.comparison import Comparison, MonitorAlerts, MonitorColumn
+from prefixguard.evaluation.evaluation import alarm_thresholds, evaluate
+from prefixguard.evaluation.faithfulness import Faithfulness
+from prefixguard.evaluation.figures import Difference, RiskFigures
+from prefixguard.evaluation.incumbent import StuckDetector, StuckRule, stuck_scores
+from prefixguard.evaluation.observability import Observability, observability
+from prefixguard.evaluation.oracles import oracle_rows
+from prefixguard.evaluation.prevalence import PrevalenceTable, prevalence_table
+from prefixguard.evaluation.rows import ScoreRow, rule_threshold
+from prefixguard.evaluation.rules import rule_rows, rule_scores
+from prefixguard.evaluation.scoring import evaluate_scores
+from prefixguard.evaluation.shortcuts import Shortcuts, shortcuts
+from prefixguard.evaluation.table import BaselineRow, Behind, EvaluationTable, LeftOut, RunKey, Section
+from prefixguard.evaluation.verdict import Verdict
+
+__all__ = [
+    "AlarmResampling",
+    "AlertRow",
+    "BaselineRow",
+    "Behind",
+    "Comparison",
+    "Difference",
+    "EvaluationTable",
+    "Faithfulness",
+    "HeldShare",
+    "LeftOut",
+    "MonitorAlerts",
+    "MonitorColumn",
+    "Observability",
+    "PrevalenceTable",
+    "RiskFigures",
+    "RunKey",
+    "ScoreRow",
+    "Section",
+    "Shortcuts",
+    "StuckDetector",
+    "StuckRule",
+    "Verdict",
+    "alarm_thresholds",
+    "compare",
+    "evaluate",
+    "evaluate_scores",
+    "expected_held",
+    "observability",
+    "oracle_rows",
+    "prevalence_table",
+    "resample_alarms",
+    "rule_rows",
+    "rule_scores",
+    "rule_threshold",
+    "shortcuts",
+    "stuck_scores",
+]

@@ -1,0 +1,304 @@
+"""Does the alarm bound hold on real runs? Tasks are split at random many times: one half sets the threshold, the other
+half is counted.
+
+How often should it hold? Not in 1 - delta of the splits: a test half of m runs has noise of its own. Let n runs set a
+threshold at which j of them may exceed it. Whatever the distribution of the maxima, as long as it has no ties, the true
+rate of exceedance is Beta(j + 1, n - j), so of m further runs BetaBinomial(m; j + 1, n - j) exceed it (Wilks 1942), and
+the budget is seen to hold in P(at most floor(budget * m)) of the splits. The same follows for the splits of one fixed
+set of n + m runs, where the count is negative hypergeometric: the two are one distribution. Ties only raise the share.
+
+Three counts a split:
+
+- drawn: one successful run a task sets the threshold, one successful run a task is counted. Here the share above is
+  exact, so it checks the whole chain from the scores to the threshold.
+- weighted: the same threshold; of each counted task the share of its successful runs that alarm, tasks weighted alike,
+  which is what the bound speaks of. A task's mean is less noisy than one run of it, so on average over sets of tasks
+  the share lies between the exact one and the confidence; on one set of tasks it may lie a little to either side.
+- shared: the threshold from all successful runs of the half as if they were independent, counted over all runs. Runs of
+  one task hang together, so this breaks; it is here to be seen breaking.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prefixguard.alarm import AlarmPolicy, alarm_threshold, allowed_exceedances, run_maximum, runs_needed
+from prefixguard.errors import ConfigError, DataError
+from prefixguard.evaluation.layout import aligned, percent, wrapped
+
+Float = npt.NDArray[np.float64]
+Int = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+@cache
+def expected_held(n: int, m: int, budget: float, delta: float) -> float:
+    """In what share of splits into n calibration and m test runs the budget is seen to hold; NaN where it is refused.
+
+    The share of test runs that alarm is at most `budget` in this share of the splits, delta being 1 - confidence.
+
+    >>> round(expected_held(80, 80, 0.1, 0.1), 3)
+    0.877
+    """
+    if m < 1:
+        raise ConfigError(f"a test half of {m} runs shows nothing: use at least 1.")
+    j = allowed_exceedances(n, budget, delta)
+    if j is None:
+        return math.nan
+    a, b = j + 1, n - j
+    log_beta = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
+    return min(1.0, math.fsum(
+        math.exp(
+            math.lgamma(m + 1) - math.lgamma(k + 1) - math.lgamma(m - k + 1)
+            + math.lgamma(k + a) + math.lgamma(m - k + b) - math.lgamma(m + a + b) - log_beta
+        )
+        for k in range(_most(budget, m) + 1)
+    ))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class HeldShare:
+    """What came of one way to calibrate and count, over all splits. Shares in [0, 1]; NaN where nothing was counted.
+
+    calibration, tested: successful runs that set the threshold, and runs (or tasks) counted: means over the splits.
+    held: share of splits in which the rate of false alarms was at most the budget.
+    error: standard error of `held` as an estimate over all splits of these very runs (not over other sets of tasks).
+    expected: `expected_held`, mean over the splits.
+    false_alarms: rate of false alarms of the test half, mean over the splits.
+    alerted, early: share of the test half's failed runs that alarm; that alarm with more than `horizon` steps left.
+    """
+
+    calibration: float
+    tested: float
+    held: float
+    error: float
+    expected: float
+    false_alarms: float
+    alerted: float
+    early: float
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmResampling:
+    """How the bound of one policy fares over random splits of the tasks of one set.
+
+    tasks: tasks with a successful run that may calibrate. needed: calibration runs that the budget needs.
+    drawn, weighted, shared: see the module; None where the budget was refused.
+    reason: why it was refused; None where it was not.
+    """
+
+    budget: float
+    confidence: float
+    consecutive: int
+    horizon: int
+    rounds: int
+    seed: int
+    tasks: int
+    needed: int
+    drawn: HeldShare | None
+    weighted: HeldShare | None
+    shared: HeldShare | None
+    reason: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, NaN as None."""
+        found = asdict(self)
+        for name in ("drawn", "weighted", "shared"):
+            if found[name] is not None:
+                found[name] = {k: None if math.isnan(v) else round(v, 6) for k, v in found[name].items()}
+        return found
+
+    def to_text(self) -> str:
+        """A row a way of counting, or the reason of a refusal."""
+        title = (
+            f"Budget {100 * self.budget:g} % at {100 * self.confidence:g} % confidence, {self.rounds} random halves of "
+            f"{self.tasks} tasks"
+        )
+        if self.drawn is None and self.shared is None:
+            return wrapped(f"{title}: refused. {self.reason}")
+        head = ["", "calibrated on", "held", "expected", "false alarms", "failed alerted", "early"]
+        named = (
+            ("one run a task, counted alike", self.drawn),
+            ("one run a task, tasks weighted alike", self.weighted),
+            ("runs that share tasks (breaks)", self.shared),
+        )
+        rows = []
+        for name, one in named:
+            shares = () if one is None else (one.held, one.expected, one.false_alarms, one.alerted, one.early)
+            cells = ["refused"] if one is None else [f"{one.calibration:.0f}", *map(percent, shares)]
+            rows.append([name, *cells])
+        return wrapped(title) + "\n" + aligned([head, *rows])
+
+
+def resample_alarms(
+    scores: Sequence[npt.ArrayLike],
+    failed: Sequence[bool],
+    tasks: Sequence[str],
+    policy: AlarmPolicy,
+    *,
+    horizon: int = 3,
+    rounds: int = 1000,
+    seed: int = 13,
+    calibrates: Sequence[bool] | None = None,
+    tested: Sequence[bool] | None = None,
+) -> AlarmResampling:
+    """Set the threshold on one random half of the tasks, count on the other, `rounds` times.
+
+    scores: one float (T,) a run, NaN where a step was not judged, from a monitor that saw none of these tasks.
+    failed, tasks: outcome and task of each run.
+    calibrates, tested: which runs may set a threshold, and which are counted (such as the runs of a new agent); None:
+        all. Tasks stay apart all the same.
+    Tasks that can calibrate are halved exactly, so that every split allows as many exceedances; others go either way.
+    Raises DataError where counts differ or no run can calibrate or be counted, ConfigError for fewer than 1 round.
+    """
+    if not len(scores) == len(failed) == len(tasks):
+        raise DataError(f"{len(scores)} runs with {len(failed)} outcomes and {len(tasks)} tasks: give one each.")
+    if rounds < 1 or seed < 0:
+        raise ConfigError(f"{rounds} rounds by seed {seed}: use at least 1 round and a seed of 0 or more.")
+    if horizon < 0:
+        raise ConfigError(f"horizon is {horizon}: it counts steps before the end, so use 0 or more.")
+    maxima = np.array([run_maximum(score, policy) for score in scores], dtype=np.float64)
+    # An alert with more than H steps left is an alert within the first T - H - 1 steps.
+    early = np.array(
+        [run_maximum(np.asarray(score)[: max(0, len(np.asarray(score)) - horizon - 1)], policy) for score in scores]
+    )
+    codes = {task: code for code, task in enumerate(sorted(set(tasks)))}
+    task = np.array([codes[t] for t in tasks], dtype=np.int64)
+    fail = np.asarray(failed, dtype=np.bool_)
+    may = _mask(calibrates, len(tasks)) & ~fail
+    counted = _mask(tested, len(tasks))
+    runs = _Runs(maxima, early, task, len(codes), may, counted & ~fail, counted & fail)
+    n_tasks = int((runs.calibrating.count > 0).sum())
+    if n_tasks < 2 or not runs.tested.count.any():
+        raise DataError(
+            f"{n_tasks} tasks have a successful run to calibrate on and {int((runs.tested.count > 0).sum())} one to "
+            "count: at least 2 and 1 are needed. Give more runs."
+        )
+    rng = np.random.default_rng(seed)
+    drawn, weighted, shared = _Tally(policy), _Tally(policy), _Tally(policy)
+    reason = None
+    for _ in range(rounds):
+        at_calibration = _halve(runs.calibrating.count > 0, rng)
+        one_each = runs.calibrating.draw(at_calibration, rng)
+        other_each = runs.tested.draw(~at_calibration, rng)
+        mark = alarm_threshold(maxima[one_each], policy)
+        reason = reason or mark.reason
+        if mark.alarm is not None and len(other_each):
+            price = runs.price(~at_calibration, mark.alarm)
+            n, over = len(one_each), maxima[other_each] > mark.alarm
+            drawn.add(n, len(over), float(over.mean()), price)
+            by_task = runs.rates(~at_calibration, mark.alarm)
+            weighted.add(n, len(by_task), float(by_task.mean()), price)
+        every = np.flatnonzero(may & at_calibration[task])
+        every_other = np.flatnonzero(runs.succeeded & ~at_calibration[task])
+        broken = alarm_threshold(maxima[every], policy)
+        if broken.alarm is not None and len(every_other):
+            rate = float((maxima[every_other] > broken.alarm).mean())
+            shared.add(len(every), len(every_other), rate, runs.price(~at_calibration, broken.alarm))
+    return AlarmResampling(
+        budget=policy.budget,
+        confidence=policy.confidence,
+        consecutive=policy.consecutive,
+        horizon=horizon,
+        rounds=rounds,
+        seed=seed,
+        tasks=n_tasks,
+        needed=runs_needed(policy.budget, policy.delta),
+        drawn=drawn.summary(),
+        weighted=weighted.summary(),
+        shared=shared.summary(),
+        reason=reason,
+    )
+
+
+class _ByTask:
+    """The runs of a mask, task by task, so that one of each can be drawn at once."""
+
+    def __init__(self, mask: Bool, task: Int, n_tasks: int) -> None:
+        chosen = np.flatnonzero(mask)
+        self.runs = chosen[np.argsort(task[chosen], kind="stable")]
+        self.count: Int = np.bincount(task[chosen], minlength=n_tasks)
+        self.start: Int = np.cumsum(self.count) - self.count
+
+    def draw(self, side: Bool, rng: np.random.Generator) -> Int:
+        """One run, uniformly, of every task of this side that has one."""
+        of = np.flatnonzero(side & (self.count > 0))
+        within = (rng.random(len(of)) * self.count[of]).astype(np.int64)
+        drawn: Int = self.runs[self.start[of] + within]
+        return drawn
+
+
+class _Runs:
+    """All runs as two numbers each: what threshold they pass at all, and what early enough."""
+
+    def __init__(self, maxima: Float, early: Float, task: Int, n: int, may: Bool, good: Bool, bad: Bool) -> None:
+        self.maxima, self.early, self.task, self.n_tasks = maxima, early, task, n
+        self.calibrating, self.tested = _ByTask(may, task, n), _ByTask(good, task, n)
+        self.succeeded, self.failed = good, bad
+
+    def rates(self, side: Bool, theta: float) -> Float:
+        """Share of successful runs that alarm, a number a task of this side that has one."""
+        over = np.bincount(self.task, weights=self.succeeded & (self.maxima > theta), minlength=self.n_tasks)
+        of = side & (self.tested.count > 0)
+        rates: Float = over[of] / self.tested.count[of]
+        return rates
+
+    def price(self, side: Bool, theta: float) -> tuple[float, float]:
+        """Share of this side's failed runs that alarm, and that alarm early; NaN where there is none."""
+        of = self.failed & side[self.task]
+        if not of.any():
+            return math.nan, math.nan
+        return float((self.maxima[of] > theta).mean()), float((self.early[of] > theta).mean())
+
+
+class _Tally:
+    """Sums over the splits."""
+
+    def __init__(self, policy: AlarmPolicy) -> None:
+        self._policy = policy
+        self._rows: list[tuple[float, ...]] = []
+
+    def add(self, n: int, m: int, rate: float, price: tuple[float, float]) -> None:
+        budget, delta = self._policy.budget, self._policy.delta
+        # A hair of room for rates that are sums of thirds and the like.
+        held = rate <= budget + 1e-12
+        self._rows.append((n, m, held, expected_held(n, m, budget, delta), rate, *price))
+
+    def summary(self) -> HeldShare | None:
+        """Means; None where no split had a threshold."""
+        if not self._rows:
+            return None
+        table = np.array(self._rows, dtype=np.float64)
+        n, m, held, expected, rate = table[:, :5].mean(axis=0).tolist()
+        known = table[~np.isnan(table[:, 5]), 5:]
+        alerted, early = known.mean(axis=0).tolist() if len(known) else (math.nan, math.nan)
+        return HeldShare(n, m, held, math.sqrt(held * (1 - held) / len(table)), expected, rate, alerted, early)
+
+
+def _halve(can: Bool, rng: np.random.Generator) -> Bool:
+    """Half of the tasks that can calibrate and half of those that cannot, both rounded down, at random."""
+    side = np.zeros(len(can), dtype=np.bool_)
+    for group in (np.flatnonzero(can), np.flatnonzero(~can)):
+        side[rng.permutation(group)[: len(group) // 2]] = True
+    return side
+
+
+def _mask(chosen: Sequence[bool] | None, n: int) -> Bool:
+    if chosen is None:
+        return np.ones(n, dtype=np.bool_)
+    mask = np.asarray(chosen, dtype=np.bool_)
+    if mask.shape != (n,):
+        raise DataError(f"a choice of {mask.size} runs for {n}: say yes or no for each.")
+    return mask
+
+
+def _most(budget: float, m: int) -> int:
+    """The most of m runs that may alarm within the budget; rounded, so that 10 % of 30 is 3 and not a hair under it."""
+    return math.floor(round(budget * m, 9))

@@ -1,0 +1,27 @@
+"""Are runs fit to train on? Enough of them, without repeats and shortcuts, and something in them to learn."""
+
+from prefixguard.evaluation.data_check.budgets import BudgetCheck, SideCount
+from prefixguard.evaluation.data_check.checking import Audit, check_corpus, check_data
+from prefixguard.evaluation.data_check.curve import CurvePoint, LearningCurve
+from prefixguard.evaluation.data_check.finding import DataFinding, SaidFinding
+from prefixguard.evaluation.data_check.groups import GroupCheck, GroupValue
+from prefixguard.evaluation.data_check.lengths import LengthCheck
+from prefixguard.evaluation.data_check.repeats import RepeatCheck
+from prefixguard.evaluation.data_check.result import DataCheck
+
+__all__ = [
+    "Audit",
+    "BudgetCheck",
+    "CurvePoint",
+    "DataCheck",
+    "DataFinding",
+    "GroupCheck",
+    "GroupValue",
+    "LearningCurve",
+    "LengthCheck",
+    "RepeatCheck",
+    "SaidFinding",
+    "SideCount",
+    "check_corpus",
+    "check_data",
+]

@@ -1,0 +1,30 @@
+"""A language model as the judge of prefixes: a sample that stands for all, a question each, figures and costs."""
+
+from prefixguard.evaluation.judge.answer import JudgeAnswer, JudgeOutcome
+from prefixguard.evaluation.judge.asking import Asked, JudgeEstimate, ask_all, estimate
+from prefixguard.evaluation.judge.kept import KeptReplies
+from prefixguard.evaluation.judge.plan import BUDGET_TOKENS, SAMPLE, JudgePlan, plan_judging
+from prefixguard.evaluation.judge.question import JudgeQuestion, prompt_version
+from prefixguard.evaluation.judge.result import JudgeCosts, JudgeResult
+from prefixguard.evaluation.judge.row import judge_result
+from prefixguard.evaluation.judge.sampling import draw_prefixes
+
+__all__ = [
+    "BUDGET_TOKENS",
+    "SAMPLE",
+    "Asked",
+    "JudgeAnswer",
+    "JudgeCosts",
+    "JudgeEstimate",
+    "JudgeOutcome",
+    "JudgePlan",
+    "JudgeQuestion",
+    "JudgeResult",
+    "KeptReplies",
+    "ask_all",
+    "draw_prefixes",
+    "estimate",
+    "judge_result",
+    "plan_judging",
+    "prompt_version",
+]

@@ -1,0 +1,169 @@
+"""Asks a judge many questions, several at a time; what was answered before is not asked again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from prefixguard.errors import ConfigError, EndpointError, UsageError
+from prefixguard.escalate import AsyncClient, Endpoint, Reply
+from prefixguard.evaluation.judge.answer import ANSWER_SCHEMA, NO_REPLY, JudgeAnswer, read_answer
+from prefixguard.evaluation.judge.kept import KeptReplies
+from prefixguard.evaluation.judge.question import TOKENS_OUT, JudgeQuestion, prompt_version
+
+#: Questions one after another without a reply, after which the endpoint is taken to be down.
+GIVEN_UP_AFTER = 5
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeEstimate:
+    """What asking will take, before anything is sent.
+
+    questions: of the sample. different: of these; prefixes that say the same are asked about once. kept: of these,
+    answered by an earlier run; they cost nothing now. tokens_in, tokens_out: of the others, about (four characters a
+    token; models that think before they answer send more). cost: of these, in the currency of the prices; None where
+    they are not known.
+    """
+
+    questions: int
+    different: int
+    kept: int
+    tokens_in: int
+    tokens_out: int
+    cost: float | None
+
+    @property
+    def calls(self) -> int:
+        """Questions that will be sent."""
+        return self.different - self.kept
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question and what became of it.
+
+    reply: None where there was none; `failure` then says why. kept: the reply is an earlier run's.
+    """
+
+    question: JudgeQuestion
+    answer: JudgeAnswer
+    reply: Reply | None
+    kept: bool
+    failure: str = ""
+
+
+def estimate(questions: Sequence[JudgeQuestion], endpoint: Endpoint, kept: KeptReplies | None = None) -> JudgeEstimate:
+    """What asking these will take. kept: replies of earlier runs."""
+    each = {one.key(endpoint): one for one in questions}
+    new = [one for key, one in each.items() if kept is None or kept.load(key) is None]
+    sent = sum(one.tokens for one in new)
+    back = TOKENS_OUT * len(new)
+    return JudgeEstimate(len(questions), len(each), len(each) - len(new), sent, back, endpoint.cost(sent, back))
+
+
+def ask_all(
+    questions: Sequence[JudgeQuestion],
+    endpoint: Endpoint,
+    *,
+    kept: KeptReplies | None = None,
+    at_once: int = 4,
+    on_answer: Callable[[int, int], None] | None = None,
+) -> list[Asked]:
+    """Every question with its answer, in their order. Questions that are the same are asked once.
+
+    kept: where replies are taken from, and written as they come, so that an interrupted run goes on where it stopped;
+    None: nothing is kept. A question without a reply is asked anew by the next run. at_once: questions under way at a
+    time. on_answer: called with how many are done, of how many.
+    The rest is not asked once GIVEN_UP_AFTER questions, one after another, had no reply. Raises ConfigError for
+    at_once below 1 and without a key where one is needed, MissingExtraError without the packages, OutputError where a
+    reply cannot be kept, UsageError inside a running event loop.
+    """
+    if at_once < 1:
+        raise ConfigError(f"{at_once} questions at a time: ask 1 or more.")
+    if _on_a_loop():
+        raise UsageError(
+            "asking runs an event loop of its own. Inside another one: await asyncio.to_thread(ask_all, ...)."
+        )
+    found: dict[str, Asked] = {}
+    keys = [question.key(endpoint) for question in questions]
+    different = dict(zip(keys, questions, strict=True))
+    waiting: dict[str, JudgeQuestion] = {}
+    for key, question in different.items():
+        earlier = None if kept is None else kept.load(key)
+        if earlier is None:
+            waiting[key] = question
+        else:
+            found[key] = Asked(question, read_answer(earlier), earlier, kept=True)
+    failing = _Failing()
+    if waiting:
+        asyncio.run(_ask_waiting(waiting, endpoint, kept, at_once, found, failing, on_answer))
+    why = f"given up after {GIVEN_UP_AFTER} questions in a row without one; the last: {failing.last}"
+    unasked = (Asked(question, NO_REPLY, None, False, why) for question in questions)
+    return [
+        replace(found[key], question=question) if key in found else nothing
+        for key, question, nothing in zip(keys, questions, unasked, strict=True)
+    ]
+
+
+async def _ask_waiting(
+    waiting: dict[str, JudgeQuestion],
+    endpoint: Endpoint,
+    kept: KeptReplies | None,
+    at_once: int,
+    found: dict[str, Asked],
+    failing: _Failing,
+    on_answer: Callable[[int, int], None] | None,
+) -> None:
+    """Asks what is waiting, by key, and puts it into `found`; nothing more once the endpoint is down."""
+    client = AsyncClient(endpoint, ANSWER_SCHEMA, breaker=False, concurrency=at_once)  # `failing` ends it
+    of = len(found) + len(waiting)
+    queue = iter(waiting.items())
+
+    async def work() -> None:
+        for key, question in queue:  # shared: each question goes to one of the workers
+            if failing.is_down:
+                return
+            found[key] = asked = await _ask(key, question, client, kept)
+            failing.saw(asked)
+            if on_answer is not None:
+                on_answer(len(found), of)
+
+    try:
+        await asyncio.gather(*(work() for _ in range(min(at_once, len(waiting)))))
+    finally:
+        await client.aclose()
+
+
+def _on_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+class _Failing:
+    """Counts questions without a reply, one after another. last: why the last of them had none."""
+
+    def __init__(self) -> None:
+        self._in_a_row = 0
+        self.last = ""
+
+    @property
+    def is_down(self) -> bool:
+        return self._in_a_row >= GIVEN_UP_AFTER
+
+    def saw(self, asked: Asked) -> None:
+        self._in_a_row = 0 if asked.reply is not None else self._in_a_row + 1
+        self.last = asked.failure or self.last
+
+
+async def _ask(key: str, question: JudgeQuestion, client: AsyncClient, kept: KeptReplies | None) -> Asked:
+    try:
+        reply = await client.ask(question.messages)
+    except EndpointError as exc:
+        return Asked(question, NO_REPLY, None, kept=False, failure=str(exc))
+    if kept is not None:
+        kept.save(key, reply, prompt_version(), client.secrets)
+    return Asked(question, read_answer(reply), reply, kept=False)

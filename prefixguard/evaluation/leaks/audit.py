@@ -1,0 +1,155 @@
+"""The leak audit of a labelled corpus, through whatever adapter it was read.
+
+It judges records and outcomes alone. What an adapter reads from where is audited while it is made (`induce-adapter`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from prefixguard.errors import ConfigError
+from prefixguard.evaluation.layout import wrapped
+from prefixguard.evaluation.leaks.finding import LeakFinding
+from prefixguard.evaluation.leaks.groups import find_groups
+from prefixguard.evaluation.leaks.hidden_text import find_hidden_text
+from prefixguard.evaluation.leaks.identifiers import find_identifiers
+from prefixguard.evaluation.leaks.last_step import find_last_step
+from prefixguard.evaluation.leaks.later_text import find_later_text
+from prefixguard.evaluation.leaks.lengths import find_lengths
+from prefixguard.evaluation.leaks.material import FEWEST, Material, gather
+from prefixguard.evaluation.leaks.model_names import find_model_names
+from prefixguard.evaluation.leaks.numbers import find_numbers, find_run_lengths
+from prefixguard.evaluation.leaks.tokens import find_tokens, token_tables
+from prefixguard.evaluation.leaks.waiving import settled
+from prefixguard.stepview import StepRecord
+from prefixguard.trace import Run
+
+#: Runs that are looked at unless told otherwise: enough for every probe, and what is held in memory.
+MOST_RUNS = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class LeakAudit:
+    """What was found, errors first.
+
+    runs: runs with a record. looked_at: those audited, a sample where there are many. judged: of them, runs of two
+    records and more with a known outcome; failed: of those. tasks: of those. notes: what could not be audited, and why.
+    """
+
+    runs: int
+    looked_at: int
+    judged: int
+    failed: int
+    tasks: int
+    findings: tuple[LeakFinding, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def errors(self) -> tuple[LeakFinding, ...]:
+        return tuple(one for one in self.findings if one.severity == "error")
+
+    @property
+    def warnings(self) -> tuple[LeakFinding, ...]:
+        return tuple(one for one in self.findings if one.severity == "warning")
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "runs": self.runs,
+            "looked_at": self.looked_at,
+            "judged": self.judged,
+            "failed": self.failed,
+            "tasks": self.tasks,
+            "findings": [one.as_json() for one in self.findings],
+            "notes": list(self.notes),
+        }
+
+    def to_text(self) -> str:
+        """For a terminal."""
+        judged = f"{self.judged} judged ({self.failed} failed) of {self.tasks} tasks"
+        waived = sum(one.waived != "" for one in self.findings)
+        found = f"{len(self.errors)} error(s), {len(self.warnings)} warning(s)" + (
+            f", {waived} waived" if waived else ""
+        )
+        if not self.findings:
+            found = "no leak found"
+        lines = [f"Leak audit: {self.looked_at:,} of {self.runs:,} runs, {judged}: {found}."]
+        lines += [f"{one.severity.upper()} {one.kind}, {one.field}: {one.text}" for one in self.findings]
+        return "\n".join(wrapped(line) for line in (*lines, *self.notes))
+
+
+def audit_leaks(
+    runs: Iterable[Run[StepRecord]],
+    *,
+    seed: int = 13,
+    on_stage: Callable[[str], None] | None = None,
+    most_runs: int = MOST_RUNS,
+    waive: Mapping[str, str] = MappingProxyType({}),
+) -> LeakAudit:
+    """Look for outcomes and futures in records that no live run would have.
+
+    runs: read once, in any number; of more than `most_runs` a sample is taken by hash.
+    seed: of the sample, of the one run a task that tests are done on, of folds and permutations.
+    on_stage: told the name of each stage as it begins.
+    waive: field to reason: what is found there is harmless, and becomes a note with the reason. One in which nothing
+        is found is named in the notes.
+    Time is linear in the text; of a field at most 20,000 characters are read.
+    Raises ConfigError where most_runs is below 1.
+    """
+    if most_runs < 1:
+        raise ConfigError(f"most_runs is {most_runs}; it must be 1 or more.")
+    tell = on_stage or (lambda stage: None)
+    tell("runs")
+    material = gather(runs, most=most_runs, seed=seed)
+    found = list(_over_text(material, seed, tell))
+    judged = material.judged
+    notes = []
+    if judged.enough:
+        found += _over_outcomes(material, seed, tell)
+    else:
+        notes.append(
+            f"Nothing was tested against outcomes: that takes {FEWEST} tasks of each outcome, with runs of two records "
+            "and more."
+        )
+    if material.met > len(material.runs):
+        notes.append(f"A sample of {len(material.runs)} of {material.met} runs was audited.")
+    found = settled(found, waive)
+    fields = {one.field for one in found}
+    notes += [f"Nothing was found in {field!r}, which was waived." for field in waive if field not in fields]
+    found.sort(key=lambda one: ("error", "warning", "note").index(one.severity))  # stable: stages keep their order
+    n_failed = int(judged.failed.sum())
+    n_tasks = int(judged.single.sum())
+    return LeakAudit(material.met, len(material.runs), len(judged), n_failed, n_tasks, tuple(found), tuple(notes))
+
+
+def _over_text(material: Material, seed: int, tell: Callable[[str], None]) -> Iterator[LeakFinding]:
+    tell("later text")
+    yield from find_later_text(material.runs)
+    tell("hidden text")
+    yield from find_hidden_text(material.runs)
+    tell("identifiers")
+    named = list(find_identifiers(material.runs, seed))
+    yield from named
+    said = {one.field for one in named if one.severity == "error"}
+    yield from (one for one in find_model_names(material.runs) if one.field not in said)
+    tell("run lengths in text")
+    yield from find_run_lengths(material.runs)
+
+
+def _over_outcomes(material: Material, seed: int, tell: Callable[[str], None]) -> Iterator[LeakFinding]:
+    judged = material.judged
+    tell("tokens")
+    tables = token_tables(judged)
+    tokens = list(find_tokens(judged, tables))
+    tell("last step")
+    yield from find_last_step(judged, tables, tokens, seed)
+    yield from tokens
+    tell("numbers")
+    yield from find_numbers(judged)
+    tell("lengths")
+    yield from find_lengths(judged, seed)
+    tell("groups")
+    yield from find_groups(judged)

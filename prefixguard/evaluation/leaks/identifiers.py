@@ -1,0 +1,204 @@
+"""Names of the run, its file, its agent or model and its task in the text of records, and what such a name tells."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+import numpy as np
+import numpy.typing as npt
+
+from prefixguard.evaluation.leaks.chance import LEVEL, PERMUTATIONS, rank_area
+from prefixguard.evaluation.leaks.features import cut
+from prefixguard.evaluation.leaks.finding import LeakFinding, Severity, chance, shown
+from prefixguard.evaluation.leaks.material import FEWEST, task_of
+from prefixguard.evaluation.leaks.probe import FOLDS
+from prefixguard.stepview import StepRecord
+from prefixguard.trace import Outcome, Run
+
+_FIELDS = ("tool", "arguments", "observation", "action", "result")
+#: Share of the runs with such a name in which it must stand, and how much oftener than some other run's name.
+_SHARE = 0.10
+_TIMES = 4.0
+_FEWEST_RUNS = 5
+#: Words in the keys of groups that say who acted.
+_WHO = ("agent", "model", "llm", "policy", "engine", "scaffold", "author")
+#: Steps of a run that are searched, half from each end.
+_MOST_STEPS = 200
+
+
+@dataclass(slots=True)
+class _Kind:
+    """Names of one kind. owner: name of each run that has one, by number of the run."""
+
+    owner: dict[int, str] = field(default_factory=dict)
+
+
+def find_identifiers(runs: Sequence[Run[StepRecord]], seed: int) -> Iterator[LeakFinding]:
+    """A finding a kind of name: the field in which most runs hold it.
+
+    A name counts only where runs hold their own far oftener than another run's: a domain called `retail`, or a task
+    called after what it is about, is in the text by itself. Run, file, agent and model are errors, others warnings.
+    """
+    kinds: dict[str, _Kind] = defaultdict(_Kind)
+    for number, run in enumerate(runs):
+        for kind, name in _names(run):
+            kinds[kind].owner.setdefault(number, name)
+    generator = np.random.default_rng(seed)
+    foils = {kind: _foils(one.owner, generator) for kind, one in sorted(kinds.items())}
+    own: dict[str, Counter[str]] = defaultdict(Counter)
+    others: dict[str, Counter[str]] = defaultdict(Counter)
+    held: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for number, run in enumerate(runs):
+        wanted = {kind: one.owner[number] for kind, one in kinds.items() if number in one.owner}
+        if not wanted:
+            continue
+        for place in _FIELDS:
+            text = _text(run, place)
+            for kind, name in wanted.items():
+                if _stands(name, text):
+                    own[kind][place] += 1
+                    held[kind, place][name] += 1
+                foil = foils[kind].get(number)
+                if foil is not None and _stands(foil, text):
+                    others[kind][place] += 1
+    best: dict[str, tuple[int, str, str]] = {}
+    for kind, one in sorted(kinds.items()):
+        if not own[kind]:
+            continue
+        place, n = max(own[kind].items(), key=lambda item: (item[1], item[0]))
+        total, foiled = len(one.owner), others[kind][place]
+        if n < max(_FEWEST_RUNS, _SHARE * total) or n < _TIMES * foiled or len(held[kind, place]) < 2:
+            continue
+        if kind.split()[0] not in best or n > best[kind.split()[0]][0] or kind.startswith("group"):
+            best[kind if kind.startswith("group") else kind.split()[0]] = n, kind, place
+    for n, kind, place in best.values():
+        foiled = others[kind][place]
+        yield _finding(kind, place, runs, kinds[kind].owner, held[kind, place], n, foiled, seed)
+
+
+def _finding(
+    kind: str,
+    place: str,
+    runs: Sequence[Run[StepRecord]],
+    owner: dict[int, str],
+    held: Counter[str],
+    n: int,
+    foiled: int,
+    seed: int,
+) -> LeakFinding:
+    severity: Severity = "error" if kind.split()[0] in ("run", "file") or _is_who(kind) else "warning"
+    token = held.most_common(1)[0][0]
+    area, p, judged = _predicts(runs, owner, seed)
+    figures = {
+        "runs": float(n),
+        "share": n / len(owner),
+        "other_names": foiled / len(owner),
+        "names": float(len(held)),
+        "area": area,
+        "p": p,
+    }
+    text = (
+        f"The {place} of {n} of {len(owner)} runs holds the name of its {kind} ({len(held)} names, such as "
+        f"{shown(token)}); another run's name stands there in {foiled}."
+    )
+    if p < LEVEL:
+        text += (
+            f" The name alone, learned on other tasks, tells the outcome with an area of {area:.2f} ({chance(p)}, "
+            f"{judged} tasks)."
+        )
+    elif area == area:
+        text += f" The name alone does not tell the outcome beyond chance ({chance(p)}, {judged} tasks)."
+    text += " A name says how good somebody is on average, or which task it is, and not how this run goes: cut it."
+    return LeakFinding("identifier", place, f"{kind}: {token}", severity, figures, text)
+
+
+def _names(run: Run[StepRecord]) -> Iterator[tuple[str, str]]:
+    """Names of a run, by kind; only what looks like a name, each once."""
+    path = PurePosixPath(run.run_id.rpartition("#")[0] or run.run_id)
+    found = [("run", run.run_id), ("file", str(path)), ("file name", path.name), ("file stem", path.stem)]
+    if run.task_id is not None:
+        found += [("task", run.task_id), ("task number", run.task_id.rpartition(":")[2])]
+    found += [(key if _is_who(key) else f"group {key}", value) for key, value in sorted(run.groups.items())]
+    taken = set()
+    for kind, name in found:
+        name = name.lower()
+        # A word, a number or a sentence (a task called by its question) is in the text by itself.
+        is_name = not name.isalpha() and not name.isdigit() and not any(c.isspace() for c in name) and len(name) >= 6
+        if name not in taken and (is_name or (_is_who(kind) and len(name) >= 4 and not name.isdigit())):
+            taken.add(name)
+            yield kind, name
+
+
+def _is_who(key: str) -> bool:
+    return any(word in key.lower() for word in _WHO)
+
+
+def _foils(owner: dict[int, str], generator: np.random.Generator) -> dict[int, str]:
+    """Another name for each run, drawn among the other names."""
+    names = sorted(set(owner.values()))
+    if len(names) < 2:
+        return {}
+    code = {name: i for i, name in enumerate(names)}
+    return {
+        number: names[(code[name] + 1 + int(generator.integers(len(names) - 1))) % len(names)]
+        for number, name in sorted(owner.items())
+    }
+
+
+def _text(run: Run[StepRecord], place: str) -> str:
+    records = run.records
+    if len(records) > _MOST_STEPS:
+        records = (*records[: _MOST_STEPS // 2], *records[-_MOST_STEPS // 2 :])
+    return "\n".join(cut(getattr(record, place)).lower() for record in records)
+
+
+def _stands(name: str, text: str) -> bool:
+    """Does it stand there as a word of its own?
+
+    >>> _stands("gpt-4", "by gpt-4."), _stands("gpt-4", "gpt-4o")
+    (True, False)
+    """
+    start = 0
+    while (found := text.find(name, start)) >= 0:
+        end = found + len(name)
+        if not (text[found - 1 : found].isalnum() or text[end : end + 1].isalnum()):
+            return True
+        start = end
+    return False
+
+
+def _predicts(runs: Sequence[Run[StepRecord]], owner: dict[int, str], seed: int) -> tuple[float, float, int]:
+    """How well the failure rate of a name among other tasks ranks runs: area, chance, tasks; one run a task.
+
+    NaN where there are too few tasks of an outcome, or every name has one task.
+    """
+    drawn: dict[str, int] = {}
+    for number in np.random.default_rng(seed).permutation(sorted(owner)).tolist():
+        if runs[number].outcome is not Outcome.UNKNOWN:
+            drawn.setdefault(task_of(runs[number]), number)
+    numbers = sorted(drawn.values())
+    failed = np.array([runs[i].outcome is Outcome.FAILURE for i in numbers], dtype=np.bool_)
+    lost = int(failed.sum())
+    codes = {name: code for code, name in enumerate(sorted({owner[i] for i in numbers}))}
+    if min(lost, len(failed) - lost) < FEWEST or len(codes) > len(numbers) / 2:
+        return float("nan"), float("nan"), len(numbers)
+    code = np.array([codes[owner[i]] for i in numbers], dtype=np.int64)
+    generator = np.random.default_rng(seed)
+    fold = generator.permutation(len(numbers)) % FOLDS
+    area = _cross_fitted(failed, code, fold)
+    as_good = sum(_cross_fitted(generator.permutation(failed), code, fold) >= area - 1e-9 for _ in range(PERMUTATIONS))
+    return area, (1 + as_good) / (1 + PERMUTATIONS), len(numbers)
+
+
+def _cross_fitted(failed: npt.NDArray[np.bool_], code: npt.NDArray[np.int64], fold: npt.NDArray[np.int64]) -> float:
+    """AUROC of each run's score: the failure rate of its name in the other folds, shrunk towards theirs."""
+    scores = np.zeros(len(failed))
+    for k in range(FOLDS):
+        train, test = fold != k, fold == k
+        n, lost = (np.bincount(code[train], weights=w, minlength=code.max() + 1) for w in (None, failed[train]))
+        base = failed[train].mean()
+        scores[test] = ((lost + 2 * base) / (n + 2) - base)[code[test]]
+    return rank_area(failed, scores)

@@ -1,0 +1,143 @@
+"""Numbers after a word: graded rewards at the end, the length of the run at its start, steps that remain."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+
+from prefixguard.evaluation.leaks.chance import LEVEL, midranks, rank_area
+from prefixguard.evaluation.leaks.confirmation import says_harness
+from prefixguard.evaluation.leaks.features import cut, is_verdict_like
+from prefixguard.evaluation.leaks.finding import LeakFinding, Severity, chance, shown
+from prefixguard.evaluation.leaks.material import FEWEST, Judged
+from prefixguard.evaluation.leaks.tokens import JUMP
+from prefixguard.stepview import StepRecord
+from prefixguard.trace import Run
+
+_FIELDS = ("observation", "result", "action", "arguments")
+_GIVEN = ("observation", "result")
+_LABEL = re.compile(r"([A-Za-z_]{2,30})|(-?\d{1,12}(?:\.\d{1,12})?)")
+#: How surely a number must rank the outcomes; share of runs that must have it.
+_TELLS = 0.85
+_HAVE = 0.6
+#: Runs and lengths that are needed to call a number the length of the run, and the share of runs that must agree.
+_FEWEST_RUNS = 8
+_FEWEST_LENGTHS = 4
+_AGREE = 0.95
+_MOST = 0.5  # share of the runs that must have the number: who writes lengths writes them everywhere
+#: Records of a run that are looked at for a count-down.
+_LOOKED_AT = 12
+
+
+def find_numbers(judged: Judged) -> Iterator[LeakFinding]:
+    """Numbers of the last record that rank the outcomes far better than those of the record before."""
+    told = []
+    tried = 0
+    for field in _FIELDS:
+        last, before = (_by_label(judged, field, position) for position in (-1, -2))
+        for label in sorted(last):
+            values = last[label]
+            have = ~np.isnan(values)
+            if have[judged.single].mean() < _HAVE:
+                continue
+            tried += 1
+            area = rank_area(judged.failed[have], values[have])
+            if math.isnan(area) or max(area, 1 - area) < _TELLS:
+                continue
+            was = before.get(label)
+            known = np.zeros(len(judged), dtype=np.bool_) if was is None else ~np.isnan(was)
+            ranked = 0.5 if was is None else rank_area(judged.failed[known], was[known])
+            earlier = 0.5 if math.isnan(ranked) else max(ranked, 1 - ranked)
+            if max(area, 1 - area) - earlier >= JUMP:
+                told.append((field, label, area, earlier, _by_ranks(judged, values), int(have.sum())))
+    for field, label, area, earlier, p, n in told:
+        p = min(1.0, p * tried)
+        if p >= LEVEL:
+            continue
+        verdict = says_harness(label) if field == "result" else is_verdict_like(label)  # a tool counts what failed, too
+        severity: Severity = "error" if field in _GIVEN and verdict else "warning"
+        side = "failure" if area > 0.5 else "success"
+        text = (
+            f"The number after {shown(label)} in the {field} of the last record tells the outcome: larger means "
+            f"{side}, area {max(area, 1 - area):.2f}; in the record before, {earlier:.2f} ({chance(p)}, {n} runs)."
+        )
+        figures = {"area": max(area, 1 - area), "before": earlier, "p": p, "runs": float(n), "tried": float(tried)}
+        yield LeakFinding("number", field, label, severity, figures, text)
+
+
+def find_run_lengths(runs: tuple[Run[StepRecord], ...]) -> Iterator[LeakFinding]:
+    """Numbers that are the length of the run from its first record on, or that count down to its end."""
+    totals: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    downs: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    lengths: dict[tuple[str, str], set[int]] = defaultdict(set)
+    long = sum(len(run.records) >= 3 for run in runs)
+    for run in runs:
+        n = len(run.records)
+        if n < 3:
+            continue
+        for field in _FIELDS:
+            series: dict[str, list[tuple[int, float]]] = defaultdict(list)
+            for i, record in enumerate(run.records[:_LOOKED_AT]):
+                for label, value in _numbers(getattr(record, field)).items():
+                    series[label].append((i, value))
+            for label, found in series.items():
+                first_at, first = found[0]
+                lengths[field, label].add(n)
+                values = {value for _, value in found}
+                totals[field, label].append(first_at == 0 and values == {first} and abs(first - n) <= 1)
+                left = {value + at for at, value in found}
+                downs[field, label].append(len(found) > 2 and len(left) == 1 and abs(left.pop() - n) <= 1)
+    for says, table in (("the length of the run", totals), ("the number of steps that remain", downs)):
+        for (field, label), agree in sorted(table.items()):
+            share = sum(agree) / len(agree)
+            if len(agree) < max(_FEWEST_RUNS, _MOST * long) or len(lengths[field, label]) < _FEWEST_LENGTHS:
+                continue
+            if share < _AGREE:
+                continue
+            after = f"after {shown(label)}" if label else "at its start"
+            text = f"The number {after} in {field} is {says} in {sum(agree)} of {len(agree)} runs: only its end knows."
+            figures = {"runs": float(len(agree)), "share": share}
+            yield LeakFinding("run_length", field, label, "error", figures, text)
+
+
+def _by_label(judged: Judged, field: str, position: int) -> dict[str, np.ndarray]:
+    """The number after each word in one record of every run; float (N,), NaN where it has none."""
+    table: dict[str, np.ndarray] = {}
+    for i, run in enumerate(judged.runs):
+        for label, value in _numbers(getattr(run.records[position], field)).items():
+            if label not in table:
+                table[label] = np.full(len(judged), np.nan)
+            table[label][i] = value
+    return table
+
+
+def _numbers(text: str) -> dict[str, float]:
+    """The first number after each word.
+
+    >>> _numbers('{"reward": 0.25, "steps": 7}')
+    {'reward': 0.25, 'steps': 7.0}
+    """
+    found: dict[str, float] = {}
+    label = ""
+    for match in _LABEL.finditer(cut(text)):
+        if match[1]:
+            label = match[1].lower()
+        elif label not in found:
+            found[label] = float(match[2])
+    return found
+
+
+def _by_ranks(judged: Judged, values: np.ndarray) -> float:
+    """Two-sided chance after Mann and Whitney, ties counted, on one run a task."""
+    have = judged.single & ~np.isnan(values)
+    failed = judged.failed[have]
+    n, m = int(failed.sum()), int((~failed).sum())
+    if min(n, m) < FEWEST:
+        return 1.0
+    ranks = midranks(values[have])
+    spread = math.sqrt(n * m / (n + m) * float(ranks.var(ddof=1)))
+    return math.erfc(abs(float(ranks[failed].sum()) - n * (n + m + 1) / 2) / spread / math.sqrt(2)) if spread else 1.0

@@ -1,0 +1,145 @@
+"""AUPRC of every row at the same prevalences, so that a table can be laid beside that of another set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prefixguard.evaluation.layout import aligned, finite, number, spread, wrapped
+from prefixguard.evaluation.rows import ScoreRow
+from prefixguard.metrics import REFERENCE_PREVALENCES, Prefixes, ReferenceRanking, Resamples, interval
+
+#: Beside the first row, what is shown as text; JSON and report have all.
+_IN_TEXT = ("step index", "end oracle")
+
+CAUTION = (
+    "Negatives are weighed so that positives make up the stated share; how a score ranks stays as measured. A score "
+    "that knows nothing has the share itself. Compare sets at one share and with the clock's row beside, for sets "
+    "also differ in how much a clock knows."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PrevalenceRow:
+    """One row's AUPRC. NaN: it does not exist (one class only).
+
+    prevalence: share of positives as it is. own: AUPRC there. at: AUPRC by reference prevalence.
+    intervals: 95 % over tasks, by reference; of the first row only, and empty where no resamples were given.
+    """
+
+    name: str
+    oracle: bool
+    prevalence: float
+    own: float
+    at: Mapping[float, float]
+    intervals: Mapping[float, tuple[float, float]] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values; NaN is None. References are the keys as text, such as "0.05"."""
+        return {
+            "name": self.name,
+            "oracle": self.oracle,
+            "prevalence": finite(self.prevalence),
+            "auprc": finite(self.own),
+            "auprc_at": {f"{reference:g}": finite(value) for reference, value in self.at.items()},
+            "intervals": {f"{reference:g}": list(ends) for reference, ends in self.intervals.items()},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class PrevalenceTable:
+    """Rows in the order given, of both risks, at the same references."""
+
+    references: tuple[float, ...]
+    imminent: tuple[PrevalenceRow, ...]
+    outcome: tuple[PrevalenceRow, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, NaN as None."""
+        return {
+            "references": list(self.references),
+            "imminent": [row.as_json() for row in self.imminent],
+            "outcome": [row.as_json() for row in self.outcome],
+            "caution": CAUTION,
+        }
+
+    def to_text(self) -> str:
+        """Plain aligned text, ending without a newline: the first row, and the clocks where they are."""
+        blocks = []
+        for title, rows in (("Imminent risk", self.imminent), ("Outcome risk", self.outcome)):
+            if not rows:
+                continue
+            cells = [["", "own", "", *(cell for reference in self.references for cell in (number(reference), ""))]]
+            for row in (rows[0], *(row for row in rows[1:] if row.name in _IN_TEXT)):
+                line = [f"{row.name} *" if row.oracle else row.name, number(row.own), ""]
+                for reference in self.references:
+                    line += [number(row.at[reference]), spread(row.intervals.get(reference))]
+                cells.append(line)
+            own = number(rows[0].prevalence)
+            blocks.append(f"{title}: AUPRC at the own prevalence ({own}) and at others\n" + aligned(cells))
+        return "\n\n".join([*blocks, wrapped(CAUTION)])
+
+
+def prevalence_table(
+    rows: Sequence[ScoreRow],
+    prefixes: Prefixes,
+    lengths: Sequence[int],
+    horizon: int,
+    *,
+    references: Sequence[float] = REFERENCE_PREVALENCES,
+    resamples: Resamples | None = None,
+) -> PrevalenceTable:
+    """AUPRC of rows at reference prevalences, for both risks.
+
+    rows: the monitor first; what it did not judge is left out of every row, as in the table of figures.
+    lengths: steps of each run. horizon: H of the imminent label. references: in (0, 1).
+    resamples: over tasks, for intervals of the first row.
+    Raises DataError where a row's scores are not one a step, ConfigError for a reference out of range.
+    """
+    flat = [row.flat(lengths) for row in rows]
+    unjudged = np.zeros(len(prefixes), dtype=np.bool_)
+    for scores_of_first in flat[0] if flat else ():
+        unjudged |= np.isnan(scores_of_first)
+    labels = prefixes.imminent_labels(horizon), prefixes.outcome_labels
+    tables: list[tuple[PrevalenceRow, ...]] = []
+    for risk, label in enumerate(labels):
+        found = []
+        for place, (row, scores) in enumerate(zip(rows, flat, strict=True)):
+            judged = ~(unjudged | np.isnan(scores[risk]))
+            found.append(
+                _row(row, prefixes, scores[risk], label, judged, references, resamples if place == 0 else None)
+            )
+        tables.append(tuple(found))
+    return PrevalenceTable(tuple(float(reference) for reference in references), *tables)
+
+
+def _row(
+    row: ScoreRow,
+    prefixes: Prefixes,
+    scores: npt.NDArray[np.float64],
+    labels: npt.NDArray[np.uint8],
+    judged: npt.NDArray[np.bool_],
+    references: Sequence[float],
+    resamples: Resamples | None,
+) -> PrevalenceRow:
+    n = int(judged.sum())
+    ranking = ReferenceRanking(labels[judged], scores[judged], units=prefixes.units[judged])
+    own = float(ranking.prevalence()) if n else math.nan
+    at: dict[float, float] = {}
+    intervals: dict[float, tuple[float, float]] = {}
+    for reference in map(float, references):
+        at[reference] = float(ranking.average_precision(reference))
+        if resamples is None or prefixes.n_tasks < 2 or math.isnan(at[reference]):
+            continue
+        found = interval(resamples.figures(partial(ranking.average_precision, reference), n))
+        if found is not None:
+            intervals[reference] = found
+    # With one class the figure at the own prevalence does not exist, and neither does any other.
+    itself = float(ranking.average_precision(own)) if 0.0 < own < 1.0 else math.nan
+    return PrevalenceRow(row.name, row.oracle, own, itself, at, intervals)

@@ -1,0 +1,206 @@
+"""The report as one HTML file that works offline."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from prefixguard.evaluation.report.blocks import (
+    Block,
+    Bullets,
+    Card,
+    Cell,
+    Facts,
+    Figure,
+    Folded,
+    Image,
+    Key,
+    Pair,
+    Section,
+    Table,
+    Text,
+    Verbatim,
+    Verdict,
+)
+from prefixguard.evaluation.report.material import visible
+from prefixguard.evaluation.report.plot import pixels
+
+_HERE = Path(__file__).parent
+_MARK = re.compile(r"\{\{(\w+)\}\}")
+_TOGETHER = re.compile(r"(?<=\d) (?=%)|(?<=\S) (?=\*$)")
+_SIZE = re.compile(rb"\A[^<]*(?:<(?!svg)[^>]*>[^<]*)*<svg\b[^>]*?\bwidth=\"([0-9.]+)", re.DOTALL)
+#: Pixels of a picture's width at which it scrolls in its own box instead of shrinking further.
+READABLE = 640
+
+
+def to_page(title: str, verdict: Verdict, sections: Sequence[Section], missing: frozenset[str]) -> bytes:
+    """The page, in UTF-8; the same bytes for the same sections. missing: keys of sections that hold one line only.
+
+    All text is escaped here, wherever it came from; the content security policy forbids to load anything and to run
+    any script but the page's own.
+    """
+    style = (_HERE / "page.css").read_text(encoding="utf-8")
+    script = (_HERE / "page.js").read_text(encoding="utf-8")
+    parts = {
+        "policy": html.escape(_policy(style, script)),
+        "title": html.escape(f"{title}: report"),
+        "name": _text(title),
+        "verdict": "\n".join(_verdict(verdict)),
+        "links": "".join(
+            f'<li><a href="#{section.key}"{" class=none" if section.key in missing else ""}>'
+            f"{html.escape(section.title)}</a></li>"
+            for section in sections
+        ),
+        "sections": "\n".join(_section(section, section.key in missing) for section in sections),
+        "style": style,
+        "script": script,
+    }
+    page = (_HERE / "page.html").read_text(encoding="utf-8")
+    # One pass: a mark inside what is filled in stays as it is.
+    return _MARK.sub(lambda mark: parts[mark[1]], page).encode("utf-8", "replace")
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing may be loaded from anywhere but the page itself; only these very texts may style and run."""
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
+    return (
+        f"default-src 'none'; img-src data:; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}';"
+        " base-uri 'none'; form-action 'none'"
+    )
+
+
+def _text(text: str) -> str:
+    return html.escape(_TOGETHER.sub("\u00a0", visible(text)))  # a number and its sign stay on one line
+
+
+def _verdict(verdict: Verdict) -> Iterator[str]:
+    yield f'<section class="verdict{"" if verdict.good else " care"}" aria-labelledby="verdict">'
+    yield f'<h2 id="verdict">{_text(verdict.headline)}</h2>'
+    yield from (f"<p>{_text(sentence)}</p>" for sentence in verdict.sentences)
+    yield _facts(verdict.facts)
+    yield "</section>"
+
+
+def _section(section: Section, missing: bool) -> str:
+    inside = "\n".join(_block(block) for block in section.blocks)
+    return (
+        f'<section class="{"missing" if missing else "part"}" id="{section.key}" '
+        f'aria-labelledby="{section.key}-title">\n'
+        f'<h2 id="{section.key}-title">{_text(section.title)}</h2>\n{inside}\n</section>'
+    )
+
+
+def _block(block: Block) -> str:
+    match block:
+        case Text():
+            return f"<p{'' if block.tone == 'plain' else f' class={block.tone}'}>{_text(block.text)}</p>"
+        case Bullets():
+            title = f"<p class=lead>{_text(block.title)}</p>" if block.title else ""
+            return title + "<ul>" + "".join(f"<li>{_text(item)}</li>" for item in block.items) + "</ul>"
+        case Table():
+            return _table(block)
+        case Figure():
+            return _figure(block)
+        case Image():
+            return _image(block)
+        case Verbatim():
+            return _box(f"<pre>{_text(block.text)}</pre>", block.label)
+        case Facts():
+            return _facts(block)
+        case Pair():
+            return f'<div class="pair">{"".join(_block(inner) for inner in block.blocks)}</div>'
+        case Folded():
+            inside = "".join(_block(inner) for inner in block.blocks)
+            return f"<details><summary>{_text(block.summary)}</summary>{inside}</details>"
+        case Card():
+            inside = "".join(_block(inner) for inner in block.blocks)
+            return (
+                f'<article class="run"><h3><span class="chip {block.style}">{_text(block.kind)}</span> '
+                f"<bdi>{_text(block.name)}</bdi></h3><p class=faint>{_text(block.line)}</p>{inside}</article>"
+            )
+
+
+def _box(inside: str, label: str) -> str:
+    """What may be wider than the page scrolls in here, with keys too."""
+    return f'<div class="box" role="region" tabindex="0" aria-label="{_text(label)}">{inside}</div>'
+
+
+def _facts(facts: Facts) -> str:
+    items = (
+        f"<div><dt>{_text(what)}</dt><dd><b>{_text(value)}</b> {_text(meaning)}</dd></div>"
+        for what, value, meaning in facts.items
+    )
+    return f'<dl class="figures">{"".join(items)}</dl>'
+
+
+def _table(table: Table) -> str:
+    kinds = ["number" if i in table.numbers else "words" if i in table.words else "" for i in range(len(table.head))]
+    classes = [f' class="{kind}"' if kind else "" for kind in kinds]
+    head = "".join(f'<th scope="col"{kind}>{_text(said)}</th>' for kind, said in zip(classes, table.head, strict=True))
+    stack = bool(table.words)  # long text does not fit beside anything on a phone: a row becomes lines there
+    names = [f' data-label="{_text(said)}"' if stack else "" for said in table.head]
+    rows = []
+    for place, row in enumerate(table.rows):
+        said = [_cell(cell) for cell in row]
+        cells = [f'<th scope="row"{names[0]}>{said[0]}</th>']
+        cells += [
+            f"<td{kind}{name}>{cell}</td>" for kind, name, cell in zip(classes[1:], names[1:], said[1:], strict=True)
+        ]
+        rows.append(f"<tr{' class=on' if place in table.marked else ''}>{''.join(cells)}</tr>")
+    inside = (
+        f"<table{' class=stack' if stack else ''}><caption><span>{_text(table.caption)}</span></caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    )
+    return _box(inside, table.caption)
+
+
+def _cell(cell: Cell) -> str:
+    small = f"<small>{_text(cell.small)}</small>" if cell.small else ""
+    return f"{cell.svg}{_text(cell.text)}{small}"
+
+
+def _figure(figure: Figure) -> str:
+    keys = "".join(_key(key) for key in figure.key)
+    keys = f'<ul class="key">{keys}</ul>' if keys else ""
+    drawing = f'<div role="img" aria-label="{_text(figure.alt)}">{figure.svg}</div>'
+    if figure.wide:
+        said = '<p class="said" aria-live="polite"></p>'
+        return f'<figure class="wide">{_box(drawing, figure.caption)}{said}{keys}</figure>'
+    caption = f"<figcaption>{_text(figure.caption)}</figcaption>" if figure.caption else ""
+    if figure.broad:
+        drawing = _box(drawing, figure.caption)
+    return f"<figure{' class=broad' if figure.broad else ''}>{caption}{drawing}{keys}</figure>"
+
+
+def _key(key: Key) -> str:
+    value = f" <b>{_text(key.value)}</b>" if key.value else ""
+    return f"<li>{_swatch(key.style)}<span>{_text(key.name)}{value}</span></li>"
+
+
+def _swatch(style: str) -> str:
+    if not style:
+        return ""
+    if style == "alert":
+        mark = '<path class="alert" d="M13 1l5.5 9h-11z"/>'
+    elif style.startswith("level"):
+        mark = f'<rect class="{style}" x="0" y="4" width="26" height="4"/>'
+    elif style.startswith("bar"):
+        mark = f'<rect class="{style}" x="6" y="1" width="14" height="10"/>'
+    else:
+        mark = f'<line class="line {style}" x1="0" x2="26" y1="6" y2="6"/>'
+    return f'<svg class="swatch" viewBox="0 0 26 12" width="26" height="12" aria-hidden="true">{mark}</svg>'
+
+
+def _image(image: Image) -> str:
+    found = _SIZE.match(image.svg[:4000])
+    width = min(float(found[1]), 1180.0) if found else 900.0
+    wide = " class=large" if width > READABLE else ""
+    data = base64.b64encode(image.svg).decode()
+    picture = (
+        f'<img{wide} width="{pixels(round(width))}" alt="{_text(image.alt)}" src="data:image/svg+xml;base64,{data}">'
+    )
+    return _box(picture, "Picture of the automaton")

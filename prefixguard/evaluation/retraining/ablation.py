@@ -1,0 +1,219 @@
+"""Ablation: what is lost when one field of the records, or one group of the context, cannot be read?
+
+The variants stand on the very folds of the full training, so that differences are paired: run by run, task by task.
+What is lost without a thing says what it alone contributes; two that say the same lose nothing each. What is lost
+with only a thing says how much it carries by itself. Read both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prefixguard.errors import ConfigError
+from prefixguard.evaluation.actors import choose_groups
+from prefixguard.evaluation.figures import Measured, RiskFigures, compared
+from prefixguard.evaluation.layout import aligned, finite, number, signed, spread, wrapped
+from prefixguard.evaluation.retraining.finished import FinishedFolds, FoldScores, protocol_of
+from prefixguard.evaluation.retraining.fitting import Fitting, OnProgress, OnStage, Source, corpus_of, steps_in
+from prefixguard.evaluation.retraining.folds import RESAMPLES, FoldedEvaluation, measured_folds, summarise
+from prefixguard.evaluation.retraining.partition import Fold, partition
+from prefixguard.evaluation.retraining.pooled import RISKS, Pool, average
+from prefixguard.evaluation.retraining.views import View, ablation_views, held_still, reads_the_same, seen_through
+from prefixguard.learn import Corpus, TrainConfig
+from prefixguard.stepview import Adapter
+
+#: What rows are sorted by: the loss in each, averaged.
+_JUDGED_BY = (("imminent", "auprc"), ("outcome", "outcome_auroc_at_remaining"))
+
+
+@dataclass(frozen=True, slots=True)
+class AblationRow:
+    """One variant. kind: `without` or `only`. part: field, context, or both.
+
+    imminent, outcome: its figures; `differences` are the full training's lead, which is what is lost.
+    same: it reads what the full training reads (a field that nothing reads, or that is empty in all runs), so it was
+        not fitted, and nothing is lost.
+    """
+
+    name: str
+    kind: str
+    part: str
+    imminent: RiskFigures
+    outcome: RiskFigures
+    same: bool
+
+    @property
+    def lost(self) -> float:
+        """Mean of what is lost in imminent AUPRC and in outcome AUROC at matched remaining steps."""
+        losses = [self.loss(risk, figure)[0] for risk, figure in _JUDGED_BY]
+        known = [loss for loss in losses if not math.isnan(loss)]
+        return sum(known) / len(known) if known else math.nan
+
+    def loss(self, risk: str, figure: str) -> tuple[float, tuple[float, float] | None]:
+        """What is lost in a figure, with its 95 % interval over tasks, paired."""
+        figures: RiskFigures = getattr(self, risk)
+        found = figures.differences.get(figure)
+        return (math.nan, None) if found is None else (found.value, found.interval)
+
+
+@dataclass(frozen=True, slots=True)
+class Ablation:
+    """The full training, and its variants by what they lose, most first."""
+
+    full: FoldedEvaluation
+    rows: tuple[AblationRow, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, NaN as None."""
+        return {
+            "full": self.full.as_json(),
+            "rows": [
+                {
+                    "name": row.name,
+                    "kind": row.kind,
+                    "part": row.part,
+                    "lost": finite(row.lost),
+                    "same": row.same,
+                    "imminent": row.imminent.as_json(),
+                    "outcome": row.outcome.as_json(),
+                }
+                for row in self.rows
+            ],
+        }
+
+    def to_text(self) -> str:
+        """Plain aligned text of at most 118 columns, ending without a newline."""
+        full = self.full
+        head = wrapped(
+            f"Ablation of {full.backend} over {full.repeats} x {full.folds} task-grouped folds: {full.runs:,} runs of "
+            f"{full.tasks:,} tasks. Full: AUPRC of the imminent risk {number(full.imminent.auprc)}, outcome AUROC at "
+            f"matched remaining steps {number(full.outcome.outcome_auroc_at_remaining)}; the step index alone: "
+            f"{number(full.baselines['step index'].imminent.auprc)}, "
+            f"{number(full.baselines['step index'].outcome.outcome_auroc_at_remaining)}."
+        )
+        blocks = [head]
+        titles = {
+            "without": "Without one thing: what is lost",
+            "only": "With only one thing: what is lost (a field: its own text and counts; a context group: no text)",
+        }
+        for kind, title in titles.items():
+            rows = [row for row in self.rows if row.kind == kind]
+            if rows:
+                blocks.append(f"{title}\n{_table(rows)}")
+        notes = [
+            "AUPRC: of the imminent risk. rem: outcome AUROC at matched remaining steps. lost: full minus variant, "
+            "paired; brackets: 95 %, bootstrap over tasks. Sorted by the mean of both losses.",
+            *full.notes,
+        ]
+        if any(row.same for row in self.rows):
+            notes.append("=: not fitted; in these runs it reads what the full training reads.")
+        return "\n\n".join([*blocks, "\n".join(wrapped(note) for note in notes)])
+
+
+def _table(rows: Sequence[AblationRow]) -> str:
+    cells = [["", "of", "AUPRC", "lost", "", "rem", "lost", ""]]
+    for row in rows:
+        line = [f"{row.name} =" if row.same else row.name, "" if row.part == "both" else row.part]
+        for risk, figure in _JUDGED_BY:
+            loss, ends = row.loss(risk, figure)
+            line.append(number(getattr(getattr(row, risk), figure)))
+            line += [signed(loss) if math.isfinite(loss) else number(loss), spread(ends, with_sign=True)]
+        cells.append(line)
+    return aligned(cells)
+
+
+def ablate(
+    runs: Source,
+    config: TrainConfig | None = None,
+    *,
+    adapter: str | Path | Adapter | None = None,
+    labels: str | Path | None = None,
+    strict: bool = False,
+    views: Sequence[View] | None = None,
+    folds: int = 3,
+    repeats: int = 1,
+    seeds: Sequence[int] = (13,),
+    group_by: str | None = None,
+    out: str | Path | None = None,
+    resamples: int = RESAMPLES,
+    on_stage: OnStage | None = None,
+    on_progress: OnProgress | None = None,
+) -> Ablation:
+    """Train the full monitor and its variants on the same folds.
+
+    config: of the trainings; None: boosted trees, which are fitted in seconds. Other backends may lean on other things.
+    views: the variants; None: `ablation_views()`, 29 of them, so that 30 * folds * repeats * seeds fits are made.
+    out: keeps every fold of every variant as it is done, a folder a variant.
+    The rest, and what is raised, as at `cross_validate`; ConfigError for two variants of one name and part.
+    """
+    config = config or TrainConfig(backend="gbdt")
+    chosen = list(ablation_views() if views is None else views)
+    if len({_folder(view) for view in chosen}) < len(chosen):
+        raise ConfigError("two variants have the same name: give each once.")
+    corpus, notes = corpus_of(runs, adapter=adapter, labels=labels, strict=strict, on_stage=on_stage)
+    plan = partition(corpus, folds=folds, repeats=repeats, seeds=seeds)
+    name, groups = choose_groups(corpus.groups, group_by)
+    pool = Pool(corpus, horizon=config.horizon, groups=groups, resamples=resamples, seed=13)
+    bench = _Bench(corpus, plan, config, out, folds, Fitting(len(plan) * (1 + len(chosen)), on_stage, on_progress))
+    scored = bench.scores(View("full", "full", "both"))
+    if scored is None:  # without anything taken away there is something to fit, always
+        raise ConfigError("the full training was not fitted: name another folder for the results.")
+    full = summarise(pool, config, plan, scored, grouped_by=name, notes=notes)
+    whole = _measured(pool, plan, scored)
+    rows = []
+    for view in chosen:
+        found = bench.scores(view)
+        own = whole if found is None else _measured(pool, plan, found)
+        imminent, outcome = (compared(whole[risk], own[risk]) for risk in RISKS)
+        rows.append(AblationRow(view.name, view.kind, view.part, imminent, outcome, same=found is None))
+    rows.sort(key=lambda row: (math.isnan(row.lost), -row.lost if not math.isnan(row.lost) else 0.0, row.name))
+    return Ablation(full, tuple(rows))
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """Everything variants share."""
+
+    corpus: Corpus
+    plan: Sequence[Fold]
+    config: TrainConfig
+    out: str | Path | None
+    folds: int
+    fitting: Fitting
+
+    def scores(self, view: View) -> list[FoldScores] | None:
+        """Scores of a variant on every fold; None where it reads the same as the full training."""
+        finished = None
+        if self.out is not None:
+            protocol = protocol_of(self.corpus, self.config, self.folds, variant=_folder(view))
+            finished = FinishedFolds(Path(self.out) / _folder(view), protocol)
+        seen: Corpus | None = None
+        scores = []
+        for fold in self.plan:
+            done = None if finished is None else finished.load(fold.name, steps_in(self.corpus, fold.test))
+            if done is None:
+                if seen is None:  # the work of blanking is done only where a fold is missing
+                    seen = seen_through(self.corpus, view)
+                    if (view.fields or not view.text) and not len(view.columns) and reads_the_same(seen, self.corpus):
+                        self.fitting.skip(len(self.plan))
+                        return None
+                config = dataclasses.replace(self.config, seed=fold.seed)
+                scores.append(self.fitting.score(view.name, held_still(seen, view, fold.train), fold, config, finished))
+            else:
+                self.fitting.skip()
+                scores.append(done)
+        return scores
+
+
+def _measured(pool: Pool, plan: Sequence[Fold], scored: Sequence[FoldScores]) -> dict[str, Measured]:
+    each = measured_folds(pool, plan, scored)
+    return {risk: average([one[risk] for one in each]) for risk in RISKS}
+
+
+def _folder(view: View) -> str:
+    return "-".join((view.kind, view.part, *view.name.split()))

@@ -1,0 +1,274 @@
+"""Repeated task-grouped cross-validation: how good is what this training makes of these runs?
+
+`evaluate` looks at one finished monitor on the runs that its split left over, a sixth of them. Here every run is
+tested on once a repetition, by a monitor that has seen no run of its task.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prefixguard.alarm import AlarmPolicy
+from prefixguard.evaluation.actors import choose_groups
+from prefixguard.evaluation.figures import FIGURES, Measured, RiskFigures, compared
+from prefixguard.evaluation.layout import aligned, finite, number, wrapped
+from prefixguard.evaluation.retraining.finished import FinishedFolds, FoldScores, protocol_of
+from prefixguard.evaluation.retraining.fitting import Fitting, OnProgress, OnStage, Source, corpus_of
+from prefixguard.evaluation.retraining.partition import Fold, partition
+from prefixguard.evaluation.retraining.pooled import RISKS, Pool, average, nan_mean
+from prefixguard.evaluation.risk_cells import ahead_by, risk_cells, risk_head
+from prefixguard.evaluation.rows import clock_rows
+from prefixguard.learn import TrainConfig
+from prefixguard.stepview import Adapter
+
+#: Resamples behind each interval.
+RESAMPLES = 500
+#: Figures that the text leaves out.
+_NOT_SHOWN = ("auroc",)
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedRow:
+    """Figures of what the training has to beat; `differences` are the training's lead. oracle: see `BaselineRow`."""
+
+    imminent: RiskFigures
+    outcome: RiskFigures
+    oracle: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedEvaluation:
+    """Figures of a training over task-grouped folds: each the mean over all folds, repetitions and seeds.
+
+    by_seed: risk -> seed -> figure, its mean over the folds of that seed; what differs is initialisation, batches and
+        the choice of validation and calibration tasks, never the runs tested on.
+    by_fold: name of the fold -> risk -> figure.
+    trained_on: runs that a fit learned from, least and most.
+    """
+
+    runs: int
+    failed_runs: int
+    tasks: int
+    prefixes: int
+    horizon: int
+    backend: str
+    folds: int
+    repeats: int
+    seeds: tuple[int, ...]
+    trained_on: tuple[int, int]
+    grouped_by: str | None
+    imminent: RiskFigures
+    outcome: RiskFigures
+    baselines: Mapping[str, FoldedRow]
+    by_seed: Mapping[str, Mapping[int, Mapping[str, float]]]
+    by_fold: Mapping[str, Mapping[str, Mapping[str, float]]]
+    notes: tuple[str, ...] = ()
+
+    def spread_over_seeds(self, risk: str, figure: str) -> tuple[float, float] | None:
+        """Least and greatest mean of a seed; None for one seed, or where the figure does not exist."""
+        values = np.array([figures[figure] for figures in self.by_seed[risk].values()])
+        if len(values) < 2 or np.isnan(values).any():
+            return None
+        return float(values.min()), float(values.max())
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, NaN as None."""
+        return {
+            "runs": self.runs,
+            "failed_runs": self.failed_runs,
+            "tasks": self.tasks,
+            "prefixes": self.prefixes,
+            "horizon": self.horizon,
+            "backend": self.backend,
+            "folds": self.folds,
+            "repeats": self.repeats,
+            "seeds": list(self.seeds),
+            "trained_on": list(self.trained_on),
+            "grouped_by": self.grouped_by,
+            "imminent": self.imminent.as_json(),
+            "outcome": self.outcome.as_json(),
+            "baselines": {
+                name: {
+                    "imminent": row.imminent.as_json(),
+                    "outcome": row.outcome.as_json(),
+                    "oracle": row.oracle,
+                    "note": row.note,
+                }
+                for name, row in self.baselines.items()
+            },
+            "by_seed": {
+                risk: {str(seed): {name: finite(v) for name, v in figures.items()} for seed, figures in seeds.items()}
+                for risk, seeds in self.by_seed.items()
+            },
+            "by_fold": {
+                fold: {risk: {name: finite(v) for name, v in figures.items()} for risk, figures in risks.items()}
+                for fold, risks in self.by_fold.items()
+            },
+            "notes": list(self.notes),
+        }
+
+    def to_text(self) -> str:
+        """Plain aligned text of at most 118 columns, ending without a newline."""
+        share = 100 * self.failed_runs / self.runs
+        least, most = self.trained_on
+        learned = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        seeds = f"seed {self.seeds[0]}" if len(self.seeds) == 1 else f"seeds {', '.join(map(str, self.seeds))}"
+        head = wrapped(
+            f"{self.backend}, {self.repeats} x {self.folds} task-grouped folds, {seeds}: {self.runs:,} runs of "
+            f"{self.tasks:,} tasks, {self.failed_runs:,} failed ({share:.1f} %), {self.prefixes:,} prefixes; each fit "
+            f"learned from {learned} runs and is tested on runs of other tasks."
+        )
+        blocks = [
+            head,
+            self._risk("Imminent risk", f"fails, and ends within {self.horizon} more steps", "imminent"),
+            self._risk("Outcome risk", "fails", "outcome"),
+            "\n".join(
+                wrapped(line)
+                for line in (
+                    "rem, idx: AUROC of failed against successful runs at equally many remaining steps (0-10) or "
+                    "passed steps (1-30). within: rem among runs of the same "
+                    + (self.grouped_by or "agent; these runs name none, or only one")
+                    + ". Means over folds; brackets: 95 %, bootstrap over tasks. *: knows what no monitor can know.",
+                    *self.notes,
+                )
+            ),
+        ]
+        return "\n\n".join(blocks)
+
+    def _risk(self, title: str, meaning: str, which: str) -> str:
+        own: RiskFigures = getattr(self, which)
+        rows = [("trained", own)]
+        for name, row in self.baselines.items():
+            rows.append((f"{name} *" if row.oracle else name, getattr(row, which)))
+        cells = [["", *risk_head(_NOT_SHOWN), "AUPRC: trained ahead by"]]
+        for name, figures in rows:
+            cells.append([name, *risk_cells(figures, _NOT_SHOWN), ahead_by(figures.differences.get("auprc"))])
+        text = f"{title}: {meaning} (prevalence {number(own.prevalence)})\n" + aligned(cells)
+        seeds = [
+            f"{short} {number(ends[0])} to {number(ends[1])}"
+            for short, name in (("AUPRC", "auprc"), ("rem", "outcome_auroc_at_remaining"))
+            if (ends := self.spread_over_seeds(which, name)) is not None
+        ]
+        return text + (f"\nfrom seed to seed: {', '.join(seeds)}" if seeds else "")
+
+
+def cross_validate(
+    runs: Source,
+    config: TrainConfig | None = None,
+    *,
+    adapter: str | Path | Adapter | None = None,
+    labels: str | Path | None = None,
+    strict: bool = False,
+    folds: int = 5,
+    repeats: int = 1,
+    seeds: Sequence[int] = (13,),
+    group_by: str | None = None,
+    out: str | Path | None = None,
+    resamples: int = RESAMPLES,
+    on_stage: OnStage | None = None,
+    on_progress: OnProgress | None = None,
+) -> FoldedEvaluation:
+    """Train and test on task-grouped folds.
+
+    runs: file, folder, glob or tar that `adapter` reads, with `labels` beside it; or parsed runs; or a corpus.
+    config: of the training; its seed is not used, `seeds` are: every fold is fitted once a seed.
+    folds, repeats, seeds: see `partition`. folds * repeats * seeds fits are made.
+    group_by: the group within which runs are compared; None: the first of agent, model and file with two values.
+    out: a folder that keeps every fold as it is done; called again with the same runs and options, only what is missing
+        is fitted, and more repeats or seeds may be asked for.
+    resamples: of the bootstrap over tasks.
+    Raises DataError for runs that cannot be split so, or a folder that holds folds of other runs; ConfigError for a
+    folder that holds folds of another configuration; TraceError as `read_runs` does.
+    """
+    config = config or TrainConfig()
+    corpus, notes = corpus_of(runs, adapter=adapter, labels=labels, strict=strict, on_stage=on_stage)
+    plan = partition(corpus, folds=folds, repeats=repeats, seeds=seeds)
+    finished = None if out is None else FinishedFolds(Path(out), protocol_of(corpus, config, folds))
+    fitting = Fitting(len(plan), on_stage, on_progress)
+    scored = [
+        fitting.score(config.backend, corpus, fold, dataclasses.replace(config, seed=fold.seed), finished)
+        for fold in plan
+    ]
+    name, groups = choose_groups(corpus.groups, group_by)
+    pool = Pool(corpus, horizon=config.horizon, groups=groups, resamples=resamples, seed=13)
+    return summarise(pool, config, plan, scored, grouped_by=name, notes=notes)
+
+
+def measured_folds(pool: Pool, plan: Sequence[Fold], scored: Sequence[FoldScores]) -> list[dict[str, Measured]]:
+    """Figures of each fold, by risk."""
+    return [pool.measure(fold.test, one.risks, probability=True) for fold, one in zip(plan, scored, strict=True)]
+
+
+def summarise(
+    pool: Pool,
+    config: TrainConfig,
+    plan: Sequence[Fold],
+    scored: Sequence[FoldScores],
+    *,
+    grouped_by: str | None,
+    notes: Sequence[str],
+) -> FoldedEvaluation:
+    """From the scores of all folds to the result."""
+    each = measured_folds(pool, plan, scored)
+    whole = {risk: average([one[risk] for one in each]) for risk in RISKS}
+    corpus = pool.corpus
+    return FoldedEvaluation(
+        runs=len(corpus),
+        failed_runs=int(corpus.failed.sum()),
+        tasks=len(set(corpus.task_ids)),
+        prefixes=int(corpus.first[-1]),
+        horizon=config.horizon,
+        backend=config.backend,
+        folds=len({fold.number for fold in plan}),
+        repeats=len({fold.repeat for fold in plan}),
+        seeds=tuple(dict.fromkeys(fold.seed for fold in plan)),
+        trained_on=(min(one.trained_on for one in scored), max(one.trained_on for one in scored)),
+        grouped_by=grouped_by,
+        imminent=whole["imminent"].figures,
+        outcome=whole["outcome"].figures,
+        baselines=clocks(pool, plan, whole),
+        by_seed={risk: _by_seed(plan, [one[risk] for one in each]) for risk in RISKS},
+        by_fold={
+            fold.name: {risk: {name: getattr(one[risk].figures, name) for name in FIGURES} for risk in RISKS}
+            for fold, one in zip(plan, each, strict=True)
+        },
+        notes=tuple(notes),
+    )
+
+
+def clocks(pool: Pool, plan: Sequence[Fold], trained: Mapping[str, Measured]) -> dict[str, FoldedRow]:
+    """The rows that read nothing, on the same folds: constant, step index, end oracle."""
+    found: dict[str, list[dict[str, Measured]]] = {}
+    kinds: dict[str, tuple[bool, str]] = {}
+    seen: dict[tuple[int, int], dict[str, dict[str, Measured]]] = {}
+    for fold in plan:
+        place = (fold.repeat, fold.number)
+        if place not in seen:  # these rows have no seed
+            prefixes, lengths = pool.prefixes(fold.test), pool.corpus.lengths[fold.test].tolist()
+            seen[place] = {}
+            for row in clock_rows(prefixes, lengths, pool.horizon, AlarmPolicy(), (), None):
+                scores = np.stack(row.flat(lengths), axis=1)
+                seen[place][row.name] = pool.measure(fold.test, scores, probability=row.probability)
+                kinds[row.name] = (row.oracle, row.note)
+        for name, measured in seen[place].items():
+            found.setdefault(name, []).append(measured)
+    rows = {}
+    for name, each in found.items():
+        imminent, outcome = (compared(trained[risk], average([one[risk] for one in each])) for risk in RISKS)
+        rows[name] = FoldedRow(imminent, outcome, *kinds[name])
+    return rows
+
+
+def _by_seed(plan: Sequence[Fold], measured: Sequence[Measured]) -> dict[int, dict[str, float]]:
+    found: dict[int, dict[str, float]] = {}
+    for seed in dict.fromkeys(fold.seed for fold in plan):
+        own = [one.figures for fold, one in zip(plan, measured, strict=True) if fold.seed == seed]
+        found[seed] = {name: nan_mean(np.array([getattr(one, name) for one in own])) for name in FIGURES}
+    return found

@@ -1,0 +1,256 @@
+"""Leave one agent out: does the monitor know failing runs, or does it know who made them?
+
+Where several agents made the runs, much of what ranks prefixes may be 'which agent'. For every agent two monitors are
+fitted a fold: one that has seen its other runs, one that has seen none of them. Both are tested on the same runs, those
+of this agent in the fold that is held out, so that neither has seen a run of their tasks: what differs is the agent.
+The one that left the agent out also learned from fewer runs; how many stands in the table.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from prefixguard.errors import DataError
+from prefixguard.evaluation.actors import choose_groups
+from prefixguard.evaluation.figures import Measured, RiskFigures, compared
+from prefixguard.evaluation.layout import aligned, finite, number, signed, spread, wrapped
+from prefixguard.evaluation.retraining.finished import FinishedFolds, FoldScores, protocol_of
+from prefixguard.evaluation.retraining.fitting import Fitting, OnProgress, OnStage, Source, corpus_of
+from prefixguard.evaluation.retraining.folds import RESAMPLES
+from prefixguard.evaluation.retraining.partition import Fold, Runs, partition
+from prefixguard.evaluation.retraining.pooled import RISKS, Pool, average, nan_mean
+from prefixguard.learn import Corpus, TrainConfig
+from prefixguard.runtime import plain
+from prefixguard.stepview import Adapter
+
+#: Agents that are left out, at most: those with the most runs.
+MOST = 8
+#: Runs an agent must have to be left out.
+_FEWEST = 10
+_SHOWN = (("imminent", "auprc"), ("outcome", "outcome_auroc_at_remaining"))
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLeftOut:
+    """One agent's runs, judged by monitors that have seen the agent, and by monitors that have not.
+
+    trained_on: runs that a fit learned from, mean over folds: with the agent, and without it.
+    known, unknown: figures by risk; `unknown`'s differences are known minus unknown, which is what not knowing the
+        agent costs.
+    """
+
+    agent: str
+    runs: int
+    failed_runs: int
+    trained_on: tuple[float, float]
+    known: dict[str, RiskFigures]
+    unknown: dict[str, RiskFigures]
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTransfer:
+    """All agents that were left out in turn, by name.
+
+    grouped_by: agent, model or file. known, unknown: means over agents, by (risk, figure).
+    """
+
+    runs: int
+    tasks: int
+    folds: int
+    backend: str
+    grouped_by: str
+    agents: tuple[AgentLeftOut, ...]
+    notes: tuple[str, ...] = ()
+
+    def mean(self, side: str, risk: str, figure: str) -> float:
+        """Mean over agents of a figure. side: `known` or `unknown`. An agent without the figure is left out."""
+        return nan_mean(np.array([getattr(getattr(agent, side)[risk], figure) for agent in self.agents]))
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, NaN as None."""
+        return {
+            "runs": self.runs,
+            "tasks": self.tasks,
+            "folds": self.folds,
+            "backend": self.backend,
+            "grouped_by": self.grouped_by,
+            "mean": {
+                side: {f"{risk} {figure}": finite(self.mean(side, risk, figure)) for risk, figure in _SHOWN}
+                for side in ("known", "unknown")
+            },
+            "agents": [
+                {
+                    "agent": one.agent,
+                    "runs": one.runs,
+                    "failed_runs": one.failed_runs,
+                    "trained_on": list(one.trained_on),
+                    "known": {risk: figures.as_json() for risk, figures in one.known.items()},
+                    "unknown": {risk: figures.as_json() for risk, figures in one.unknown.items()},
+                }
+                for one in self.agents
+            ],
+            "notes": list(self.notes),
+        }
+
+    def to_text(self) -> str:
+        """Plain aligned text of at most 118 columns, ending without a newline."""
+        head = wrapped(
+            f"Leave one {self.grouped_by} out: {self.backend}, {self.folds} task-grouped folds of {self.runs:,} runs "
+            f"of {self.tasks:,} tasks. Known: trained on runs of every {self.grouped_by}; left out: on none of its "
+            "own. Neither has seen a run of the tasks it is tested on."
+        )
+        cells = [["", "runs", "failed", "AUPRC", "left out", "cost", "", "rem", "left out", "cost", ""]]
+        for one in self.agents:
+            line = [plain(one.agent, 30), f"{one.runs:,}", f"{100 * one.failed_runs / one.runs:.0f} %"]
+            for risk, figure in _SHOWN:
+                found = one.unknown[risk].differences.get(figure)
+                line += [number(getattr(one.known[risk], figure)), number(getattr(one.unknown[risk], figure))]
+                line.append("–" if found is None or math.isnan(found.value) else signed(found.value))
+                line.append("" if found is None else spread(found.interval, with_sign=True))
+            cells.append(line)
+        line = ["mean", "", ""]
+        for risk, figure in _SHOWN:
+            known, unknown = self.mean("known", risk, figure), self.mean("unknown", risk, figure)
+            cost = known - unknown
+            line += [number(known), number(unknown), "–" if math.isnan(cost) else signed(cost), ""]
+        cells.append(line)
+        least = min(one.trained_on[1] for one in self.agents)
+        notes = [
+            "AUPRC: of the imminent risk. rem: outcome AUROC at matched remaining steps. cost: known minus left out, "
+            "paired; brackets: 95 %, bootstrap over tasks. A monitor without the agent learned from fewer runs: "
+            f"{least:.0f} at the least, {max(one.trained_on[0] for one in self.agents):.0f} with all.",
+            *self.notes,
+        ]
+        return "\n\n".join([head, aligned(cells), "\n".join(wrapped(note) for note in notes)])
+
+
+def leave_one_agent_out(
+    runs: Source,
+    config: TrainConfig | None = None,
+    *,
+    adapter: str | Path | Adapter | None = None,
+    labels: str | Path | None = None,
+    strict: bool = False,
+    folds: int = 3,
+    seed: int = 13,
+    group_by: str | None = None,
+    most: int = MOST,
+    out: str | Path | None = None,
+    resamples: int = RESAMPLES,
+    on_stage: OnStage | None = None,
+    on_progress: OnProgress | None = None,
+) -> AgentTransfer:
+    """Leave every agent out in turn; folds * (1 + agents) fits are made.
+
+    config: of the trainings; None: boosted trees. Its seed is not used, `seed` is.
+    group_by: what an agent is; None: the first of the groups agent, model and file with two values.
+    most: agents that are left out: those with the most runs, among those with ten runs and both outcomes.
+    out: keeps every fold as it is done. The rest, and what is raised, as at `cross_validate`; DataError where there are
+    not two agents, or none has both outcomes.
+    """
+    config = dataclasses.replace(config or TrainConfig(backend="gbdt"), seed=seed)
+    corpus, notes = corpus_of(runs, adapter=adapter, labels=labels, strict=strict, on_stage=on_stage)
+    name, agent_of = choose_groups(corpus.groups, group_by)
+    if name is None or agent_of is None or len(set(agent_of)) < 2:
+        raise DataError(
+            f"all runs are of one {name or 'agent'}: there is nobody to leave out. Give runs of two agents or more, or "
+            "name the group that tells them apart."
+        )
+    chosen, more = _choose(corpus, agent_of, name, most)
+    plan = partition(corpus, folds=folds, seeds=(seed,))
+    pool = Pool(corpus, horizon=config.horizon, groups=None, resamples=resamples, seed=13)
+    fitting = Fitting(len(plan) * (1 + len(chosen)), on_stage, on_progress)
+
+    def keep(which: str) -> FinishedFolds | None:
+        if out is None:
+            return None
+        folder = f"agent-{sorted(set(agent_of)).index(which)}" if which else "all"
+        return FinishedFolds(Path(out) / folder, protocol_of(corpus, config, folds, group=name, left_out=which))
+
+    everyone = [fitting.score("all", corpus, fold, config, finished) for finished in [keep("")] for fold in plan]
+    agents = []
+    for agent in chosen:
+        own = np.array([other == agent for other in agent_of], dtype=np.bool_)
+        finished = keep(agent)
+        without, measured = [], []
+        for fold, full in zip(plan, everyone, strict=True):
+            left = _without(fold, own)
+            _refuse_one_outcome(corpus, left, name, agent)
+            scores = fitting.score(f"without {agent}", corpus, left, config, finished)
+            without.append(scores)
+            mine = fold.test[own[fold.test]]
+            if len(mine):
+                measured.append([_of_runs(pool, corpus, fold.test, mine, one) for one in (full, scores)])
+        known, unknown = ({risk: average([pair[i][risk] for pair in measured]) for risk in RISKS} for i in (0, 1))
+        agents.append(
+            AgentLeftOut(
+                agent=agent,
+                runs=int(own.sum()),
+                failed_runs=int(corpus.failed[own].sum()),
+                trained_on=(
+                    float(np.mean([one.trained_on for one in everyone])),
+                    float(np.mean([one.trained_on for one in without])),
+                ),
+                known={risk: known[risk].figures for risk in RISKS},
+                unknown={risk: compared(known[risk], unknown[risk]) for risk in RISKS},
+            )
+        )
+    return AgentTransfer(
+        runs=len(corpus),
+        tasks=len(set(corpus.task_ids)),
+        folds=folds,
+        backend=config.backend,
+        grouped_by=name,
+        agents=tuple(sorted(agents, key=lambda one: one.agent)),
+        notes=(*notes, *more),
+    )
+
+
+def _choose(corpus: Corpus, agent_of: Sequence[str], name: str, most: int) -> tuple[list[str], list[str]]:
+    """Agents that are left out in turn, most runs first, and notes on those that are not."""
+    n_runs = Counter(agent_of)
+    failed = Counter(agent for agent, lost in zip(agent_of, corpus.failed.tolist(), strict=True) if lost)
+    by_size = sorted(n_runs, key=lambda agent: (-n_runs[agent], agent))
+    fit = [agent for agent in by_size if n_runs[agent] >= _FEWEST and 0 < failed[agent] < n_runs[agent]]
+    if not fit:
+        raise DataError(f"no {name} has {_FEWEST} runs with both outcomes: there is nothing to test on one left out.")
+    notes = []
+    if len(fit) < len(n_runs):
+        notes.append(
+            f"{len(n_runs) - len(fit)} of {len(n_runs)} values of {name} have too few runs, or one outcome only: never "
+            "left out."
+        )
+    if len(fit) > most:
+        notes.append(f"The {most} with the most runs are left out in turn, of {len(fit)} that could be.")
+    return fit[:most], notes
+
+
+def _without(fold: Fold, own: np.typing.NDArray[np.bool_]) -> Fold:
+    """The fold without these runs in anything it learns from; what is tested stays, so that scores can be kept."""
+    return dataclasses.replace(
+        fold,
+        **{part: getattr(fold, part)[~own[getattr(fold, part)]] for part in ("train", "validation", "calibration")},
+    )
+
+
+def _refuse_one_outcome(corpus: Corpus, fold: Fold, name: str, agent: str) -> None:
+    for part in (fold.train, fold.calibration):
+        if len(set(corpus.failed[part].tolist())) < 2:
+            raise DataError(
+                f"without {name} {agent!r} a fold has {len(part)} runs to learn from that do not hold both outcomes. "
+                "Give fewer folds, or runs of more tasks."
+            )
+
+
+def _of_runs(pool: Pool, corpus: Corpus, test: Runs, mine: Runs, scores: FoldScores) -> dict[str, Measured]:
+    """Figures of a fold over some of its test runs."""
+    rows = np.repeat(np.isin(test, mine), corpus.lengths[test])
+    return pool.measure(mine, scores.risks[rows], probability=True)

@@ -1,0 +1,253 @@
+"""How much of what a monitor knows is which agent made the run.
+
+Where several agents made the runs and some fail oftener, their names are worth a good figure, and style gives names
+away. That is no knowledge of a run that goes wrong. Three figures, all outcome AUROC at matched remaining steps:
+
+- pooled: runs of all agents against each other;
+- within: runs of one agent against each other only, which takes away knowing who acts;
+- group only: a score that knows the agent's failure share and nothing else. Shares come from other tasks: tasks are
+  dealt into folds, and the runs of a fold get shares of the others. Runs are compared within their fold. Shares that
+  leave out one task each, compared across tasks, would turn the row upside down: a task that failed lowers the share
+  of all others less than its own.
+
+The figure is that of `metrics.at_remaining`; the comparison is ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from prefixguard.errors import ConfigError, DataError
+from prefixguard.evaluation.layout import aligned, finite, number, percent, spread, wrapped
+from prefixguard.metrics import Prefixes, Ranking, Resamples, at_remaining, interval, paired_difference
+from prefixguard.runtime import plain
+
+Float = npt.NDArray[np.float64]
+
+#: Folds of tasks behind the row that knows the group only.
+FOLDS = 5
+#: Resamples behind each interval.
+RESAMPLES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class GroupShare:
+    """One group. failure_share: of its runs, in [0, 1]. auroc: the figure among its runs, NaN with one class."""
+
+    name: str
+    runs: int
+    tasks: int
+    failure_share: float
+    auroc: float
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values; NaN is None."""
+        return {
+            "name": self.name,
+            "runs": self.runs,
+            "tasks": self.tasks,
+            "failure_share": self.failure_share,
+            "auroc": finite(self.auroc),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Shortcuts:
+    """What the groups are worth. NaN: the figure does not exist (one class, one task).
+
+    grouped_by: what the groups are, such as agent. groups: largest first.
+    pooled, within, group_only: outcome AUROC at matched remaining steps.
+    intervals: 95 % over tasks, by name of a figure, and `within_minus_pooled`; no key where there is none.
+    """
+
+    grouped_by: str
+    groups: tuple[GroupShare, ...]
+    pooled: float
+    within: float
+    group_only: float
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def share_of_group(self) -> float:
+        """The part of what the pooled figure has over chance that is gone within groups, in [0, 1].
+
+        1 - (within - .5) / (pooled - .5); NaN where the interval of the pooled figure does not lie above .5.
+        """
+        low = self.intervals.get("pooled", (0.0, 0.0))[0]
+        if math.isnan(self.within) or not (self.pooled > 0.5 and low > 0.5):
+            return math.nan
+        return min(1.0, max(0.0, 1.0 - (self.within - 0.5) / (self.pooled - 0.5)))
+
+    @property
+    def text(self) -> str:
+        """What the numbers say, in one to three sentences."""
+        name = self.grouped_by
+        if len(self.groups) < 2:
+            return f"All runs are of one {name}: whether a monitor knows runs or {name}s cannot be told from them."
+        if math.isnan(self.pooled):
+            return (
+                "Failed and successful runs with equally many steps left are not both there: nothing can be said "
+                f"about which {name} made a run."
+            )
+        if math.isnan(self.group_only):
+            said = f"How much the {name} alone tells takes runs of more than one task with both outcomes."
+        else:
+            worth = self.intervals.get("group_only")
+            against = "" if worth is None or worth[0] > 0.5 else ", which does not exclude chance"
+            said = f"Which {name} made a run tells its outcome with AUROC {self._shown('group_only')}{against}."
+        if math.isnan(self.within):
+            return (
+                f"{said} No {name} has both failed and successful runs to compare, so all that ranks may be the {name}."
+            )
+        said += f" The monitor has {self._shown('pooled')} over all runs and {self._shown('within')} within one {name}"
+        gone = self.share_of_group
+        if math.isnan(gone):
+            return f"{said}; over all runs that does not exclude chance, so there is no signal to divide."
+        ends = self.intervals.get("within")
+        if ends is None or ends[0] <= 0.5:
+            return f"{said}: within one {name} it does not exclude chance, so what it knows may be the {name} alone."
+        fall = self.intervals.get("within_minus_pooled")
+        if fall is None or fall[1] >= 0.0:
+            return f"{said}: no fall beyond chance, so nothing shows that it is the {name} that it knows."
+        return f"{said}: {100 * gone:.0f} % of what it has over chance is which {name} made the run."
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, NaN as None."""
+        return {
+            "grouped_by": self.grouped_by,
+            "groups": [group.as_json() for group in self.groups],
+            "pooled": finite(self.pooled),
+            "within": finite(self.within),
+            "group_only": finite(self.group_only),
+            "share_of_group": finite(self.share_of_group),
+            "intervals": {key: list(ends) for key, ends in self.intervals.items()},
+            "text": self.text,
+        }
+
+    def to_text(self, limit: int = 12) -> str:
+        """Plain aligned text, ending without a newline; at most `limit` groups are listed, the largest."""
+        cells = [[self.grouped_by, "runs", "tasks", "failed", "outcome AUROC"]]
+        for group in self.groups[:limit]:
+            cells.append(
+                [
+                    plain(group.name, 60),
+                    f"{group.runs:,}",
+                    f"{group.tasks:,}",
+                    percent(group.failure_share),
+                    number(group.auroc),
+                ]
+            )
+        more = len(self.groups) - limit
+        rest = [f"and {more} more"] if more > 0 else []
+        title = f"Shortcuts: is it the run, or the {self.grouped_by}? (outcome AUROC at matched remaining steps)"
+        return "\n\n".join(["\n".join([title, aligned(cells), *rest]), wrapped(self.text)])
+
+    def _shown(self, figure: str) -> str:
+        return f"{number(getattr(self, figure))} {spread(self.intervals.get(figure))}".rstrip()
+
+
+def shortcuts(
+    outcome_risk: Sequence[npt.ArrayLike],
+    failed: Sequence[bool],
+    tasks: Sequence[str],
+    groups: Sequence[str],
+    *,
+    grouped_by: str = "agent",
+    folds: int = FOLDS,
+    resamples: int = RESAMPLES,
+    seed: int = 13,
+) -> Shortcuts:
+    """How much of the outcome risk is which group made the run.
+
+    outcome_risk: one float (T,) a run, NaN where a step was not judged. failed, tasks, groups: one a run.
+    grouped_by: what the groups are called. folds: of tasks, 2 or more; with fewer tasks, as many as there are.
+    resamples, seed: of the folds and of the bootstrap over tasks.
+    Raises DataError where counts differ, ConfigError for folds below 2.
+    """
+    if not len(outcome_risk) == len(failed) == len(tasks) == len(groups):
+        raise DataError(
+            f"{len(outcome_risk)} scored runs with {len(failed)} outcomes, {len(tasks)} tasks and {len(groups)} "
+            "groups: give one of each a run."
+        )
+    if folds < 2:
+        raise ConfigError(f"{folds} folds: shares of a group come from other folds, so use 2 or more.")
+    risks = [np.asarray(risk, dtype=np.float64) for risk in outcome_risk]
+    flat = np.concatenate([*risks, np.zeros(0)])
+    judged = ~np.isnan(flat)
+    prefixes = Prefixes.of([len(risk) for risk in risks], failed, tasks).keep(judged)
+    scores = flat[judged]
+    fold_of_task = _deal(prefixes.n_tasks, folds, seed)
+    fold = fold_of_task[prefixes.task]  # (R,)
+    by_share = _shares_of_others(groups, prefixes.failed, fold)[prefixes.run]
+    has_share = ~np.isnan(by_share)
+    rankings = {
+        "pooled": at_remaining(prefixes, scores),
+        "within": at_remaining(prefixes, scores, groups=groups),
+        "group_only": at_remaining(
+            prefixes.keep(has_share), by_share[has_share], groups=[str(place) for place in fold.tolist()]
+        ),
+    }
+    value = {name: float(ranking.auroc(np.ones(prefixes.n_tasks))) for name, ranking in rankings.items()}
+    return Shortcuts(
+        grouped_by=grouped_by,
+        groups=_groups(prefixes, scores, groups),
+        intervals=_intervals(rankings, value, prefixes, Resamples.draw(prefixes.n_tasks, n=resamples, seed=seed)),
+        **value,
+    )
+
+
+def _deal(n_tasks: int, folds: int, seed: int) -> npt.NDArray[np.int64]:
+    """Fold of each task, (U,), as even as they go."""
+    dealt: npt.NDArray[np.int64] = np.random.default_rng(seed).permutation(np.arange(n_tasks, dtype=np.int64) % folds)
+    return dealt
+
+
+def _shares_of_others(groups: Sequence[str], failed: npt.NDArray[np.bool_], fold: npt.NDArray[np.int64]) -> Float:
+    """Failure share of each run's group in the other folds, (R,); of all groups where it has no run there, NaN where
+    no other fold has a run."""
+    names = np.array([*groups], dtype=np.str_)
+    shares = np.full(len(failed), np.nan)
+    for place in np.unique(fold):
+        here, there = fold == place, fold != place
+        if not there.any():
+            continue
+        for name in np.unique(names[here]):
+            others = there & (names == name)
+            shares[here & (names == name)] = failed[others if others.any() else there].mean()
+    return shares
+
+
+def _groups(prefixes: Prefixes, scores: Float, groups: Sequence[str]) -> tuple[GroupShare, ...]:
+    names = np.array([*groups], dtype=np.str_)
+    found = []
+    for name in np.unique(names):
+        runs = names == name
+        rows = runs[prefixes.run]
+        found.append(
+            GroupShare(
+                name=str(name),
+                runs=int(runs.sum()),
+                tasks=len(np.unique(prefixes.task[runs])),
+                failure_share=float(prefixes.failed[runs].mean()),
+                auroc=float(at_remaining(prefixes.keep(rows), scores[rows]).auroc(np.ones(prefixes.n_tasks))),
+            )
+        )
+    return tuple(sorted(found, key=lambda group: (-group.runs, group.name)))
+
+
+def _intervals(
+    rankings: dict[str, Ranking], value: dict[str, float], prefixes: Prefixes, resamples: Resamples
+) -> dict[str, tuple[float, float]]:
+    if prefixes.n_tasks < 2:  # one task has no spread to show
+        return {}
+    samples = {name: resamples.figures(ranking.auroc, len(prefixes)) for name, ranking in rankings.items()}
+    intervals = {name: interval(samples[name]) for name in rankings if not math.isnan(value[name])}
+    if not math.isnan(value["within"] + value["pooled"]):
+        intervals["within_minus_pooled"] = paired_difference(samples["within"], samples["pooled"])
+    return {name: ends for name, ends in intervals.items() if ends is not None}
