@@ -19,11 +19,20 @@ from prefixguard.cli.reference import reference
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {page.name: page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").glob("*.md"))}
+DOCUMENTS = [
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "benchmarks/README.md",
+    *(f"docs/{name}" for name in PAGES),
+]
 
 
 def commands_of(text: str) -> list[str]:
-    blocks = re.findall(r"```(?:bash)?\n(.*?)```", text, re.DOTALL)
-    return [line.strip() for block in blocks for line in block.splitlines() if line.strip()]
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    shell = [block for language, block in blocks if language in ("", "bash")]
+    return [line.strip() for block in shell for line in block.splitlines() if line.strip()]
 
 
 def examples() -> list[str]:
@@ -44,8 +53,14 @@ def parsed(line: str) -> None:
         words = rest
 
 
-@pytest.mark.parametrize("line", [line for line in commands_of(README) + examples() if "prefixguard " in line])
-def test_commands_in_readme_and_help_parse(line: str) -> None:
+@pytest.mark.parametrize("line", [line for text in [README, *PAGES.values()] for line in commands_of(text)])
+def test_commands_in_documents_parse(line: str) -> None:
+    if "prefixguard " in line:
+        parsed(line)
+
+
+@pytest.mark.parametrize("line", [line for line in examples() if "prefixguard " in line])
+def test_commands_in_help_parse(line: str) -> None:
     parsed(line)
 
 
@@ -63,10 +78,12 @@ def test_the_first_screen_is_make_demo_and_make_test() -> None:
 
 
 def snippet_of(name: str, bundle: Path) -> str:
-    """The program in the README that has this name in it, with this bundle."""
-    (found,) = (text for text in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if name in text)
-    assert '"monitors/mine"' in found
-    return found.replace('"monitors/mine"', repr(str(bundle)))
+    """The program in the documents that has this name in it, with this bundle."""
+    programs = re.findall(r"```python\n(.*?)```", "\n".join([README, PAGES["auditor.md"]]), re.DOTALL)
+    (found,) = (text for text in programs if name in text)
+    said, n = re.subn(r'"monitors/\w+"', repr(str(bundle)), found)
+    assert n == 1
+    return str(said)
 
 
 @pytest.fixture
@@ -112,16 +129,42 @@ def test_fields_of_a_reading_are_explained() -> None:
     assert {field.name for field in fields(prefixguard.Reading)} - named == set()
 
 
-@pytest.mark.parametrize("document", ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("document", DOCUMENTS)
 def test_links_lead_somewhere(document: str) -> None:
     text = (ROOT / document).read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#]+)\)", text):
-        assert target.startswith("https://") or (ROOT / target).exists(), target
+    for target, _, place in re.findall(r"\]\(([^)#]*)(#([^)]+))?\)", text):
+        file = (ROOT / document).parent / target if target else ROOT / document
+        assert target.startswith("https://") or file.exists(), target
+        if place and not target.startswith("https://"):
+            heads = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert place in {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}, (
+                f"{target}#{place}"
+            )
 
 
 def test_accuracy_has_its_place() -> None:
     assert README.count("<!-- accuracy:begin -->") == README.count("<!-- accuracy:end -->") == 1
-    assert "says nothing about real agents" in README
+    assert "says nothing" in README and len(README.splitlines()) <= 250
+
+
+def test_figures_of_the_readme_are_those_of_the_benchmarks() -> None:
+    """Each backend's row holds the means over folds that the benchmark's own table gives, set by set."""
+    results = ROOT / "benchmarks" / "results"
+    measured = {
+        "backends": (results / "backends" / "backends.md").read_text(encoding="utf-8"),
+        "accuracy": (results / "accuracy.md").read_text(encoding="utf-8"),
+    }
+    table = README.partition("<!-- accuracy:begin -->")[2].partition("<!-- accuracy:end -->")[0]
+    lines = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("|")
+    ]
+    rows = {name: figures for name, *figures in lines}
+    named = {"always the same risk": "constant", "a clock: the step number": "step index"}
+    for name, figures in rows.items():
+        row, where = (name.strip("`"), "backends") if name.startswith("`") else (named.get(name, ""), "accuracy")
+        for place, figure in enumerate(figures) if row else ():
+            part = measured[where].partition(f"### {rows[''][place]}:")[2].partition("\n### ")[0]
+            assert f"\n| {row} | {figure} |" in part, f"{row} on {rows[''][place]}"
 
 
 def test_the_changelog_knows_this_version() -> None:
