@@ -3,36 +3,15 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
 from rich.segment import Segment
 
-#: Categories that are not shown: control and format characters (bidi marks, zero width, ZWJ too), lone surrogates,
-#: private use, unassigned, separators of lines and paragraphs.
-_UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
-#: Where they may be in JSON, which escapes the others itself.
+from prefixguard.results import visible as visible
+
+#: Where what cannot be seen may be in JSON, which escapes the rest of it itself.
 _IN_JSON = re.compile("[\x7f-\U0010ffff]")
-
-
-def visible(text: str) -> str:
-    r"""Text that a terminal shows as it is: what acts on one, or cannot be seen, as its escape; lines stay, tabs are
-    four spaces. Escaping twice is escaping once. An emoji joined by ZWJ is shown as its parts, with `\u200d` between.
-
-    >>> visible("a\x1b[31m\nb\ttab \u202ec")
-    'a\\x1b[31m\nb    tab \\u202ec'
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() or c == "\n" or _is_seen(c) else c.encode("unicode_escape").decode("ascii")
-        for c in text.replace("\t", "    ").replace("\r\n", "\n")
-    )
-
-
-def _is_seen(letter: str) -> bool:
-    return unicodedata.category(letter) not in _UNSEEN
 
 
 def visible_json(text: str) -> str:
@@ -43,7 +22,7 @@ def visible_json(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return _IN_JSON.sub(lambda met: met[0] if met[0].isprintable() or _is_seen(met[0]) else _escape(met[0]), text)
+    return _IN_JSON.sub(lambda met: met[0] if visible(met[0]) == met[0] else _escape(met[0]), text)
 
 
 def _escape(letter: str) -> str:

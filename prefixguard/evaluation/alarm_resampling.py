@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from prefixguard.alarm import AlarmPolicy, alarm_threshold, allowed_exceedances, run_maximum, runs_needed
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluation.layout import aligned, percent, wrapped
+from prefixguard.results import aligned, percent, wrapped
 
 Float = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]

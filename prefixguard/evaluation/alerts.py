@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from prefixguard.alarm import AlarmPolicy, Thresholds, first_alert
 from prefixguard.evaluation.alarm_groups import AlarmGroups, crossings
-from prefixguard.evaluation.layout import finite
 from prefixguard.metrics import FirstAlerts, Prefixes, Resamples, first_alerts, interval, ratio
+from prefixguard.results import finite
 
 Float = npt.NDArray[np.float64]
 _SHARES = ("false_alarm_rate", "false_alarm_rate_by_task", "alerted", "early")

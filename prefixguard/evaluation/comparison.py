@@ -10,8 +10,8 @@ from typing import Any
 
 from prefixguard.evaluation.alerts import AlertRow
 from prefixguard.evaluation.figures import Difference, RiskFigures, differences_json
-from prefixguard.evaluation.layout import aligned, percent, percents, wrapped
 from prefixguard.evaluation.risk_cells import ahead_by, risk_cells, risk_head
+from prefixguard.results import aligned, percent, percents, wrapped
 from prefixguard.runtime import plain
 
 #: The figure whose difference stands in the text, of either risk.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prefixguard.bundle import UNSEEN, Automaton, Bundle
-from prefixguard.evaluation.layout import number, percent, wrapped
+from prefixguard.results import number, percent, wrapped
 from prefixguard.runtime import Reading
 
 

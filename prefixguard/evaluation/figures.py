@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prefixguard.evaluation.layout import finite
 from prefixguard.metrics import (
     Prefixes,
     Ranking,
@@ -21,6 +20,7 @@ from prefixguard.metrics import (
     paired_difference,
     ratio,
 )
+from prefixguard.results import finite
 
 Float = npt.NDArray[np.float64]
 

@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from prefixguard.errors import ConfigError
-from prefixguard.evaluation.layout import aligned, finite, number, wrapped
 from prefixguard.evaluation.rows import ScoreRow
 from prefixguard.metrics import Prefixes, average_precision, phi, phi_inverse, ratio, step_index
+from prefixguard.results import aligned, finite, number, wrapped
 
 #: Step indices at which the imminent label is looked at.
 STEPS = (1, 2, 3, 5, 8, 12, 16, 20, 25, 30)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prefixguard.evaluation.layout import aligned, finite, number, spread, wrapped
 from prefixguard.evaluation.rows import ScoreRow
 from prefixguard.metrics import REFERENCE_PREVALENCES, Prefixes, ReferenceRanking, Resamples, interval
+from prefixguard.results import aligned, finite, number, spread, wrapped
 
 #: Beside the first row, what is shown as text; JSON and report have all.
 _IN_TEXT = ("step index", "end oracle")

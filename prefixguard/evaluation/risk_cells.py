@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from prefixguard.evaluation.figures import Difference, RiskFigures
-from prefixguard.evaluation.layout import number, signed, spread
+from prefixguard.results import number, signed, spread
 
 #: Figures in the order of their columns, with the columns' heads.
 _HEADS = {

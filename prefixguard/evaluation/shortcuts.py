@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluation.layout import aligned, finite, number, percent, spread, wrapped
 from prefixguard.metrics import Prefixes, Ranking, Resamples, at_remaining, interval, paired_difference
+from prefixguard.results import aligned, finite, number, percent, spread, wrapped
 from prefixguard.runtime import plain
 
 Float = npt.NDArray[np.float64]

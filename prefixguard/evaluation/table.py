@@ -11,11 +11,11 @@ from typing import Any, Protocol
 from prefixguard.evaluation.alarm_groups import AlarmGroups
 from prefixguard.evaluation.alerts import AlertRow, GroupAlerts
 from prefixguard.evaluation.figures import RiskFigures
-from prefixguard.evaluation.layout import aligned, number, percent, percents, wrapped
 from prefixguard.evaluation.risk_cells import ahead_by, risk_cells, risk_head
 from prefixguard.evaluation.rows import ScoreRow
 from prefixguard.evaluation.verdict import Verdict
 from prefixguard.metrics import FirstAlerts
+from prefixguard.results import aligned, number, percent, percents, wrapped
 from prefixguard.runtime import plain
 
 #: Values of a group that the text lists; JSON has all.

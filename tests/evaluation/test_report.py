@@ -15,7 +15,6 @@ from report_material import HOSTILE, invented_input
 from prefixguard.alarm import AlarmPolicy, first_alert
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluation import ScoreRow, evaluate_scores
-from prefixguard.evaluation.layout import number, percent
 from prefixguard.evaluation.report import (
     ExampleRun,
     Kind,
@@ -25,11 +24,10 @@ from prefixguard.evaluation.report import (
     choose_examples,
     write_report,
 )
-from prefixguard.evaluation.report.blocks import Block, Card, Figure, Folded, Pair, Table
 from prefixguard.evaluation.report.curves import POINTS, precision_recall
-from prefixguard.evaluation.report.markdown import escaped
 from prefixguard.evaluation.report.report import TITLES
 from prefixguard.metrics import average_precision
+from prefixguard.results import Block, Card, Figure, Folded, Pair, Table, escaped, number, percent
 from prefixguard.runtime import load
 from prefixguard.stepview import read_runs
 from prefixguard.trace import Outcome, task_key

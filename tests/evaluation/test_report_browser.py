@@ -13,8 +13,8 @@ import pytest
 from browser import Browser, chromium, find_chromium
 from report_material import invented_input
 
-from prefixguard.evaluation.layout import number
 from prefixguard.evaluation.report import Report
+from prefixguard.results import number
 
 CHROMIUM = find_chromium()
 

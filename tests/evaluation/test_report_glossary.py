@@ -5,8 +5,8 @@ from __future__ import annotations
 from invented_summary import invented_summary
 
 from prefixguard.automata.page.glossary import to_glossary
-from prefixguard.evaluation.report.blocks import Folded, Table, Text
 from prefixguard.evaluation.report.glossary_text import glossary_blocks
+from prefixguard.results import Folded, Table, Text
 
 
 def test_every_symbol_of_the_glossary_is_there() -> None:
@@ -32,7 +32,7 @@ def test_hostile_text_comes_through_as_text() -> None:
     blocks = glossary_blocks(to_glossary(summary))
     assert len([block for block in blocks if isinstance(block, Folded)]) == len(summary.entries)
     (overview,) = [block for block in blocks if isinstance(block, Table)]
-    assert all(len(row) == len(overview.head) for row in overview.rows)
+    assert all(len(row) == len(overview.columns) for row in overview.rows)
     assert [row[0].text for row in overview.rows] == [str(entry.symbol) for entry in summary.entries]
 
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from report_material import invented_input
 
-from prefixguard.evaluation.layout import aligned, number, wrapped
-from prefixguard.evaluation.report.blocks import Table, Text, Verbatim
 from prefixguard.evaluation.report.plain_text import text_blocks
+from prefixguard.results import Table, Text, Verbatim, aligned, number, wrapped
 
 WORDS = ("risk", "step", "index", "of", "the", "outcome", "where", "runs", "fail", "and", "a", "clock", "ends", "early")
 
@@ -34,7 +33,7 @@ def test_a_table_comes_back_cell_by_cell(seed: int) -> None:
     table, after = blocks
     assert isinstance(table, Table) and isinstance(after, Text)
     assert (table.caption, after.text) == (title, note)
-    assert list(table.head) == head
+    assert [c.name for c in table.columns] == head
     assert [[cell.text for cell in row] for row in table.rows] == rows
 
 
@@ -42,7 +41,7 @@ def test_an_interval_goes_under_its_figure_and_the_monitor_stands_out() -> None:
     text = aligned([["", "own", "", ".1", ""], ["monitor", ".3", "", ".2", "[.1, .3]"], ["clock", ".1", "", ".1"]])
     (table,) = text_blocks(text, "label")
     assert isinstance(table, Table)
-    assert (table.caption, table.head) == ("label", ("", "own", ".1"))
+    assert (table.caption, tuple(c.name for c in table.columns)) == ("label", ("", "own", ".1"))
     assert [(cell.text, cell.small) for cell in table.rows[0]] == [("monitor", ""), (".3", ""), (".2", "[.1, .3]")]
     assert table.marked == {0}
 

@@ -9,8 +9,8 @@ from typing import Protocol
 from prefixguard.evaluation.audit.published import PublishedRow
 from prefixguard.evaluation.audit.text_blocks import TextBlock
 from prefixguard.evaluation.figures import Difference
-from prefixguard.evaluation.layout import percent, percents
 from prefixguard.metrics import Attribution, Quartiles
+from prefixguard.results import percent, percents
 
 _DEPLOYABLE = {True: "yes", False: "no", None: "unknown"}
 

@@ -13,7 +13,7 @@ from prefixguard.evaluation.audit.audit_blocks import (
     shown_name,
 )
 from prefixguard.evaluation.audit.text_blocks import TextBlock
-from prefixguard.evaluation.layout import percent, percents
+from prefixguard.results import percent, percents
 
 #: Trivial rows that are shown; where they have other names, all are.
 STRONGEST = (

@@ -14,7 +14,6 @@ from prefixguard.evaluation.audit.audited_system import AuditedSystem
 from prefixguard.evaluation.audit.published import PublishedRow
 from prefixguard.evaluation.audit.text_blocks import blocks_to_markdown, blocks_to_text
 from prefixguard.evaluation.figures import Difference
-from prefixguard.evaluation.layout import finite
 from prefixguard.metrics import (
     ATTRIBUTION_FIGURES,
     Attribution,
@@ -23,6 +22,7 @@ from prefixguard.metrics import (
     attribution_differences,
     measure_attribution,
 )
+from prefixguard.results import finite
 
 
 @dataclass(frozen=True, slots=True)

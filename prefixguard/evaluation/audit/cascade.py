@@ -15,7 +15,6 @@ from prefixguard.errors import DataError
 from prefixguard.evaluation.audit.audited_system import AuditedSystem, StepIndex, audit_runs, audited
 from prefixguard.evaluation.audit.text_blocks import TextBlock
 from prefixguard.evaluation.figures import Difference
-from prefixguard.evaluation.layout import finite, percent, percents
 from prefixguard.metrics import (
     Attribution,
     AuditedRun,
@@ -24,6 +23,7 @@ from prefixguard.metrics import (
     measure_attribution,
     ratio,
 )
+from prefixguard.results import finite, percent, percents
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
 

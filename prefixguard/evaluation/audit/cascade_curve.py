@@ -10,7 +10,7 @@ from typing import Any
 from prefixguard.evaluation.audit.audited_system import StepIndex
 from prefixguard.evaluation.audit.cascade import Cascade, PrefixVerdict, cascade, escalated_above
 from prefixguard.evaluation.audit.text_blocks import TextBlock
-from prefixguard.evaluation.layout import finite, percent, percents
+from prefixguard.results import finite, percent, percents
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
 

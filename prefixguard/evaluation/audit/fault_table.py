@@ -9,8 +9,8 @@ from typing import Any
 
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluation.audit.text_blocks import TextBlock, blocks_to_markdown, blocks_to_text
-from prefixguard.evaluation.layout import finite, percent, percents
 from prefixguard.metrics import FaultFigures, FaultRow, FaultSets, fault_set_figures, say_yes_to_all
+from prefixguard.results import finite, percent, percents
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
 

@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Any
 
 from prefixguard.errors import ConfigError
-from prefixguard.evaluation.layout import finite
+from prefixguard.results import finite
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prefixguard.evaluation.layout import aligned, wrapped
-from prefixguard.evaluation.report.markdown import escaped
+from prefixguard.results import aligned, escaped, wrapped
 
 #: Columns that a name may fill.
 NAME_WIDTH = 25

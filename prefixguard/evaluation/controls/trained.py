@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from prefixguard.evaluation.controls.rows import CONTROLS
-from prefixguard.evaluation.layout import number, wrapped
 from prefixguard.evaluation.table import EvaluationTable
+from prefixguard.results import number, wrapped
 
 
 @dataclass(frozen=True, slots=True)

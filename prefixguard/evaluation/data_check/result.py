@@ -13,7 +13,7 @@ from prefixguard.evaluation.data_check.finding import SEVERITIES, DataFinding, S
 from prefixguard.evaluation.data_check.groups import GroupCheck
 from prefixguard.evaluation.data_check.lengths import LengthCheck
 from prefixguard.evaluation.data_check.repeats import RepeatCheck
-from prefixguard.evaluation.layout import aligned, number, percent, spread, wrapped
+from prefixguard.results import aligned, number, percent, spread, wrapped
 from prefixguard.runtime import plain
 
 _MARKS = {"error": "ERROR", "warning": "warning", "note": "note"}

@@ -9,8 +9,8 @@ from typing import Any
 from prefixguard.escalate import masked_in_words
 from prefixguard.evaluation.figures import RiskFigures
 from prefixguard.evaluation.judge.answer import JudgeOutcome
-from prefixguard.evaluation.layout import aligned, number, percent, wrapped
 from prefixguard.evaluation.risk_cells import ahead_by, risk_cells, risk_head
+from prefixguard.results import aligned, number, percent, wrapped
 
 #: Prefixes of a kind below which the text says that figures say little.
 ENOUGH = 10

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any
 
 from prefixguard.errors import ConfigError
-from prefixguard.evaluation.layout import wrapped
 from prefixguard.evaluation.leaks.finding import LeakFinding
 from prefixguard.evaluation.leaks.groups import find_groups
 from prefixguard.evaluation.leaks.hidden_text import find_hidden_text
@@ -24,6 +23,7 @@ from prefixguard.evaluation.leaks.model_names import find_model_names
 from prefixguard.evaluation.leaks.numbers import find_numbers, find_run_lengths
 from prefixguard.evaluation.leaks.tokens import find_tokens, token_tables
 from prefixguard.evaluation.leaks.waiving import settled
+from prefixguard.results import wrapped
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
 

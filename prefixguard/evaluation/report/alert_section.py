@@ -8,12 +8,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from prefixguard.evaluation.alerts import AlertRow
-from prefixguard.evaluation.layout import number, percent, percents
-from prefixguard.evaluation.report.blocks import Block, Cell, Figure, Key, Section, Table, Text
 from prefixguard.evaluation.report.material import ReportInput, name
-from prefixguard.evaluation.report.plot import Plot, counts
 from prefixguard.evaluation.report.sentences import largest_granted
 from prefixguard.metrics import FirstAlerts
+from prefixguard.results import Block, Cell, Figure, Key, Plot, Section, Table, Text, counts, number, percent, percents
 
 HEAD = (
     "Alarm by",
@@ -55,12 +53,11 @@ def alerts_section(given: ReportInput) -> Section | None:
             + _TEXT * any(alert.text is not None for _, alert in rows)
             + "Small figures: 95 % intervals."
         ),
-        Table(
+        Table.of(
             "First alerts by budget",
             HEAD,
             cells,
-            frozenset(range(1, len(HEAD))),
-            frozenset(i for i, row in enumerate(cells) if row[0].text == "monitor"),
+            marked={i for i, row in enumerate(cells) if row[0].text == "monitor"},
         ),
     ]
     refused: dict[str, None] = {}

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from prefixguard.evaluation.layout import number, spread
-from prefixguard.evaluation.report.blocks import Block, Cell, Figure, Folded, Key, Pair, Section, Table, Text
 from prefixguard.evaluation.report.material import ReportInput
-from prefixguard.evaluation.report.plot import Plot, shares
 from prefixguard.metrics import Prefixes, ReliabilityBin, reliability_curve
+from prefixguard.results import (
+    Block,
+    Cell,
+    Figure,
+    Folded,
+    Key,
+    Pair,
+    Plot,
+    Section,
+    Table,
+    Text,
+    number,
+    shares,
+    spread,
+)
 
 
 def reliability_section(given: ReportInput) -> Section | None:
@@ -60,4 +72,4 @@ def _table(title: str, bins: list[ReliabilityBin]) -> Table:
         )
         for point in bins
     )
-    return Table(f"{title}: reliability", ("Risks", "steps", "mean risk", "came true"), rows, frozenset({1, 2, 3}))
+    return Table.of(f"{title}: reliability", ("Risks", "steps", "mean risk", "came true"), rows)

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from prefixguard.evaluation.layout import percent
-from prefixguard.evaluation.report.blocks import Block, Cell, Facts, Figure, Key, Pair, Section, Table
 from prefixguard.evaluation.report.material import ReportInput, name
-from prefixguard.evaluation.report.plot import Plot, counts
+from prefixguard.results import Block, Cell, Facts, Figure, Key, Pair, Plot, Section, Table, counts, percent
 
 #: Groups that a table lists; the rest are one row.
 GROUPS = 20
@@ -94,30 +92,27 @@ def _tables(given: ReportInput) -> Iterator[Table]:
         if rest:
             shown.append((f"{len(rest)} others", sum(n for _, n, _ in rest), sum(k for _, _, k in rest)))
         what = given.table.grouped_by or "group"
-        yield Table(
+        yield Table.of(
             f"Runs by {what}",
             (what.capitalize(), "runs", "failed", "share"),
             tuple(
                 (Cell(name(title) or "–"), Cell(f"{n:,}"), Cell(f"{k:,}"), Cell(percent(k / n)))
                 for title, n, k in shown
             ),
-            frozenset({1, 2, 3}),
         )
     out = given.table.left_out
     reasons = [(f"task or repeat used for {use}", count) for use, count in out.by_use.items() if count]
     reasons += [("outcome not known", out.without_outcome), ("no step", out.empty)]
     if out.in_sample:
         reasons.append(("counted although in sample", out.in_sample))
-    yield Table(
+    yield Table.of(
         f"Runs left out: {out.runs:,}",
         ("Why", "runs"),
         tuple((Cell(why), Cell(f"{count:,}")) for why, count in reasons if count) or ((Cell("none"), Cell("0")),),
-        frozenset({1}),
     )
     if given.monitor is not None and given.monitor.sides:
-        yield Table(
+        yield Table.of(
             "Runs the monitor was made from, by use",
             ("Use", "runs"),
             tuple((Cell(name(side)), Cell(f"{count:,}")) for side, count in given.monitor.sides.items()),
-            frozenset({1}),
         )

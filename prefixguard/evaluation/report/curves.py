@@ -7,13 +7,11 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from prefixguard.evaluation.layout import number
-from prefixguard.evaluation.report.blocks import Block, Figure, Key, Pair, Section, Text
 from prefixguard.evaluation.report.material import ReportInput, name
-from prefixguard.evaluation.report.plot import Plot, shares
 from prefixguard.evaluation.rows import ScoreRow
 from prefixguard.evaluation.table import EvaluationTable
 from prefixguard.metrics import Prefixes
+from prefixguard.results import Block, Figure, Key, Pair, Plot, Section, Text, number, shares
 
 Float = npt.NDArray[np.float64]
 

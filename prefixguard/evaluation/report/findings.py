@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
-from prefixguard.evaluation.layout import percent, signed
-from prefixguard.evaluation.report.blocks import (
+from prefixguard.evaluation.report.glossary_text import glossary_blocks
+from prefixguard.evaluation.report.material import LONGEST, TEXT_LETTERS, AutomatonView, Finding, name
+from prefixguard.evaluation.report.plain_text import text_blocks
+from prefixguard.results import (
     Block,
     Bullets,
     Cell,
@@ -15,10 +17,9 @@ from prefixguard.evaluation.report.blocks import (
     Section,
     Table,
     Text,
+    percent,
+    signed,
 )
-from prefixguard.evaluation.report.glossary_text import glossary_blocks
-from prefixguard.evaluation.report.material import LONGEST, TEXT_LETTERS, AutomatonView, Finding, name
-from prefixguard.evaluation.report.plain_text import text_blocks
 from prefixguard.runtime import plain
 
 
@@ -78,4 +79,4 @@ def _glossary(view: AutomatonView) -> Table:
         for line in view.glossary
     )
     head = ("No.", "meaning", "of steps", "moves the risk by", "for example")
-    return Table("Symbols", head, rows, frozenset({2, 3}), words=frozenset({1, 4}))
+    return Table.of("Symbols", head, rows, words={1, 4})

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 
-from prefixguard.evaluation.report.blocks import Block, Cell, Folded, Table, Text
-from prefixguard.evaluation.report.material import visible
 from prefixguard.evaluation.report.plain_text import WORDS
+from prefixguard.results import Block, Cell, Column, Folded, Kind, Table, Text, visible
 
 _CODE = re.compile(r"(?<!\\)(`+)(.+?)(?<!`)\1(?!`)")
 _EMPHASIS = re.compile(r"(?<!\\)\*{1,2}")
@@ -59,4 +58,6 @@ def _table(part: str, caption: str) -> Table:
     longest = [max((len(row[i].text) for row in rows), default=0) for i in range(width)]
     numbers = frozenset(i for i, mark in enumerate(ruler[:width]) if i and mark.endswith(":"))
     words = frozenset(i for i in range(1, width) if longest[i] >= WORDS and i not in numbers)
-    return Table(caption, tuple(_said(cell) for cell in head), rows, numbers=numbers, words=words)
+    kinds: list[Kind] = ["number" if i in numbers else "words" if i in words else "text" for i in range(width)]
+    columns = tuple(Column(_said(cell), kind) for cell, kind in zip(head, kinds, strict=True))
+    return Table(caption, columns, rows)

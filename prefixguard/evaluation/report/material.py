@@ -229,17 +229,6 @@ def name(text: str) -> str:
     return plain(text, NAME_LETTERS)
 
 
-def visible(text: str) -> str:
-    """Text of many lines with what cannot be seen made visible; line ends stay.
-
-    >>> visible("a\\x1b[31m\\n\\tb")
-    'a\\\\x1b[31m\\n    b'
-    """
-    if text.isprintable():
-        return text
-    return "\n".join(plain(line, len(line) * 10 + 1) for line in text.replace("\t", "    ").split("\n"))
-
-
 def _short(record: StepRecord) -> ExampleStep:
     """What the agent did, else what it said, else what it saw."""
     call = f"{record.tool} {record.arguments}".strip() if record.tool not in ("", "respond") else ""

@@ -10,9 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from prefixguard.evaluation.layout import WIDTH
-from prefixguard.evaluation.report.blocks import Block, Cell, Table, Text, Verbatim
-from prefixguard.evaluation.report.material import visible
+from prefixguard.results import WIDTH, Block, Cell, Table, Text, Verbatim, visible
 
 #: Letters from which a cell counts as words, not as a figure.
 WORDS = 24
@@ -92,11 +90,10 @@ def _table(rows: list[list[str]], caption: str) -> Table:
     kept = [i for i in range(len(head)) if i not in under]
     cells = tuple(tuple(Cell(row[i], row[i + 1] if i + 1 in under else "") for i in kept) for row in body)
     longest = [max(len(row[place].text) for row in cells) for place in range(len(kept))]
-    return Table(
+    return Table.of(
         caption,
-        tuple(head[i] for i in kept),
+        [head[i] for i in kept],
         cells,
-        marked=frozenset(place for place, row in enumerate(cells) if row[0].text == "monitor"),
-        numbers=frozenset(place for place in range(1, len(kept)) if longest[place] < WORDS),
-        words=frozenset(place for place in range(1, len(kept)) if longest[place] >= WORDS),
+        words={place for place in range(1, len(kept)) if longest[place] >= WORDS},
+        marked={place for place, row in enumerate(cells) if row[0].text == "monitor"},
     )

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from prefixguard.evaluation.report.alert_section import alerts_section
-from prefixguard.evaluation.report.blocks import Section, Text, Verdict
 from prefixguard.evaluation.report.calibration_curve import reliability_section
 from prefixguard.evaluation.report.composition import composition_section
 from prefixguard.evaluation.report.curves import curves_section
 from prefixguard.evaluation.report.findings import automaton_section, finding_section
-from prefixguard.evaluation.report.markdown import to_markdown
 from prefixguard.evaluation.report.material import ReportInput, name
-from prefixguard.evaluation.report.page import to_page
 from prefixguard.evaluation.report.reproduction import reproduction_section
 from prefixguard.evaluation.report.ribbons import examples_section
 from prefixguard.evaluation.report.score_tables import scores_section
 from prefixguard.evaluation.report.sentences import verdict_of
 from prefixguard.evaluation.table import EvaluationTable
+from prefixguard.results import Page, Section, Summary, Text, page_markdown, plain_value, to_html
 
 SCHEMA = "prefixguard/report/v1"
 
@@ -58,7 +53,7 @@ class Report:
 
     title: str
     table: EvaluationTable
-    verdict: Verdict
+    verdict: Summary
     scores: Section
     composition: Section
     reproduction: Section
@@ -109,16 +104,20 @@ class Report:
             if key == "composition":
                 found += self.others
             section: Section | None = getattr(self, key)
-            found.append(section or Section(key, title, (Text(missing, "faint"),)))
+            found.append(section or Section(key, title, (Text(missing, "faint"),), missing=True))
         return tuple(found)
+
+    def page(self) -> Page:
+        """Title, verdict and sections, as the writers take them."""
+        return Page(name(self.title), self.verdict, self.sections())
 
     def to_html(self) -> bytes:
         """One page in UTF-8 that stands alone: nothing is loaded, and its own script is all that can run."""
-        return to_page(name(self.title), self.verdict, self.sections(), self._missing())
+        return to_html(self.page())
 
     def to_markdown(self) -> str:
         """The same figures as Markdown; drawings in words."""
-        return to_markdown(name(self.title), self.verdict, self.sections())
+        return page_markdown(self.page())
 
     def as_json(self) -> dict[str, Any]:
         """Schema, verdict, the table as `EvaluationTable.as_json` gives it, and each section's figures or None."""
@@ -128,26 +127,10 @@ class Report:
             "verdict": {"headline": self.verdict.headline, "sentences": list(self.verdict.sentences)},
             "table": self.table.as_json(),
             "sections": {
-                key: None if getattr(self, key) is None else _plain(getattr(self, key).data) for key in TITLES
+                key: None if getattr(self, key) is None else plain_value(getattr(self, key).data) for key in TITLES
             },
-            "others": {section.title: _plain(section.data) for section in self.others},
+            "others": {section.title: plain_value(section.data) for section in self.others},
         }
-
-    def _missing(self) -> frozenset[str]:
-        return frozenset(key for key in TITLES if getattr(self, key) is None)
 
 
 _FINDINGS = ("observability", "prevalence", "shortcuts", "leaks", "ablation", "controls", "judge")
-
-
-def _plain(value: Any) -> Any:
-    """Without NaN, which JSON has no word for."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(entry) for entry in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from prefixguard.alarm import GroupThresholds
-from prefixguard.evaluation.layout import number
-from prefixguard.evaluation.report.blocks import Block, Cell, Section, Table, Verbatim
-from prefixguard.evaluation.report.material import TEXT_LETTERS, ReportInput, name, visible
+from prefixguard.evaluation.report.material import TEXT_LETTERS, ReportInput, name
+from prefixguard.results import Block, Cell, Section, Table, Verbatim, number, visible
 from prefixguard.runtime import plain
 
 
@@ -18,7 +17,7 @@ def reproduction_section(given: ReportInput) -> Section:
     if given.command:
         blocks.append(Verbatim(visible(given.command), "Command"))
     rows = tuple((Cell(what), Cell(plain(value, TEXT_LETTERS))) for what, value in facts)
-    blocks.append(Table("Monitor, data and versions", ("What", "value"), rows, words=frozenset({1})))
+    blocks.append(Table.of("Monitor, data and versions", ("What", "value"), rows, words={1}))
     if given.thresholds:
         blocks.append(_thresholds(given))
     if given.alarm_groups is not None:
@@ -83,7 +82,7 @@ def _thresholds(given: ReportInput) -> Table:
         for budget, mark in sorted(given.thresholds.items())
     )
     head = ("Budget", "alarm above", "watch above", "calibration runs", "needed at least")
-    return Table("Thresholds on the risk of failing at all", head, rows, frozenset({1, 2, 3, 4}))
+    return Table.of("Thresholds on the risk of failing at all", head, rows)
 
 
 def _by_group(groups: GroupThresholds, budget: float) -> Table:
@@ -98,4 +97,4 @@ def _by_group(groups: GroupThresholds, budget: float) -> Table:
     )
     by = name(groups.by)
     head = (by.capitalize(), "alarm above", "calibration runs", "needed at least")
-    return Table(f"Thresholds by {by}, at a budget of {100 * budget:g} %", head, rows, frozenset({1, 2, 3}))
+    return Table.of(f"Thresholds by {by}, at a budget of {100 * budget:g} %", head, rows)

@@ -9,12 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from prefixguard.evaluation.layout import number
-from prefixguard.evaluation.report.blocks import Block, Bullets, Card, Cell, Figure, Folded, Key, Section, Table, Text
 from prefixguard.evaluation.report.choice import Kind, kind_of
-from prefixguard.evaluation.report.colour import SCALE, colour_of
 from prefixguard.evaluation.report.material import TEXT_LETTERS, ExampleRun, ReportInput, name
-from prefixguard.evaluation.report.plot import Plot, pixels
+from prefixguard.results import (
+    SCALE,
+    Block,
+    Bullets,
+    Card,
+    Cell,
+    Column,
+    Figure,
+    Folded,
+    Key,
+    Plot,
+    Section,
+    Table,
+    Text,
+    colour_of,
+    number,
+    pixels,
+)
 from prefixguard.runtime import Level, Reading, plain
 
 #: Steps of one run that its table lists; the ribbon shows all.
@@ -200,13 +214,12 @@ def _table(given: ReportInput, example: ExampleRun, alert: int | None) -> Table:
     cut = (
         "" if len(listed) == len(example.readings) else f" ({len(listed)} of {len(example.readings):,}, around changes)"
     )
-    return Table(
+    return Table.of(
         f"Steps of run {name(given.run_ids[example.run])}{cut}",
-        ("Step", "tool", "failing at all", "failing soon", "level", "what moved it", "what happened"),
-        tuple(rows),
-        frozenset({2, 3}),
-        frozenset(place for place, i in enumerate(listed) if i + 1 == alert),
-        frozenset({5, 6}),
+        ("Step", Column("tool"), "failing at all", "failing soon", Column("level"), "what moved it", "what happened"),
+        rows,
+        words={5, 6},
+        marked={place for place, i in enumerate(listed) if i + 1 == alert},
     )
 
 

@@ -6,12 +6,10 @@ import math
 from collections.abc import Iterator
 
 from prefixguard.evaluation.figures import RiskFigures
-from prefixguard.evaluation.layout import number, signed, spread
-from prefixguard.evaluation.report.blocks import Block, Bullets, Cell, Folded, Section, Table, Text
 from prefixguard.evaluation.report.material import ReportInput, name
-from prefixguard.evaluation.report.plot import Plot
 from prefixguard.evaluation.report.sentences import best_honest
 from prefixguard.evaluation.table import EvaluationTable
+from prefixguard.results import Block, Bullets, Cell, Column, Folded, Plot, Section, Table, Text, number, signed, spread
 
 HEAD = (
     "Scores by",
@@ -67,9 +65,7 @@ def _rows(table: EvaluationTable) -> Iterator[Block]:
     noted = [(title, row) for title, row in table.baselines.items() if row.note]
     if noted:
         rows = tuple((Cell(f"{name(title)} *" if row.oracle else name(title)), Cell(row.note)) for title, row in noted)
-        yield Folded(
-            "What each row is", (Table("Rows of the tables", ("Row", "what it is"), rows, words=frozenset({1})),)
-        )
+        yield Folded("What each row is", (Table.of("Rows of the tables", ("Row", "what it is"), rows, words={1}),))
 
 
 def _oracles(table: EvaluationTable) -> bool:
@@ -80,12 +76,11 @@ def _table(table: EvaluationTable, which: str, meaning: str) -> Table:
     mine: RiskFigures = getattr(table, which)
     rows = [("monitor", mine, False)]
     rows += [(title, getattr(row, which), row.oracle) for title, row in table.baselines.items()]
-    return Table(
-        caption=f"{meaning} (prevalence {number(mine.prevalence)})",
-        head=(*HEAD[:7], f"within the same {table.grouped_by or 'group'}", *HEAD[8:]),
-        rows=tuple(_row(title, figures, oracle, mine.prevalence) for title, figures, oracle in rows),
-        numbers=frozenset({1, *range(3, len(HEAD))}),
-        marked=frozenset({0}),
+    return Table.of(
+        f"{meaning} (prevalence {number(mine.prevalence)})",
+        (*HEAD[:2], Column(HEAD[2]), *HEAD[3:7], f"within the same {table.grouped_by or 'group'}", *HEAD[8:]),
+        tuple(_row(title, figures, oracle, mine.prevalence) for title, figures, oracle in rows),
+        marked={0},
     )
 
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 
 from prefixguard.evaluation.alerts import AlertRow
-from prefixguard.evaluation.layout import number, percent, percents, signed, spread
-from prefixguard.evaluation.report.blocks import Facts, Verdict
 from prefixguard.evaluation.report.material import name
 from prefixguard.evaluation.table import BaselineRow, EvaluationTable
 from prefixguard.evaluation.verdict import MAX_BUDGET
+from prefixguard.results import Facts, Summary, number, percent, percents, signed, spread
 
 #: What the two risks are called in sentences.
 SOON, AT_ALL = "failing soon", "failing at all"
 
 
-def verdict_of(table: EvaluationTable) -> Verdict:
+def verdict_of(table: EvaluationTable) -> Summary:
     """Headline, three sentences and figures, all of them from the table."""
     says = table.verdict
     if says.rankable is None:
@@ -32,7 +31,7 @@ def verdict_of(table: EvaluationTable) -> Verdict:
     if table.left_out.in_sample:
         headline = f"In sample: {headline[0].lower()}{headline[1:]}"
     good = bool(says.rankable and says.alarm_separable and not table.left_out.in_sample)
-    return Verdict(headline, sentences, _facts(table), good)
+    return Summary(headline, sentences, _facts(table), good)
 
 
 def _folds(table: EvaluationTable) -> tuple[str, ...]:

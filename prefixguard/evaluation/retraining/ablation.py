@@ -17,7 +17,6 @@ from typing import Any
 from prefixguard.errors import ConfigError
 from prefixguard.evaluation.actors import choose_groups
 from prefixguard.evaluation.figures import Measured, RiskFigures, compared
-from prefixguard.evaluation.layout import aligned, finite, number, signed, spread, wrapped
 from prefixguard.evaluation.retraining.finished import FinishedFolds, FoldScores, protocol_of
 from prefixguard.evaluation.retraining.fitting import Fitting, OnProgress, OnStage, Source, corpus_of, steps_in
 from prefixguard.evaluation.retraining.folds import RESAMPLES, FoldedEvaluation, measured_folds, summarise
@@ -25,6 +24,7 @@ from prefixguard.evaluation.retraining.partition import Fold, partition
 from prefixguard.evaluation.retraining.pooled import RISKS, Pool, average
 from prefixguard.evaluation.retraining.views import View, ablation_views, held_still, reads_the_same, seen_through
 from prefixguard.learn import Corpus, TrainConfig
+from prefixguard.results import aligned, finite, number, signed, spread, wrapped
 from prefixguard.stepview import Adapter
 
 #: What rows are sorted by: the loss in each, averaged.

@@ -17,7 +17,6 @@ import numpy as np
 from prefixguard.alarm import AlarmPolicy
 from prefixguard.evaluation.actors import choose_groups
 from prefixguard.evaluation.figures import FIGURES, Measured, RiskFigures, compared
-from prefixguard.evaluation.layout import aligned, finite, number, wrapped
 from prefixguard.evaluation.retraining.finished import FinishedFolds, FoldScores, protocol_of
 from prefixguard.evaluation.retraining.fitting import Fitting, OnProgress, OnStage, Source, corpus_of
 from prefixguard.evaluation.retraining.partition import Fold, partition
@@ -25,6 +24,7 @@ from prefixguard.evaluation.retraining.pooled import RISKS, Pool, average, nan_m
 from prefixguard.evaluation.risk_cells import ahead_by, risk_cells, risk_head
 from prefixguard.evaluation.rows import clock_rows
 from prefixguard.learn import TrainConfig
+from prefixguard.results import aligned, finite, number, wrapped
 from prefixguard.stepview import Adapter
 
 #: Resamples behind each interval.

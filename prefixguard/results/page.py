@@ -1,4 +1,4 @@
-"""The report as one HTML file that works offline."""
+"""A page as one HTML file that works offline."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import base64
 import hashlib
 import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-from prefixguard.evaluation.report.blocks import (
+from prefixguard.results.blocks import (
     Block,
     Bullets,
     Card,
@@ -17,17 +17,19 @@ from prefixguard.evaluation.report.blocks import (
     Facts,
     Figure,
     Folded,
+    Heading,
     Image,
     Key,
+    Page,
     Pair,
     Section,
+    Summary,
     Table,
     Text,
     Verbatim,
-    Verdict,
 )
-from prefixguard.evaluation.report.material import visible
-from prefixguard.evaluation.report.plot import pixels
+from prefixguard.results.plot import pixels
+from prefixguard.results.text import visible
 
 _HERE = Path(__file__).parent
 _MARK = re.compile(r"\{\{(\w+)\}\}")
@@ -37,8 +39,8 @@ _SIZE = re.compile(rb"\A[^<]*(?:<(?!svg)[^>]*>[^<]*)*<svg\b[^>]*?\bwidth=\"([0-9
 READABLE = 640
 
 
-def to_page(title: str, verdict: Verdict, sections: Sequence[Section], missing: frozenset[str]) -> bytes:
-    """The page, in UTF-8; the same bytes for the same sections. missing: keys of sections that hold one line only.
+def to_html(page: Page) -> bytes:
+    """The file, in UTF-8; the same bytes for the same page.
 
     All text is escaped here, wherever it came from; the content security policy forbids to load anything and to run
     any script but the page's own.
@@ -47,21 +49,21 @@ def to_page(title: str, verdict: Verdict, sections: Sequence[Section], missing: 
     script = (_HERE / "page.js").read_text(encoding="utf-8")
     parts = {
         "policy": html.escape(_policy(style, script)),
-        "title": html.escape(f"{title}: report"),
-        "name": _text(title),
-        "verdict": "\n".join(_verdict(verdict)),
+        "title": html.escape(f"{page.title}: report"),
+        "name": _text(page.title),
+        "verdict": "\n".join(_summary(page.summary)),
         "links": "".join(
-            f'<li><a href="#{section.key}"{" class=none" if section.key in missing else ""}>'
+            f'<li><a href="#{section.key}"{" class=none" if section.missing else ""}>'
             f"{html.escape(section.title)}</a></li>"
-            for section in sections
+            for section in page.sections
         ),
-        "sections": "\n".join(_section(section, section.key in missing) for section in sections),
+        "sections": "\n".join(_section(section) for section in page.sections),
         "style": style,
         "script": script,
     }
-    page = (_HERE / "page.html").read_text(encoding="utf-8")
+    frame = (_HERE / "page.html").read_text(encoding="utf-8")
     # One pass: a mark inside what is filled in stays as it is.
-    return _MARK.sub(lambda mark: parts[mark[1]], page).encode("utf-8", "replace")
+    return _MARK.sub(lambda mark: parts[mark[1]], frame).encode("utf-8", "replace")
 
 
 def _policy(style: str, script: str) -> str:
@@ -77,18 +79,18 @@ def _text(text: str) -> str:
     return html.escape(_TOGETHER.sub("\u00a0", visible(text)))  # a number and its sign stay on one line
 
 
-def _verdict(verdict: Verdict) -> Iterator[str]:
-    yield f'<section class="verdict{"" if verdict.good else " care"}" aria-labelledby="verdict">'
-    yield f'<h2 id="verdict">{_text(verdict.headline)}</h2>'
-    yield from (f"<p>{_text(sentence)}</p>" for sentence in verdict.sentences)
-    yield _facts(verdict.facts)
+def _summary(summary: Summary) -> Iterator[str]:
+    yield f'<section class="verdict{"" if summary.good else " care"}" aria-labelledby="verdict">'
+    yield f'<h2 id="verdict">{_text(summary.headline)}</h2>'
+    yield from (f"<p>{_text(sentence)}</p>" for sentence in summary.sentences)
+    yield _facts(summary.facts)
     yield "</section>"
 
 
-def _section(section: Section, missing: bool) -> str:
+def _section(section: Section) -> str:
     inside = "\n".join(_block(block) for block in section.blocks)
     return (
-        f'<section class="{"missing" if missing else "part"}" id="{section.key}" '
+        f'<section class="{"missing" if section.missing else "part"}" id="{section.key}" '
         f'aria-labelledby="{section.key}-title">\n'
         f'<h2 id="{section.key}-title">{_text(section.title)}</h2>\n{inside}\n</section>'
     )
@@ -96,6 +98,8 @@ def _section(section: Section, missing: bool) -> str:
 
 def _block(block: Block) -> str:
     match block:
+        case Heading():
+            return f"<h3>{_text(block.text)}</h3>"
         case Text():
             return f"<p{'' if block.tone == 'plain' else f' class={block.tone}'}>{_text(block.text)}</p>"
         case Bullets():
@@ -138,24 +142,24 @@ def _facts(facts: Facts) -> str:
 
 
 def _table(table: Table) -> str:
-    kinds = ["number" if i in table.numbers else "words" if i in table.words else "" for i in range(len(table.head))]
-    classes = [f' class="{kind}"' if kind else "" for kind in kinds]
-    head = "".join(f'<th scope="col"{kind}>{_text(said)}</th>' for kind, said in zip(classes, table.head, strict=True))
-    stack = bool(table.words)  # long text does not fit beside anything on a phone: a row becomes lines there
-    names = [f' data-label="{_text(said)}"' if stack else "" for said in table.head]
+    classes = ["" if column.kind == "text" else f' class="{column.kind}"' for column in table.columns]
+    said = [_text(column.name) for column in table.columns]
+    head = "".join(f'<th scope="col"{kind}>{name}</th>' for kind, name in zip(classes, said, strict=True))
+    # Long text does not fit beside anything on a phone: a row becomes lines there.
+    stack = any(column.kind == "words" for column in table.columns)
+    names = [f' data-label="{name}"' if stack else "" for name in said]
     rows = []
     for place, row in enumerate(table.rows):
-        said = [_cell(cell) for cell in row]
-        cells = [f'<th scope="row"{names[0]}>{said[0]}</th>']
-        cells += [
-            f"<td{kind}{name}>{cell}</td>" for kind, name, cell in zip(classes[1:], names[1:], said[1:], strict=True)
-        ]
+        cells = [f'<th scope="row"{names[0]}>{_cell(row[0])}</th>']
+        rest = zip(classes[1:], names[1:], row[1:], strict=True)
+        cells += [f"<td{kind}{name}>{_cell(cell)}</td>" for kind, name, cell in rest]
         rows.append(f"<tr{' class=on' if place in table.marked else ''}>{''.join(cells)}</tr>")
+    caption = f"<caption><span>{_text(table.caption)}</span></caption>" if table.caption else ""
     inside = (
-        f"<table{' class=stack' if stack else ''}><caption><span>{_text(table.caption)}</span></caption>"
+        f"<table{' class=stack' if stack else ''}>{caption}"
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     )
-    return _box(inside, table.caption)
+    return _box(inside, table.caption or "Table")
 
 
 def _cell(cell: Cell) -> str:
@@ -203,4 +207,4 @@ def _image(image: Image) -> str:
     picture = (
         f'<img{wide} width="{pixels(round(width))}" alt="{_text(image.alt)}" src="data:image/svg+xml;base64,{data}">'
     )
-    return _box(picture, "Picture of the automaton")
+    return _box(picture, "Picture")

@@ -1,18 +1,9 @@
-"""Numbers and tables as plain text."""
+"""Numbers in words: the same digits in the terminal, on the page and in Markdown."""
 
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
-
-#: Columns that text is wrapped to.
-WIDTH = 118
-
-
-def wrapped(text: str) -> str:
-    """A sentence on lines of at most `WIDTH` columns."""
-    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def number(value: float) -> str:
@@ -65,25 +56,3 @@ def percent(value: float) -> str:
 def percents(ends: Sequence[float] | None) -> str:
     """An interval of a share, in whole per cent, or nothing."""
     return "" if ends is None else f"[{100 * ends[0]:.0f}, {100 * ends[1]:.0f}]"
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells as text: the first column to the left, all others to the right, two spaces between.
-
-    Short rows are filled up; a column that is empty in every row is dropped.
-
-    >>> print(aligned([["", "AUPRC"], ["monitor", ".541"], ["step index"]]))
-                AUPRC
-    monitor      .541
-    step index
-    """
-    width = max(len(row) for row in rows)
-    padded = [[*row, *[""] * (width - len(row))] for row in rows]
-    columns = [column for column in zip(*padded, strict=True) if any(column)]
-    sizes = [max(len(cell) for cell in column) for column in columns]
-    lines = []
-    for row in zip(*columns, strict=True):
-        first = row[0].ljust(sizes[0])
-        rest = [cell.rjust(size) for cell, size in zip(row[1:], sizes[1:], strict=True)]
-        lines.append("  ".join([first, *rest]).rstrip())
-    return "\n".join(lines)

@@ -1,11 +1,11 @@
-"""The report as Markdown: the same figures as the page, drawings in words."""
+"""Blocks as Markdown: the same figures as the page, drawings in words."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from prefixguard.evaluation.report.blocks import (
+from prefixguard.results.blocks import (
     Block,
     Bullets,
     Card,
@@ -13,15 +13,15 @@ from prefixguard.evaluation.report.blocks import (
     Facts,
     Figure,
     Folded,
+    Heading,
     Image,
+    Page,
     Pair,
-    Section,
     Table,
     Text,
     Verbatim,
-    Verdict,
 )
-from prefixguard.evaluation.report.material import visible
+from prefixguard.results.text import visible
 
 #: What could begin markup, a link, an image or a cell inside a line; underscores inside words cannot.
 _SPECIAL = re.compile(r"([\\`*\[\]<|~&!$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|(?<=www)\.|:(?=//))", re.IGNORECASE)
@@ -30,18 +30,35 @@ _START = re.compile(r"^(\d*)(>|[#+-](?=[\s#+-]|$)|(?<=\d)[.)](?=\s|$))")
 _TICKS = re.compile("`+")
 
 
-def to_markdown(title: str, verdict: Verdict, sections: Sequence[Section]) -> str:
-    """The whole report, ending in a newline. Text from runs forms no markup, no link and no image."""
-    lines = [f"# {escaped(title)}", "", f"**{escaped(verdict.headline)}.**", ""]
-    for sentence in verdict.sentences:
+def to_markdown(blocks: Sequence[Block], *, level: int = 2) -> str:
+    """Blocks as Markdown, ending in a newline. Text from runs forms no markup, no link and no image.
+
+    level: of the headings, from 1.
+
+    >>> print(to_markdown([Table.of("Runs", ["", "AUPRC"], [["a|b", (".541", "[.490, .600]")]])]), end="")
+    **Runs**
+    <BLANKLINE>
+    |  | AUPRC |
+    | --- | ---: |
+    | a\\|b | .541 \\[.490, .600\\] |
+    """
+    return _joined(_inside(blocks, level))
+
+
+def page_markdown(page: Page) -> str:
+    """A whole page as Markdown: the same figures as its page, drawings in words."""
+    summary = page.summary
+    lines = [f"# {escaped(page.title)}", "", f"**{escaped(summary.headline)}.**", ""]
+    for sentence in summary.sentences:
         lines += [escaped(sentence), ""]
-    lines += [*_block(verdict.facts, 3), ""]
-    for section in sections:
-        lines += [f"## {escaped(section.title)}", ""]
-        for block in section.blocks:
-            said = list(_block(block, 3))
-            lines += [*said, ""] if said else []
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip("\n") + "\n"
+    lines += [*_block(summary.facts, 3), ""]
+    for section in page.sections:
+        lines += [f"## {escaped(section.title)}", "", *_inside(section.blocks, 3)]
+    return _joined(lines)
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n") + "\n"
 
 
 def escaped(text: str) -> str:
@@ -56,6 +73,8 @@ def escaped(text: str) -> str:
 
 def _block(block: Block, level: int) -> Iterator[str]:
     match block:
+        case Heading():
+            yield f"{'#' * level} {escaped(block.text)}"
         case Text():
             yield f"> {escaped(block.text)}" if block.tone == "care" else escaped(block.text)
         case Bullets():
@@ -98,15 +117,12 @@ def _inside(blocks: Sequence[Block], level: int) -> Iterator[str]:
 
 def _table(table: Table) -> Iterator[str]:
     """Columns that hold nothing but drawings are left out."""
-    kept = [
-        i
-        for i in range(len(table.head))
-        if i == 0 or not table.rows or any(r[i].text or r[i].small for r in table.rows)
-    ]
-    yield f"**{escaped(table.caption)}**"
-    yield ""
-    yield f"| {' | '.join(escaped(table.head[i]) for i in kept)} |"
-    yield f"| {' | '.join('---:' if i in table.numbers else '---' for i in kept)} |"
+    kept = table.filled
+    if table.caption:
+        yield f"**{escaped(table.caption)}**"
+        yield ""
+    yield f"| {' | '.join(escaped(table.columns[i].name) for i in kept)} |"
+    yield f"| {' | '.join('---:' if table.columns[i].kind == 'number' else '---' for i in kept)} |"
     for place, row in enumerate(table.rows):
         cells = [_cell(row[i]) for i in kept]
         if place in table.marked and cells[0]:

@@ -1,0 +1,78 @@
+"""One model of a result: blocks, and the writers that show them in the terminal, on a page, in Markdown and as JSON."""
+
+from prefixguard.results.blocks import (
+    Block,
+    Bullets,
+    Card,
+    Cell,
+    Column,
+    Facts,
+    Figure,
+    Folded,
+    Heading,
+    Image,
+    Key,
+    Kind,
+    Page,
+    Pair,
+    Section,
+    Summary,
+    Table,
+    Text,
+    Tone,
+    Verbatim,
+)
+from prefixguard.results.colour import SCALE, colour_of
+from prefixguard.results.markdown import escaped, page_markdown, to_markdown
+from prefixguard.results.numbers import finite, number, percent, percents, signed, spread
+from prefixguard.results.page import to_html
+from prefixguard.results.plot import Plot, counts, pixels, shares
+from prefixguard.results.result import Result, fields_of, plain_value
+from prefixguard.results.text import WIDTH, aligned, to_text, visible, wrapped
+
+__all__ = [
+    "SCALE",
+    "WIDTH",
+    "Block",
+    "Bullets",
+    "Card",
+    "Cell",
+    "Column",
+    "Facts",
+    "Figure",
+    "Folded",
+    "Heading",
+    "Image",
+    "Key",
+    "Kind",
+    "Page",
+    "Pair",
+    "Plot",
+    "Result",
+    "Section",
+    "Summary",
+    "Table",
+    "Text",
+    "Tone",
+    "Verbatim",
+    "aligned",
+    "colour_of",
+    "counts",
+    "escaped",
+    "fields_of",
+    "finite",
+    "number",
+    "page_markdown",
+    "percent",
+    "percents",
+    "pixels",
+    "plain_value",
+    "shares",
+    "signed",
+    "spread",
+    "to_html",
+    "to_markdown",
+    "to_text",
+    "visible",
+    "wrapped",
+]

@@ -1,0 +1,208 @@
+"""Blocks as plain text for a terminal: `WIDTH` columns, no colours, nothing in it that acts on one.
+
+Paragraphs stand on lines of their own, one under another and right under the table they speak of; all other blocks
+have an empty line above them. Figures and pictures are told by their alternative text.
+"""
+
+from __future__ import annotations
+
+import textwrap
+import unicodedata
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+from prefixguard.results.blocks import (
+    Block,
+    Bullets,
+    Card,
+    Facts,
+    Figure,
+    Folded,
+    Heading,
+    Image,
+    Pair,
+    Table,
+    Text,
+    Verbatim,
+)
+
+#: Columns that text is wrapped to.
+WIDTH = 118
+#: Columns that a cell of text keeps, at least, where its table has to be squeezed.
+NARROWEST = 14
+_GAP = 2
+#: Categories that are not shown: control and format characters (bidi marks, zero width, ZWJ too), lone surrogates,
+#: private use, unassigned, separators of lines and paragraphs.
+_UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+
+
+def to_text(blocks: Sequence[Block]) -> str:
+    """The blocks as text of at most `WIDTH` columns, ending without a newline.
+
+    >>> print(to_text([Text("2 runs."), Table.of("Runs", ["", "AUPRC"], [["air", (".541", "[.490, .600]")]])]))
+    2 runs.
+    <BLANKLINE>
+    Runs
+         AUPRC
+    air   .541  [.490, .600]
+    """
+    lines: list[str] = []
+    before: Block | None = None
+    for block in _flat(blocks):
+        told = "\n".join(line.rstrip() for line in visible(_told(block)).split("\n"))
+        if not told:
+            continue
+        below = isinstance(block, Text) and isinstance(before, Text | Table | Heading)
+        if before is not None and not below and not isinstance(before, Heading):
+            lines.append("")
+        lines.append(told)
+        before = block
+    return "\n".join(lines)
+
+
+def wrapped(text: str, *, hanging: str = "") -> str:
+    """A sentence on lines of at most `WIDTH` columns. hanging: what every line but the first begins with."""
+    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False, subsequent_indent=hanging)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of cells as text: the first column to the left, all others to the right, two spaces between.
+
+    Short rows are filled up; a column that is empty in every row is dropped. Results hand over a `Table` instead.
+
+    >>> print(aligned([["", "AUPRC"], ["monitor", ".541"], ["step index"]]))
+                AUPRC
+    monitor      .541
+    step index
+    """
+    width = max(len(row) for row in rows)
+    padded = [[*row, *[""] * (width - len(row))] for row in rows]
+    columns = [column for column in zip(*padded, strict=True) if any(column)]
+    sizes = [max(len(cell) for cell in column) for column in columns]
+    lines = []
+    for row in zip(*columns, strict=True):
+        first = row[0].ljust(sizes[0])
+        rest = [cell.rjust(size) for cell, size in zip(row[1:], sizes[1:], strict=True)]
+        lines.append("  ".join([first, *rest]).rstrip())
+    return "\n".join(lines)
+
+
+def visible(text: str) -> str:
+    r"""Text that a terminal shows as it is: what acts on one, or cannot be seen, as its escape; lines stay, tabs are
+    four spaces. Escaping twice is escaping once. An emoji joined by ZWJ is shown as its parts, with `\u200d` between.
+
+    >>> visible("a\x1b[31m\nb\ttab \u202ec")
+    'a\\x1b[31m\nb    tab \\u202ec'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c
+        if c.isprintable() or c == "\n" or unicodedata.category(c) not in _UNSEEN
+        else c.encode("unicode_escape").decode("ascii")
+        for c in text.replace("\t", "    ").replace("\r\n", "\n")
+    )
+
+
+def _flat(blocks: Sequence[Block]) -> Iterator[Block]:
+    """Blocks inside others one after another, under their titles."""
+    for block in blocks:
+        match block:
+            case Pair():
+                yield from _flat(block.blocks)
+            case Folded():
+                yield Heading(block.summary)
+                yield from _flat(block.blocks)
+            case Card():
+                yield Heading(f"{block.kind}: {block.name}")
+                yield Text(block.line)
+                yield from _flat(block.blocks)
+            case _:
+                yield block
+
+
+def _told(block: Block) -> str:
+    match block:
+        case Heading() | Text():
+            return wrapped(visible(block.text))
+        case Bullets():
+            items = [wrapped(f"- {visible(item)}", hanging="  ") for item in block.items]
+            return "\n".join([wrapped(visible(block.title)), *items] if block.title else items)
+        case Table():
+            caption = [wrapped(visible(block.caption))] if block.caption else []
+            return "\n".join([*caption, *_table(block)])
+        case Facts():
+            facts = (f"{what}: {value} {said}".rstrip() for what, value, said in block.items)
+            return "\n".join(wrapped(visible(fact), hanging="  ") for fact in facts)
+        case Figure():
+            return wrapped(visible(": ".join(part for part in (block.caption, block.alt) if part)))
+        case Image():
+            return wrapped(visible(block.alt))
+        case Verbatim():
+            return block.text
+        case _:
+            return ""
+
+
+def _table(table: Table) -> Iterator[str]:
+    """Small parts in a column of their own beside their figures; empty columns and a head without a word left out."""
+    columns: list[list[str]] = []
+    right: list[bool] = []
+    for i in table.filled:
+        column = table.columns[i]
+        columns.append([_one_line(column.short or column.name), *(_one_line(row[i].text) for row in table.rows)])
+        right.append(column.kind == "number")
+        small = [_one_line(row[i].small) for row in table.rows]
+        if any(small) and not column.brief:
+            columns.append(["", *small])
+            right.append(True)
+    rows = [row for row in zip(*columns, strict=True) if any(row)]
+    sizes = _sizes(columns, right)
+    if sizes is None:
+        yield from _stacked(rows)
+        return
+    for row in rows:
+        folded = [_folded(cell, size) for cell, size in zip(row, sizes, strict=True)]
+        for parts in zip_longest(*folded, fillvalue=""):
+            cells = [
+                part.rjust(size) if at_right else part.ljust(size)
+                for part, size, at_right in zip(parts, sizes, right, strict=True)
+            ]
+            yield (" " * _GAP).join(cells)
+
+
+def _sizes(columns: Sequence[Sequence[str]], right: Sequence[bool]) -> list[int] | None:
+    """Widths of columns: as wide as they are, or with the columns of text squeezed; None where nothing helps."""
+    sizes = [max(map(len, column)) for column in columns]
+    room = WIDTH - _GAP * (len(sizes) - 1)
+    soft = sorted((i for i in range(len(sizes)) if not right[i]), key=lambda i: sizes[i])
+    left = room - sum(size for i, size in enumerate(sizes) if right[i])
+    if sum(sizes) <= room:
+        return sizes
+    for place, i in enumerate(soft):  # the narrow ones first: what they do not need is left to the wide
+        share = left // (len(soft) - place)
+        if share < min(NARROWEST, sizes[i]):
+            return None
+        sizes[i] = min(sizes[i], share)
+        left -= sizes[i]
+    return sizes if soft else None
+
+
+def _stacked(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """A table that is too wide: every row as lines of its own, a figure a line."""
+    head, *body = rows
+    for row in body:
+        yield wrapped(row[0])
+        for name, cell, more in zip(head[1:], row[1:], [*zip(head[2:], row[2:], strict=True), ("-", "")], strict=True):
+            if name and cell:
+                small = f" {more[1]}" if not more[0] and more[1] else ""
+                yield wrapped(f"  {name}: {cell}{small}", hanging="    ")
+
+
+def _folded(cell: str, size: int) -> list[str]:
+    return [cell] if len(cell) <= size else textwrap.wrap(cell, size, break_on_hyphens=False)
+
+
+def _one_line(text: str) -> str:
+    """Text of a cell; blanks at its start, which set a row in, are kept."""
+    return visible(text).replace("\n", " ").rstrip()
