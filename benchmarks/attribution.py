@@ -34,10 +34,10 @@ import numpy as np
 import probes
 from numpy.typing import NDArray
 
+from prefixguard.auditor import AuditedSystem, StepIndex, audited, published_rows, trivial_baselines
+from prefixguard.auditor.attribution import AttributionMethod, attribute
 from prefixguard.bundle import apply_map
 from prefixguard.encoder import fit_vocabulary
-from prefixguard.escalate.attribution import AttributionMethod, attribute
-from prefixguard.evaluation.audit import AuditedSystem, StepIndex, audited, published_rows, trivial_baselines
 from prefixguard.learn import Corpus, TrainConfig, featurise, fit_monitor, fit_platt, labels, run_weights, steps_of
 from prefixguard.learn.teacher import TextProjection, boost
 from prefixguard.metrics import AuditedRun, MeasuredAttribution, attribution_differences, measure_attribution

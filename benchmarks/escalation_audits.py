@@ -14,18 +14,9 @@ from escalation_law import Expected, expected_of
 from escalation_material import BUDGET, PRICE_IN, PRICE_OUT, Material
 from scripted_server import Script, ScriptedServer, Skill, seen_in
 
-from prefixguard.escalate import (
-    AsyncClient,
-    Endpoint,
-    Gate,
-    LlmAuditor,
-    MaskedRecords,
-    PromptKind,
-    WalkInspector,
-    audit,
-)
+from prefixguard.auditor import EscalationTrigger, WalkProtocol, audit, audited_lines
+from prefixguard.escalate import AsyncClient, Endpoint, LlmAuditor, MaskedRecords, PromptKind
 from prefixguard.escalate.prompting import ask_for_verdict, halves
-from prefixguard.evaluation.audit import audited_lines
 from prefixguard.metrics import AuditedRun, measure_attribution
 from prefixguard.stepview import StepRecord
 
@@ -70,7 +61,9 @@ MODES = (
 )
 
 
-def audited(mode: Mode, material: Material, seed: int, gate: Gate | None = None) -> tuple[list[AuditedRun], int]:
+def audited(
+    mode: Mode, material: Material, seed: int, gate: EscalationTrigger | None = None
+) -> tuple[list[AuditedRun], int]:
     """Rows of an audit over HTTP, and requests that the server received."""
     with ScriptedServer(Script(material.truth, mode.skill, seed)) as server:
         endpoint = Endpoint(
@@ -83,7 +76,7 @@ def audited(mode: Mode, material: Material, seed: int, gate: Gate | None = None)
             price_out=PRICE_OUT,
         )
         auditor = LlmAuditor(AsyncClient(endpoint, breaker=False), mode.kind, budget_tokens=BUDGET)
-        lines = audit(material.runs, WalkInspector(auditor, gate), workers=16)
+        lines = audit(material.runs, WalkProtocol(auditor, gate), workers=16)
         return list(audited_lines(mode.name, material.runs, lines).rows), server.requests
 
 

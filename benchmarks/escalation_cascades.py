@@ -22,9 +22,9 @@ from escalation_material import (
 )
 from scripted_server import Script, Skill, fingerprint, tokens_of
 
-from prefixguard.escalate import Gate, MaskedRecords, PromptKind, escalation_mark
+from prefixguard.auditor import EscalationTrigger, PrefixVerdict, cascade, escalated_above, escalation_mark
+from prefixguard.escalate import MaskedRecords, PromptKind
 from prefixguard.escalate.prompting import ask_for_verdict
-from prefixguard.evaluation.audit import PrefixVerdict, cascade, escalated_above
 from prefixguard.metrics import AuditedRun, measure_attribution
 from prefixguard.runtime import Monitor
 from prefixguard.stepview import StepRecord
@@ -139,7 +139,7 @@ def _checked(
     """A point audited over HTTP behind the gate. SystemExit where a row differs from the replayed one."""
     skill = Skill(hit=0.9, false_alarm=0.024)
     replayed = cascade(material.runs, verdicts_of(material, skill, seed, tokens), escalated_above(risks, mark))
-    rows, requests = audited(Mode("gated", skill), material, seed, Gate(monitor, replace(EACH, mark=mark)))
+    rows, requests = audited(Mode("gated", skill), material, seed, EscalationTrigger(monitor, replace(EACH, mark=mark)))
 
     def told(row: AuditedRun) -> tuple[Any, ...]:
         return row.run_id, row.outcome, row.step, row.agent, row.alarm_step, row.calls, row.tokens_in

@@ -37,9 +37,9 @@ from numpy.typing import NDArray
 from prefixguard.escalate.circuit import CircuitBreaker
 from prefixguard.escalate.client import AsyncClient
 from prefixguard.escalate.endpoint import Endpoint
-from prefixguard.escalate.escalated import Escalator
 from prefixguard.escalate.llm_auditor import LlmAuditor
 from prefixguard.escalate.policy import EscalationPolicy
+from prefixguard.escalate.session import Escalator
 from prefixguard.lab import generate
 from prefixguard.runtime import Monitor, load
 

@@ -26,7 +26,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from prefixguard.escalate import AsyncClient, Endpoint, LlmAuditor, PromptKind, WalkInspector, ask_for_verdict, audit
+from prefixguard.auditor import WalkProtocol, audit
+from prefixguard.escalate import AsyncClient, Endpoint, LlmAuditor, PromptKind, ask_for_verdict
 from prefixguard.lab import write_runs
 from prefixguard.stepview import StepRecord, load_adapter, read_runs
 from prefixguard.trace import Run
@@ -139,7 +140,7 @@ def outcomes(runs: Sequence[Run[StepRecord]], kind: PromptKind, model: Path, url
     """How often each verdict came, over whole audits."""
     endpoint = Endpoint(str(model), url, max_reply_tokens=160, temperature=0.0, timeout=300.0)
     auditor = LlmAuditor(AsyncClient(endpoint, concurrency=2), kind, budget_tokens=BUDGET)
-    lines = audit(runs, WalkInspector(auditor), workers=2)
+    lines = audit(runs, WalkProtocol(auditor), workers=2)
     said = Counter(
         f"{line.verdict['outcome']}"
         + (f" at step {line.verdict['step']}" if line.verdict["step"] is not None else "")

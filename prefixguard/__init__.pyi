@@ -2,6 +2,8 @@
 
 from prefixguard.alarm import AlarmPolicy as AlarmPolicy
 from prefixguard.alarm import Level as Level
+from prefixguard.auditor import AuditLine as AuditLine
+from prefixguard.auditor import audit as audit
 from prefixguard.automata import ExportResult as ExportResult
 from prefixguard.automata import export as export
 from prefixguard.bundle import (
@@ -26,9 +28,6 @@ from prefixguard.cli import demo as demo
 from prefixguard.cli import info as info
 from prefixguard.errors import PrefixGuardError as PrefixGuardError
 from prefixguard.escalate import (
-    AuditLine as AuditLine,
-)
-from prefixguard.escalate import (
     Endpoint as Endpoint,
 )
 from prefixguard.escalate import (
@@ -45,9 +44,6 @@ from prefixguard.escalate import (
 )
 from prefixguard.escalate import (
     Verdict as Verdict,
-)
-from prefixguard.escalate import (
-    audit as audit,
 )
 from prefixguard.evaluation import (
     Comparison as Comparison,

@@ -73,7 +73,7 @@ def escalation_problems(monitor: Any) -> list[str]:
 
         async def judge(self, records: Any, *, seconds: float | None = None) -> Any:
             verdict = escalate.Verdict(escalate.VerdictOutcome.ABSTAIN)
-            return escalate.Judged(verdict, str(len(records)), False, 0, 0, False, 0.0, 0.0, 1, "")
+            return escalate.AuditResult(verdict, str(len(records)), False, 0, 0, False, 0.0, 0.0, 1, "")
 
     found = []
     policy = escalate.EscalationPolicy(mark=1e-9, every=1, gap=1, mode="block", deadline=30.0)

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent / "prefixguard"
 PRODUCTION = (
     "distribution", "errors", "trace", "stepview", "encoder", "context", "alarm", "bundle", "runtime", "escalate",
 )  # fmt: skip
-WORKSHOP = ("results", "metrics", "learn", "automata", "evaluation", "induce", "lab", "cli")
+WORKSHOP = ("results", "metrics", "learn", "automata", "evaluation", "auditor", "induce", "lab", "cli")
 ORDER = {room: place for place, room in enumerate(PRODUCTION + WORKSHOP)}
 RUN_TIME_PACKAGES = {"numpy", "onnxruntime", "re2", "orjson"}
 ON_DEMAND = {  # optional: signatures, an endpoint, parquet files

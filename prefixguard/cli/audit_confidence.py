@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from prefixguard.auditor import AuditLine, confidence_pairs
 from prefixguard.cli.console import say
 from prefixguard.errors import DataError, OutputError, UsageError
-from prefixguard.escalate import AuditLine, ConfidenceMap
-from prefixguard.evaluation.audit import confidence_pairs
+from prefixguard.escalate import ConfidenceMap
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run, read_named
 

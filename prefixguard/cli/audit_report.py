@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from prefixguard.cli.console import say, write_json
-from prefixguard.cli.terminal_text import visible
-from prefixguard.escalate import MODES, AuditLine, NoReplyFault, masked_in_words, total_masked
-from prefixguard.evaluation.audit import (
+from prefixguard.auditor import (
+    MODES,
+    AuditLine,
     StepIndex,
     agents_of,
     audit_runs,
@@ -20,6 +19,9 @@ from prefixguard.evaluation.audit import (
     published_rows,
     trivial_baselines,
 )
+from prefixguard.cli.console import say, write_json
+from prefixguard.cli.terminal_text import visible
+from prefixguard.escalate import NoReplyFault, masked_in_words, total_masked
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Outcome, Run
 

@@ -21,8 +21,8 @@ from prefixguard.escalate import (
     EscalatedReading,
     EscalationPolicy,
     Escalator,
+    Intervention,
     LlmAuditor,
-    Rung,
     VerdictCache,
     VerdictOutcome,
     escalate_records,
@@ -104,7 +104,7 @@ def escalation_of(
         mode="async" if block is None else "block",
         deadline=10.0 if block is None else block,
         seconds=max(endpoint.timeout, block or 0.0),
-        rung=cast(Rung, rung),
+        rung=cast(Intervention, rung),
         question_tokens=budget_tokens + (endpoint.max_reply_tokens or 0),
         keep_texts=max(1024, _BYTES_A_TOKEN * budget_tokens),
     )

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from prefixguard.errors import ConfigError, EndpointError, UsageError, missing_extra
-from prefixguard.escalate.circuit import CircuitBreaker, CircuitState
+from prefixguard.escalate.circuit import CircuitBreaker, CircuitOpenError, CircuitState, NoReplyError
 from prefixguard.escalate.connection import Connection
 from prefixguard.escalate.endpoint import Endpoint, Reply
 from prefixguard.escalate.key_masking import masked, secrets_of
-from prefixguard.escalate.no_reply import CircuitOpenError, NoReplyError
 from prefixguard.escalate.request_forms import Form, Message, RequestForms
 from prefixguard.escalate.retries import Unreached, endpoint_failed, fault_of, remedy, retrying, why
 from prefixguard.escalate.wire import Body, ServerFault

@@ -15,9 +15,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from prefixguard.errors import ConfigError, EndpointError
-from prefixguard.escalate.endpoint import Endpoint
+from prefixguard.escalate.endpoint import Endpoint, certificates, proxy_for, shown_proxy
 from prefixguard.escalate.key_masking import masked, secrets_of
-from prefixguard.escalate.proxies import certificates, proxy_for, shown_proxy
 from prefixguard.escalate.retries import Unreached
 from prefixguard.escalate.wire import Body, BodyReader, ServerFault, fault_from_answer
 

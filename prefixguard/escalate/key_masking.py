@@ -7,8 +7,7 @@ import json
 from collections.abc import Sequence
 from urllib.parse import unquote, urlsplit
 
-from prefixguard.escalate.endpoint import Endpoint
-from prefixguard.escalate.proxies import proxy_for
+from prefixguard.escalate.endpoint import Endpoint, proxy_for
 
 MASK = "<masked key>"
 #: Characters. Shorter keys ("none") are words; of longer ones this much of the beginning tells which one it is.

@@ -11,14 +11,12 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from prefixguard.errors import ConfigError, EndpointError
-from prefixguard.escalate.circuit import CircuitBreaker
+from prefixguard.escalate.circuit import CircuitBreaker, NoReplyError
 from prefixguard.escalate.confidence import ConfidenceMap, raw_confidence
 from prefixguard.escalate.endpoint import Endpoint, Reply
-from prefixguard.escalate.judged import Judged
 from prefixguard.escalate.masked_records import MaskedRecords
-from prefixguard.escalate.no_reply import NoReplyError
 from prefixguard.escalate.prompting import MIN_BUDGET, Asked, PromptKind, ask_for_verdict, prompt_version
-from prefixguard.escalate.verdict import Verdict, VerdictOutcome
+from prefixguard.escalate.verdict import AuditResult, Verdict, VerdictOutcome
 from prefixguard.escalate.verdict_cache import as_cached
 from prefixguard.escalate.verdict_parsing import Blame, read_verdict
 from prefixguard.stepview import StepRecord
@@ -42,11 +40,11 @@ class Client(Protocol):
 class KeptVerdicts(Protocol):
     """Verdicts by key (`VerdictCache`)."""
 
-    def get(self, key: str) -> Judged | None:
+    def get(self, key: str) -> AuditResult | None:
         """The verdict kept for this key."""
         ...
 
-    def put(self, key: str, judged: Judged) -> Any:
+    def put(self, key: str, judged: AuditResult) -> Any:
         """Keep a verdict under this key."""
         ...
 
@@ -89,7 +87,7 @@ class LlmAuditor:
 
     @property
     def breaker(self) -> CircuitBreaker | None:
-        """The client's circuit breaker, where it has one: a `Desk` takes no question while it is open."""
+        """The client's circuit breaker, where it has one: a `RequestQueue` takes no question while it is open."""
         found = getattr(self._client, "breaker", None)
         return found if isinstance(found, CircuitBreaker) else None
 
@@ -107,7 +105,7 @@ class LlmAuditor:
     def key_of(
         self, records: Sequence[StepRecord], *, answer: str | None = None, within: tuple[int, int] | None = None
     ) -> str:
-        """The `Judged.key` that `judge` on these records would have."""
+        """The `AuditResult.key` that `judge` on these records would have."""
         return self._key(self._asked(self._shown(records), answer, within))
 
     def left_out(
@@ -123,11 +121,11 @@ class LlmAuditor:
         seconds: float | None = None,
         answer: str | None = None,
         within: tuple[int, int] | None = None,
-    ) -> Judged:
+    ) -> AuditResult:
         """The verdict on these records, the steps of a run so far. seconds: at most so long.
 
-        answer, within: see `ask_for_verdict`, whose ConfigError may leave this. `Judged.reply` is the raw reply, behind
-        what the model thought where the server sends that apart.
+        answer, within: see `ask_for_verdict`, whose ConfigError may leave this. `AuditResult.reply` is the raw reply,
+        behind what the model thought where the server sends that apart.
         """
         begin = time.monotonic()
         shown = self._shown(records)
@@ -149,7 +147,7 @@ class LlmAuditor:
             within=within,
             aliases=self._aliases,
         )
-        judged = Judged(
+        judged = AuditResult(
             verdict=self._with_confidence(
                 replace(verdict, agent=shown.agents.get(verdict.agent or "", verdict.agent)), reply
             ),
@@ -203,11 +201,11 @@ class LlmAuditor:
         return replace(verdict, confidence=raw, notes=(*verdict.notes, RAW_CONFIDENCE))
 
 
-def _without_reply(exc: EndpointError, key: str, seconds: float) -> Judged:
+def _without_reply(exc: EndpointError, key: str, seconds: float) -> AuditResult:
     """What a request costs that was sent and not answered is not known; one that was not sent costs nothing."""
     known = isinstance(exc, NoReplyError)
     attempts = exc.attempts if isinstance(exc, NoReplyError) else 0
-    return Judged(
+    return AuditResult(
         verdict=Verdict(
             VerdictOutcome.ERROR,
             fault=exc.fault.value if isinstance(exc, NoReplyError) else "no-answer",

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from prefixguard.escalate.kept_steps import Hole, ShortenedStep, UnkeptStep
 from prefixguard.escalate.masking import Masker
+from prefixguard.escalate.transcript_buffer import Hole, ShortenedStep, UnkeptStep
 from prefixguard.stepview import StepRecord
 
 

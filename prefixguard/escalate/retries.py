@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from prefixguard.errors import EndpointError
+from prefixguard.escalate.circuit import NoReplyFault
 from prefixguard.escalate.endpoint import Endpoint
-from prefixguard.escalate.no_reply import NoReplyFault
 from prefixguard.escalate.request_forms import speaks_of_length
 from prefixguard.escalate.wire import ServerFault
 

@@ -28,7 +28,7 @@ from itertools import pairwise
 
 from prefixguard.errors import ConfigError
 from prefixguard.escalate.agent_names import shown_name
-from prefixguard.escalate.kept_steps import ShortenedStep, UnkeptStep
+from prefixguard.escalate.transcript_buffer import ShortenedStep, UnkeptStep
 from prefixguard.stepview import StepRecord, serialize
 
 #: Characters of ASCII text that are counted as one token. Prose has four or more, JSON and code three, so a budget is

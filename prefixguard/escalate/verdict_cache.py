@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from prefixguard.errors import ConfigError
-from prefixguard.escalate.judged import Judged
-from prefixguard.escalate.verdict import Verdict, VerdictOutcome
+from prefixguard.escalate.verdict import AuditResult, Verdict, VerdictOutcome
 from prefixguard.stepview import StepRecord, serialize
 
 SCHEMA = "prefixguard/judged/v1"
@@ -34,7 +33,7 @@ class Keyed(Protocol):
     """An auditor that says the key of a question before it is asked."""
 
     def key_of(self, records: Sequence[StepRecord]) -> str:
-        """The `Judged.key` that `judge` on these records would have."""
+        """The `AuditResult.key` that `judge` on these records would have."""
         ...
 
 
@@ -71,7 +70,7 @@ class VerdictCache:
         """Verdicts that could not be written (disk full, no permission)."""
         return self._write_failed
 
-    def get(self, key: str) -> Judged | None:
+    def get(self, key: str) -> AuditResult | None:
         """The verdict kept for this key, `cached`, having taken nothing; None where there is none that can be read."""
         place = self._place(key)
         try:
@@ -83,7 +82,7 @@ class VerdictCache:
         except (OSError, ValueError, TypeError, KeyError, RecursionError, OverflowError):
             return None
 
-    def put(self, key: str, judged: Judged) -> None:
+    def put(self, key: str, judged: AuditResult) -> None:
         """Keep a verdict under this key. An ERROR is never kept; what cannot be written is counted."""
         if judged.verdict.outcome is VerdictOutcome.ERROR:
             return
@@ -109,7 +108,7 @@ class VerdictCache:
         return self.path / name[:2] / name[2:4] / f"{name[4:]}.json"
 
 
-def as_cached(judged: Judged) -> Judged:
+def as_cached(judged: AuditResult) -> AuditResult:
     """The same answer to one who did not pay for it."""
     return replace(judged, cached=True, tokens_in=0, tokens_out=0, estimated=False, cost=0.0, seconds=0.0, attempts=0)
 
@@ -119,7 +118,7 @@ def _add(digest: Any, data: bytes) -> None:
     digest.update(data)
 
 
-def _from_document(document: Any, key: str) -> Judged:
+def _from_document(document: Any, key: str) -> AuditResult:
     """ValueError, TypeError or KeyError for what `put` does not write."""
     if not isinstance(document, dict) or document["schema"] != SCHEMA or document["key"] != key:
         raise ValueError("another file")
@@ -138,7 +137,7 @@ def _from_document(document: Any, key: str) -> Judged:
     seconds = _kind(document["seconds"], float, int)
     if not math.isfinite(seconds):
         raise ValueError("no time")
-    return Judged(
+    return AuditResult(
         verdict=Verdict(
             outcome=outcome,
             step=step,

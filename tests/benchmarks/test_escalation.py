@@ -18,9 +18,9 @@ from escalation_material import ALL, EACH, Material
 from escalation_text import to_markdown
 from scripted_server import Script, Skill, fingerprint, seen_in
 
-from prefixguard.escalate import Gate, PromptKind, Reply, VerdictOutcome, read_verdict
+from prefixguard.auditor import EscalationTrigger, escalated_above
+from prefixguard.escalate import PromptKind, Reply, VerdictOutcome, read_verdict
 from prefixguard.escalate.prompting import ask_for_verdict, halves
-from prefixguard.evaluation.audit import escalated_above
 from prefixguard.lab import generate
 from prefixguard.runtime import load
 from prefixguard.stepview import StepRecord
@@ -173,7 +173,7 @@ def test_every_step_above_the_mark_passes_the_gate(material: Material) -> None:
     monitor = load(MONITOR)
     risks = risks_of(monitor, material.runs)
     for mark in (1e-9, 0.2, 0.4, 0.6):
-        gate, above = Gate(monitor, replace(EACH, mark=mark)), escalated_above(risks, mark)
+        gate, above = EscalationTrigger(monitor, replace(EACH, mark=mark)), escalated_above(risks, mark)
         assert all(list(gate.steps(run)) == above[run.run_id] for run in material.runs)
 
 

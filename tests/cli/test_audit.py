@@ -18,8 +18,9 @@ from attribution_rows import aegis
 from model_server import Exchange, fails, model_server, says
 from scripted_server import Script, ScriptedServer, Skill, fingerprint, seen_in
 
+from prefixguard.auditor import MODES, AuditLine, EscalationTrigger
 from prefixguard.cli.audit_report import gate_losses
-from prefixguard.escalate import MODES, AuditLine, EscalationPolicy, Gate
+from prefixguard.escalate import EscalationPolicy
 from prefixguard.lab import generate
 from prefixguard.runtime import load
 from prefixguard.stepview import adapter_for, read_runs
@@ -123,7 +124,7 @@ def test_hypotheses_are_measured_on_sets_of_faults(cli, tmp_path: Path) -> None:
 def test_a_monitor_alone_asks_nobody(cli, runs_file: Path) -> None:
     said = cli("audit", runs_file, "--monitor", MONITOR)
     assert said.code == 0 and [line["protocol"] for line in said.lines] == ["monitor"] * 6
-    gate = Gate(load(MONITOR))
+    gate = EscalationTrigger(load(MONITOR))
     runs = read_runs(str(runs_file), gate.monitor.bundle.adapter)
     assert [line["verdict"]["step"] for line in said.lines] == [gate.alone(run).verdict.step for run in runs]
     assert not any(line["calls"] for line in said.lines) and "0 questions" not in said.told
@@ -139,7 +140,7 @@ def test_with_a_monitor_only_escalated_prefixes_are_sent(
     said = cli("audit", runs_file, *asking(server)[2:], "--monitor", MONITOR, *more)
     assert said.code == 0
     policy = EscalationPolicy(mark=mark, every=5 if mark is None else 2, gap=1, calls_a_run=None)
-    gate = Gate(load(MONITOR), policy)
+    gate = EscalationTrigger(load(MONITOR), policy)
     expected: list[int] = []
     for run in read_runs(str(runs_file), gate.monitor.bundle.adapter):
         mistake = MISTAKES[run.run_id]
@@ -617,7 +618,7 @@ def test_a_model_sees_more_of_long_texts_than_the_monitor_reads(cli, tmp_path: P
             found = cli("audit", path, *options, *asked, "--protocol", "online")
             assert found.code == 0, found.err
             assert any("the middle" in exchange["messages"][-1]["content"] for exchange in server.requests)
-    gated = Gate(load(MONITOR), EscalationPolicy(mark=0.000001, every=1, gap=1, calls_a_run=None))
+    gated = EscalationTrigger(load(MONITOR), EscalationPolicy(mark=0.000001, every=1, gap=1, calls_a_run=None))
     expected = [len(gated.steps(run)) for run in read_runs(path, adapter_for("openai_chat", path))]
     assert [len(line["calls"]) for line in found.lines] == expected
 

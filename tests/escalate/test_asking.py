@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from prefixguard.alarm import Level
 from prefixguard.errors import ConfigError
-from prefixguard.escalate.asking import Asking
-from prefixguard.escalate.policy import EscalationPolicy
+from prefixguard.escalate.policy import Asking, EscalationPolicy
 
 risks = st.lists(st.one_of(st.none(), st.just(math.nan), st.sampled_from([0.0, 0.2, 0.5, 0.50001, 0.8, 1.0])))
 policies = st.builds(

@@ -11,9 +11,8 @@ from model_server import at_most, fails, model_server, pinging, says, silent, te
 
 from prefixguard.errors import EndpointError
 from prefixguard.escalate.chat import Chat
-from prefixguard.escalate.circuit import CircuitBreaker
+from prefixguard.escalate.circuit import CircuitBreaker, CircuitOpenError, NoReplyError
 from prefixguard.escalate.endpoint import Endpoint
-from prefixguard.escalate.no_reply import CircuitOpenError, NoReplyError
 
 ASKED = [{"role": "user", "content": "Which step?"}]
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.errors import ConfigError, EndpointError
-from prefixguard.escalate.circuit import CircuitBreaker, CircuitState, Permit
-from prefixguard.escalate.no_reply import CircuitOpenError, NoReplyFault
+from prefixguard.escalate.circuit import CircuitBreaker, CircuitOpenError, CircuitState, NoReplyFault, Permit
 
 
 class Clock:

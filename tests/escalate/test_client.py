@@ -39,10 +39,9 @@ from model_server import (
 )
 
 from prefixguard.errors import ConfigError, EndpointError, UsageError
-from prefixguard.escalate.circuit import CircuitBreaker, CircuitState
+from prefixguard.escalate.circuit import CircuitBreaker, CircuitOpenError, CircuitState, NoReplyError, NoReplyFault
 from prefixguard.escalate.client import AsyncClient
 from prefixguard.escalate.endpoint import Endpoint, Reply
-from prefixguard.escalate.no_reply import CircuitOpenError, NoReplyError, NoReplyFault
 
 T = TypeVar("T")
 ASKED = [{"role": "user", "content": "Which step?"}]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefixguard.alarm import Level
-from prefixguard.escalate.effect import Effect
+from prefixguard.escalate.interventions import Effect
 from prefixguard.escalate.policy import ON_ALARM, EscalationPolicy
 from prefixguard.escalate.verdict import Verdict, VerdictOutcome
 

@@ -12,9 +12,9 @@ from model_server import model_server, whole
 from prefixguard.distribution import install_command
 from prefixguard.errors import ConfigError, MissingExtraError
 from prefixguard.escalate import Chat, Endpoint
+from prefixguard.escalate.circuit import NoReplyError
 from prefixguard.escalate.client import AsyncClient
 from prefixguard.escalate.endpoint import shown_url
-from prefixguard.escalate.no_reply import NoReplyError
 
 
 @pytest.mark.parametrize(

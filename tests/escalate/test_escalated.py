@@ -25,11 +25,10 @@ from prefixguard.errors import ConfigError
 from prefixguard.escalate.circuit import CircuitBreaker
 from prefixguard.escalate.client import AsyncClient
 from prefixguard.escalate.endpoint import Endpoint
-from prefixguard.escalate.escalated import EscalatedReading, EscalatedSession, Escalator
-from prefixguard.escalate.judged import Auditor, Judged
 from prefixguard.escalate.llm_auditor import LlmAuditor
 from prefixguard.escalate.policy import EscalationPolicy
-from prefixguard.escalate.verdict import Verdict, VerdictOutcome
+from prefixguard.escalate.session import EscalatedReading, EscalatedSession, Escalator
+from prefixguard.escalate.verdict import Auditor, AuditResult, Verdict, VerdictOutcome
 from prefixguard.escalate.verdict_cache import VerdictCache
 from prefixguard.runtime import Monitor, load
 from prefixguard.stepview import StepRecord
@@ -148,7 +147,7 @@ def test_safe_clears_for_some_steps_and_hides_no_alarm(made: Any) -> None:
 @pytest.mark.parametrize("outcome", [VerdictOutcome.ERROR, VerdictOutcome.ABSTAIN])
 def test_no_verdict_changes_no_level(monitor: Monitor, made: Any, outcome: VerdictOutcome) -> None:
     class Same(ScriptedAuditor):
-        async def judge(self, records: Sequence[StepRecord], *, seconds: float | None = None) -> Judged:
+        async def judge(self, records: Sequence[StepRecord], *, seconds: float | None = None) -> AuditResult:
             answer = await super().judge(records, seconds=seconds)
             return replace(answer, verdict=Verdict(outcome, fault="truncated" * (outcome is VerdictOutcome.ERROR)))
 
@@ -193,7 +192,7 @@ def test_a_dead_endpoint_over_http(monitor: Monitor, made: Any) -> None:
 
 def test_a_note_goes_when_the_auditor_speaks_again(made: Any) -> None:
     class Twice(ScriptedAuditor):
-        async def judge(self, records: Sequence[StepRecord], *, seconds: float | None = None) -> Judged:
+        async def judge(self, records: Sequence[StepRecord], *, seconds: float | None = None) -> AuditResult:
             self.failing = 1.0 if len(self.asked) == 0 else 0.0
             return await super().judge(records, seconds=seconds)
 
@@ -261,9 +260,9 @@ def test_open_calls_and_strange_events_are_no_trouble(made: Any) -> None:
 
 def test_an_auditor_of_wrong_types_costs_the_escalation_only(made: Any) -> None:
     class Odd(ScriptedAuditor):
-        async def judge(self, records: Sequence[StepRecord], *, seconds: float | None = None) -> Judged:
+        async def judge(self, records: Sequence[StepRecord], *, seconds: float | None = None) -> AuditResult:
             verdict = Verdict(VerdictOutcome.ALARM, 1, 5, None)  # type: ignore[arg-type]
-            return Judged(verdict, "k", False, 1, 1, False, 0.0, 0.0, 1, "")
+            return AuditResult(verdict, "k", False, 1, 1, False, 0.0, 0.0, 1, "")
 
     told = observe_all(made(Odd(), replace(BLOCK, rung="nudge")).start(), failing_run())
     assert [reading.reading.step for reading in told] == [1, 2, 3, 4, 5]
@@ -276,10 +275,10 @@ def test_a_poll_survives_an_auditor_of_wrong_types(made: Any) -> None:
     release = threading.Event()
 
     class Odd(ScriptedAuditor):
-        async def judge(self, records: Sequence[StepRecord], *, seconds: float | None = None) -> Judged:
+        async def judge(self, records: Sequence[StepRecord], *, seconds: float | None = None) -> AuditResult:
             while not release.is_set():
                 await asyncio.sleep(0.005)
-            return Judged(Verdict(VerdictOutcome.ALARM, 1, None, 5), "k", False, 1, 1, False, 0.0, 0.0, 1, "")  # type: ignore[arg-type]
+            return AuditResult(Verdict(VerdictOutcome.ALARM, 1, None, 5), "k", False, 1, 1, False, 0.0, 0.0, 1, "")  # type: ignore[arg-type]
 
     session = made(Odd(), replace(ASYNC, rung="nudge", on_alarm="raise")).start()
     told = observe_all(session, failing_run())
@@ -388,7 +387,7 @@ def test_laws_of_a_run(
 
 
 def test_500_sessions_on_8_threads_lose_nothing(monitor: Monitor) -> None:
-    """Half of the questions fail; each session's own count, the readings and the ledger agree to the last one."""
+    """Half of the questions fail; each session's own count, the readings and the statistics agree to the last one."""
     auditor = ScriptedAuditor(lambda records: 1, failing=0.4, raising=0.2, delay=0.0002)
     policy = replace(ASYNC, queue=64, calls_a_run=3)
     escalator = Escalator(monitor, auditor, policy)

@@ -15,13 +15,12 @@ from prefixguard.errors import ConfigError, EndpointError
 from prefixguard.escalate.circuit import CircuitBreaker
 from prefixguard.escalate.client import AsyncClient
 from prefixguard.escalate.confidence import ConfidenceMap
-from prefixguard.escalate.desk import Desk
 from prefixguard.escalate.endpoint import Endpoint, Reply
-from prefixguard.escalate.judged import Auditor, Judged
 from prefixguard.escalate.llm_auditor import LlmAuditor
 from prefixguard.escalate.policy import EscalationPolicy
 from prefixguard.escalate.prompting import VERDICT_SCHEMA, PromptKind, prompt_version
-from prefixguard.escalate.verdict import VerdictOutcome
+from prefixguard.escalate.request_queue import RequestQueue
+from prefixguard.escalate.verdict import Auditor, AuditResult, VerdictOutcome
 from prefixguard.stepview import StepRecord
 
 RECORDS = [
@@ -43,14 +42,14 @@ def judged_over_http(
     asked: dict[str, Any] | None = None,
     records: Sequence[StepRecord] = (),
     **options: Any,
-) -> tuple[list[Judged], list[dict[str, Any]]]:
+) -> tuple[list[AuditResult], list[dict[str, Any]]]:
     """What an auditor says that asks a server so many times, and the requests that the server got."""
     with model_server(*plays) as server:
         endpoint = Endpoint("m", server.url, timeout=1.0, patience=1.0, max_retries=0, first_wait=0.0)
         if prices:
             endpoint = replace(endpoint, price_in=2.0, price_out=10.0)
 
-        async def main() -> list[Judged]:
+        async def main() -> list[AuditResult]:
             client = AsyncClient(endpoint, schema, breaker=breaker)
             auditor = LlmAuditor(client, **options)
             try:
@@ -64,10 +63,13 @@ def judged_over_http(
 def test_a_desk_finds_the_breaker() -> None:
     client = AsyncClient(Endpoint("m", "http://127.0.0.1:9/v1", max_retries=0))
     auditor = LlmAuditor(client)
-    assert client.breaker is not None and auditor.breaker is client.breaker is Desk(auditor, EscalationPolicy()).breaker
+    assert (
+        client.breaker is not None
+        and auditor.breaker is client.breaker is RequestQueue(auditor, EscalationPolicy()).breaker
+    )
     assert LlmAuditor(AsyncClient(client.endpoint, breaker=False)).breaker is None
 
-    async def main() -> list[Judged]:
+    async def main() -> list[AuditResult]:
         try:
             return [await auditor.judge(RECORDS) for _ in range(6)]
         finally:
@@ -76,7 +78,7 @@ def test_a_desk_finds_the_breaker() -> None:
     judged = asyncio.run(main())
     assert [one.verdict.fault for one in judged] == ["unreached"] * 5 + ["circuit-open"]
     assert "since: the connection failed" in (judged[-1].verdict.detail or "")
-    assert Desk(auditor, EscalationPolicy()).silent == "circuit open"
+    assert RequestQueue(auditor, EscalationPolicy()).silent == "circuit open"
 
 
 def test_the_key_is_in_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,10 +93,10 @@ def test_the_key_is_in_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     assert judged.verdict.step == 3 and "sk-test-" not in repr(judged) and "<masked key>" in judged.verdict.reason
 
 
-class Kept(dict[str, Judged]):
+class Kept(dict[str, AuditResult]):
     """A cache in memory."""
 
-    def put(self, key: str, judged: Judged) -> None:
+    def put(self, key: str, judged: AuditResult) -> None:
         self[key] = judged
 
 

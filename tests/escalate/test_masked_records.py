@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefixguard.escalate import MaskedRecords, PromptKind, ask_for_verdict
-from prefixguard.escalate.kept_steps import NOT_KEPT, KeptSteps, ShortenedStep
+from prefixguard.escalate.transcript_buffer import NOT_KEPT, ShortenedStep, TranscriptBuffer
 from prefixguard.stepview import StepRecord
 
 KEY = "ghp_" + "a1B2c3D4e5" * 3
@@ -35,7 +35,7 @@ def test_no_cut_lets_half_of_a_secret_through(place: int, name: str) -> None:
     kept the ends of the text only."""
     text = f"{'word ' * (place // 5)}{KEY}{' word' * 2400}"
     record = replace(STEP, **{name: text})  # type: ignore[arg-type]
-    kept = KeptSteps(8192)
+    kept = TranscriptBuffer(8192)
     kept.add(record)
     for records in ([record], kept.prefix()):
         asked = ask_for_verdict(PromptKind.ONLINE, MaskedRecords.of(records).records, 4000)
@@ -44,7 +44,7 @@ def test_no_cut_lets_half_of_a_secret_through(place: int, name: str) -> None:
 
 
 def test_holes_stand_where_they_stood() -> None:
-    kept = KeptSteps(4096)
+    kept = TranscriptBuffer(4096)
     kept.add(replace(STEP, result=f"ann@example.org {'x ' * 4000} bob@example.org"))
     (before,), (after,) = kept.prefix(), MaskedRecords.of(kept.prefix()).records
     assert isinstance(before, ShortenedStep) and isinstance(after, ShortenedStep)

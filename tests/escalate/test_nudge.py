@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefixguard.escalate.nudge import MAX_MESSAGE, nudge
+from prefixguard.escalate.interventions import MAX_MESSAGE, nudge
 from prefixguard.escalate.verdict import Verdict, VerdictOutcome
 
 HOSTILE = st.text(max_size=50) | st.sampled_from(

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from prefixguard.errors import ConfigError
 from prefixguard.escalate.endpoint import Reply
-from prefixguard.escalate.kept_steps import NOT_KEPT, KeptSteps
 from prefixguard.escalate.prompting import (
     MIN_BUDGET,
     VERDICT_SCHEMA,
@@ -24,6 +23,7 @@ from prefixguard.escalate.prompting import (
     halves,
     prompt_version,
 )
+from prefixguard.escalate.transcript_buffer import NOT_KEPT, TranscriptBuffer
 from prefixguard.escalate.transcript_text import estimated_tokens
 from prefixguard.escalate.verdict import VerdictOutcome
 from prefixguard.escalate.verdict_parsing import read_verdict
@@ -249,7 +249,7 @@ def test_every_prompt_keeps_the_least_budget(run: list[tuple[str, str]], kind: P
 
 
 def test_steps_of_a_live_run_that_were_not_kept_are_no_answer() -> None:
-    session = KeptSteps(4096)
+    session = TranscriptBuffer(4096)
     for index in range(1, 101):
         session.add(step(index, f"number {index} " + "x" * 100))
     records = session.prefix()

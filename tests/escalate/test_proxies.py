@@ -13,7 +13,7 @@ from model_server import model_server, says
 
 from prefixguard.errors import ConfigError, EndpointError
 from prefixguard.escalate import AsyncClient, Endpoint, Reply
-from prefixguard.escalate.proxies import is_loopback, proxy_for
+from prefixguard.escalate.endpoint import is_loopback, proxy_for
 
 NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "NETRC")
 MESSAGES = [{"role": "user", "content": "the text of a run"}]

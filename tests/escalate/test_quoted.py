@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefixguard.escalate.quoted import plain, stands_in
 from prefixguard.escalate.transcript_text import neutral
+from prefixguard.escalate.verdict_parsing import plain, stands_in
 from prefixguard.stepview import StepRecord
 
 RECORD = StepRecord(

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.errors import ConfigError
-from prefixguard.escalate.kept_steps import NOT_KEPT, KeptSteps
+from prefixguard.escalate.transcript_buffer import NOT_KEPT, TranscriptBuffer
 from prefixguard.escalate.transcript_text import MIN_TOKENS, Excerpt, estimated_tokens, fit, neutral
 from prefixguard.stepview import StepRecord
 
@@ -293,7 +293,7 @@ def test_every_run_fits_and_reads_back(records: list[StepRecord], budget: int) -
 
 
 def kept(records: list[StepRecord], limit: int) -> tuple[StepRecord, ...]:
-    session = KeptSteps(limit)
+    session = TranscriptBuffer(limit)
     for record in records:
         session.add(record)
     return session.prefix()

@@ -13,13 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.errors import ConfigError
-from prefixguard.escalate.judged import Judged
-from prefixguard.escalate.verdict import Verdict, VerdictOutcome
+from prefixguard.escalate.verdict import AuditResult, Verdict, VerdictOutcome
 from prefixguard.escalate.verdict_cache import VerdictCache, as_cached, question_key
 from prefixguard.stepview import StepRecord
 
 ALARM = Verdict(VerdictOutcome.ALARM, 3, "Planner", "wrong file", "no such file", True, 0.75, notes=("fenced",))
-ANSWER = Judged(ALARM, "key", False, 900, 40, False, 0.01, 1.5, 2, "<answer>…</answer>", "stop")
+ANSWER = AuditResult(ALARM, "key", False, 900, 40, False, 0.01, 1.5, 2, "<answer>…</answer>", "stop")
 STEP = StepRecord(1, "agent", "Planner", "ls", "{}", "Look!", "I look.", "a b", "ok")
 
 
@@ -123,7 +122,7 @@ def test_a_folder_that_cannot_be_written_costs_the_cache_only(tmp_path: Path) ->
 
 def test_many_writers_leave_one_whole_file(tmp_path: Path) -> None:
     cache = VerdictCache(tmp_path)
-    seen: list[Judged | None] = []
+    seen: list[AuditResult | None] = []
 
     def work() -> None:
         for _ in range(50):

@@ -9,8 +9,7 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 
-from prefixguard.escalate.judged import Judged
-from prefixguard.escalate.verdict import Verdict, VerdictOutcome
+from prefixguard.escalate.verdict import AuditResult, Verdict, VerdictOutcome
 from prefixguard.escalate.verdict_cache import question_key
 from prefixguard.stepview import StepRecord
 
@@ -60,7 +59,7 @@ class ScriptedAuditor:
         self.closed = False
         self._now = 0
 
-    async def judge(self, records: Sequence[StepRecord], *, seconds: float | None = None) -> Judged:
+    async def judge(self, records: Sequence[StepRecord], *, seconds: float | None = None) -> AuditResult:
         key = question_key(records, self.model, self.prompt_version)
         self.asked.append(key)
         self._now += 1
@@ -91,5 +90,5 @@ class ScriptedAuditor:
     async def aclose(self) -> None:
         self.closed = True
 
-    def _judged(self, verdict: Verdict, key: str, tokens: tuple[int, int]) -> Judged:
-        return Judged(verdict, key, False, *tokens, False, self.cost, self.delay, 1, verdict.reason, "stop")
+    def _judged(self, verdict: Verdict, key: str, tokens: tuple[int, int]) -> AuditResult:
+        return AuditResult(verdict, key, False, *tokens, False, self.cost, self.delay, 1, verdict.reason, "stop")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from prefixguard.escalate.judged import Judged
 from prefixguard.escalate.prompting import PromptKind
-from prefixguard.escalate.verdict import Verdict
+from prefixguard.escalate.verdict import AuditResult, Verdict
 from prefixguard.stepview import StepRecord
 
 
@@ -36,10 +35,10 @@ class WalkingScript:
         seconds: float | None = None,
         answer: str | None = None,
         within: tuple[int, int] | None = None,
-    ) -> Judged:
+    ) -> AuditResult:
         self.prefixes.append(len(records))
         verdict = self._says(len(records), within)
-        return Judged(verdict, f"k{len(self.prefixes)}", False, 100, 10, False, 0.001, 0.01, 1, "reply", "stop")
+        return AuditResult(verdict, f"k{len(self.prefixes)}", False, 100, 10, False, 0.001, 0.01, 1, "reply", "stop")
 
     async def aclose(self) -> None:
         self.closed = True

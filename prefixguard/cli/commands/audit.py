@@ -16,7 +16,7 @@ from prefixguard.cli.trust import Trusted
 from prefixguard.errors import UsageError
 
 if TYPE_CHECKING:
-    from prefixguard.escalate import AuditLine
+    from prefixguard.auditor import AuditLine
     from prefixguard.stepview import Adapter, ReadReport, StepRecord
     from prefixguard.trace import Run
 
@@ -117,11 +117,11 @@ def audit_command(
         prefixguard audit labelled/ --model qwen --base-url http://localhost:8000/v1 --logprobs --out audit
         prefixguard audit runs/ --protocol hypotheses --model gpt-4.1-mini --limit 20
     """
+    from prefixguard.auditor import audit, published_rows
+    from prefixguard.auditor.audit_plan import AuditPlan
     from prefixguard.cli.audit_confidence import fit_confidence, read_confidence
-    from prefixguard.cli.audit_plan import AuditPlan
     from prefixguard.cli.audit_report import report_audit
-    from prefixguard.escalate import Endpoint, audit
-    from prefixguard.evaluation.audit import published_rows
+    from prefixguard.escalate import Endpoint
     from prefixguard.runtime import NewTasks, load
     from prefixguard.stepview import ReadReport, read_runs, wide_view
     from prefixguard.trace import Outcome

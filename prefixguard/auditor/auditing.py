@@ -1,0 +1,205 @@
+"""Audit finished runs: every run gone through by the same protocol, several at a time, resumable, a line a run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from prefixguard.auditor.audit_folder import AuditFolder
+from prefixguard.auditor.audit_line import AuditLine, audit_line, records_digest, relabelled, spent_on
+from prefixguard.auditor.protocols import AuditProtocol
+from prefixguard.errors import ConfigError, EndpointError, UsageError
+from prefixguard.escalate import NoReplyFault
+from prefixguard.stepview import StepRecord
+from prefixguard.trace import Outcome, Run
+
+#: Runs in a row whose questions all stay without an answer until the audit is given up.
+_SILENT_RUNS = 3
+#: Faults of verdicts that mean that nobody answered. A refusal is one only while nothing was ever answered: a wrong key
+#: is refused from the beginning, a prompt that is too long may come at any time.
+_NO_REPLY = frozenset(NoReplyFault) | {"no-answer"}
+_NO_ANSWER = _NO_REPLY - {NoReplyFault.REFUSED}
+
+
+def audit(
+    runs: Iterable[Run[StepRecord]],
+    inspector: AuditProtocol,
+    *,
+    workers: int = 4,
+    out: str | os.PathLike[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    listen: Callable[[AuditLine], None] | None = None,
+) -> list[AuditLine]:
+    """Go through every run; a line a run, in the order of the runs.
+
+    inspector: how. It is given every run without its labels, so that these cannot decide how a run is gone through.
+    workers: runs at a time, 1 or more.
+    out: a folder; lines are kept there as they come. A run that is there without errors, and whose records say the
+        same now, is not asked about again; what its labels say is taken from the run.
+    settings: what the audit rests on, plain values; a folder with others is refused.
+    listen: told every line, also those that were kept, in the order of the runs.
+    EndpointError when nobody answers, run after run; ConfigError, OutputError as `AuditFolder.open`. UsageError where
+    an event loop is running: await `audit_async` there.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(audit_async(runs, inspector, workers=workers, out=out, settings=settings, listen=listen))
+    raise UsageError(
+        "audit() runs an event loop of its own, and one is running here (a notebook, a server). Await audit_async(...) "
+        "with the same arguments, or asyncio.to_thread(audit, ...)."
+    )
+
+
+async def audit_async(
+    runs: Iterable[Run[StepRecord]],
+    inspector: AuditProtocol,
+    *,
+    workers: int = 4,
+    out: str | os.PathLike[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    listen: Callable[[AuditLine], None] | None = None,
+) -> list[AuditLine]:
+    """`audit` on the event loop that is running."""
+    if workers < 1:
+        raise ConfigError(f"workers {workers}: runs at a time, 1 or more.")
+    told = listen if listen is not None else _nobody
+    if out is None:
+        return await _all(runs, inspector, workers, {}, None, told)
+    folder = AuditFolder(Path(out))
+    with folder.held():
+        kept = folder.open(dict(settings or {}))
+        lines = await _all(runs, inspector, workers, {line.run_id: line for line in kept}, folder, told)
+        folder.keep(_merged(kept, lines))
+    return lines
+
+
+def unlabelled(run: Run[StepRecord]) -> Run[StepRecord]:
+    """The run as somebody sees it who does not know how it ended."""
+    return replace(run, outcome=Outcome.UNKNOWN, mistake=None, faults=())
+
+
+async def _line(run: Run[StepRecord], inspector: AuditProtocol, before: AuditLine | None) -> AuditLine:
+    """before: the line that this one replaces; what was spent on it is not forgotten."""
+    line = audit_line(run, inspector.protocol, await inspector.inspect(unlabelled(run)))
+    return line if before is None else replace(line, spent=spent_on(before))
+
+
+async def _all(
+    runs: Iterable[Run[StepRecord]],
+    inspector: AuditProtocol,
+    workers: int,
+    kept: Mapping[str, AuditLine],
+    folder: AuditFolder | None,
+    told: Callable[[AuditLine], None],
+) -> list[AuditLine]:
+    """Lines in the order of the runs; at most `workers` runs are under way. A slow run holds up no other one."""
+    lines: list[AuditLine | None] = []
+    under_way: dict[asyncio.Task[AuditLine], int] = {}
+    silence = _Silence()
+    source = iter(runs)
+    n_told = 0
+    more = True
+
+    def tell() -> None:
+        nonlocal n_told
+        while n_told < len(lines) and (line := lines[n_told]) is not None:
+            n_told += 1
+            told(line)
+
+    async with contextlib.AsyncExitStack() as open_things:
+        open_things.push_async_callback(inspector.aclose)
+        open_things.push_async_callback(_cancel, under_way)
+        while more or under_way:
+            while more and len(under_way) < workers:
+                run = next(source, None)
+                if run is None:
+                    more = False
+                elif (line := kept.get(run.run_id)) is not None and _holds(line, run):
+                    lines.append(relabelled(line, run))
+                    tell()
+                else:
+                    under_way[asyncio.create_task(_line(run, inspector, line))] = len(lines)
+                    lines.append(None)
+            if not under_way:
+                break
+            finished, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+            # All are kept before any is told: whoever listens may end the audit.
+            new = sorted((under_way.pop(task), task.result()) for task in sorted(finished, key=under_way.__getitem__))
+            for place, line in new:
+                lines[place] = line
+                if folder is not None:
+                    folder.add(line)
+            tell()
+            for _, line in new:
+                silence.hear(line)
+                if silence.runs >= _SILENT_RUNS:
+                    raise silence.error()
+    if silence.runs and not silence.answered:  # fewer runs than that, and not one answer
+        raise silence.error()
+    return [line for line in lines if line is not None]
+
+
+async def _cancel(under_way: dict[asyncio.Task[AuditLine], int]) -> None:
+    for task in under_way:
+        task.cancel()
+    await asyncio.gather(*under_way, return_exceptions=True)
+
+
+@dataclass(slots=True)
+class _Silence:
+    """Whether anybody answers. runs: audited last without any answer. answered: has any question been, so far."""
+
+    runs: int = 0
+    answered: bool = False
+    why: str = ""
+
+    def hear(self, line: AuditLine) -> None:
+        """A run that was asked about. What was answered from an earlier reply says nothing about the endpoint."""
+        asked = [call for call in line.calls if not call.get("cached")]
+        if not asked:
+            return
+        mute = _NO_ANSWER if self.answered else _NO_REPLY
+        unheard = [call for call in asked if call["fault"] in mute]
+        if len(unheard) < len(asked):
+            self.runs, self.why = 0, ""
+            self.answered = self.answered or any(call["fault"] not in _NO_REPLY for call in asked)
+            return
+        self.runs += 1
+        self.why = self.why or next(filter(None, map(_why, unheard)), "") or unheard[-1]["detail"]
+
+    def error(self) -> EndpointError:
+        return EndpointError(
+            f"nobody answers: {self.why or 'no reply.'} The same command goes on from here when the endpoint is back, "
+            "if --out names a folder."
+        )
+
+
+def _holds(line: AuditLine, run: Run[StepRecord]) -> bool:
+    """Whether a line that is there answers for this run: without errors, and about the same records."""
+    return not line.has_errors and line.digest == records_digest(run.records)
+
+
+def _merged(kept: Iterable[AuditLine], lines: Iterable[AuditLine]) -> list[AuditLine]:
+    """All lines of a folder: those of this audit in its order, lines of other runs where they were."""
+    mine = list(lines)
+    names = {line.run_id for line in mine}
+    left = iter(mine)
+    return [next(left) if line.run_id in names else line for line in kept] + list(left)
+
+
+def _why(call: Mapping[str, Any]) -> str:
+    """What the endpoint did; "" of a question that was never sent."""
+    if call["fault"] != NoReplyFault.CIRCUIT_OPEN:
+        return str(call["detail"])
+    notes = (str(note).partition("; trying again")[0] for note in call.get("notes", ()))
+    return next((f"{note}." for note in notes), "")  # of a try before the circuit opened
+
+
+def _nobody(_: AuditLine) -> None:
+    return None

@@ -1,0 +1,296 @@
+"""A monitor before an auditor: what is saved by asking at escalated prefixes only, and what is lost by it.
+
+Both walks are replayed from the same verdicts, one for every prefix, so nothing but the gate differs. A walk asks in
+order, and stops at the first alarm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from prefixguard.auditor.audited_system import AuditedSystem, StepIndex, audit_runs, audited
+from prefixguard.auditor.text_blocks import TextBlock
+from prefixguard.errors import DataError
+from prefixguard.evaluation.figures import Difference
+from prefixguard.metrics import (
+    Attribution,
+    AuditedRun,
+    AuditOutcome,
+    attribution_differences,
+    measure_attribution,
+    ratio,
+)
+from prefixguard.results import finite, percent, percents
+from prefixguard.stepview import StepRecord
+from prefixguard.trace import Run
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeCurve:
+    """points: (mark, cascade), marks ascending: fewer and fewer steps are escalated."""
+
+    points: tuple[tuple[float, Cascade], ...]
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """Plain values, NaN as None; one a mark."""
+        return [{"mark": finite(mark), **found.as_json()} for mark, found in self.points]
+
+    def to_text(self) -> str:
+        """Plain aligned text of at most 118 columns, ending without a newline."""
+        cells: list[tuple[str, ...]] = [
+            ("mark", "escalated", "saved", "Exact-F1", "", "Step-Acc", "", "false alarms", "", "a run", "1,000 runs")
+        ]
+        rows = [("none", 1.0, 0.0, self.points[0][1].always_figures)] if self.points else []
+        rows += [(f"{mark:.4g}", one.escalated_share, one.calls_saved, one.gated_figures) for mark, one in self.points]
+        for name, share, saved, figures in rows:
+            cells.append(
+                (
+                    name,
+                    percent(share),
+                    percent(saved),
+                    percent(figures.exact_f1),
+                    percents(figures.intervals.get("exact_f1")),
+                    percent(figures.step_accuracy),
+                    percents(figures.intervals.get("step_accuracy")),
+                    percent(figures.false_alarm_rate),
+                    percents(figures.intervals.get("false_alarm_rate")),
+                    f"{figures.calls_per_run:.1f}" if math.isfinite(figures.calls_per_run) else "–",
+                    f"{figures.cost_per_1000_runs:.4g}" if math.isfinite(figures.cost_per_1000_runs) else "–",
+                )
+            )
+        below = "A step is escalated where its risk passes the mark; none: every step is asked. saved, a run: calls."
+        return TextBlock("Cascade by mark", tuple(cells), (below,)).to_text()
+
+
+def cascade_curve(
+    runs: Sequence[Run[StepRecord]],
+    verdicts: Mapping[str, Mapping[int, PrefixVerdict]],
+    risks: Mapping[str, Sequence[float]],
+    marks: Sequence[float],
+    *,
+    index: StepIndex = "record",
+    n_resamples: int = 1000,
+    seed: int = 13,
+) -> CascadeCurve:
+    """`cascade` at each mark. verdicts: as there. risks: by run id, one a step; NaN where it was not judged."""
+    points = []
+    for mark in sorted(set(marks)):
+        passed = escalated_above(risks, mark)
+        points.append((mark, cascade(runs, verdicts, passed, index=index, n_resamples=n_resamples, seed=seed)))
+    return CascadeCurve(tuple(points))
+
+
+_SHOWN = (
+    *("exact_f1", "step_accuracy", "agent_accuracy", "false_alarm_rate", "before_end", "calls_per_run"),
+    "cost_per_1000_runs",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixVerdict:
+    """What the auditor says of one prefix. step: index of a record. cost: None where unknown."""
+
+    outcome: AuditOutcome
+    step: int | None = None
+    agent: str | None = None
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: float | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cascade:
+    """The walk behind a gate beside the walk that asks at every step.
+
+    prefixes: of all runs. escalated: of them, passed by the gate. unasked: runs of which no prefix passed.
+    calls_always, calls_gated: questions until the first alarm.
+    hits_lost, hits_gained: failed runs whose decisive step only the full, only the gated walk blames.
+    alarms_lost: failed runs that only the full walk alarms. false_alarms_avoided, false_alarms_added: safe runs.
+    differences: gated minus always, by figure, paired by task.
+    """
+
+    always: AuditedSystem
+    gated: AuditedSystem
+    always_figures: Attribution
+    gated_figures: Attribution
+    prefixes: int
+    escalated: int
+    unasked: int
+    calls_always: int
+    calls_gated: int
+    hits_lost: int
+    hits_gained: int
+    alarms_lost: int
+    false_alarms_avoided: int
+    false_alarms_added: int
+    differences: Mapping[str, Difference] = field(default_factory=dict)
+
+    @property
+    def escalated_share(self) -> float:
+        """Escalated prefixes / all prefixes; NaN where there are none."""
+        return float(ratio(self.escalated, self.prefixes))
+
+    @property
+    def calls_saved(self) -> float:
+        """Share of the full walk's calls that the gate saves; negative where it costs some."""
+        return 1.0 - float(ratio(self.calls_gated, self.calls_always))
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, NaN as None."""
+        counts = ("prefixes", "escalated", "unasked", "calls_always", "calls_gated", "hits_lost", "hits_gained")
+        more = ("alarms_lost", "false_alarms_avoided", "false_alarms_added")
+        return {
+            **{name: getattr(self, name) for name in (*counts, *more)},
+            "escalated_share": finite(self.escalated_share),
+            "calls_saved": finite(self.calls_saved),
+            "always": {name: finite(getattr(self.always_figures, name)) for name in _SHOWN},
+            "gated": {name: finite(getattr(self.gated_figures, name)) for name in _SHOWN},
+            "gated_minus_always": {
+                name: {"value": finite(one.value), "interval": None if one.interval is None else list(one.interval)}
+                for name, one in self.differences.items()
+                if name in _SHOWN
+            },
+        }
+
+    def to_text(self) -> str:
+        """Plain aligned text of at most 118 columns, ending without a newline."""
+        return cascade_block(self).to_text()
+
+
+def replayed(
+    run: Run[StepRecord],
+    verdicts: Mapping[int, PrefixVerdict],
+    prefixes: Collection[int] | None = None,
+    *,
+    index: StepIndex = "record",
+) -> AuditedRun:
+    """The row of a walk over some prefixes (None: all), replayed from verdicts.
+
+    verdicts: by the last record of the prefix. A walk without an alarm ends as its last question did: that one saw the
+    most. A walk that never asked ends safe: the gate saw nothing.
+    Raises DataError where a prefix is asked that was not judged, or that the run does not have.
+    """
+    asked = sorted(set(prefixes)) if prefixes is not None else list(range(1, len(run.records) + 1))
+    outcome: AuditOutcome = "safe"
+    step = agent = alarm_step = None
+    spent: list[PrefixVerdict] = []
+    for prefix in asked:
+        verdict = verdicts.get(prefix)
+        if verdict is None or not 1 <= prefix <= len(run.records):
+            raise DataError(
+                f'{run.source}: run "{run.run_id}" has no verdict of its first {prefix} steps. A cascade needs one of '
+                "every prefix that is asked, also of those after an alarm."
+            )
+        spent.append(verdict)
+        outcome = verdict.outcome
+        if outcome == "alarm":
+            step, agent, alarm_step = verdict.step, verdict.agent, prefix
+            break
+    costs = [verdict.cost for verdict in spent]
+    return audited(
+        run,
+        outcome,
+        step=step,
+        agent=agent,
+        alarm_step=alarm_step,
+        index=index,
+        calls=len(spent),
+        failed_calls=sum(verdict.outcome == "error" for verdict in spent),
+        tokens_in=sum(verdict.tokens_in for verdict in spent),
+        tokens_out=sum(verdict.tokens_out for verdict in spent),
+        cost=None if None in costs else sum(cost for cost in costs if cost is not None),
+        seconds=sum(verdict.seconds for verdict in spent),
+    )
+
+
+def cascade(
+    runs: Sequence[Run[StepRecord]],
+    verdicts: Mapping[str, Mapping[int, PrefixVerdict]],
+    escalated: Mapping[str, Collection[int]],
+    *,
+    index: StepIndex = "record",
+    n_resamples: int = 1000,
+    seed: int = 13,
+) -> Cascade:
+    """What a gate saves and loses.
+
+    verdicts: by run id and last record of the prefix. escalated: by run id the prefixes that pass the gate, which never
+    knows how a run ended; a run that is not named is never asked about. Runs that nobody judged are left out.
+    """
+    kept = audit_runs(runs)
+    always = [replayed(run, verdicts.get(run.run_id, {}), index=index) for run in kept]
+    passed = [frozenset(escalated.get(run.run_id, ())) for run in kept]
+    gated = [
+        replayed(run, verdicts.get(run.run_id, {}), own, index=index) for run, own in zip(kept, passed, strict=True)
+    ]
+    full = measure_attribution(always, n_resamples=n_resamples, seed=seed)
+    some = measure_attribution(gated, n_resamples=n_resamples, seed=seed)
+    pairs = list(zip(always, gated, strict=True))
+    return Cascade(
+        always=AuditedSystem("every step", tuple(always), "asks at every step until it alarms"),
+        gated=AuditedSystem("escalated only", tuple(gated), "asks where the monitor escalates, until it alarms"),
+        always_figures=full.figures,
+        gated_figures=some.figures,
+        prefixes=sum(len(run.records) for run in kept),
+        escalated=sum(map(len, passed)),
+        unasked=sum(not own for own in passed),
+        calls_always=sum(row.calls for row in always),
+        calls_gated=sum(row.calls for row in gated),
+        hits_lost=sum(_hit(one) and not _hit(other) for one, other in pairs),
+        hits_gained=sum(_hit(other) and not _hit(one) for one, other in pairs),
+        alarms_lost=sum(one.failed and _alarm(one) and not _alarm(other) for one, other in pairs),
+        false_alarms_avoided=sum(not one.failed and _alarm(one) and not _alarm(other) for one, other in pairs),
+        false_alarms_added=sum(not one.failed and _alarm(other) and not _alarm(one) for one, other in pairs),
+        differences={name: Difference(*one) for name, one in attribution_differences(some, full).items()},
+    )
+
+
+def escalated_above(risks: Mapping[str, Sequence[float]], mark: float) -> dict[str, list[int]]:
+    """By run id the prefixes whose risk passes a mark. risks: one a step, from the first; NaN: not judged, not passed.
+
+    >>> escalated_above({"a": [0.2, 0.7, float("nan"), 0.9]}, 0.5)
+    {'a': [2, 4]}
+    """
+    return {run_id: [step for step, risk in enumerate(own, 1) if risk > mark] for run_id, own in risks.items()}
+
+
+def cascade_block(found: Cascade) -> TextBlock:
+    """The two walks, a row each, and what differs in words."""
+    head = ("", "Exact-F1", "", "Step-Acc", "", "false alarms", "", "early", "calls a run", "1,000 runs")
+    cells = [head]
+    for name, figures in ((found.always.name, found.always_figures), (found.gated.name, found.gated_figures)):
+        cells.append(
+            (
+                name,
+                percent(figures.exact_f1),
+                percents(figures.intervals.get("exact_f1")),
+                percent(figures.step_accuracy),
+                percents(figures.intervals.get("step_accuracy")),
+                percent(figures.false_alarm_rate),
+                percents(figures.intervals.get("false_alarm_rate")),
+                percent(figures.before_end),
+                f"{figures.calls_per_run:.1f}" if math.isfinite(figures.calls_per_run) else "–",
+                f"{figures.cost_per_1000_runs:.4g}" if math.isfinite(figures.cost_per_1000_runs) else "–",
+            )
+        )
+    below = (
+        f"{percent(found.escalated_share)} of {found.prefixes:,} steps escalated; {found.calls_gated:,} calls instead "
+        f"of {found.calls_always:,}: {percent(found.calls_saved)} saved. {found.unasked:,} runs were never asked "
+        "about.",
+        f"Lost: {found.hits_lost:,} runs whose decisive step the full walk blames, {found.alarms_lost:,} failed runs "
+        f"that it alarms. Won: {found.hits_gained:,} decisive steps, {found.false_alarms_avoided:,} false alarms "
+        f"avoided ({found.false_alarms_added:,} new).",
+    )
+    return TextBlock("Asking at every step, and where the monitor escalates", tuple(cells), below)
+
+
+def _alarm(row: AuditedRun) -> bool:
+    return row.outcome == "alarm"
+
+
+def _hit(row: AuditedRun) -> bool:
+    return row.failed and row.step is not None and row.step == row.gold_step

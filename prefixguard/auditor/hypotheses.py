@@ -1,0 +1,317 @@
+"""Failure modes as hypotheses, each verified against a whole run: does the run entail it, refute it, or neither?
+
+The first question is asked alone and the others after it, all at once: a server that keeps prefixes has then read the
+run. Whatever goes wrong with a question is an error of its hypothesis, counted apart, never a "neutral".
+
+Source: VerifyMAS 3.1 and algorithm 1. Departures: errors are a fourth label; statements say what would refute them and
+what they are taken for; the run is cut with its hypothesis outside the cut; one question may hold all hypotheses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from prefixguard.auditor.failure_modes import MODES, FailureMode
+from prefixguard.auditor.hypothesis_answers import (
+    HypothesisLabel,
+    ReadAnswer,
+    failed,
+    label_probability,
+    read_one,
+    read_several,
+)
+from prefixguard.errors import ConfigError, EndpointError
+from prefixguard.escalate import AgentNames, Excerpt, MaskedRecords, Message, NoReplyError, Reply, fit, shown_name
+from prefixguard.stepview import StepRecord
+
+_FOLDER = Path(__file__).parent
+_WORDING = json.loads((_FOLDER / "wording.json").read_bytes())
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What can be asked about one run. head: the text that all questions begin with, after the system text."""
+
+    names: AgentNames
+    excerpt: Excerpt
+    head: str
+
+    @classmethod
+    def about(cls, records: Sequence[StepRecord], names: AgentNames, budget_tokens: int) -> Questions:
+        """budget_tokens: of the transcript alone, see `transcript_text.fit`, which also says what is refused."""
+        excerpt = fit(records, budget_tokens)
+        agents = "\n".join(f"- {shown_name(name)}" for name in names.names)
+        after = _WORDING["after"].format(mark=excerpt.mark)
+        return cls(names, excerpt, f"{excerpt.text}\n\n{after}\n\n{_WORDING['agents']}\n{agents}\n\n")
+
+    def one(self, mode: FailureMode, among: Sequence[FailureMode] = MODES) -> tuple[Message, ...]:
+        """Messages that ask about one mode. among: where its near modes are looked up."""
+        near = "; ".join(other.name for code in mode.near for other in among if other.code == code)
+        text = "\n".join(_WORDING["one"])
+        return self._messages(
+            text.format(hypothesis=mode.hypothesis, against=mode.against, near=near or "nothing in particular")
+        )
+
+    def all(self, modes: Sequence[FailureMode]) -> tuple[Message, ...]:
+        """Messages that ask about several modes at once."""
+        statements = "\n".join(f"- {m.code}: {m.hypothesis} Against it: {m.against}." for m in modes)
+        return self._messages("\n".join(_WORDING["all"]).format(statements=statements))
+
+    def _messages(self, question: str) -> tuple[Message, ...]:
+        return (
+            {"role": "system", "content": "\n".join(_WORDING["system"])},
+            {"role": "user", "content": self.head + question},
+        )
+
+
+def _version() -> str:
+    texts = b"".join((_FOLDER / name).read_bytes() for name in ("wording.json", "modes.json"))
+    return f"hypotheses-{_WORDING['version']}-{hashlib.sha256(texts).hexdigest()[:12]}"
+
+
+#: Which wording asks: its number, and a hash of all its texts.
+PROMPT_VERSION = _version()
+
+
+#: Tokens of transcript a question holds where nothing else is said.
+DEFAULT_BUDGET = 24_000
+
+
+class Asks(Protocol):
+    """Who sends the questions, such as an `AsyncClient`."""
+
+    async def ask(self, messages: Sequence[Message], *, seconds: float | None = None, logprobs: bool = False) -> Reply:
+        """The reply. EndpointError where there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class HypothesisAnswer:
+    """What a verifier says of one failure mode.
+
+    label: after the threshold, if one is set. said: before it. agents: ENTAIL only: who is blamed, as the run spells
+    it; empty where nobody of the run was named. unknown_agents: names that are none of the run's.
+    probability: of the label that was said, in [0, 1], from log-probabilities; None where none were asked for or sent.
+    fault, detail: ERROR only: a word for counts ("empty", "no-verdict", "unknown-label", "conflicting-labels",
+        "truncated", "refusal", or what the endpoint did, such as "timeout"), and a sentence. notes: what was tolerated.
+    raw: the part of the reply that it was read from; text from outside.
+    """
+
+    code: str
+    label: HypothesisLabel
+    said: HypothesisLabel
+    agents: tuple[str, ...] = ()
+    unknown_agents: tuple[str, ...] = ()
+    probability: float | None = None
+    fault: str = ""
+    detail: str = ""
+    notes: tuple[str, ...] = ()
+    raw: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields as plain values."""
+        return {
+            "code": self.code,
+            "label": self.label.value,
+            "said": self.said.value,
+            "agents": list(self.agents),
+            "unknown_agents": list(self.unknown_agents),
+            "probability": self.probability,
+            "fault": self.fault,
+            "detail": self.detail,
+            "notes": list(self.notes),
+            "raw": self.raw,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class HypothesisResult:
+    """What a verifier says of all failure modes of a run.
+
+    answers: code -> answer, one for every mode that was asked about, in their order.
+    replies: as they came, in the order of the questions; questions without a reply have none. questions: how many were
+    put. tokens_in, tokens_out: of all replies, estimated where `estimated`. seconds: of all questions, added up.
+    elided, cut_steps: what the verifier could not see of the run, see `transcript_text.Excerpt`.
+    masked: different secrets that were masked in the records, by kind.
+    """
+
+    answers: Mapping[str, HypothesisAnswer]
+    replies: tuple[Reply, ...]
+    questions: int
+    prompt_version: str
+    elided: tuple[tuple[int, int], ...]
+    cut_steps: tuple[int, ...]
+    masked: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        """(agent, code) of every entailed mode and every agent that is blamed for it."""
+        return frozenset((agent, a.code) for a in self.answers.values() for agent in a.agents)
+
+    @property
+    def modes(self) -> frozenset[str]:
+        """Codes of the entailed modes, also of those for which no agent of the run was named."""
+        return frozenset(a.code for a in self.answers.values() if a.label is HypothesisLabel.ENTAIL)
+
+    @property
+    def agents(self) -> frozenset[str]:
+        """Who is blamed for anything."""
+        return frozenset(agent for agent, _ in self.pairs)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Label -> how many modes have it; all four labels, errors among them."""
+        met = Counter(a.label for a in self.answers.values())
+        return {label.value: met[label] for label in HypothesisLabel}
+
+    @property
+    def errors(self) -> int:
+        """Modes about which nothing is known."""
+        return self.counts[HypothesisLabel.ERROR]
+
+    @property
+    def tokens_in(self) -> int:
+        return sum(reply.tokens_in for reply in self.replies)
+
+    @property
+    def tokens_out(self) -> int:
+        return sum(reply.tokens_out for reply in self.replies)
+
+    @property
+    def estimated(self) -> bool:
+        return any(reply.estimated for reply in self.replies)
+
+    @property
+    def seconds(self) -> float:
+        return math.fsum(reply.seconds for reply in self.replies)
+
+    def as_json(self) -> dict[str, Any]:
+        """Answers, sets and counts as plain values."""
+        return {
+            "answers": [answer.as_json() for answer in self.answers.values()],
+            "pairs": sorted([agent, code] for agent, code in self.pairs),
+            "counts": self.counts,
+            "questions": self.questions,
+            "prompt_version": self.prompt_version,
+            "tokens_in": self.tokens_in,
+            "tokens_out": self.tokens_out,
+            "estimated": self.estimated,
+            "seconds": self.seconds,
+            "elided": [list(part) for part in self.elided],
+            "cut_steps": list(self.cut_steps),
+            "masked": dict(self.masked),
+        }
+
+
+async def verify(
+    records: Sequence[StepRecord],
+    client: Asks,
+    *,
+    modes: Sequence[FailureMode] = MODES,
+    aliases: Mapping[str, str] = MappingProxyType({}),
+    budget_tokens: int = DEFAULT_BUDGET,
+    batch: bool = False,
+    threshold: float | None = None,
+    seconds: float | None = None,
+    mask: bool = True,
+) -> HypothesisResult:
+    """Every mode against the run.
+
+    records: the whole run, in order. aliases: other names of its agents, said -> name. budget_tokens: of the transcript
+    in each question. batch: one question for all modes: one reading of the run even where the server keeps no prefixes,
+    but the answers see each other. seconds: for each question, at most.
+    threshold: in (0, 1]; a mode counts as entailed only where the verifier gave its "entail" at least this probability,
+        else as NEUTRAL, with a note. It asks for log-probabilities; where the server sends none, or they cannot be
+        brought in line with the reply, the label counts as said, with a note.
+    mask: mask likely secrets of the records (`Masker`) before they are cut to the budget and sent.
+    Never raises for what the endpoint does; ConfigError where the options are out of range.
+    """
+    if not modes:
+        raise ConfigError("no failure modes to verify: name at least one.")
+    if threshold is not None and not 0 < threshold <= 1:
+        raise ConfigError(f"threshold {threshold}: a probability above 0, at most 1.")
+    shown = MaskedRecords.of(records, mask=mask, known=getattr(client, "secrets", ()))
+    names = AgentNames.of(shown.records, aliases)
+    questions = Questions.about(shown.records, names, budget_tokens)
+    codes = [mode.code for mode in modes]
+    messages = [questions.all(modes)] if batch else [questions.one(mode) for mode in modes]
+    logprobs = threshold is not None
+
+    async def put(one: tuple[Message, ...]) -> Reply | ReadAnswer:
+        try:
+            return await client.ask(one, seconds=seconds, logprobs=logprobs)
+        except EndpointError as exc:
+            return failed(exc.fault.value if isinstance(exc, NoReplyError) else "no-answer", str(exc))
+
+    came = [await put(messages[0])]
+    came += await asyncio.gather(*(put(one) for one in messages[1:]))
+    answers: dict[str, HypothesisAnswer] = {}
+    if batch:
+        read = _read(came[0], names, codes)
+        for code in codes:
+            answers[code] = _answer(code, read[code], came[0], threshold, shown)
+    else:
+        for code, reply in zip(codes, came, strict=True):
+            answers[code] = _answer(code, _read(reply, names, None)[""], reply, threshold, shown)
+    return HypothesisResult(
+        answers=MappingProxyType(answers),
+        replies=tuple(reply for reply in came if isinstance(reply, Reply)),
+        questions=len(messages),
+        prompt_version=PROMPT_VERSION,
+        elided=questions.excerpt.elided,
+        cut_steps=questions.excerpt.cut_steps,
+        masked=shown.counts,
+    )
+
+
+def _read(reply: Reply | ReadAnswer, names: AgentNames, codes: Sequence[str] | None) -> dict[str, ReadAnswer]:
+    """Answers by code; by "" where one hypothesis was asked about (codes is None)."""
+    keys = [""] if codes is None else codes
+    if isinstance(reply, ReadAnswer):
+        return dict.fromkeys(keys, reply)
+    if reply.refusal and not reply.text.strip():
+        return dict.fromkeys(keys, failed("refusal", f"The model declines: {reply.refusal[:200]}", reply.refusal))
+    cut = reply.finish in ("length", "limit", "max_tokens")
+    thought = bool(reply.reasoning.strip()) and not reply.text.strip()  # some servers send all of it as reasoning
+    text = reply.reasoning if thought else reply.text
+    read = {"": read_one(text, names, cut=cut)} if codes is None else read_several(text, names, codes, cut=cut)
+    if not thought:
+        return read
+    note = "the answer stood in the reasoning"
+    return {key: replace(one, label_at=None, notes=(*one.notes, note)) for key, one in read.items()}
+
+
+def _answer(
+    code: str, read: ReadAnswer, reply: Reply | ReadAnswer, threshold: float | None, shown: MaskedRecords
+) -> HypothesisAnswer:
+    """The answer after the threshold."""
+    label, agents, notes, probability = read.label, read.agents, read.notes, None
+    if threshold is not None and label is not HypothesisLabel.ERROR:
+        if read.label_at is not None and isinstance(reply, Reply):
+            probability = label_probability(reply, read.label_at)
+        if probability is None:
+            notes = (*notes, "no log-probability of the label; it counts as said")
+        elif label is HypothesisLabel.ENTAIL and probability < threshold:
+            label, agents = HypothesisLabel.NEUTRAL, ()
+            notes = (*notes, f"entail was said with probability {probability:.2f}, below {threshold:g}")
+    return HypothesisAnswer(
+        code=code,
+        label=label,
+        said=read.label,
+        agents=tuple(shown.agents.get(agent, agent) for agent in agents),
+        unknown_agents=read.unknown_agents,
+        probability=probability,
+        fault=read.fault,
+        detail=read.detail,
+        notes=notes,
+        raw=read.raw,
+    )
