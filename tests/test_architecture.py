@@ -11,7 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent / "prefixguard"
 PRODUCTION = (
-    "distribution", "errors", "trace", "stepview", "encoder", "context", "alarm", "bundle", "runtime", "escalate",
+    "distribution", "errors", "store", "trace", "stepview", "encoder", "context", "alarm", "bundle", "runtime",
+    "escalate",
 )  # fmt: skip
 WORKSHOP = ("results", "metrics", "learn", "automata", "evaluation", "auditor", "induce", "lab", "cli")
 ORDER = {room: place for place, room in enumerate(PRODUCTION + WORKSHOP)}

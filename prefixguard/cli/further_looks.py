@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from prefixguard.cli.console import clock, people, say
 from prefixguard.errors import ConfigError
+from prefixguard.store import Store
 
 if TYPE_CHECKING:
     from prefixguard.evaluation import Section
@@ -73,6 +74,8 @@ class FurtherLooks:
         from prefixguard.evaluation.retraining import ablate, cross_validate, leave_one_agent_out
 
         keep = evaluation_folder(monitor, self.keep)
+        if outdated := Store(keep).outdated():
+            say(outdated)
         say(f"Fits that are done are kept in {keep}; after an interruption the same command goes on from there.")
         quick = dataclasses.replace(config, backend=self.backend)
         shared: dict[str, Any] = {
@@ -81,17 +84,15 @@ class FurtherLooks:
         if self.folds:
             with _fitting("Folds") as told:
                 sections["folds"] = cross_validate(
-                    runs, config, folds=self.folds, repeats=self.repeats, seeds=self.seeds, out=keep / "folds",
+                    runs, config, folds=self.folds, repeats=self.repeats, seeds=self.seeds, out=keep,
                     **shared, **told,
                 )  # fmt: skip
         if self.ablate:
             with _fitting("Ablation") as told:
-                sections["ablation"] = ablate(runs, quick, out=keep / f"ablation-{self.backend}", **shared, **told)
+                sections["ablation"] = ablate(runs, quick, out=keep, **shared, **told)
         if self.agents:
             with _fitting("Agents") as told:
-                sections["agents"] = leave_one_agent_out(
-                    runs, quick, out=keep / f"agents-{self.backend}", **shared, **told
-                )
+                sections["agents"] = leave_one_agent_out(runs, quick, out=keep, **shared, **told)
         return sections
 
     @staticmethod

@@ -12,6 +12,7 @@ from prefixguard.cli.console import clock, people, say
 from prefixguard.cli.further_looks import evaluation_folder
 from prefixguard.errors import ConfigError
 from prefixguard.escalate import masked_in_words, total_masked
+from prefixguard.store import Store
 
 if TYPE_CHECKING:
     from prefixguard.escalate import Endpoint
@@ -59,12 +60,12 @@ class Judging:
 
     def take(self, monitor: Monitor, table: EvaluationTable, runs: Iterable[Run[StepRecord]]) -> dict[str, Section]:
         """The judge's section by its name; nothing where only an estimate was asked for. Raises what asking raises."""
-        from prefixguard.evaluation.judge import KeptReplies, ask_all, estimate, judge_result, plan_judging
+        from prefixguard.evaluation.judge import ask_all, estimate, judge_result, plan_judging
 
         plan = plan_judging(
             monitor, table, runs, sample=self.sample, seed=self.seed, budget_tokens=self.tokens, mask=self.mask
         )
-        kept = KeptReplies(evaluation_folder(monitor, self.keep) / "judge")
+        kept = Store(evaluation_folder(monitor, self.keep))
         expected = estimate(plan.questions, self.endpoint, kept)
         say(self._before(expected, total_masked(one.masked for one in plan.questions)))
         if self.estimate:

@@ -17,7 +17,6 @@ except ImportError as exc:
 
 from prefixguard.learn.bundle_logits import bundle_logits, model_logits
 from prefixguard.learn.calibrate import fit_platt
-from prefixguard.learn.checkpoint import Checkpoints
 from prefixguard.learn.config import BACKENDS, TrainConfig, read_toml
 from prefixguard.learn.corpus import Corpus, Rows, featurise, labels
 from prefixguard.learn.drift_reference import draw_drift_runs, drift_reference
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BACKENDS",
-    "Checkpoints",
     "Corpus",
     "FittedMonitor",
     "LearnListener",

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.encoder import FitReport, Vocabulary, fit_vocabulary
-from prefixguard.learn.checkpoint import Checkpoints
 from prefixguard.learn.config import TrainConfig
 from prefixguard.learn.corpus import Corpus, Rows, labels
 from prefixguard.learn.scaling import ContextScale, fit_scale
@@ -19,6 +18,7 @@ from prefixguard.learn.step_part import Head, SymbolPart
 from prefixguard.learn.teacher import out_of_fold, steps_of
 from prefixguard.learn.torch_parts import torch_part
 from prefixguard.learn.trees import LevelSymbols, fit_trees
+from prefixguard.store import Store
 from prefixguard.trace import task_hash
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def fit_monitor(
     *,
     validation: NDArray[np.int64] | None = None,
     listener: LearnListener | None = None,
-    checkpoints: Checkpoints | None = None,
+    checkpoints: Store | None = None,
     rows: Rows | None = None,
     vocabulary: tuple[Vocabulary, FitReport] | None = None,
 ) -> FittedMonitor:
@@ -144,7 +144,7 @@ class FitMaterial:
     validation: NDArray[np.int64] | None
     config: TrainConfig
     listener: LearnListener
-    checkpoints: Checkpoints | None
+    checkpoints: Store | None
 
     @property
     def everything(self) -> NDArray[np.int64]:

@@ -23,7 +23,6 @@ from prefixguard.context import FEATURES
 from prefixguard.errors import DataError
 from prefixguard.learn.bundle_logits import bundle_logits
 from prefixguard.learn.calibrate import fit_platt
-from prefixguard.learn.checkpoint import Checkpoints
 from prefixguard.learn.compile import compile_monitor
 from prefixguard.learn.config import TrainConfig
 from prefixguard.learn.corpus import Corpus, featurise, labels
@@ -33,6 +32,7 @@ from prefixguard.learn.marks import draw_alarm_runs, set_marks
 from prefixguard.learn.teacher import steps_of
 from prefixguard.metrics import Prefixes, at_remaining, auroc, average_precision
 from prefixguard.stepview import Adapter, ReadReport, adapter_for, losses, read_runs
+from prefixguard.store import Store
 from prefixguard.trace import DEFAULT_SHARES, Side, link_tasks, move_tasks, repeat_groups, split_tasks, task_hash
 
 _FEWEST_RUNS = 20
@@ -117,7 +117,10 @@ def train_corpus(
                 "Give more tasks with both outcomes, or try another --seed."
             )
     pool, validation = of_side[Side.TRAIN], of_side[Side.VALIDATION]
-    checkpoints = Checkpoints(path.parent / f".{path.name}.training", training_key(corpus, pool, validation, config))
+    asked = {"training": training_key(corpus, pool, validation, config)}
+    checkpoints = Store(path.parent / f".{path.name}.training", asked)
+    if outdated := checkpoints.outdated():
+        listener.on_warning(outdated)
     if not resume:
         checkpoints.clear()
     fitted = fit_monitor(corpus, pool, config, validation=validation, listener=listener, checkpoints=checkpoints)

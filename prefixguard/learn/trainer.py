@@ -8,6 +8,7 @@ second risk is ours.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +19,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from prefixguard.learn.batches import Batch, epoch
-from prefixguard.learn.checkpoint import Checkpoints
 from prefixguard.learn.config import TrainConfig
 from prefixguard.learn.corpus import Corpus, Rows
 from prefixguard.learn.fit import LearnListener
 from prefixguard.metrics import Prefixes, at_remaining, average_precision
+from prefixguard.store import Kept, Store
 
 _WARM_UP = 0.2  # share of the steps in which the learning rate rises
 _CLIP = 1.0  # greatest norm of a gradient
@@ -81,7 +82,7 @@ def fit_network(
     seed: int,
     device: torch.device,
     listener: LearnListener,
-    checkpoints: Checkpoints | None = None,
+    checkpoints: Store | None = None,
 ) -> Fitted:
     """Train `network` (called with a batch and tau, giving logits and symbol probabilities) and keep its best epoch.
 
@@ -96,9 +97,9 @@ def fit_network(
     per_epoch = math.ceil(len(target.train) / config.batch_runs)
     best: dict[str, NDArray[Any]] = _arrays(network)
     best_score, best_epoch, begin = -math.inf, 0, 0
-    saved = checkpoints.load(name) if checkpoints else None
+    saved = checkpoints.get("epoch", network=name) if checkpoints else None
     if saved is not None:
-        arrays, facts = saved
+        arrays, facts = saved.arrays, saved.facts
         begin, best_score, best_epoch = facts["epoch"], facts["best_score"], facts["best_epoch"]
         best = {k.removeprefix("best."): v for k, v in arrays.items() if k.startswith("best.")}
         _restore(network, {k.removeprefix("now."): v for k, v in arrays.items() if k.startswith("now.")})
@@ -135,7 +136,7 @@ def fit_network(
             arrays = {f"best.{k}": v for k, v in best.items()} | {f"now.{k}": v for k, v in _arrays(network).items()}
             arrays |= _optimizer_arrays(optimizer, parameters)
             facts = {"epoch": number + 1, "best_score": best_score, "best_epoch": best_epoch}
-            checkpoints.save(name, arrays, facts)
+            checkpoints.put(Kept(facts, arrays), "epoch", network=name)
         listener.on_epoch(name, number + 1, config.epochs, total / len(target.train), shown)
     _restore(network, best)
     network.eval()
@@ -223,7 +224,7 @@ def _optimizer_arrays(optimizer: torch.optim.Optimizer, parameters: list[nn.Para
 
 
 def _restore_optimizer(
-    optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter], arrays: dict[str, NDArray[Any]]
+    optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
     for i, p in enumerate(parameters):
         if f"adam.{i}.step" in arrays:

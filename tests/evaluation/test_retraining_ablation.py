@@ -14,6 +14,7 @@ from prefixguard.learn import TrainConfig, featurise, fit_monitor
 from prefixguard.learn import fit as fit_room
 from prefixguard.learn.trees import fit_trees
 from prefixguard.stepview import FIELDS, StepRecord, load_adapter, read_runs
+from prefixguard.store import Store
 from prefixguard.trace import Outcome, Run
 
 TREES = TrainConfig(backend="gbdt", max_features=128)
@@ -112,10 +113,10 @@ def test_a_token_planted_in_a_blanked_field_moves_no_score(lab_runs, tmp_path):
     clean, leaky_one = (results[name].rows[0] for name in ("clean", "leaky"))
     assert results["leaky"].full.outcome.auprc > 0.95, "the planted word is found"
     assert leaky_one.lost > 0.2
-    folder = "without-field-without-arguments"
-    for k in range(2):
-        one, other = (np.load(tmp_path / n / folder / f"repeat-0-seed-13-fold-{k}.npz") for n in ("clean", "leaky"))
-        assert np.array_equal(one["logits"], other["logits"]), "no score is moved"
+    kept = {n: {a["fold"]: k for a, k in Store(tmp_path / n).each("fold") if "view" in a} for n in results}
+    for name, one in kept["clean"].items():
+        assert np.array_equal(one.arrays["logits"], kept["leaky"][name].arrays["logits"]), "no score is moved"
+    assert len(kept["clean"]) == len(kept["leaky"]) == 2
     assert repr(clean.imminent.auprc) == repr(leaky_one.imminent.auprc)
 
 

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluation.retraining import Fold, cross_validate, fitting, partition
+from prefixguard.evaluation.retraining import Fold, ablate, cross_validate, fitting, leave_one_agent_out, partition
 from prefixguard.lab import write_runs
 from prefixguard.learn import TrainConfig, featurise, fit_monitor
 from prefixguard.learn import fit as fit_room
 from prefixguard.learn.trees import fit_trees
 from prefixguard.metrics import average_precision
 from prefixguard.stepview import StepRecord, load_adapter, read_runs
+from prefixguard.store import Store
 from prefixguard.trace import Outcome, Run
 
 TREES = TrainConfig(backend="gbdt", max_features=128)
@@ -110,8 +111,9 @@ def test_figures_are_means_over_folds_and_seeds(corpus, tmp_path):
     found = cross_validate(corpus, TREES, folds=2, seeds=(13, 4), out=tmp_path, resamples=30)
     each = []
     for fold in partition(corpus, folds=2, seeds=(13, 4)):
-        with np.load(tmp_path / f"{fold.name}.npz") as kept:
-            logits = kept["logits"][:, 0]
+        (logits,) = (
+            kept.arrays["logits"][:, 0] for asked, kept in Store(tmp_path).each("fold") if asked["fold"] == fold.name
+        )
         lengths = corpus.lengths[fold.test]
         left = np.concatenate([np.arange(n)[::-1] for n in lengths.tolist()])
         labels = np.repeat(corpus.failed[fold.test], lengths) & (left <= 3)
@@ -134,15 +136,15 @@ def test_figures_are_means_over_folds_and_seeds(corpus, tmp_path):
 def test_an_interrupted_one_goes_on_and_ends_the_same(corpus, tmp_path, fits, monkeypatch):
     whole = cross_validate(corpus, TREES, folds=3, resamples=10)
     fits.clear()
-    save = fitting.FinishedFolds.save
+    put = Store.put
 
-    def stop_after_two(self, name, scores):
-        save(self, name, scores)
-        if name.endswith("fold-1"):
+    def stop_after_two(self, kept, what, **asked):
+        put(self, kept, what, **asked)
+        if asked["fold"].endswith("fold-1"):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(fitting.FinishedFolds, "save", stop_after_two)
+        patch.setattr(Store, "put", stop_after_two)
         cross_validate(corpus, TREES, folds=3, out=tmp_path, resamples=10)
     assert len(fits) == 2
     told = []
@@ -158,26 +160,32 @@ def test_an_interrupted_one_goes_on_and_ends_the_same(corpus, tmp_path, fits, mo
 
 def test_a_damaged_fold_is_fitted_again(corpus, tmp_path, fits):
     whole = cross_validate(corpus, TREES, folds=2, out=tmp_path, resamples=0)
-    path = tmp_path / "repeat-0-seed-13-fold-1.npz"
+    path = min(tmp_path.iterdir())
     path.write_bytes(path.read_bytes()[:-40])
     assert repr(cross_validate(corpus, TREES, folds=2, out=tmp_path, resamples=0)) == repr(whole)
     assert len(fits) == 3
 
 
-def test_a_folder_of_another_evaluation_is_refused(corpus, tmp_path, short_runs_file, fits):
-    cross_validate(corpus, TREES, folds=2, out=tmp_path, resamples=0)
+def test_what_was_asked_otherwise_is_fitted_anew_and_lies_beside_it(corpus, tmp_path, short_runs_file, fits):
+    """Other options, another number of folds, other runs: never taken for each other, and none is lost."""
     other = TrainConfig(backend="gbdt", max_features=64)
-    with pytest.raises(ConfigError, match=r"another configuration \(max_features 128, now 64\)"):
-        cross_validate(corpus, other, folds=2, out=tmp_path)
-    with pytest.raises(ConfigError, match=r"\(folds 2, now 3\)"):
-        cross_validate(corpus, TREES, folds=3, out=tmp_path)
     runs = list(read_runs(short_runs_file, load_adapter("openai_chat")))
-    with pytest.raises(DataError, match="holds folds of other runs, tasks or outcomes"):
-        cross_validate(runs[4:], TREES, folds=2, out=tmp_path)
-    (tmp_path / "protocol.json").write_text("no json")
-    with pytest.raises(ConfigError, match="not readable as JSON"):
-        cross_validate(corpus, TREES, folds=2, out=tmp_path)
-    assert len(fits) == 2
+    asked = [(corpus, TREES, 2), (corpus, other, 2), (corpus, TREES, 3), (featurise(runs[4:]), TREES, 2)]
+    first = [repr(cross_validate(runs, config, folds=n, out=tmp_path, resamples=0)) for runs, config, n in asked]
+    assert len(fits) == 9 and len(set(first)) == 4
+    again = [repr(cross_validate(runs, config, folds=n, out=tmp_path, resamples=0)) for runs, config, n in asked]
+    assert len(fits) == 9 and again == first
+    free = TrainConfig(backend="gbdt", max_features=128, budget=0.3, threads=1, seed=99)
+    cross_validate(corpus, free, folds=2, out=tmp_path, resamples=0)
+    assert len(fits) == 9, "what does not change a fit is not asked"
+
+
+def test_evaluations_that_make_the_same_fit_share_it(corpus, tmp_path, fits):
+    cross_validate(corpus, TREES, folds=3, out=tmp_path, resamples=0)
+    full = ablate(corpus, TREES, views=[], folds=3, out=tmp_path, resamples=0).full
+    leave_one_agent_out(corpus, TREES, folds=3, most=1, out=tmp_path, resamples=0)
+    assert len(fits) == 3 + 3, "all runs once; then the one agent that is left out"
+    assert repr(full) == repr(cross_validate(corpus, TREES, folds=3, resamples=0))
 
 
 def test_a_source_needs_its_adapter(short_runs_file, corpus):

@@ -12,13 +12,14 @@ import pytest
 import torch
 
 from prefixguard.errors import BrokenLawError, DataError
-from prefixguard.learn import BACKENDS, Checkpoints, FittedMonitor, LearnListener, TrainConfig, check_head, fit_monitor
+from prefixguard.learn import BACKENDS, FittedMonitor, LearnListener, TrainConfig, check_head, fit_monitor
 from prefixguard.learn import checks as laws
 from prefixguard.learn.checks import LAWS, name_of
 from prefixguard.learn.neural_heads import NetworkHead
 from prefixguard.learn.subject import Subject
 from prefixguard.learn.trees import LevelSymbols
 from prefixguard.metrics import auroc
+from prefixguard.store import Store
 
 POOL, VALIDATION, FRESH = np.arange(48), np.arange(48, 64), np.arange(64, 120)
 NEEDS_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device here")
@@ -55,7 +56,7 @@ class Stop(LearnListener):
 @pytest.fixture(scope="module", params=BACKENDS)
 def subject(request, lab_corpus, tmp_path_factory) -> Iterator[Subject]:
     """BACKENDS: each fitted once. Fitting again is interrupted after its first epoch and taken up."""
-    checkpoints = Checkpoints(tmp_path_factory.mktemp("training"), "key")
+    checkpoints = Store(tmp_path_factory.mktemp("training"))
 
     def again() -> FittedMonitor:
         with pytest.raises(KeyboardInterrupt):

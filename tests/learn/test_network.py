@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from prefixguard.learn.batches import Batch, collate
-from prefixguard.learn.checkpoint import Checkpoints
 from prefixguard.learn.corpus import labels
 from prefixguard.learn.fit import LearnListener
 from prefixguard.learn.gru import GruNetwork
 from prefixguard.learn.trainer import Target, fit_network, learning_rate, loss_of, predict
+from prefixguard.store import Store
 
 CPU = torch.device("cpu")
 
@@ -104,7 +104,7 @@ class _StopAfter(LearnListener):
 
 def test_an_interrupted_training_ends_with_the_weights_of_one_that_was_not(tiny_monitor, tmp_path):
     whole = _fit(tiny_monitor, LearnListener())
-    checkpoints = Checkpoints(tmp_path / "c", "key")
+    checkpoints = Store(tmp_path / "c")
     with pytest.raises(KeyboardInterrupt):
         _fit(tiny_monitor, _StopAfter(3), checkpoints)
     listener = _StopAfter(99)
@@ -113,15 +113,6 @@ def test_an_interrupted_training_ends_with_the_weights_of_one_that_was_not(tiny_
     for name, value in whole.network.state_dict().items():
         assert torch.equal(value, resumed.network.state_dict()[name]), name
     assert resumed.epoch == whole.epoch and resumed.score == whole.score
-
-
-def test_a_checkpoint_of_another_training_is_not_taken_up(tmp_path):
-    Checkpoints(tmp_path, "one").save("net", {"x": np.ones(3)}, {"epoch": 1})
-    assert Checkpoints(tmp_path, "two").load("net") is None
-    arrays, facts = Checkpoints(tmp_path, "one").load("net")
-    assert facts["epoch"] == 1 and arrays["x"].sum() == 3
-    (tmp_path / "net.npz").write_bytes(b"PK\x03\x04 cut off")
-    assert Checkpoints(tmp_path, "one").load("net") is None
 
 
 def test_training_twice_gives_the_same_weights(tiny_monitor):

@@ -2,7 +2,6 @@
 
 from prefixguard.evaluation.judge.answer import JudgeAnswer, JudgeOutcome
 from prefixguard.evaluation.judge.asking import Asked, JudgeEstimate, ask_all, estimate
-from prefixguard.evaluation.judge.kept import KeptReplies
 from prefixguard.evaluation.judge.plan import BUDGET_TOKENS, SAMPLE, JudgePlan, plan_judging
 from prefixguard.evaluation.judge.question import JudgeQuestion, prompt_version
 from prefixguard.evaluation.judge.result import JudgeCosts, JudgeResult
@@ -20,7 +19,6 @@ __all__ = [
     "JudgePlan",
     "JudgeQuestion",
     "JudgeResult",
-    "KeptReplies",
     "ask_all",
     "draw_prefixes",
     "estimate",

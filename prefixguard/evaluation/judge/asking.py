@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from prefixguard.errors import ConfigError, EndpointError, UsageError
-from prefixguard.escalate import AsyncClient, Endpoint, Reply
+from prefixguard.escalate import AsyncClient, Endpoint, Reply, masked
 from prefixguard.evaluation.judge.answer import ANSWER_SCHEMA, NO_REPLY, JudgeAnswer, read_answer
-from prefixguard.evaluation.judge.kept import KeptReplies
 from prefixguard.evaluation.judge.question import TOKENS_OUT, JudgeQuestion, prompt_version
+from prefixguard.store import Kept, OnProgress, Store
 
+NOWHERE = Store(None)
+#: What is kept of a reply; what the server may repeat of the key is masked in it.
+_KEPT = ("text", "finish", "refusal", "tokens_in", "tokens_out", "estimated", "seconds", "attempts", "model")
 #: Questions one after another without a reply, after which the endpoint is taken to be down.
 GIVEN_UP_AFTER = 5
 
@@ -53,10 +57,10 @@ class Asked:
     failure: str = ""
 
 
-def estimate(questions: Sequence[JudgeQuestion], endpoint: Endpoint, kept: KeptReplies | None = None) -> JudgeEstimate:
+def estimate(questions: Sequence[JudgeQuestion], endpoint: Endpoint, kept: Store = NOWHERE) -> JudgeEstimate:
     """What asking these will take. kept: replies of earlier runs."""
     each = {one.key(endpoint): one for one in questions}
-    new = [one for key, one in each.items() if kept is None or kept.load(key) is None]
+    new = [one for key, one in each.items() if _kept_reply(kept, key) is None]
     sent = sum(one.tokens for one in new)
     back = TOKENS_OUT * len(new)
     return JudgeEstimate(len(questions), len(each), len(each) - len(new), sent, back, endpoint.cost(sent, back))
@@ -66,14 +70,14 @@ def ask_all(
     questions: Sequence[JudgeQuestion],
     endpoint: Endpoint,
     *,
-    kept: KeptReplies | None = None,
+    kept: Store = NOWHERE,
     at_once: int = 4,
-    on_answer: Callable[[int, int], None] | None = None,
+    on_answer: OnProgress | None = None,
 ) -> list[Asked]:
     """Every question with its answer, in their order. Questions that are the same are asked once.
 
-    kept: where replies are taken from, and written as they come, so that an interrupted run goes on where it stopped;
-    None: nothing is kept. A question without a reply is asked anew by the next run. at_once: questions under way at a
+    kept: where replies are taken from, and written as they come, so that an interrupted run goes on where it stopped.
+    A question without a reply is asked anew by the next run. at_once: questions under way at a
     time. on_answer: called with how many are done, of how many.
     The rest is not asked once GIVEN_UP_AFTER questions, one after another, had no reply. Raises ConfigError for
     at_once below 1 and without a key where one is needed, MissingExtraError without the packages, OutputError where a
@@ -90,7 +94,7 @@ def ask_all(
     different = dict(zip(keys, questions, strict=True))
     waiting: dict[str, JudgeQuestion] = {}
     for key, question in different.items():
-        earlier = None if kept is None else kept.load(key)
+        earlier = _kept_reply(kept, key)
         if earlier is None:
             waiting[key] = question
         else:
@@ -109,11 +113,11 @@ def ask_all(
 async def _ask_waiting(
     waiting: dict[str, JudgeQuestion],
     endpoint: Endpoint,
-    kept: KeptReplies | None,
+    kept: Store,
     at_once: int,
     found: dict[str, Asked],
     failing: _Failing,
-    on_answer: Callable[[int, int], None] | None,
+    on_answer: OnProgress | None,
 ) -> None:
     """Asks what is waiting, by key, and puts it into `found`; nothing more once the endpoint is down."""
     client = AsyncClient(endpoint, ANSWER_SCHEMA, breaker=False, concurrency=at_once)  # `failing` ends it
@@ -133,6 +137,13 @@ async def _ask_waiting(
         await asyncio.gather(*(work() for _ in range(min(at_once, len(waiting)))))
     finally:
         await client.aclose()
+
+
+def _kept_reply(kept: Store, key: str) -> Reply | None:
+    """The reply to a question: what was said and what it cost, and no word of a run but what the model repeats. The
+    answer is read from it anew each time."""
+    found = kept.get("reply", question=key)
+    return None if found is None else Reply(**found.facts["reply"])
 
 
 def _on_a_loop() -> bool:
@@ -159,11 +170,12 @@ class _Failing:
         self.last = asked.failure or self.last
 
 
-async def _ask(key: str, question: JudgeQuestion, client: AsyncClient, kept: KeptReplies | None) -> Asked:
+async def _ask(key: str, question: JudgeQuestion, client: AsyncClient, kept: Store) -> Asked:
     try:
         reply = await client.ask(question.messages)
     except EndpointError as exc:
         return Asked(question, NO_REPLY, None, kept=False, failure=str(exc))
-    if kept is not None:
-        kept.save(key, reply, prompt_version(), client.secrets)
+    said: dict[str, Any] = {name: getattr(reply, name) for name in _KEPT}
+    said |= {name: masked(text, client.secrets) for name, text in said.items() if isinstance(text, str)}
+    kept.put(Kept({"prompt": prompt_version(), "reply": said}), "reply", question=key)
     return Asked(question, read_answer(reply), reply, kept=False)

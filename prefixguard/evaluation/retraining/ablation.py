@@ -7,7 +7,6 @@ with only a thing says how much it carries by itself. Read both.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,8 +16,7 @@ from typing import Any
 from prefixguard.errors import ConfigError
 from prefixguard.evaluation.actors import choose_groups
 from prefixguard.evaluation.figures import Measured, RiskFigures, compared
-from prefixguard.evaluation.retraining.finished import FinishedFolds, FoldScores, protocol_of
-from prefixguard.evaluation.retraining.fitting import Fitting, OnProgress, OnStage, Source, corpus_of, steps_in
+from prefixguard.evaluation.retraining.fitting import Fitting, FoldScores, OnStage, Source, corpus_of
 from prefixguard.evaluation.retraining.folds import RESAMPLES, FoldedEvaluation, measured_folds, summarise
 from prefixguard.evaluation.retraining.partition import Fold, partition
 from prefixguard.evaluation.retraining.pooled import RISKS, Pool, average
@@ -26,6 +24,7 @@ from prefixguard.evaluation.retraining.views import View, ablation_views, held_s
 from prefixguard.learn import Corpus, TrainConfig
 from prefixguard.results import aligned, finite, number, signed, spread, wrapped
 from prefixguard.stepview import Adapter
+from prefixguard.store import OnProgress
 
 #: What rows are sorted by: the loss in each, averaged.
 _JUDGED_BY = (("imminent", "auprc"), ("outcome", "outcome_auroc_at_remaining"))
@@ -148,26 +147,25 @@ def ablate(
 
     config: of the trainings; None: boosted trees, which are fitted in seconds. Other backends may lean on other things.
     views: the variants; None: `ablation_views()`, 29 of them, so that 30 * folds * repeats * seeds fits are made.
-    out: keeps every fold of every variant as it is done, a folder a variant.
+    out: keeps every fold of every variant as it is done.
     The rest, and what is raised, as at `cross_validate`; ConfigError for two variants of one name and part.
     """
     config = config or TrainConfig(backend="gbdt")
     chosen = list(ablation_views() if views is None else views)
-    if len({_folder(view) for view in chosen}) < len(chosen):
+    if len({(view.kind, view.part, view.name) for view in chosen}) < len(chosen):
         raise ConfigError("two variants have the same name: give each once.")
     corpus, notes = corpus_of(runs, adapter=adapter, labels=labels, strict=strict, on_stage=on_stage)
     plan = partition(corpus, folds=folds, repeats=repeats, seeds=seeds)
     name, groups = choose_groups(corpus.groups, group_by)
     pool = Pool(corpus, horizon=config.horizon, groups=groups, resamples=resamples, seed=13)
-    bench = _Bench(corpus, plan, config, out, folds, Fitting(len(plan) * (1 + len(chosen)), on_stage, on_progress))
-    scored = bench.scores(View("full", "full", "both"))
-    if scored is None:  # without anything taken away there is something to fit, always
-        raise ConfigError("the full training was not fitted: name another folder for the results.")
+    total = len(plan) * (1 + len(chosen))
+    fitting = Fitting(corpus, config, folds=folds, total=total, out=out, on_stage=on_stage, on_progress=on_progress)
+    scored = [fitting.score("full", fold) for fold in plan]
     full = summarise(pool, config, plan, scored, grouped_by=name, notes=notes)
     whole = _measured(pool, plan, scored)
     rows = []
     for view in chosen:
-        found = bench.scores(view)
+        found = _scores(fitting, corpus, plan, view)
         own = whole if found is None else _measured(pool, plan, found)
         imminent, outcome = (compared(whole[risk], own[risk]) for risk in RISKS)
         rows.append(AblationRow(view.name, view.kind, view.part, imminent, outcome, same=found is None))
@@ -175,45 +173,24 @@ def ablate(
     return Ablation(full, tuple(rows))
 
 
-@dataclass(frozen=True)
-class _Bench:
-    """Everything variants share."""
-
-    corpus: Corpus
-    plan: Sequence[Fold]
-    config: TrainConfig
-    out: str | Path | None
-    folds: int
-    fitting: Fitting
-
-    def scores(self, view: View) -> list[FoldScores] | None:
-        """Scores of a variant on every fold; None where it reads the same as the full training."""
-        finished = None
-        if self.out is not None:
-            protocol = protocol_of(self.corpus, self.config, self.folds, variant=_folder(view))
-            finished = FinishedFolds(Path(self.out) / _folder(view), protocol)
-        seen: Corpus | None = None
-        scores = []
-        for fold in self.plan:
-            done = None if finished is None else finished.load(fold.name, steps_in(self.corpus, fold.test))
-            if done is None:
-                if seen is None:  # the work of blanking is done only where a fold is missing
-                    seen = seen_through(self.corpus, view)
-                    if (view.fields or not view.text) and not len(view.columns) and reads_the_same(seen, self.corpus):
-                        self.fitting.skip(len(self.plan))
-                        return None
-                config = dataclasses.replace(self.config, seed=fold.seed)
-                scores.append(self.fitting.score(view.name, held_still(seen, view, fold.train), fold, config, finished))
-            else:
-                self.fitting.skip()
-                scores.append(done)
-        return scores
+def _scores(fitting: Fitting, corpus: Corpus, plan: Sequence[Fold], view: View) -> list[FoldScores] | None:
+    """Scores of a variant on every fold; None where it reads the same as the full training."""
+    told = {"fields": sorted(view.fields), "groups": sorted(view.groups), "text": view.text}
+    seen: Corpus | None = None
+    scores = []
+    for fold in plan:
+        read = None
+        if fitting.kept(fold, view=told) is None:
+            if seen is None:  # the work of blanking is done only where a fold is missing
+                seen = seen_through(corpus, view)
+                if (view.fields or not view.text) and not len(view.columns) and reads_the_same(seen, corpus):
+                    fitting.skip(len(plan))
+                    return None
+            read = held_still(seen, view, fold.train)
+        scores.append(fitting.score(view.name, fold, read, view=told))
+    return scores
 
 
 def _measured(pool: Pool, plan: Sequence[Fold], scored: Sequence[FoldScores]) -> dict[str, Measured]:
     each = measured_folds(pool, plan, scored)
     return {risk: average([one[risk] for one in each]) for risk in RISKS}
-
-
-def _folder(view: View) -> str:
-    return "-".join((view.kind, view.part, *view.name.split()))

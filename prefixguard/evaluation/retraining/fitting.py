@@ -1,27 +1,52 @@
-"""Fit a monitor on one fold and score what was held out of it."""
+"""Fit a monitor on one fold and score what was held out of it; fits that are done are kept, and taken up again."""
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
+import json
 import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from prefixguard.distribution import VERSION
 from prefixguard.encoder import fit_vocabulary
 from prefixguard.errors import DataError
-from prefixguard.evaluation.retraining.finished import FinishedFolds, FoldScores
-from prefixguard.evaluation.retraining.partition import Fold, Runs
+from prefixguard.evaluation.retraining.partition import Fold
 from prefixguard.learn import Corpus, LearnListener, TrainConfig, featurise, fit_monitor, fit_platt, labels, steps_of
 from prefixguard.stepview import Adapter, ReadReport, StepRecord, adapter_for, read_runs
+from prefixguard.store import Kept, OnProgress, Store
 from prefixguard.trace import Run
 
 #: Where runs come from: a source that an adapter reads, parsed runs, or a corpus that is featurised already.
 Source = str | Path | Iterable[Run[StepRecord]] | Corpus
 #: Called with what is being done, and a detail.
 OnStage = Callable[[str, str], None]
-#: Called with the number of fits that are done, and of all.
-OnProgress = Callable[[int, int], None]
+#: Options that do not change what a fold comes to, or stand in its name.
+_FREE = ("seed", "threads", "device", "budget", "confidence")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FoldScores:
+    """What one fit says of the runs held out.
+
+    logits: float64 (steps of the test runs, 2), imminent and outcome, before calibration.
+    maps: float64 (2, 2), slope and intercept of the Platt map of either risk.
+    trained_on: runs that the heads were fitted on.
+    """
+
+    logits: NDArray[np.float64]
+    maps: NDArray[np.float64]
+    trained_on: int
+
+    @property
+    def risks(self) -> NDArray[np.float64]:
+        """Calibrated risks, float64 (steps, 2)."""
+        return 1 / (1 + np.exp(-np.clip(self.logits * self.maps[:, 0] + self.maps[:, 1], -500, 500)))
 
 
 class StageListener(LearnListener):
@@ -103,31 +128,49 @@ def score_fold(corpus: Corpus, fold: Fold, config: TrainConfig, listener: LearnL
     )
 
 
-def steps_in(corpus: Corpus, runs: Runs) -> int:
-    """Steps of these runs."""
-    return int(corpus.lengths[runs].sum())
-
-
 class Fitting:
-    """Scores folds one after another, takes up those that are done, and tells how far it is.
+    """The fits of one evaluation: those that are kept are taken up, the others made and kept.
 
-    total: fits that are going to be asked for in all.
+    corpus, config: of all of them. folds: of one repetition. total: fits that are going to be asked for in all.
+    out: folder where fits are kept; None: nowhere. A fit is found again by release, runs, options and fold, so that
+    evaluations that make the same fit share it.
     """
 
-    def __init__(self, total: int, on_stage: OnStage | None, on_progress: OnProgress | None) -> None:
-        self._done, self._total = 0, total
+    def __init__(
+        self,
+        corpus: Corpus,
+        config: TrainConfig,
+        *,
+        folds: int,
+        total: int,
+        out: str | Path | None,
+        on_stage: OnStage | None,
+        on_progress: OnProgress | None,
+    ) -> None:
+        self._corpus, self._config, self._total, self._done = corpus, config, total, 0
         self._on_stage, self._on_progress = on_stage, on_progress
+        options = {name: value for name, value in dataclasses.asdict(config).items() if name not in _FREE}
+        data = data_hash(corpus) if out is not None else ""
+        self._store = Store(out, {"release": VERSION, "config": options, "folds": folds, "data": data})
 
-    def score(
-        self, what: str, corpus: Corpus, fold: Fold, config: TrainConfig, finished: FinishedFolds | None
-    ) -> FoldScores:
-        """The scores of a fold, from the folder where they are there, else fitted and kept. what: for messages."""
-        scores = None if finished is None else finished.load(fold.name, steps_in(corpus, fold.test))
+    def kept(self, fold: Fold, **more: Any) -> FoldScores | None:
+        """The scores of a fold, where they are kept. more: what is particular to this fit, plain values."""
+        found = self._store.get("fold", fold=fold.name, **more)
+        if found is None:
+            return None
+        scores = FoldScores(found.arrays["logits"], found.arrays["maps"], int(found.facts["trained_on"]))
+        return scores if len(scores.logits) == int(self._corpus.lengths[fold.test].sum()) else None
+
+    def score(self, what: str, fold: Fold, corpus: Corpus | None = None, **more: Any) -> FoldScores:
+        """The scores of a fold, kept or made. what: for messages. corpus: what the fit reads, where that is not all of
+        the runs as they are. more: as at `kept`."""
+        scores = self.kept(fold, **more)
         if scores is None:
             listener = None if self._on_stage is None else StageListener(self._on_stage, f"{what}, {fold.name}")
-            scores = score_fold(corpus, fold, config, listener)
-            if finished is not None:
-                finished.save(fold.name, scores)
+            config = dataclasses.replace(self._config, seed=fold.seed)
+            scores = score_fold(corpus or self._corpus, fold, config, listener)
+            kept = Kept({"trained_on": scores.trained_on}, {"logits": scores.logits, "maps": scores.maps})
+            self._store.put(kept, "fold", fold=fold.name, **more)
         self.skip()
         return scores
 
@@ -136,3 +179,13 @@ class Fitting:
         self._done += fits
         if self._on_progress is not None:
             self._on_progress(self._done, self._total)
+
+
+def data_hash(corpus: Corpus) -> str:
+    """SHA-256 of the runs: their names, tasks, outcomes, and what their records say."""
+    digest = hashlib.sha256()
+    for run, task, said, failed in zip(
+        corpus.run_ids, corpus.task_ids, corpus.digests, corpus.failed.tolist(), strict=True
+    ):
+        digest.update(json.dumps([run, task, said, failed]).encode())
+    return digest.hexdigest()

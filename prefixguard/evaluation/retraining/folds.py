@@ -6,7 +6,6 @@ tested on once a repetition, by a monitor that has seen no run of its task.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +16,7 @@ import numpy as np
 from prefixguard.alarm import AlarmPolicy
 from prefixguard.evaluation.actors import choose_groups
 from prefixguard.evaluation.figures import FIGURES, Measured, RiskFigures, compared
-from prefixguard.evaluation.retraining.finished import FinishedFolds, FoldScores, protocol_of
-from prefixguard.evaluation.retraining.fitting import Fitting, OnProgress, OnStage, Source, corpus_of
+from prefixguard.evaluation.retraining.fitting import Fitting, FoldScores, OnStage, Source, corpus_of
 from prefixguard.evaluation.retraining.partition import Fold, partition
 from prefixguard.evaluation.retraining.pooled import RISKS, Pool, average, nan_mean
 from prefixguard.evaluation.risk_cells import ahead_by, risk_cells, risk_head
@@ -26,6 +24,7 @@ from prefixguard.evaluation.rows import clock_rows
 from prefixguard.learn import TrainConfig
 from prefixguard.results import aligned, finite, number, wrapped
 from prefixguard.stepview import Adapter
+from prefixguard.store import OnProgress
 
 #: Resamples behind each interval.
 RESAMPLES = 500
@@ -181,21 +180,17 @@ def cross_validate(
     config: of the training; its seed is not used, `seeds` are: every fold is fitted once a seed.
     folds, repeats, seeds: see `partition`. folds * repeats * seeds fits are made.
     group_by: the group within which runs are compared; None: the first of agent, model and file with two values.
-    out: a folder that keeps every fold as it is done; called again with the same runs and options, only what is missing
-        is fitted, and more repeats or seeds may be asked for.
+    out: a folder that keeps every fold as it is done (`prefixguard.store`); called again, only what is missing is
+        fitted, and more repeats or seeds may be asked for. Folds of other runs or options may lie in the same folder.
     resamples: of the bootstrap over tasks.
-    Raises DataError for runs that cannot be split so, or a folder that holds folds of other runs; ConfigError for a
-    folder that holds folds of another configuration; TraceError as `read_runs` does.
+    Raises DataError for runs that cannot be split so, OutputError for a folder that cannot be written, TraceError as
+    `read_runs` does.
     """
     config = config or TrainConfig()
     corpus, notes = corpus_of(runs, adapter=adapter, labels=labels, strict=strict, on_stage=on_stage)
     plan = partition(corpus, folds=folds, repeats=repeats, seeds=seeds)
-    finished = None if out is None else FinishedFolds(Path(out), protocol_of(corpus, config, folds))
-    fitting = Fitting(len(plan), on_stage, on_progress)
-    scored = [
-        fitting.score(config.backend, corpus, fold, dataclasses.replace(config, seed=fold.seed), finished)
-        for fold in plan
-    ]
+    fitting = Fitting(corpus, config, folds=folds, total=len(plan), out=out, on_stage=on_stage, on_progress=on_progress)
+    scored = [fitting.score(config.backend, fold) for fold in plan]
     name, groups = choose_groups(corpus.groups, group_by)
     pool = Pool(corpus, horizon=config.horizon, groups=groups, resamples=resamples, seed=13)
     return summarise(pool, config, plan, scored, grouped_by=name, notes=notes)

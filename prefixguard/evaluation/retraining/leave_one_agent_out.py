@@ -21,8 +21,7 @@ import numpy as np
 from prefixguard.errors import DataError
 from prefixguard.evaluation.actors import choose_groups
 from prefixguard.evaluation.figures import Measured, RiskFigures, compared
-from prefixguard.evaluation.retraining.finished import FinishedFolds, FoldScores, protocol_of
-from prefixguard.evaluation.retraining.fitting import Fitting, OnProgress, OnStage, Source, corpus_of
+from prefixguard.evaluation.retraining.fitting import Fitting, FoldScores, OnStage, Source, corpus_of
 from prefixguard.evaluation.retraining.folds import RESAMPLES
 from prefixguard.evaluation.retraining.partition import Fold, Runs, partition
 from prefixguard.evaluation.retraining.pooled import RISKS, Pool, average, nan_mean
@@ -30,6 +29,7 @@ from prefixguard.learn import Corpus, TrainConfig
 from prefixguard.results import aligned, finite, number, signed, spread, wrapped
 from prefixguard.runtime import plain
 from prefixguard.stepview import Adapter
+from prefixguard.store import OnProgress
 
 #: Agents that are left out, at most: those with the most runs.
 MOST = 8
@@ -167,24 +167,17 @@ def leave_one_agent_out(
     chosen, more = _choose(corpus, agent_of, name, most)
     plan = partition(corpus, folds=folds, seeds=(seed,))
     pool = Pool(corpus, horizon=config.horizon, groups=None, resamples=resamples, seed=13)
-    fitting = Fitting(len(plan) * (1 + len(chosen)), on_stage, on_progress)
-
-    def keep(which: str) -> FinishedFolds | None:
-        if out is None:
-            return None
-        folder = f"agent-{sorted(set(agent_of)).index(which)}" if which else "all"
-        return FinishedFolds(Path(out) / folder, protocol_of(corpus, config, folds, group=name, left_out=which))
-
-    everyone = [fitting.score("all", corpus, fold, config, finished) for finished in [keep("")] for fold in plan]
+    total = len(plan) * (1 + len(chosen))
+    fitting = Fitting(corpus, config, folds=folds, total=total, out=out, on_stage=on_stage, on_progress=on_progress)
+    everyone = [fitting.score("all", fold) for fold in plan]
     agents = []
     for agent in chosen:
         own = np.array([other == agent for other in agent_of], dtype=np.bool_)
-        finished = keep(agent)
         without, measured = [], []
         for fold, full in zip(plan, everyone, strict=True):
             left = _without(fold, own)
             _refuse_one_outcome(corpus, left, name, agent)
-            scores = fitting.score(f"without {agent}", corpus, left, config, finished)
+            scores = fitting.score(f"without {agent}", left, left_out=[name, agent])
             without.append(scores)
             mine = fold.test[own[fold.test]]
             if len(mine):

@@ -23,7 +23,6 @@ from prefixguard.evaluation.judge import (
     Asked,
     JudgeOutcome,
     JudgePlan,
-    KeptReplies,
     ask_all,
     estimate,
     judge_result,
@@ -32,6 +31,7 @@ from prefixguard.evaluation.judge import (
 from prefixguard.evaluation.judge.question import ask_about
 from prefixguard.runtime import Monitor
 from prefixguard.stepview import StepRecord
+from prefixguard.store import Store
 from prefixguard.trace import Run
 
 KEY = "sk-a-key-that-nobody-may-see"
@@ -141,7 +141,7 @@ def test_garbage_refusals_and_errors_are_counted_each_as_what_it_is(plan: JudgeP
 
 def test_a_dead_endpoint_is_given_up_and_nothing_is_made_up(plan: JudgePlan, tmp_path: Path) -> None:
     with model_server(fails(401, f"bad key {KEY}")) as server:
-        asked = ask_all(plan.questions, endpoint(server.url), kept=KeptReplies(tmp_path / "kept"), at_once=1)
+        asked = ask_all(plan.questions, endpoint(server.url), kept=Store(tmp_path / "kept"), at_once=1)
         found = judge_result(plan, asked, endpoint(server.url), resamples=20)
         assert len(server.requests) == 5
     assert found.outcomes == {"answered": 0, "abstained": 0, "unreadable": 0, "failed": 60}
@@ -164,7 +164,7 @@ def test_inside_an_event_loop_it_says_how_to_ask(plan: JudgePlan) -> None:
 def test_a_reply_that_cannot_be_kept_ends_the_asking(plan: JudgePlan, tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("a file, no folder")
     with pytest.raises(OutputError, match="Name a folder with room"):
-        ask(plan, lambda n: answer(5, 5), kept=KeptReplies(tmp_path / "kept"))
+        ask(plan, lambda n: answer(5, 5), kept=Store(tmp_path / "kept"))
 
 
 @pytest.mark.slow
@@ -190,7 +190,7 @@ def test_tokens_that_the_server_does_not_count_are_estimated_and_said(plan: Judg
 
 
 def test_a_second_run_sends_nothing_and_says_the_same(plan: JudgePlan, tmp_path: Path) -> None:
-    kept = KeptReplies(tmp_path / "kept")
+    kept = Store(tmp_path / "kept")
     plays: list[Any] = ["no idea", fails(500)]
     judge = Scripted(lambda n: plays[n] if n < 2 else answer((31 * n) % 100, 5))
     with model_server(judge.play) as server:
@@ -221,10 +221,10 @@ def test_another_model_or_wording_is_another_question(plan: JudgePlan) -> None:
 
 
 def test_damaged_files_are_asked_again(plan: JudgePlan, tmp_path: Path) -> None:
-    kept = KeptReplies(tmp_path)
+    kept = Store(tmp_path)
     _, _, place = ask(plan, lambda n: answer(5, 5), kept=kept)
-    files = sorted(tmp_path.glob("*.json"))
-    for file, damage in zip(files, ("", "[]", "{", '{"format": 1}', '{"format": 1, "text": 3}'), strict=False):
+    files = sorted(tmp_path.glob("*.kept"))
+    for file, damage in zip(files, ("", "[]", "{", '{"format": 1}', "prefixguard/kept/v1 0"), strict=False):
         file.write_text(damage)
     assert estimate(plan.questions, place, kept).calls == 5
 
@@ -238,7 +238,7 @@ def test_the_key_is_in_no_file_and_no_sentence(
     judge = Scripted(lambda n: fails(400, f"key {KEY} is not good") if n == 1 else answer(5, 5, f"your key is {KEY}"))
     with model_server(judge.play) as server:
         place = endpoint(server.url)
-        asked = ask_all(plan.questions, place, kept=KeptReplies(tmp_path), at_once=1)
+        asked = ask_all(plan.questions, place, kept=Store(tmp_path), at_once=1)
         assert server.headers[0]["authorization"] == f"Bearer {KEY}"
     found = judge_result(plan, asked, place, resamples=5)
     written = "".join(file.read_text() for file in tmp_path.iterdir())
