@@ -22,8 +22,9 @@ class MaskedRecords:
 
     @classmethod
     def of(cls, records: Sequence[StepRecord], *, mask: bool = True, known: Sequence[str] = ()) -> MaskedRecords:
-        """Equal secrets have equal marks in all of the records. They are numbered as they come, so that the steps of a
-        run are masked in the same way while it grows.
+        """Equal secrets have equal marks in all of the records, also in records before the one that tells that it is a
+        secret. They are numbered as they come, so that the steps of a run are masked in the same way while it grows,
+        until a later step tells of one in them.
 
         mask: False: the records as they are. known: secrets that are known, such as the endpoint's key.
         """
@@ -32,11 +33,17 @@ class MaskedRecords:
             return cls(tuple(records), masker)
         agents: dict[str, str] = {}
         masked = []
+        told_by = []  # secrets met, after each record
         for record in records:
             agent = masker.mask(record.agent, names=True)
             if agent != record.agent:
                 agents[agent] = record.agent
             masked.append(_masked(record, agent, masker))
+            told_by.append(masker.masked)
+        for i, record in enumerate(records):
+            texts = (record.observation, record.action, record.arguments, record.result)
+            if told_by[i] < masker.masked and masker.shows_later(texts, told_by[i]):
+                masked[i] = _masked(record, masked[i].agent, masker)
         return cls(tuple(masked), masker, MappingProxyType(agents))
 
     @property

@@ -10,18 +10,28 @@ names and postal addresses of people.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from prefixguard.escalate.key_masking import masked
-from prefixguard.escalate.secret_looks import BEFORE_NAME, card_numbers, is_cookie, is_random, may_be_half
+from prefixguard.escalate.secret_looks import (
+    BEFORE_NAME,
+    card_numbers,
+    iban_end,
+    is_cookie,
+    is_random,
+    is_token,
+    may_be_half,
+)
 from prefixguard.escalate.secret_shapes import (
     COOKIE,
     DIGITS,
     GATES,
     HALF_AT_BEGIN,
     HALF_AT_END,
+    IBAN,
     NAME_KEY,
     SECRET_KEY,
     SHAPES,
@@ -38,7 +48,7 @@ _NEAR = 300
 _SHORTEST = 6
 _OPEN = b"<masked "
 _CUTS = b"<masked cut "
-#: Bytes of a secret that is looked for where nothing beside it tells.
+#: Bytes of a secret that is looked for wherever nothing beside it tells; shorter ones as a word of their own.
 _LEAST_AGAIN = 8
 _CUT = CUT_MARK.encode()
 
@@ -92,14 +102,25 @@ class Masker:
         return self.mask(text, names=NAME_KEY.search(name) is not None)
 
     def mask_all(self, value: Any, key: str = "") -> Any:
-        """JSON with every text masked; keys stay as they are."""
+        """JSON with every text masked, also where it stands before what tells that it is a secret; keys stay as they
+        are."""
+        before = self.masked
+        found = self._all(value, key)
+        return found if self.masked == before else self._all(value, key)
+
+    def _all(self, value: Any, key: str) -> Any:
         if isinstance(value, str):
             return self.mask_field(key, value)
         if isinstance(value, dict):
-            return {name: self.mask_all(inner, str(name)) for name, inner in value.items()}
+            return {name: self._all(inner, str(name)) for name, inner in value.items()}
         if isinstance(value, list | tuple):
-            return [self.mask_all(inner, key) for inner in value]
+            return [self._all(inner, key) for inner in value]
         return value
+
+    def shows_later(self, texts: Iterable[str], known: int) -> bool:
+        """Whether one of the texts has a secret that was met after the first `known` ones: it is to be masked again."""
+        later = [secret.decode("utf-8", "replace") for secret in list(self._marks)[known:] if _is_known_again(secret)]
+        return bool(later) and any(secret in text for text in texts for secret in later)
 
     def _mark(self, kind: str, secret: bytes) -> bytes:
         mark = self._marks.get(secret)
@@ -125,6 +146,7 @@ class Masker:
                 data = self._shaped(shape, data)
         if not names:
             data = self._replaced(data, [(*span, "card") for span in _cards(data)])
+            data = self._replaced(data, [(*span, "iban") for span in _ibans(data)])
             data = self._replaced(data, [(*span, "key") for span in _random(data)])
             data = self._known_again(data)
         ends = [HALF_AT_END.search(data)] if cut_after else []
@@ -136,8 +158,11 @@ class Masker:
         """Secrets that were told by what stood beside them, wherever they stand alone. Not words, nor what is short:
         they may mean something else there."""
         for secret, mark in self._marks.items():
-            if len(secret) >= _LEAST_AGAIN and secret in data and not secret.isalpha() and not mark.startswith(_CUTS):
-                data = data.replace(secret, mark)
+            if secret in data and _is_known_again(secret) and not mark.startswith(_CUTS):
+                if len(secret) >= _LEAST_AGAIN:
+                    data = data.replace(secret, mark)
+                else:
+                    data = _alone(secret).sub(mark, data)
         return data
 
     def _shaped(self, shape: Shape, data: bytes) -> bytes:
@@ -163,6 +188,15 @@ class Masker:
                 pieces += (data[at:begin], self._mark(kind, data[begin:end]))
                 at = end
         return b"".join((*pieces, data[at:]))
+
+
+def _is_known_again(secret: bytes) -> bool:
+    """Whether a secret is masked where nothing tells: it is no word and no short number."""
+    return not secret.isalpha() if len(secret) >= _LEAST_AGAIN else len(secret) >= _SHORTEST and is_token(secret)
+
+
+def _alone(secret: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"(?<![0-9A-Za-z])" + re.escape(secret) + rb"(?![0-9A-Za-z])")
 
 
 def total_masked(each: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -199,6 +233,11 @@ def _cards(data: bytes) -> list[tuple[int, int]]:
         for span in card_numbers(data, run.start(), run.group())
         if BEFORE_NAME.search(data[max(span[0] - 40, 0) : span[0]]) is None
     ]
+
+
+def _ibans(data: bytes) -> list[tuple[int, int]]:
+    ends = ((run.start(), iban_end(run.group())) for run in IBAN.finditer(data))
+    return [(begin, begin + end) for begin, end in ends if end is not None]
 
 
 def _random(data: bytes) -> list[tuple[int, int]]:

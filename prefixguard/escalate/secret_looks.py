@@ -21,6 +21,28 @@ _ISSUERS = (
     (re.compile(rb"62|81"), (16, 17, 18, 19)),
     (re.compile(rb"50(?:18|20|38)|5893|6304|6759|676[123]"), (13, 14, 15, 16, 17, 18, 19)),
 )
+#: Countries by the characters that the number of a bank account has there (ISO 13616).
+_IBAN_COUNTRIES = {
+    15: "NO",
+    16: "BE",
+    18: "DK FI FK FO GL NL SD",
+    19: "MK SI",
+    20: "AT BA EE KZ LT LU MN XK",
+    21: "CH HR LI LV",
+    22: "BG BH CR DE GB GE IE ME RS VA",
+    23: "AE GI IL IQ OM SO TL",
+    24: "AD CZ ES MD PK RO SA SE SK TN VG",
+    25: "LY PT ST",
+    26: "IS TR",
+    27: "BI DJ FR GR IT MC MR SM",
+    28: "AL AZ BY CY DO GT HN HU LB NI PL SV",
+    29: "BR EG PS QA UA",
+    30: "JO KW MU YE",
+    31: "MT SC",
+    32: "LC",
+    33: "RU",
+}
+_IBAN_LENGTHS = {country: n for n, countries in _IBAN_COUNTRIES.items() for country in countries.split()}
 #: Beginnings of tokens that name a call, a message or an object, and are no secret.
 _NAME = re.compile(
     rb"(?:call|toolu|tooluse|chatcmpl|cmpl|msg|fc|run|resp|rs|step|span|trace|thread|asst|evt|req|request|srvtoolu|file"
@@ -45,13 +67,14 @@ _PATH = re.compile(rb"^/|(?:^|/)(?:[a-z]{3,}|[A-Z][a-z]{2,}|[a-z]+_[a-z_]+)(?:/|
 #: Of a longer token nobody makes a key: it is data.
 _LONGEST_KEY = 256
 _CODE = re.compile(
-    rb"[$%{*]|<|(?i:your|my)[_-]|os\.|process\.|env[.(\[]|self\.|.*[()\[\]{}]|[A-Za-z_]+(?:\.[A-Za-z_]+)+$|(?:https?|ssh|file)://|/[A-Za-z]|[~.]{1,2}/"
+    rb"[$%{*>|]|<|(?i:your|my)[_-]|os\.|process\.|env[.(\[]|self\.|.*[()\[\]{}]|[A-Za-z_]+(?:\.[A-Za-z_]+)+$|(?:https?|ssh|file)://|/[A-Za-z]|[~.]{1,2}/"
 )
 _NO_VALUE = frozenset(
     b"none null nil true false undefined string str text bool boolean int integer bytes object optional required "
     b"password passwd secret token value hidden redacted masked removed omitted empty missing invalid "
     b"incorrect wrong expired changed reset enabled disabled unset placeholder provided".split()
 )
+_FILE = re.compile(rb"\.[a-z]{1,4}[.:;!?)]*\Z")
 _FILES = frozenset(
     b"png jpg jpeg gif svg webp ico py js ts tsx jsx css html htm json md txt so gz zip tar toml yaml yml xml csv "
     b"service socket timer target mount slice scope".split()
@@ -103,6 +126,27 @@ def _is_card(digits: bytes) -> bool:
         return False
     doubled = [2 * (c - 48) for c in digits[-2::-2]]
     return (sum(c - 48 for c in digits[::-2]) + sum(d - 9 if d > 9 else d for d in doubled)) % 10 == 0
+
+
+def iban_end(run: bytes) -> int | None:
+    """Where the number of a bank account ends with which a run of letters and digits begins; None: with none.
+
+    It has as many characters as its country gives it, and its check digits are right (ISO 13616, ISO/IEC 7064 MOD
+    97-10).
+
+    >>> iban_end(b"GB82 WEST 1234 5698 7654 32 AND"), iban_end(b"GB83WEST12345698765432")
+    (27, None)
+    """
+    length = _IBAN_LENGTHS.get(run[:2].decode("ascii", "replace"))
+    places = [i for i, c in enumerate(run) if c not in b" -"]
+    if length is None or len(places) < length:
+        return None
+    end = places[length - 1] + 1
+    if run[end : end + 1].isalnum():
+        return None
+    number = run[:end].translate(None, b" -")
+    digits = "".join(str(int(chr(c), 36)) for c in number[4:] + number[:4])
+    return end if int(digits) % 97 == 1 else None
 
 
 def is_random(token: bytes, *, beside_id: bool = False) -> bool:
@@ -162,6 +206,21 @@ def is_token(value: bytes) -> bool:
         and any(48 <= c <= 57 or c in b"!@#$%^&*+/~" for c in value)
         and any(chr(c).isalpha() for c in value)
     )
+
+
+def is_told(value: bytes) -> bool:
+    """Whether a value that is said to be a password is one: no word, or six digits and more."""
+    bare = value.strip(b".,;:!?)")
+    return is_token(bare) or (len(bare) >= 6 and bare.isdigit())
+
+
+def is_mixed(value: bytes) -> bool:
+    """Whether a value that stands behind the name of a secret is one: no word, with a digit, and no file.
+
+    >>> [is_mixed(v) for v in (b"hunter22", b"required", b"notes2.txt", b"2024", b"read/write")]
+    [True, False, False, False, False]
+    """
+    return is_token(value) and any(48 <= c <= 57 for c in value) and _FILE.search(value) is None
 
 
 def is_password(value: bytes) -> bool:

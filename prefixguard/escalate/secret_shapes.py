@@ -12,7 +12,15 @@ from typing import Any
 
 import re2
 
-from prefixguard.escalate.secret_looks import has_changes, is_address, is_login, is_password, is_token
+from prefixguard.escalate.secret_looks import (
+    has_changes,
+    is_address,
+    is_login,
+    is_mixed,
+    is_password,
+    is_token,
+    is_told,
+)
 
 OPTIONS = re2.Options()
 OPTIONS.log_errors = False
@@ -52,6 +60,13 @@ _WORDS = (
     r"|private[_-]?key|account[_-]?key|shared[_-]?access[_-]?key|signing[_-]?key|encryption[_-]?key|master[_-]?key"
     r"|webhook[_-]?secret|auth[_-]?key|license[_-]?key|sessionid|sessid|session[_-]?id|csrf[_-]?token|[_-]pass)"
 )
+#: The same with a blank between, as people write it, and the bare words.
+_SPACED = (
+    r"\b(?:api|access|auth|refresh|session|security|bearer|bot|client|secret|private|account|signing|encryption|master"
+    r"|webhook|license)[ \t](?:key|token|secret)"
+)
+_PASSWORD = r"\b(?:password|passwd|passphrase|passcode|pwd)"
+_BECOMES = r"(?:(?:is|was|to|be|been|has|now|set|changed|reset|updated)\b[ \t]*)"
 _SETTING = rf"{_WORDS}(?:[_-]?(?:base|base64|b64|value|prod|dev|test|live|old|new|main|[0-9]{{1,3}}))?"
 _TOKENS = (
     r"(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}",  # OpenAI, Anthropic, Langfuse, OpenRouter
@@ -99,8 +114,8 @@ _GATES = {
     "block": r"PRIVATE KEY|Private-Lines",
     "hook": r"hooks\.slack|/webhooks/",
     "login": r"(?i)authorization|bearer|basic|cookie|\s-b|token|sig|identified by|login|password|passcode"
-    r"|passphrase|pwd|mysql|mariadb|sshpass|\s-u|--user",
-    "setting": f"(?i){_WORDS}|--?(?:[a-z]+-)*(?:pass|secret|token)",
+    r"|passphrase|passwd|pwd|mysql|mariadb|sshpass|\s-u|--user",
+    "setting": f"(?i){_WORDS}|{_SPACED}|--?(?:[a-z]+-)*(?:pass|secret|token)",
 }
 
 #: Kind, gate, expression, and what must hold beside it; looked for in this order.
@@ -195,8 +210,22 @@ _TABLE: tuple[tuple[str, str, str, Callable[[bytes], bool] | None], ...] = (
     (
         "password",
         "login",
-        r"(?i)(?P<keep>\b(?:password|passcode|passphrase|pwd)\s+(?:is|was|to|be)\s*:?\s*[\"'`]?)[^\s\"'`,<>]{6,}",
-        is_token,
+        rf"(?i)(?P<keep>{_PASSWORD}\s+(?:(?:for|of)\s+\S{{1,60}}\s+)?{_BECOMES}+\s*:?\s*[\"'`]?)[^\s\"'`,<>]{{4,}}",
+        is_told,
+    ),
+    (
+        "password",
+        "login",
+        rf"(?i)(?P<keep>{_PASSWORD}\s+{_BECOMES}+\s*:?\s*[\"'`])[^\"'`\n<>]{{4,100}}(?P<rest>[\"'`])",
+        is_password,
+    ),
+    ("password", "login", rf"(?i)(?P<keep>{_PASSWORD}[ \t]+[\"'`]?)[^\s\"'`,;:<>()]{{6,}}", is_mixed),
+    (
+        "key",
+        "setting",
+        rf"(?i)(?P<keep>{_SPACED}[\"'`*]{{0,3}}[ \t]*(?:(?:is|was|=>|:=|=|:)[ \t]*)+[\"'`*]{{0,3}})"
+        r"[^\s\"'`,;&<>\\*]{6,}",
+        is_mixed,
     ),
     (
         "email",
@@ -213,6 +242,8 @@ SHAPES = tuple(
 )
 #: Runs of digits that may hold the number of a card (see `card_numbers`).
 DIGITS = _compiled(r"[0-9](?:[ -]?[0-9]){12,}")
+#: What may be the number of a bank account (see `iban_end`).
+IBAN = _compiled(r"\b[A-Z]{2}[0-9]{2}(?:[ -]?[A-Z0-9]){11,30}")
 #: A name and a value of a cookie.
 COOKIE = _compiled(r"([^\s=;]+)=([^\s;]+)")
 #: Tokens that may be random.

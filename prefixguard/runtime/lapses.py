@@ -35,6 +35,7 @@ LEAST_NEVER = 3
 LEAST_EVENTS = 12
 LEAST_SKIPPED = 16
 _FILLED = 0.5
+_SEVERAL = 2
 _FEWEST_STEPS = 50  # a share of fewer says little
 
 
@@ -42,13 +43,15 @@ _FEWEST_STEPS = 50  # a share of fewer says little
 class Expected:
     """When a run is unlike the training runs. limits: by series, steps in a row that a field may be empty; None: not
     watched. longest: the most it was in training. filled: share of the training steps in which it was filled.
-    without_step, skipped: of `EventGaps`; None: not known."""
+    without_step, skipped: of `EventGaps`; None: not known. steps: mean number of them in a training run; None: not
+    known."""
 
     limits: tuple[int | None, ...]
     longest: tuple[int, ...]
     filled: tuple[float, ...]
     without_step: int | None = None
     skipped: int | None = None
+    steps: float | None = None
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any], where: str) -> Expected | None:
@@ -60,15 +63,17 @@ class Expected:
             limits = tuple(_limit(name, reading["fields"][name]) for name in SERIES)
             empty = tuple(int(reading["fields"][name]["longest_empty"]) for name in SERIES)
             filled = tuple(float(reading["fields"][name]["filled"]) for name in SERIES)
+            runs = int(reading.get("runs") or 0)
+            steps = int(reading["fields"]["the tool"]["steps"]) / runs if runs > 0 else None
             events = reading.get("events")
             if events is None:
-                return cls(limits, empty, filled)
+                return cls(limits, empty, filled, steps=steps)
             longest, most = int(events["longest_without_step"]), int(events["most_skipped_of_64"])
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as exc:
             raise BundleError(
                 f"{where}: what it says of how training runs were read is damaged. Train it again."
             ) from exc
-        return cls(limits, empty, filled, max(LEAST_EVENTS, 2 * longest), max(LEAST_SKIPPED, 2 * most))
+        return cls(limits, empty, filled, max(LEAST_EVENTS, 2 * longest), max(LEAST_SKIPPED, 2 * most), steps)
 
     def gap(self, gaps: EventGaps) -> str | None:
         """Why the events of a run are unlike those of the training runs; None where they are like them."""
@@ -85,9 +90,16 @@ class Expected:
         return None
 
     def missing(self, fills: FillCounts) -> tuple[str, ...]:
-        """What these finished runs lack and the training runs had: a sentence for every field that is watched and
-        empty in nearly all steps that could have it (`stepview.losses.NEARLY`)."""
+        """What these finished runs lack and the training runs had, a sentence each: steps, where nearly all runs have
+        one (`stepview.losses.NEARLY`) and training runs had two or more on average; every field that is watched and
+        empty in nearly all steps that could have it."""
         said = []
+        if self.steps is not None and self.steps >= _SEVERAL <= fills.runs and fills.one_step >= NEARLY * fills.runs:
+            said.append(
+                f"{fills.one_step:,} of {fills.runs:,} runs have one step; the monitor's training runs had "
+                f"{self.steps:.1f} on average. A whole run may have been read as one event, or each step as a run "
+                "(`container`, `events` of the adapter). Look how they are read with prefixguard parse."
+            )
         for i, name in enumerate(SERIES):
             steps, full = fills.series(name)
             if self.limits[i] is not None and name != "calls" and steps >= FEWEST and steps - full >= NEARLY * steps:

@@ -21,7 +21,8 @@ from prefixguard.stepview.scope import MISSING, Companions, Scope
 from prefixguard.stepview.terminal import render
 from prefixguard.stepview.values import as_id, compile_value
 from prefixguard.stepview.visibility import Place
-from prefixguard.trace.documents import Document, glob_pattern
+from prefixguard.trace.archives import most_unpacked, refuse_too_much
+from prefixguard.trace.documents import LARGEST_DOCUMENT, Document, glob_pattern, too_long
 
 FORMATS = ("json", "jsonl", "text", "notebook", "folder", "zip", "parquet")
 _DEFAULT_FILES = {
@@ -43,8 +44,6 @@ _KEYS: dict[str, tuple[str, ...]] = {
 }
 #: Why a line that no group takes is not read: it ends so.
 NO_GROUP = "no value to group by, so it belongs to no run."
-#: Largest member of a zip archive that is read, in bytes: a small archive must not fill the memory.
-LARGEST_MEMBER = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,21 +324,36 @@ def _json(
     return runs
 
 
+def _each_line(
+    document: Document, counts: Counts, read: Callable[[Any, str], list[Any]]
+) -> Iterator[tuple[str, Any, list[Any] | Unread]]:
+    """For every line that is not blank: where it stands, its JSON, and what `read` finds in it, or why nothing."""
+    for number, line in enumerate(document.lines(), 1):
+        where = f"{document.where} line {number}"
+        if line is None:
+            yield where, MISSING, Unread(where, f"{where}: {too_long()}")
+        elif line.strip():
+            try:
+                with contained(where):
+                    value = counts.json(line.rstrip(b"\r\n"), document.where, number)
+                    found = read(value, where)
+            except TraceError as exc:
+                yield where, MISSING, Unread(where, str(exc))
+                continue
+            yield where, value, found
+
+
 def _lines(
     listing: Listing, spec: Mapping[str, Any], site: Site
 ) -> Callable[[Document, Companions, Counts], Iterator[Found | Unread]]:
     def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
         position = 0
-        for number, line in enumerate(document.lines(), 1):
-            if not line.strip():
-                continue
-            where = f"{document.where} line {number}"
-            try:
-                with contained(where):
-                    value = counts.json(line.rstrip(b"\r\n"), document.where, number)
-                    found = _runs_of(listing, spec.get("runs", "$"), value, where)
-            except TraceError as exc:
-                yield Unread(where, str(exc))
+        at = spec.get("runs", "$")
+        for where, value, found in _each_line(
+            document, counts, lambda value, where: _runs_of(listing, at, value, where)
+        ):
+            if isinstance(found, Unread):
+                yield found
                 continue
             for key, run in found:
                 position += 1
@@ -359,23 +373,19 @@ def _grouped(
             raise site.at("elements").error("a path from the line: @.resourceSpans[*].scopeSpans[*].spans[*].")
         elements = walk(steps)
 
+    def of_line(value: Any, where: str) -> list[Any]:
+        found = [value] if elements is None else elements(value)
+        if not isinstance(found, list):
+            raise TraceError(f"{where}: nothing at {spec['elements']}.")
+        return found
+
     def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
         groups: dict[str, list[Any]] = {}
         scope = Scope()
         scope.file = document.path
-        for number, line in enumerate(document.lines(), 1):
-            if not line.strip():
-                continue
-            where = f"{document.where} line {number}"
-            try:
-                with contained(where):
-                    value = counts.json(line.rstrip(b"\r\n"), document.where, number)
-                    found = [value] if elements is None else elements(value)
-            except TraceError as exc:
-                yield Unread(where, str(exc))
-                continue
-            if not isinstance(found, list):
-                yield Unread(where, f"{where}: nothing at {spec['elements']}.")
+        for where, value, found in _each_line(document, counts, of_line):
+            if isinstance(found, Unread):
+                yield found
                 continue
             for element in found:
                 scope.event, scope.parent = element, value
@@ -537,20 +547,23 @@ def _zip(
     wanted = glob_pattern([entries] if isinstance(entries, str) else entries)
 
     def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
-        try:
-            archive = zipfile.ZipFile(io.BytesIO(document.read()))
-        except (zipfile.BadZipFile, OSError, ValueError) as exc:
-            raise TraceError(f"{document.where}: not a zip archive ({exc}). It may be cut off; copy it again.") from exc
         position = 0
-        with archive:
-            for info in sorted(archive.infolist(), key=lambda one: one.filename):
-                if info.is_dir() or not wanted(info.filename):
-                    continue
+        with document.seekable() as stream:
+            allowed = most_unpacked(stream.seek(0, io.SEEK_END))
+            try:
+                archive = zipfile.ZipFile(stream)
+            except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError) as exc:
+                raise TraceError(
+                    f"{document.where}: not a zip archive ({exc}). It may be cut off; copy it again."
+                ) from exc
+            members = archive.infolist()
+            chosen = [one for one in members if not one.is_dir() and wanted(one.filename)]
+            refuse_too_much(document.where, len(members), sum(one.file_size for one in chosen), allowed)
+            for info in sorted(chosen, key=lambda one: one.filename):
                 where = f"{document.where}/{info.filename}"
-                if info.file_size > LARGEST_MEMBER:
-                    yield Unread(
-                        where, f"{where}: {info.file_size} bytes unpacked, more than {LARGEST_MEMBER}. Unpack it first."
-                    )
+                if info.file_size > LARGEST_DOCUMENT:
+                    most = f"{info.file_size:,} bytes unpacked, and at most {LARGEST_DOCUMENT:,} are read"
+                    yield Unread(where, f"{where}: {most}. Unpack it, and write its runs as JSON lines.")
                     continue
                 try:
                     value = counts.json(archive.read(info), where)
@@ -583,24 +596,24 @@ def _parquet(spec: Mapping[str, Any], site: Site) -> Callable[[Document, Compani
             import pyarrow.parquet as parquet
         except ImportError as exc:
             raise missing_extra(f"{document.where}: reading parquet", "data", exc) from exc
+        position = 0
         try:
-            file = parquet.ParquetFile(io.BytesIO(document.read()) if document.file is None else document.file)
-            position = 0
-            for batch in file.iter_batches(batch_size=16):
-                for row in batch.to_pylist():
-                    position += 1
-                    where = f"{document.where} row {position}"
-                    row = {name: None if _is_nan(value) else value for name, value in row.items()}
-                    try:
-                        for name in columns:
-                            value = row.get(name)
-                            if isinstance(value, str | bytes):
-                                data = value.encode("utf-8", "replace") if isinstance(value, str) else value
-                                row[name] = counts.json(data, f"{where} column {name}")
-                    except TraceError as exc:
-                        yield Unread(where, str(exc))
-                        continue
-                    yield Found(row, MISSING, position, where)
+            with document.seekable() as stream:
+                for batch in parquet.ParquetFile(stream).iter_batches(batch_size=16):
+                    for row in batch.to_pylist():
+                        position += 1
+                        where = f"{document.where} row {position}"
+                        row = {name: None if _is_nan(value) else value for name, value in row.items()}
+                        try:
+                            for name in columns:
+                                value = row.get(name)
+                                if isinstance(value, str | bytes):
+                                    data = value.encode("utf-8", "replace") if isinstance(value, str) else value
+                                    row[name] = counts.json(data, f"{where} column {name}")
+                        except TraceError as exc:
+                            yield Unread(where, str(exc))
+                            continue
+                        yield Found(row, MISSING, position, where)
         except (OSError, ValueError) as exc:
             if isinstance(exc, TraceError):
                 raise

@@ -50,10 +50,9 @@ def unpack(archive: Path, folder: Path) -> dict[str, str]:
             start = packed.read(8)
             packed.seek(0)
             opener = next((opener for magic, opener in _OPENERS if start.startswith(magic)), None)
-            size = archive.stat().st_size
-            allowed = min(MOST_UNPACKED, max(ALWAYS_UNPACKED, MOST_TIMES * size)) if opener else MOST_UNPACKED
+            allowed = most_unpacked(archive.stat().st_size) if opener else MOST_UNPACKED
             plain = packed if opener is None else opener(packed)
-            bounded: Any = _Bounded(plain, allowed, archive)
+            bounded: Any = _Bounded(plain, allowed, str(archive))
             with tarfile.open(fileobj=bounded, mode="r:") as tar:
                 members = unpacked = 0
                 while (member := tar.next()) is not None:
@@ -61,10 +60,7 @@ def unpack(archive: Path, folder: Path) -> dict[str, str]:
                     tar.members.clear()  # type: ignore[attr-defined]
                     members += 1
                     unpacked += member.size if member.isfile() and not member.issparse() else 0
-                    if members > MOST_MEMBERS:
-                        raise TraceError(f"{archive}: more than {MOST_MEMBERS:,} members. {_UNPACK}")
-                    if unpacked > allowed:
-                        raise bounded.too_much()
+                    refuse_too_much(str(archive), members, unpacked, allowed)
                     reason = _put(tar, member, folder)
                     if reason is not None:
                         left_out[member.name[-LONGEST_NAME:]] = reason
@@ -74,6 +70,22 @@ def unpack(archive: Path, folder: Path) -> dict[str, str]:
         why = getattr(exc, "strerror", None) or exc
         raise TraceError(f"{archive}: cannot be unpacked ({why}). It may be cut off; copy it again.") from exc
     return left_out
+
+
+def most_unpacked(size: int) -> int:
+    """Bytes that a packed archive of so many bytes may unpack to."""
+    return min(MOST_UNPACKED, max(ALWAYS_UNPACKED, MOST_TIMES * size))
+
+
+def refuse_too_much(archive: str, members: int, unpacked: int, allowed: int) -> None:
+    """TraceError where an archive has too many members, or unpacks to more bytes than are allowed."""
+    if members > MOST_MEMBERS:
+        raise TraceError(f"{archive}: more than {MOST_MEMBERS:,} members. {_UNPACK}")
+    if unpacked > allowed:
+        raise TraceError(
+            f"{archive}: unpacks to more than {allowed:,} bytes (at most {MOST_TIMES} times its own size, "
+            f"or {ALWAYS_UNPACKED:,} bytes where that is more, and never more than {MOST_UNPACKED:,}). {_UNPACK}"
+        )
 
 
 _UNPACK = "If you trust it, unpack it yourself and name the folder."
@@ -108,15 +120,8 @@ def _put(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> str | N
 class _Bounded:
     """What an archive unpacks to, as tarfile reads it, up to a number of bytes."""
 
-    def __init__(self, plain: BinaryIO, allowed: int, archive: Path) -> None:
+    def __init__(self, plain: BinaryIO, allowed: int, archive: str) -> None:
         self._plain, self._allowed, self._archive = plain, allowed, archive
-
-    def too_much(self) -> TraceError:
-        """The error of an archive that is larger than allowed."""
-        return TraceError(
-            f"{self._archive}: unpacks to more than {self._allowed:,} bytes (at most {MOST_TIMES} times its own size, "
-            f"or {ALWAYS_UNPACKED:,} bytes where that is more, and never more than {MOST_UNPACKED:,}). {_UNPACK}"
-        )
 
     def tell(self) -> int:
         """Position in the unpacked bytes."""
@@ -124,8 +129,7 @@ class _Bounded:
 
     def seek(self, position: int, whence: int = io.SEEK_SET) -> int:
         """To a position, reading what lies between; TraceError beyond what is allowed."""
-        if position > self._allowed + _LONGEST_READ:
-            raise self.too_much()
+        refuse_too_much(self._archive, 0, position, self._allowed + _LONGEST_READ)
         return self._plain.seek(position, whence)
 
     def read(self, size: int = -1) -> bytes:
@@ -133,6 +137,5 @@ class _Bounded:
         if not 0 <= size <= _LONGEST_READ:
             raise TraceError(f"{self._archive}: a header of {size:,} bytes. {_UNPACK}")
         data = self._plain.read(size)
-        if self._plain.tell() > self._allowed + _LONGEST_READ:
-            raise self.too_much()
+        refuse_too_much(self._archive, 0, self._plain.tell(), self._allowed + _LONGEST_READ)
         return data

@@ -26,10 +26,13 @@ from prefixguard.trace.archives import SUFFIXES, unpack
 from prefixguard.trace.named_file import is_inherited_pipe, open_named, read_bounded
 
 #: A document that has to be read whole, such as one JSON value, may have so many bytes.
-LARGEST_DOCUMENT = 2 << 30
-#: A line of a document that is read line by line may have so many bytes.
-LONGEST_LINE = 1 << 30
+LARGEST_DOCUMENT = 1 << 30
+#: A line of a document that is read line by line may have so many bytes. Longer ones are read past, in bounded memory,
+LONGEST_LINE = 256 << 20
+#: and the rest of a document is left out after so many bytes that were read past.
+MOST_PASSED = 8 << 30
 
+_CHUNK = 1 << 20
 _TOO_LARGE = "Write the runs as JSON lines, one run a line, or into several files."
 
 
@@ -66,35 +69,57 @@ class Document:
         with open_named(self.file, shown=self.where) as stream:
             yield stream
 
-    def lines(self) -> Iterator[bytes]:
-        """Its lines, each with its end. TraceError, after which there are no more, for one that is too long."""
+    def lines(self) -> Iterator[bytes | None]:
+        """Its lines, each with its end; None for one of more than `LONGEST_LINE` bytes, which is read past and not
+        kept. TraceError, after which there are no more, where that takes more than `MOST_PASSED` bytes."""
+        passed = number = 0
         with self.stream() as stream:
-            number = 0
             while line := stream.readline(LONGEST_LINE + 1):
                 number += 1
-                if len(line) > LONGEST_LINE:
-                    raise TraceError(
-                        f"{self.where} line {number}: more than {LONGEST_LINE:,} bytes, and at most so many are read; "
-                        "the rest of the file is left out. Write one run a line."
-                    )
-                yield line
+                if len(line) <= LONGEST_LINE:
+                    yield line
+                    continue
+                while line and not line.endswith(b"\n"):
+                    passed += len(line)
+                    if passed > MOST_PASSED:
+                        raise TraceError(
+                            f"{self.where} line {number}: {too_long()} {MOST_PASSED:,} bytes were read past; the rest "
+                            "of the file is left out."
+                        )
+                    line = stream.readline(_CHUNK)
+                yield None
 
     def read(self) -> bytes:
         """All its bytes. TraceError where they are more than `LARGEST_DOCUMENT`."""
         with self.stream() as stream:
             return read_bounded(stream, LARGEST_DOCUMENT, self.where, _TOO_LARGE)
 
+    @contextmanager
+    def seekable(self) -> Iterator[BinaryIO]:
+        """Its bytes as a stream that can be read at any place: of a file nothing is held in memory, of a pipe all."""
+        with self.stream() as stream:
+            if stream.seekable():
+                yield stream
+            else:
+                yield io.BytesIO(read_bounded(stream, LARGEST_DOCUMENT, self.where, "Write it to a file first."))
+
     def first_lines(self, n: int) -> tuple[list[bytes], Document]:
         """Its first n lines that are not blank, and a document that still gives all its bytes."""
         found: list[bytes] = []
         taken: list[bytes] = []
-        for line in self.lines():
-            taken.append(line)
-            if line.strip():
-                found.append(line)
-            if len(found) == n:
-                break
+        with self.stream() as stream:
+            while len(found) < n and (line := stream.readline(LONGEST_LINE + 1)):
+                taken.append(line)
+                if line.strip():
+                    found.append(line)
+                if len(line) > LONGEST_LINE:
+                    break  # its rest is still in the stream
         return found, self if self.file is not None else replace(self, begun=b"".join(taken))
+
+
+def too_long() -> str:
+    """Why a line is not read, as a sentence."""
+    return f"more than {LONGEST_LINE:,} bytes, and at most so many of a line are read. Write one run a line."
 
 
 class _Continued(io.RawIOBase):

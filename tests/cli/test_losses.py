@@ -83,6 +83,14 @@ def test_runs_of_one_step_are_said(cli, broken) -> None:
     assert "runs (100 %) have one step, so a monitor can say nothing before they end" in said.told
 
 
+def test_runs_of_one_step_are_said_by_a_monitor_of_longer_ones(cli, broken, lab_bundle: Path) -> None:
+    path = broken(one_step)
+    for command in ("score", "watch"):
+        said = cli(command, lab_bundle, path)
+        assert "runs have one step; the monitor's training runs had" in said.told
+        assert "Look how they are read with prefixguard parse." in said.told
+
+
 def test_a_live_run_says_at_its_end_what_it_never_had(cli, lab_bundle: Path, lab_file: Path) -> None:
     run = max((json.loads(line) for line in lab_file.read_text().splitlines()), key=lambda one: len(one["messages"]))
     without_results(run)

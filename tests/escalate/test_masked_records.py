@@ -29,6 +29,27 @@ def test_equal_secrets_have_equal_marks_across_steps_and_while_the_run_grows() -
     assert MaskedRecords.of(steps, mask=False).records == tuple(steps)
 
 
+@given(st.integers(0, 3), st.integers(0, 3), st.sampled_from(["observation", "action", "arguments", "result"]))
+def test_a_secret_is_masked_before_the_step_that_tells_of_it(first: int, told: int, field: str) -> None:
+    """Wherever it stands bare and wherever it is told, it is in no text of what is sent, with one mark."""
+    steps = [replace(STEP, index=i + 1) for i in range(4)]
+    steps[first] = replace(steps[first], **{field: "export X=abc123def456; then"})  # type: ignore[arg-type]
+    steps[told] = replace(steps[told], observation=f"{steps[told].observation} password: abc123def456")
+    shown = MaskedRecords.of(steps)
+    assert "abc123def456" not in repr(shown.records) and shown.counts == {"password": 1}
+    assert "export X=<masked password 1>; then" in getattr(shown.records[first], field)
+
+
+def test_a_shortened_step_is_masked_again_around_its_hole() -> None:
+    kept = KeptSteps(4096)
+    kept.add(replace(STEP, result=f"X=abc123def456 {'x ' * 4000} end"))
+    kept.add(replace(STEP, index=2, result="password: abc123def456"))
+    before, after = MaskedRecords.of(kept.prefix()).records
+    assert isinstance(before, ShortenedStep) and before.result.startswith("X=<masked password 1> ")
+    assert before.result[before.holes[0].begin : before.holes[0].end] == NOT_KEPT
+    assert after.result == "password: <masked password 1>"
+
+
 @given(st.integers(0, 12_000), st.sampled_from(["observation", "action", "arguments", "result"]))
 def test_no_cut_lets_half_of_a_secret_through(place: int, name: str) -> None:
     """Wherever a secret stands in a long text, nothing of it is in a prompt of a small budget, nor after a session has

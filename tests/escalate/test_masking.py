@@ -62,6 +62,17 @@ def test_shapes_are_masked_wherever_they_stand(name: str, around: str) -> None:
         ("<password>hunter22</password>", "</password>", "hunter22"),
         ("the password is Hunter22! as before", "as before", "Hunter22!"),
         ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic ", "dXNlcjpwYXNz"),
+        ("your api key: 0123abcdXY.", "your api key: ", "0123abcdXY"),
+        ("The Secret Key is **Zx81kkq9** now", "** now", "Zx81kkq9"),
+        ("access token: ya88abc123, valid", ", valid", "ya88abc123"),
+        ("sudo passwd hunter22", "sudo passwd ", "hunter22"),
+        ("log in as ann, password hunter22, then", ", then", "hunter22"),
+        ("the password for admin is hunter22", "for admin is", "hunter22"),
+        ("the password has been changed to Ab12cd34", "changed to", "Ab12cd34"),
+        ("the passcode is 48392017, as told", ", as told", "48392017"),
+        ("the password is 'swordfish'.", "password is '", "swordfish"),
+        ("pay to GB82 WEST 1234 5698 7654 32 AND say so", "AND say so", "1234 5698"),
+        ("IBAN:DE89370400440532013000,", "IBAN:", "DE89370400440532013000"),
         ("write to a.b+c@mail.example.org now", "now", "a.b+c@mail"),
     ],
 )
@@ -105,11 +116,31 @@ def test_key_blocks_are_masked_whole_or_cut() -> None:
         "+49 30 901820, (555) 010-2345",
         "src/main/java/com/example/AbstractOrderServiceImplV2Test.java",
         "tokens: 120, max_tokens: 4096",
+        "GB83 WEST 1234 5698 7654 32, DE89370400440532013001, FR1420041010050500013M0260",
+        "The password field, the password is required, password must contain 8 characters",
+        "api key: see the documentation; access key: required; secret key: the one of step 2",
+        "cat passwd.txt; edit password notes2.txt",
+        "echo export PASSWORD='' >> ~/.bashrc",
         "risk-free-and-very-long-hyphenated-word",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
     assert Masker().mask(text) == text
+
+
+def test_fields_before_the_one_that_tells_are_masked_as_well() -> None:
+    masked = Masker().mask_all(
+        {"env": "X=tr0ub4dor7", "login": {"password": "tr0ub4dor7"}, "pin": "Ab1!xy and Ab1!xyz"}
+    )
+    assert masked == {
+        "env": "X=<masked password 1>",
+        "login": {"password": "<masked password 1>"},
+        "pin": "Ab1!xy and Ab1!xyz",
+    }
+    short = Masker().mask_all(["Ab1!xy and Ab1!xyz", "password: Ab1!xy"])
+    assert short == ["<masked password 1> and Ab1!xyz", "password: <masked password 1>"], (
+        "short ones as words of their own"
+    )
 
 
 def test_the_same_secret_has_the_same_mark() -> None:

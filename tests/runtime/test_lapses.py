@@ -199,6 +199,24 @@ def test_finished_runs_are_compared_with_the_training_runs(watching: Monitor) ->
     assert "has changed" in one
 
 
+def test_runs_of_one_step_are_told_where_training_runs_were_longer(watching: Monitor) -> None:
+    expected = watching.expected
+    assert expected is not None
+    fills = FillCounts()
+    fills.add([RECORD])
+    assert expected.missing(fills) == (), "one run may be short"
+    fills.add([RECORD])
+    (one,) = expected.missing(fills)
+    assert one.startswith("2 of 2 runs have one step; the monitor's training runs had 5.0 on average. A whole run may")
+    assert "prefixguard parse" in one
+    fills.add([RECORD] * 5)
+    assert expected.missing(fills) == ()
+    short = FillCounts()
+    short.add([RECORD])
+    told = Expected.of({"reading": short.to_json()}, "m")
+    assert told is not None and told.missing(short) == (), "training runs were as short"
+
+
 def test_limits_follow_the_training_runs() -> None:
     counts = FillCounts()
     for i in range(40):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,26 @@ def test_good_lines_beside_bad_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "does not fit into memory" in report.skipped[0][1] and "nested too deeply" in report.skipped[3][1]
 
 
+def test_a_line_that_is_too_long_is_one_bad_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read past in bounded memory, and the lines behind it are read, from a file and from a pipe."""
+    monkeypatch.setattr("prefixguard.trace.documents.LONGEST_LINE", 1000)
+    good = [json.dumps(run(name)).encode() + b"\n" for name in "ab"]
+    with (tmp_path / "runs.jsonl").open("wb") as file:
+        file.write(good[0])
+        file.seek(64 << 20, os.SEEK_CUR)
+        file.write(b"\n" + good[1])
+    report = ReadReport()
+    tracemalloc.start()
+    read = list(read_runs(tmp_path, load_adapter("openai_chat"), report=report))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [one.run_id for one in read] == ["a", "b"] and report.runs == 2
+    ((where, why),) = report.skipped
+    assert where.endswith("runs.jsonl line 2")
+    assert "line 2: more than 1,000 bytes, and at most so many of a line are read. Write one run a line." in why
+    assert peak < 16 << 20, "of 64 MiB"
+
+
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = json.dumps(run("a")).encode() + b"\n"
     monkeypatch.setattr("prefixguard.trace.documents.LONGEST_LINE", 1000)
@@ -129,7 +150,10 @@ def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
         file.truncate(1 << 40)
     report = ReadReport()
     assert [one.run_id for one in read_runs(tmp_path, load_adapter("openai_chat"), report=report)] == ["a"]
-    assert "line 2: more than 1,000 bytes, and at most so many are read; the rest of" in report.skipped[0][1]
+    assert (
+        "at most so many of a line are read. Write one run a line. 8,589,934,592 bytes were read past"
+        in report.skipped[0][1]
+    )
 
 
 def test_links_inside_the_folder_lose_nothing(folder: Path) -> None:

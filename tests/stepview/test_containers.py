@@ -15,6 +15,8 @@ import pytest
 from prefixguard.distribution import install_command
 from prefixguard.errors import AdapterError, MissingExtraError, TraceError
 from prefixguard.stepview import ReadReport, read_runs
+from prefixguard.stepview import containers as formats
+from prefixguard.trace import archives
 
 LOG = {
     "events": {"split": {"of": "$.body", "head": "(?P<kind>Act|Obs): "}},
@@ -139,6 +141,32 @@ def test_a_zip_of_documents(make: Any, read: Any) -> None:
     for bad in (data[:100], b"PK", b""):
         with pytest.raises(TraceError, match=r"log.eval: not a zip archive"):
             read(adapter, bad, "log.eval")
+
+
+def test_a_zip_that_unpacks_to_too_much_is_refused(make: Any, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is over all members that would be read, and is that of a tar archive."""
+    adapter = make(container={"format": "zip", "entries": "*.json"})
+    members = {f"{name}_json": json.dumps(RUN | {"id": name, "pad": " " * 1000}) for name in "abc"}
+    data = zipped(**members, other="x" * 100_000)
+    monkeypatch.setattr(archives, "MOST_TIMES", 0)
+    monkeypatch.setattr(archives, "ALWAYS_UNPACKED", 5000)
+    assert [r.run_id for r in read(adapter, data, "log.zip")] == ["a", "b", "c"], "what is not read does not count"
+    monkeypatch.setattr(archives, "ALWAYS_UNPACKED", 3000)
+    with pytest.raises(TraceError, match=r"log.zip: unpacks to more than 3,000 bytes .* If you trust it, unpack it"):
+        read(adapter, data, "log.zip")
+    monkeypatch.setattr(archives, "ALWAYS_UNPACKED", 1 << 20)
+    monkeypatch.setattr(archives, "MOST_MEMBERS", 3)
+    with pytest.raises(TraceError, match=r"log.zip: more than 3 members. If you trust it"):
+        read(adapter, data, "log.zip")
+
+
+def test_a_member_of_a_zip_that_is_too_large(make: Any, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats, "LARGEST_DOCUMENT", 1000)
+    report = ReadReport()
+    data = zipped(a_json=json.dumps(RUN), b_json=json.dumps(RUN | {"pad": " " * 2000}))
+    found = read(make(container={"format": "zip"}), data, "log.zip", report=report)
+    assert [r.run_id for r in found] == ["r"]
+    assert "log.zip/b.json: 2," in report.skipped[0][1] and "Unpack it, and write its runs as" in report.skipped[0][1]
 
 
 def test_a_table_with_json_text_in_a_column(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

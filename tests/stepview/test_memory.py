@@ -44,6 +44,6 @@ def test_peak_of_a_large_file(tmp_path: Path, form: str, most: float, score: str
 def test_a_document_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "runs.json"
     with path.open("wb") as file:
-        file.truncate((2 << 30) + 1)
+        file.truncate((1 << 30) + 1)
     done = subprocess.run([sys.executable, "-c", PROGRAM, str(path)], capture_output=True, text=True, check=False)
-    assert "2,147,483,649 bytes, and at most 2,147,483,648 are read. Write the runs as JSON lines" in done.stderr
+    assert "1,073,741,825 bytes, and at most 1,073,741,824 are read. Write the runs as JSON lines" in done.stderr
