@@ -41,7 +41,7 @@ def test_a_secret_is_masked_before_the_step_that_tells_of_it(first: int, told: i
 
 
 def test_a_shortened_step_is_masked_again_around_its_hole() -> None:
-    kept = KeptSteps(4096)
+    kept = TranscriptBuffer(4096)
     kept.add(replace(STEP, result=f"X=abc123def456 {'x ' * 4000} end"))
     kept.add(replace(STEP, index=2, result="password: abc123def456"))
     before, after = MaskedRecords.of(kept.prefix()).records
