@@ -18,7 +18,7 @@ WORKSHOP = ("results", "metrics", "learn", "automata", "evaluation", "auditor", 
 ORDER = {room: place for place, room in enumerate(PRODUCTION + WORKSHOP)}
 RUN_TIME_PACKAGES = {"numpy", "onnxruntime", "re2", "orjson"}
 ON_DEMAND = {  # optional: signatures, an endpoint, parquet files
-    "bundle": {"cryptography"}, "escalate": {"openai", "tenacity"}, "stepview": {"pyarrow"},
+    "bundle": {"cryptography"}, "escalate": {"openai"}, "stepview": {"pyarrow"},
 }  # fmt: skip
 VENDORED_FOR = {"learn": "torch", "automata": "AALpy", "cli": "typer and rich"}
 

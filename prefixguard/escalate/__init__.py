@@ -1,9 +1,8 @@
 """Ask a large auditor, only when it matters: client, verdicts, policy. Its client loads when an endpoint is named."""
 
 from prefixguard.escalate.agent_names import AgentNames, agent_of, same_agent, shown_name
-from prefixguard.escalate.chat import Chat, Message
 from prefixguard.escalate.circuit import CircuitBreaker, CircuitOpenError, CircuitState, NoReplyError, NoReplyFault
-from prefixguard.escalate.client import AsyncClient
+from prefixguard.escalate.client import AsyncClient, Chat, Message
 from prefixguard.escalate.confidence import ConfidenceMap
 from prefixguard.escalate.endpoint import Endpoint, Reply, shown_url
 from prefixguard.escalate.json_objects import FoundJson, json_objects, without_thoughts

@@ -2,30 +2,233 @@
 
 Every request ends at its deadline, whatever the server does (sends a header byte a second, never ends, says nothing):
 time-outs of the openai package alone hold for one read, not for the whole. Redirects are not followed, so the key goes
-to the named server only.
+to the named server only. The package takes events apart, without limits of its own: here the bytes of an answer, of one
+event, of the text, its reasoning and its tokens are each bounded, so nothing that a server does can fill memory.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import math
+import re
+import sys
 import time
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from prefixguard.errors import ConfigError, EndpointError
+from prefixguard.errors import ConfigError
+from prefixguard.escalate.circuit import NoReplyFault
 from prefixguard.escalate.endpoint import Endpoint, certificates, proxy_for, shown_proxy
 from prefixguard.escalate.key_masking import masked, secrets_of
-from prefixguard.escalate.retries import Unreached
-from prefixguard.escalate.wire import Body, BodyReader, ServerFault, fault_from_answer
 
-#: Bytes of an error's body that are read, and of what follows the end of a stream.
-_ERROR, _AFTER_END = 4096, 65_536
-#: Seconds: for what follows the end of a stream (the connection serves the next request then), and for closing.
-_END_OF_STREAM, _CLOSING = 0.1, 1.0
+#: Characters of a reply, and of its reasoning. An adapter's spec is a few thousand, a verdict a few hundred.
+MAX_REPLY = 256 * 1024
+#: Tokens of a reply whose log-probabilities are kept, and characters of one of them.
+MAX_TOKENS = 32 * 1024
+MAX_TOKEN = 256
+#: Bytes of a body that is one JSON document, of a stream of events (each wraps a few characters in some hundred bytes),
+#: of one event, and of an error's body.
+MAX_DOCUMENT = 8 << 20
+MAX_STREAM = 64 << 20
+MAX_EVENT = 1 << 20
+_ERROR = 4096
+_CLOSING = 1.0  # seconds
 #: Packages below openai, by release; their errors share no base with its own.
 _HTTP_PACKAGES = ("httpx", "httpx2", "httpcore", "httpcore2", "h11", "anyio")
+#: Where servers put what a model thought, by how common: a server that sends both sends the same twice.
+_REASONING = ("reasoning_content", "reasoning")
+_OVERLOADED = (408, 409, 425, 429)
+_TOO_LONG = ("context length", "context_length", "too long", "maximum context")
+_EVENTS = "text/event-stream"
+_END_OF_EVENT = re.compile(rb"\r?\n\r?\n")
+
+
+class RequestFault(Exception):
+    """A request without a reply. The message never holds the key.
+
+    status: HTTP's, or what the error inside an answer says, 0 where it says none; None where no error was answered.
+    retry_after: seconds that the server asks to wait. told: was the endpoint given its time (a question that waited for
+    its turn until nothing was left says nothing about the endpoint).
+    """
+
+    def __init__(
+        self,
+        fault: NoReplyFault,
+        message: str,
+        status: int | None = None,
+        retry_after: float | None = None,
+        told: bool = True,
+    ) -> None:
+        super().__init__(message)
+        self.fault, self.message, self.status, self.retry_after, self.told = fault, message, status, retry_after, told
+
+    @classmethod
+    def answered(cls, status: int, message: str, retry_after: float | None = None) -> RequestFault:
+        """The server answered with an error."""
+        if status in _OVERLOADED:
+            return cls(NoReplyFault.OVERLOADED, message, status, retry_after)
+        refused = 300 <= status < 500
+        return cls(NoReplyFault.REFUSED if refused else NoReplyFault.SERVER_ERROR, message, status, retry_after)
+
+    @property
+    def passes(self) -> bool:
+        """Is it worth trying again?"""
+        if self.status is not None:
+            return self.status in _OVERLOADED or self.status >= 500
+        return self.fault in (NoReplyFault.TIMEOUT, NoReplyFault.UNREACHED)
+
+    @property
+    def is_busy(self) -> bool:
+        """Does it show a server that lives and has no room now: 429, or 503 that says when to come back?"""
+        return self.status == 429 or (self.status == 503 and self.retry_after is not None)
+
+    @property
+    def is_down(self) -> bool | None:
+        """Does it show that the endpoint is out of order? False: it shows that it lives. None: it shows nothing."""
+        if self.status:
+            return not self.is_busy and (self.status >= 500 or self.status == 408)
+        return True if self.status is None and self.passes and self.told else None
+
+    @property
+    def is_about_length(self) -> bool:
+        """May it be about a prompt that is too long?"""
+        text = self.message.lower()
+        return any(said in text for said in _TOO_LONG) or "tokens" in self.words
+
+    @property
+    def words(self) -> set[str]:
+        """The words of the message, in small letters."""
+        return set(re.findall(r"[a-z0-9_]+", self.message.lower()))
+
+    def why(self) -> str:
+        """What happened, for a person."""
+        if self.status is None:
+            return self.message
+        return f"the server answered {self.status or 'with an error'}: {self.message[:300]}"
+
+    def remedy(self) -> str:
+        """What to do about it; "" where the message says so itself."""
+        status = self.status
+        if self.fault is NoReplyFault.UNREADABLE:
+            return ""
+        if status in (401, 403):
+            return "Check the key and what it may use."
+        if status == 404:
+            return "Check the base URL (it usually ends in /v1) and the name of the model."
+        if status is not None and 300 <= status < 400:
+            return "Redirects are not followed; name the server's own URL."
+        if status in (400, 413, 422):
+            if status != 413 and not self.is_about_length:
+                return "The message says what the server does not take."
+            return "If the prompt is too long for the model, ask with fewer tokens."
+        if status == 429:
+            return "Wait, or ask for a higher limit."
+        return "Is the server up? A slow model needs a longer time-out."
+
+
+def unreadable(message: str) -> RequestFault:
+    """The fault of an answer that is no chat completion, or too big."""
+    return RequestFault(NoReplyFault.UNREADABLE, message)
+
+
+def timed_out(seconds: float, *, told: bool = True, complete: str = "") -> RequestFault:
+    """The fault of a request or question whose time was up."""
+    return RequestFault(NoReplyFault.TIMEOUT, f"no {complete}answer within {round(seconds, 2):g} s", told=told)
+
+
+@dataclass(slots=True)
+class Body:
+    """What was read. finish: the server's word (stop, length, content_filter, ...), "limit" where we stopped reading,
+    "" where it said nothing. usage: tokens (in, out); None where the server did not count. reasoning: what the model
+    thought, where that is a field of its own; cut at the bound. logprobs: tokens of the answer and their natural
+    log-probabilities, <= 0, in order; empty where there are none, or where one of them is no log-probability."""
+
+    text: str = ""
+    refusal: str = ""
+    finish: str = ""
+    model: str = ""
+    usage: tuple[int, int] | None = None
+    reasoning: str = ""
+    logprobs: tuple[tuple[str, float], ...] = ()
+
+
+class BodyReader:
+    """Adds up the documents of one answer: a whole completion, or pieces of one. Their fields may be of any type."""
+
+    def __init__(self) -> None:
+        self._body = Body()
+        self._parts: dict[str, list[str]] = {"text": [], "reasoning": []}
+        self._room = {"text": MAX_REPLY, "reasoning": MAX_REPLY}
+        self._tokens: list[tuple[str, float]] | None = []  # None: one was odd, so none is used
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the text is as long as it may be, so that the rest need not be read."""
+        return self._body.finish == "limit"
+
+    def body(self) -> Body:
+        """What was said."""
+        self._body.text, self._body.reasoning = (_sound("".join(self._parts[name])) for name in ("text", "reasoning"))
+        self._body.logprobs = tuple(self._tokens or ())
+        return self._body
+
+    def take(self, document: Mapping[str, Any], part: str) -> None:
+        """Adds what one document says. part: "message" of a whole completion, "delta" of a piece. RequestFault where it
+        holds an error."""
+        if error := document.get("error"):
+            raise error_inside(error)
+        body = self._body
+        if isinstance(document.get("model"), str):
+            body.model = document["model"][:200]
+        usage = document.get("usage")
+        if isinstance(usage, dict):
+            counts = [usage.get("prompt_tokens"), usage.get("completion_tokens")]
+            if all(type(n) is int and 0 <= n < 10**9 for n in counts):
+                body.usage = (int(counts[0] or 0), int(counts[1] or 0))
+        choices = document.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        if not isinstance(choice, dict):
+            return
+        if isinstance(choice.get("finish_reason"), str):
+            body.finish = choice["finish_reason"][:40]
+        self._take_logprobs(choice.get("logprobs"))
+        said = choice.get(part) if isinstance(choice.get(part), dict) else choice.get("message")
+        if not isinstance(said, dict):
+            return
+        if isinstance(said.get("refusal"), str):
+            body.refusal = (body.refusal + said["refusal"])[:2000]
+        self._add("reasoning", next((said[name] for name in _REASONING if isinstance(said.get(name), str)), ""))
+        content = said.get("content")
+        pieces = (
+            [one.get("text") for one in content[:1000] if isinstance(one, dict)]
+            if isinstance(content, list)
+            else [content]
+        )
+        for text in pieces:
+            if isinstance(text, str) and not self._add("text", text):
+                body.finish = "limit"
+
+    def _add(self, name: str, text: str) -> bool:
+        """Whether all of the text had room."""
+        kept = text[: self._room[name]]
+        self._parts[name].append(kept)
+        self._room[name] -= len(kept)
+        return len(kept) == len(text)
+
+    def _take_logprobs(self, found: Any) -> None:
+        entries = found.get("content") if isinstance(found, dict) else None
+        if not isinstance(entries, list) or self._tokens is None:
+            return
+        for entry in entries[: MAX_TOKENS - len(self._tokens)]:
+            token = _token(entry)
+            if token is None:
+                self._tokens = None  # a list with a hole would put the other tokens in the wrong places
+                return
+            self._tokens.append(token)
 
 
 class Connection:
@@ -48,7 +251,7 @@ class Connection:
             http_client: Any = openai.DefaultAsyncHttpxClient(
                 follow_redirects=False,
                 timeout=endpoint.timeout,
-                event_hooks={"response": [_refuse_errors]},
+                event_hooks={"response": [_bound]},
                 trust_env=False,  # nothing of it but what is said here: no credentials of a netrc, no other proxy
                 proxy=proxy,
                 verify=verify,
@@ -64,23 +267,23 @@ class Connection:
         self._client: Any = openai.AsyncOpenAI(
             api_key=key,
             base_url=url,
-            max_retries=0,
+            max_retries=0,  # of a question, not of a request: see AsyncClient
             timeout=endpoint.timeout,
             default_headers={"Accept-Encoding": "identity"},  # a small body must not unpack to a big one
             http_client=http_client,
         )
 
     async def request(self, arguments: Mapping[str, Any], seconds: float) -> Body:
-        """Sends one request for a completion. arguments: of the openai package. seconds: until it must be complete.
+        """Sends one request for a completion. arguments: its body. seconds: until the answer must be complete.
 
-        ServerFault, Unreached or EndpointError, none of which holds the key.
+        RequestFault, which does not hold the key.
         """
         deadline = time.monotonic() + seconds
         try:
             async with asyncio.timeout(seconds):
                 return await self._exchange(arguments, seconds, deadline)
         except TimeoutError:
-            fault: Exception = Unreached(f"no complete answer within {round(seconds, 2):g} s", timed_out=True)
+            fault: Exception = timed_out(seconds, complete="complete ")
         except Exception as exc:
             fault = self._fault(exc, seconds)
         raise fault  # not where it was met: what was raised there may repeat the key
@@ -95,67 +298,172 @@ class Connection:
             pass  # nothing waits for it
 
     async def _exchange(self, arguments: Mapping[str, Any], seconds: float, deadline: float) -> Body:
-        completions = self._client.chat.completions.with_streaming_response
-        async with completions.create(timeout=seconds, **arguments) as answer:
-            response = answer.http_response
+        stream: Any = await self._client.post(
+            "/chat/completions",
+            cast_to=object,  # documents as they are: servers send fields of any type
+            body=dict(arguments),
+            options={"timeout": seconds},
+            stream=True,
+            stream_cls=self._openai.AsyncStream[object],
+        )
+        async with stream:
+            response = stream.response
             if response.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
-                raise EndpointError("the endpoint compresses its answer although it was asked not to.")
-            reader = BodyReader(response.headers.get("content-type", ""))
-            async with aclosing(response.aiter_raw()) as chunks:  # as they come: a size would wait for so many
-                async for chunk in chunks:
-                    if time.monotonic() > deadline:  # where the loop had no time to say so
-                        raise TimeoutError
-                    if reader.feed(chunk):
-                        break
-                body = reader.close()
-                if body.finish != "limit":
-                    await _to_end(chunks)
-            return body
+                raise unreadable("the endpoint compresses its answer although it was asked not to.")
+            reader, met = BodyReader(), False
+            kind = response.headers.get("content-type", "")
+            if not kind.strip().lower().startswith(_EVENTS):
+                data = await response.aread()
+                if not data[:64].lstrip().startswith((b"data:", b"event:", b": ")):
+                    reader.take(_document(data, kind.partition(";")[0].strip().lower()), "message")
+                    return reader.body()
+            async for document in stream:  # events that do not call themselves so among them
+                if time.monotonic() > deadline:  # where the loop had no time to say so
+                    raise TimeoutError
+                if isinstance(document, dict):
+                    met = True
+                    reader.take(document, "delta")
+                if reader.is_full:
+                    break
+            if not met:
+                raise unreadable("the endpoint sent an event stream with no chat completion in it. Check the base URL.")
+            return reader.body()
 
     def _fault(self, met: Exception, seconds: float) -> Exception:
         """What was met, as one of ours and without the key."""
         openai = self._openai
-        found = met.__cause__ if isinstance(met.__cause__, ServerFault) else met  # some releases wrap it
-        if isinstance(found, ServerFault):
-            return ServerFault(found.status, masked(found.message, self._secrets), found.retry_after)
-        if isinstance(found, EndpointError):
-            return EndpointError(masked(str(found), self._secrets))
+        found = met.__cause__ if isinstance(met.__cause__, RequestFault) else met  # some releases wrap it
+        if isinstance(found, openai.APIStatusError):
+            found = _fault_from_answer(found.response)
+        elif type(found) is openai.APIError:  # an event that holds an error
+            found = error_inside(getattr(found, "body", None) or str(found))
+        if isinstance(found, RequestFault):
+            message = masked(found.message, self._secrets)
+            return RequestFault(found.fault, message, found.status, found.retry_after, found.told)
         below = type(found).__module__.partition(".")[0] in _HTTP_PACKAGES
         if isinstance(found, openai.APITimeoutError) or (below and "Timeout" in type(found).__name__):
-            return Unreached(f"no answer within {round(seconds, 2):g} s", timed_out=True)
+            return timed_out(seconds)
         if self.closed:
-            return Unreached("the client was closed", timed_out=False, told=False)
+            return RequestFault(NoReplyFault.UNREACHED, "the client was closed", told=False)
         if isinstance(found, openai.APIConnectionError | OSError) or below:
             cause = found.__cause__ or found
             said = masked(str(cause), self._secrets)[:200]
-            return Unreached(f"the connection failed ({type(cause).__name__}: {said})", timed_out=False)
+            return RequestFault(NoReplyFault.UNREACHED, f"the connection failed ({type(cause).__name__}: {said})")
+        if isinstance(found, ValueError | RecursionError):
+            return unreadable("the endpoint sent an event that is no JSON. Check the base URL; it usually ends in /v1.")
         if isinstance(found, openai.OpenAIError):
-            return EndpointError(f"the openai package gave up: {masked(str(found), self._secrets)[:300]}")
+            return unreadable(f"the openai package gave up: {masked(str(found), self._secrets)[:300]}")
         return met
 
 
-async def _to_end(chunks: AsyncGenerator[bytes, None]) -> None:
-    """Reads what little follows the end of a stream, so that its connection can be used again."""
-    left = _AFTER_END
+async def _bound(response: Any) -> None:
+    """Bounds what is read of an answer: of an error the beginning, of all else as much as a reply can have."""
+    package: Any = sys.modules[type(response).__module__.partition(".")[0]]
+    inner, is_error = response.stream, not 200 <= response.status_code < 300
+    is_stream = response.headers.get("content-type", "").strip().lower().startswith(_EVENTS)
+    if is_error:
+        response.headers.pop("content-encoding", None)  # its beginning is shown as it came
+
+    class Bounded(package.AsyncByteStream):  # type: ignore[misc]
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            total = event = 0
+            async for chunk in inner:
+                total += len(chunk)
+                if is_error:
+                    yield chunk[: len(chunk) - max(0, total - _ERROR)]
+                    if total >= _ERROR:
+                        return
+                    continue
+                if not is_stream and total > MAX_DOCUMENT:
+                    raise unreadable(
+                        f"the endpoint sent more than {MAX_DOCUMENT >> 20} MiB in one answer; it was not read further."
+                    )
+                if total > MAX_STREAM:
+                    raise unreadable(f"the endpoint sent more than {MAX_STREAM >> 20} MiB; it was not read further.")
+                ends = [end.end() for end in _END_OF_EVENT.finditer(chunk)]
+                event = len(chunk) - ends[-1] if ends else event + len(chunk)
+                if is_stream and event > MAX_EVENT:
+                    raise unreadable(f"the endpoint sent an event of more than {MAX_EVENT >> 20} MiB; it was not read.")
+                yield chunk
+
+        async def aclose(self) -> None:
+            await inner.aclose()
+
+    response.stream = Bounded()
+
+
+def _fault_from_answer(response: Any) -> RequestFault:
+    """What an answer with an error status says, in the beginning of its body."""
+    data = bytes(response.content)
     try:
-        async with asyncio.timeout(_END_OF_STREAM):
-            async for chunk in chunks:
-                left -= len(chunk)
-                if left < 0:
-                    return
-    except TimeoutError:
-        return
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        document = None
+    error = document.get("error", document.get("detail")) if isinstance(document, dict) else None
+    message = error_inside(error).message if error else _shown(data)
+    after = response.headers.get("retry-after")
+    return RequestFault.answered(response.status_code, message, None if after is None else retry_seconds(after[:100]))
 
 
-async def _refuse_errors(response: Any) -> None:
-    """Turns every answer that is not 2xx into a ServerFault, reading the beginning of its body only: the openai package
-    would read all of it."""
-    if 200 <= response.status_code < 300:
-        return
-    data = b""
-    async with aclosing(response.aiter_raw()) as chunks:
-        async for chunk in chunks:
-            data += chunk
-            if len(data) >= _ERROR:
-                break
-    raise fault_from_answer(response.status_code, data[:_ERROR], response.headers.get("retry-after"))
+def _document(data: bytes, kind: str) -> dict[str, Any]:
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise unreadable(
+            f"the endpoint answered with {kind[:100] or 'an unnamed type'} that is no chat completion: "
+            f"{_shown(data)}. Check the base URL; it usually ends in /v1."
+        )
+    return document
+
+
+def error_inside(error: Any) -> RequestFault:
+    """What the error inside an answer says."""
+    status = 0
+    message = str(error)
+    if isinstance(error, dict):
+        message = str(error.get("message") or error.get("type") or error)
+        code = error.get("code", error.get("status"))
+        if type(code) is int or (isinstance(code, str) and code.isascii() and code.isdigit() and len(code) == 3):
+            status = int(code)
+    return RequestFault.answered(status, _sound(message[:500]))
+
+
+def retry_seconds(retry_after: str) -> float | None:
+    """Seconds from a Retry-After header (a number, or a date); None where it says nothing usable. RFC 9110, 10.2.3.
+
+    >>> retry_seconds("2.5"), retry_seconds("soon"), retry_seconds("99999")
+    (2.5, None, None)
+    """
+    try:
+        seconds = float(retry_after)
+    except ValueError:
+        try:
+            seconds = max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
+        except (ValueError, OverflowError, OSError):
+            return None
+    return seconds if 0 <= seconds < 3600 else None
+
+
+def _token(entry: Any) -> tuple[str, float] | None:
+    """A token and its log-probability, finite and <= 0; None where the entry is something else."""
+    if not isinstance(entry, dict):
+        return None
+    token, value = entry.get("token"), entry.get("logprob")
+    if not isinstance(token, str) or isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond every float
+        return None
+    return (_sound(token[:MAX_TOKEN]), number) if math.isfinite(number) and number <= 0 else None
+
+
+def _sound(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()  # a lone surrogate is no text
+
+
+def _shown(data: bytes) -> str:
+    text = " ".join(data[:200].decode("utf-8", "replace").split())
+    return repr(text) if text else "nothing"

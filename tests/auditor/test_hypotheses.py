@@ -14,9 +14,8 @@ from model_server import Exchange, model_server, says
 from prefixguard.auditor import MODES, HypothesisLabel, HypothesisResult, modes_of, verify
 from prefixguard.auditor.hypotheses import PROMPT_VERSION
 from prefixguard.errors import ConfigError, EndpointError
-from prefixguard.escalate.chat import Message
 from prefixguard.escalate.circuit import NoReplyError, NoReplyFault
-from prefixguard.escalate.client import AsyncClient
+from prefixguard.escalate.client import AsyncClient, Message
 from prefixguard.escalate.endpoint import Endpoint, Reply
 from prefixguard.stepview import StepRecord
 

@@ -10,8 +10,8 @@ import pytest
 from model_server import at_most, fails, model_server, pinging, says, silent, tells, trickling, whole
 
 from prefixguard.errors import EndpointError
-from prefixguard.escalate.chat import Chat
 from prefixguard.escalate.circuit import CircuitBreaker, CircuitOpenError, NoReplyError
+from prefixguard.escalate.client import Chat
 from prefixguard.escalate.endpoint import Endpoint
 
 ASKED = [{"role": "user", "content": "Which step?"}]

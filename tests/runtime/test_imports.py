@@ -16,7 +16,6 @@ FOREIGN = (
     "rich",
     "scipy",
     "sklearn",
-    "tenacity",
     "torch",
     "typer",
 )
