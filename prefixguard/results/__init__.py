@@ -22,10 +22,10 @@ from prefixguard.results.blocks import (
     Tone,
     Verbatim,
 )
-from prefixguard.results.colour import SCALE, colour_of
+from prefixguard.results.colour import SCALE, colour_of, ink_on, luminance
 from prefixguard.results.markdown import escaped, page_markdown, to_markdown
 from prefixguard.results.numbers import finite, number, percent, percents, signed, spread
-from prefixguard.results.page import to_html
+from prefixguard.results.page import offline_page, to_html
 from prefixguard.results.plot import Plot, counts, pixels, shares
 from prefixguard.results.result import Result, fields_of, plain_value
 from prefixguard.results.text import WIDTH, aligned, to_text, visible, wrapped
@@ -61,7 +61,10 @@ __all__ = [
     "escaped",
     "fields_of",
     "finite",
+    "ink_on",
+    "luminance",
     "number",
+    "offline_page",
     "page_markdown",
     "percent",
     "percents",

@@ -1,8 +1,7 @@
-"""Colours of risks: the scale of the automaton's page, so that a colour means the same risk in both.
+"""Colours of risks, the same in every picture and report: a colour means a risk, not a rank among those at hand.
 
-It runs from pale blue over amber to dark red-brown and gets darker all the way, so that it keeps its order in grey
-print and under every kind of colour blindness. The automaton's room needs its optional packages, a report does not;
-that is why the scale stands here too.
+The scale runs from pale blue over amber to dark red-brown and gets darker all the way, so that it keeps its order in
+grey print and under every kind of colour blindness.
 """
 
 from __future__ import annotations
@@ -34,6 +33,22 @@ def colour_of(risk: float) -> str:
     (low, one), (high, other) = SCALE[place - 1], SCALE[place]
     part = (risk - low) / (high - low)
     return _hex(tuple(round(a + part * (b - a)) for a, b in zip(one, other, strict=True)))
+
+
+def ink_on(colour: str) -> str:
+    """Black or white, whichever reads better; one of both always has a contrast of 4.5 or more."""
+    return "#000000" if luminance(colour) > 0.179 else "#ffffff"
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of "#rrggbb", in [0, 1]. Source: Web Content Accessibility Guidelines 2.2, its definition.
+
+    >>> luminance("#000000"), luminance("#ffffff")
+    (0.0, 1.0)
+    """
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def _hex(colour: tuple[int, ...]) -> str:

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from prefixguard.results.blocks import (
@@ -45,11 +45,7 @@ def to_html(page: Page) -> bytes:
     All text is escaped here, wherever it came from; the content security policy forbids to load anything and to run
     any script but the page's own.
     """
-    style = (_HERE / "page.css").read_text(encoding="utf-8")
-    script = (_HERE / "page.js").read_text(encoding="utf-8")
     parts = {
-        "policy": html.escape(_policy(style, script)),
-        "title": html.escape(f"{page.title}: report"),
         "name": _text(page.title),
         "verdict": "\n".join(_summary(page.summary)),
         "links": "".join(
@@ -58,21 +54,32 @@ def to_html(page: Page) -> bytes:
             for section in page.sections
         ),
         "sections": "\n".join(_section(section) for section in page.sections),
-        "style": style,
-        "script": script,
     }
-    frame = (_HERE / "page.html").read_text(encoding="utf-8")
-    # One pass: a mark inside what is filled in stays as it is.
-    return _MARK.sub(lambda mark: parts[mark[1]], frame).encode("utf-8", "replace")
+    script = (_HERE / "page.js").read_text(encoding="utf-8")
+    return offline_page(_HERE, f"{page.title}: report", parts, script, images=True)
 
 
-def _policy(style: str, script: str) -> str:
-    """Nothing may be loaded from anywhere but the page itself; only these very texts may style and run."""
+def offline_page(folder: Path, title: str, parts: Mapping[str, str], script: str, *, images: bool = False) -> bytes:
+    """An HTML file that stands alone, in UTF-8: what a folder's page.html says, in page.css's looks.
+
+    The body has places, such as {{name}}, each for one of `parts`, which is HTML already; the title is plain text.
+    Nothing may be loaded from anywhere but the page itself (images: pictures inside it may be shown), and only these
+    very texts may style and run. frame.html and frame.css are common to all such files.
+    """
+    style = "".join(path.read_text(encoding="utf-8") for path in (_HERE / "frame.css", folder / "page.css"))
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
-    return (
-        f"default-src 'none'; img-src data:; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}';"
+    shown = " img-src data:;" if images else ""
+    policy = (
+        f"default-src 'none';{shown} style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}';"
         " base-uri 'none'; form-action 'none'"
     )
+    parts = {**parts, "policy": html.escape(policy), "title": html.escape(title), "style": style, "script": script}
+    frame, body = (
+        (at / name).read_text(encoding="utf-8") for at, name in ((_HERE, "frame.html"), (folder, "page.html"))
+    )
+    # One pass: a mark inside what is filled in stays as it is.
+    filled = _MARK.sub(lambda mark: parts[mark[1]], frame.replace("{{body}}\n", body))
+    return filled.encode("utf-8", "replace")
 
 
 def _text(text: str) -> str:

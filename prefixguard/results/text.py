@@ -192,11 +192,13 @@ def _stacked(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """A table that is too wide: every row as lines of its own, a figure a line."""
     head, *body = rows
     for row in body:
-        yield wrapped(row[0])
-        for name, cell, more in zip(head[1:], row[1:], [*zip(head[2:], row[2:], strict=True), ("-", "")], strict=True):
-            if name and cell:
-                small = f" {more[1]}" if not more[0] and more[1] else ""
-                yield wrapped(f"  {name}: {cell}{small}", hanging="    ")
+        told: list[tuple[str, list[str]]] = []
+        for name, cell in zip(head, row, strict=True):
+            if name or not told:
+                told.append((name, []))
+            told[-1][1].extend([cell] if cell else [])  # a part without a head stands beside the figure before it
+        yield wrapped(" ".join(told[0][1]))
+        yield from (wrapped(f"  {name}: {' '.join(parts)}", hanging="    ") for name, parts in told[1:] if parts)
 
 
 def _folded(cell: str, size: int) -> list[str]:

@@ -10,8 +10,9 @@ import pytest
 from invented_summary import invented_summary
 
 from prefixguard.alarm import Level
-from prefixguard.automata.picture.levels import colour_of, ink_on, level_of, luminance, risk_levels
+from prefixguard.automata.picture.levels import level_of, risk_levels
 from prefixguard.automata.summary.state_figures import THIN_RUNS, state_figures
+from prefixguard.results import colour_of, ink_on, luminance
 
 #: Linear RGB as seen without cones of one kind. Source: Machado, Oliveira, Fernandes 2009, severity 1.0.
 BLINDNESS = {

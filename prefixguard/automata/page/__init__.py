@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import json
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from prefixguard.automata.picture.drawing import to_svg
-from prefixguard.automata.picture.levels import colour_of, ink_on, level_of
+from prefixguard.automata.picture.levels import level_of
 from prefixguard.automata.picture.scene import MANY_STATES, Scene, figures_of, scene_of
 from prefixguard.automata.summary import AutomatonSummary, Fidelity
 from prefixguard.automata.summary.state_figures import THIN_RUNS, StateFigures
 from prefixguard.automata.summary.wording import count_text, one_line, risk_text, share_text
+from prefixguard.results import colour_of, ink_on, offline_page
 
 #: Scripts, in the order in which they run; all share one scope.
 SCRIPTS = ("words.js", "graph.js", "details.js", "glossary.js", "curve.js", "replay.js", "page.js")
 
 _HERE = Path(__file__).parent
-_PLACE = re.compile(r"\{\{(\w+)\}\}")
 _ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 #: Code points kept of a name, and of longer texts by their field.
 _NAME_LETTERS = 120
@@ -43,37 +40,20 @@ def to_page(summary: AutomatonSummary) -> bytes:
         "states": to_svg(summary),
         "levels": to_svg(summary, collapsed=True) if summary.automaton.n_states > 1 else b"",
     }
-    style = (_HERE / "page.css").read_text(encoding="utf-8")
-    script = _script()
     name = one_line(summary.name, 80) or "automaton"
     parts = {
-        "policy": html.escape(_policy(style, script)),
-        "title": html.escape(f"{name}: automaton"),
         "name": html.escape(name),
         "summary": html.escape(_summary(summary)),
         "fidelity": "\n".join(_fidelity(summary.fidelity)),
-        "style": style,
         **{which: picture.decode().partition("?>\n")[2] for which, picture in pictures.items()},
         "data": page_json(summary),
-        "script": script,
     }
-    page = (_HERE / "page.html").read_text(encoding="utf-8")
-    # One pass: a place inside what is filled in stays as it is.
-    return _PLACE.sub(lambda place: parts[place[1]], page).encode()
+    return offline_page(_HERE, f"{name}: automaton", parts, _script())
 
 
 def _script() -> str:
     files = [(_HERE / name).read_text(encoding="utf-8") for name in SCRIPTS]
     return '"use strict";\n(() => {\n' + "\n".join(files) + "})();\n"
-
-
-def _policy(style: str, script: str) -> str:
-    """Nothing may be loaded from anywhere; only these very texts may style and run."""
-    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
-    return (
-        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}';"
-        " base-uri 'none'; form-action 'none'"
-    )
 
 
 def _summary(summary: AutomatonSummary) -> str:

@@ -10,9 +10,9 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from prefixguard.automata.picture.drawing import FONT, LINE, TEXT
-from prefixguard.automata.picture.levels import ink_on
 from prefixguard.automata.picture.scene import Scene, SceneNode, columns_of, level_text, scene_of
 from prefixguard.automata.summary import AutomatonSummary
+from prefixguard.results import ink_on
 
 _WIDTH = 120  # columns that the legend is wrapped to
 

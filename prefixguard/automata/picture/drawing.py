@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
 from prefixguard.automata.picture.layout import LINE_HEIGHT, Layout, PlacedEdge, PlacedNode, lay_out
-from prefixguard.automata.picture.levels import ink_on
 from prefixguard.automata.picture.scene import Scene, level_text, scene_of
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.wording import count_text
+from prefixguard.results import ink_on
 
 LINE = "#5c6673"
 TEXT = "#1d2733"

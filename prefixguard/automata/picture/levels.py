@@ -1,9 +1,4 @@
-"""Levels of risk: intervals of the outcome risk, each with a colour that stays distinct without colour vision.
-
-The scale runs from pale blue over amber to dark red-brown and gets darker all the way, so that it keeps its order in
-grey print and under every kind of colour blindness. It is the same for every automaton: a colour means a risk, not a
-rank among the states at hand.
-"""
+"""Levels of risk: intervals of the outcome risk, each with a colour that stays distinct without colour vision."""
 
 from __future__ import annotations
 
@@ -13,21 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from prefixguard.alarm import Level
+from prefixguard.results import colour_of
 
 #: Where levels end when no threshold is near; denser at the low end, where most states are.
 ENDS = (0.05, 0.15, 0.30, 0.50, 0.75)
-
-#: Colours of these risks; between them they are mixed.
-_SCALE = (
-    (0.00, (0xE9, 0xF3, 0xFC)),
-    (0.10, (0xF8, 0xE7, 0xB8)),
-    (0.20, (0xF8, 0xD1, 0x7A)),
-    (0.30, (0xF3, 0xAE, 0x4A)),
-    (0.42, (0xE6, 0x84, 0x2F)),
-    (0.55, (0xCC, 0x5A, 0x1E)),
-    (0.70, (0xA8, 0x34, 0x12)),
-    (0.90, (0x68, 0x18, 0x0A)),
-)
 
 #: A threshold takes the place of a standard end that is nearer than this, in log-odds.
 _NEAR = 0.55
@@ -75,41 +59,5 @@ def level_of(risk: float, levels: tuple[RiskLevel, ...]) -> int:
     return min(bisect_left([level.high for level in levels], risk), len(levels) - 1)
 
 
-def colour_of(risk: float) -> str:
-    """Colour of a risk in [0, 1].
-
-    >>> colour_of(0.0), colour_of(0.2), colour_of(1.0)
-    ('#e9f3fc', '#f8d17a', '#68180a')
-    """
-    place = bisect_left([at for at, _ in _SCALE], risk)
-    if place == 0:
-        return _hex(_SCALE[0][1])
-    if place == len(_SCALE):
-        return _hex(_SCALE[-1][1])
-    (low, dark), (high, light) = _SCALE[place - 1], _SCALE[place]
-    part = (risk - low) / (high - low)
-    return _hex(tuple(round(a + part * (b - a)) for a, b in zip(dark, light, strict=True)))
-
-
-def ink_on(colour: str) -> str:
-    """Black or white, whichever reads better; one of both always has a contrast of 4.5 or more."""
-    return "#000000" if luminance(colour) > 0.179 else "#ffffff"
-
-
-def luminance(colour: str) -> float:
-    """Relative luminance of "#rrggbb", in [0, 1]. Source: Web Content Accessibility Guidelines 2.2, its definition.
-
-    >>> luminance("#000000"), luminance("#ffffff")
-    (0.0, 1.0)
-    """
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
 def _log_odds(risk: float) -> float:
     return math.log(risk / (1 - risk))
-
-
-def _hex(colour: tuple[int, ...]) -> str:
-    return "#" + "".join(f"{part:02x}" for part in colour)

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from prefixguard.automata.picture.edge_names import edge_names
-from prefixguard.automata.picture.levels import RiskLevel, colour_of, ink_on, level_of, risk_levels
+from prefixguard.automata.picture.levels import RiskLevel, level_of, risk_levels
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.state_figures import THIN_RUNS, StateFigures, state_figures
 from prefixguard.automata.summary.wording import count_text, one_line, range_text, risk_text, share_text
 from prefixguard.bundle import UNSEEN
+from prefixguard.results import colour_of, ink_on
 
 #: Automata of more states than this are shown collapsed first.
 MANY_STATES = 60
