@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from prefixguard.auditor.audit_blocks import audit_blocks
-from prefixguard.auditor.audit_summary import summary_blocks
 from prefixguard.auditor.audited_system import AuditedSystem
-from prefixguard.auditor.published import PublishedRow
-from prefixguard.auditor.text_blocks import blocks_to_markdown, blocks_to_text
+from prefixguard.auditor.published import PublishedRow, published_blocks
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluation.figures import Difference
 from prefixguard.metrics import (
@@ -22,7 +19,55 @@ from prefixguard.metrics import (
     attribution_differences,
     measure_attribution,
 )
-from prefixguard.results import finite
+from prefixguard.results import Block, Column, Result, Table, Text, percent, percents, plain_value, to_markdown, to_text
+
+#: Trivial rows that the short table shows; where they have other names, all are.
+STRONGEST = (
+    "best step elsewhere",
+    "best entry elsewhere",
+    "majority agent elsewhere",
+    "most active agent",
+    "random step",
+    "first error",
+)
+#: Shown too beside an auditor whose alarms come while a run goes on, and beside one without alarms.
+WALKERS = ("alarm at once", "never alarm")
+#: Rows named in one sentence.
+_NAMED = 3
+#: A difference that is rounding only.
+_LEVEL = 1e-9
+
+#: Columns of the tables: head and figure.
+Columns = Sequence[tuple[str, str]]
+_SHORT: Columns = (
+    ("Exact-F1", "exact_f1"), ("Step-Acc", "step_accuracy"), ("±1", "step_within_1"), ("ASS", "ass"),
+    ("alarmed", "alarmed"), ("Agent-Acc", "agent_accuracy"), ("FAR", "false_alarm_rate"), ("errors", "errors"),
+    ("calls", "calls_per_run"),
+)  # fmt: skip
+_WHERE: Columns = (
+    ("Exact-F1", "exact_f1"), ("by text", "exact_f1_text"), ("Step-Acc", "step_accuracy"), ("±1", "step_within_1"),
+    ("±3", "step_within_3"),
+)  # fmt: skip
+_WHO: Columns = (
+    ("Agent-Acc", "agent_accuracy"), ("alike", "agent_accuracy_normalised"), ("joint", "joint"), ("ASS", "ass"),
+    ("alarmed", "alarmed"), ("ASS all", "ass_all"),
+)  # fmt: skip
+_ALARMS: Columns = (  # errors first of all: a broken auditor looks safe elsewhere
+    ("errors", "errors"), ("abstain", "abstained"), ("FAR", "false_alarm_rate"), ("deployable", "deployable"),
+    ("U", "unsafe"), ("S", "safe"), ("D", "alarmed runs"), ("FA", "false_alarms"), ("TP", "exact"),
+)  # fmt: skip
+_WALKS: Columns = (
+    ("delay", "delay"), ("lead", "lead"), ("early", "before_end"), ("calls", "calls_per_run"),
+    ("failed", "failed_calls"), ("FA/call", "false_alarms_per_call"), ("s/call", "seconds_per_call"),
+    ("cost/call", "cost_per_call"), ("1,000 runs", "cost_per_1000_runs"),
+)  # fmt: skip
+_AHEAD: Columns = (
+    ("Exact-F1", "exact_f1"), ("Step-Acc", "step_accuracy"), ("Agent-Acc", "agent_accuracy"), ("joint", "joint"),
+    ("FAR", "false_alarm_rate"),
+)  # fmt: skip
+#: Figures that are shown with their intervals; those that exist only where somebody was asked.
+_SPREAD = frozenset(("exact_f1", "step_accuracy", "agent_accuracy", "joint", "false_alarm_rate"))
+_OF_CALLS = frozenset(name for _, name in _WALKS[3:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +82,16 @@ class AuditRow:
     hindsight: bool
     ahead: Mapping[str, Difference] = field(default_factory=dict)
 
+    @property
+    def shown_name(self) -> str:
+        """The name, with a star where the auditor was chosen on the labels of these very runs."""
+        return self.name + ("*" if self.hindsight else "")
+
+    @property
+    def watches(self) -> bool:
+        """Whether it watches a run as it goes on, or asks somebody."""
+        return bool(self.figures.lead.runs) or self.figures.calls_per_run > 0
+
     def as_json(self) -> dict[str, Any]:
         """Plain values, NaN as None."""
         figures = self.figures
@@ -46,20 +101,17 @@ class AuditRow:
             "trivial": self.trivial,
             "hindsight": self.hindsight,
             "counts": {name: getattr(figures.counts, name) for name in AuditCounts.__slots__},
-            **{name: finite(getattr(figures, name)) for name in ATTRIBUTION_FIGURES},
-            "delay": _quartiles_json(figures.delay),
-            "lead": _quartiles_json(figures.lead),
+            **{name: plain_value(getattr(figures, name)) for name in ATTRIBUTION_FIGURES},
+            "delay": plain_value(figures.delay),
+            "lead": plain_value(figures.lead),
             "deployable": figures.deployable,
             "intervals": {name: list(ends) for name, ends in figures.intervals.items()},
-            "first_minus_this": {
-                name: {"value": finite(one.value), "interval": None if one.interval is None else list(one.interval)}
-                for name, one in self.ahead.items()
-            },
+            "first_minus_this": plain_value(self.ahead),
         }
 
 
 @dataclass(frozen=True, slots=True)
-class AuditTable:
+class AuditTable(Result):
     """What an audit found. rows: auditors in the order given, then the trivial ones. notes: sentences at the end."""
 
     runs: int
@@ -78,20 +130,117 @@ class AuditTable:
             "notes": list(self.notes),
         }
 
-    def to_json(self) -> str:
-        """`as_json` as one line of text."""
-        return json.dumps(self.as_json(), allow_nan=False, ensure_ascii=False)
-
     def to_text(self, full: bool = False) -> str:
         """Plain aligned text of at most 118 columns, ending without a newline.
 
-        One block: the auditors and the trivial rows that are hardest to beat. full: every row, figure and difference.
+        One table: the auditors and the trivial rows that are hardest to beat. full: every row, figure and difference.
         """
-        return blocks_to_text(audit_blocks(self) if full else summary_blocks(self))
+        return to_text(self.blocks(full=full))
 
     def to_markdown(self) -> str:
         """Every row, figure and difference as Markdown, ending in a newline."""
-        return blocks_to_markdown(audit_blocks(self))
+        return to_markdown(self.blocks(full=True))
+
+    def blocks(self, *, full: bool = False) -> tuple[Block, ...]:
+        """What is shown; see `to_text`."""
+        return (
+            *map(Text, self._head()),
+            *(self._whole() if full else self._short()),
+            *published_blocks(self.published),
+            *map(Text, self.notes),
+        )
+
+    def _head(self) -> Iterator[str]:
+        """Which runs these are, and what cannot be known of them."""
+        counts = self.rows[0].figures.counts
+        yield (
+            f"{self.runs:,} audited runs of {self.tasks:,} tasks: {counts.unsafe:,.0f} failed (U), {counts.safe:,.0f} "
+            "safe (S)"
+        )
+        if counts.unplaced:
+            yield f"{counts.unplaced:,.0f} failed runs name no decisive step among their steps: no guess is right there"
+        if not counts.safe:
+            yield (
+                "no safe run: false alarms cannot be measured, and nothing stands against an auditor that always alarms"
+            )
+
+    def _short(self) -> Iterator[Block]:
+        """One table, and who wins."""
+        systems = [row for row in self.rows if not row.trivial]
+        trivial = [row for row in self.rows if row.trivial]
+        names: tuple[str, ...] = STRONGEST
+        if not systems or any(row.figures.lead.runs or not row.figures.counts.alarmed for row in systems):
+            names += WALKERS
+        shown = systems + ([row for row in trivial if row.name in names] or trivial)
+        yield _table("", _SHORT, shown, spread=("step_accuracy",))
+        yield from map(Text, self._compared())
+        hidden = len(self.rows) - len(shown)
+        more = f"{hidden} more trivial rows, delays" if hidden else "Delays"
+        yield Text(
+            "Step-Acc, Agent-Acc: of the failed runs; ±1: at most one step off. ASS: mean error in steps, of the "
+            "failed runs alarmed. FAR: safe runs alarmed. errors: runs without a verdict, never safe. Brackets: 95 %, "
+            f"bootstrap over tasks. {more}, costs and differences: --full."
+        )
+
+    def _compared(self) -> Iterator[str]:
+        """Which trivial rows the first auditor does not beat, of all that there are, shown or not."""
+        rivals = [row for row in self.rows if row.trivial and not row.hindsight and row.ahead]
+        for figure, title in (("step_accuracy", "Step-Acc"), ("agent_accuracy", "Agent-Acc")):
+            found = [(getattr(row.figures, figure), row, row.ahead[figure]) for row in rivals if figure in row.ahead]
+            found = [one for one in found if math.isfinite(one[0]) and math.isfinite(one[2].value)]
+            if not found:
+                continue
+            found.sort(key=lambda one: -one[0])
+            behind = [f"{row.name} ({percent(value)})" for value, row, ahead in found if ahead.value <= _LEVEL]
+            close = [
+                f"{row.name} ({percent(value)})"
+                for value, row, ahead in found
+                if ahead.value > _LEVEL and (ahead.interval is None or ahead.interval[0] <= _LEVEL)
+            ]
+            if behind:
+                said = f"does not beat {_listed(behind)}"
+                said += f"; ahead of {_listed(close)}, but no more than chance allows" if close else ""
+            elif close:
+                said = f"ahead of every trivial row, though by no more than chance allows of {_listed(close)}"
+            else:
+                said = f"beats every trivial row; the strongest is {found[0][1].name} ({percent(found[0][0])})"
+            yield f"{title}, {self.rows[0].name}: {said}."
+
+    def _whole(self) -> Iterator[Block]:
+        rows = self.rows
+        watching = [row for row in rows if row.watches]
+        yield _table("Whether and where", _WHERE, rows)
+        yield _table("Who, and how far off", _WHO, rows)
+        yield _table("Errors and false alarms, and counts of runs", _ALARMS, rows)
+        if watching:
+            yield _table("When, and at what cost", _WALKS, watching)
+        behind = [[row.shown_name, *(_points(row.ahead.get(name)) for _, name in _AHEAD)] for row in rows if row.ahead]
+        if behind:
+            head = ("minus", *(title for title, _ in _AHEAD))
+            yield Table.of(f"{rows[0].name} minus each other, per cent points", head, behind)
+        yield Text(
+            "Exact-F1 has false alarms on safe runs in its precision, 2 TP / (U + D + FA); by text: 2 TP / (U + D). "
+            "D: failed runs with an alarm, FA: safe runs with one, TP: failed runs whose decisive step is blamed. "
+            "Step-Acc: TP / U; ±1, ±3: with an error of so many steps. ASS: mean error in steps where a step is "
+            "blamed, to be read with alarmed = D / U; ASS all: a run without a blamed step counts its whole length."
+        )
+        yield Text(
+            "Agent-Acc: of failed runs, names letter by letter; alike: after normalising; joint: step and agent. "
+            "errors, abstain: runs without a verdict, runs of which the auditor cannot tell; neither is safe. "
+            "FAR: FA / S, of whole runs. deployable: FAR at most 20 %, Step-Acc at least 50 %. "
+            "Brackets: 95 %, bootstrap over tasks."
+        )
+        if watching:
+            yield Text(
+                "delay: steps from the decisive one to the alarm; lead: steps left at the alarm; median and quartiles "
+                "of the failed runs alarmed while they went on. early: failed runs alarmed before their last step. "
+                "calls: a run. failed: calls without a verdict. FA/call: false alarms a call on safe runs."
+            )
+        trivial = [f"{row.name}: {row.note}" for row in rows if row.trivial and row.note]
+        if trivial:
+            yield Text("Needs no auditor: " + "; ".join(trivial) + ".")
+        if any(row.hindsight for row in rows):
+            yield Text("*: chosen on the labels of these very runs; no fair opponent, but what a constant can reach.")
 
 
 def audit_table(
@@ -139,6 +288,50 @@ def audit_table(
     return AuditTable(len(first.run_ids), len(first.tasks), tuple(rows), tuple(published), tuple(notes))
 
 
-def _quartiles_json(quartiles: Quartiles) -> dict[str, Any]:
-    parts = {name: finite(getattr(quartiles, name)) for name in ("median", "low", "high")}
-    return {**parts, "runs": quartiles.runs}
+def _table(caption: str, columns: Columns, rows: Sequence[AuditRow], spread: Sequence[str] = tuple(_SPREAD)) -> Table:
+    cells = [
+        [row.shown_name, *(figure_cell(row.figures, name, spread=name in spread) for _, name in columns)]
+        for row in rows
+    ]
+    return Table.of(caption, [Column(""), *(Column(head, "number") for head, _ in columns)], cells)
+
+
+def figure_cell(found: Attribution, name: str, *, spread: bool = True) -> str | tuple[str, str]:
+    """A figure as a cell of a table, with its interval where it is one of those that are shown with it."""
+    if name in _OF_CALLS and not found.calls_per_run > 0:
+        return ""
+    counts = found.counts
+    match name:
+        case "deployable":
+            return "unknown" if found.deployable is None else "yes" if found.deployable else "no"
+        case "unsafe" | "safe" | "false_alarms" | "exact" | "alarmed runs":
+            value = counts.alarmed if name == "alarmed runs" else getattr(counts, name)
+            return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
+        case "delay" | "lead":
+            return _quartiles(getattr(found, name))
+        case "agent_accuracy_normalised" if math.isnan(found.agent_accuracy_normalised):
+            return ""
+    value = getattr(found, name)
+    forms = {"calls_per_run": ".1f", "ass": ".2f", "ass_all": ".2f", "seconds_per_call": ".2f"}
+    form = ".4g" if name.startswith("cost") else forms.get(name)
+    if form is not None:
+        return f"{value:{form}}" if math.isfinite(value) else "–"
+    ends = found.intervals.get(name) if spread and name in _SPREAD else None
+    return (percent(value), percents(ends)) if ends is not None else percent(value)
+
+
+def _quartiles(quartiles: Quartiles) -> str:
+    return f"{quartiles.median:g} [{quartiles.low:g}, {quartiles.high:g}]" if quartiles.runs else ""
+
+
+def _points(difference: Difference | None) -> str:
+    if difference is None or not math.isfinite(difference.value):
+        return "–"
+    ends = difference.interval
+    spread = "" if ends is None else " [{:+.0f}, {:+.0f}]".format(*(100 * end for end in ends))
+    return f"{100 * difference.value:+.1f}{spread}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -6,13 +6,12 @@ order, and stops at the first alarm.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from prefixguard.auditor.audit_table import figure_cell
 from prefixguard.auditor.audited_system import AuditedSystem, StepIndex, audit_runs, audited
-from prefixguard.auditor.text_blocks import TextBlock
 from prefixguard.errors import DataError
 from prefixguard.evaluation.figures import Difference
 from prefixguard.metrics import (
@@ -23,46 +22,29 @@ from prefixguard.metrics import (
     measure_attribution,
     ratio,
 )
-from prefixguard.results import finite, percent, percents
+from prefixguard.results import Block, Result, Table, Text, finite, percent
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
 
 
 @dataclass(frozen=True, slots=True)
-class CascadeCurve:
+class CascadeCurve(Result):
     """points: (mark, cascade), marks ascending: fewer and fewer steps are escalated."""
 
     points: tuple[tuple[float, Cascade], ...]
 
-    def as_json(self) -> list[dict[str, Any]]:
+    def as_json(self) -> list[dict[str, Any]]:  # type: ignore[override]
         """Plain values, NaN as None; one a mark."""
         return [{"mark": finite(mark), **found.as_json()} for mark, found in self.points]
 
-    def to_text(self) -> str:
-        """Plain aligned text of at most 118 columns, ending without a newline."""
-        cells: list[tuple[str, ...]] = [
-            ("mark", "escalated", "saved", "Exact-F1", "", "Step-Acc", "", "false alarms", "", "a run", "1,000 runs")
-        ]
-        rows = [("none", 1.0, 0.0, self.points[0][1].always_figures)] if self.points else []
-        rows += [(f"{mark:.4g}", one.escalated_share, one.calls_saved, one.gated_figures) for mark, one in self.points]
-        for name, share, saved, figures in rows:
-            cells.append(
-                (
-                    name,
-                    percent(share),
-                    percent(saved),
-                    percent(figures.exact_f1),
-                    percents(figures.intervals.get("exact_f1")),
-                    percent(figures.step_accuracy),
-                    percents(figures.intervals.get("step_accuracy")),
-                    percent(figures.false_alarm_rate),
-                    percents(figures.intervals.get("false_alarm_rate")),
-                    f"{figures.calls_per_run:.1f}" if math.isfinite(figures.calls_per_run) else "–",
-                    f"{figures.cost_per_1000_runs:.4g}" if math.isfinite(figures.cost_per_1000_runs) else "–",
-                )
-            )
-        below = "A step is escalated where its risk passes the mark; none: every step is asked. saved, a run: calls."
-        return TextBlock("Cascade by mark", tuple(cells), (below,)).to_text()
+    def blocks(self) -> tuple[Block, ...]:
+        """A row a threshold, below the walk that asks at every step."""
+        rows = [_cells("none", self.points[0][1].always_figures, percent(1.0), percent(0.0))] if self.points else []
+        for mark, one in self.points:
+            shares = percent(one.escalated_share), percent(one.calls_saved)
+            rows.append(_cells(f"{mark:.4g}", one.gated_figures, *shares))
+        below = "A step is escalated where its risk passes the mark; none: every step is asked. saved: calls."
+        return (Table.of("Cascade by mark", ("mark", "escalated", "saved", *_COLUMNS), rows), Text(below))
 
 
 def cascade_curve(
@@ -83,6 +65,15 @@ def cascade_curve(
     return CascadeCurve(tuple(points))
 
 
+#: Columns of the tables, and their figures.
+_COLUMNS = {
+    "Exact-F1": "exact_f1",
+    "Step-Acc": "step_accuracy",
+    "FAR": "false_alarm_rate",
+    "early": "before_end",
+    "calls": "calls_per_run",
+    "1,000 runs": "cost_per_1000_runs",
+}
 _SHOWN = (
     *("exact_f1", "step_accuracy", "agent_accuracy", "false_alarm_rate", "before_end", "calls_per_run"),
     "cost_per_1000_runs",
@@ -103,7 +94,7 @@ class PrefixVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Cascade:
+class Cascade(Result):
     """The walk behind a gate beside the walk that asks at every step.
 
     prefixes: of all runs. escalated: of them, passed by the gate. unasked: runs of which no prefix passed.
@@ -156,9 +147,26 @@ class Cascade:
             },
         }
 
-    def to_text(self) -> str:
-        """Plain aligned text of at most 118 columns, ending without a newline."""
-        return cascade_block(self).to_text()
+    def blocks(self) -> tuple[Block, ...]:
+        """The two walks, a row each, and what differs in words."""
+        walks = ((self.always.name, self.always_figures), (self.gated.name, self.gated_figures))
+        return (
+            Table.of(
+                "Asking at every step, and where the monitor escalates",
+                ("", *_COLUMNS),
+                [_cells(*one) for one in walks],
+            ),
+            Text(
+                f"{percent(self.escalated_share)} of {self.prefixes:,} steps escalated; {self.calls_gated:,} calls "
+                f"instead of {self.calls_always:,}: {percent(self.calls_saved)} saved. {self.unasked:,} runs were "
+                "never asked about."
+            ),
+            Text(
+                f"Lost: {self.hits_lost:,} runs whose decisive step the full walk blames, {self.alarms_lost:,} failed "
+                f"runs that it alarms. Won: {self.hits_gained:,} decisive steps, {self.false_alarms_avoided:,} false "
+                f"alarms avoided ({self.false_alarms_added:,} new)."
+            ),
+        )
 
 
 def replayed(
@@ -258,34 +266,8 @@ def escalated_above(risks: Mapping[str, Sequence[float]], mark: float) -> dict[s
     return {run_id: [step for step, risk in enumerate(own, 1) if risk > mark] for run_id, own in risks.items()}
 
 
-def cascade_block(found: Cascade) -> TextBlock:
-    """The two walks, a row each, and what differs in words."""
-    head = ("", "Exact-F1", "", "Step-Acc", "", "false alarms", "", "early", "calls a run", "1,000 runs")
-    cells = [head]
-    for name, figures in ((found.always.name, found.always_figures), (found.gated.name, found.gated_figures)):
-        cells.append(
-            (
-                name,
-                percent(figures.exact_f1),
-                percents(figures.intervals.get("exact_f1")),
-                percent(figures.step_accuracy),
-                percents(figures.intervals.get("step_accuracy")),
-                percent(figures.false_alarm_rate),
-                percents(figures.intervals.get("false_alarm_rate")),
-                percent(figures.before_end),
-                f"{figures.calls_per_run:.1f}" if math.isfinite(figures.calls_per_run) else "–",
-                f"{figures.cost_per_1000_runs:.4g}" if math.isfinite(figures.cost_per_1000_runs) else "–",
-            )
-        )
-    below = (
-        f"{percent(found.escalated_share)} of {found.prefixes:,} steps escalated; {found.calls_gated:,} calls instead "
-        f"of {found.calls_always:,}: {percent(found.calls_saved)} saved. {found.unasked:,} runs were never asked "
-        "about.",
-        f"Lost: {found.hits_lost:,} runs whose decisive step the full walk blames, {found.alarms_lost:,} failed runs "
-        f"that it alarms. Won: {found.hits_gained:,} decisive steps, {found.false_alarms_avoided:,} false alarms "
-        f"avoided ({found.false_alarms_added:,} new).",
-    )
-    return TextBlock("Asking at every step, and where the monitor escalates", tuple(cells), below)
+def _cells(name: str, figures: Attribution, *more: str) -> list[str | tuple[str, str]]:
+    return [name, *more, *(figure_cell(figures, figure) for figure in _COLUMNS.values())]
 
 
 def _alarm(row: AuditedRun) -> bool:

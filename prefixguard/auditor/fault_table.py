@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prefixguard.auditor.text_blocks import TextBlock, blocks_to_markdown, blocks_to_text
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.metrics import FaultFigures, FaultRow, FaultSets, fault_set_figures, say_yes_to_all
-from prefixguard.results import finite, percent, percents
+from prefixguard.results import Block, Result, Table, Text, finite, percent, percents
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
 
@@ -20,7 +18,7 @@ SAY_YES = "say yes to all"
 
 
 @dataclass(frozen=True, slots=True)
-class FaultTable:
+class FaultTable(Result):
     """figures: by name of the auditor, the three grains in order; say-yes-to-all last. modes: of the fixed list."""
 
     figures: Mapping[str, tuple[FaultFigures, ...]]
@@ -45,46 +43,28 @@ class FaultTable:
             },
         }
 
-    def to_json(self) -> str:
-        """`as_json` as one line of text."""
-        return json.dumps(self.as_json(), allow_nan=False, ensure_ascii=False)
-
-    def to_text(self) -> str:
-        """Plain aligned text of at most 118 columns, ending without a newline."""
-        return blocks_to_text(self._blocks())
-
-    def to_markdown(self) -> str:
-        """The same as Markdown, ending in a newline."""
-        return blocks_to_markdown(self._blocks())
-
-    def _blocks(self) -> list[TextBlock]:
-        blocks = []
+    def blocks(self) -> tuple[Block, ...]:
+        """A table a grain, and what the figures mean."""
+        blocks: list[Block] = []
+        head = ("", "micro-F1", "macro-F1", "precision", "recall", "hits", "wrong", "missed", "failed")
         for place in range(3):
-            head = ("", "micro-F1", "", "macro-F1", "", "precision", "recall", "hits", "wrong", "missed", "failed")
-            cells: list[tuple[str, ...]] = [head]
+            cells: list[list[str | tuple[str, str]]] = []
             lists = dict.fromkeys(grains[place].class_list for grains in self.figures.values())
             for name, grains in self.figures.items():
                 found = grains[place]
+                f1s = ((percent(getattr(found, part)), percents(found.intervals.get(part))) for part in _FIGURES[2:])
+                counts = (found.hits, found.wrong, found.missed, found.failed_audits)
                 cells.append(
-                    (
-                        name,
-                        percent(found.micro_f1),
-                        percents(found.intervals.get("micro_f1")),
-                        percent(found.macro_f1),
-                        percents(found.intervals.get("macro_f1")),
-                        percent(found.precision),
-                        percent(found.recall),
-                        *(f"{count:,}" for count in (found.hits, found.wrong, found.missed, found.failed_audits)),
-                    )
+                    [name, *f1s, percent(found.precision), percent(found.recall), *(f"{count:,}" for count in counts)]
                 )
             title = f"{_TITLES[grains[place].grain]} (classes of macro-F1: {', '.join(lists)})"
-            blocks.append(TextBlock(title, tuple(cells)))
+            blocks.append(Table.of(title, head, cells))
         legend = (
             "micro-F1: all runs pooled. macro-F1: mean over classes, 0 where one is never right; no two figures of "
             "different class lists can be compared. failed: audits without an answer, counted as nothing found. "
             "Brackets: 95 %, bootstrap over tasks."
         )
-        return [*blocks, TextBlock("", (), (legend,))]
+        return (*blocks, Text(legend))
 
 
 def fault_table(

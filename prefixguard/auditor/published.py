@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from prefixguard.errors import ConfigError
-from prefixguard.results import finite
+from prefixguard.results import Block, Table, Text, fields_of, percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +34,7 @@ class PublishedRow:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; NaN is None."""
-        figures = ("agent", "step", "exact_f1", "ass", "false_alarm_rate")
-        return {
-            "system": self.system,
-            "test": self.test,
-            **{name: finite(getattr(self, name)) for name in figures},
-            "source": self.source,
-            "caveats": list(self.caveats),
-        }
+        return fields_of(self)
 
 
 def published_rows(test: str = "") -> tuple[PublishedRow, ...]:
@@ -80,3 +74,34 @@ def _all_rows() -> tuple[PublishedRow, ...]:
         )
         for row in table["rows"]
     )
+
+
+def published_blocks(rows: Sequence[PublishedRow]) -> Iterator[Block]:
+    """Published figures with their caveats and sources; nothing without a row."""
+    if not rows:
+        return
+    letters: dict[str, str] = {}
+    sources: dict[str, dict[str, None]] = {}
+    for row in rows:
+        sources.setdefault(row.source, {})[row.system] = None
+        for caveat in row.caveats:
+            letters.setdefault(caveat, chr(ord("a") + len(letters) % 26))
+    head = ("", "test", "Exact-F1", "Step-Acc", "Agent-Acc", "ASS", "FAR", "but")
+    cells = [
+        (
+            row.system,
+            row.test,
+            percent(row.exact_f1),
+            percent(row.step),
+            percent(row.agent),
+            f"{row.ass:.2f}" if math.isfinite(row.ass) else "–",
+            percent(row.false_alarm_rate),
+            "".join(sorted(letters[caveat] for caveat in row.caveats)),
+        )
+        for row in rows
+    ]
+    yield Table.of("Published, and not of the same protocol or runs", head, cells)
+    for caveat, letter in letters.items():
+        yield Text(f"{letter}: {caveat}")
+    for source, systems in sources.items():
+        yield Text(f"Source of {', '.join(systems)}: {source}.")

@@ -16,7 +16,7 @@ from prefixguard.auditor import (
     published_rows,
     trivial_baselines,
 )
-from prefixguard.auditor.audit_summary import STRONGEST, WALKERS
+from prefixguard.auditor.audit_table import STRONGEST, WALKERS
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Mistake, Outcome, Run
 
