@@ -2,10 +2,11 @@
 
 What ends a run naturally is no leak: a call that submits, a trace of an error, a harness that stops at the first
 success. An error is a token that (1) tells nearly every run, or speaks like a verdict and tells far more than chance,
-(2) stands in what the agent was given, or is a verdict that is nearly always right, (3) tells much more than at the
-record before, and (4) is no thing of earlier records whose last ones are like them. What a tool confirms in its own
-result (`confirmation`) is none, unless it speaks as who judges the run; nor is, before the end, anything else that
-a result or an observation says in the run's course. The rest is a warning.
+(2) stands in what the agent was given, (3) tells much more than at the record before, and (4) is no thing of earlier
+records whose last ones are like them. What a tool confirms in its own result (`confirmation`) is none, unless it speaks
+as who judges the run; nor is, before the end, anything else that a result or an observation says in the run's course.
+What the agent wrote is seen live: an error there is only what nearly surely tells, speaks as who judges the run, and
+was not shown before, so that somebody else must have put it there. The rest is a warning.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prefixguard.evaluation.leaks.chance import LEVEL
-from prefixguard.evaluation.leaks.confirmation import own_results, says_harness
+from prefixguard.evaluation.leaks.confirmation import own_results, repeated, says_harness
 from prefixguard.evaluation.leaks.features import features
 from prefixguard.evaluation.leaks.finding import LeakFinding, Severity, chance, shown
 from prefixguard.evaluation.leaks.material import Judged
@@ -78,7 +79,7 @@ def token_tables(judged: Judged) -> TokenTables:
 def find_tokens(judged: Judged, tables: TokenTables) -> Iterator[LeakFinding]:
     """At most one finding a field and place: the token that tells most."""
     for field in FIELDS:
-        early = _early(field, tables)
+        early = _early(field, judged, tables)
         yield from early
         yield from _last(field, judged, tables)
         if not any(one.severity == "error" for one in early):
@@ -101,7 +102,7 @@ def _last(field: str, judged: Judged, tables: TokenTables) -> Iterator[LeakFindi
         return
     history = _History(field, [one.feature for one in found], judged)
     own = _own(field, found, judged)
-    errors = [one for one in found if one.feature not in own and _is_leak(one, field, history, tables)]
+    errors = [one for one in found if one.feature not in own and _is_leak(one, field, judged, history, tables)]
     severity: Severity = "error" if errors else "warning"
     best, *more = errors or found
     ordinary = history.is_ordinary(best.feature)
@@ -128,7 +129,7 @@ def _last(field: str, judged: Judged, tables: TokenTables) -> Iterator[LeakFindi
     yield LeakFinding("token", field, best.feature, severity, figures, text)
 
 
-def _is_leak(one: Told, field: str, history: _History, tables: TokenTables) -> bool:
+def _is_leak(one: Told, field: str, judged: Judged, history: _History, tables: TokenTables) -> bool:
     if field == "status" and one.feature in _STATUSES:
         # A step's status may be judged from its result; then it tells no more than that.
         by_result = max((other.separates for other in tables.last["result"].told), default=0.5)
@@ -139,7 +140,17 @@ def _is_leak(one: Told, field: str, history: _History, tables: TokenTables) -> b
         return False
     if field in GIVEN:
         return one.is_near_certain or one.is_verdict_like
-    return one.is_near_certain and one.is_verdict_like and history.earlier(one.feature) < 0.01
+    return history.earlier(one.feature) < 0.01 and _is_edited(one, field, judged)
+
+
+def _is_edited(one: Told, field: str, judged: Judged) -> bool:
+    """Is it a judge's word in what the agent wrote, and nothing that it repeats?
+
+    Of whole values their words and pairs are judged: an agent puts what it repeats into a frame of its own.
+    """
+    if not one.is_near_certain or one.feature.startswith("= ") or not says_harness(one.feature):
+        return False
+    return not repeated((run.records for run in judged.runs), one.feature, field, features)
 
 
 def _own(field: str, found: Sequence[Told], judged: Judged) -> frozenset[str]:
@@ -150,14 +161,16 @@ def _own(field: str, found: Sequence[Told], judged: Judged) -> frozenset[str]:
     return own_results((run.records for run in judged.runs), wanted, features) if wanted else frozenset()
 
 
-def _early(field: str, tables: TokenTables) -> list[LeakFinding]:
+def _early(field: str, judged: Judged, tables: TokenTables) -> list[LeakFinding]:
     found = _beyond_chance(tables.first[field], tables, SEPARATES_EARLY - 0.05)
     if not found:
         return []
     sure = [one for one in found if one.separates >= SEPARATES_EARLY or one.is_near_certain]
     if field == "result":  # the first call's, as a live monitor sees it
         sure = [one for one in sure if says_harness(one.feature)]
-    severity: Severity = "error" if sure and (field in GIVEN or sure[0].is_verdict_like) else "warning"
+    if field not in GIVEN:
+        sure = [one for one in sure if _is_edited(one, field, judged)]
+    severity: Severity = "error" if sure else "warning"
     best = sure[0] if sure else found[0]
     text = f"{_says(best, field, tables)} in the first record: nothing that is known at the start tells so much."
     text += _LOOK if field == "result" and not sure else ""
@@ -170,13 +183,16 @@ def _anywhere(field: str, judged: Judged, tables: TokenTables) -> Iterator[LeakF
         return
     sure = [one for one in found if one.is_near_certain]
     own = _own(field, sure, judged)
-    verdicts = [
-        one
-        for one in sure
-        if says_harness(one.feature)
-        or (field not in _IN_COURSE and one.is_verdict_like)
-        or (field in GIVEN and one.separates >= _PERFECT and one.feature not in own)
-    ]
+    if field not in GIVEN:
+        verdicts = [one for one in sure if _is_edited(one, field, judged)]
+    else:
+        verdicts = [
+            one
+            for one in sure
+            if says_harness(one.feature)
+            or (field not in _IN_COURSE and one.is_verdict_like)
+            or (one.separates >= _PERFECT and one.feature not in own)
+        ]
     severity: Severity = "error" if verdicts else "warning"
     best = (verdicts or found)[0]
     text = f"{_says(best, field, tables)} anywhere before the last record."
