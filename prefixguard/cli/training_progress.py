@@ -50,6 +50,7 @@ class TrainingProgress(LearnListener):
         )
         self._task = self._progress.add_task("Starting", total=None)
         self._stage = ""
+        self.told: set[str] = set()  #: warnings that were shown, as notes of a result say them
 
     def __enter__(self) -> TrainingProgress:
         self._progress.start()
@@ -68,7 +69,8 @@ class TrainingProgress(LearnListener):
             self._console.print(f"  {self._stage} ...", soft_wrap=True)
 
     def on_warning(self, text: str) -> None:
-        """A line, at once."""
+        """A line, at once, which is not said again at the end."""
+        self.told.add(f"warning: {text}")
         self._console.print(Text(f"warning: {visible(text)}", style="yellow"), soft_wrap=True)
 
     def on_runs(self, count: int) -> None:

@@ -102,7 +102,7 @@ def train_corpus(
     """`train` from runs already featurised."""
     began, listener, path = time.monotonic(), listener or LearnListener(), Path(out)
     _refuse_existing(path, overwrite)
-    _check(corpus, adapter)
+    _check(corpus, adapter, report or ReadReport())
     lost = _lost(corpus, adapter)
     for said in lost:
         listener.on_warning(said)  # before hours of learning from it
@@ -167,19 +167,19 @@ def _refuse_existing(path: Path, overwrite: bool) -> None:
     check_target(path, overwrite)  # only a bundle is ever replaced
 
 
-def _check(corpus: Corpus, adapter: Adapter) -> None:
+def _check(corpus: Corpus, adapter: Adapter, report: ReadReport) -> None:
     if len(corpus) == 0:
         more = f" {corpus.unknown} runs have no outcome: add one with --labels." if corpus.unknown else ""
         raise DataError(
             f"no run with records and an outcome was read through adapter {adapter.name}.{more} "
-            "See what it reads with: prefixguard parse RUNS"
+            f"See what it reads with: prefixguard parse RUNS --adapter {adapter.name}"
         )
     failed = int(corpus.failed.sum())
     if failed == 0 or failed == len(corpus):
         side = "failure" if failed else "success"
         raise DataError(
             f"all {len(corpus)} runs ended in {side}: both outcomes are needed to learn from. "
-            "Check the adapter's outcome rule, or give outcomes with --labels."
+            + " ".join(("Check the adapter's outcome rule, or give outcomes with --labels.", *report.labels.notes()))
         )
     if len(corpus) < _FEWEST_RUNS or len(set(corpus.task_ids)) < len(Side):
         raise DataError(

@@ -32,7 +32,6 @@ _DEEPEST = 4
 _PASSING = ("id", "time", "timestamp", "date", "created", "index", "idx", "ts", "at", "seq")
 _GROUP = "the value that runs are grouped by"
 _LONGEST_KIND, _LONGEST_REASON = 120, 240
-_REMEDY = "Start one session a run."
 
 
 class RunSigns:
@@ -86,14 +85,14 @@ class RunSigns:
 
     def _begins(self, event: Any) -> None:
         if self._opening is not None and fingerprint(canonical(_lasting(event, 0))) == self._opening:
-            self.reason = f"the run begins a second time: its first event comes again after steps. {_REMEDY}"
+            self.reason = "the run begins a second time: its first event comes again after steps"
         number = _number(event)
         if self._first is None or number is None:
             return
         if number != self._first:
             self._left = True
         elif self._left:
-            self.reason = f"the run begins a second time: its steps are numbered from {number} again. {_REMEDY}"
+            self.reason = f"the run begins a second time: its steps are numbered from {number} again"
 
     def _names(self, scope: Scope, event: Any) -> None:
         if self._group_by is not None:
@@ -105,7 +104,7 @@ class RunSigns:
 
     def _is_same(self, name: str, value: str | None) -> None:
         if value is not None and self._known.setdefault(name, fingerprint(value)) != fingerprint(value):
-            self.reason = f"events of more than one run: {name} is {value[:40]!r} and was another at first. {_REMEDY}"
+            self.reason = f"{name} is {value[:40]!r} and was another at first"
 
     def state(self) -> dict[str, Any]:
         """What is kept between two events."""

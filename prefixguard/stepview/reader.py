@@ -306,7 +306,7 @@ def _refuse_nothing(source: str, adapter: Adapter, report: ReadReport) -> None:
     if report.runs:
         return
     program = adapter.program
-    remedy = f"See what it reads with: prefixguard parse {source}"
+    remedy = f"See what it reads with: prefixguard parse {source} --adapter {adapter.name}"
     if not report.documents and not report.skipped:
         raise TraceError(
             f"{source}: no file matches {' or '.join(program.container.files)} (adapter {adapter.name} "

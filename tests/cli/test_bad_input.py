@@ -106,6 +106,15 @@ def test_one_class_of_outcomes_cannot_be_trained_on(cli, tmp_path: Path) -> None
     assert "--labels" in said.told
 
 
+def test_one_class_by_labels_says_which_labels_met_no_run(cli, tmp_path: Path) -> None:
+    path, labels = tmp_path / "runs.jsonl", tmp_path / "labels.csv"
+    path.write_text("".join(line(run_id=f"r{i}", task_id=f"t{i}") for i in range(40)))
+    labels.write_text("run_id,outcome\nr1,success\nr77,failure\n")
+    said = cli("train", path, "--adapter", "openai_chat", "--labels", labels, "--out", tmp_path / "m")
+    assert said.code == 2 and "all 40 runs ended in success" in said.told
+    assert "1 label names no run that was read: 'r77'." in said.told and "39 runs have no label" in said.told
+
+
 def test_runs_without_outcome_cannot_be_trained_on(cli, tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_text("".join(line(run_id=f"r{i}", outcome="true") for i in range(40)))
@@ -127,7 +136,7 @@ def test_run_ids_that_occur_twice(cli, tmp_path: Path) -> None:
 def test_an_adapter_for_another_format(cli, lab_file: Path, tmp_path: Path) -> None:
     said = cli("train", lab_file, "--adapter", "tau_bench", "--out", tmp_path / "m")
     assert said.code == 2
-    assert "lab.jsonl" in said.told and "prefixguard parse" in said.told
+    assert f"prefixguard parse {lab_file} --adapter tau_bench" in said.told
 
 
 def test_an_unknown_adapter_names_the_nearest_and_how_to_make_one(cli, lab_file: Path) -> None:

@@ -55,6 +55,7 @@ def test_every_command_says_that_results_are_lost(cli, broken, tmp_path: Path, l
             "warning: " in said.told and "calls (100 %) have no result: what came back is not in the runs" in said.told
         )
         assert f"Look how they are read: prefixguard parse {path if said is not told[3] else 'RUNS'}" in said.told
+        assert said.told.count("have no result: what came back is not in the runs") == 1, "said once"
     found = json.loads(cli("info", path, "--adapter", "openai_chat", "--json").out)
     assert len(found["lost"]) == 1 and "have no result" in found["lost"][0]
     for command in ("score", "watch"):

@@ -115,9 +115,9 @@ def test_repeats() -> None:
     copies[0] = replace(copies[0], outcome=Outcome.SUCCESS if runs[0].outcome is Outcome.FAILURE else Outcome.FAILURE)
     found = check([*runs, *copies])
     assert (found.repeats.repeats, found.repeats.across_tasks, found.repeats.contradictory) == (30, 30, 1)
-    assert any(text.startswith("30 of 430 runs repeat another word for word, 30 of these sets under several tasks")
+    assert any(text.startswith("30 of 430 runs repeat another word for word; sets of such runs that stand under several tasks: 30")
                for text in said(found, "note"))  # fmt: skip
-    assert any("1 sets of runs that are word for word the same ended both ways" in text
+    assert any("1 set of runs that are word for word the same ended both ways" in text
                for text in said(found, "warning"))  # fmt: skip
     many = check([*runs, *(replace(run, run_id=f"{run.run_id}c") for run in runs[:100])])
     assert any(text.startswith("100 of 500 runs repeat") for text in said(many, "warning"))

@@ -146,5 +146,5 @@ def test_what_is_waived_is_a_note_with_its_reason():
     notes = [one for one in waived.findings if one.field == field]
     assert all(one.severity == "note" and one.text.startswith("waived (the tool says so live): ") for one in notes)
     assert all(one.as_json()["waived"] == "the tool says so live" for one in notes)
-    assert "Nothing was found in 'actor', which was waived." in waived.notes
+    assert "'actor' waived nothing: nothing was found there." in waived.notes
     assert f"{len(notes)} waived" in waived.to_text()

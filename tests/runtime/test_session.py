@@ -308,6 +308,7 @@ def test_two_runs_fed_to_one_session_are_unknown_from_then_on(monitor: Monitor) 
     assert len(told) >= 7
     for reading in told:
         assert reading.level is Level.UNKNOWN
-        assert str(reading.unknown_reason).endswith(
-            ": the events are of more than one run. Start a session for each run"
+        assert str(reading.unknown_reason) == (
+            "the run begins a second time: its first event comes again after steps: the events are of more than one "
+            "run. Start a session for each run"
         )

@@ -78,7 +78,8 @@ def train_command(
             listener=progress,
         )
     for note in (*notes_of(result.report), *result.notes):
-        say(note)
+        if note not in progress.told:
+            say(note)
     if as_json:
         manifest = result.manifest
         kept = ("data", "metrics", "horizon", "seed", "backend", "training_seconds")

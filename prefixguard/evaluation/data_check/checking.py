@@ -64,7 +64,7 @@ def check_data(
         raise DataError(
             f"no run with records and an outcome was read through adapter {opened.name}"
             + (f"; {corpus.unknown} have no outcome: add one with --labels" if corpus.unknown else "")
-            + f". See what it reads with: prefixguard parse {runs}"
+            + f". See what it reads with: prefixguard parse {runs} --adapter {adapter if isinstance(adapter, str | Path) else opened.name}"
         )
     lost = () if corpus.fills is None else losses(corpus.fills, opened, str(runs))
     check = check_corpus(corpus, config, curve=curve, empty=sum(report.empty.values()), listener=listener, lost=lost)

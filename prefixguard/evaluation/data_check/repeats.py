@@ -39,15 +39,16 @@ def repeat_findings(check: RepeatCheck, n_runs: int) -> Iterator[DataFinding]:
     """Training copes with repeats (they share a side); what is said is what they do to the numbers."""
     if not check.repeats:
         return
-    across = f", {check.across_tasks} of these sets under several tasks" if check.across_tasks else ""
+    across = f"; sets of such runs that stand under several tasks: {check.across_tasks:,}" if check.across_tasks else ""
     yield DataFinding(
         "warning" if check.repeats >= _MANY * n_runs else "note",
-        f"{check.repeats:,} of {n_runs:,} runs repeat another word for word{across}. They share a side of the split; "
-        "they add nothing to learn.",
+        f"{check.repeats:,} of {n_runs:,} runs repeat another word for word{across}. Such runs share a side of the "
+        "split, and those beyond the first add nothing to learn.",
     )
     if check.contradictory:
         yield DataFinding(
             "warning",
-            f"{check.contradictory} sets of runs that are word for word the same ended both ways: what decided is not "
-            "in the records, or an outcome is wrong.",
+            ("1 set" if check.contradictory == 1 else f"{check.contradictory:,} sets")
+            + " of runs that are word for word the same ended both ways: what decided is not in the records, or an "
+            "outcome is wrong.",
         )

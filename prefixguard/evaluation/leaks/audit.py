@@ -95,7 +95,7 @@ def audit_leaks(
     seed: of the sample, of the one run a task that tests are done on, of folds and permutations.
     on_stage: told the name of each stage as it begins.
     waive: field to reason: what is found there is harmless, and becomes a note with the reason. One in which nothing
-        is found is named in the notes.
+        is found is named in the notes, since it may be misspelled.
     Time is linear in the text; of a field at most 20,000 characters are read.
     Raises ConfigError where most_runs is below 1.
     """
@@ -118,7 +118,7 @@ def audit_leaks(
         notes.append(f"A sample of {len(material.runs)} of {material.met} runs was audited.")
     found = settled(found, waive)
     fields = {one.field for one in found}
-    notes += [f"Nothing was found in {field!r}, which was waived." for field in waive if field not in fields]
+    notes += [f"{field!r} waived nothing: nothing was found there." for field in waive if field not in fields]
     found.sort(key=lambda one: ("error", "warning", "note").index(one.severity))  # stable: stages keep their order
     n_failed = int(judged.failed.sum())
     n_tasks = int(judged.single.sum())
