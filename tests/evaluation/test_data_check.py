@@ -115,7 +115,8 @@ def test_repeats() -> None:
     copies[0] = replace(copies[0], outcome=Outcome.SUCCESS if runs[0].outcome is Outcome.FAILURE else Outcome.FAILURE)
     found = check([*runs, *copies])
     assert (found.repeats.repeats, found.repeats.across_tasks, found.repeats.contradictory) == (30, 30, 1)
-    assert any(text.startswith("30 of 430 runs repeat another word for word; sets of such runs that stand under several tasks: 30")
+    repeats = "30 of 430 runs repeat another word for word; sets of such runs that stand under several tasks: 30"
+    assert any(text.startswith(repeats)
                for text in said(found, "note"))  # fmt: skip
     assert any("1 set of runs that are word for word the same ended both ways" in text
                for text in said(found, "warning"))  # fmt: skip

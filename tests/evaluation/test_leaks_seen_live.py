@@ -136,14 +136,26 @@ ANSWERS = {
     "bare": Answers("pending", "refunded", "not refundable"),
     "prose": Answers("{p} is being looked at", "{p} has been refunded", "{p} is not refundable"),
     "sentence": Answers("Order {n} was found.", "Order {n} was refunded successfully.", "Order {n}: refund failed."),
-    "json": Answers('{{"ok": true, "state": "open"}}', '{{"ok": true, "state": "refunded"}}', '{{"ok": true, "state": "denied"}}'),
-    "json flag": Answers('{{"refunded": false, "n": {n}}}', '{{"refunded": true, "n": {n}}}', '{{"error": "not refundable", "n": {n}}}'),
+    "json": Answers(
+        '{{"ok": true, "state": "open"}}', '{{"ok": true, "state": "refunded"}}', '{{"ok": true, "state": "denied"}}'
+    ),
+    "json flag": Answers(
+        '{{"refunded": false, "n": {n}}}', '{{"refunded": true, "n": {n}}}', '{{"error": "not refundable", "n": {n}}}'
+    ),
     "lines": Answers("order: {n}\nstate: open", "order: {n}\nstate: refunded", "order: {n}\nstate: not refundable"),
-    "amount": Answers('{{"state": "open", "amount": {n}}}', '{{"state": "refunded", "amount": {n}}}', '{{"state": "denied", "amount": 0.0}}'),
-    "pretty": Answers('{{\n "ok": true,\n "state": "open"\n}}', '{{\n "ok": true,\n "state": "success"\n}}', '{{\n "ok": true,\n "state": "failed"\n}}'),
+    "amount": Answers(
+        '{{"state": "open", "amount": {n}}}',
+        '{{"state": "refunded", "amount": {n}}}',
+        '{{"state": "denied", "amount": 0.0}}',
+    ),
+    "pretty": Answers(
+        '{{\n "ok": true,\n "state": "open"\n}}',
+        '{{\n "ok": true,\n "state": "success"\n}}',
+        '{{\n "ok": true,\n "state": "failed"\n}}',
+    ),
     "new shape": Answers('{{"eta": {n}}}', '{{"success": true, "by": "card"}}', '{{"success": false, "by": "card"}}'),
     "accepted": Answers("We look at {p}", "Accepted: {p}", "Rejected: {p}"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("spoken_after", [False, True])
@@ -190,7 +202,7 @@ def test_a_verdict_behind_the_last_of_many_results_is_an_error(verdict, one_tool
     assert "result" in {one.field for one in audit_leaks(corpus(make)).errors}
 
 
-@pytest.mark.parametrize("verdict", ["bare number", "bare flag", "named reward", "sign"])
+@pytest.mark.parametrize("verdict", ["bare number", "bare flag", "named reward", "line", "sentence", "sign"])
 def test_a_verdict_instead_of_the_last_result_is_an_error(verdict):
     def make(dice, failed):
         steps = [("bash", "{}", prose(dice, 8)) for _ in range(dice.randint(6, 12))]

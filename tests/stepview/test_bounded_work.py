@@ -133,9 +133,7 @@ def test_an_opening_that_comes_again_is_another_run(chat: dict[str, Any]) -> Non
         parser.observe(event)
     assert parser.other_run is None
     parser.observe({**CHAT[0], "id": "new", "created_at": 9})
-    assert parser.other_run == (
-        "the run begins a second time: its first event comes again after steps"
-    )
+    assert parser.other_run == ("the run begins a second time: its first event comes again after steps")
 
 
 def test_a_first_event_that_acts_is_no_opening(chat: dict[str, Any]) -> None:
@@ -151,14 +149,10 @@ def test_another_id_or_numbers_from_the_start_are_another_run(chat: dict[str, An
     parser.observe({**ANSWER, "session_id": "s-1"})
     assert parser.other_run is None
     parser.observe({**ANSWER, "session_id": "s-2"})
-    assert parser.other_run == (
-        "session_id is 's-2' and was another at first"
-    )
+    assert parser.other_run == ("session_id is 's-2' and was another at first")
     parser = Adapter(chat).parser()
     for number in (1, 2, 3):
         parser.observe({**ANSWER, "step_number": number})
     assert parser.other_run is None
     parser.observe({**ANSWER, "step_number": 1})
-    assert parser.other_run == (
-        "the run begins a second time: its steps are numbered from 1 again"
-    )
+    assert parser.other_run == ("the run begins a second time: its steps are numbered from 1 again")

@@ -61,10 +61,11 @@ def check_data(
         read = _keeping(read, kept)
     corpus = featurise(read, on_run=listener.on_runs)
     if len(corpus) == 0:
+        named = adapter if isinstance(adapter, str | Path) else opened.name
         raise DataError(
             f"no run with records and an outcome was read through adapter {opened.name}"
             + (f"; {corpus.unknown} have no outcome: add one with --labels" if corpus.unknown else "")
-            + f". See what it reads with: prefixguard parse {runs} --adapter {adapter if isinstance(adapter, str | Path) else opened.name}"
+            + f". See what it reads with: prefixguard parse {runs} --adapter {named}"
         )
     lost = () if corpus.fills is None else losses(corpus.fills, opened, str(runs))
     check = check_corpus(corpus, config, curve=curve, empty=sum(report.empty.values()), listener=listener, lost=lost)

@@ -26,6 +26,8 @@ _HARNESS = frozenset(
 )  # fmt: skip
 #: Words that are values: they say nothing unless another word names them.
 _VALUES = frozenset(("true", "false", "none", "null", "yes", "no"))
+#: Words that mark what somebody did: a tool that does something confirms it in others.
+_MARKS = frozenset(("pass", "fail", "correct", "incorrect", "wrong"))
 #: Share of the results with the text that must be of one tool, and share of that tool's results from which it is the
 #: tool's own wherever it stands.
 _ONE_TOOL = 0.95
@@ -123,7 +125,7 @@ def _is_part(feature: str, text: str) -> bool:
     for at in range(len(found) - n + 1):
         if found[at : at + n] == wanted:
             named = [*found[max(at - 1, 0) : at], *wanted]
-            return any(map(_is_word, named)) and not any(map(says_harness, named))
+            return any(map(_is_word, named)) and not any(one in _MARKS or says_harness(one) for one in named)
     return False
 
 
