@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from prefixguard.alarm import BUDGETS, AlarmPolicy
 from prefixguard.bundle import apply_map
 from prefixguard.encoder import fit_vocabulary, tokenize
-from prefixguard.evaluation.alarm_resampling import resample_alarms
+from prefixguard.evaluation.analyses.alarm_resampling import resample_alarms
 from prefixguard.learn import Corpus, TrainConfig, featurise, fit_monitor, fit_platt, labels, steps_of
 from prefixguard.runtime.drift_signal import DriftReference, DriftSignal
 from prefixguard.runtime.run_summary import RunSummary, summarise_steps

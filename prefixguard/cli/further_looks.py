@@ -14,7 +14,7 @@ from prefixguard.errors import ConfigError
 from prefixguard.store import Store
 
 if TYPE_CHECKING:
-    from prefixguard.evaluation import Section
+    from prefixguard.evaluation import Said
     from prefixguard.learn import TrainConfig
     from prefixguard.runtime import Monitor
 
@@ -50,13 +50,13 @@ class FurtherLooks:
 
     def take(
         self, monitor: Monitor, runs: str, labels: Path | None, *, strict: bool, group_by: str | None, resamples: int
-    ) -> dict[str, Section]:
+    ) -> dict[str, Said]:
         """The looks, by the name of their section. Runs are read anew for each.
 
         Raises ConfigError where an automaton would have to be trained, and what the looks raise.
         """
         config = self._config(monitor) if self.trains else None  # before anything is read
-        sections: dict[str, Section] = {}
+        sections: dict[str, Said] = {}
         adapter = monitor.bundle.adapter
         if self.leaks:
             from prefixguard.evaluation.leaks import audit_leaks, waivers_of

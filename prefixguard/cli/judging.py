@@ -16,7 +16,7 @@ from prefixguard.store import Store
 
 if TYPE_CHECKING:
     from prefixguard.escalate import Endpoint
-    from prefixguard.evaluation import EvaluationTable, Section
+    from prefixguard.evaluation import EvaluationTable, Said
     from prefixguard.evaluation.judge import JudgeEstimate
     from prefixguard.runtime import Monitor
     from prefixguard.stepview import StepRecord
@@ -58,7 +58,7 @@ class Judging:
             if named != KEY_FROM and not os.environ.get(named, "").strip():
                 raise ConfigError(f"--judge-key-from {named}: it is not set. Set it, or leave the option out.")
 
-    def take(self, monitor: Monitor, table: EvaluationTable, runs: Iterable[Run[StepRecord]]) -> dict[str, Section]:
+    def take(self, monitor: Monitor, table: EvaluationTable, runs: Iterable[Run[StepRecord]]) -> dict[str, Said]:
         """The judge's section by its name; nothing where only an estimate was asked for. Raises what asking raises."""
         from prefixguard.evaluation.judge import ask_all, estimate, judge_result, plan_judging
 

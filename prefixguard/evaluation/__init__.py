@@ -1,32 +1,40 @@
 """Looks at a monitor from outside: figures, baselines, first alerts, a verdict in words."""
 
-from prefixguard.evaluation.alarm_resampling import AlarmResampling, HeldShare, expected_held, resample_alarms
 from prefixguard.evaluation.alerts import AlertRow
+from prefixguard.evaluation.analyses import (
+    AlarmResampling,
+    AutomatonFidelity,
+    HeldShare,
+    Observability,
+    PrevalenceTable,
+    Shortcuts,
+    expected_held,
+    observability,
+    prevalence_table,
+    resample_alarms,
+    shortcuts,
+)
 from prefixguard.evaluation.comparing import compare
 from prefixguard.evaluation.comparison import Comparison, MonitorAlerts, MonitorColumn
 from prefixguard.evaluation.evaluation import alarm_thresholds, evaluate
-from prefixguard.evaluation.faithfulness import Faithfulness
 from prefixguard.evaluation.figures import Difference, RiskFigures
 from prefixguard.evaluation.incumbent import StuckDetector, StuckRule, stuck_scores
-from prefixguard.evaluation.observability import Observability, observability
 from prefixguard.evaluation.oracles import oracle_rows
-from prefixguard.evaluation.prevalence import PrevalenceTable, prevalence_table
 from prefixguard.evaluation.rows import ScoreRow, rule_threshold
 from prefixguard.evaluation.rules import rule_rows, rule_scores
 from prefixguard.evaluation.scoring import evaluate_scores
-from prefixguard.evaluation.shortcuts import Shortcuts, shortcuts
-from prefixguard.evaluation.table import BaselineRow, Behind, EvaluationTable, LeftOut, RunKey, Section
+from prefixguard.evaluation.table import BaselineRow, Behind, EvaluationTable, LeftOut, RunKey, Said
 from prefixguard.evaluation.verdict import Verdict
 
 __all__ = [
     "AlarmResampling",
     "AlertRow",
+    "AutomatonFidelity",
     "BaselineRow",
     "Behind",
     "Comparison",
     "Difference",
     "EvaluationTable",
-    "Faithfulness",
     "HeldShare",
     "LeftOut",
     "MonitorAlerts",
@@ -35,8 +43,8 @@ __all__ = [
     "PrevalenceTable",
     "RiskFigures",
     "RunKey",
+    "Said",
     "ScoreRow",
-    "Section",
     "Shortcuts",
     "StuckDetector",
     "StuckRule",

@@ -11,11 +11,10 @@ import numpy.typing as npt
 from prefixguard.alarm import AlarmPolicy, Thresholds, first_alert
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluation.actors import choose_groups
-from prefixguard.evaluation.alarm_groups import AlarmGroups
-from prefixguard.evaluation.alerts import AlertRow, alert_rows
+from prefixguard.evaluation.alerts import AlarmGroups, AlertRow, alert_rows
 from prefixguard.evaluation.comparison import Comparison, MonitorAlerts, MonitorColumn
 from prefixguard.evaluation.evaluation import alarm_thresholds
-from prefixguard.evaluation.figures import FIGURES, Difference, Measured, RiskFigures, measure
+from prefixguard.evaluation.figures import Difference, Measured, RiskFigures, lead, measure
 from prefixguard.evaluation.rows import clock_rows
 from prefixguard.evaluation.scoring import RESAMPLES
 from prefixguard.evaluation.shared_runs import Heard, Key, listen, nothing_left, shared_runs
@@ -169,7 +168,7 @@ class _Bench:
         if place and self.paired:
             for risk in _RISKS:
                 if risk == "outcome" or self._horizons[place] == self.horizon:
-                    ahead[risk] = _lead(measured[risk], self._measured[0][risk])
+                    ahead[risk] = lead(measured[risk], self._measured[0][risk])
         backend = bundle.manifest.get("backend")
         return MonitorColumn(
             name=name,
@@ -272,16 +271,3 @@ class _Bench:
                 "they are left out of every figure but the first alerts, where they never alarm."
             )
         return notes
-
-
-def _lead(this: Measured, first: Measured) -> dict[str, Difference]:
-    """This minus the first, by figure; over the same resamples."""
-    found = {}
-    for name in FIGURES:
-        if name != "prevalence" and name in this.samples and name in first.samples:
-            known = name in this.figures.intervals and name in first.figures.intervals
-            found[name] = Difference(
-                getattr(this.figures, name) - getattr(first.figures, name),
-                paired_difference(this.samples[name], first.samples[name]) if known else None,
-            )
-    return found

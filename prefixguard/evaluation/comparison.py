@@ -1,22 +1,22 @@
-"""The result of a comparison: figures of several monitors on the same runs, as JSON and as plain text."""
+"""The result of a comparison: figures of several monitors on the same runs."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from prefixguard.evaluation.alert_table import lead_steps, share_cell
 from prefixguard.evaluation.alerts import AlertRow
-from prefixguard.evaluation.figures import Difference, RiskFigures, differences_json
-from prefixguard.evaluation.risk_cells import ahead_by, risk_cells, risk_head
-from prefixguard.results import aligned, percent, percents, wrapped
+from prefixguard.evaluation.figures import Difference, RiskFigures
+from prefixguard.evaluation.risk_table import lead_cell, reading_help, risk_cells, risk_columns
+from prefixguard.results import Block, Cell, Column, Result, Table, Text, fields_of, percent, plain_value
 from prefixguard.runtime import plain
 
-#: The figure whose difference stands in the text, of either risk.
+#: The figure whose difference is shown, of either risk.
 _SHOWN = {"imminent": ("AUPRC", "auprc"), "outcome": ("rem", "outcome_auroc_at_remaining")}
-#: Figures that the text leaves out.
+#: Figures that are not shown.
 _NOT_SHOWN = ("auroc",)
 
 
@@ -35,6 +35,11 @@ class MonitorAlerts:
     both: int | None
     only_this: int | None
     only_first: int | None
+
+    def as_json(self) -> dict[str, Any]:
+        """The row, and what it is beside the first."""
+        found = fields_of(self)
+        return {**found.pop("row"), **found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +65,14 @@ class MonitorColumn:
     ahead: Mapping[str, Mapping[str, Difference]]
     alerts: tuple[MonitorAlerts, ...]
 
+    def as_json(self) -> dict[str, Any]:
+        """Its fields; first alerts under the name they have in an evaluation."""
+        found = fields_of(self)
+        return {**found, "first_alert": found.pop("alerts")}
+
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Result):
     """Several monitors on the runs that all of them read and none was made from.
 
     paired: every run has as many steps for every monitor, so that prefixes can be compared one by one.
@@ -86,116 +96,92 @@ class Comparison:
     def as_json(self) -> dict[str, Any]:
         """Plain values, NaN as None."""
         return {
-            "runs": self.runs,
-            "failed_runs": self.failed_runs,
-            "tasks": self.tasks,
-            "paired": self.paired,
-            "grouped_by": self.grouped_by,
+            **fields_of(self),
             "left_out": sum(self.left_out.values()),
-            "left_out_by": dict(self.left_out),
+            "left_out_by": plain_value(self.left_out),
             "in_sample": self.in_sample > 0,
             "in_sample_runs": self.in_sample,
-            "horizon": self.horizon,
-            "monitors": [_column_json(column) for column in self.monitors],
-            "clocks": {
-                name: {risk: figures.as_json() for risk, figures in risks.items()}
-                for name, risks in self.clocks.items()
-            },
-            "notes": list(self.notes),
         }
 
-    def to_json(self) -> str:
-        """`as_json` as one line of text."""
-        return json.dumps(self.as_json(), allow_nan=False, ensure_ascii=False)
+    def blocks(self) -> tuple[Block, ...]:
+        """Counts, figures of both risks and first alerts of every monitor, and notes."""
+        return (
+            *map(Text, self._head()),
+            self._risk("Imminent risk", "imminent"),
+            self._risk("Outcome risk", "outcome"),
+            *reading_help(self.grouped_by, oracles=False, more=["The same resamples for all."]),
+            *self._alerts(),
+            *([Text("The end oracle knows what no monitor can know.")] if self.clocks else []),
+            *map(Text, self.notes),
+        )
 
-    def to_text(self) -> str:
-        """Plain aligned text of at most 118 columns, ending without a newline."""
+    def _head(self) -> Iterator[str]:
         share = 100 * self.failed_runs / self.runs
-        head = [
+        yield (
             f"{len(self.monitors)} monitors on {self.runs:,} runs of {self.tasks:,} tasks, {self.failed_runs:,} failed "
             f"({share:.1f} %)"
-        ]
+        )
         if self.in_sample:
-            head.append(
+            yield (
                 f"IN SAMPLE: {self.in_sample:,} runs are of tasks that a monitor was made from; the figures flatter it"
             )
         parts = [f"{count:,} {reason.replace('_', ' ')}" for reason, count in self.left_out.items() if count]
         if parts:
-            head.append(f"left out: {sum(self.left_out.values()):,} runs ({', '.join(parts)})")
-        blocks = ["\n".join(wrapped(line) for line in head)]
-        blocks += [self._risk("Imminent risk", "imminent"), self._risk("Outcome risk", "outcome"), self._alerts()]
-        blocks.append("\n".join(wrapped(line) for line in self._legend()))
-        return "\n\n".join(block for block in blocks if block)
+            yield f"left out: {sum(self.left_out.values()):,} runs ({', '.join(parts)})"
 
-    def _risk(self, title: str, which: str) -> str:
+    def _risk(self, title: str, which: str) -> Table:
         short, shown = _SHOWN[which]
-        horizon_head = "H" if which == "imminent" else ""
-        cells = [["", horizon_head, *risk_head(_NOT_SHOWN), f"{short}: minus the first"]]
-        rows: list[tuple[str, str, RiskFigures, Difference | None]] = []
-        for column in self.monitors:
-            horizon = str(column.horizon) if which == "imminent" else ""
-            ahead = column.ahead.get(which, {}).get(shown)
-            rows.append((plain(column.name, 18), horizon, getattr(column, which), ahead))
-        rows += [(name, "", risks[which], None) for name, risks in self.clocks.items()]
-        for name, horizon, figures, ahead in rows:
-            cells.append([name, horizon, *risk_cells(figures, _NOT_SHOWN), ahead_by(ahead)])
-        return f"{title}\n{aligned(cells)}"
+        rows = [(column.name, f"{column.horizon}", getattr(column, which), column.ahead) for column in self.monitors]
+        rows += [(name, "", risks[which], {}) for name, risks in self.clocks.items()]
+        cells: list[list[str | Cell]] = [
+            [
+                plain(name, 40),
+                horizon if which == "imminent" else "",
+                *risk_cells(figures, _NOT_SHOWN),
+                lead_cell(ahead.get(which, {}).get(shown)),
+            ]
+            for name, horizon, figures, ahead in rows
+        ]
+        last = Column(f"{short}: minus the first", "number")
+        return Table.of(title, ["", "H", *risk_columns(self.grouped_by, _NOT_SHOWN), last], cells)
 
-    def _alerts(self) -> str:
+    def _alerts(self) -> Iterator[Block]:
         """A block a budget, monitors below each other; a budget that all refuse is only named."""
-        cells = [["", "budget", "false alarms", "", "alerted", "", "early", "", "lead", "it/first/both"]]
+        cells: list[list[str | Cell]] = []
         refused = []
         for beside in zip(*(column.alerts for column in self.monitors), strict=True):
             budget = f"{100 * (beside[0].row.budget or 0):g} %"
             for column, alerts in zip(self.monitors, beside, strict=True):
                 found = alerts.row.alerts
                 if found is None:
-                    marks = alerts.row.thresholds
-                    refused.append(f"{column.name} at {budget} (has {marks.n_runs:,}, needs {marks.needed:,})")
+                    has = alerts.row.thresholds
+                    refused.append(f"{column.name} at {budget} (has {has.n_runs:,}, needs {has.needed:,})")
                     if any(other.row.alerts is not None for other in beside):
-                        cells.append([plain(column.name, 18), budget, "refused"])
+                        cells.append([plain(column.name, 40), budget, "refused"])
                     continue
-                lead = f"{found.lead_median:g} [{found.lead_low:.0f}, {found.lead_high:.0f}]" if found.leads else ""
                 counts = (alerts.only_this, alerts.only_first, alerts.both)
                 cells.append(
                     [
-                        plain(column.name, 18),
+                        plain(column.name, 40),
                         budget,
-                        percent(found.false_alarm_rate),
-                        percents(found.intervals.get("false_alarm_rate")),
-                        percent(found.alerted),
-                        _points(alerts.ahead.get("alerted")),
-                        percent(found.early),
-                        _points(alerts.ahead.get("early")),
-                        lead,
+                        share_cell(found, "false_alarm_rate"),
+                        Cell(percent(found.alerted), _points(alerts.ahead.get("alerted"))),
+                        Cell(percent(found.early), _points(alerts.ahead.get("early"))),
+                        lead_steps(found),
                         "" if None in counts else "/".join(f"{count:,}" for count in counts),
                     ]
                 )
-        lines = []
-        if len(cells) > 1:
-            lines += [
-                wrapped(
-                    f"First alerts, on the outcome risk. early: more than {self.horizon} steps left. After alerted and "
-                    "early: per cent points ahead of the first. lead: steps left, median and quartiles. it/first/"
-                    "both: failed runs that only it alerts, only the first, both."
-                ),
-                aligned(cells),
-            ]
+        if cells:
+            head = ["", "budget", "false alarms", "alerted", "early", "lead", "it/first/both"]
+            yield Table.of("First alerts, on the outcome risk", head, cells)
+            yield Text(
+                f"Early: more than {self.horizon} steps left. After alerted and early: per cent points ahead of the "
+                "first. Lead: steps left, median and quartiles. It/first/both: failed runs that only it alerts, only "
+                "the first, both."
+            )
         if refused:
             why = "for too few successful calibration runs, one a task"
-            lines.append(wrapped(f"Alarms refused {why}: {'; '.join(refused)}."))
-        return "\n".join(lines)
-
-    def _legend(self) -> list[str]:
-        lines = [
-            "rem, idx: AUROC of failed against successful runs at equally many remaining steps (0-10) or passed steps "
-            "(1-30). within: rem among runs of the same "
-            + (self.grouped_by or "agent; these runs name none, or only one")
-            + ". Brackets: 95 %, bootstrap over tasks, the same resamples for all."
-        ]
-        if self.clocks:
-            lines.append("The end oracle knows what no monitor can know.")
-        return [*lines, *self.notes]
+            yield Text(f"Alarms refused {why}: {'; '.join(refused)}.")
 
 
 def _points(difference: Difference | None) -> str:
@@ -203,30 +189,3 @@ def _points(difference: Difference | None) -> str:
         return ""
     ends = "" if difference.interval is None else " [{:+.0f}, {:+.0f}]".format(*(100 * v for v in difference.interval))
     return f"{100 * difference.value:+.0f}{ends}" if math.isfinite(difference.value) else "–"
-
-
-def _column_json(column: MonitorColumn) -> dict[str, Any]:
-    return {
-        "name": column.name,
-        "id": column.id,
-        "adapter": column.adapter,
-        "backend": column.backend,
-        "horizon": column.horizon,
-        "used": column.used,
-        "prefixes": column.prefixes,
-        "unknown_prefixes": column.unknown_prefixes,
-        "imminent": column.imminent.as_json(),
-        "outcome": column.outcome.as_json(),
-        "ahead": {risk: differences_json(found) for risk, found in column.ahead.items()},
-        "first_alert": [_alerts_json(alerts) for alerts in column.alerts],
-    }
-
-
-def _alerts_json(alerts: MonitorAlerts) -> dict[str, Any]:
-    return {
-        **alerts.row.as_json(),
-        "ahead": differences_json(alerts.ahead),
-        "both": alerts.both,
-        "only_this": alerts.only_this,
-        "only_first": alerts.only_first,
-    }

@@ -16,8 +16,8 @@ from prefixguard.alarm import Thresholds, draw_one_per_task, table_from_json
 from prefixguard.bundle import Bundle
 from prefixguard.errors import DataError
 from prefixguard.evaluation.actors import choose_groups
-from prefixguard.evaluation.alarm_groups import AlarmGroups
-from prefixguard.evaluation.faithfulness import Transitions, faithfulness
+from prefixguard.evaluation.alerts import AlarmGroups
+from prefixguard.evaluation.analyses import Transitions, automaton_fidelity
 from prefixguard.evaluation.rows import ScoreRow
 from prefixguard.evaluation.rules import rule_rows, rule_scores
 from prefixguard.evaluation.scoring import RESAMPLES, evaluate_scores
@@ -113,8 +113,8 @@ def evaluate(
     )
     if table.behind is not None:
         table = replace(table, behind=replace(table.behind, keys=tuple(collected.keys)))
-    faithful = faithfulness(bundle, collected.transitions)
-    return table if faithful is None else replace(table, sections={"automaton": faithful, **table.sections})
+    fidelity = automaton_fidelity(bundle, collected.transitions)
+    return table if fidelity is None else replace(table, sections={"automaton": fidelity, **table.sections})
 
 
 def alarm_thresholds(bundle: Bundle) -> dict[float, Thresholds]:

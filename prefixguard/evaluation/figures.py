@@ -20,7 +20,7 @@ from prefixguard.metrics import (
     paired_difference,
     ratio,
 )
-from prefixguard.results import finite
+from prefixguard.results import fields_of
 
 Float = npt.NDArray[np.float64]
 
@@ -72,19 +72,10 @@ class RiskFigures:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, NaN as None; `differences` only where there are any."""
-        plain: dict[str, Any] = {name: finite(getattr(self, name)) for name in FIGURES}
-        plain["intervals"] = {name: list(ends) for name, ends in self.intervals.items()}
-        if self.differences:
-            plain["differences"] = differences_json(self.differences)
-        return plain
-
-
-def differences_json(found: Mapping[str, Difference]) -> dict[str, Any]:
-    """Differences by name as plain values."""
-    return {
-        name: {"value": finite(one.value), "interval": None if one.interval is None else list(one.interval)}
-        for name, one in found.items()
-    }
+        found = fields_of(self)
+        if not self.differences:
+            del found["differences"]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +145,19 @@ def compared(monitor: Measured, baseline: Measured) -> RiskFigures:
     """The baseline's figures, with the monitor's lead over it in each figure that both have."""
     if not np.array_equal(monitor.judged, baseline.judged):
         return baseline.figures
+    return replace(baseline.figures, differences=lead(monitor, baseline))
+
+
+def lead(this: Measured, other: Measured) -> dict[str, Difference]:
+    """This minus the other in each figure that both have, over the same resamples."""
     differences = {}
     for name in FIGURES:
-        if name != "prevalence" and name in monitor.samples and name in baseline.samples:
-            value = getattr(monitor.figures, name) - getattr(baseline.figures, name)
-            known = name in monitor.figures.intervals and name in baseline.figures.intervals
-            spread = paired_difference(monitor.samples[name], baseline.samples[name]) if known else None
+        if name != "prevalence" and name in this.samples and name in other.samples:
+            value = getattr(this.figures, name) - getattr(other.figures, name)
+            known = name in this.figures.intervals and name in other.figures.intervals
+            spread = paired_difference(this.samples[name], other.samples[name]) if known else None
             differences[name] = Difference(value, spread)
-    return replace(baseline.figures, differences=differences)
+    return differences
 
 
 class _ByTask:

@@ -9,15 +9,14 @@ import numpy.typing as npt
 
 from prefixguard.alarm import BUDGETS, AlarmPolicy, Thresholds
 from prefixguard.errors import DataError
-from prefixguard.evaluation.alarm_groups import AlarmGroups
-from prefixguard.evaluation.alerts import AlertRow, alert_rows
+from prefixguard.evaluation.alerts import AlarmGroups, AlertRow, alert_rows
+from prefixguard.evaluation.analyses.observability import observability
+from prefixguard.evaluation.analyses.prevalence import prevalence_table
+from prefixguard.evaluation.analyses.shortcuts import shortcuts
 from prefixguard.evaluation.figures import Measured, compared, measure
-from prefixguard.evaluation.observability import observability
 from prefixguard.evaluation.oracles import oracle_rows
-from prefixguard.evaluation.prevalence import prevalence_table
 from prefixguard.evaluation.rows import ScoreRow, clock_rows
-from prefixguard.evaluation.shortcuts import shortcuts
-from prefixguard.evaluation.table import BaselineRow, Behind, EvaluationTable, LeftOut, Section
+from prefixguard.evaluation.table import BaselineRow, Behind, EvaluationTable, LeftOut, Said
 from prefixguard.evaluation.verdict import judge
 from prefixguard.metrics import Prefixes, Resamples
 
@@ -125,7 +124,7 @@ def evaluate_scores(
             oracle=row.oracle,
             note=row.note,
         )
-    sections: dict[str, Section] = {
+    sections: dict[str, Said] = {
         "observability": observability(monitor, prefixes, lengths, horizon),
         "prevalence": prevalence_table((monitor, *beside), prefixes, lengths, horizon, resamples=drawn),
     }

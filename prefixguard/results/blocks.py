@@ -51,13 +51,15 @@ class Column:
     """A column of a table.
 
     kind: numbers are set to the right; words are long text, which wraps. short: its name in the terminal, where the
-    full one has no room. brief: the terminal leaves out the small part of its cells, for want of room.
+    full one has no room. For want of room the terminal leaves out the small part of its cells where it is brief, and
+    the whole column where it is hidden.
     """
 
     name: str
     kind: Kind = "text"
     short: str = ""
     brief: bool = False
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ def _block(block: Block, level: int) -> Iterator[str]:
         case Verbatim():
             fence = "`" * max(3, max((len(found) for found in _TICKS.findall(block.text)), default=0) + 1)
             yield f"{fence}text"
-            yield block.text
+            yield visible(block.text)
             yield fence
         case Facts():
             yield from (f"- {escaped(what)}: **{escaped(value)}** {escaped(said)}" for what, value, said in block.items)

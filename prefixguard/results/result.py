@@ -49,14 +49,13 @@ class Result(ABC):
 def plain_value(value: Any) -> Any:
     """A value as JSON has it, at any depth: NaN and infinities as None, dataclasses as their fields.
 
-    A `Result` is what its own `as_json` says; keys become text, sets are sorted, paths and enumerations are their text.
+    What has an `as_json` of its own is what that says. Keys become text, sets are sorted, paths and enumerations are
+    their text.
 
     >>> plain_value({0.05: (float("nan"), 3), "at": Path("a/b")})
     {'0.05': [None, 3], 'at': 'a/b'}
     """
     match value:
-        case Result():
-            return value.as_json()
         case Enum():
             return plain_value(value.value)
         case None | bool() | str() | int():
@@ -71,6 +70,8 @@ def plain_value(value: Any) -> Any:
             return [plain_value(one) for one in value]
         case Path():
             return value.as_posix()
+        case _ if hasattr(value, "as_json"):
+            return value.as_json()
         case _ if hasattr(value, "tolist"):  # numpy's numbers and arrays
             return plain_value(value.tolist())
         case _ if dataclasses.is_dataclass(value):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from prefixguard.results.blocks import (
@@ -44,7 +45,7 @@ def to_text(blocks: Sequence[Block]) -> str:
     <BLANKLINE>
     Runs
          AUPRC
-    air   .541  [.490, .600]
+    air   .541 [.490, .600]
     """
     lines: list[str] = []
     before: Block | None = None
@@ -146,46 +147,54 @@ def _told(block: Block) -> str:
 
 def _table(table: Table) -> Iterator[str]:
     """Small parts in a column of their own beside their figures; empty columns and a head without a word left out."""
-    columns: list[list[str]] = []
-    right: list[bool] = []
+    columns: list[_Column] = []
     for i in table.filled:
         column = table.columns[i]
-        columns.append([_one_line(column.short or column.name), *(_one_line(row[i].text) for row in table.rows)])
-        right.append(column.kind == "number")
+        if column.hidden:
+            continue
+        head, right = _one_line(column.short or column.name), column.kind == "number"
+        columns.append(_Column([head, *(_one_line(row[i].text) for row in table.rows)], right))
         small = [_one_line(row[i].small) for row in table.rows]
         if any(small) and not column.brief:
-            columns.append(["", *small])
-            right.append(True)
-    rows = [row for row in zip(*columns, strict=True) if any(row)]
-    sizes = _sizes(columns, right)
-    if sizes is None:
-        yield from _stacked(rows)
+            columns.append(_Column(["", *small], True, gap=1 if right else _GAP))
+    if not _squeeze(columns):
+        yield from _stacked([*zip(*(column.cells for column in columns), strict=True)])
         return
-    for row in rows:
-        folded = [_folded(cell, size) for cell, size in zip(row, sizes, strict=True)]
+    for row in zip(*(column.cells for column in columns), strict=True):
+        folded = [_folded(cell, column.size) for cell, column in zip(row, columns, strict=True)] if any(row) else []
         for parts in zip_longest(*folded, fillvalue=""):
-            cells = [
-                part.rjust(size) if at_right else part.ljust(size)
-                for part, size, at_right in zip(parts, sizes, right, strict=True)
-            ]
-            yield (" " * _GAP).join(cells)
+            yield "".join(column.set(part) for column, part in zip(columns, parts, strict=True))[_GAP:]
 
 
-def _sizes(columns: Sequence[Sequence[str]], right: Sequence[bool]) -> list[int] | None:
-    """Widths of columns: as wide as they are, or with the columns of text squeezed; None where nothing helps."""
-    sizes = [max(map(len, column)) for column in columns]
-    room = WIDTH - _GAP * (len(sizes) - 1)
-    soft = sorted((i for i in range(len(sizes)) if not right[i]), key=lambda i: sizes[i])
-    left = room - sum(size for i, size in enumerate(sizes) if right[i])
-    if sum(sizes) <= room:
-        return sizes
-    for place, i in enumerate(soft):  # the narrow ones first: what they do not need is left to the wide
-        share = left // (len(soft) - place)
-        if share < min(NARROWEST, sizes[i]):
-            return None
-        sizes[i] = min(sizes[i], share)
-        left -= sizes[i]
-    return sizes if soft else None
+@dataclass
+class _Column:
+    """A column as it is laid out. gap: blanks before it."""
+
+    cells: list[str]
+    right: bool
+    gap: int = _GAP
+    size: int = 0
+
+    def set(self, part: str) -> str:
+        return " " * self.gap + (part.rjust(self.size) if self.right else part.ljust(self.size))
+
+
+def _squeeze(columns: Sequence[_Column]) -> bool:
+    """Sets widths: as wide as columns are, or with those of text squeezed. False where nothing helps."""
+    for column in columns:
+        column.size = max(map(len, column.cells))
+    room = WIDTH + _GAP - sum(column.gap for column in columns)
+    if sum(column.size for column in columns) <= room:
+        return True
+    soft = sorted((column for column in columns if not column.right), key=lambda column: column.size)
+    room -= sum(column.size for column in columns if column.right)
+    for place, column in enumerate(soft):  # the narrow ones first: what they do not need is left to the wide
+        share = room // (len(soft) - place)
+        if share < min(NARROWEST, column.size):
+            return False
+        column.size = min(column.size, share)
+        room -= column.size
+    return bool(soft)
 
 
 def _stacked(rows: Sequence[Sequence[str]]) -> Iterator[str]:

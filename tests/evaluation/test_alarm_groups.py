@@ -14,8 +14,7 @@ import prefixguard
 from prefixguard.alarm import AlarmPolicy, GroupThresholds, Thresholds
 from prefixguard.errors import DataError
 from prefixguard.evaluation import EvaluationTable, compare, evaluate, evaluate_scores
-from prefixguard.evaluation.alarm_groups import AlarmGroups
-from prefixguard.evaluation.alerts import AlertRow
+from prefixguard.evaluation.alerts import AlarmGroups, AlertRow
 from prefixguard.evaluation.reporting import report_of
 from prefixguard.lab import generate
 from prefixguard.runtime import Level, Monitor, load
@@ -95,9 +94,9 @@ def test_alerts_are_those_of_the_readings(tiers: Tiers) -> None:
 def test_text_and_json_say_it(tiers: Tiers) -> None:
     table = tiers.table
     text = table.to_text()
-    assert "\n  brisk (" in text and "\n  patient (" in text
+    assert "\n· brisk (" in text and "\n· patient (" in text
     assert "At 25 % each run is judged by the threshold of its agent, where that has one of its own" in text
-    assert [line for line in text.splitlines() if len(line) > 120] == []
+    assert [line for line in text.splitlines() if len(line) > 118] == []
     row = next(row for row in table.as_json()["first_alert"] if row["budget"] == 0.25)
     own = tiers.monitor.bundle.calibration.groups.of
     assert {part["value"]: part["threshold"] for part in row["groups"]} == {k: one.alarm for k, one in own.items()}
@@ -160,7 +159,7 @@ def test_a_group_with_an_alarm_where_all_runs_have_none() -> None:
     assert row.text.saved == pytest.approx(8 / 20) and row.text.lost == 0.0
     assert table.as_json()["first_alert"][0]["threshold"] is None
     text = table.to_text()
-    assert "Refused at 10 % for all runs: 9 runs are too few." in text and "  others (2)" in text
+    assert "Refused at 10 % for all runs: 9 runs are too few." in text and "· others (2 runs)" in text
     assert row.alerts.steps_saved == pytest.approx(4 / 8)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from prefixguard.alarm import AlarmPolicy, alarm_threshold, allowed_exceedances, binomial_cdf
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluation.alarm_resampling import expected_held, resample_alarms
+from prefixguard.evaluation.analyses.alarm_resampling import expected_held, resample_alarms
 from prefixguard.metrics import first_alerts
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluation.observability import LEAST, STEPS, WARNING, observability
+from prefixguard.evaluation.analyses.observability import LEAST, STEPS, WARNING, observability
 from prefixguard.evaluation.rows import ScoreRow
 from prefixguard.metrics import Prefixes, average_precision, phi
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prefixguard.errors import ConfigError
-from prefixguard.evaluation.prevalence import prevalence_table
+from prefixguard.evaluation.analyses.prevalence import prevalence_table
 from prefixguard.evaluation.rows import ScoreRow
 from prefixguard.metrics import Prefixes, Resamples, average_precision, average_precision_at
 
@@ -29,10 +29,10 @@ def test_figures_are_those_of_the_metric():
     for rows, labels in ((table.imminent, prefixes.imminent_labels(3)), (table.outcome, prefixes.outcome_labels)):
         monitor, constant = rows
         assert monitor.prevalence == pytest.approx(labels.mean())
-        assert monitor.own == pytest.approx(average_precision(labels, flat), abs=1e-12)
+        assert monitor.auprc == pytest.approx(average_precision(labels, flat), abs=1e-12)
         for reference in (0.05, 0.1, 0.25, 0.5):
-            assert monitor.at[reference] == pytest.approx(average_precision_at(labels, flat, reference))
-            assert constant.at[reference] == pytest.approx(reference)
+            assert monitor.auprc_at[reference] == pytest.approx(average_precision_at(labels, flat, reference))
+            assert constant.auprc_at[reference] == pytest.approx(reference)
     assert monitor.intervals == {}
 
 
@@ -40,7 +40,7 @@ def test_intervals_belong_to_the_first_row():
     table, _, _ = table_of(resamples=Resamples.draw(20, n=100), references=[0.2])
     monitor, constant = table.outcome
     low, high = monitor.intervals[0.2]
-    assert low < monitor.at[0.2] < high
+    assert low < monitor.auprc_at[0.2] < high
     assert constant.intervals == {}
 
 
@@ -53,7 +53,7 @@ def test_what_the_first_row_did_not_judge_is_left_out_of_all():
         sampled[i][-1] = risks[i][-1]
     rows = [ScoreRow("monitor", blind, risks), ScoreRow("again", risks, risks), ScoreRow("sampled", sampled, sampled)]
     table = prevalence_table(rows, prefixes, lengths, 3)
-    assert table.outcome[0].own == table.outcome[1].own
+    assert table.outcome[0].auprc == table.outcome[1].auprc
     assert table.outcome[0].prevalence == pytest.approx(prefixes.outcome_labels[lengths[0] :].mean())
     ends = prefixes.failed[2::2]
     assert table.outcome[2].prevalence == pytest.approx(ends.mean()), "a row that judged less has its own share"
@@ -65,7 +65,7 @@ def test_one_class_has_no_figures(failed):
     row = ScoreRow("monitor", [np.zeros(2)] * n, [np.zeros(2)] * n)
     prefixes = Prefixes.of([2] * n, failed, ["a"] * n)
     table = prevalence_table([row], prefixes, [2] * n, 3, resamples=Resamples.draw(1, n=5))
-    assert np.isnan(table.outcome[0].own) and np.isnan(table.outcome[0].at[0.5])
+    assert np.isnan(table.outcome[0].auprc) and np.isnan(table.outcome[0].auprc_at[0.5])
     assert json.loads(json.dumps(table.as_json(), allow_nan=False))["outcome"][0]["auprc_at"]["0.5"] is None
 
 
@@ -85,5 +85,5 @@ def test_text_and_json():
     assert "constant" not in text, "the report has all rows, the terminal the clocks"
     plain = json.loads(json.dumps(table.as_json(), allow_nan=False))
     assert plain["references"] == [0.05, 0.1, 0.25, 0.5]
-    assert plain["imminent"][0]["auprc_at"]["0.05"] == table.imminent[0].at[0.05]
+    assert plain["imminent"][0]["auprc_at"]["0.05"] == table.imminent[0].auprc_at[0.05]
     assert table.as_json() == table_of(resamples=Resamples.draw(20, n=50))[0].as_json()

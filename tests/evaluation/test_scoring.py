@@ -200,18 +200,18 @@ def test_counts_that_do_not_agree_are_refused():
 def test_text_is_aligned_narrow_and_says_what_matters(table):
     text = table.to_text()
     lines = text.split("\n")
-    assert max(map(len, lines)) <= 120
+    assert max(map(len, lines)) <= 118
     assert lines[0] == f"150 runs of 30 tasks, {table.failed_runs} failed ({table.failed_runs / 1.5:.1f} %), " + (
         f"{table.prefixes:,} prefixes"
     )
-    for title in ("Imminent risk: fails, and ends within 3 more steps", "Outcome risk: fails", "First alerts"):
+    for title in ("(imminent risk): fails, and ends within 3 more steps", "(outcome risk): fails", "First alerts"):
         assert title in text
     rows = [line for line in lines if line.startswith(("monitor ", "constant ", "step index ", "end oracle *"))]
-    heads = [line for line in lines if line.lstrip().startswith("AUPRC")]
+    heads = [line for line in lines if line.startswith("Scores by")]
     column = heads[0].index("AUPRC") + len("AUPRC")
     for row in rows[:4]:
         assert row[column - 1].isdigit() and row[column] == " ", "figures stand under their heading"
-    assert "*: knows what no monitor can know." in text
+    assert "* knows what no monitor can know" in text
     assert text.count("needs at least 230") == 1, "one refusal, said once"
     assert table.verdict.text.split(":")[0] in text
 

@@ -75,16 +75,17 @@ def test_a_table_with_intervals() -> None:
     assert to_text([Text("Before."), Table.of("By", ["", "AUPRC", "n"], rows), Text("Below."), Text("More.")]) == (
         "Before.\n\n"
         "By\n"
-        "            AUPRC                n\n"
-        "monitor      .541  [.490, .600]  x\n"
+        "            AUPRC               n\n"
+        "monitor      .541 [.490, .600]  x\n"
         "step index     .2\n"
         "Below.\nMore."
     )
 
 
 def test_a_brief_column_has_no_interval_and_drawings_no_column() -> None:
-    head = ["", Column("outcome AUROC at matched remaining steps", "number", short="rem", brief=True), Column("drawn")]
-    table = Table.of("", head, [["monitor", (".541", "[.490, .600]"), Cell(svg="<svg/>")]])
+    brief = Column("AUROC at equal steps left", "number", short="rem", brief=True)
+    head = ["", Column("never", "number", hidden=True), brief, Column("drawn")]
+    table = Table.of("", head, [["monitor", "x", (".541", "[.490, .600]"), Cell(svg="<svg/>")]])
     assert to_text([table]) == "          rem\nmonitor  .541"
 
 

@@ -1,12 +1,11 @@
-"""Results of further looks, shown in their own words; and the automaton."""
+"""Results of further analyses, and the automaton."""
 
 from __future__ import annotations
 
 import math
 
-from prefixguard.evaluation.report.glossary_text import glossary_blocks
-from prefixguard.evaluation.report.material import LONGEST, TEXT_LETTERS, AutomatonView, Finding, name
-from prefixguard.evaluation.report.plain_text import text_blocks
+from prefixguard.evaluation.report.material import LONGEST, TEXT_LETTERS, AutomatonView, name
+from prefixguard.evaluation.table import Said, blocks_of
 from prefixguard.results import (
     Block,
     Bullets,
@@ -17,20 +16,21 @@ from prefixguard.results import (
     Section,
     Table,
     Text,
+    Verbatim,
     percent,
     signed,
 )
 from prefixguard.runtime import plain
 
 
-def finding_section(key: str, title: str, finding: Finding | None) -> Section | None:
-    """Its sentences as paragraphs, what is set in columns as tables. None without a finding."""
+def finding_section(key: str, title: str, finding: Said | None) -> Section | None:
+    """What it shows, and its figures. None without a finding."""
     if finding is None:
         return None
-    return Section(key, title, text_blocks(finding.to_text()[:LONGEST], title), finding.as_json())
+    return Section(key, title, blocks_of(finding, title), finding.as_json())
 
 
-def automaton_section(view: AutomatonView | None, measured: Finding | None = None) -> Section | None:
+def automaton_section(view: AutomatonView | None, measured: Said | None = None) -> Section | None:
     """How far it may be trusted, its picture, its symbols. measured: what the evaluation found about it."""
     title = "The automaton and its symbols"
     if view is None:
@@ -46,13 +46,13 @@ def automaton_section(view: AutomatonView | None, measured: Finding | None = Non
     if view.fidelity:
         blocks.append(Facts(tuple((name(a), name(b), plain(c, TEXT_LETTERS)) for a, b, c in view.fidelity)))
     if measured is not None:
-        blocks += text_blocks(measured.to_text()[:LONGEST], title)
+        blocks += blocks_of(measured, title)
     if view.svg:
         blocks.append(Image(view.svg, f"The automaton {name(view.name)}: states, coloured by risk, and what leads on."))
     if view.glossary:
         blocks.append(Folded(f"Glossary: what {len(view.glossary):,} symbols mean", (_glossary(view),)))
     elif view.glossary_text:
-        blocks.append(Folded("Glossary", glossary_blocks(view.glossary_text[:LONGEST])))
+        blocks.append(Folded("Glossary", (Verbatim(view.glossary_text[:LONGEST], "Glossary"),)))
     data = {
         "name": view.name,
         "states": view.states,

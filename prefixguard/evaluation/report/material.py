@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from prefixguard.alarm import AlarmPolicy, Thresholds
 from prefixguard.errors import DataError
-from prefixguard.evaluation.alarm_groups import AlarmGroups
+from prefixguard.evaluation.alerts import AlarmGroups
 from prefixguard.evaluation.rows import ScoreRow
-from prefixguard.evaluation.table import EvaluationTable
+from prefixguard.evaluation.table import EvaluationTable, Said
 from prefixguard.runtime import Reading, plain
 from prefixguard.stepview import StepRecord
 
@@ -22,18 +22,6 @@ NAME_LETTERS = 80
 TEXT_LETTERS = 240
 #: Of a finding's text, or a glossary's.
 LONGEST = 60_000
-
-
-class Finding(Protocol):
-    """A result that speaks for itself: an audit, an ablation, a set of controls."""
-
-    def as_json(self) -> Mapping[str, Any]:
-        """Plain values, no NaN."""
-        ...
-
-    def to_text(self) -> str:
-        """Plain text of at most 118 columns; blocks parted by empty lines."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,14 +152,14 @@ class ReportInput:
     command: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
-    observability: Finding | None = None
-    prevalence: Finding | None = None
-    shortcuts: Finding | None = None
-    leaks: Finding | None = None
-    ablation: Finding | None = None
-    controls: Finding | None = None
+    observability: Said | None = None
+    prevalence: Said | None = None
+    shortcuts: Said | None = None
+    leaks: Said | None = None
+    ablation: Said | None = None
+    controls: Said | None = None
     automaton: AutomatonView | None = None
-    others: Mapping[str, Finding] = field(default_factory=dict)
+    others: Mapping[str, Said] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         counts = {len(self.lengths), len(self.failed), len(self.tasks), len(self.run_ids), self.table.runs}

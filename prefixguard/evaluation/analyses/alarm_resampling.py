@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from prefixguard.alarm import AlarmPolicy, alarm_threshold, allowed_exceedances, run_maximum, runs_needed
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.results import aligned, percent, wrapped
+from prefixguard.results import Block, Result, Table, Text, fields_of, percent
 
 Float = npt.NDArray[np.float64]
 Int = npt.NDArray[np.int64]
@@ -86,7 +86,7 @@ class HeldShare:
 
 
 @dataclass(frozen=True, slots=True)
-class AlarmResampling:
+class AlarmResampling(Result):
     """How the bound of one policy fares over random splits of the tasks of one set.
 
     tasks: tasks with a successful run that may calibrate. needed: calibration runs that the budget needs.
@@ -108,33 +108,35 @@ class AlarmResampling:
     reason: str | None
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, NaN as None."""
-        found = asdict(self)
+        """Plain values, shares to six digits, NaN as None."""
+        found = fields_of(self)
         for name in ("drawn", "weighted", "shared"):
             if found[name] is not None:
-                found[name] = {k: None if math.isnan(v) else round(v, 6) for k, v in found[name].items()}
+                found[name] = {key: value and round(value, 6) for key, value in found[name].items()}
         return found
 
-    def to_text(self) -> str:
+    def blocks(self) -> tuple[Block, ...]:
         """A row a way of counting, or the reason of a refusal."""
         title = (
             f"Budget {100 * self.budget:g} % at {100 * self.confidence:g} % confidence, {self.rounds} random halves of "
             f"{self.tasks} tasks"
         )
         if self.drawn is None and self.shared is None:
-            return wrapped(f"{title}: refused. {self.reason}")
-        head = ["", "calibrated on", "held", "expected", "false alarms", "failed alerted", "early"]
+            return (Text(f"{title}: refused. {self.reason}"),)
         named = (
             ("one run a task, counted alike", self.drawn),
             ("one run a task, tasks weighted alike", self.weighted),
             ("runs that share tasks (breaks)", self.shared),
         )
-        rows = []
-        for name, one in named:
-            shares = () if one is None else (one.held, one.expected, one.false_alarms, one.alerted, one.early)
-            cells = ["refused"] if one is None else [f"{one.calibration:.0f}", *map(percent, shares)]
-            rows.append([name, *cells])
-        return wrapped(title) + "\n" + aligned([head, *rows])
+        head = ["", "calibrated on", "held", "expected", "false alarms", "failed alerted", "early"]
+        return (Table.of(title, head, [[name, *_cells(one)] for name, one in named]),)
+
+
+def _cells(one: HeldShare | None) -> list[str]:
+    if one is None:
+        return ["refused"]
+    shares = (one.held, one.expected, one.false_alarms, one.alerted, one.early)
+    return [f"{one.calibration:.0f}", *map(percent, shares)]
 
 
 def resample_alarms(

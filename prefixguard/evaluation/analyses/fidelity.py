@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from prefixguard.bundle import UNSEEN, Automaton, Bundle
-from prefixguard.results import number, percent, wrapped
+from prefixguard.results import Block, Bullets, Result, Text, number, percent
 from prefixguard.runtime import Reading
 
 
 @dataclass(frozen=True, slots=True)
-class Faithfulness:
+class AutomatonFidelity(Result):
     """states, symbols: of the automaton. unseen_share: of its transitions on these runs, those that no training run
     took, in [0, 1]; NaN where none was made.
 
@@ -31,23 +31,19 @@ class Faithfulness:
     teacher_rem: float
     care: tuple[str, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain values; None where a figure is not known."""
-        figures = ("unseen_share", "agreement", "auprc", "teacher_auprc", "rem", "teacher_rem")
-        known = {name: value if (value := getattr(self, name)) == value else None for name in figures}
-        return {"states": self.states, "symbols": self.symbols, **known, "care": list(self.care)}
-
-    def to_text(self) -> str:
-        """A few lines; the sentences of care last."""
-        lines = [
+    def blocks(self) -> tuple[Block, ...]:
+        """Two sentences; what to be careful about last."""
+        found = (
             f"Automaton of {self.states} states and {self.symbols} symbols. {percent(self.unseen_share)} of its "
             "transitions on these runs were never taken in training.",
-            f"Against its teacher, on the runs set aside at its export: rank correlation of outcome risks "
+            "Against its teacher, on the runs set aside at its export: rank correlation of outcome risks "
             f"{number(self.agreement)}; imminent AUPRC {number(self.auprc)} against {number(self.teacher_auprc)}; "
             f"outcome AUROC at matched remaining steps {number(self.rem)} against {number(self.teacher_rem)}.",
-            *(f"Audit with care: {sentence}" for sentence in self.care),
-        ]
-        return "\n".join(wrapped(line) for line in lines)
+        )
+        return (
+            Bullets(found, "How far the automaton is its teacher"),
+            *(Text(f"Audit with care: {sentence}", "care") for sentence in self.care),
+        )
 
 
 class Transitions:
@@ -73,7 +69,7 @@ class Transitions:
         return self._unseen / self._all if self._all else float("nan")
 
 
-def faithfulness(bundle: Bundle, transitions: Transitions | None) -> Faithfulness | None:
+def automaton_fidelity(bundle: Bundle, transitions: Transitions | None) -> AutomatonFidelity | None:
     """What is known of a bundle's automaton; None where it holds none."""
     automaton = bundle.automaton
     if automaton is None or transitions is None:
@@ -86,7 +82,7 @@ def faithfulness(bundle: Bundle, transitions: Transitions | None) -> Faithfulnes
         return float(value) if isinstance(value, (int, float)) else float("nan")
 
     care = said.get("care", ()) if isinstance(said, dict) else ()
-    return Faithfulness(
+    return AutomatonFidelity(
         states=len(automaton.transitions),
         symbols=automaton.transitions.shape[1],
         unseen_share=transitions.unseen_share,

@@ -12,7 +12,7 @@ import tiny_monitor
 
 from prefixguard.bundle import write_bundle
 from prefixguard.evaluation import evaluate
-from prefixguard.evaluation.faithfulness import Transitions
+from prefixguard.evaluation.analyses.fidelity import Transitions
 from prefixguard.runtime import Monitor, load
 from prefixguard.stepview import read_runs
 from prefixguard.trace import task_hash

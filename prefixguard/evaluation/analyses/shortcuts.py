@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.metrics import Prefixes, Ranking, Resamples, at_remaining, interval, paired_difference
-from prefixguard.results import aligned, finite, number, percent, spread, wrapped
+from prefixguard.results import Block, Result, Table, Text, fields_of, finite, number, percent, spread
 from prefixguard.runtime import plain
 
 Float = npt.NDArray[np.float64]
@@ -34,6 +34,8 @@ Float = npt.NDArray[np.float64]
 FOLDS = 5
 #: Resamples behind each interval.
 RESAMPLES = 500
+#: Groups that are listed, the largest; JSON has all.
+SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +48,9 @@ class GroupShare:
     failure_share: float
     auroc: float
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain values; NaN is None."""
-        return {
-            "name": self.name,
-            "runs": self.runs,
-            "tasks": self.tasks,
-            "failure_share": self.failure_share,
-            "auroc": finite(self.auroc),
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class Shortcuts:
+class Shortcuts(Result):
     """What the groups are worth. NaN: the figure does not exist (one class, one task).
 
     grouped_by: what the groups are, such as agent. groups: largest first.
@@ -118,35 +110,22 @@ class Shortcuts:
         return f"{said}: {100 * gone:.0f} % of what it has over chance is which {name} made the run."
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, NaN as None."""
-        return {
-            "grouped_by": self.grouped_by,
-            "groups": [group.as_json() for group in self.groups],
-            "pooled": finite(self.pooled),
-            "within": finite(self.within),
-            "group_only": finite(self.group_only),
-            "share_of_group": finite(self.share_of_group),
-            "intervals": {key: list(ends) for key, ends in self.intervals.items()},
-            "text": self.text,
-        }
+        """Its fields, and what they come to."""
+        found = fields_of(self)
+        spreads = found.pop("intervals")
+        return {**found, "share_of_group": finite(self.share_of_group), "intervals": spreads, "text": self.text}
 
-    def to_text(self, limit: int = 12) -> str:
-        """Plain aligned text, ending without a newline; at most `limit` groups are listed, the largest."""
-        cells = [[self.grouped_by, "runs", "tasks", "failed", "outcome AUROC"]]
-        for group in self.groups[:limit]:
-            cells.append(
-                [
-                    plain(group.name, 60),
-                    f"{group.runs:,}",
-                    f"{group.tasks:,}",
-                    percent(group.failure_share),
-                    number(group.auroc),
-                ]
-            )
-        more = len(self.groups) - limit
-        rest = [f"and {more} more"] if more > 0 else []
+    def blocks(self) -> tuple[Block, ...]:
+        """A row a group, and what the numbers say."""
+        rows = [
+            [plain(one.name, 60), f"{one.runs:,}", f"{one.tasks:,}", percent(one.failure_share), number(one.auroc)]
+            for one in self.groups[:SHOWN]
+        ]
+        more = len(self.groups) - SHOWN
+        rows += [[f"and {more} more"]] if more > 0 else []
         title = f"Shortcuts: is it the run, or the {self.grouped_by}? (outcome AUROC at matched remaining steps)"
-        return "\n\n".join(["\n".join([title, aligned(cells), *rest]), wrapped(self.text)])
+        table = Table.of(title, [self.grouped_by, "runs", "tasks", "failed", "outcome AUROC"], rows)
+        return (table, Text(self.text))
 
     def _shown(self, figure: str) -> str:
         return f"{number(getattr(self, figure))} {spread(self.intervals.get(figure))}".rstrip()

@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from prefixguard.evaluation.rows import ScoreRow
 from prefixguard.metrics import REFERENCE_PREVALENCES, Prefixes, ReferenceRanking, Resamples, interval
-from prefixguard.results import aligned, finite, number, spread, wrapped
+from prefixguard.results import Block, Cell, Result, Table, Text, fields_of, number, spread
 
-#: Beside the first row, what is shown as text; JSON and report have all.
-_IN_TEXT = ("step index", "end oracle")
+#: Beside the first row, what is shown; JSON has all.
+_SHOWN = ("step index", "end oracle")
 
 CAUTION = (
     "Negatives are weighed so that positives make up the stated share; how a score ranks stays as measured. A score "
@@ -29,31 +29,20 @@ CAUTION = (
 class PrevalenceRow:
     """One row's AUPRC. NaN: it does not exist (one class only).
 
-    prevalence: share of positives as it is. own: AUPRC there. at: AUPRC by reference prevalence.
+    prevalence: share of positives as it is. auprc: AUPRC there. auprc_at: AUPRC by reference prevalence.
     intervals: 95 % over tasks, by reference; of the first row only, and empty where no resamples were given.
     """
 
     name: str
     oracle: bool
     prevalence: float
-    own: float
-    at: Mapping[float, float]
+    auprc: float
+    auprc_at: Mapping[float, float]
     intervals: Mapping[float, tuple[float, float]] = field(default_factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values; NaN is None. References are the keys as text, such as "0.05"."""
-        return {
-            "name": self.name,
-            "oracle": self.oracle,
-            "prevalence": finite(self.prevalence),
-            "auprc": finite(self.own),
-            "auprc_at": {f"{reference:g}": finite(value) for reference, value in self.at.items()},
-            "intervals": {f"{reference:g}": list(ends) for reference, ends in self.intervals.items()},
-        }
 
 
 @dataclass(frozen=True, slots=True)
-class PrevalenceTable:
+class PrevalenceTable(Result):
     """Rows in the order given, of both risks, at the same references."""
 
     references: tuple[float, ...]
@@ -61,29 +50,23 @@ class PrevalenceTable:
     outcome: tuple[PrevalenceRow, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, NaN as None."""
-        return {
-            "references": list(self.references),
-            "imminent": [row.as_json() for row in self.imminent],
-            "outcome": [row.as_json() for row in self.outcome],
-            "caution": CAUTION,
-        }
+        """Its fields, and how they may be compared; references are keys as text, such as "0.05"."""
+        return {**fields_of(self), "caution": CAUTION}
 
-    def to_text(self) -> str:
-        """Plain aligned text, ending without a newline: the first row, and the clocks where they are."""
-        blocks = []
-        for title, rows in (("Imminent risk", self.imminent), ("Outcome risk", self.outcome)):
-            if not rows:
-                continue
-            cells = [["", "own", "", *(cell for reference in self.references for cell in (number(reference), ""))]]
-            for row in (rows[0], *(row for row in rows[1:] if row.name in _IN_TEXT)):
-                line = [f"{row.name} *" if row.oracle else row.name, number(row.own), ""]
-                for reference in self.references:
-                    line += [number(row.at[reference]), spread(row.intervals.get(reference))]
-                cells.append(line)
-            own = number(rows[0].prevalence)
-            blocks.append(f"{title}: AUPRC at the own prevalence ({own}) and at others\n" + aligned(cells))
-        return "\n\n".join([*blocks, wrapped(CAUTION)])
+    def blocks(self) -> tuple[Block, ...]:
+        """A table a risk: the first row, and the clocks where they are."""
+        titles = (("Imminent risk", self.imminent), ("Outcome risk", self.outcome))
+        return (*(self._table(title, rows) for title, rows in titles if rows), Text(CAUTION))
+
+    def _table(self, title: str, rows: Sequence[PrevalenceRow]) -> Table:
+        cells = []
+        for row in (rows[0], *(row for row in rows[1:] if row.name in _SHOWN)):
+            line = [Cell(f"{row.name} *" if row.oracle else row.name), Cell(number(row.auprc))]
+            for reference in self.references:
+                line.append(Cell(number(row.auprc_at[reference]), spread(row.intervals.get(reference))))
+            cells.append(line)
+        caption = f"{title}: AUPRC at the own prevalence ({number(rows[0].prevalence)}) and at others"
+        return Table.of(caption, ["", "own", *map(number, self.references)], cells, marked={0})
 
 
 def prevalence_table(

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from prefixguard.errors import ConfigError
 from prefixguard.evaluation.rows import ScoreRow
 from prefixguard.metrics import Prefixes, average_precision, phi, phi_inverse, ratio, step_index
-from prefixguard.results import aligned, finite, number, wrapped
+from prefixguard.results import Block, Result, Table, Text, number, plain_value
 
 #: Step indices at which the imminent label is looked at.
 STEPS = (1, 2, 3, 5, 8, 12, 16, 20, 25, 30)
@@ -64,22 +64,9 @@ class Place:
     monitor_crossing: float
     clock_crossing: float
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain values; NaN is None."""
-        return {
-            "step": self.step,
-            "prefixes": self.prefixes,
-            "positives": self.positives,
-            "prevalence": finite(self.prevalence),
-            "monitor": finite(self.monitor),
-            "clock": finite(self.clock),
-            "monitor_crossing": finite(self.monitor_crossing),
-            "clock_crossing": finite(self.clock_crossing),
-        }
-
 
 @dataclass(frozen=True, slots=True)
-class Observability:
+class Observability(Result):
     """Both labels on the scale.
 
     outcome: the outcome label over all prefixes. scale: (q, phi) at its prevalence, ascending; empty with one class.
@@ -97,19 +84,18 @@ class Observability:
         """Plain values, NaN as None; the warning goes with the numbers."""
         return {
             "horizon": self.horizon,
-            "outcome": self.outcome.as_json(),
+            "outcome": plain_value(self.outcome),
             "scale": [{"observable": q, "phi": value} for q, value in self.scale],
-            "imminent_at_step": [place.as_json() for place in self.imminent],
+            "imminent_at_step": plain_value(self.imminent),
             "too_few_at_step": list(self.too_few),
             "warning": WARNING,
         }
 
-    def to_text(self) -> str:
-        """Plain aligned text, ending without a newline."""
-        cells = [["", "positives", "share", "AUPRC", "crossing", "clock's AUPRC", "crossing"]]
-        cells += [_cells("outcome, all steps", self.outcome)]
-        cells += [_cells(f"imminent, step {place.step}", place) for place in self.imminent]
-        blocks = ["Observability: AUPRC against phi of its prevalence\n" + aligned(cells)]
+    def blocks(self) -> tuple[Block, ...]:
+        """The places on the scale, the scale, and what they say."""
+        head = ["", "positives", "share", "AUPRC", "crossing", "clock's AUPRC", "crossing"]
+        rows = [_cells("outcome, all steps", self.outcome)]
+        rows += [_cells(f"imminent, step {place.step}", place) for place in self.imminent]
         lines = []
         if self.scale:
             steps = ", ".join(f"{number(value)} at q = {q:g}" for q, value in self.scale)
@@ -120,7 +106,7 @@ class Observability:
                 f"the imminent label (fails, and ends within {self.horizon} more steps)."
             )
         lines += [WARNING, *self.remarks()]
-        return "\n\n".join([*blocks, "\n".join(wrapped(line) for line in lines)])
+        return (Table.of("Observability: AUPRC against phi of its prevalence", head, rows), *map(Text, lines))
 
     def remarks(self) -> list[str]:
         """What the numbers say, a sentence each."""
