@@ -122,7 +122,7 @@ def test_the_report_shows_each_example_by_its_own_threshold(tiers: Tiers) -> Non
         "Thresholds by agent, at a budget of 25&nbsp;%" in page or "Thresholds by agent, at a budget of 25\xa0%" in page
     )
     assert "Runs whose agent has a threshold of its own are judged by that" in page
-    assert "agent patient (" in report.to_markdown()
+    assert "· patient (" in report.to_markdown()
 
 
 def test_compare_judges_by_group_too(tiers: Tiers, lab_bundle: Path) -> None:
