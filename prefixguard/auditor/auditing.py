@@ -7,7 +7,6 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from prefixguard.auditor.audit_folder import AuditFolder
@@ -39,11 +38,12 @@ def audit(
 
     inspector: how. It is given every run without its labels, so that these cannot decide how a run is gone through.
     workers: runs at a time, 1 or more.
-    out: a folder; lines are kept there as they come. A run that is there without errors, and whose records say the
-        same now, is not asked about again; what its labels say is taken from the run.
-    settings: what the audit rests on, plain values; a folder with others is refused.
+    out: a folder; lines are kept there as they come, and written to verdicts.jsonl at the end. A run whose line is
+        there without errors, and whose records say the same now, is not asked about again; what its labels say is
+        taken from the run.
+    settings: what the audit rests on, plain values; an audit with others lies beside it in the folder.
     listen: told every line, also those that were kept, in the order of the runs.
-    EndpointError when nobody answers, run after run; ConfigError, OutputError as `AuditFolder.open`. UsageError where
+    EndpointError when nobody answers, run after run; OutputError as `AuditFolder`. UsageError where
     an event loop is running: await `audit_async` there.
     """
     try:
@@ -70,13 +70,18 @@ async def audit_async(
         raise ConfigError(f"workers {workers}: runs at a time, 1 or more.")
     told = listen if listen is not None else _nobody
     if out is None:
-        return await _all(runs, inspector, workers, {}, None, told)
-    folder = AuditFolder(Path(out))
-    with folder.held():
-        kept = folder.open(dict(settings or {}))
-        lines = await _all(runs, inspector, workers, {line.run_id: line for line in kept}, folder, told)
-        folder.keep(_merged(kept, lines))
-    return lines
+        return await _all(runs, inspector, workers, None, told)
+    folder = AuditFolder(out, settings or {})
+    lines: list[AuditLine] = []
+
+    def keep_order(line: AuditLine) -> None:
+        lines.append(line)
+        told(line)
+
+    try:
+        return await _all(runs, inspector, workers, folder, keep_order)
+    finally:
+        folder.write(lines)
 
 
 def unlabelled(run: Run[StepRecord]) -> Run[StepRecord]:
@@ -94,7 +99,6 @@ async def _all(
     runs: Iterable[Run[StepRecord]],
     inspector: AuditProtocol,
     workers: int,
-    kept: Mapping[str, AuditLine],
     folder: AuditFolder | None,
     told: Callable[[AuditLine], None],
 ) -> list[AuditLine]:
@@ -120,7 +124,9 @@ async def _all(
                 run = next(source, None)
                 if run is None:
                     more = False
-                elif (line := kept.get(run.run_id)) is not None and _holds(line, run):
+                    continue
+                line = None if folder is None else folder.get(run.run_id)
+                if line is not None and _holds(line, run):
                     lines.append(relabelled(line, run))
                     tell()
                 else:
@@ -134,7 +140,7 @@ async def _all(
             for place, line in new:
                 lines[place] = line
                 if folder is not None:
-                    folder.add(line)
+                    folder.keep(line)
             tell()
             for _, line in new:
                 silence.hear(line)
@@ -183,14 +189,6 @@ class _Silence:
 def _holds(line: AuditLine, run: Run[StepRecord]) -> bool:
     """Whether a line that is there answers for this run: without errors, and about the same records."""
     return not line.has_errors and line.digest == records_digest(run.records)
-
-
-def _merged(kept: Iterable[AuditLine], lines: Iterable[AuditLine]) -> list[AuditLine]:
-    """All lines of a folder: those of this audit in its order, lines of other runs where they were."""
-    mine = list(lines)
-    names = {line.run_id for line in mine}
-    left = iter(mine)
-    return [next(left) if line.run_id in names else line for line in kept] + list(left)
 
 
 def _why(call: Mapping[str, Any]) -> str:

@@ -278,7 +278,8 @@ def test_an_audit_with_a_folder_is_not_asked_twice(
     more = cli("audit", runs_file, *asking(server), "--out", tmp_path / "out")
     assert more.out.startswith(first.out) and len(more.lines) == 6
     assert server.requests == sum(len(line["calls"]) for line in more.lines)
-    (tmp_path / "out" / "verdicts.jsonl").unlink()
+    for kept in (tmp_path / "out").glob("*.kept"):
+        kept.unlink()
     replayed = cli("audit", runs_file, *asking(server), "--out", tmp_path / "out")
     assert server.requests == sum(len(line["calls"]) for line in replayed.lines), "the replies are kept too"
     assert all(call["cached"] for line in replayed.lines for call in line["calls"])
@@ -297,15 +298,15 @@ def test_questions_without_a_verdict_are_errors_and_asked_again(
     assert server.requests == 12
 
 
-def test_other_settings_are_refused(cli, runs_file: Path, server: ScriptedServer, tmp_path: Path) -> None:
+def test_other_settings_are_another_audit_in_the_same_folder(
+    cli, runs_file: Path, server: ScriptedServer, tmp_path: Path
+) -> None:
     out = ("--out", tmp_path / "out", "--limit", "1")
-    assert cli("audit", runs_file, *asking(server), *out).code == 0
-    asked = server.requests
+    first = cli("audit", runs_file, *asking(server), *out)
     for change in (("--model", "other"), ("--protocol", "post-hoc"), ("--budget-tokens", "9000"), ("--confirm", "2")):
-        said = cli("audit", runs_file, *asking(server), *out, *change)
-        name = change[0].removeprefix("--").replace("-", "_")
-        assert said.code == 2 and "holds an audit with other settings" in said.told and f"{name}: " in said.told
-    assert server.requests == asked
+        assert cli("audit", runs_file, *asking(server), *out, *change).code == 0
+    asked = server.requests
+    assert cli("audit", runs_file, *asking(server), *out).out == first.out and server.requests == asked
 
 
 def test_interrupted_it_leaves_with_3_and_goes_on(
@@ -459,18 +460,12 @@ def test_alarms_that_must_be_confirmed(cli, runs_file: Path, server: ScriptedSer
 def test_a_folder_that_was_cut_off_or_spoiled(cli, runs_file: Path, server: ScriptedServer, tmp_path: Path) -> None:
     arguments = (*asking(server), "--out", tmp_path / "out", "--protocol", "post-hoc", "--limit", "4")
     whole = cli("audit", runs_file, *arguments)
-    kept = tmp_path / "out" / "verdicts.jsonl"
-    kept.write_text(kept.read_text()[:-40])  # killed while it wrote
+    kept = sorted((tmp_path / "out").glob("*.kept"))[1]
+    kept.write_bytes(kept.read_bytes()[:-40])  # a disk lost its end
     again = cli("audit", runs_file, *arguments)
     assert again.code == 0 and server.requests == 4, "the reply of the lost line was kept"
     assert [line["verdict"] for line in again.lines] == [line["verdict"] for line in whole.lines]
-    assert len(kept.read_text().splitlines()) == 4
-    kept.write_text("{}\n" + kept.read_text())
-    said = cli("audit", runs_file, *arguments)
-    assert said.code == 2 and "verdicts.jsonl:1: no line of an audit" in said.told
-    (tmp_path / "out" / "settings.json").write_text("[")
-    said = cli("audit", runs_file, *arguments)
-    assert said.code == 2 and "they cannot be read" in said.told
+    assert len((tmp_path / "out" / "verdicts.jsonl").read_text().splitlines()) == 4
     (tmp_path / "file").write_text("")
     said = cli("audit", runs_file, *asking(server), "--out", tmp_path / "file")
     assert said.code == 2 and "Name another folder" in said.told and server.requests == 4
