@@ -57,8 +57,19 @@ from prefixguard.evaluation import (
 from prefixguard.evaluation import (
     evaluate as evaluate,
 )
+from prefixguard.evaluation.controls import controls_beside as controls_beside
 from prefixguard.evaluation.data_check import DataCheck as DataCheck
 from prefixguard.evaluation.data_check import check_data as check_data
+from prefixguard.evaluation.judge import JudgeResult as JudgeResult
+from prefixguard.evaluation.judge import judge as judge
+from prefixguard.evaluation.leaks import LeakAudit as LeakAudit
+from prefixguard.evaluation.leaks import audit_leaks as audit_leaks
+from prefixguard.evaluation.report import write_report as write_report
+from prefixguard.evaluation.reporting import report_of as report_of
+from prefixguard.evaluation.retraining import ablate as ablate
+from prefixguard.evaluation.retraining import cross_validate as cross_validate
+from prefixguard.evaluation.retraining import leave_one_agent_out as leave_one_agent_out
+from prefixguard.evaluation.retraining import training_of as training_of
 from prefixguard.induce import (
     CheckReport as CheckReport,
 )
@@ -121,6 +132,9 @@ from prefixguard.stepview import (
     ReadReport as ReadReport,
 )
 from prefixguard.stepview import (
+    SpooledRuns as SpooledRuns,
+)
+from prefixguard.stepview import (
     StepRecord as StepRecord,
 )
 from prefixguard.stepview import (
@@ -129,6 +143,7 @@ from prefixguard.stepview import (
 from prefixguard.stepview import (
     load_adapter as load_adapter,
 )
+from prefixguard.store import Store as Store
 from prefixguard.trace import Fault as Fault
 from prefixguard.trace import Mistake as Mistake
 from prefixguard.trace import Outcome as Outcome

@@ -26,7 +26,9 @@ from prefixguard.cli.commands import (
     export,
     induce_adapter,
     info,
+    judge,
     parse,
+    retraining,
     score,
     sign,
     train,
@@ -42,7 +44,10 @@ BAD_INPUT, INTERRUPTED = 2, 3
 _RESUMES = {
     "train": "The same command resumes from the last epoch that was finished.",
     "demo": "The same command resumes from the last epoch that was finished.",
-    "evaluate": "Folds and replies that are there are kept; the same command goes on from there.",
+    **dict.fromkeys(
+        ("evaluate", "cross-validate", "ablate", "leave-agents-out", "judge"),
+        "Folds and replies that are there are kept; the same command goes on from there.",
+    ),
     "audit": "With --out the same command goes on where it stopped.",
 }
 _TRACEBACK = "PREFIXGUARD_TRACEBACK"
@@ -160,10 +165,26 @@ def _global(
     """
 
 
-_MODULES = (
-    demo, check_data, train, evaluate, compare, calibrate, score, parse, watch, audit, export, sign, induce_adapter,
-    check_adapter, info, adapters,
-)  # fmt: skip
-for _module in _MODULES:
-    _name = _module.__name__.rpartition(".")[2]
-    app.command(_name.replace("_", "-"))(getattr(_module, f"{_name}_command"))
+for _command in (
+    demo.demo_command,
+    check_data.check_data_command,
+    train.train_command,
+    evaluate.evaluate_command,
+    compare.compare_command,
+    retraining.cross_validate_command,
+    retraining.ablate_command,
+    retraining.leave_agents_out_command,
+    judge.judge_command,
+    calibrate.calibrate_command,
+    score.score_command,
+    parse.parse_command,
+    watch.watch_command,
+    audit.audit_command,
+    export.export_command,
+    sign.sign_command,
+    induce_adapter.induce_adapter_command,
+    check_adapter.check_adapter_command,
+    info.info_command,
+    adapters.adapters_command,
+):
+    app.command(_command.__name__.removesuffix("_command").replace("_", "-"))(_command)

@@ -109,3 +109,30 @@ def counting(what: str, unit: str = "runs") -> Iterator[Callable[[int], None]]:
             progress.update(task, description=f"{what}: {count:,} {unit}")
 
         yield show
+
+
+class Working:
+    """Shows how many pieces of long work are done, and which one is on; without a terminal, a line each tenth."""
+
+    def __init__(self, progress: Progress, what: str, unit: str) -> None:
+        self._progress, self._what, self._unit = progress, what, unit
+        self._task = progress.add_task(what)
+        self._done = ""
+
+    def on_stage(self, name: str, detail: str = "") -> None:
+        """What is being done now."""
+        self._progress.update(self._task, description=f"{self._what}: {self._done}{name} {detail}".rstrip())
+
+    def on_progress(self, done: int, total: int) -> None:
+        """So many are done, of so many."""
+        self._done = f"{done} of {total} {self._unit} done, "
+        self.on_stage("")
+        if not people().is_terminal and done % max(1, total // 10) == 0:
+            say(f"{self._what}: {done} of {total} {self._unit} done")
+
+
+@contextmanager
+def working(what: str, unit: str) -> Iterator[Working]:
+    """Long work on the terminal. what: its name. unit: its pieces, in the plural."""
+    with clock(people()) as progress:
+        yield Working(progress, what, unit)

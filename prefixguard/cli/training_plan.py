@@ -81,6 +81,11 @@ def plan_training(
     return TrainingPlan(runs_named, adapter, labels_named, out_named or MONITORS / _name_of(runs_named), settled, said)
 
 
+def evaluation_folder(monitor: Path, named: Path | None) -> Path:
+    """Where what takes long is kept, to go on from: the folder named, or one beside the monitor."""
+    return named or monitor.parent / f".{monitor.name}.evaluation"
+
+
 def _section(file: Path) -> dict[str, Any]:
     from prefixguard.learn import read_toml
 

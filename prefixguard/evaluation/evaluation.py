@@ -23,7 +23,7 @@ from prefixguard.evaluation.rules import rule_rows, rule_scores
 from prefixguard.evaluation.scoring import RESAMPLES, evaluate_scores
 from prefixguard.evaluation.table import EvaluationTable, LeftOut, RunKey
 from prefixguard.runtime import Monitor, Reading, load
-from prefixguard.stepview import Adapter, ReadReport, StepRecord, read_runs, serialize
+from prefixguard.stepview import Adapter, ReadReport, SpooledRuns, StepRecord, read_runs, serialize
 from prefixguard.trace import Outcome, Run, Side, run_digest, task_hash, task_key
 
 #: What a task may have been used for that makes its runs no test of the monitor.
@@ -68,7 +68,7 @@ def evaluate(
     """
     opened = monitor if isinstance(monitor, Monitor) else load(monitor)
     opened.refuse_other(adapter, os.fspath(runs) if isinstance(runs, (str, os.PathLike)) else "-")
-    report = ReadReport()
+    report = runs.report if isinstance(runs, SpooledRuns) else ReadReport()
     parsed: Iterable[Run[StepRecord]]
     if isinstance(runs, (str, os.PathLike)):
         source = runs if isinstance(runs, str) else Path(runs)

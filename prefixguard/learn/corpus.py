@@ -2,53 +2,19 @@
 
 from __future__ import annotations
 
-import tempfile
-import weakref
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard import context
 from prefixguard.encoder import Vocabulary, tokenize
-from prefixguard.stepview import FIELDS, FillCounts, StepRecord, serialize
+from prefixguard.stepview import FIELDS, FillCounts, Spool, StepRecord, serialize
 from prefixguard.trace import Outcome, Run, imminent_labels, run_digest, task_key
 
 _TOOL_TAG, _AFTER_TOOL = (bytes([FIELDS.index(name) + 1]) for name in ("tool", "arguments"))
-_IN_MEMORY = 128 << 20  # bytes a spool keeps in memory before it moves to a temporary file
-
-
-class Spool:
-    """Bytes written once in order and read back by position; in memory while small, in a temporary file when large."""
-
-    def __init__(self) -> None:
-        self._file: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115, closed below
-        weakref.finalize(self, self._file.close)
-        self._starts = array("q", [0])
-
-    def append(self, data: bytes) -> None:
-        self._file.write(data)
-        self._starts.append(self._starts[-1] + len(data))
-
-    def read(self, first: int, stop: int) -> bytes:
-        """Entries first..stop-1, joined."""
-        self._file.seek(self._starts[first])
-        return self._file.read(self._starts[stop] - self._starts[first])
-
-    def each(self, first: int, stop: int) -> Iterator[bytes]:
-        """Entries first..stop-1, one by one."""
-        data = self.read(first, stop)
-        base = self._starts[first]
-        for i in range(first, stop):
-            yield data[self._starts[i] - base : self._starts[i + 1] - base]
-
-    @property
-    def size(self) -> int:
-        """Bytes held."""
-        return self._starts[-1]
 
 
 @dataclass(slots=True)

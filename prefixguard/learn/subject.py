@@ -18,11 +18,11 @@ from prefixguard.context import FEATURES
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import DataError
 from prefixguard.learn.compile import compile_monitor
-from prefixguard.learn.corpus import Corpus, Rows, Spool
+from prefixguard.learn.corpus import Corpus, Rows
 from prefixguard.learn.fit import FittedMonitor
 from prefixguard.learn.trainer import Fitted
 from prefixguard.runtime import Step, StepModel, open_model
-from prefixguard.stepview import load_adapter
+from prefixguard.stepview import Spool, load_adapter
 
 #: By how much two logits may differ that are to be the same: float32 sums in another order. Of the larger of 1 and
 #: the logit.

@@ -21,6 +21,7 @@ from prefixguard.stepview.run_files import RunFiles, run_files
 from prefixguard.stepview.scope import MISSING, Scope
 from prefixguard.stepview.side_by_side import Exchange, SideBySide, side_by_side
 from prefixguard.stepview.splitter import Splitter
+from prefixguard.stepview.spooled_runs import Spool, SpooledRuns
 from prefixguard.stepview.terminal import render
 from prefixguard.stepview.text import CUT_MARK, to_text
 from prefixguard.stepview.visibility import Place, Reading, overlaps
@@ -51,6 +52,8 @@ __all__ = [
     "Scope",
     "SideBySide",
     "Splitter",
+    "Spool",
+    "SpooledRuns",
     "Status",
     "StepRecord",
     "adapter_for",

@@ -13,6 +13,7 @@ import typer
 
 import prefixguard
 from prefixguard.cli.app import app
+from prefixguard.cli.older_options import OLDER_NAMES
 from prefixguard.cli.training_options import OPTIONS
 from prefixguard.learn import TrainConfig
 from prefixguard.runtime import watch
@@ -20,17 +21,24 @@ from prefixguard.runtime import watch
 REQUIRED = inspect.Parameter.empty
 COMMANDS = {command.name: command.callback for command in app.registered_commands}
 
+#: A command finds the config of a training in a monitor or a file.
+TRAINED_LIKE = {"as_json", "trust", "monitor", "backend"}
 #: Where a function takes an opened monitor, its command opens it: `--trust` is an option of `load`.
 #: Command: its function, names of the command alone, names of the function alone.
 TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
     "train": (prefixguard.train, {"as_json"} | {field.name for field in dataclasses.fields(TrainConfig)}, {"listener"}),
     "evaluate": (
         prefixguard.evaluation.evaluate,
-        {"as_json", "trust", "controls", "leaks", "waive", "report", "folds", "repeats", "seeds", "ablate"}
-        | {"leave_agents_out", "backend", "keep"}
-        | {f"judge_{name}" for name in ("model", "base_url", "key_from", "sample", "tokens", "at_once", "estimate")}
-        | {"judge_price_in", "judge_price_out", "mask"},
+        {"as_json", "trust", "controls", "leaks", "waive", "report", *OLDER_NAMES},
         {"progress", "beside"},
+    ),
+    "cross-validate": (prefixguard.cross_validate, TRAINED_LIKE, {"on_stage", "on_progress"}),
+    "ablate": (prefixguard.ablate, TRAINED_LIKE, {"on_stage", "on_progress", "views"}),
+    "leave-agents-out": (prefixguard.leave_one_agent_out, TRAINED_LIKE, {"on_stage", "on_progress"}),
+    "judge": (
+        prefixguard.judge,
+        {"as_json", "trust", "model", "base_url", "key_from", "price_in", "price_out", "estimate"},
+        {"endpoint", "table", "on_estimate", "on_progress"},
     ),
     "compare": (prefixguard.compare, {"as_json", "trust"}, {"progress"}),
     "calibrate": (prefixguard.calibrate, {"as_json", "trust"}, {"progress"}),
@@ -69,6 +77,8 @@ OTHER_DEFAULTS = {("train", "runs"), ("train", "adapter"), ("train", "out")}
 OTHER_DEFAULTS |= {("induce-adapter", "hints"), ("induce-adapter", "waive"), ("check-adapter", "waive")}
 #: The command can make the key, and then needs no bundle.
 OTHER_DEFAULTS |= {("sign", "monitor"), ("sign", "key")}
+#: Numbers by comma are a sequence of the function.
+OTHER_DEFAULTS |= {("cross-validate", "seeds"), ("ablate", "seeds")}
 
 
 def parameters_of(function: Callable[..., Any]) -> dict[str, Any]:

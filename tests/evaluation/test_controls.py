@@ -14,10 +14,9 @@ from prefixguard.evaluation.controls.material import Material
 from prefixguard.evaluation.controls.words import last_step_words, words_so_far
 from prefixguard.lab import write_runs
 from prefixguard.learn import draw_alarm_runs, featurise
-from prefixguard.learn.corpus import Spool
 from prefixguard.learn.subject import splice
 from prefixguard.metrics import Prefixes, auroc
-from prefixguard.stepview import load_adapter, read_runs
+from prefixguard.stepview import Spool, load_adapter, read_runs
 
 OPTIONS = {"horizon": 3, "seed": 13, "policy": AlarmPolicy(budget=0.5), "budgets": (0.01, 0.5)}
 

@@ -1,12 +1,11 @@
 """A language model as the judge of prefixes: a sample that stands for all, a question each, figures and costs."""
 
-from prefixguard.evaluation.judge.answer import JudgeAnswer, JudgeOutcome
 from prefixguard.evaluation.judge.asking import Asked, JudgeEstimate, ask_all, estimate
-from prefixguard.evaluation.judge.plan import BUDGET_TOKENS, SAMPLE, JudgePlan, plan_judging
-from prefixguard.evaluation.judge.question import JudgeQuestion, prompt_version
+from prefixguard.evaluation.judge.judging import judge
+from prefixguard.evaluation.judge.plan import BUDGET_TOKENS, SAMPLE, JudgePlan, draw_prefixes, plan_judging
+from prefixguard.evaluation.judge.question import JudgeAnswer, JudgeOutcome, JudgeQuestion, prompt_version
 from prefixguard.evaluation.judge.result import JudgeCosts, JudgeResult
 from prefixguard.evaluation.judge.row import judge_result
-from prefixguard.evaluation.judge.sampling import draw_prefixes
 
 __all__ = [
     "BUDGET_TOKENS",
@@ -22,6 +21,7 @@ __all__ = [
     "ask_all",
     "draw_prefixes",
     "estimate",
+    "judge",
     "judge_result",
     "plan_judging",
     "prompt_version",

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from prefixguard.errors import ConfigError, EndpointError, UsageError
-from prefixguard.escalate import AsyncClient, Endpoint, Reply, masked
-from prefixguard.evaluation.judge.answer import ANSWER_SCHEMA, NO_REPLY, JudgeAnswer, read_answer
-from prefixguard.evaluation.judge.question import TOKENS_OUT, JudgeQuestion, prompt_version
+from prefixguard.escalate import AsyncClient, Endpoint, Reply, masked, masked_in_words, total_masked
+from prefixguard.evaluation.judge.question import (
+    ANSWER_SCHEMA,
+    NO_REPLY,
+    TOKENS_OUT,
+    JudgeAnswer,
+    JudgeQuestion,
+    prompt_version,
+    read_answer,
+)
 from prefixguard.store import Kept, OnProgress, Store
 
 NOWHERE = Store(None)
@@ -27,7 +34,7 @@ class JudgeEstimate:
     questions: of the sample. different: of these; prefixes that say the same are asked about once. kept: of these,
     answered by an earlier run; they cost nothing now. tokens_in, tokens_out: of the others, about (four characters a
     token; models that think before they answer send more). cost: of these, in the currency of the prices; None where
-    they are not known.
+    they are not known. model: and where it is. masked: secrets in all questions, by kind; None where none are masked.
     """
 
     questions: int
@@ -36,11 +43,28 @@ class JudgeEstimate:
     tokens_in: int
     tokens_out: int
     cost: float | None
+    model: str
+    masked: Mapping[str, int] | None
 
     @property
     def calls(self) -> int:
         """Questions that will be sent."""
         return self.different - self.kept
+
+    def to_text(self) -> str:
+        """A sentence or two for people."""
+        said = f"{self.questions:,} prefixes are drawn, {self.calls:,} questions go to {self.model}"
+        if self.kept:
+            said += f" ({self.kept:,} were answered before)"
+        if not self.calls:
+            return f"{said}."
+        said += f": about {self.tokens_in:,} tokens in, {self.tokens_out:,} out"
+        said += " (more where the model thinks before it answers)"
+        if self.cost is not None:
+            said += f", about {self.cost:.3g} at the given prices"
+        if self.masked is None:
+            return f"{said}. Steps of runs are sent as they stand in the records."
+        return f"{said}. {masked_in_words(self.masked)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +81,24 @@ class Asked:
     failure: str = ""
 
 
-def estimate(questions: Sequence[JudgeQuestion], endpoint: Endpoint, kept: Store = NOWHERE) -> JudgeEstimate:
-    """What asking these will take. kept: replies of earlier runs."""
+def estimate(
+    questions: Sequence[JudgeQuestion], endpoint: Endpoint, kept: Store = NOWHERE, *, mask: bool = True
+) -> JudgeEstimate:
+    """What asking these will take. kept: replies of earlier runs. mask: whether secrets are masked in the questions."""
     each = {one.key(endpoint): one for one in questions}
     new = [one for key, one in each.items() if _kept_reply(kept, key) is None]
     sent = sum(one.tokens for one in new)
     back = TOKENS_OUT * len(new)
-    return JudgeEstimate(len(questions), len(each), len(each) - len(new), sent, back, endpoint.cost(sent, back))
+    return JudgeEstimate(
+        questions=len(questions),
+        different=len(each),
+        kept=len(each) - len(new),
+        tokens_in=sent,
+        tokens_out=back,
+        cost=endpoint.cost(sent, back),
+        model=endpoint.shown,
+        masked=total_masked(one.masked for one in questions) if mask else None,
+    )
 
 
 def ask_all(

@@ -8,7 +8,7 @@ from typing import Any
 
 from prefixguard.escalate import masked_in_words
 from prefixguard.evaluation.figures import RiskFigures
-from prefixguard.evaluation.judge.answer import JudgeOutcome
+from prefixguard.evaluation.judge.question import JudgeOutcome
 from prefixguard.evaluation.risk_cells import ahead_by, risk_cells, risk_head
 from prefixguard.results import aligned, number, percent, wrapped
 

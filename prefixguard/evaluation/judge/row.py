@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from prefixguard.escalate import Endpoint, total_masked
 from prefixguard.evaluation.figures import Measured, RiskFigures, compared, measure
-from prefixguard.evaluation.judge.answer import JudgeOutcome
 from prefixguard.evaluation.judge.asking import Asked
 from prefixguard.evaluation.judge.plan import JudgePlan
-from prefixguard.evaluation.judge.question import prompt_version
+from prefixguard.evaluation.judge.question import JudgeOutcome, prompt_version
 from prefixguard.evaluation.judge.result import JudgeCosts, JudgeResult
 from prefixguard.metrics import Resamples
 

@@ -1,6 +1,7 @@
 """Evaluations that train: cross-validation, ablation, leave one agent out. They need the training extra."""
 
 from prefixguard.evaluation.retraining.ablation import Ablation, AblationRow, ablate
+from prefixguard.evaluation.retraining.fitting import training_of
 from prefixguard.evaluation.retraining.folds import FoldedEvaluation, FoldedRow, cross_validate
 from prefixguard.evaluation.retraining.leave_one_agent_out import (
     AgentLeftOut,
@@ -25,4 +26,5 @@ __all__ = [
     "leave_one_agent_out",
     "partition",
     "seen_through",
+    "training_of",
 ]

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from prefixguard.distribution import VERSION
 from prefixguard.encoder import fit_vocabulary
-from prefixguard.errors import DataError
+from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluation.retraining.partition import Fold
 from prefixguard.learn import Corpus, LearnListener, TrainConfig, featurise, fit_monitor, fit_platt, labels, steps_of
-from prefixguard.stepview import Adapter, ReadReport, StepRecord, adapter_for, read_runs
+from prefixguard.runtime import Monitor
+from prefixguard.stepview import Adapter, ReadReport, SpooledRuns, StepRecord, adapter_for, read_runs
 from prefixguard.store import Kept, OnProgress, Store
 from prefixguard.trace import Run
 
@@ -87,6 +88,7 @@ def corpus_of(
         notes.extend(report.left_out())
     else:
         corpus = featurise(runs)
+        notes.extend(runs.report.left_out() if isinstance(runs, SpooledRuns) else ())
     if len(corpus) == 0:
         raise DataError(
             f"there is no run to learn from ({corpus.unknown} without an outcome). Give runs whose outcome is known, "
@@ -97,6 +99,21 @@ def corpus_of(
     if corpus.without_task:
         notes.append(f"{corpus.without_task} runs name no task; each counts as a task of its own.")
     return corpus, tuple(notes)
+
+
+def training_of(monitor: Monitor) -> TrainConfig:
+    """The options that a monitor was trained with, as its bundle says.
+
+    Raises ConfigError where it does not, as an automaton's.
+    """
+    bundle = monitor.bundle
+    config = bundle.manifest.get("config")
+    if bundle.automaton is not None or not isinstance(config, dict):
+        raise ConfigError(
+            f"{bundle.path}: this bundle does not say how it was trained, so nothing can be trained like it. Name the "
+            "monitor that `train` wrote; of an automaton, the one it was learned from."
+        )
+    return TrainConfig.from_mapping(config, str(bundle.path / "manifest.json"))
 
 
 def score_fold(corpus: Corpus, fold: Fold, config: TrainConfig, listener: LearnListener | None = None) -> FoldScores:

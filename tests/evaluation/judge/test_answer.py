@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from prefixguard.escalate import Reply
-from prefixguard.evaluation.judge.answer import JudgeOutcome, read_answer
+from prefixguard.evaluation.judge.question import JudgeOutcome, read_answer
 
 GOOD = '{"reason": "it {loops}", "fails": 70, "fails_soon": 12.5}'
 
