@@ -162,7 +162,7 @@ def test_options_that_would_do_nothing_are_refused_with_a_remedy(cli, lab_bundle
         (url, "add --judge-model NAME"),
         (("--judge-estimate",), "add --judge-model NAME"),
         (("--judge-model", "m", *url, "--judge-price-in", 3), "give both, of tokens that are sent (price-in)"),
-        (("--judge-model", "m", *url, "--judge-key-from", "NOT_SET_ANYWHERE"), "NOT_SET_ANYWHERE: it is not set"),
+        (("--judge-model", "m", *url, "--judge-key-from", "NOT_SET_ANYWHERE"), "no key: NOT_SET_ANYWHERE is not set"),
         (("--judge-model", "m", "--judge-base-url", "localhost:8000"), "begins with http:// or https://"),
     ):
         said = cli("evaluate", lab_bundle, "nowhere", *options)
@@ -181,3 +181,48 @@ def test_a_judge_that_is_not_there_leaves_the_evaluation_whole(
     assert said.code == 0 and "24 runs of 6 tasks" in said.told
     assert "No question was answered, so there are no figures." in said.told and "Check the key" in said.told
     assert key not in said.err and not [file for file in tmp_path.rglob("*") if file.is_file()]
+
+
+def test_runs_are_parsed_once_a_call(
+    cli, lab_bundle: Path, lab_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is looked at: scores, controls' material, leaks, examples of the report, fits."""
+    from prefixguard.stepview import reader
+
+    opened = []
+    counted = reader.open_documents
+    monkeypatch.setattr(reader, "open_documents", lambda source: opened.append(source) or counted(source))
+    looks = ("--leaks", "--report", tmp_path / "a.html", "--folds", 2, "--ablate", "--backend", "?", "--keep", tmp_path)
+    said = cli("evaluate", lab_bundle, lab_file, "--resamples", 20, *looks)
+    assert said.code == 2 and "backend" in said.told and len(opened) == 1
+
+
+@pytest.mark.slow
+def test_a_stream_serves_every_look(cli, lab_bundle: Path, fresh_lab_file: Path, tmp_path: Path) -> None:
+    """Before, what is read twice had to be a file."""
+    page = tmp_path / "a.html"
+    options = ("--resamples", 20, "--leaks", "--json")
+    from_file = cli("evaluate", lab_bundle, fresh_lab_file, *options)
+    said = cli("evaluate", lab_bundle, "-", *options, "--report", page, stdin=fresh_lab_file.read_bytes())
+    assert said.code == 0 and said.out == from_file.out and page.exists()
+
+
+@pytest.mark.slow
+def test_older_options_name_their_commands_and_say_the_same(
+    cli, lab_bundle: Path, lab_file: Path, tmp_path: Path
+) -> None:
+    monitor, kept = tmp_path / "mine", tmp_path / "kept"
+    config = ("--backend", "gbdt", "--max-features", 64, "--min-tasks", 2)
+    assert cli("train", lab_file, "--adapter", "openai_chat", "--out", monitor, *config).code == 0
+    older = ("--folds", 2, "--leave-agents-out", "--keep", kept, "--json", "--resamples", 20)
+    said = cli("evaluate", monitor, lab_file, *older, "--group-by", "agent")
+    if said.code:  # the agents of the lab are of unlike size
+        assert "fewer folds, or runs of more tasks" in said.told
+        older = ("--folds", 2, "--keep", kept, "--json", "--resamples", 20)
+        said = cli("evaluate", monitor, lab_file, *older, "--group-by", "agent")
+    assert "warning: --folds works in this release only; now: prefixguard cross-validate --folds" in said.told
+    fits = len(list(kept.iterdir()))
+    options = ("--monitor", monitor, "--folds", 2, "--out", kept, "--resamples", 20, "--group-by", "agent", "--json")
+    now = cli("cross-validate", lab_file, *options)
+    assert now.code == 0 and json.loads(now.out) == json.loads(said.out)["folds"]
+    assert len(list(kept.iterdir())) == fits, "what was fitted is taken up"

@@ -125,6 +125,8 @@ def evaluate_command(
             table = table.with_sections({"leaks": audit_leaks(source, on_stage=work.on_stage, waive=waivers)})
 
     def write(so_far: EvaluationTable) -> None:
+        if report is None:
+            return
         from prefixguard.evaluation.report import write_report
         from prefixguard.evaluation.reporting import report_of
 
@@ -133,8 +135,7 @@ def evaluate_command(
             say(f"wrote {path}")
 
     if looks.any:
-        if report is not None:  # what is known already: what follows may take hours, or be interrupted
-            write(table)
+        write(table)  # what is known already: what follows may take hours, or be interrupted
         table = table.with_sections(
             looks.take(opened, table, source, group_by=group_by, resamples=resamples, seed=seed)
         )
@@ -142,5 +143,4 @@ def evaluate_command(
         write_json_text(table.to_json())
     else:
         say(table.to_text())
-    if report is not None:
-        write(table)
+    write(table)
