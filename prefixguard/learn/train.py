@@ -303,7 +303,7 @@ def _info(
             "empty_runs": sum(report.empty.values()) if report else 0,
             "by_side": {side.value: len(of_side[side]) for side in Side},
         },
-        **({"reading": corpus.fills.to_json(report)} if corpus.fills is not None else {}),
+        **({"reading": (report or ReadReport()).reading(corpus.fills)} if corpus.fills is not None else {}),
         "vocabulary": {
             "terms": len(fitted.vocabulary),
             "distinct_counted": fitted.vocabulary_report.distinct,

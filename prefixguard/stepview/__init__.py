@@ -1,30 +1,35 @@
 """StepView: the step record, and the adapters that turn raw runs of any format into records."""
 
-from prefixguard.stepview.adapter import Adapter, list_adapters, load_adapter, raw_view, wide_view
-from prefixguard.stepview.contained import contained
-from prefixguard.stepview.containers import NO_GROUP
-from prefixguard.stepview.fills import SERIES, FillCounts, fill_marks
-from prefixguard.stepview.gaps import WINDOW as GAP_WINDOW
-from prefixguard.stepview.gaps import EventGaps
+from prefixguard.stepview.adapter import (
+    MAX_LINE_BYTES,
+    Adapter,
+    EventLine,
+    list_adapters,
+    load_adapter,
+    raw_view,
+    read_events,
+    wide_view,
+)
+from prefixguard.stepview.compiling import Place, Reading, overlaps
+from prefixguard.stepview.fills import SERIES, EventGaps, FillCounts, fill_marks
+from prefixguard.stepview.fills import WINDOW as GAP_WINDOW
+from prefixguard.stepview.found import contained
+from prefixguard.stepview.identity import kind_of
+from prefixguard.stepview.json_containers import NO_GROUP
 from prefixguard.stepview.jsontext import canonical, decode, decode_text
-from prefixguard.stepview.lines import MAX_LINE_BYTES, EventLine, read_events
 from prefixguard.stepview.losses import FEWEST, NEARLY, Loss, losses
-from prefixguard.stepview.otlp import unflatten
 from prefixguard.stepview.parser import Parser
-from prefixguard.stepview.paths import parse_path, walk
-from prefixguard.stepview.patterns import Pattern
+from prefixguard.stepview.paths import MISSING, Scope, parse_path, walk
 from prefixguard.stepview.reader import ReadReport, read_runs
 from prefixguard.stepview.recognition import Recognised, adapter_for, recognise
 from prefixguard.stepview.record import FIELDS, Status, StepRecord, serialize
-from prefixguard.stepview.rules import kind_of
-from prefixguard.stepview.run_files import RunFiles, run_files
-from prefixguard.stepview.scope import MISSING, Scope
-from prefixguard.stepview.side_by_side import Exchange, SideBySide, side_by_side
+from prefixguard.stepview.schema import Pattern
+from prefixguard.stepview.side_by_side import Exchange, RunFiles, SideBySide, run_files, side_by_side
+from prefixguard.stepview.spellings import unflatten
 from prefixguard.stepview.splitter import Splitter
 from prefixguard.stepview.spooled_runs import Spool, SpooledRuns
 from prefixguard.stepview.terminal import render
 from prefixguard.stepview.text import CUT_MARK, to_text
-from prefixguard.stepview.visibility import Place, Reading, overlaps
 
 __all__ = [
     "CUT_MARK",

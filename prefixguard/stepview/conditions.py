@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from prefixguard.stepview.compiling import Site, known_keys
-from prefixguard.stepview.paths import Getter, is_path
-from prefixguard.stepview.patterns import Pattern
-from prefixguard.stepview.scope import MISSING, Scope, is_present
+from prefixguard.stepview.paths import MISSING, Getter, Scope, is_path, is_present
+from prefixguard.stepview.schema import Pattern
 from prefixguard.stepview.text import searchable, to_text
 from prefixguard.stepview.values import compile_value
 
 Condition = Callable[[Scope], bool]
 Test = Callable[[Any, Scope], bool]
+T = TypeVar("T")
 
 _TESTS = ("eq", "present", "in", "re", "ge", "gt", "le", "lt", "type", "not")
 
@@ -71,6 +72,26 @@ def compile_when(spec: Any, site: Site) -> Condition:
         return lambda scope: one(scope) and two(scope)
     every = tuple(parts)
     return lambda scope: all(part(scope) for part in every)
+
+
+def compile_cases(
+    spec: list[Any], site: Site, root: str, path: str, compiled: Callable[[Any, Site], T]
+) -> list[tuple[Condition, T]]:
+    """A list of cases, `{"when": condition over the root, "path": ...}`, of which the first whose `when` holds counts.
+
+    path: an example, for the message. compiled: what becomes of a path.
+    """
+    cases = []
+    for i, case in enumerate(spec):
+        here = site.at(f"[{i}]")
+        if not isinstance(case, dict) or not is_path(case.get("path")):
+            raise here.error(f'a case is {{"when": condition over {root}, "path": "{path}"}}.')
+        known_keys(case, ("when", "path", "comment"), here)
+        when = compile_when(case.get("when", "else"), here.at("when"))
+        cases.append((when, compiled(case["path"], here.at("path"))))
+    if not cases:
+        raise site.error("an empty list of cases.")
+    return cases
 
 
 def _looking(site: Site, test: Any) -> Site:
@@ -158,35 +179,18 @@ def _re(source: Any, site: Site) -> Test:
     return lambda value, scope: value is not MISSING and value is not None and found(to_text(value))
 
 
-def _number(bound: Any, site: Site) -> float:
-    if isinstance(bound, bool) or not isinstance(bound, int | float):
-        raise site.error("it is compared with a number.")
-    return bound
-
-
 def is_number(value: Any) -> bool:
     """A number that can be compared: not a boolean, not NaN, not a text that looks like one."""
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value
 
 
-def _ge(bound: Any, site: Site) -> Test:
-    number = _number(bound, site)
-    return lambda value, scope: is_number(value) and value >= number
+def _compared(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Site], Test]:
+    def build(bound: Any, site: Site) -> Test:
+        if isinstance(bound, bool) or not isinstance(bound, int | float):
+            raise site.error("it is compared with a number.")
+        return lambda value, scope: is_number(value) and holds(value, bound)
 
-
-def _gt(bound: Any, site: Site) -> Test:
-    number = _number(bound, site)
-    return lambda value, scope: is_number(value) and value > number
-
-
-def _le(bound: Any, site: Site) -> Test:
-    number = _number(bound, site)
-    return lambda value, scope: is_number(value) and value <= number
-
-
-def _lt(bound: Any, site: Site) -> Test:
-    number = _number(bound, site)
-    return lambda value, scope: is_number(value) and value < number
+    return build
 
 
 TYPES: dict[str, Callable[[Any], bool]] = {
@@ -216,10 +220,10 @@ _BUILD: dict[str, Callable[[Any, Site], Test]] = {
     "present": _present,
     "in": _in,
     "re": _re,
-    "ge": _ge,
-    "gt": _gt,
-    "le": _le,
-    "lt": _lt,
+    "ge": _compared(operator.ge),
+    "gt": _compared(operator.gt),
+    "le": _compared(operator.le),
+    "lt": _compared(operator.lt),
     "type": _type,
     "not": _not,
 }

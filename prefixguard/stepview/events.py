@@ -9,11 +9,10 @@ from typing import Any
 
 from prefixguard.errors import TraceError
 from prefixguard.stepview.compiling import Base, Site, known_keys
-from prefixguard.stepview.conditions import Condition, compile_when
-from prefixguard.stepview.otlp import unflatten
-from prefixguard.stepview.paths import Getter, getter, is_multiple, is_path, parse_path
-from prefixguard.stepview.patterns import Pattern
-from prefixguard.stepview.scope import MISSING, Scope, describe
+from prefixguard.stepview.conditions import Condition, compile_cases, compile_when
+from prefixguard.stepview.paths import MISSING, Getter, Scope, describe, getter, is_multiple, is_path, parse_path
+from prefixguard.stepview.schema import Pattern
+from prefixguard.stepview.spellings import unflatten
 from prefixguard.stepview.splitter import Split
 from prefixguard.stepview.values import compile_value, read_json
 
@@ -118,16 +117,7 @@ def _path(spec: dict[str, Any], site: Site) -> EventSource:
 
 def _cases(spec: list[Any], site: Site) -> EventSource:
     """Where the events are, by what the run looks like: the first case whose `when` holds."""
-    cases: list[tuple[Condition, Getter]] = []
-    for i, case in enumerate(spec):
-        here = site.at(f"[{i}]")
-        if not isinstance(case, dict) or not is_path(case.get("path")):
-            raise here.error('a case is {"when": condition over $, "path": "$.messages"}.')
-        known_keys(case, ("when", "path", "comment"), here)
-        when = compile_when(case.get("when", "else"), here.at("when"))
-        cases.append((when, compile_value(case["path"], here.at("path").listing())))
-    if not cases:
-        raise site.error("an empty list of cases.")
+    cases = compile_cases(spec, site, "$", "$.messages", lambda path, here: compile_value(path, here.listing()))
 
     def get(scope: Scope) -> Any:
         return next((path(scope) for when, path in cases if when(scope)), MISSING)

@@ -1,15 +1,65 @@
-"""How the fields of records are filled: counts over runs, of a few numbers however many runs there are."""
+"""How the events of a run fall to its records, and how the fields of records are filled: counts of a few numbers,
+however many runs there are."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from prefixguard.stepview.live_state import checked
 from prefixguard.stepview.record import StepRecord
 
-if TYPE_CHECKING:
-    from prefixguard.stepview.reader import ReadReport
+#: Events that `skipped` looks back on.
+WINDOW = 64
+_MASK = (1 << WINDOW) - 1
+
+
+class EventGaps:
+    """Counts of one run, a few numbers. An event is one that rules are tried on: a message, a row, a piece of a log.
+
+    events: so far. without_step: since the last record; longest_without_step: the most that was in this run.
+    skipped: of the last `WINDOW` events, those that no rule took or that could not be read; most_skipped: the most
+    that was in this run.
+    """
+
+    __slots__ = ("_index", "_recent", "events", "longest_without_step", "most_skipped", "skipped", "without_step")
+
+    def __init__(self) -> None:
+        self.events = self.without_step = self.longest_without_step = self.skipped = self.most_skipped = 0
+        self._recent = 0  # a bit an event, the newest lowest: was it skipped?
+        self._index = 0
+
+    def unread(self) -> None:
+        """One more event, which could not be read at all."""
+        self.count(True, self._index)
+
+    def count(self, is_skipped: bool, index: int) -> None:
+        """One more event. index: number of the last record that is complete with it."""
+        self.events += 1
+        if index != self._index:
+            self._index = index
+            self.without_step = 0
+        else:
+            self.without_step += 1
+            if self.without_step > self.longest_without_step:
+                self.longest_without_step = self.without_step
+        if is_skipped or self._recent:
+            self._recent = (self._recent << 1 | is_skipped) & _MASK
+            self.skipped = self._recent.bit_count()
+            if self.skipped > self.most_skipped:
+                self.most_skipped = self.skipped
+
+    def state(self) -> dict[str, int]:
+        """All of it, by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def resume(self, state: Any) -> None:
+        """TraceError where it is no state of this."""
+        checked(state, dict.fromkeys(self.__slots__, int), "state.gaps")
+        for name in self.__slots__:
+            setattr(self, name, state[name] & _MASK)
+
 
 #: What is watched, in the order of `fill_marks`.
 SERIES = (
@@ -131,26 +181,21 @@ class FillCounts:
         i = SERIES.index(name)
         return self.applies[i], self.filled[i]
 
-    def to_json(self, report: ReadReport | None = None) -> dict[str, Any]:
-        """What a bundle's manifest keeps under `reading`. report: of reading these runs; None: nothing on events."""
+    def to_json(self) -> dict[str, Any]:
+        """Runs, and for every series the steps that it applies to, the share in which it is filled and its longest
+        stretch of empty steps."""
         fields = {
             name: {
                 "steps": self.applies[i],
                 "filled": round(self.filled[i] / self.applies[i], 6) if self.applies[i] else 0.0,
-                "longest_empty": _highest(self.longest[i]),
+                "longest_empty": highest(self.longest[i]),
             }
             for i, name in enumerate(SERIES)
         }
-        found: dict[str, Any] = {"runs": self.runs, "fields": fields}
-        if report is not None and report.longest_without_step:
-            found["events"] = {
-                "longest_without_step": _highest(report.longest_without_step),
-                "most_skipped_of_64": _highest(report.most_skipped),
-            }
-        return found
+        return {"runs": self.runs, "fields": fields}
 
 
-def _highest(counts: Mapping[int, int]) -> int:
+def highest(counts: Mapping[int, int]) -> int:
     """The highest value, or the next ones where one run in a thousand is passed over."""
     left = sum(counts.values()) // 1000
     for value in sorted(counts, reverse=True):

@@ -12,9 +12,8 @@ from typing import Any
 from prefixguard.stepview.compiling import Base, Site, known_keys
 from prefixguard.stepview.conditions import Condition, compile_when
 from prefixguard.stepview.events import EventSource
-from prefixguard.stepview.paths import Getter
+from prefixguard.stepview.paths import MISSING, Getter, Scope
 from prefixguard.stepview.record import StepRecord
-from prefixguard.stepview.scope import MISSING, Scope
 from prefixguard.stepview.values import as_id, compile_value
 from prefixguard.trace import Fault, Mistake
 

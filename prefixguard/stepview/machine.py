@@ -15,11 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from prefixguard.stepview.fingerprint import Turn
+from prefixguard.stepview.identity import Turn
+from prefixguard.stepview.live_state import SHORTEST, checked, checked_counts, cost, cut_to, level, size
+from prefixguard.stepview.paths import Scope
 from prefixguard.stepview.record import Status, StepRecord, raw_record
-from prefixguard.stepview.saved import checked, checked_counts
-from prefixguard.stepview.scope import Scope
-from prefixguard.stepview.waiting import SHORTEST, cost, cut_to, level, size
 
 #: Calls that can wait for results at once, if there is room; the oldest leaves when there is one more.
 MOST_OPEN = 64

@@ -9,19 +9,15 @@ from typing import Any
 
 from prefixguard.errors import AdapterError, TraceError
 from prefixguard.stepview.events import expand, opened
-from prefixguard.stepview.fingerprint import short_turn
-from prefixguard.stepview.gaps import EventGaps
-from prefixguard.stepview.header import Header
+from prefixguard.stepview.fills import EventGaps
+from prefixguard.stepview.identity import Repeats, RunSigns, kind_of, short_turn
 from prefixguard.stepview.jsontext import decode_text, refuse_endless, spelled
+from prefixguard.stepview.live_state import Header, checked
 from prefixguard.stepview.machine import Machine
-from prefixguard.stepview.other_run import RunSigns
+from prefixguard.stepview.paths import MISSING, Scope, describe
 from prefixguard.stepview.program import Program
 from prefixguard.stepview.record import StepRecord
 from prefixguard.stepview.reorder import Reorder
-from prefixguard.stepview.repeats import Repeats
-from prefixguard.stepview.rules import kind_of
-from prefixguard.stepview.saved import checked
-from prefixguard.stepview.scope import MISSING, Scope, describe
 from prefixguard.stepview.splitter import Splitter
 from prefixguard.stepview.text import repair
 
@@ -195,7 +191,7 @@ class Parser:
             self._seen = index + 1
             scope.event, scope.parent, scope.grandparent, scope.index = event, parent, grandparent, index
             if self._signs is not None:
-                self._signs.look(scope, self._machine)
+                self._signs.look(scope, self._machine.has_acted, self._machine.has_pending)
             if self._reorder is None or source.order_by is None:
                 self._take(event, parent, grandparent, index)
                 continue

@@ -7,23 +7,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from prefixguard.errors import AdapterError
-from prefixguard.stepview.compiling import Base, Site, known_keys
+from prefixguard.stepview.compiling import Base, Place, Reading, Readings, Site, known_keys, refuse_hidden
 from prefixguard.stepview.conditions import TYPES, Test, compile_test
-from prefixguard.stepview.containers import Container, compile_container
+from prefixguard.stepview.containers import compile_container
 from prefixguard.stepview.events import EventSource, compile_events
-from prefixguard.stepview.header import Header, compile_header
+from prefixguard.stepview.found import Container
 from prefixguard.stepview.labels import Labels, compile_labels
+from prefixguard.stepview.live_state import Header, body_for, compile_header, room_for
 from prefixguard.stepview.machine import Join
-from prefixguard.stepview.migrations import NEWEST, lift, schema_of
-from prefixguard.stepview.paths import Getter, Step, parse_path
+from prefixguard.stepview.paths import MISSING, Getter, Scope, Step, parse_path
 from prefixguard.stepview.record import FIELDS
 from prefixguard.stepview.rules import Rule, RuleSite, compile_rule, compile_status
-from prefixguard.stepview.scope import MISSING, Scope
-from prefixguard.stepview.spec_bounds import check_bounds
+from prefixguard.stepview.schema import NEWEST, check_bounds, lift, schema_of
 from prefixguard.stepview.text import DEFAULT_BUDGETS, cutter
 from prefixguard.stepview.values import compile_text, compile_value
-from prefixguard.stepview.visibility import Place, Reading, Readings, refuse_hidden
-from prefixguard.stepview.waiting import body_for, room_for
 from prefixguard.trace import Outcome
 
 SCHEMA = schema_of(NEWEST)

@@ -10,19 +10,17 @@ from typing import Any
 
 from prefixguard.errors import TraceError
 from prefixguard.stepview.adapter import Adapter
-from prefixguard.stepview.contained import contained
-from prefixguard.stepview.containers import Counts, Found, Unread
-from prefixguard.stepview.fills import FillCounts
+from prefixguard.stepview.fills import FillCounts, highest
+from prefixguard.stepview.found import Counts, Found, Unread, contained
 from prefixguard.stepview.jsontext import decode, decode_text
 from prefixguard.stepview.parser import parse_whole
+from prefixguard.stepview.paths import MISSING, Scope, describe
 from prefixguard.stepview.program import Program
 from prefixguard.stepview.record import StepRecord
-from prefixguard.stepview.scope import MISSING, Scope, describe
 from prefixguard.stepview.values import as_id
 from prefixguard.trace import Run
 from prefixguard.trace.documents import Document, Documents, companion_path, open_documents
-from prefixguard.trace.label_book import LabelBook, LabelTally
-from prefixguard.trace.outcomes import read_labels
+from prefixguard.trace.labels import LabelBook, LabelTally, read_labels
 
 #: Companion files kept decoded: a verifier's list is asked for once a run.
 _KEPT = 8
@@ -59,6 +57,16 @@ class ReadReport:
     longest_without_step: dict[int, int] = field(default_factory=dict)
     most_skipped: dict[int, int] = field(default_factory=dict)
     fills: FillCounts = field(default_factory=FillCounts)
+
+    def reading(self, fills: FillCounts) -> dict[str, Any]:
+        """What a bundle's manifest keeps under `reading`: how fields were filled, and how events fell to records."""
+        found = fills.to_json()
+        if self.longest_without_step:
+            found["events"] = {
+                "longest_without_step": highest(self.longest_without_step),
+                "most_skipped_of_64": highest(self.most_skipped),
+            }
+        return found
 
     def left_out(self) -> Iterator[str]:
         """A sentence on what could not be read, with the first few places and reasons, and on labels that met no run;

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from prefixguard.errors import PrefixGuardError, UnknownAdapterError
 from prefixguard.stepview.adapter import RAW, Adapter, list_adapters, load_adapter, raw_view
-from prefixguard.stepview.containers import Counts, SharedCounts
+from prefixguard.stepview.found import Counts, SharedCounts
 from prefixguard.stepview.reader import ReadReport, read_runs
 from prefixguard.trace import Outcome, is_read_once
 

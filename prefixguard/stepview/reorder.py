@@ -9,7 +9,7 @@ from typing import Any
 
 from prefixguard.errors import TraceError
 from prefixguard.stepview.jsontext import decode, decode_text, spelled
-from prefixguard.stepview.saved import checked
+from prefixguard.stepview.live_state import checked
 
 #: Code points of a text that orders events.
 _LONGEST_KEY = 64

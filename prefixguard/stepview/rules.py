@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from prefixguard.stepview.compiling import Base, Site, known_keys
+from prefixguard.stepview.compiling import Site, known_keys
 from prefixguard.stepview.conditions import Condition, compile_when
-from prefixguard.stepview.fingerprint import short_id
+from prefixguard.stepview.identity import short_id
 from prefixguard.stepview.machine import Draft, Machine
-from prefixguard.stepview.paths import Getter
+from prefixguard.stepview.paths import MISSING, Getter, Scope
 from prefixguard.stepview.record import Status
-from prefixguard.stepview.scope import MISSING, Scope
-from prefixguard.stepview.text import cutter, repair, to_text
+from prefixguard.stepview.text import cutter, repair
 from prefixguard.stepview.values import compile_arguments, compile_text, compile_value
 
 Act = Callable[[Machine, Scope], None]
@@ -339,24 +338,3 @@ _ACTS: dict[str, Callable[[_Fields], Act]] = {
     "step": _say,
     "agent": _agent,
 }
-
-
-def kind_of(event: Any) -> str:
-    """What to call an event that no rule takes."""
-    if isinstance(event, dict):
-        for name in ("type", "role", "kind", "event"):
-            kind = event.get(name)
-            if isinstance(kind, str) and kind:
-                return f"{name}={to_text(kind)[:40]}"
-        return "object with " + ", ".join(sorted(str(key)[:20] for key in list(event)[:4])) if event else "empty object"
-    return {
-        "str": "text",
-        "list": "list",
-        "NoneType": "null",
-        "int": "number",
-        "float": "number",
-        "bool": "boolean",
-    }.get(type(event).__name__, type(event).__name__)
-
-
-__all__ = ["ACTORS", "EMITS", "Base", "Judge", "Rule", "RuleSite", "compile_rule", "compile_status", "kind_of"]

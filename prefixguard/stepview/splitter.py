@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from prefixguard.errors import TraceError
-from prefixguard.stepview.patterns import Pattern
-from prefixguard.stepview.saved import checked
+from prefixguard.stepview.live_state import checked, size
+from prefixguard.stepview.schema import Pattern
 from prefixguard.stepview.terminal import WIDEST, advance, render_line, unfinished
 from prefixguard.stepview.text import CUT_MARK, cutter, repair
-from prefixguard.stepview.waiting import size
 
 #: Bytes (UTF-8) of a line that are rendered at once. A line that shows more is taken in pieces, which join again
 #: without a break; a head has to match within the first of them, and nothing that comes later overwrites one.

@@ -6,15 +6,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from prefixguard.stepview.compiling import Site, known_keys
+from prefixguard.stepview.compiling import Place, Site, known_keys
 from prefixguard.stepview.jsontext import canonical, canonical_text, decode, decode_text
-from prefixguard.stepview.literal import read_literal
-from prefixguard.stepview.otlp import unflatten
-from prefixguard.stepview.paths import Getter, getter, is_path, parse_path, walk
-from prefixguard.stepview.patterns import Pattern
-from prefixguard.stepview.scope import MISSING, Scope, is_present
+from prefixguard.stepview.paths import MISSING, Getter, Scope, getter, is_path, is_present, parse_path, walk
+from prefixguard.stepview.schema import Pattern
+from prefixguard.stepview.spellings import read_literal, unflatten
 from prefixguard.stepview.text import repair, searchable, to_text
-from prefixguard.stepview.visibility import Place
 
 Builder = Callable[[dict[str, Any], Site], Getter]
 

@@ -1,13 +1,21 @@
 """Runs, how they ended, and which of them is used for what."""
 
 from prefixguard.trace.documents import Document, Documents, glob_pattern, open_documents, standard_input
-from prefixguard.trace.horizon import imminent_labels, remaining_steps
-from prefixguard.trace.label_book import LabelBook, LabelTally
+from prefixguard.trace.labels import Label, LabelBook, LabelTally, read_labels
 from prefixguard.trace.named_file import is_read_once, open_named, read_named
-from prefixguard.trace.outcomes import Label, read_labels
-from prefixguard.trace.repeats import link_tasks, repeat_groups, run_digest
-from prefixguard.trace.run import Fault, Mistake, Outcome, Run
-from prefixguard.trace.split import DEFAULT_SHARES, Move, Side, move_tasks, split_tasks, task_hash, task_key
+from prefixguard.trace.run import Fault, Mistake, Outcome, Run, imminent_labels, remaining_steps
+from prefixguard.trace.split import (
+    DEFAULT_SHARES,
+    Move,
+    Side,
+    link_tasks,
+    move_tasks,
+    repeat_groups,
+    run_digest,
+    split_tasks,
+    task_hash,
+    task_key,
+)
 
 __all__ = [
     "DEFAULT_SHARES",

@@ -1,8 +1,14 @@
-"""Which task is used for what.
+"""Which task is used for what, and which tasks belong together because they hold the same run.
 
 Runs of one task never stand on two sides: the same task occurs many times in most corpora, and a monitor that has seen
-a task's other runs knows its words. Tasks that hold word-for-word repeats of one run are linked and share a side too.
-A task's place depends on the seed and its own name alone, so that adding runs of known tasks moves nothing.
+a task's other runs knows its words. A task's place depends on the seed and its own name alone, so that adding runs of
+known tasks moves nothing.
+
+Published sets hold the same run twice, under two ids and sometimes under two tasks. Such a pair on two sides of a split
+is a test question seen in training, so these tasks are linked and share a side. Two runs are repeats when their records
+say the same, ids and times removed: position numbers, source positions and agent names do not count. Records were
+already cut to the budgets of their adapter, so two runs that differ only inside a cut-out middle count as repeats: the
+safe mistake. A reader that still has the uncut values can hand over its own digest to `link_tasks` instead.
 """
 
 from __future__ import annotations
@@ -17,6 +23,47 @@ from typing import Any
 
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.trace.run import Run
+
+#: The fields of a record that make two steps the same; the record type itself belongs to a later room.
+_FIELDS = ("actor", "tool", "arguments", "observation", "action", "result", "status")
+
+
+def run_digest(records: Iterable[Any]) -> str:
+    """SHA-256 of what a run's records (`StepRecord`) say, as hex; equal for word-for-word repeats and for nothing else.
+
+    Every field is preceded by its length, so that text moved from one field or record to the next gives another digest.
+    """
+    digest = hashlib.sha256()
+    for record in records:
+        for name in _FIELDS:
+            text = getattr(record, name).encode("utf-8", "surrogatepass")
+            digest.update(b"%d:" % len(text))
+            digest.update(text)
+    return digest.hexdigest()
+
+
+def repeat_groups(digests: Sequence[str]) -> list[tuple[int, ...]]:
+    """Positions of equal runs, one tuple a group of two or more, in order of first appearance.
+
+    >>> repeat_groups(["a", "b", "a", "c", "b", "a"])
+    [(0, 2, 5), (1, 4)]
+    """
+    places: dict[str, list[int]] = {}
+    for position, digest in enumerate(digests):
+        places.setdefault(digest, []).append(position)
+    return [tuple(group) for group in places.values() if len(group) > 1]
+
+
+def link_tasks(task_ids: Sequence[str], digests: Sequence[str]) -> list[tuple[str, ...]]:
+    """Groups of different tasks that hold the same run, merged until disjoint: what `split_tasks` takes as `linked`.
+
+    task_ids, digests: one entry a run, same order.
+
+    >>> link_tasks(["t1", "t2", "t2", "t3", "t4"], ["a", "a", "b", "b", "c"])
+    [('t1', 't2', 't3')]
+    """
+    pairs = [tuple(dict.fromkeys(task_ids[position] for position in group)) for group in repeat_groups(digests)]
+    return [group for group in components(task_ids, pairs) if len(group) > 1]
 
 
 class Side(StrEnum):

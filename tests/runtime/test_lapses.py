@@ -54,7 +54,7 @@ def watching(tmp_path_factory: pytest.TempPathFactory) -> Monitor:
     for run in read_runs(folder / "runs.json", Adapter(tiny_monitor.CHAT), report=report):
         counts.add(run.records)
     parts = tiny_monitor.parts()
-    write_bundle(folder / "m", replace(parts, info={**parts.info, "reading": counts.to_json(report)}))
+    write_bundle(folder / "m", replace(parts, info={**parts.info, "reading": report.reading(counts)}))
     return load(folder / "m")
 
 

@@ -10,8 +10,8 @@ import pytest
 from prefixguard.errors import TraceError
 from prefixguard.stepview import Adapter, text
 from prefixguard.stepview.machine import MOST_OPEN
-from prefixguard.stepview.otlp import plain
 from prefixguard.stepview.rules import MOST_ELEMENTS
+from prefixguard.stepview.spellings import plain
 from prefixguard.stepview.text import MOST_BLOCKS, to_text
 
 

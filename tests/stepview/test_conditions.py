@@ -9,7 +9,7 @@ import pytest
 from prefixguard.errors import AdapterError
 from prefixguard.stepview.compiling import Base, Site
 from prefixguard.stepview.conditions import compile_when
-from prefixguard.stepview.scope import Scope
+from prefixguard.stepview.paths import Scope
 
 EVENT = {
     "role": "tool",

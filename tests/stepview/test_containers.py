@@ -15,7 +15,7 @@ import pytest
 from prefixguard.distribution import install_command
 from prefixguard.errors import AdapterError, MissingExtraError, TraceError
 from prefixguard.stepview import ReadReport, read_runs
-from prefixguard.stepview import containers as formats
+from prefixguard.stepview import json_containers as formats
 from prefixguard.trace import archives
 
 LOG = {

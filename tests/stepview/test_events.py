@@ -9,9 +9,9 @@ import pytest
 
 from prefixguard.errors import AdapterError, TraceError
 from prefixguard.stepview import StepRecord
+from prefixguard.stepview.identity import REMEMBERED
 from prefixguard.stepview.parser import parse_whole
-from prefixguard.stepview.repeats import REMEMBERED
-from prefixguard.stepview.scope import Scope
+from prefixguard.stepview.paths import Scope
 
 STEP = [{"emit": "step", "action": {"text": "@.a"}, "result": {"text": "@.r"}}]
 LOG = [

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefixguard.stepview.compiling import Base, Site
-from prefixguard.stepview.literal import read_literal
-from prefixguard.stepview.scope import Scope
+from prefixguard.stepview.paths import Scope
+from prefixguard.stepview.spellings import read_literal
 from prefixguard.stepview.values import compile_arguments
 
 VALUES = st.recursive(

@@ -10,7 +10,7 @@ import pytest
 
 from prefixguard.errors import AdapterError
 from prefixguard.stepview import Adapter, load_adapter, read_runs
-from prefixguard.stepview.migrations import MIGRATIONS, NEWEST, lift, schema_of
+from prefixguard.stepview.schema import MIGRATIONS, NEWEST, lift, schema_of
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 KEPT = sorted(GOLDEN.glob("adapters_v*"))

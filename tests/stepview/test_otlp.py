@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefixguard.stepview.otlp import plain, unflatten
+from prefixguard.stepview.spellings import plain, unflatten
 
 
 @pytest.mark.parametrize(

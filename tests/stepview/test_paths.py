@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from prefixguard.errors import AdapterError
-from prefixguard.stepview.paths import getter, parse_path, walk
-from prefixguard.stepview.scope import MISSING, Scope
+from prefixguard.stepview.paths import MISSING, Scope, getter, parse_path, walk
 
 DATA = {
     "a": {"b.c": [10, 20, 30], "": 1},

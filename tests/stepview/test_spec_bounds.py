@@ -11,7 +11,7 @@ import pytest
 
 from prefixguard.errors import AdapterError
 from prefixguard.stepview import Adapter, list_adapters, load_adapter
-from prefixguard.stepview import spec_bounds as bounds
+from prefixguard.stepview import schema as bounds
 
 BASE = json.loads(load_adapter("openai_chat").to_bytes())
 

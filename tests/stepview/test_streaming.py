@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from prefixguard.stepview import Adapter, StepRecord
 from prefixguard.stepview.parser import parse_whole
-from prefixguard.stepview.scope import Scope
+from prefixguard.stepview.paths import Scope
 
 SPEC: dict[str, Any] = {
     "schema": "prefixguard/adapter/v1",

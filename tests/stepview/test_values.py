@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from prefixguard.errors import AdapterError
-from prefixguard.stepview.compiling import Base, Site
-from prefixguard.stepview.scope import MISSING, Scope
+from prefixguard.stepview.compiling import Base, Place, Site
+from prefixguard.stepview.paths import MISSING, Scope
 from prefixguard.stepview.values import as_id, compile_arguments, compile_text, compile_value
-from prefixguard.stepview.visibility import Place
 
 EVENT = {
     "text": "Final score: 7 of 10",

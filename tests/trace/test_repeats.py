@@ -4,7 +4,7 @@ import pytest
 
 from prefixguard.stepview.record import FIELDS, StepRecord
 from prefixguard.trace import link_tasks, repeat_groups, run_digest, split_tasks
-from prefixguard.trace.repeats import _FIELDS
+from prefixguard.trace.split import _FIELDS
 
 STEP = StepRecord(1, "agent", "gpt", "search", '{"q": "x"}', "", "look", "found", "ok", 4)
 

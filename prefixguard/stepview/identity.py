@@ -1,22 +1,105 @@
-"""Signs that events of more than one run are fed to one parser.
+"""What a live run keeps of identifiers, in few bytes, to know them again: events that come again (`drop_repeats`), and
+signs that events of more than one run are fed to one parser.
 
-Three things tell: an id of the run that events carry changes; the run's opening (a first event that made no step, such
-as a system message) comes again after steps; a number that events bear goes back to what it was at first. Nothing else
-is taken for a sign, so formats whose events have none of these tell nothing.
+Three things tell of another run: an id of the run that events carry changes; the run's opening (a first event that made
+no step, such as a system message) comes again after steps; a number that events bear goes back to what it was at first.
+Nothing else is taken for a sign, so formats whose events have none of these tell nothing.
 """
 
 from __future__ import annotations
 
+import hashlib
+import math
+from array import array
 from typing import Any
 
-from prefixguard.stepview.fingerprint import fingerprint
 from prefixguard.stepview.jsontext import canonical
-from prefixguard.stepview.machine import Machine
-from prefixguard.stepview.paths import Getter
-from prefixguard.stepview.rules import kind_of
-from prefixguard.stepview.saved import checked
-from prefixguard.stepview.scope import Scope
+from prefixguard.stepview.live_state import checked
+from prefixguard.stepview.paths import MISSING, Getter, Scope
+from prefixguard.stepview.text import to_text
 from prefixguard.stepview.values import as_id
+
+#: An identifier of plain ASCII is kept as it is up to this length; of all others a digest is kept.
+LONGEST_KEPT = 40
+_LARGEST = 1 << 53
+
+#: What tells turns apart: a plain value, equal to another as JSON values are.
+Turn = str | int | float | bool | None
+
+
+def fingerprint(text: str) -> int:
+    """64 bits of a hash of the text."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big")
+
+
+def shortened(name: str) -> str:
+    """The identifier itself, or a digest of 128 bits where it is long or not ASCII.
+
+    >>> shortened("call_7"), len(shortened("x" * 1000))
+    ('call_7', 33)
+    """
+    if len(name) <= LONGEST_KEPT and name.isascii():
+        return name
+    return "#" + hashlib.blake2b(name.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def short_id(value: Any) -> str | None:
+    """A value as an identifier of bounded length; None where it is none."""
+    name = as_id(value)
+    return None if name is None else shortened(name)
+
+
+def short_turn(value: Any) -> Turn:
+    """A value that tells turns apart, in bounded size; None where it is none (absent, null, a list, an object)."""
+    if value is MISSING or value is None or isinstance(value, list | dict):
+        return None
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int) and -_LARGEST < value < _LARGEST:
+        return int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    return shortened(value) if isinstance(value, str) else short_id(value)
+
+
+#: Identifiers of events that are remembered, the latest.
+REMEMBERED = 256
+_MASK = (1 << 32) - 1
+
+
+class Repeats:
+    """Remembers the last identifiers it saw."""
+
+    __slots__ = ("next", "seen")
+
+    def __init__(self) -> None:
+        self.seen = array("I")  # a ring of hashes of 32 bits
+        self.next = 0
+
+    def is_new(self, value: Any) -> bool:
+        """Was this identifier not seen among the last ones? What has none is always new."""
+        name = as_id(value)
+        if name is None:
+            return True
+        key = fingerprint(name) & _MASK
+        if key in self.seen:
+            return False
+        if len(self.seen) < REMEMBERED:
+            self.seen.append(key)
+        else:
+            self.seen[self.next] = key
+            self.next = (self.next + 1) % REMEMBERED
+        return True
+
+    def state(self) -> dict[str, Any]:
+        return {"seen": list(self.seen), "next": self.next}
+
+    def resume(self, state: Any) -> None:
+        """TraceError where it is no state of this."""
+        checked(state, {"seen": [int], "next": int}, "state.repeats")
+        self.seen = array("I", [key & _MASK for key in state["seen"][:REMEMBERED]])
+        self.next = state["next"] % REMEMBERED
+
 
 #: Fields of an event by which formats name the run that it is of.
 RUN_FIELDS = (
@@ -64,8 +147,9 @@ class RunSigns:
         self._left = False  # an event of its kind bore another
         self.reason: str | None = None
 
-    def look(self, scope: Scope, machine: Machine) -> None:
-        """The event in the scope, before rules see it."""
+    def look(self, scope: Scope, has_acted: bool, has_pending: bool) -> None:
+        """The event in the scope, before rules see it. has_acted: the agent did, in this run. has_pending: an
+        observation waits."""
         if self.reason is not None:
             return
         event = scope.event
@@ -76,8 +160,7 @@ class RunSigns:
             self._opening, self._is_short = fingerprint(said), len(said) < _SHORTEST_OPENING
             self._first = _number(event)
         elif self._opening is not None or self._first is not None:
-            has_acted = machine.has_acted
-            if self._seen == 1 + self._window and (has_acted or (self._is_short and machine.has_pending)):
+            if self._seen == 1 + self._window and (has_acted or (self._is_short and has_pending)):
                 self._opening = None
             if has_acted and kind_of(event)[:_LONGEST_KIND] == self._kind:
                 self._begins(event)
@@ -158,3 +241,21 @@ def _lasting(value: Any, depth: int) -> Any:
             if not (isinstance(name, str) and name.replace("Id", "_id").lower().rpartition("_")[2] in _PASSING)
         }
     return value
+
+
+def kind_of(event: Any) -> str:
+    """What to call an event that no rule takes."""
+    if isinstance(event, dict):
+        for name in ("type", "role", "kind", "event"):
+            kind = event.get(name)
+            if isinstance(kind, str) and kind:
+                return f"{name}={to_text(kind)[:40]}"
+        return "object with " + ", ".join(sorted(str(key)[:20] for key in list(event)[:4])) if event else "empty object"
+    return {
+        "str": "text",
+        "list": "list",
+        "NoneType": "null",
+        "int": "number",
+        "float": "number",
+        "bool": "boolean",
+    }.get(type(event).__name__, type(event).__name__)
