@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from prefixguard.auditor.failure_modes import MODES, FailureMode
 from prefixguard.auditor.hypothesis_answers import (
@@ -30,7 +30,18 @@ from prefixguard.auditor.hypothesis_answers import (
     read_several,
 )
 from prefixguard.errors import ConfigError, EndpointError
-from prefixguard.escalate import AgentNames, Excerpt, MaskedRecords, Message, NoReplyError, Reply, fit, shown_name
+from prefixguard.escalate import (
+    AgentNames,
+    Client,
+    Excerpt,
+    MaskedRecords,
+    Message,
+    NoReplyError,
+    Reply,
+    fit,
+    shown_name,
+)
+from prefixguard.results import fields_of
 from prefixguard.stepview import StepRecord
 
 _FOLDER = Path(__file__).parent
@@ -86,14 +97,6 @@ PROMPT_VERSION = _version()
 DEFAULT_BUDGET = 24_000
 
 
-class Asks(Protocol):
-    """Who sends the questions, such as an `AsyncClient`."""
-
-    async def ask(self, messages: Sequence[Message], *, seconds: float | None = None, logprobs: bool = False) -> Reply:
-        """The reply. EndpointError where there is none."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class HypothesisAnswer:
     """What a verifier says of one failure mode.
@@ -119,18 +122,7 @@ class HypothesisAnswer:
 
     def as_json(self) -> dict[str, Any]:
         """All fields as plain values."""
-        return {
-            "code": self.code,
-            "label": self.label.value,
-            "said": self.said.value,
-            "agents": list(self.agents),
-            "unknown_agents": list(self.unknown_agents),
-            "probability": self.probability,
-            "fault": self.fault,
-            "detail": self.detail,
-            "notes": list(self.notes),
-            "raw": self.raw,
-        }
+        return fields_of(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +206,7 @@ class HypothesisResult:
 
 async def verify(
     records: Sequence[StepRecord],
-    client: Asks,
+    client: Client,
     *,
     modes: Sequence[FailureMode] = MODES,
     aliases: Mapping[str, str] = MappingProxyType({}),

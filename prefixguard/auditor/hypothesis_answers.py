@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 from prefixguard.escalate import AgentNames, FoundJson, Reply, json_objects
+from prefixguard.escalate.confidence import tokens_at
 
 
 def label_probability(reply: Reply, at: tuple[int, int]) -> float | None:
@@ -28,15 +29,10 @@ def label_probability(reply: Reply, at: tuple[int, int]) -> float | None:
     offset = joined.find(reply.text) if reply.text else -1
     if offset < 0 or joined.find(reply.text, offset + 1) >= 0:
         return None
-    begin, end = offset + at[0], offset + at[1]
-    total, position, met = 0.0, 0, False
-    for token, value in reply.logprobs:
-        if position < end and position + len(token) > begin:
-            if math.isnan(value) or value > 0:
-                return None
-            total, met = total + value, True
-        position += len(token)
-    return math.exp(total) if met else None
+    tokens = tokens_at(reply.logprobs, (offset + at[0], offset + at[1]))
+    if not tokens or any(math.isnan(value) or value > 0 for _, value in tokens):
+        return None
+    return math.exp(sum(value for _, value in tokens))
 
 
 #: Characters at the end of a reply that are looked at: the answer comes last.

@@ -9,7 +9,7 @@ from prefixguard.auditor.hypotheses import HypothesisAnswer, HypothesisResult, v
 from prefixguard.auditor.hypothesis_answers import HypothesisLabel
 from prefixguard.auditor.trigger import EscalationTrigger, unjudged
 from prefixguard.auditor.walks import WalkingAuditor, query_steps, walk
-from prefixguard.escalate import Endpoint, PromptKind, Verdict, VerdictOutcome
+from prefixguard.escalate import Client, Endpoint, PromptKind, Verdict, VerdictOutcome
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
 
@@ -105,23 +105,12 @@ class MonitorProtocol:
         """Nothing is open."""
 
 
-class VerifyingClient(Protocol):
-    """Asks an endpoint (`AsyncClient`)."""
-
-    @property
-    def endpoint(self) -> Endpoint: ...
-
-    async def ask(self, messages: Any, *, seconds: float | None = None, logprobs: bool = False) -> Any: ...
-
-    async def aclose(self) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class HypothesisProtocol:
     """Every failure mode verified against the whole run. The verdict is an alarm that names no step where a mode is
     entailed, an error where none is and some are not known. batch, threshold, budget_tokens, mask: see `verify`."""
 
-    client: VerifyingClient
+    client: Client
     budget_tokens: int = 24_000
     batch: bool = False
     threshold: float | None = None
@@ -156,8 +145,10 @@ class HypothesisProtocol:
         return Inspection(verdict, None, calls, found.questions, tuple(sorted(found.pairs)), modes)
 
     async def aclose(self) -> None:
-        """Close the client's connections."""
-        await self.client.aclose()
+        """Close the client's connections, where it has any."""
+        aclose = getattr(self.client, "aclose", None)
+        if aclose is not None:
+            await aclose()
 
 
 def _calls(found: HypothesisResult, steps: int, endpoint: Endpoint) -> tuple[dict[str, Any], ...]:

@@ -16,6 +16,7 @@ from prefixguard.auditor.attribution import AttributionMethod, attribute
 from prefixguard.auditor.walks import Walk, one_a_turn
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.escalate import Asking, EscalationPolicy, Verdict, VerdictOutcome, agent_of
+from prefixguard.results import fields_of
 from prefixguard.runtime import Monitor, Reading
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
@@ -60,17 +61,7 @@ class EscalationThreshold:
 
     def to_json(self) -> dict[str, Any]:
         """All fields and the remark as plain values."""
-        return {
-            "mark": self.mark,
-            "asked": self.asked,
-            "steps": self.steps,
-            "runs": self.runs,
-            "asked_runs": self.asked_runs,
-            "share": self.share,
-            "asked_share": self.asked_share,
-            "error": self.error,
-            "remark": self.remark,
-        }
+        return {**fields_of(self), "asked_share": self.asked_share, "remark": self.remark}
 
 
 def questions(risks: NDArray[np.float64], mark: float, policy: EscalationPolicy) -> list[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from prefixguard.errors import ConfigError
 from prefixguard.escalate import FAULTS, AuditResult, PromptKind, Verdict, VerdictOutcome, agent_of, halves
@@ -37,17 +37,6 @@ class WalkingAuditor(Protocol):
 
     async def aclose(self) -> None:
         """Close its connections; on the loop that it was asked on."""
-        ...
-
-
-@runtime_checkable
-class Budgeted(Protocol):
-    """An auditor whose prompts hold so many tokens at most, so that steps may be left out of them (`LlmAuditor`)."""
-
-    def left_out(
-        self, records: Sequence[StepRecord], *, answer: str | None = None, within: tuple[int, int] | None = None
-    ) -> tuple[tuple[int, int], ...]:
-        """See `LlmAuditor.left_out`."""
         ...
 
 
@@ -208,12 +197,13 @@ async def _search(
 ) -> Walk:
     """Halve the range of the run's steps until one is left; a half of which nothing was shown is no verdict."""
     begin, end = within = 1, len(records)
+    left_out = getattr(auditor, "left_out", None)  # of prompts that hold so many tokens at most
     calls: list[Call] = []
     last, hidden = Verdict(VerdictOutcome.ALARM, notes=("only step; nothing was asked",)), False
     while begin < end:
         within = begin, end
         judged = await auditor.judge(records, seconds=seconds, answer=answer, within=within)
-        elided = auditor.left_out(records, answer=answer, within=within) if isinstance(auditor, Budgeted) else ()
+        elided = left_out(records, answer=answer, within=within) if left_out is not None else ()
         hidden = hidden or any(first <= end and begin <= final for first, final in elided)
         last = judged.verdict
         if last.outcome is VerdictOutcome.ALARM:

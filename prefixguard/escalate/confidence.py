@@ -69,6 +69,11 @@ def decisive_tokens(logprobs: Tokens, key: str, value: str | int | None = None) 
     span = value_span("".join(token for token, _ in logprobs), key, value)
     if span is None:
         return ()
+    return tokens_at(logprobs, span)
+
+
+def tokens_at(logprobs: Tokens, span: tuple[int, int]) -> tuple[tuple[str, float], ...]:
+    """The tokens that spell the characters [begin, end) of their joined text, wholly or in part."""
     found, begin = [], 0
     for token, logprob in logprobs:
         end = begin + len(token)

@@ -7,7 +7,9 @@ import math
 import os
 import socket
 import ssl
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
@@ -219,3 +221,15 @@ class Reply:
     notes: tuple[str, ...] = field(default=())
     reasoning: str = ""
     logprobs: tuple[tuple[str, float], ...] = field(default=())
+
+
+class Client(Protocol):
+    """Who asks an endpoint (`AsyncClient`)."""
+
+    endpoint: Endpoint
+
+    async def ask(
+        self, messages: Sequence[Mapping[str, str]], *, seconds: float | None = None, logprobs: bool = False
+    ) -> Reply:
+        """The reply to these messages. EndpointError where there is none. seconds, logprobs: see `AsyncClient.ask`."""
+        ...

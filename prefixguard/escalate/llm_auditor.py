@@ -8,45 +8,20 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Protocol
 
 from prefixguard.errors import ConfigError, EndpointError
 from prefixguard.escalate.circuit import CircuitBreaker, NoReplyError
 from prefixguard.escalate.confidence import ConfidenceMap, raw_confidence
-from prefixguard.escalate.endpoint import Endpoint, Reply
+from prefixguard.escalate.endpoint import Client, Reply
 from prefixguard.escalate.masked_records import MaskedRecords
 from prefixguard.escalate.prompting import MIN_BUDGET, Asked, PromptKind, ask_for_verdict, prompt_version
 from prefixguard.escalate.verdict import AuditResult, Verdict, VerdictOutcome
-from prefixguard.escalate.verdict_cache import as_cached
+from prefixguard.escalate.verdict_cache import VerdictCache, as_cached
 from prefixguard.escalate.verdict_parsing import Blame, read_verdict
 from prefixguard.stepview import StepRecord
 
 #: The note of a verdict whose confidence is what the model's own probabilities say.
 RAW_CONFIDENCE = "confidence not calibrated"
-
-
-class Client(Protocol):
-    """Asks an endpoint (`AsyncClient`)."""
-
-    endpoint: Endpoint
-
-    async def ask(
-        self, messages: Sequence[Mapping[str, str]], *, seconds: float | None = None, logprobs: bool = False
-    ) -> Reply:
-        """EndpointError where there is no reply."""
-        ...
-
-
-class KeptVerdicts(Protocol):
-    """Verdicts by key (`VerdictCache`)."""
-
-    def get(self, key: str) -> AuditResult | None:
-        """The verdict kept for this key."""
-        ...
-
-    def put(self, key: str, judged: AuditResult) -> Any:
-        """Keep a verdict under this key."""
-        ...
 
 
 class LlmAuditor:
@@ -59,7 +34,7 @@ class LlmAuditor:
         *,
         budget_tokens: int = 24_000,
         aliases: Mapping[str, str] = MappingProxyType({}),
-        cache: KeptVerdicts | None = None,
+        cache: VerdictCache | None = None,
         logprobs: bool = False,
         confidence: ConfidenceMap | None = None,
         known_failed: bool = False,

@@ -102,10 +102,10 @@ class PendingRequest:
 
     ending: "pending", and then once and for all another. judged: what was answered, also for some that failed; None
     where nothing was. reason: for dropped and failed ones, a few words; "" for others. The rest is the queue's: when it
-    was offered, what is held for it in the run's and the minute's budget, and whether it was sent.
+    was offered, what is held for it in each budget, and whether it was sent.
     """
 
-    __slots__ = ("_event", "ending", "held", "held_minute", "judged", "offered_at", "question", "reason", "sent")
+    __slots__ = ("_event", "ending", "held", "judged", "offered_at", "question", "reason", "sent")
 
     def __init__(self, question: Question, offered_at: float) -> None:
         self.question = question
@@ -113,8 +113,7 @@ class PendingRequest:
         self.judged: AuditResult | None = None
         self.reason = ""
         self.offered_at = offered_at
-        self.held: Held | None = None
-        self.held_minute: Held | None = None
+        self.held: list[tuple[Budget, Held]] = []
         self.sent = False
         self._event: threading.Event | None = None  # made by the first who waits; most questions are never waited for
 
@@ -281,29 +280,22 @@ class RequestQueue:
 
     def _hold(self, request: PendingRequest) -> str | None:
         """Holds the question against both budgets; the reason where one refuses."""
-        tokens, money = self.policy.question_tokens, self.policy.question_money
-        if request.question.run is not None:
-            held = request.question.run.hold(tokens, money)
+        for budget in (request.question.run, self._minute):
+            if budget is None:
+                continue
+            held = budget.hold(self.policy.question_tokens, self.policy.question_money)
             if isinstance(held, str):
                 return held
-            request.held = held
-        held = self._minute.hold(tokens, money)
-        if isinstance(held, str):
-            return held
-        request.held_minute = held
+            request.held.append((budget, held))
         return None
 
     def _release(self, request: PendingRequest) -> None:
-        if request.held is not None and request.question.run is not None:
-            request.question.run.release(request.held)
-        if request.held_minute is not None:
-            self._minute.release(request.held_minute)
+        for budget, held in request.held:
+            budget.release(held)
 
     def _spend(self, request: PendingRequest, tokens: int, money: float | None) -> None:
-        if request.held is not None and request.question.run is not None:
-            request.question.run.settle(request.held, tokens, money)
-        if request.held_minute is not None:
-            self._minute.settle(request.held_minute, tokens, money)
+        for budget, held in request.held:
+            budget.settle(held, tokens, money)
 
     def _hand_over(self, request: PendingRequest) -> str | None:
         """Gives a question to a free worker, and starts the thread where there is none."""
@@ -421,10 +413,8 @@ class RequestQueue:
             if request.done:
                 return False
             request.sent = True
-        if request.held is not None and request.question.run is not None:
-            request.question.run.sent(request.held)
-        if request.held_minute is not None:
-            self._minute.sent(request.held_minute)
+        for budget, held in request.held:
+            budget.sent(held)
         return True
 
     def _finish(self, request: PendingRequest, ending: Ending, judged: AuditResult | None, reason: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from prefixguard.escalate.verdict import AuditResult
@@ -13,7 +13,7 @@ from prefixguard.escalate.verdict import AuditResult
 
 @dataclass(frozen=True, slots=True)
 class RequestCounts:
-    """The statistics at one moment; all numbers belong together.
+    """The counts at one moment; all numbers belong together.
 
     offered = answered + cached + dropped + failed + pending; pending is 0 once a queue is closed.
     answered: a reply gave a verdict (ALARM, SAFE or ABSTAIN). cached: an earlier reply did, or that of the very same
@@ -57,129 +57,77 @@ class RequestCounts:
 
     def as_json(self) -> dict[str, Any]:
         """All numbers as plain values, reasons in order of name."""
-        return {
-            "offered": self.offered,
-            "answered": self.answered,
-            "cached": self.cached,
-            "dropped": self.n_dropped,
-            "failed": self.n_failed,
-            "pending": self.pending,
-            "dropped_by_reason": dict(sorted(self.dropped.items())),
-            "failed_by_reason": dict(sorted(self.failed.items())),
-            "verdicts": dict(sorted(self.verdicts.items())),
-            "tokens_in": self.tokens_in,
-            "tokens_out": self.tokens_out,
-            "estimated": self.estimated,
-            "cost": self.cost,
-            "cost_unknown": self.cost_unknown,
-            "seconds": self.seconds,
-            "attempts": self.attempts,
-            "masked": dict(sorted(self.masked.items())),
-        }
+        reasons = {f"{name}_by_reason": dict(sorted(getattr(self, name).items())) for name in ("dropped", "failed")}
+        by_kind = {name: dict(sorted(getattr(self, name).items())) for name in ("verdicts", "masked")}
+        own = {"dropped": self.n_dropped, "failed": self.n_failed, "pending": self.pending}
+        return {**asdict(self), **own, **reasons, **by_kind}
 
 
 class RequestStatistics:
     """Counts questions. Thread-safe; every call is one change, so a snapshot never shows half of one."""
 
-    __slots__ = (
-        "_answered",
-        "_attempts",
-        "_cached",
-        "_cost",
-        "_cost_unknown",
-        "_dropped",
-        "_estimated",
-        "_failed",
-        "_lock",
-        "_masked",
-        "_offered",
-        "_seconds",
-        "_tokens_in",
-        "_tokens_out",
-        "_verdicts",
-    )
+    __slots__ = ("_by", "_lock", "_sums")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._offered = self._answered = self._cached = 0
-        self._dropped: Counter[str] = Counter()
-        self._failed: Counter[str] = Counter()
-        self._verdicts: Counter[str] = Counter()
-        self._masked: Counter[str] = Counter()
-        self._tokens_in = self._tokens_out = self._estimated = self._attempts = self._cost_unknown = 0
-        self._cost = self._seconds = 0.0
+        counted = ("offered", "answered", "cached", "tokens_in", "tokens_out", "estimated", "cost_unknown", "attempts")
+        self._sums: dict[str, Any] = {**dict.fromkeys(counted, 0), "cost": 0.0, "seconds": 0.0}
+        self._by: dict[str, Counter[str]] = {name: Counter() for name in ("dropped", "failed", "verdicts", "masked")}
 
     def offer(self) -> None:
         """A question is there. Exactly one of the calls below ends it."""
         with self._lock:
-            self._offered += 1
+            self._sums["offered"] += 1
 
     def refuse(self, reason: str) -> None:
         """A question is there and is dropped at once: `offer` and `drop` in one change."""
         with self._lock:
-            self._offered += 1
-            self._dropped[reason] += 1
+            self._sums["offered"] += 1
+            self._by["dropped"][reason] += 1
 
     def drop(self, reason: str) -> None:
         """A question that was offered will not be sent."""
         with self._lock:
-            self._dropped[reason] += 1
+            self._by["dropped"][reason] += 1
 
     def answer(self, judged: AuditResult) -> None:
         """A question was sent and answered by this, which is no ERROR."""
         with self._lock:
-            self._answered += 1
-            self._verdicts[judged.verdict.outcome.value] += 1
+            self._sums["answered"] += 1
+            self._by["verdicts"][judged.verdict.outcome.value] += 1
             self._spend(judged)
 
     def cache(self, judged: AuditResult) -> None:
         """A question was answered by an earlier reply, or one that was on its way; it took nothing."""
         with self._lock:
-            self._cached += 1
-            self._verdicts[judged.verdict.outcome.value] += 1
+            self._sums["cached"] += 1
+            self._by["verdicts"][judged.verdict.outcome.value] += 1
 
     def fail(self, reason: str, judged: AuditResult | None = None, *, sent: bool = True) -> None:
         """A question got no verdict. judged: what it took all the same, where that is known. sent: it was sent itself,
         and not only the very same one."""
         with self._lock:
-            self._failed[reason] += 1
+            self._by["failed"][reason] += 1
             if judged is not None:
                 self._spend(judged)
             elif sent:
-                self._cost_unknown += 1
+                self._sums["cost_unknown"] += 1
 
     def snapshot(self) -> RequestCounts:
         """The counts now."""
         with self._lock:
-            return RequestCounts(
-                self._offered,
-                self._answered,
-                self._cached,
-                dict(self._dropped),
-                dict(self._failed),
-                dict(self._verdicts),
-                self._tokens_in,
-                self._tokens_out,
-                self._estimated,
-                self._cost,
-                self._cost_unknown,
-                self._seconds,
-                self._attempts,
-                dict(self._masked),
-            )
+            by: dict[str, Any] = {name: dict(found) for name, found in self._by.items()}
+            return RequestCounts(**self._sums, **by)
 
     def renew_lock(self) -> None:
         """In a forked child, where another thread may have held the lock: a new one."""
         self._lock = threading.Lock()
 
     def _spend(self, judged: AuditResult) -> None:
-        self._tokens_in += judged.tokens_in
-        self._tokens_out += judged.tokens_out
-        self._estimated += judged.estimated
-        self._seconds += judged.seconds
-        self._attempts += judged.attempts
-        self._masked.update(judged.masked)
+        for name in ("tokens_in", "tokens_out", "estimated", "seconds", "attempts"):
+            self._sums[name] += getattr(judged, name)
+        self._by["masked"].update(judged.masked)
         if judged.cost is not None:
-            self._cost += judged.cost
+            self._sums["cost"] += judged.cost
         else:
-            self._cost_unknown += 1
+            self._sums["cost_unknown"] += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -37,20 +37,8 @@ class AuditResult:
 
     def as_json(self) -> dict[str, Any]:
         """All fields as plain values; the verdict's own beside them."""
-        return {
-            **self.verdict.as_json(),
-            "key": self.key,
-            "cached": self.cached,
-            "tokens_in": self.tokens_in,
-            "tokens_out": self.tokens_out,
-            "estimated": self.estimated,
-            "cost": self.cost,
-            "seconds": self.seconds,
-            "attempts": self.attempts,
-            "reply": self.reply,
-            "finish": self.finish,
-            "masked": dict(self.masked),
-        }
+        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "verdict"}
+        return {**self.verdict.as_json(), **own, "masked": dict(self.masked)}
 
 
 class Auditor(Protocol):
@@ -112,15 +100,4 @@ class Verdict:
 
     def as_json(self) -> dict[str, Any]:
         """All fields as plain values."""
-        return {
-            "outcome": self.outcome.value,
-            "step": self.step,
-            "agent": self.agent,
-            "reason": self.reason,
-            "quote": self.quote,
-            "quote_found": self.quote_found,
-            "confidence": self.confidence,
-            "fault": self.fault,
-            "detail": self.detail,
-            "notes": list(self.notes),
-        }
+        return {**asdict(self), "outcome": self.outcome.value, "notes": list(self.notes)}

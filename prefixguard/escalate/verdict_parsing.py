@@ -9,10 +9,9 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from prefixguard.escalate.agent_names import AgentNames, agent_of
-from prefixguard.escalate.answer_block import find_answers
 from prefixguard.escalate.endpoint import Reply
-from prefixguard.escalate.lenient_json import JsonObject
 from prefixguard.escalate.prompting import PromptKind, halves
+from prefixguard.escalate.reply_json import JsonObject, find_answers
 from prefixguard.escalate.transcript_text import neutral
 from prefixguard.escalate.verdict import Verdict, VerdictOutcome
 from prefixguard.stepview import StepRecord

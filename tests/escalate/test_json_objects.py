@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefixguard.escalate.json_objects import MAX_TRIES, json_objects, without_thoughts
+from prefixguard.escalate.reply_json import MAX_TRIES, json_objects, without_thoughts
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefixguard.escalate.answer_block import MAX_READ, find_answers
-from prefixguard.escalate.lenient_json import MAX_DEPTH, BrokenJson, read_object
+from prefixguard.escalate.reply_json import MAX_DEPTH, MAX_READ, BrokenJson, find_answers, read_object
 
 THREE = '{"answer": 3, "agent": "A"}'
 
