@@ -24,9 +24,9 @@ from prefixguard.results.blocks import (
 from prefixguard.results.text import visible
 
 #: What could begin markup, a link, an image or a cell inside a line; underscores inside words cannot.
-_SPECIAL = re.compile(r"([\\`*\[\]<|~&!$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|(?<=www)\.|:(?=//))", re.IGNORECASE)
+_SPECIAL = re.compile(r"([\\`*\[\]<#|~&!$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|(?<=www)\.|:(?=//))", re.IGNORECASE)
 #: What could begin a list, a heading, a quotation or a rule.
-_START = re.compile(r"^(\d*)(>|[#+-](?=[\s#+-]|$)|(?<=\d)[.)](?=\s|$))")
+_START = re.compile(r"^(\d*)(>|[+-](?=[\s+-]|$)|(?<=\d)[.)](?=\s|$))")
 _TICKS = re.compile("`+")
 
 

@@ -2,110 +2,67 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from prefixguard.automata.alphabets.tree_words import explain
 from prefixguard.automata.summary import AutomatonSummary, Entry
 from prefixguard.automata.summary.wording import count_text, one_line, share_text, signed_text
+from prefixguard.results import Block, Column, Heading, Table, Text, escaped, to_markdown
 
 #: Code points kept of a name (gloss, tool, term), of a sentence (example) and of a definition, which is of use whole.
 NAME_LETTERS = 120
 SENTENCE_LETTERS = 400
 DEFINITION_LETTERS = 4000
 
-#: What could begin markup, a link, an image, a cell or a formula inside a line; underscores inside words cannot.
-_SPECIAL = re.compile(r"([\\`*\[\]<#|~&!$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|(?<=www)\.|:(?=//))", re.IGNORECASE)
-_TICKS = re.compile("`+")
-
 
 def to_glossary(summary: AutomatonSummary) -> str:
     """The glossary in Markdown: an overview, what its expressions mean, then a table for every symbol. The same text
-    for the same summary.
-
-    Text from runs stands in code spans or escaped: it forms no markup, no link and no image.
+    for the same summary; text from runs forms no markup, no link and no image.
     """
-    return "\n".join(_lines(summary)) + "\n"
+    return f"# {escaped(one_line(summary.name, NAME_LETTERS))}: symbols\n\n" + to_markdown(tuple(_blocks(summary)))
 
 
-def _lines(summary: AutomatonSummary) -> Iterator[str]:
-    yield f"# {markdown_text(summary.name, NAME_LETTERS)}: symbols"
-    yield ""
-    alphabet, learner = (markdown_text(name, NAME_LETTERS) for name in (summary.alphabet, summary.learner))
-    yield (
+def _blocks(summary: AutomatonSummary) -> Iterator[Block]:
+    alphabet, learner = (one_line(name, NAME_LETTERS) for name in (summary.alphabet, summary.learner))
+    yield Text(
         f"{count_text(len(summary.entries), 'symbol')} of alphabet {alphabet}, on which an automaton of"
         f" {count_text(summary.automaton.n_states, 'state')} runs (learner {learner}). Computed from training steps."
-        " *Risk change*: how much the outcome risk changes on average when the symbol comes. *History*: the symbol"
-        " depends on earlier steps of the run, not on the step alone. *Terms*: words by which the symbol's steps stand"
+        " Risk change: how much the outcome risk changes on average when the symbol comes. History: the symbol"
+        " depends on earlier steps of the run, not on the step alone. Terms: words by which the symbol's steps stand"
         " out, with how much more they weigh there than elsewhere; they describe it and do not define it."
     )
-    for sentence in summary.fidelity.care:
-        yield ""
-        yield f"> **Audit with care.** {markdown_text(sentence, SENTENCE_LETTERS)}"
-    yield ""
-    yield "| No. | Symbol | Steps | Share | Risk change | History |"
-    yield "| ---: | --- | ---: | ---: | ---: | --- |"
-    for entry in summary.entries:
-        history = "reads history" if entry.reads_history else ""
-        yield (
-            f"| {entry.symbol} | {_gloss(entry)} | {entry.count:,} | {share_text(entry.share)} |"
-            f" {signed_text(entry.risk_change)} | {history} |"
-        )
+    yield from (Text(f"Audit with care: {one_line(said, SENTENCE_LETTERS)}", "care") for said in summary.fidelity.care)
+    names = ("Steps", "Share", "Risk change")
+    head = [Column("No.", "number"), Column("Symbol", "text"), *(Column(name, "number") for name in names)]
+    rows = [
+        (str(e.symbol), _gloss(e), f"{e.count:,}", share_text(e.share), signed_text(e.risk_change), _history(e))
+        for e in summary.entries
+    ]
+    yield Table.of("", [*head, Column("History", "text")], rows)
     for number, meaning in enumerate(explain(entry.condition for entry in summary.entries)):
-        yield ""
-        yield ("" if number else "**What the expressions mean.** ") + markdown_text(meaning, DEFINITION_LETTERS)
+        yield Text(("" if number else "What the expressions mean. ") + one_line(meaning, DEFINITION_LETTERS))
     for entry in summary.entries:
-        yield ""
-        yield from _table(entry)
+        yield Heading(f"{entry.symbol}: {_gloss(entry)}")
+        yield Table.of("", [Column("", "text"), Column("", "words")], list(_facts(entry)))
 
 
-def _table(entry: Entry) -> Iterator[str]:
-    yield f"## {entry.symbol}: {_gloss(entry)}"
-    yield ""
-    yield "| | |"
-    yield "| --- | --- |"
-    yield f"| Defined by | {markdown_text(entry.condition, DEFINITION_LETTERS)} |"
+def _facts(entry: Entry) -> Iterator[tuple[str, str]]:
+    yield "Defined by", one_line(entry.condition, DEFINITION_LETTERS)
     if entry.terms:
-        terms = ", ".join(f"{markdown_code(term, NAME_LETTERS)} {weight:.2f}" for term, weight in entry.terms)
-        yield f"| Terms | {terms} |"
+        yield "Terms", ", ".join(f"{one_line(term, NAME_LETTERS)} {weight:.2f}" for term, weight in entry.terms)
     for name, pairs in (("Tools", entry.tools), ("Statuses", entry.statuses)):
         if pairs:
-            shares = ", ".join(f"{markdown_code(what, NAME_LETTERS)} {share_text(share)}" for what, share in pairs)
-            yield f"| {name} | {shares} |"
-    yield f"| Steps | {entry.count:,}, {share_text(entry.share)} of all |"
-    yield f"| Mean risk change | {signed_text(entry.risk_change)} |"
-    yield f"| Reads history | {'yes' if entry.reads_history else 'no'} |"
+            yield name, ", ".join(f"{one_line(what, NAME_LETTERS) or '–'} {share_text(share)}" for what, share in pairs)
+    yield "Steps", f"{entry.count:,}, {share_text(entry.share)} of all"
+    yield "Mean risk change", signed_text(entry.risk_change)
+    yield "Reads history", _history(entry)
     for number, example in enumerate(entry.examples, 1):
-        yield f"| Example {number} | {markdown_code(example, SENTENCE_LETTERS)} |"
+        yield f"Example {number}", one_line(example, SENTENCE_LETTERS)
+
+
+def _history(entry: Entry) -> str:
+    return "yes" if entry.reads_history else "no"
 
 
 def _gloss(entry: Entry) -> str:
-    return markdown_text(entry.gloss, NAME_LETTERS) or f"symbol {entry.symbol}"
-
-
-def markdown_text(text: str, longest: int) -> str:
-    """Text that Markdown takes literally, in a table's cell too.
-
-    >>> markdown_text("a|b *c* <img> https://x.org", 40)
-    'a\\\\|b \\\\*c\\\\* \\\\<img> https\\\\://x.org'
-    """
-    return _SPECIAL.sub(r"\\\1", one_line(text, longest))
-
-
-def markdown_code(text: str, longest: int) -> str:
-    """Text as a code span for a table's cell; an empty one as a dash.
-
-    >>> markdown_code("f(`x`) | y", 40)
-    '`` f(`x`) \\\\| y ``'
-    """
-    line = one_line(text, longest)
-    if not line:
-        return "–"
-    fence = "`" * (max((len(run) for run in _TICKS.findall(line)), default=0) + 1)
-    # A table ends cells before it looks for code, so that a bar is escaped even here. A backslash before it would be
-    # an escape that is itself escaped: the two are told apart by a space.
-    line = re.sub(r"\\(?=\|)", r"\\ ", line).replace("|", r"\|")
-    room = " " if "`" in line or line.startswith(" ") else ""
-    if line.endswith("\\"):
-        room = " "
-    return f"{fence}{room}{line}{room}{fence}"
+    return one_line(entry.gloss, NAME_LETTERS) or f"symbol {entry.symbol}"
