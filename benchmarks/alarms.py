@@ -36,8 +36,8 @@ from prefixguard.bundle import apply_map
 from prefixguard.encoder import fit_vocabulary, tokenize
 from prefixguard.evaluation.analyses.alarm_resampling import resample_alarms
 from prefixguard.learn import Corpus, TrainConfig, featurise, fit_monitor, fit_platt, labels, steps_of
+from prefixguard.runtime.drift import RunSummary, summarise_steps
 from prefixguard.runtime.drift_signal import DriftReference, DriftSignal
-from prefixguard.runtime.run_summary import RunSummary, summarise_steps
 from prefixguard.stepview import StepRecord, load_adapter, read_runs
 from prefixguard.trace import Outcome, Run, Side, link_tasks, split_tasks
 

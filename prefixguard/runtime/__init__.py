@@ -2,20 +2,15 @@
 
 from prefixguard.alarm import Level
 from prefixguard.runtime.automaton_model import AutomatonModel, risk_logits
-from prefixguard.runtime.drift import Drift
+from prefixguard.runtime.calibration_runs import NewTasks
+from prefixguard.runtime.drift import Drift, RunSummary, summarise_steps
 from prefixguard.runtime.drift_signal import Drifted, DriftReference, DriftReport, DriftSignal
-from prefixguard.runtime.model import OnnxModel
+from prefixguard.runtime.files import ScoredRun, parse, score, watch
+from prefixguard.runtime.model import OnnxModel, Step, StepModel
 from prefixguard.runtime.monitor import Monitor, load, open_model
-from prefixguard.runtime.new_tasks import NewTasks
-from prefixguard.runtime.parsing import parse
-from prefixguard.runtime.reading import Reading, plain
-from prefixguard.runtime.reasons import say_term
+from prefixguard.runtime.reading import Reading, plain, say_term
 from prefixguard.runtime.recalibration import CalibrateResult, calibrate
-from prefixguard.runtime.run_summary import RunSummary, summarise_records, summarise_run, summarise_steps
-from prefixguard.runtime.scoring import ScoredRun, score
 from prefixguard.runtime.session import MAX_STEP_BYTES, Session
-from prefixguard.runtime.step import Step, StepModel
-from prefixguard.runtime.watching import watch
 
 __all__ = [
     "MAX_STEP_BYTES",
@@ -44,8 +39,6 @@ __all__ = [
     "risk_logits",
     "say_term",
     "score",
-    "summarise_records",
-    "summarise_run",
     "summarise_steps",
     "watch",
 ]

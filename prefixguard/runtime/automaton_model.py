@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from prefixguard.bundle import UNSEEN, Automaton, Bundle, ModelMap
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import BundleError, SavedSessionError
-from prefixguard.runtime.model import OnnxModel
+from prefixguard.runtime.model import OnnxModel, Step
 from prefixguard.runtime.reading import plain
-from prefixguard.runtime.step import Step
 
 #: (automaton's state, steps so far, the symbol model's state if there is one).
 State = tuple[int, int, NDArray[np.float32] | None]

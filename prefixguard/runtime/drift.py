@@ -1,11 +1,19 @@
-"""Counters of a session, and what they say about whether its run is like the runs the monitor was trained on."""
+"""How a run looks to its monitor: counters while it goes on, and a handful of shares once it is over.
+
+The shares are what a drift signal compares (`drift_signal`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
-from prefixguard.errors import SavedSessionError
+import numpy as np
+import numpy.typing as npt
+
+from prefixguard.errors import DataError, SavedSessionError
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +25,7 @@ class Drift:
         is not the training runs'. unread_share: share of events that the adapter could not read, in [0, 1].
     unjudged_steps: steps without a risk. saturated_words: different words beyond what the context remembers; above 0
         its novelty and grounding features are less exact than in training.
-    lapsed: fields that were filled in training and have been empty for too long here (see `lapses`).
+    lapsed: fields that were filled in training and have been empty for too long here (see `field_dropout`).
     skipped_share: share of the last 64 events that no rule of the adapter takes, in [0, 1].
     unseen_share: share of the automaton's transitions so far that no training run took, in [0, 1]; 0.0 without one.
     Shares are 0.0 before the first event or step.
@@ -83,3 +91,86 @@ class Tally:
             skipped_share=skipped_share,
             unseen_share=self.unseen_transitions / self.transitions if self.transitions else 0.0,
         )
+
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One finished run, as its monitor saw it. Every value in [0, 1]; None where the run does not have it.
+
+    largest_risk, mean_risk: of the outcome risks of its judged steps.
+    known_terms: k / (1 + k), k the known terms (words and pairs of words) a word of its text.
+    unknown_steps: share of its steps in which no known term occurred.
+    unseen_transitions: share of the automaton's transitions that no training run took; None for other monitors.
+    unread_events: share of its events that the adapter could not read; None for runs that came as records.
+    skipped_events: share of its last 64 events that no rule of the adapter takes; None for runs that came as records.
+    unjudged_steps: share of its steps without a risk.
+    Raises DataError for a value out of range.
+    """
+
+    largest_risk: float | None = None
+    mean_risk: float | None = None
+    known_terms: float | None = None
+    unknown_steps: float | None = None
+    unseen_transitions: float | None = None
+    unread_events: float | None = None
+    skipped_events: float | None = None
+    unjudged_steps: float | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None and not 0.0 <= value <= 1.0:
+                raise DataError(f"a run's {field.name} is {value}: it is a share, so a number from 0 to 1, or None.")
+
+
+def summarise_steps(
+    outcome_risks: npt.ArrayLike,
+    terms: npt.ArrayLike,
+    words: npt.ArrayLike,
+    unseen_transitions: float | None = None,
+) -> RunSummary:
+    """A run given as numbers, one a step (T,): what `Session.summary` says of its records, without a session.
+
+    outcome_risks: float, NaN where a step was not judged. terms: known terms of its row. words: words of its text.
+    Raises DataError where counts differ.
+    """
+    risks = np.asarray(outcome_risks, dtype=np.float64)
+    known, all_words = np.asarray(terms, dtype=np.int64), np.asarray(words, dtype=np.int64)
+    if not risks.shape == known.shape == all_words.shape or risks.ndim != 1:
+        raise DataError(f"a run of {risks.size} risks, {known.size} and {all_words.size} counts: give one each a step.")
+    judged = ~np.isnan(risks)
+    n_words, steps = int(all_words[judged].sum()), len(risks)
+    a_word = int(known[judged].sum()) / n_words if n_words else 0.0
+    some = bool(judged.any())
+    return RunSummary(
+        largest_risk=float(risks[judged].max()) if some else None,
+        mean_risk=min(1.0, math.fsum(risks[judged].tolist()) / int(judged.sum())) if some else None,
+        known_terms=a_word / (1 + a_word) if some else None,
+        unknown_steps=int((known[judged] == 0).sum()) / steps if steps else None,
+        unseen_transitions=unseen_transitions,
+        unjudged_steps=int((~judged).sum()) / steps if steps else None,
+    )
+
+
+def summarise_run(risks: Sequence[float | None], drift: Drift, *, has_states: bool, has_events: bool) -> RunSummary:
+    """A run that has ended.
+
+    risks: outcome risks of its readings, None where a step was not judged. drift: of its session. has_states: whether
+    an automaton judged it. has_events: whether it came as events; of records nothing is said of events.
+    """
+    judged = [risk for risk in risks if risk is not None]
+    steps = drift.steps
+    return RunSummary(
+        largest_risk=max(judged) if judged else None,
+        mean_risk=min(1.0, math.fsum(judged) / len(judged)) if judged else None,
+        known_terms=drift.terms_a_token / (1 + drift.terms_a_token) if judged else None,
+        unknown_steps=drift.empty_row_share if steps else None,
+        unseen_transitions=drift.unseen_share if has_states else None,
+        unread_events=drift.unread_share if has_events else None,
+        skipped_events=drift.skipped_share if has_events else None,
+        unjudged_steps=min(1.0, drift.unjudged_steps / steps) if steps else None,
+    )

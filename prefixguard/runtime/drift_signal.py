@@ -39,7 +39,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prefixguard.errors import BundleError, ConfigError, DataError
-from prefixguard.runtime.run_summary import RunSummary
+from prefixguard.runtime.drift import RunSummary
 
 #: Cells that [0, 1] is cut into.
 CELLS = 1024

@@ -12,12 +12,10 @@ from prefixguard.errors import BundleError, OtherAdapterError, PrefixGuardError,
 from prefixguard.runtime.automaton_model import AutomatonModel
 from prefixguard.runtime.drift_signal import DriftReference, DriftSignal
 from prefixguard.runtime.host_errors import is_hosts
-from prefixguard.runtime.lapses import Expected
-from prefixguard.runtime.model import OnnxModel
+from prefixguard.runtime.model import OnnxModel, StepModel
 from prefixguard.runtime.reading import Reading
 from prefixguard.runtime.saved_session import SavedSession
-from prefixguard.runtime.session import Session
-from prefixguard.runtime.step import StepModel
+from prefixguard.runtime.session import ReadyBundle, Session
 from prefixguard.stepview import Adapter, StepRecord, adapter_for
 from prefixguard.trace import Run
 
@@ -33,22 +31,14 @@ def open_model(bundle: Bundle) -> StepModel:
     return OnnxModel(bundle) if bundle.automaton is None else AutomatonModel(bundle)
 
 
-class Monitor:
-    """Watches runs by one bundle. Thread-safe: nothing in it changes after it is made.
+class Monitor(ReadyBundle):
+    """Watches runs by one bundle. Thread-safe: nothing in it changes after it is made."""
 
-    bundle: the opened bundle. model: its step. imminent_map, outcome_map: logit to calibrated probability.
-    expected: how training runs were read; None where the bundle does not say.
-    """
-
-    __slots__ = ("bundle", "expected", "imminent_map", "model", "outcome_map")
+    __slots__ = ()
 
     def __init__(self, bundle: Bundle) -> None:
         """Raises BundleError when the bundle's model cannot be run or is not what the bundle promises."""
-        self.bundle = bundle
-        self.model = open_model(bundle)
-        self.imminent_map = bundle.calibration.imminent
-        self.outcome_map = bundle.calibration.outcome
-        self.expected = Expected.of(bundle.manifest, f"{bundle.path}/manifest.json")
+        super().__init__(bundle, open_model(bundle))
         # One step from text to reading, so that a bundle that cannot judge is refused here, and so that the first
         # step of the first run is not the one that pays for libraries warming up.
         reading = self.score_run([_PROBE])[0]

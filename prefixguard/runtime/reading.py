@@ -1,11 +1,17 @@
-"""What a monitor says after a step."""
+"""What a monitor says after a step, and in words what moved its risk: at most three phrases."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from prefixguard.alarm import Level
+from prefixguard.context import FEATURES, Feature
+from prefixguard.encoder import SparseRow, Vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +63,87 @@ def plain(text: str, limit: int) -> str:
         head = text[: limit + 1]
         text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in head)
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+MOST = 3
+_FLOOR = 1e-6  # log-odds; smaller contributions are rounding
+_TERM_LENGTH = 60
+_PLACES = {
+    "actor": "the actor",
+    "tool": "the tool's name",
+    "arguments": "the arguments",
+    "observation": "the observation",
+    "action": "the agent's text",
+    "result": "the result",
+    "status": "the step's status",
+}
+
+
+def say_reasons(
+    of_context: NDArray[np.float32],
+    of_terms: NDArray[np.float32],
+    row: SparseRow,
+    context: NDArray[np.float32],
+    typical: NDArray[np.float32],
+    vocabulary: Vocabulary,
+) -> tuple[str, ...]:
+    """The strongest pushes towards failure, strongest first, ties by position; context before terms.
+
+    Three reasons should say three things: of each group of context features only the strongest is said, and of terms
+    in one field that share a word only the strongest.
+    of_context (d,), of_terms (nnz,): contributions to the outcome logit. typical (d,): medians over training steps.
+    """
+    d = len(of_context)
+    pushes = np.concatenate((of_context, of_terms))
+    said: list[str] = []
+    groups: set[str] = set()
+    words: set[tuple[str, str]] = set()
+    for i in np.argsort(-pushes, kind="stable").tolist():
+        if not pushes[i] > _FLOOR or len(said) == MOST:
+            break
+        if i < d:
+            if FEATURES[i].group not in groups:
+                groups.add(FEATURES[i].group)
+                said.append(say_feature(FEATURES[i], float(context[i]), float(typical[i])))
+            continue
+        term = vocabulary.terms[int(row.indices[i - d])]
+        field, _, text = term.partition(":")
+        mine = {(field, word) for word in text.split(" ")}
+        if words.isdisjoint(mine):
+            words |= mine
+            said.append(say_term(term))
+    return tuple(said)
+
+
+def say_feature(feature: Feature, value: float, typical: float) -> str:
+    """A feature's phrase with its value, and what is usual where that differs.
+
+    >>> say_feature(FEATURES[18], 3.0, 0.0)
+    'times this very call was made before: 3 (usually 0)'
+    >>> say_feature(FEATURES[5], 0.0, 0.0)
+    'not the case: this step failed'
+    """
+    if feature.kind == "yes":
+        return feature.text if value else f"not the case: {feature.text}"
+    if feature.kind == "logarithm":
+        value, typical = float(round(math.expm1(value))), float(round(math.expm1(typical)))
+    shown, usual = _number(value), _number(typical)
+    said = f"{feature.text}: {shown}"
+    return said if shown == usual else f"{said} (usually {usual})"
+
+
+def say_term(term: str) -> str:
+    """A vocabulary term in words; its text comes from runs, so control characters are escaped and length is capped.
+
+    >>> say_term("result:error")
+    'word `error` in the result'
+    >>> say_term("action:give up")
+    "words `give up` in the agent's text"
+    """
+    field, _, text = term.partition(":")
+    kind = "words" if " " in text else "word"
+    return f"{kind} `{plain(text, _TERM_LENGTH)}` in {_PLACES.get(field, 'the step')}"
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value.is_integer() else f"{value:.2g}"

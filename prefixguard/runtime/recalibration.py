@@ -27,9 +27,8 @@ from prefixguard.alarm import (
 )
 from prefixguard.bundle import Bundle, check_target, open_bundle, parts_of, write_bundle
 from prefixguard.errors import DataError
-from prefixguard.runtime.calibration_runs import CalibrationRuns, collect
+from prefixguard.runtime.calibration_runs import MADE_FROM, CalibrationRuns, collect
 from prefixguard.runtime.monitor import Monitor, load
-from prefixguard.runtime.new_tasks import MADE_FROM
 from prefixguard.stepview import Adapter, ReadReport, StepRecord, read_runs
 from prefixguard.trace import Run, Side
 

@@ -35,7 +35,7 @@ class SavedSession:
 
     bundle: id of the monitor's bundle. context: packed. model: the model's state, packed. group: the one that picked
     the alarm's thresholds. tally: counters by name. alarm: its own counts.
-    lapses: counts of empty fields; None where the bundle watches none. stopped,
+    dropout: counts of empty fields; None where the bundle watches none. stopped,
     broken: why nothing is judged any more. parser: its own state; None for a session of records.
     """
 
@@ -45,7 +45,7 @@ class SavedSession:
     group: str | None
     tally: Mapping[str, int]
     alarm: tuple[int, ...]
-    lapses: tuple[int, ...] | None
+    dropout: tuple[int, ...] | None
     stopped: str | None
     broken: str | None
     parser: dict[str, Any] | None
@@ -57,7 +57,7 @@ class SavedSession:
             "group": self.group,
             "tally": dict(self.tally),
             "alarm": list(self.alarm),
-            "lapses": None if self.lapses is None else list(self.lapses),
+            "lapses": None if self.dropout is None else list(self.dropout),
             "stopped": self.stopped,
             "broken": self.broken,
             "parser": self.parser,
@@ -99,7 +99,7 @@ class SavedSession:
                 group=_text(rest["group"]),
                 tally={str(name): _count(n) for name, n in rest["tally"].items()},
                 alarm=tuple(map(_count, rest["alarm"])),
-                lapses=None if rest["lapses"] is None else tuple(map(_count, rest["lapses"])),
+                dropout=None if rest["lapses"] is None else tuple(map(_count, rest["lapses"])),
                 stopped=_text(rest["stopped"], _MOST_REASON),
                 broken=_text(rest["broken"], _MOST_REASON),
                 parser=rest["parser"],

@@ -7,8 +7,8 @@ A session never raises into its host. What it cannot judge becomes a reading of 
 - a failure while a step is taken in: nothing after it can be judged, since every later judgement rests on all steps
   before it; so all later readings are UNKNOWN;
 - events of a second run, a call after `end`: UNKNOWN from then on;
-- steps or events that are no longer read as those of the training runs were (`lapses`): a field that stays empty, no
-  step for too long, too many events of unknown kinds; until that is over.
+- steps or events that are no longer read as those of the training runs were (`field_dropout`): a field that stays
+  empty, no step for too long, too many events of unknown kinds; until that is over.
 
 What the host raises while a call is under way (`host_errors` says what that is) passes through to it, and from then on
 the session is UNKNOWN, since nobody knows how far the call had come. Likewise in a child that was forked during a call
@@ -20,26 +20,24 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from threading import get_ident
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prefixguard import context
 from prefixguard.alarm import AlarmState, Level
+from prefixguard.bundle import Bundle
 from prefixguard.encoder import tokenize
 from prefixguard.errors import SavedSessionError, TraceError, UsageError
-from prefixguard.runtime.drift import Drift, Tally
+from prefixguard.runtime.drift import Drift, RunSummary, Tally, summarise_run
+from prefixguard.runtime.field_dropout import Expected, FieldDropout
 from prefixguard.runtime.host_errors import is_hosts, was_interrupted
-from prefixguard.runtime.lapses import Lapses
-from prefixguard.runtime.process import PROCESS
+from prefixguard.runtime.model import StepModel
 from prefixguard.runtime.reading import Reading, plain
 from prefixguard.runtime.saved_session import SavedSession
-from prefixguard.runtime.turn import TURN
+from prefixguard.runtime.turn import PROCESS, TURN
 from prefixguard.stepview import GAP_WINDOW, Parser, StepRecord, serialize
-
-if TYPE_CHECKING:
-    from prefixguard.runtime.monitor import Monitor
 
 #: Bytes of a serialised step that are read; adapters keep steps far below it. A larger one is UNKNOWN.
 MAX_STEP_BYTES = 1 << 20
@@ -50,6 +48,21 @@ _KEPT_REASON = 120
 _NO_MORE = ", so what follows cannot be judged. Start a new session for the next run"
 _ONE_RUN = ": the events are of more than one run. Start a session for each run"
 _WITHIN = "another call of this session is under way on the same thread (a callback, signal handler or finaliser)"
+
+
+class ReadyBundle:
+    """What all sessions of a monitor share; nothing in it changes.
+
+    model: the bundle's step. imminent_map, outcome_map: logit to calibrated probability. expected: how training runs
+    were read; None where the bundle does not say.
+    """
+
+    __slots__ = ("bundle", "expected", "imminent_map", "model", "outcome_map")
+
+    def __init__(self, bundle: Bundle, model: StepModel) -> None:
+        self.bundle, self.model = bundle, model
+        self.imminent_map, self.outcome_map = bundle.calibration.imminent, bundle.calibration.outcome
+        self.expected = Expected.of(bundle.manifest, f"{bundle.path}/manifest.json")
 
 
 class Session:
@@ -66,10 +79,10 @@ class Session:
         "_broken",
         "_caller",
         "_context",
+        "_dropout",
         "_generation",
         "_group",
         "_keep",
-        "_lapses",
         "_lock",
         "_monitor",
         "_parser",
@@ -80,7 +93,7 @@ class Session:
 
     def __init__(
         self,
-        monitor: Monitor,
+        monitor: ReadyBundle,
         parser: Parser | None,
         group: str | None = None,
         keep: Callable[[StepRecord], None] | None = None,
@@ -95,7 +108,7 @@ class Session:
         calibration = monitor.bundle.calibration
         self._group = group if calibration.groups is not None and group in calibration.groups.of else None
         self._alarm = AlarmState(calibration.policy, calibration.thresholds_of(group))
-        self._lapses = Lapses(monitor.expected) if monitor.expected is not None else None
+        self._dropout = FieldDropout(monitor.expected) if monitor.expected is not None else None
         self._tally = Tally()
         self._lock = threading.RLock()
         self._caller = 0  # the thread whose call is under way, or was when it was interrupted; 0: none is
@@ -119,7 +132,7 @@ class Session:
         """End the run: readings of steps that were still open (calls without a result). Raises nothing of its own.
 
         A run that ends without a single step gets one reading, UNKNOWN, that says so; so does one that never had a
-        field that training runs had (`lapses`), behind those of its steps. Ending twice is one UNKNOWN.
+        field that training runs had (`field_dropout`), behind those of its steps. Ending twice is one UNKNOWN.
         """
         return self._call(self._end, None)
 
@@ -141,7 +154,7 @@ class Session:
                 group=self._group,
                 tally=self._tally.to_dict(),
                 alarm=self._alarm.counts(),
-                lapses=None if self._lapses is None else self._lapses.counts(),
+                dropout=None if self._dropout is None else self._dropout.counts(),
                 stopped=self._stopped,
                 broken=self._broken,
                 parser=None if self._parser is None else self._parser.state(),
@@ -149,15 +162,15 @@ class Session:
 
     def resume(self, saved: SavedSession) -> None:
         """Take over what was saved; for `Monitor.restore`. Raises SavedSessionError for what no session saves."""
-        is_alike = len(saved.alarm) == 3 and (saved.lapses is None) == (self._lapses is None)
+        is_alike = len(saved.alarm) == 3 and (saved.dropout is None) == (self._dropout is None)
         if not is_alike or (saved.parser is None) != (self._parser is None):
             raise SavedSessionError("The saved session is damaged: parts are missing. Start a new session.")
         self._context = context.unpack(saved.context)
         self._state = self._monitor.model.unpack(saved.model)
         self._tally.resume(saved.tally)
         self._alarm.resume(*saved.alarm)
-        if self._lapses is not None and saved.lapses is not None:
-            self._lapses.resume(saved.lapses)
+        if self._dropout is not None and saved.dropout is not None:
+            self._dropout.resume(saved.dropout)
         if self._parser is not None and saved.parser is not None:
             self._parser.resume(saved.parser)
         self._stopped, self._broken = saved.stopped, saved.broken
@@ -230,7 +243,7 @@ class Session:
                 if is_hosts(exc):
                     raise
                 readings = [self._unread(exc, began)]
-        why = self._lapses.end() if self._lapses is not None else None
+        why = self._dropout.end() if self._dropout is not None else None
         if self._tally.steps == 0 and not readings:
             why = self._no_steps()
         if why is not None:
@@ -250,9 +263,16 @@ class Session:
     @property
     def drift(self) -> Drift:
         """Whether the run looks like those the monitor was trained on."""
-        lapsed = self._lapses.lapsed if self._lapses is not None else ()
+        lapsed = self._dropout.lapsed if self._dropout is not None else ()
         skipped = self._parser.gaps.skipped / min(self._parser.gaps.events or 1, GAP_WINDOW) if self._parser else 0.0
         return self._tally.drift(self._context.saturated, lapsed, skipped)
+
+    def summary(self, readings: Iterable[Reading]) -> RunSummary:
+        """The run, once it is over, in the shares that a drift signal compares. readings: all that it gave."""
+        said = list(readings)
+        has_states = any(reading.state is not None for reading in said)
+        risks = [reading.outcome_risk for reading in said]
+        return summarise_run(risks, self.drift, has_states=has_states, has_events=self._tally.events > 0)
 
     def _gap(self) -> str | None:
         """Why the events are no longer like those of the training runs; None where they are, or nobody knows."""
@@ -311,7 +331,7 @@ class Session:
             if step.place is not None:
                 tally.transitions += 1
                 tally.unseen_transitions += step.unseen
-            lapsed = (self._lapses.step(record) or self._gap()) if self._lapses is not None else None
+            lapsed = (self._dropout.step(record) or self._gap()) if self._dropout is not None else None
             if lapsed is not None:
                 tally.lapsed_steps += 1
                 return self._unjudged(lapsed, began)

@@ -1,6 +1,6 @@
-"""Whose turn it is among threads that judge steps, so that they do not wrest Python's global lock from each other.
+"""Threads and forks: whose turn it is to judge a step, and how often this process was forked.
 
-numpy, re2 and onnxruntime let go of the global lock for microseconds, some ten times a step. Where a second thread
+numpy, re2 and onnxruntime let go of Python's global lock for microseconds, some ten times a step. Where a second thread
 waits for it, every such moment is a change of threads, which costs more than the step itself. So a thread takes the
 turn for a call, and one that finds it taken sleeps, first shortly, then for a time in which the other gets many calls
 done: few changes, and no wake-up at the end of every call.
@@ -16,6 +16,32 @@ import os
 import threading
 from threading import get_ident
 from time import sleep
+
+
+class Process:
+    """The one of this interpreter, `PROCESS`.
+
+    generation: forks between the first process and this one. forker: the thread that forked it, the only one that
+    lives on in the child; 0 before the first fork. mending: held while what another generation locked is replaced.
+    """
+
+    __slots__ = ("forker", "generation", "mending")
+
+    def __init__(self) -> None:
+        self.generation = self.forker = 0
+        self.mending = threading.RLock()
+
+    def forked(self) -> None:
+        """In the child, before any of its code."""
+        self.generation += 1
+        self.forker = threading.get_ident()
+        self.mending = threading.RLock()
+
+
+PROCESS = Process()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=PROCESS.forked)
+
 
 #: Seconds of sleep between tries: a call takes a tenth of a millisecond; a sleep of ten is some fifty calls of others.
 _NAPS = (0.0001, 0.001, *[0.01] * 9)

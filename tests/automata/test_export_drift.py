@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from finished_run import summarise_records
 from lab_export import one_teacher
 
 from prefixguard.alarm import draw_one_per_task
 from prefixguard.automata import export
-from prefixguard.runtime import DriftReference, Monitor, NewTasks, load, score, summarise_records
+from prefixguard.runtime import DriftReference, Monitor, NewTasks, load, score
 from prefixguard.stepview import read_runs
 from prefixguard.trace import Side, task_hash
 

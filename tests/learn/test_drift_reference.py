@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from finished_run import summarise_records
 
 from prefixguard.alarm import draw_one_per_task
 from prefixguard.learn import Corpus, draw_drift_runs, drift_reference
-from prefixguard.runtime import DriftReference, load, summarise_records
+from prefixguard.runtime import DriftReference, load
 from prefixguard.stepview import read_runs
 from prefixguard.trace import Side, task_hash
 

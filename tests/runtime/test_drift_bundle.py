@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 import tiny_monitor
+from finished_run import summarise_records
 
 import prefixguard
 from prefixguard.alarm import draw_one_per_task
 from prefixguard.bundle import write_bundle
 from prefixguard.errors import BundleError, ConfigError
 from prefixguard.lab import generate
-from prefixguard.runtime import DriftReference, DriftSignal, Monitor, NewTasks, load, score, summarise_records
+from prefixguard.runtime import DriftReference, DriftSignal, Monitor, NewTasks, load, score
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Outcome, Run, run_digest, task_hash
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from finished_run import summarise_records
 
 from prefixguard.alarm import binomial_cdf
 from prefixguard.errors import BundleError, ConfigError, DataError
+from prefixguard.runtime.drift import RunSummary
 from prefixguard.runtime.drift_signal import CELLS, SERIES, DriftReference, DriftSignal
-from prefixguard.runtime.run_summary import RunSummary, summarise_records
 
 LAB_RUNS = 200
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from prefixguard.context import FEATURES
 from prefixguard.encoder import SparseRow
-from prefixguard.runtime.reading import plain
-from prefixguard.runtime.reasons import MOST, say_feature, say_reasons, say_term
+from prefixguard.runtime.reading import MOST, plain, say_feature, say_reasons, say_term
 
 NAMES = [feature.name for feature in FEATURES]
 D = len(NAMES)

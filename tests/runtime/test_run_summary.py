@@ -7,20 +7,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny_automaton
+from finished_run import summarise_records
 from tiny_monitor import call, calm_run, failing_run, result, say
 
 from prefixguard.bundle import write_bundle
 from prefixguard.encoder import tokenize
 from prefixguard.errors import DataError
 from prefixguard.runtime import Monitor, load
-from prefixguard.runtime.run_summary import RunSummary, summarise_records, summarise_run, summarise_steps
+from prefixguard.runtime.drift import RunSummary, summarise_steps
 from prefixguard.stepview import serialize
 
 
 def live(monitor: Monitor, events: list[object]) -> tuple[RunSummary, list[float]]:
     session = monitor.start()
     readings = [reading for event in events for reading in session.observe(event)] + session.end()
-    return summarise_run(session, readings), [r.outcome_risk for r in readings if r.outcome_risk is not None]
+    return session.summary(readings), [r.outcome_risk for r in readings if r.outcome_risk is not None]
 
 
 def test_a_live_run(monitor: Monitor) -> None:

@@ -42,7 +42,7 @@ MONITORS = {
 
 def watched() -> dict[str, Any]:
     """A manifest that says how training runs filled their fields."""
-    from prefixguard.runtime.lapses import SERIES
+    from prefixguard.runtime.field_dropout import SERIES
 
     fields = {name: {"steps": 500, "filled": 0.9, "longest_empty": 1} for name in SERIES}
     events = {"longest_without_step": 2, "most_skipped_of_64": 1}

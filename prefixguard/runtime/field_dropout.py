@@ -117,7 +117,7 @@ def _limit(name: str, field: Mapping[str, Any]) -> int | None:
     return max(LEAST, (3 if name == "calls" else 2) * int(field["longest_empty"]))
 
 
-class Lapses:
+class FieldDropout:
     """How long each field of one run has been empty, and whether it was ever filled: sixteen numbers."""
 
     __slots__ = ("_ever", "_expected", "_stretch")

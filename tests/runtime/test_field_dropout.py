@@ -19,7 +19,7 @@ from prefixguard.bundle import write_bundle
 from prefixguard.encoder import tokenize
 from prefixguard.errors import BundleError
 from prefixguard.runtime import Level, Monitor, Reading, load
-from prefixguard.runtime.lapses import LEAST, LEAST_EVENTS, LEAST_SKIPPED, Expected, Lapses
+from prefixguard.runtime.field_dropout import LEAST, LEAST_EVENTS, LEAST_SKIPPED, Expected, FieldDropout
 from prefixguard.stepview import (
     SERIES,
     Adapter,
@@ -242,7 +242,7 @@ def test_a_field_that_is_mostly_empty_is_not_watched() -> None:
     counts = FillCounts()
     for _ in range(30):
         counts.add([RECORD, replace(RECORD, observation=""), replace(RECORD, observation="")])
-    lapses = Lapses(Expected.of({"reading": counts.to_json()}, "m"))  # type: ignore[arg-type]
+    lapses = FieldDropout(Expected.of({"reading": counts.to_json()}, "m"))  # type: ignore[arg-type]
     assert not any(lapses.step(replace(RECORD, observation="")) for _ in range(100))
 
 
@@ -273,7 +273,7 @@ def test_a_step_costs_little_more() -> None:
     """Less than cutting the step's text into words; in processor time, in turns, so that other work does not matter."""
     counts = FillCounts()
     counts.add([RECORD] * 60)
-    lapses = Lapses(Expected.of({"reading": counts.to_json()}, "m"))  # type: ignore[arg-type]
+    lapses = FieldDropout(Expected.of({"reading": counts.to_json()}, "m"))  # type: ignore[arg-type]
     document = serialize(RECORD)
 
     def seconds(step: Callable[[], object]) -> float:

@@ -1,0 +1,182 @@
+"""Runs in files and streams: read them as records, score whole runs, watch one event a line.
+
+Every reading comes by the path that a live run takes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from prefixguard.alarm import Level
+from prefixguard.errors import OutputError, SavedSessionError, UsageError
+from prefixguard.runtime.drift import RunSummary
+from prefixguard.runtime.monitor import Monitor, load
+from prefixguard.runtime.reading import Reading
+from prefixguard.runtime.saved_session import MOST_BYTES
+from prefixguard.runtime.session import Session
+from prefixguard.stepview import Adapter, ReadReport, StepRecord, adapter_for, read_events, read_runs
+from prefixguard.trace import Run
+
+
+def parse(
+    runs: str | os.PathLike[str],
+    adapter: str | Path | Adapter,
+    *,
+    labels: str | os.PathLike[str] | None = None,
+    strict: bool = False,
+    report: ReadReport | None = None,
+) -> Iterator[Run[StepRecord]]:
+    """Raw runs as records, one run at a time.
+
+    runs: file, folder, glob, tar, or `-`. adapter: a shipped name, the path of a .json file, an opened one,
+    or `raw`, `raw:NAME`, `raw:PATH`: the control, each step as one text.
+    labels: a file of outcomes joined by run id. strict: the first run that cannot be read is an error, not a skip.
+    report: filled with what reading met. Raises AdapterError, TraceError.
+    """
+    opened = adapter_for(adapter, os.fspath(runs))
+    companion = None if labels is None else Path(labels)
+    return read_runs(os.fspath(runs), opened, labels=companion, strict=strict, report=report)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRun:
+    """A run, what the monitor said after each of its steps, in order, and the whole run for a drift signal."""
+
+    run: Run[StepRecord]
+    readings: tuple[Reading, ...]
+    summary: RunSummary
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """One object a step: `run_id` and the fields of the reading, times left out."""
+        return [{"run_id": self.run.run_id, **reading.to_json()} for reading in self.readings]
+
+
+def score(
+    monitor: Monitor | str | os.PathLike[str],
+    runs: str | os.PathLike[str] | Iterable[Run[StepRecord]],
+    *,
+    adapter: str | Path | Adapter | None = None,
+    strict: bool = False,
+    report: ReadReport | None = None,
+) -> Iterator[ScoredRun]:
+    """Every run with its readings, one at a time; outcomes are not needed and not looked at.
+
+    Where the monitor has alarm thresholds by group, each run's own group picks its.
+
+    monitor: an opened monitor, or the folder of its bundle. runs: parsed runs, or a file, folder, glob, tar or `-`
+    that the monitor's own adapter reads. adapter: the one that is meant; another than its own is refused.
+    strict: the first run that cannot be read is an error, not a skip.
+    report: filled with what reading met, such as runs without a step, which are not yielded.
+    Raises BundleError and OtherAdapterError as `load` does, TraceError as `read_runs` does.
+    """
+    opened = monitor if isinstance(monitor, Monitor) else load(monitor)
+    opened.refuse_other(adapter, os.fspath(runs) if isinstance(runs, str | os.PathLike) else "-")
+    if isinstance(runs, str | os.PathLike):
+        source = runs if isinstance(runs, str) else Path(runs)
+        runs = read_runs(source, opened.bundle.adapter, strict=strict, report=report)
+    for run in runs:
+        session = Session(opened, None, opened.group_of(run))
+        readings = tuple(session.observe_record(record) for record in run.records)
+        yield ScoredRun(run, readings, session.summary(readings))
+
+
+def watch(
+    monitor: Monitor,
+    stream: BinaryIO,
+    *,
+    header: Mapping[str, Any] | None = None,
+    group: str | None = None,
+    adapter: str | Path | Adapter | None = None,
+    state: str | os.PathLike[str] | None = None,
+    end: bool = False,
+) -> Iterator[Reading]:
+    """The readings of a run, each as soon as its step is complete.
+
+    stream: one raw event a line, JSON (for adapters of text: the text); a line that is no event is a reading of level
+    UNKNOWN that says why, and the watch goes on. header, group: as for `Monitor.start`.
+    adapter: the one that is meant; another than the monitor's own is refused (OtherAdapterError).
+    state: a file that keeps the run from one watch to the next. Where it is there, the run goes on from it (header and
+    group are those of its start); when the stream is over, the session is saved there, whole or not at all, and the run
+    goes on with the next watch. end: with a state, the run is over with this stream, and the file is removed. Without a
+    state, it always is.
+    Raises UsageError for `end` without a state, SavedSessionError for a file that cannot be restored, what
+    `Monitor.start` raises, and once the run has begun only what the stream itself raises, or OutputError at its end.
+    """
+    if end and state is None:
+        raise UsageError("end goes with a state: without one, a run is over with its stream. Leave it out.")
+    monitor.refuse_other(adapter)
+    saved = None if state is None else read_state(state, MOST_BYTES + monitor.model.state_bytes)
+    try:
+        session = monitor.start(header, group=group) if saved is None else monitor.restore(saved)
+    except SavedSessionError as exc:
+        raise SavedSessionError(f"{state}: {exc}") from exc
+    steps = session.counters["steps"]
+    for line in read_events(stream, monitor.bundle.adapter):
+        if line.problem is not None:
+            yield Reading(steps, None, None, Level.UNKNOWN, None, None, (), line.problem, 0.0)
+            continue
+        for reading in session.observe(line.event):
+            steps = reading.step
+            yield reading
+    if state is not None and not end:
+        write_state(state, session.save())
+        return
+    yield from session.end()
+    if state is not None:
+        remove_state(state)
+
+
+def read_state(path: str | os.PathLike[str], most: int) -> bytes | None:
+    """What was saved there; None where there is no file. At most `most` bytes and one more are read.
+
+    Raises SavedSessionError for what is no plain file, or cannot be read.
+    """
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  - a pipe or a device would block or never end
+            raise SavedSessionError(
+                f"{path}: is no plain file. Name the file that an earlier watch wrote, or a new one."
+            )
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read(most + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        raise SavedSessionError(f"{path}: cannot be read ({exc.strerror}). Name a file that you may read.") from exc
+
+
+def write_state(path: str | os.PathLike[str], data: bytes) -> None:
+    """Put it there, for the owner's eyes alone: the whole of it, or on any failure what was there before.
+
+    Raises OutputError when it cannot be written.
+    """
+    target = Path(os.path.realpath(path))
+    temporary = target.parent / f".{target.name}.{secrets.token_hex(4)}.tmp"
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except OSError as exc:
+        raise OutputError(
+            f"{path}: the session cannot be saved ({exc.strerror}). Name a file that can be written."
+        ) from exc
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def remove_state(path: str | os.PathLike[str]) -> None:
+    """The run is over. Raises OutputError when the file cannot be removed."""
+    try:
+        Path(path).unlink(missing_ok=True)
+    except OSError as exc:
+        raise OutputError(f"{path}: cannot be removed ({exc.strerror}). Remove it: its run is over.") from exc
