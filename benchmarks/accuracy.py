@@ -27,7 +27,7 @@ from prefixguard.encoder import fit_vocabulary
 from prefixguard.evaluation import stuck_scores
 from prefixguard.learn import Corpus, TrainConfig, featurise, fit_monitor
 from prefixguard.learn.corpus import labels as step_labels
-from prefixguard.learn.fit import held_out
+from prefixguard.learn.head import held_out
 from prefixguard.learn.scaling import fit_scale
 from prefixguard.learn.teacher import run_weights, steps_of
 from prefixguard.metrics import Prefixes, Ranking, Resamples, at_index, at_remaining, end_oracle, interval, step_index

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from prefixguard.encoder import fit_vocabulary
 from prefixguard.learn import Corpus, TrainConfig, featurise, fit_monitor, labels, steps_of
-from prefixguard.learn.fit import held_out
+from prefixguard.learn.head import held_out
 from prefixguard.learn.scaling import fit_scale
 from prefixguard.metrics import Resamples, interval
 from prefixguard.stepview import StepRecord, load_adapter, read_runs

@@ -12,9 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
-from prefixguard.learn.config import TrainConfig
+from prefixguard.learn.config import LearnListener, TrainConfig
 from prefixguard.learn.corpus import Corpus, Rows
-from prefixguard.learn.fit import LearnListener
 from prefixguard.learn.gru import GruNetwork
 from prefixguard.learn.scaling import ContextScale
 from prefixguard.learn.teacher import TextProjection, boost, run_weights, sparse_matrix, steps_of

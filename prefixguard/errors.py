@@ -13,7 +13,6 @@
     ├── SavedSessionError     a saved session cannot be restored (damaged, of another monitor, by a newer release)
     ├── OutputError           a result cannot be written (disk full, no permission, already there)
     ├── EndpointError         a language model's endpoint refuses, fails, or does not answer in time
-    ├── BrokenLawError        a backend does not keep a law that all backends keep
     ├── MissingExtraError     an optional package is not installed
     └── UsageError            calls in the wrong order, such as observe after end
 
@@ -74,10 +73,6 @@ class OutputError(PrefixGuardError, OSError):
 
 class EndpointError(PrefixGuardError):
     """A language model's endpoint cannot be used."""
-
-
-class BrokenLawError(PrefixGuardError):
-    """A backend does not keep a law that all backends keep."""
 
 
 class MissingExtraError(PrefixGuardError, ImportError):

@@ -15,8 +15,8 @@ from prefixguard.automata.build import build, walk_training
 from prefixguard.encoder import FitReport, Vocabulary, fit_vocabulary
 from prefixguard.errors import DataError
 from prefixguard.learn import Corpus, FittedMonitor, Rows, TrainConfig, fit_monitor, labels, steps_of
-from prefixguard.learn.batches import epoch
 from prefixguard.learn.scaling import fit_scale
+from prefixguard.learn.trainer import epoch
 from reproduce.material import Sides
 
 HORIZON = 3

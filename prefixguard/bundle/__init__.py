@@ -1,16 +1,14 @@
 """The frozen monitor folder: written in one piece, verified before it is parsed."""
 
-from prefixguard.bundle.automaton import N_RISKS, UNSEEN, Automaton
-from prefixguard.bundle.automaton_file import automaton_from_bytes, automaton_to_bytes
+from prefixguard.bundle.automaton import N_RISKS, UNSEEN, Automaton, automaton_from_bytes, automaton_to_bytes
 from prefixguard.bundle.calibration import Beta, Calibration, Platt, RiskMap, apply_map
 from prefixguard.bundle.card import write_card
+from prefixguard.bundle.files import replace_file
 from prefixguard.bundle.parts import Bundle, BundleParts
 from prefixguard.bundle.reading import open_bundle, read_signature
-from prefixguard.bundle.remaking import parts_of
-from prefixguard.bundle.signature import Key, Signature, Trust
-from prefixguard.bundle.signing import KeyPair, Signed, new_key, sign
+from prefixguard.bundle.signature import Key, KeyPair, Signature, Trust, new_key
 from prefixguard.bundle.symbol_map import ModelMap, SymbolMap, TreeMap, TypedMap, WordScore
-from prefixguard.bundle.writing import check_target, write_bundle
+from prefixguard.bundle.writing import Signed, check_target, parts_of, sign, write_bundle
 
 __all__ = [
     "N_RISKS",
@@ -40,6 +38,7 @@ __all__ = [
     "open_bundle",
     "parts_of",
     "read_signature",
+    "replace_file",
     "sign",
     "write_bundle",
     "write_card",

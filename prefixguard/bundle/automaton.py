@@ -1,18 +1,30 @@
-"""A finite automaton over symbols, with a calibrated risk in every state: what `automaton.json` holds and a run walks.
+"""A finite automaton over symbols, with a calibrated risk in every state, and the file `automaton.json` that holds it.
 
 A run begins in `start`. A step with symbol k moves it along `transitions[state, k]`; a transition that no training run
 took is *unseen*, and then the run goes where symbol k most often led from any state (`fallback`), or stays. After the
 step, both risks are read from the state's row, at the clock's column where the automaton has a clock beside it: the
 clock is a coarse step index, and transitions never look at it.
+
+The file holds the automaton, the map to its symbols and the symbols' glosses, for people and programs alike. It has one
+line a state, so that two automata can be compared by any tool that compares texts. The same content gives the same
+bytes; the reader takes nothing else, whoever wrote it.
 """
 
 from __future__ import annotations
 
+import json
+import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from prefixguard.bundle.symbol_map import SymbolMap, symbol_map_from_json
+from prefixguard.errors import BundleError, DataError
 
 N_RISKS = 2  # imminent, outcome
 UNSEEN = -1
@@ -67,3 +79,147 @@ class Automaton:
             return after, False
         after = int(self.fallback[symbol])
         return (after if after != UNSEEN else state), True
+
+
+SCHEMA = "prefixguard/automaton/v1"
+#: Most states, columns of the clock and characters of a gloss; counts stay exact in every language's numbers.
+MOST_STATES = 1 << 16
+MOST_COLUMNS = 1 << 10
+MOST_GLOSS = 2000
+_MOST_COUNT = 1 << 53
+_OF_AUTOMATON = ("clock", "fallback", "glosses", "schema", "start", "states", "symbol_map")
+_OF_STATE = ("transitions", "edges", "visits", "risk", "interval", "evidence", "evidence_runs", "stand_in")
+
+
+def automaton_to_bytes(automaton: Automaton, symbol_map: SymbolMap, glosses: Sequence[str]) -> bytes:
+    """automaton.json. Raises DataError for what its reader would refuse."""
+    document = {
+        "schema": SCHEMA,
+        "symbol_map": symbol_map.to_json(),
+        "glosses": list(glosses),
+        "start": int(automaton.start),
+        "clock": [int(step) for step in automaton.clock],
+        "fallback": automaton.fallback.tolist(),
+    }
+    of_state = {name: getattr(automaton, name).tolist() for name in _OF_STATE}
+    uneven = [name for name, rows in of_state.items() if len(rows) != automaton.n_states]
+    if uneven:
+        raise DataError(f"The automaton cannot be written: {uneven[0]} has not one row a state.")
+    try:
+        head = [f" {json.dumps(name)}: {json.dumps(value, allow_nan=False)},\n" for name, value in document.items()]
+        states = [
+            "  " + json.dumps({name: of_state[name][s] for name in _OF_STATE}, allow_nan=False)
+            for s in range(automaton.n_states)
+        ]
+        data = ("{\n" + "".join(head) + ' "states": [\n' + ",\n".join(states) + "\n ]\n}\n").encode()
+        automaton_from_bytes(data, "the automaton")
+    except (TypeError, ValueError, IndexError, BundleError) as exc:
+        raise DataError(f"The automaton cannot be written: {exc}") from exc
+    return data
+
+
+def automaton_from_bytes(data: bytes, where: str = "automaton.json") -> tuple[Automaton, SymbolMap, tuple[str, ...]]:
+    """The automaton, its symbol map and one gloss a symbol. Raises BundleError with place and remedy."""
+    try:
+        document = json.loads(data, parse_constant=_no_constant)
+        return _parse(document)
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as exc:
+        said = "nested too deep" if isinstance(exc, RecursionError) else str(exc)[:300]
+        raise BundleError(f"{where}: not an automaton ({said}). Export it again.") from exc
+
+
+def _parse(document: Any) -> tuple[Automaton, SymbolMap, tuple[str, ...]]:
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise ValueError(f"its schema is not {SCHEMA!r}")
+    _exactly(document, _OF_AUTOMATON, "the automaton")
+    symbol_map = symbol_map_from_json(document["symbol_map"])
+    glosses, states = document["glosses"], document["states"]
+    n_symbols = symbol_map.n_symbols
+    if not isinstance(glosses, list) or not all(isinstance(g, str) and len(g) <= MOST_GLOSS for g in glosses):
+        raise ValueError(f"glosses are not texts of at most {MOST_GLOSS:,} characters")
+    if len(glosses) != n_symbols:
+        raise ValueError(f"{len(glosses)} glosses for {n_symbols} symbols")
+    if not isinstance(states, list) or not 1 <= len(states) <= MOST_STATES:
+        raise ValueError(f"states are not a list of 1 to {MOST_STATES:,}")
+    clock = tuple(_counts(document["clock"], None, "the clock", 1, _MOST_COUNT))
+    if len(clock) >= MOST_COLUMNS or any(a >= b for a, b in pairwise(clock)):
+        raise ValueError(f"the clock does not rise, or has {MOST_COLUMNS:,} steps or more")
+    for s, state in enumerate(states):
+        _check_state(state, f"state {s}", len(states), n_symbols, len(clock) + 1)
+    automaton = Automaton(
+        start=_counts([document["start"]], 1, "the start", 0, len(states))[0],
+        transitions=_array(states, "transitions", np.int32),
+        fallback=_frozen(_counts(document["fallback"], n_symbols, "the fallback", UNSEEN, len(states)), np.int32),
+        clock=clock,
+        risk=_array(states, "risk", np.float64),
+        interval=_array(states, "interval", np.float64),
+        edges=_array(states, "edges", np.int64),
+        visits=_array(states, "visits", np.int64),
+        evidence=_array(states, "evidence", np.int64),
+        evidence_runs=_array(states, "evidence_runs", np.int64),
+        stand_in=_array(states, "stand_in", np.int32),
+    )
+    return automaton, symbol_map, tuple(glosses)
+
+
+def _check_state(state: Any, name: str, n_states: int, n_symbols: int, columns: int) -> None:
+    """Every value of a state: lists of the right lengths, numbers of the right kind in range."""
+    if not isinstance(state, dict):
+        raise ValueError(f"{name} is not an object")
+    _exactly(state, _OF_STATE, name)
+    _counts(state["transitions"], n_symbols, f"{name}: transitions", UNSEEN, n_states)
+    _counts(state["edges"], n_symbols, f"{name}: edges", 0, _MOST_COUNT)
+    _counts(state["evidence"], columns, f"{name}: evidence", 0, _MOST_COUNT)
+    _counts(state["evidence_runs"], columns, f"{name}: evidence_runs", 0, _MOST_COUNT)
+    _counts([state["visits"]], 1, f"{name}: visits", 0, _MOST_COUNT)
+    _counts([state["stand_in"]], 1, f"{name}: stand_in", 0, n_states)
+    for risks in _list(state["risk"], columns, f"{name}: risk"):
+        _chances(risks, f"{name}: risk")
+    for pairs in _list(state["interval"], columns, f"{name}: interval"):
+        for ends in _list(pairs, N_RISKS, f"{name}: interval"):
+            low, high = _chances(ends, f"{name}: interval")
+            if low > high:
+                raise ValueError(f"{name}: interval: {low} is above {high}")
+
+
+def _exactly(document: dict[str, Any], names: Sequence[str], what: str) -> None:
+    if sorted(document) != sorted(names):
+        odd = ", ".join(sorted(set(document) ^ set(names)))
+        raise ValueError(f"{what}: fields missing or unknown: {odd[:120]}")
+
+
+def _list(value: Any, n: int | None, what: str) -> list[Any]:
+    if not isinstance(value, list) or (n is not None and len(value) != n):
+        raise ValueError(f"{what}: not a list" + (f" of {n}" if n is not None else ""))
+    return value
+
+
+def _counts(value: Any, n: int | None, what: str, low: int, high: int) -> list[int]:
+    """A list of n whole numbers from low up to, not including, high."""
+    for x in _list(value, n, what):
+        if type(x) is not int or not low <= x < high:
+            raise ValueError(f"{what}: {str(x)[:40]} is not a whole number from {low} to {high - 1}")
+    return list(value)
+
+
+def _chances(value: Any, what: str) -> list[float]:
+    """Two probabilities."""
+    for x in _list(value, 2, what):
+        if type(x) not in (int, float) or not math.isfinite(x) or not 0.0 <= x <= 1.0:
+            raise ValueError(f"{what}: {str(x)[:40]} is not a probability")
+    return list(value)
+
+
+def _array(states: list[Any], name: str, dtype: type[Any]) -> NDArray[Any]:
+    """One array with a row a state. All is checked by now: numbers fit, and lengths agree."""
+    return _frozen([state[name] for state in states], dtype)
+
+
+def _frozen(values: list[Any], dtype: type[Any]) -> NDArray[Any]:
+    array = np.array(values, dtype=dtype)
+    array.setflags(write=False)
+    return array
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number")

@@ -1,4 +1,4 @@
-"""manifest.json: what a bundle is, what it holds, and its own id.
+"""What a bundle folder holds, and manifest.json, which says so: what a bundle is, its files, and its own id.
 
 The id is the SHA-256 of the canonical JSON of the manifest without the id, the training time and the seal; so two
 trainings that give the same monitor give the same id. The seal covers everything, the training time too, so that no
@@ -11,10 +11,76 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
-from prefixguard.bundle import layout
 from prefixguard.errors import BundleError, BundleVersionError, DataError
+
+SCHEMA_PREFIX = "prefixguard/bundle/v"
+#: Newest layout that this release reads.
+VERSION = 3
+#: First release that reads each layout; stands in the manifest, so that an older release can name it when it refuses.
+READ_BY: Mapping[int, str] = MappingProxyType({1: "0.1.0", 2: "0.2.0", 3: "0.3.0"})
+
+MANIFEST = "manifest.json"
+ADAPTER = "adapter.json"
+VOCABULARY = "vocabulary.bin"
+CONTEXT = "context.npz"
+MODEL = "model.onnx"
+REASONS = "reasons.onnx"
+CALIBRATION = "calibration.json"
+CARD = "CARD.md"
+AUTOMATON_FILE = "automaton.json"
+#: Stands beside the files of a signed bundle; the manifest does not name it, since it signs the manifest.
+SIGNATURE = "signature.json"
+#: What people look at in a bundle of kind automaton; nothing of it is read to run one.
+PICTURES = ("automaton.dot", "automaton.svg", "automaton.html", "GLOSSARY.md")
+
+ONNX = "onnx"
+AUTOMATON = "automaton"
+#: The layout in which each kind came. A bundle is written in the layout of its kind: a release that knows the kind
+#: reads it, and an older one says which release does, instead of calling it damaged.
+SINCE: Mapping[str, int] = MappingProxyType({ONNX: 1, AUTOMATON: 2})
+#: The layout of a bundle of either kind with alarm thresholds by group: a release that does not know of them would
+#: hold every run to the common threshold without a word.
+GROUPED = 3
+#: Files of each kind besides the manifest: those that must be there, and those that may.
+REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        ONNX: (ADAPTER, CALIBRATION, CARD, CONTEXT, MODEL, VOCABULARY),
+        AUTOMATON: (ADAPTER, AUTOMATON_FILE, CALIBRATION, CARD, CONTEXT, VOCABULARY),
+    }
+)
+OPTIONAL: Mapping[str, tuple[str, ...]] = MappingProxyType({ONNX: (REASONS,), AUTOMATON: (MODEL, *PICTURES)})
+
+_MIB = 1 << 20
+#: Bytes a file may have; a larger one is refused before it is read.
+LIMITS: Mapping[str, int] = MappingProxyType(
+    {
+        MANIFEST: 16 * _MIB,
+        ADAPTER: 4 * _MIB,
+        VOCABULARY: 256 * _MIB,
+        CONTEXT: 64 * _MIB,
+        MODEL: 1024 * _MIB,
+        REASONS: 1024 * _MIB,
+        CALIBRATION: _MIB,
+        CARD: _MIB,
+        AUTOMATON_FILE: 16 * _MIB,
+        **dict.fromkeys(PICTURES, 64 * _MIB),
+        SIGNATURE: 4096,
+    }
+)
+
+
+def version_of(kind: str, *, grouped: bool) -> int:
+    """The layout a bundle is written in: the oldest that has all it holds."""
+    return GROUPED if grouped else SINCE[kind]
+
+
+def schema_of(version: int) -> str:
+    """The schema that a manifest of this layout names."""
+    return f"{SCHEMA_PREFIX}{version}"
+
 
 #: Written by us; `BundleParts.info` may not name them.
 RESERVED = ("schema", "read_by", "id", "seal", "kind", "files", "adapter")
@@ -44,7 +110,7 @@ def make_manifest(
 ) -> dict[str, Any]:
     """The manifest of these files, with id and seal.
 
-    kind: one of `layout.SINCE`. adapter: name, version and sha256 of the adapter. info: everything else, as it shall
+    kind: one of `manifest.SINCE`. adapter: name, version and sha256 of the adapter. info: everything else, as it shall
     stand there. grouped: whether the calibration has thresholds by group.
     Raises DataError when `info` names what we write ourselves, or holds what JSON cannot.
     """
@@ -52,10 +118,10 @@ def make_manifest(
     if clash:
         raise DataError(f"info may not name {', '.join(clash)}: the bundle writes that itself.")
     manifest: dict[str, Any] = json.loads(canonical(info))
-    version = layout.version_of(kind, grouped=grouped)
+    version = version_of(kind, grouped=grouped)
     manifest |= {
-        "schema": layout.schema(version),
-        "read_by": layout.READ_BY[version],
+        "schema": schema_of(version),
+        "read_by": READ_BY[version],
         "kind": kind,
         "adapter": dict(adapter),
         "files": {
@@ -122,30 +188,30 @@ def _check_facts(manifest: Mapping[str, Any], where: str) -> None:
 
 def _check_version(manifest: Mapping[str, Any], where: str) -> None:
     schema = manifest["schema"]
-    number = schema.removeprefix(layout.SCHEMA_PREFIX)
-    if not schema.startswith(layout.SCHEMA_PREFIX) or not re.fullmatch(r"[1-9][0-9]{0,5}", number):
-        ours = layout.schema(layout.VERSION)
+    number = schema.removeprefix(SCHEMA_PREFIX)
+    if not schema.startswith(SCHEMA_PREFIX) or not re.fullmatch(r"[1-9][0-9]{0,5}", number):
+        ours = schema_of(VERSION)
         raise BundleError(f"{where}: schema {schema[:80]!r} is not a bundle's ({ours!r} is). {_AGAIN}")
-    if int(number) > layout.VERSION:
+    if int(number) > VERSION:
         named = manifest.get("read_by")
         known = isinstance(named, str) and re.fullmatch(r"[0-9A-Za-z.+-]{1,30}", named)
         release = f"prefixguard {named} or newer" if known else "a newer prefixguard"
         raise BundleVersionError(
-            f"{where}: schema v{number}, this release reads up to v{layout.VERSION}. Install {release} to read it."
+            f"{where}: schema v{number}, this release reads up to v{VERSION}. Install {release} to read it."
         )
 
 
 def _check_files(manifest: Mapping[str, Any], where: str) -> None:
     """Whether the manifest lists the files of its kind, and nothing that could lead elsewhere."""
     kind, files = manifest.get("kind"), manifest.get("files")
-    if not isinstance(kind, str) or kind not in layout.REQUIRED:
-        raise BundleError(f"{where}: kind {kind!r} is not known here (known: {', '.join(layout.REQUIRED)}). {_AGAIN}")
-    if manifest["schema"] not in (layout.schema(layout.SINCE[kind]), layout.schema(layout.GROUPED)):
-        raise BundleError(f"{where}: kind {kind} is of {layout.schema(layout.SINCE[kind])!r}. {_AGAIN}")
+    if not isinstance(kind, str) or kind not in REQUIRED:
+        raise BundleError(f"{where}: kind {kind!r} is not known here (known: {', '.join(REQUIRED)}). {_AGAIN}")
+    if manifest["schema"] not in (schema_of(SINCE[kind]), schema_of(GROUPED)):
+        raise BundleError(f"{where}: kind {kind} is of {schema_of(SINCE[kind])!r}. {_AGAIN}")
     if not isinstance(files, dict):
         raise BundleError(f"{where}: lists no files. {_AGAIN}")
-    known = layout.REQUIRED[kind] + layout.OPTIONAL[kind]
-    odd = [name for name in files if name not in known] + [n for n in layout.REQUIRED[kind] if n not in files]
+    known = REQUIRED[kind] + OPTIONAL[kind]
+    odd = [name for name in files if name not in known] + [n for n in REQUIRED[kind] if n not in files]
     if odd:
         raise BundleError(f"{where}: files missing from the list or unknown: {', '.join(map(repr, odd[:5]))}. {_AGAIN}")
     for name, entry in files.items():

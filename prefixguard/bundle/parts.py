@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.bundle import layout
 from prefixguard.bundle.automaton import Automaton
 from prefixguard.bundle.calibration import Calibration
+from prefixguard.bundle.manifest import AUTOMATON, ONNX
 from prefixguard.bundle.symbol_map import SymbolMap
 from prefixguard.encoder import Vocabulary
 from prefixguard.stepview import Adapter
@@ -35,7 +35,7 @@ class BundleParts:
         automaton, which gives reasons of its own.
     info: the rest of the manifest: horizon, seed, config, split, data, metrics, training_seconds ...; plain JSON.
     card: CARD.md; None: written from `info` (see `write_card`).
-    automaton: `automaton_to_bytes(...)`. pictures: files of `layout.PICTURES` by name, for people.
+    automaton: `automaton_to_bytes(...)`. pictures: files of `manifest.PICTURES` by name, for people.
     """
 
     adapter: bytes
@@ -52,7 +52,7 @@ class BundleParts:
     @property
     def kind(self) -> str:
         """`onnx` or `automaton`."""
-        return layout.ONNX if self.automaton is None else layout.AUTOMATON
+        return ONNX if self.automaton is None else AUTOMATON
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prefixguard.errors import ConfigError, UntrustedBundleError, missing_extra
+from prefixguard.bundle.files import output_error, write_file
+from prefixguard.errors import ConfigError, OutputError, UntrustedBundleError, missing_extra
+from prefixguard.trace import read_named
 
 #: A key as a PEM file or as the bytes of one.
 Key = str | os.PathLike[str] | bytes
@@ -136,21 +137,10 @@ _MAKE = "Make a pair of keys: prefixguard sign --new-key NAME"
 
 
 def _pem(key: Key) -> tuple[bytes, str]:
-    """The bytes of a key and how to name it; a file must be a plain one of a key's size."""
+    """The bytes of a key and how to name it; a file is of a key's size at most."""
     if isinstance(key, bytes):
         return key, "the key"
-    path = Path(key)
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_KEY_BYTES:
-            raise ConfigError(f"{path}: not a key: no plain file of at most {_MOST_KEY_BYTES:,} bytes. {_MAKE}")
-        with path.open("rb") as file:
-            return file.read(_MOST_KEY_BYTES), str(path)
-    except (OSError, ValueError) as exc:
-        if isinstance(exc, ConfigError):
-            raise
-        why = exc.strerror if isinstance(exc, OSError) else exc
-        raise ConfigError(f"{path}: the key cannot be read ({why}). {_MAKE}") from exc
+    return read_named(Path(key), _MOST_KEY_BYTES, remedy=_MAKE, error=ConfigError), os.fspath(key)
 
 
 def cryptography_parts() -> tuple[Any, Any, type[Exception]]:
@@ -162,3 +152,35 @@ def cryptography_parts() -> tuple[Any, Any, type[Exception]]:
     except ImportError as exc:
         raise missing_extra("a signature", "sign", exc) from exc
     return serialization, ed25519, InvalidSignature
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """Files of a private key, which stays secret, and of its public key, which those get who are to trust it."""
+
+    private: Path
+    public: Path
+    public_key: str
+
+
+def new_key(name: str | os.PathLike[str]) -> KeyPair:
+    """Make a pair of keys: NAME.pem, which only its owner may read, and NAME.pub.pem. Neither is ever overwritten.
+
+    Raises OutputError where one of them is there or cannot be written, MissingExtraError without the package
+    cryptography.
+    """
+    pem, ed25519, _ = cryptography_parts()
+    stem = Path(os.fspath(name).removesuffix(".pem"))
+    private, public = stem.with_name(f"{stem.name}.pem"), stem.with_name(f"{stem.name}.pub.pem")
+    for path in (private, public):
+        if os.path.lexists(path):
+            raise OutputError(f"{path} is there already, and a key is never overwritten. Choose another name.")
+    secret = ed25519.Ed25519PrivateKey.generate()
+    data = secret.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption())
+    shown = secret.public_key().public_bytes(pem.Encoding.PEM, pem.PublicFormat.SubjectPublicKeyInfo)
+    try:
+        write_file(private, data, 0o600)
+        write_file(public, shown)
+    except OSError as exc:
+        raise output_error(private, exc) from exc
+    return KeyPair(private, public, secret.public_key().public_bytes_raw().hex())

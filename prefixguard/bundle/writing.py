@@ -1,4 +1,4 @@
-"""Write a bundle: all of it or nothing.
+"""Write a bundle: all of it or nothing; write one again with something of it changed; sign one.
 
 Everything goes into a temporary folder beside the target, is flushed to disk, opened and verified as a reader would,
 and takes the target's name in one rename. On any failure the temporary folder is removed and the target is as before.
@@ -6,25 +6,42 @@ and takes the target's name in one rename. On any failure the temporary folder i
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import os
 import secrets
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from prefixguard.bundle import layout
 from prefixguard.bundle.arrays import arrays_to_bytes
-from prefixguard.bundle.automaton_file import automaton_from_bytes
+from prefixguard.bundle.automaton import automaton_from_bytes, automaton_to_bytes
 from prefixguard.bundle.card import write_card
-from prefixguard.bundle.manifest import make_manifest, render
-from prefixguard.bundle.parts import BundleParts
-from prefixguard.bundle.reading import open_bundle
+from prefixguard.bundle.files import output_error, replace_file, sync_folder, write_file
+from prefixguard.bundle.manifest import (
+    ADAPTER,
+    AUTOMATON,
+    AUTOMATON_FILE,
+    CALIBRATION,
+    CARD,
+    CONTEXT,
+    LIMITS,
+    MANIFEST,
+    MODEL,
+    OPTIONAL,
+    PICTURES,
+    REASONS,
+    REQUIRED,
+    RESERVED,
+    SIGNATURE,
+    VOCABULARY,
+    make_manifest,
+    render,
+)
+from prefixguard.bundle.parts import Bundle, BundleParts
+from prefixguard.bundle.reading import open_bundle, read_pictures
+from prefixguard.bundle.signature import Key, Signature, private_key
 from prefixguard.errors import BundleError, OutputError
 from prefixguard.stepview import Adapter
-
-_BINARY = getattr(os, "O_BINARY", 0)
 
 
 def write_bundle(path: str | os.PathLike[str], parts: BundleParts, *, overwrite: bool = False) -> str:
@@ -50,7 +67,7 @@ def write_bundle(path: str | os.PathLike[str], parts: BundleParts, *, overwrite:
         os.mkdir(temporary)  # noqa: PTH102  - one call, whose mode follows the process's umask
         for name, data in files.items():
             write_file(temporary / name, data)
-        _sync_folder(temporary)
+        sync_folder(temporary)
         open_bundle(temporary)
         _swap(temporary, target, target.parent / f".{target.name}.{mark}.old" if replaces else None)
     except OSError as exc:
@@ -64,14 +81,14 @@ def write_bundle(path: str | os.PathLike[str], parts: BundleParts, *, overwrite:
 
 def _contents(parts: BundleParts) -> tuple[dict[str, bytes], Mapping[str, object]]:
     """Bytes of every file, the manifest last, and the manifest."""
-    adapter = Adapter.from_bytes(parts.adapter, layout.ADAPTER)
+    adapter = Adapter.from_bytes(parts.adapter, ADAPTER)
     named = {"name": adapter.name, "version": adapter.version, "sha256": adapter.sha256}
-    optional = {layout.MODEL: parts.model, layout.REASONS: parts.reasons, layout.AUTOMATON_FILE: parts.automaton}
+    optional = {MODEL: parts.model, REASONS: parts.reasons, AUTOMATON_FILE: parts.automaton}
     files = {
-        layout.ADAPTER: parts.adapter,
-        layout.CALIBRATION: parts.calibration.to_bytes(),
-        layout.CONTEXT: arrays_to_bytes(parts.context_arrays),
-        layout.VOCABULARY: parts.vocabulary,
+        ADAPTER: parts.adapter,
+        CALIBRATION: parts.calibration.to_bytes(),
+        CONTEXT: arrays_to_bytes(parts.context_arrays),
+        VOCABULARY: parts.vocabulary,
         **{name: data for name, data in optional.items() if data is not None},
         **parts.pictures,
     }
@@ -79,15 +96,15 @@ def _contents(parts: BundleParts) -> tuple[dict[str, bytes], Mapping[str, object
     if card is None:
         automaton = None if parts.automaton is None else automaton_from_bytes(parts.automaton)[0]
         card = write_card(named, parts.calibration, parts.info, automaton, sorted(parts.pictures))
-    files[layout.CARD] = card.encode("utf-8", "replace")
-    known = layout.REQUIRED[parts.kind] + layout.OPTIONAL[parts.kind]
-    odd = sorted(set(parts.pictures) - set(layout.PICTURES)) or sorted(set(files) - set(known))
-    odd = odd or sorted(set(layout.REQUIRED[parts.kind]) - set(files))
+    files[CARD] = card.encode("utf-8", "replace")
+    known = REQUIRED[parts.kind] + OPTIONAL[parts.kind]
+    odd = sorted(set(parts.pictures) - set(PICTURES)) or sorted(set(files) - set(known))
+    odd = odd or sorted(set(REQUIRED[parts.kind]) - set(files))
     if odd:
         raise BundleError(f"A bundle of kind {parts.kind} has {', '.join(sorted(known))}; check {odd[0]}.")
     grouped = parts.calibration.groups is not None
     manifest = make_manifest(parts.kind, files, named, parts.info, grouped=grouped)
-    files[layout.MANIFEST] = render(manifest)
+    files[MANIFEST] = render(manifest)
     return files, manifest
 
 
@@ -103,11 +120,11 @@ def check_target(target: Path, overwrite: bool) -> bool:
         raise output_error(target, exc) from exc
     if not held:
         return True
-    if layout.MANIFEST not in held:
+    if MANIFEST not in held:
         raise OutputError(f"{target} is a folder with other things in it. Choose another name.")
     if not overwrite:
         raise OutputError(f"{target} holds a bundle already. Choose another name, or ask for it to be overwritten.")
-    strange = [name for name in held if name not in layout.LIMITS]
+    strange = [name for name in held if name not in LIMITS]
     if strange:
         raise OutputError(f"{target} also holds {', '.join(strange[:3])}, which would be lost. Move that away first.")
     return True
@@ -116,7 +133,7 @@ def check_target(target: Path, overwrite: bool) -> bool:
 def _swap(temporary: Path, target: Path, aside: Path | None) -> None:
     if aside is None:
         temporary.rename(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
         return
     target.rename(aside)
     try:
@@ -124,39 +141,54 @@ def _swap(temporary: Path, target: Path, aside: Path | None) -> None:
     except BaseException:
         aside.rename(target)
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def write_file(path: Path, data: bytes, mode: int = 0o666) -> None:
-    """Write a new file, flushed to disk; never over one that is there, nor through a link. Raises OSError."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, mode)
+def parts_of(bundle: Bundle) -> BundleParts:
+    """What `write_bundle` makes this bundle of again; its card is written anew.
+
+    Raises BundleError where a picture is gone or damaged since the bundle was opened.
+    """
+    automaton = None
+    if bundle.automaton is not None and bundle.symbol_map is not None:
+        automaton = automaton_to_bytes(bundle.automaton, bundle.symbol_map, bundle.glosses)
+    return BundleParts(
+        adapter=bundle.adapter.to_bytes(),
+        vocabulary=bundle.vocabulary.to_bytes(),
+        context_arrays=dict(bundle.arrays),
+        model=bundle.model_bytes,
+        reasons=bundle.reasons_bytes,
+        calibration=bundle.calibration,
+        info={name: value for name, value in bundle.manifest.items() if name not in RESERVED},
+        automaton=automaton,
+        pictures=read_pictures(bundle) if bundle.kind == AUTOMATON else {},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A signature that was written. id: of the bundle. public_key: the signer's, 64 hexadecimal digits."""
+
+    path: Path
+    id: str
+    public_key: str
+
+
+def sign(monitor: str | os.PathLike[str], key: Key) -> Signed:
+    """Sign a bundle: write `signature.json` beside its files, in place of one that is there. Nothing else changes.
+
+    monitor: folder of the bundle, which is opened and checked first. key: private key of Ed25519 in PEM, without a
+    passphrase: a path, or the bytes.
+    Raises BundleError as `open_bundle` does, ConfigError for the key, OutputError where nothing can be written,
+    MissingExtraError without the package cryptography.
+    """
+    private = private_key(key)
+    bundle = open_bundle(monitor)
+    signature = Signature.of(render(dict(bundle.manifest)), private)
+    target = bundle.path / SIGNATURE
     try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Flush a folder's entries, where the system can."""
-    with contextlib.suppress(PermissionError):  # Windows opens no folders
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        except OSError as exc:
-            if exc.errno not in (errno.EINVAL, errno.ENOTSUP):
-                raise
-        finally:
-            os.close(descriptor)
-
-
-def output_error(target: Path, exc: OSError) -> OutputError:
-    """What is said where the system refuses to write."""
-    if isinstance(exc, OutputError):
-        return exc
-    if exc.errno in (errno.ENOSPC, errno.EDQUOT):
-        return OutputError(f"{target}: the disk is full, nothing was written. Make room and try again.")
-    return OutputError(f"{target}: cannot be written ({exc.strerror}). Choose a folder you may write to.")
+        replace_file(target, signature.to_bytes())
+    except OSError as exc:
+        raise output_error(target, exc) from exc
+    return Signed(target, bundle.id, signature.key)

@@ -15,19 +15,22 @@ except ImportError as exc:
     networks = f"{install_command('train')} adds torch, for the backends that are networks"
     raise missing_extra("training", "gbdt", exc, or_else=networks) from exc
 
-from prefixguard.learn.bundle_logits import bundle_logits, model_logits
-from prefixguard.learn.calibrate import fit_platt
-from prefixguard.learn.config import BACKENDS, TrainConfig, read_toml
+from prefixguard.learn.calibrate import (
+    bundle_logits,
+    draw_alarm_runs,
+    draw_drift_runs,
+    drift_reference,
+    fit_platt,
+    model_logits,
+    set_marks,
+)
+from prefixguard.learn.config import BACKENDS, LearnListener, TrainConfig, read_toml
 from prefixguard.learn.corpus import Corpus, Rows, featurise, labels
-from prefixguard.learn.drift_reference import draw_drift_runs, drift_reference
-from prefixguard.learn.fit import FittedMonitor, LearnListener, fit_monitor
-from prefixguard.learn.marks import draw_alarm_runs, set_marks
+from prefixguard.learn.fit import FittedMonitor, fit_monitor, torch_part
 from prefixguard.learn.teacher import out_of_fold, run_weights, sparse_matrix, steps_of
-from prefixguard.learn.torch_parts import torch_part
 from prefixguard.learn.train import TrainResult, train, train_corpus
 
 if TYPE_CHECKING:
-    from prefixguard.learn.checks import check_head
     from prefixguard.learn.soft_fsm import SoftFsm
 
 __all__ = [
@@ -40,7 +43,6 @@ __all__ = [
     "TrainConfig",
     "TrainResult",
     "bundle_logits",
-    "check_head",
     "draw_alarm_runs",
     "draw_drift_runs",
     "drift_reference",
@@ -61,7 +63,7 @@ __all__ = [
 ]
 
 #: Names that need torch, and the files that have them.
-_WITH_TORCH = {"SoftFsm": "soft_fsm", "check_head": "checks"}
+_WITH_TORCH = {"SoftFsm": "soft_fsm"}
 
 
 def __getattr__(name: str) -> Any:

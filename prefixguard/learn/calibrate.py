@@ -1,13 +1,60 @@
-"""From logits to probabilities and thresholds, on runs that nothing was trained on."""
+"""What is set on runs that nothing was trained on, by the bundle's own step: maps from logits to probabilities, the
+thresholds of WATCH and ALARM, and what a drift signal compares later runs with.
+"""
 
 from __future__ import annotations
 
 import math
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.bundle import Platt
+from prefixguard.alarm import (
+    AlarmPolicy,
+    Thresholds,
+    alarm_table,
+    alarm_threshold,
+    draw_one_per_task,
+    run_maximum,
+    watch_mark,
+)
+from prefixguard.bundle import BundleParts, Platt, open_bundle, write_bundle
+from prefixguard.encoder import SparseRow, tokenize
+from prefixguard.learn.corpus import Corpus, Rows
+from prefixguard.runtime import DriftReference, StepModel, open_model, summarise_steps
+
+
+def bundle_logits(
+    parts: BundleParts, corpus: Corpus, rows: Rows, runs: NDArray[np.int64]
+) -> dict[int, NDArray[np.float64]]:
+    """Logits of every step of these runs, float64 (T, 2), by the bundle of these parts: written, opened and run."""
+    folder = Path(tempfile.mkdtemp(prefix="prefixguard-"))
+    try:
+        write_bundle(folder / "bundle", parts)
+        model = open_model(open_bundle(folder / "bundle"))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return {r: model_logits(model, corpus, rows, r) for r in runs.tolist()}
+
+
+def model_logits(model: StepModel, corpus: Corpus, rows: Rows, run: int) -> NDArray[np.float64]:
+    """Logits of every step of a run, float64 (T, 2): imminent, outcome."""
+    indices, values, counts = rows.run(run)
+    ends = np.cumsum(counts).tolist()
+    state, start = model.initial, 0
+    logits = np.empty((len(ends), 2))
+    for t, end in enumerate(ends):
+        step = corpus.first[run] + t
+        row = SparseRow(indices[start:end], values[start:end])
+        said = model.step(corpus.tool(int(step)), row, corpus.context[step], state)
+        logits[t], state, start = (said.imminent, said.outcome), said.state, end
+    return logits
+
 
 _FLAT = 1e-3  # slope given to a map whose data say that higher logits mean less risk: (nearly) the base rate for all
 
@@ -49,3 +96,62 @@ def fit_platt(logits: NDArray[np.float64], target: NDArray[np.float64]) -> Platt
         value = new
     a, b = theta.tolist()
     return Platt(a, b) if a > _FLAT else Platt(_FLAT, base)
+
+
+def draw_alarm_runs(corpus: Corpus, seed: int, side: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The runs of the alarm side that set thresholds: one successful run a task."""
+    succeeded = side[~corpus.failed[side]]
+    drawn = draw_one_per_task(
+        [corpus.task_ids[r] for r in succeeded.tolist()],
+        [corpus.run_ids[r] for r in succeeded.tolist()],
+        seed=seed,
+    )
+    return succeeded[drawn]
+
+
+def set_marks(
+    calibration: Sequence[NDArray[np.float64]], alarm: Sequence[NDArray[np.float64]], policy: AlarmPolicy
+) -> tuple[Thresholds, dict[float, Thresholds]]:
+    """Thresholds of the policy, and the table of other budgets.
+
+    calibration: outcome risks of the runs of the calibration side, which set the watch mark. alarm: of the runs that
+    set the alarm, see `draw_alarm_runs`. Where the budget cannot be kept, the thresholds name the reason.
+    """
+    mark = watch_mark([float(risk) for risks in calibration for risk in risks])
+    maxima = [run_maximum([float(risk) for risk in risks], policy) for risks in alarm]
+    threshold = alarm_threshold(maxima, policy).alarm
+    watch = mark if threshold is None else min(mark, threshold)  # what sounds an alarm is worth watching
+    return alarm_threshold(maxima, policy, watch=watch), alarm_table(maxima, policy, watch=watch)
+
+
+def draw_drift_runs(corpus: Corpus, seed: int, side: NDArray[np.int64]) -> NDArray[np.int64]:
+    """One run a task of the alarm side, whatever its outcome: later runs are watched before theirs is known."""
+    drawn = draw_one_per_task(
+        [corpus.task_ids[r] for r in side.tolist()], [corpus.run_ids[r] for r in side.tolist()], seed=seed
+    )
+    return side[drawn]
+
+
+def drift_reference(
+    corpus: Corpus,
+    rows: Rows,
+    runs: NDArray[np.int64],
+    outcome_risks: Mapping[int, NDArray[np.float64]],
+    unseen_transitions: Mapping[int, float] | None = None,
+) -> dict[str, Any] | None:
+    """What a manifest keeps under `drift`; None where there is no run.
+
+    rows: under the bundle's vocabulary. runs: see `draw_drift_runs`. outcome_risks: by run, of each of its steps, by
+    the bundle's own steps and map. unseen_transitions: by run, see `RunSummary`; None where there is no automaton.
+    No step counts as one that could not be judged: what a monitor refuses to judge is set by these runs too
+    (`runtime.lapses`), so that none of them is refused, but for at most one run in a thousand.
+    """
+    if len(runs) == 0:
+        return None
+    summaries = []
+    for r in runs.tolist():
+        first, stop = int(corpus.first[r]), int(corpus.first[r + 1])
+        words = [len(tokenize(document).hashes) for document in corpus.documents.each(first, stop)]
+        unseen = None if unseen_transitions is None else unseen_transitions[r]
+        summaries.append(summarise_steps(outcome_risks[r], rows.counts[first:stop], words, unseen))
+    return DriftReference.of(summaries).to_json()

@@ -14,8 +14,8 @@ import numpy as np
 
 from prefixguard.context import N_FEATURES
 from prefixguard.learn.fit import FittedMonitor
-from prefixguard.learn.graph import Graph, Input
-from prefixguard.learn.step_part import N_RISKS, Matrix, StepPart, SymbolPart
+from prefixguard.learn.graph import Graph, Input, Matrix
+from prefixguard.learn.head import N_RISKS, StepPart, SymbolPart
 
 _OUTCOME = 1
 _TERMS = 32  # terms of a row that reasons look at
@@ -24,12 +24,12 @@ _TERMS = 32  # terms of a row that reasons look at
 def compile_monitor(monitor: FittedMonitor) -> tuple[bytes, bytes]:
     """`model.onnx` and `reasons.onnx` as bytes; what goes in and out stands at `bundle.BundleParts`."""
     parts = [head.part(f"head{i}.") for i, head in enumerate(monitor.heads)]
-    step = _Step(parts, monitor.symbols, len(monitor.vocabulary), monitor.scale.typical)
+    step = _StepGraph(parts, monitor.symbols, len(monitor.vocabulary), monitor.scale.typical)
     return step.model(), step.reasons()
 
 
 @dataclass(frozen=True)
-class _Step:
+class _StepGraph:
     """All parts side by side. Layout of the text: the parts' in order, then the symbol part's."""
 
     parts: Sequence[StepPart]

@@ -1,4 +1,4 @@
-"""Everything training can be told, checked once."""
+"""Everything training can be told, checked once; and what it tells while it goes on."""
 
 from __future__ import annotations
 
@@ -15,6 +15,29 @@ from prefixguard.trace import read_named
 BACKENDS = ("gru", "transformer", "fsm", "gbdt", "blend")
 #: Backends that `blend` can average, in the order in which their parts stand in a bundle.
 BLENDABLE = ("gbdt", "gru", "transformer", "fsm")
+
+
+def _whole(default: int, least: int, *, most: int | None = None) -> int:
+    """An option that is a whole number of at least so much."""
+    option: int = dataclasses.field(default=default, metadata={"low": least, "high": most})
+    return option
+
+
+def _number(default: float, low: float, high: float) -> float:
+    """An option that is a number between two others, both allowed."""
+    option: float = dataclasses.field(default=default, metadata={"low": low, "high": high})
+    return option
+
+
+def _check_range(name: str, value: Any, low: float, high: float | None) -> None:
+    """ConfigError unless the value is of the kind of its lower bound, and in range."""
+    if isinstance(low, int):
+        if not isinstance(value, int) or isinstance(value, bool) or value < low:
+            raise ConfigError(f"{name} = {value!r}: a whole number of at least {low} is needed.")
+        if high is not None and value > high:
+            raise ConfigError(f"{name} = {value}: a whole number of at most {high} is needed.")
+    elif isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= (high or low):
+        raise ConfigError(f"{name} = {value!r}: a number between {low} and {high} is needed.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,36 +65,36 @@ class TrainConfig:
 
     backend: str = "gru"
     blend: str = "gbdt,gru"
-    seed: int = 13
-    horizon: int = 3
-    max_features: int = 4096
-    min_tasks: int = 3
-    symbols: int = 16
-    abstraction_width: int = 64
-    width: int = 64
-    layers: int = 2
-    attention_heads: int = 4
-    window: int = 32
-    states: int = 64
-    bypass: int = 32
-    bins: int = 16
-    members: int = 2
-    teacher: float = 0.5
-    validation_share: float = 0.12
-    symbol_epochs: int = 16
-    epochs: int = 24
-    batch_runs: int = 32
-    learning_rate: float = 2e-3
-    weight_decay: float = 1e-2
-    text_dropout: float = 0.3
-    dropout: float = 0.2
-    balance: float = 0.1
-    tau_start: float = 1.0
-    tau_end: float = 0.25
-    budget: float = 0.10
-    confidence: float = 0.90
+    seed: int = _whole(13, 0, most=2**31 - 1)  # what all libraries that are seeded can take
+    horizon: int = _whole(3, 0)
+    max_features: int = _whole(4096, 16)
+    min_tasks: int = _whole(3, 1)
+    symbols: int = _whole(16, 2)
+    abstraction_width: int = _whole(64, 1)
+    width: int = _whole(64, 1)
+    layers: int = _whole(2, 1)
+    attention_heads: int = _whole(4, 1)
+    window: int = _whole(32, 2)
+    states: int = _whole(64, 2)
+    bypass: int = _whole(32, 0)
+    bins: int = _whole(16, 2)
+    members: int = _whole(2, 1)
+    teacher: float = _number(0.5, 0.0, 1.0)
+    validation_share: float = _number(0.12, 0.02, 0.5)
+    symbol_epochs: int = _whole(16, 1)
+    epochs: int = _whole(24, 1)
+    batch_runs: int = _whole(32, 1)
+    learning_rate: float = _number(2e-3, 1e-06, 1.0)
+    weight_decay: float = _number(1e-2, 0.0, 1.0)
+    text_dropout: float = _number(0.3, 0.0, 0.9)
+    dropout: float = _number(0.2, 0.0, 0.9)
+    balance: float = _number(0.1, 0.0, 10.0)
+    tau_start: float = _number(1.0, 0.01, 10.0)
+    tau_end: float = _number(0.25, 0.01, 10.0)
+    budget: float = _number(0.10, 0.001, 0.5)
+    confidence: float = _number(0.90, 0.5, 0.999)
     device: str = "auto"
-    threads: int = 1
+    threads: int = _whole(1, 1)
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
@@ -81,16 +104,9 @@ class TrainConfig:
             raise ConfigError(f"blend {self.blend!r}: name each once, by comma, of: {', '.join(BLENDABLE)}.")
         if self.device not in ("auto", "cpu", "cuda"):
             raise ConfigError(f"device {self.device!r}: choose auto, cpu or cuda.")
-        for name, low in _AT_LEAST.items():
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < low:
-                raise ConfigError(f"{name} = {value!r}: a whole number of at least {low} is needed.")
-        if self.seed > _GREATEST_SEED:
-            raise ConfigError(f"seed = {self.seed}: a whole number of at most {_GREATEST_SEED} is needed.")
-        for name, (low_f, high_f) in _BETWEEN.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not low_f <= value <= high_f:
-                raise ConfigError(f"{name} = {value!r}: a number between {low_f} and {high_f} is needed.")
+        for option in dataclasses.fields(self):
+            if option.metadata:
+                _check_range(option.name, getattr(self, option.name), **option.metadata)
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -109,6 +125,22 @@ class TrainConfig:
         return cls(**values)
 
 
+class LearnListener:
+    """What happens while training, as it happens. Empty hooks: override what you want to see."""
+
+    def on_stage(self, name: str, detail: str = "") -> None:
+        """A stage begins: reading, vocabulary, encoding, fitting, calibrating, compiling."""
+
+    def on_warning(self, text: str) -> None:
+        """Something that is worth a look before time goes into training; it is among the result's notes too."""
+
+    def on_runs(self, count: int) -> None:
+        """So many runs have been read."""
+
+    def on_epoch(self, network: str, number: int, epochs: int, loss: float, score: float | None) -> None:
+        """An epoch of a network is done; score on validation, None where it was not measured."""
+
+
 #: Bytes of a file of options.
 LARGEST_TOML = 1 << 20
 
@@ -121,39 +153,3 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as exc:
         raise ConfigError(f"{path}: not readable as TOML ({exc}). {remedy}") from exc
-
-
-_GREATEST_SEED = 2**31 - 1  # what all libraries that are seeded can take
-_AT_LEAST = {
-    "seed": 0,
-    "horizon": 0,
-    "max_features": 16,
-    "min_tasks": 1,
-    "symbols": 2,
-    "abstraction_width": 1,
-    "width": 1,
-    "layers": 1,
-    "attention_heads": 1,
-    "window": 2,
-    "states": 2,
-    "bypass": 0,
-    "bins": 2,
-    "members": 1,
-    "epochs": 1,
-    "symbol_epochs": 1,
-    "batch_runs": 1,
-    "threads": 1,
-}
-_BETWEEN = {
-    "teacher": (0.0, 1.0),
-    "validation_share": (0.02, 0.5),
-    "learning_rate": (1e-6, 1.0),
-    "weight_decay": (0.0, 1.0),
-    "text_dropout": (0.0, 0.9),
-    "dropout": (0.0, 0.9),
-    "balance": (0.0, 10.0),
-    "tau_start": (0.01, 10.0),
-    "tau_end": (0.01, 10.0),
-    "budget": (0.001, 0.5),
-    "confidence": (0.5, 0.999),
-}

@@ -1,44 +1,27 @@
-"""Fit a monitor on training runs: vocabulary, context scale, teacher, heads."""
+"""Fit a monitor on training runs: vocabulary, context scale, teacher, heads.
+
+Boosted trees are fitted without torch; files that need it are imported by `torch_part` alone, when they are asked for.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.encoder import FitReport, Vocabulary, fit_vocabulary
-from prefixguard.learn.config import TrainConfig
+from prefixguard.errors import missing_extra
+from prefixguard.learn.config import LearnListener, TrainConfig
 from prefixguard.learn.corpus import Corpus, Rows, labels
+from prefixguard.learn.head import FitMaterial, FittedHead, FittedNetwork, SymbolPart
 from prefixguard.learn.scaling import ContextScale, fit_scale
-from prefixguard.learn.step_part import Head, SymbolPart
 from prefixguard.learn.teacher import out_of_fold, steps_of
-from prefixguard.learn.torch_parts import torch_part
 from prefixguard.learn.trees import LevelSymbols, fit_trees
 from prefixguard.store import Store
-from prefixguard.trace import task_hash
-
-if TYPE_CHECKING:
-    from prefixguard.learn.trainer import Fitted
-
-
-class LearnListener:
-    """What happens while training, as it happens. Empty hooks: override what you want to see."""
-
-    def on_stage(self, name: str, detail: str = "") -> None:
-        """A stage begins: reading, vocabulary, encoding, fitting, calibrating, compiling."""
-
-    def on_warning(self, text: str) -> None:
-        """Something that is worth a look before time goes into training; it is among the result's notes too."""
-
-    def on_runs(self, count: int) -> None:
-        """So many runs have been read."""
-
-    def on_epoch(self, network: str, number: int, epochs: int, loss: float, score: float | None) -> None:
-        """An epoch of a network is done; score on validation, None where it was not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +35,31 @@ class FittedMonitor:
     vocabulary: Vocabulary
     vocabulary_report: FitReport
     scale: ContextScale
-    heads: tuple[Head, ...]
+    heads: tuple[FittedHead, ...]
     symbols: SymbolPart
-    symbol: Fitted | None
+    symbol: FittedNetwork | None
     config: TrainConfig
 
     def logits(self, corpus: Corpus, rows: Rows, runs: NDArray[np.int64]) -> list[NDArray[np.float64]]:
         """Mean logits of the heads, one array (T, 2) a run."""
         each = [head.logits(corpus, rows, runs) for head in self.heads]
         return [np.mean(parts, axis=0) for parts in zip(*each, strict=True)]
+
+
+def torch_part(module: str, what: str, *, or_else: str = "") -> ModuleType:
+    """Import a file that needs torch.
+
+    module : dotted name of the file.
+    what : what was asked for, as the message names it ("backend gru").
+    or_else : what does without torch, a clause of the message; "" where nothing does.
+    Raises MissingExtraError where torch is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as exc:
+        if exc.name != "torch":
+            raise
+        raise missing_extra(what, "train", exc, or_else=or_else) from exc
 
 
 def networks_of(config: TrainConfig) -> ModuleType | None:
@@ -72,13 +71,6 @@ def networks_of(config: TrainConfig) -> ModuleType | None:
         return None
     other = "prefixguard train --backend gbdt needs no torch"
     return torch_part("prefixguard.learn.neural_heads", f"backend {config.backend}", or_else=other)
-
-
-def held_out(corpus: Corpus, pool: NDArray[np.int64], seed: int, parts: int, part: int) -> NDArray[np.bool_]:
-    """Which runs of the pool are in slice `part` of `parts` of its tasks, in the order of the hash of "seed:task"."""
-    tasks = sorted({corpus.task_ids[r] for r in pool.tolist()}, key=lambda t: task_hash(f"{seed}:member:{t}"))
-    mine = {t for i, t in enumerate(tasks) if i % parts == part}
-    return np.array([corpus.task_ids[r] in mine for r in pool.tolist()], dtype=np.bool_)
 
 
 def fit_monitor(
@@ -131,41 +123,12 @@ def fit_monitor(
     return FittedMonitor(vocabulary[0], vocabulary[1], scale, heads, symbols, symbol, config)
 
 
-@dataclass(frozen=True)
-class FitMaterial:
-    """What heads are fitted on. labels: hard targets; soft: mixed with the teacher's out-of-fold risks."""
-
-    corpus: Corpus
-    rows: Rows
-    scale: ContextScale
-    labels: NDArray[np.float32]
-    soft: NDArray[np.float32]
-    pool: NDArray[np.int64]
-    validation: NDArray[np.int64] | None
-    config: TrainConfig
-    listener: LearnListener
-    checkpoints: Store | None
-
-    @property
-    def everything(self) -> NDArray[np.int64]:
-        """Runs of pool and validation."""
-        return self.pool if self.validation is None else np.concatenate((self.pool, self.validation))
-
-    def slice(self, member: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Training and validation runs of a member."""
-        if self.validation is not None and member == 0:
-            return self.pool, self.validation
-        slices = max(round(1 / self.config.validation_share), 2)
-        out = held_out(self.corpus, self.everything, self.config.seed, slices, member % slices)
-        return self.everything[~out], self.everything[out]
-
-
-def _fit_trees(m: FitMaterial) -> Head:
+def _fit_trees(m: FitMaterial) -> FittedHead:
     m.listener.on_stage("trees", "boosted trees")
     return fit_trees(m.corpus, m.rows, m.everything, m.labels, m.config.seed)
 
 
-def _level_symbols(head: Head, m: FitMaterial) -> SymbolPart:
+def _level_symbols(head: FittedHead, m: FitMaterial) -> SymbolPart:
     """Levels of the outcome risk of trees."""
     outcome = np.concatenate(head.logits(m.corpus, m.rows, m.everything))[:, 1]
     cuts = np.unique(np.quantile(outcome, np.arange(1, m.config.symbols) / m.config.symbols).astype(np.float32))

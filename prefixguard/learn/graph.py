@@ -10,6 +10,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from prefixguard.learn.scaling import ContextScale
+
 _OPSET = 20  # the first with Gelu
 #: Domain of the operators for trees, and its version.
 ML_DOMAIN = "ai.onnx.ml"
@@ -18,6 +20,7 @@ _IR = 9
 _TYPES = {"int64": TensorProto.INT64, "float32": TensorProto.FLOAT}
 
 
+Matrix = NDArray[np.float32]
 #: (name, dtype, shape); a string in a shape is a free dimension.
 Input = tuple[str, str, list[int | str]]
 #: (name, what it is in the graph, dtype, shape).
@@ -93,3 +96,34 @@ class Graph:
         onnx.checker.check_model(model, full_check=True)
         data: bytes = model.SerializeToString(deterministic=True)
         return data
+
+
+def encode_context(g: Graph, scale: ContextScale, context: str) -> str:
+    """(N, d) -> (N, C), as `ContextEncoding`; computed once a graph, whoever asks."""
+    return g.once(f"encoded {context}", lambda: _encode(g, scale, context))
+
+
+def _encode(g: Graph, scale: ContextScale, context: str) -> str:
+    low, high = g.constant("minus_4", np.float32(-4)), g.constant("plus_4", np.float32(4))
+    zero, one = g.constant("zero", np.float32(0)), g.constant("one", np.float32(1))
+    centred = g.node("Sub", context, g.constant("mean", scale.mean))
+    standard = g.node("Clip", g.node("Div", centred, g.constant("std", scale.std)), low, high)
+    own = g.node("Gather", context, g.constant("feature", scale.feature), axis=-1)
+    offset = g.node("Sub", own, g.constant("low", scale.low))
+    bins = g.node("Clip", g.node("Div", offset, g.constant("width", scale.width)), zero, one)
+    step = g.node("Cast", g.node("Gather", context, g.constant("i_first", np.int64(0)), axis=-1), to=7)  # int64
+    last = g.constant("i_last_hazard", np.int64(len(scale.hazards) - 1))
+    before = g.node("Sub", step, g.constant("i_one", np.int64(1)))
+    row = g.node("Clip", before, g.constant("i_first", np.int64(0)), last)
+    hazards = g.node("Gather", g.constant("hazards", scale.hazards), row, axis=0)
+    return g.concat([standard, bins, hazards])
+
+
+def blocks(parts: list[Matrix]) -> Matrix:
+    """Matrices along a diagonal, zeros elsewhere."""
+    out = np.zeros((sum(p.shape[0] for p in parts), sum(p.shape[1] for p in parts)), dtype=np.float32)
+    row = column = 0
+    for p in parts:
+        out[row : row + p.shape[0], column : column + p.shape[1]] = p
+        row, column = row + p.shape[0], column + p.shape[1]
+    return out

@@ -8,9 +8,8 @@ import numpy as np
 from torch import Tensor, nn
 
 from prefixguard.learn.config import TrainConfig
-from prefixguard.learn.graph import Graph
+from prefixguard.learn.graph import Graph, Matrix, blocks
 from prefixguard.learn.network import StepNetwork
-from prefixguard.learn.step_part import Matrix, blocks
 
 
 class GruNetwork(StepNetwork):

@@ -16,15 +16,39 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from prefixguard.learn.batches import Batch
 from prefixguard.learn.config import TrainConfig
-from prefixguard.learn.context_encoding import ContextEncoding
+from prefixguard.learn.graph import Matrix
+from prefixguard.learn.head import N_RISKS
 from prefixguard.learn.scaling import ContextScale
-from prefixguard.learn.step_part import N_RISKS
+from prefixguard.learn.trainer import Batch
+
+
+class ContextEncoding(nn.Module):
+    """Context vector (..., d) -> (..., size). Nothing in it is trained by gradient; all of it is fitted before."""
+
+    mean: Tensor
+    std: Tensor
+    low: Tensor
+    width: Tensor
+    feature: Tensor
+    hazards: Tensor
+
+    def __init__(self, scale: ContextScale) -> None:
+        super().__init__()
+        self.size = scale.size
+        for name in ("mean", "std", "low", "width", "feature", "hazards"):
+            self.register_buffer(name, torch.from_numpy(getattr(scale, name).copy()))
+
+    def forward(self, context: Tensor) -> Tensor:
+        standard = ((context - self.mean) / self.std).clamp(-4, 4)  # (..., d)
+        bins = ((context[..., self.feature] - self.low) / self.width).clamp(0, 1)  # (..., bins)
+        step = (context[..., 0].long() - 1).clamp(0, self.hazards.shape[0] - 1)  # feature 0 is the step, from 1
+        return torch.cat((standard, bins, self.hazards[step]), dim=-1)
 
 
 class StepNetwork(nn.Module, ABC):
@@ -106,3 +130,8 @@ class StepNetwork(nn.Module, ABC):
             b = F.gelu(e[..., self.abstraction_width :] + self.bypass_context(c))
             p = torch.cat((p, self.drop(b)), dim=-1)
         return F.gelu(self.embed(p))
+
+
+def array(tensor: Tensor) -> Matrix:
+    """A weight as numpy has it."""
+    return np.array(tensor.detach().cpu().numpy(), dtype=np.float32)

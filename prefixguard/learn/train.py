@@ -21,14 +21,18 @@ from prefixguard.alarm import (
 from prefixguard.bundle import BundleParts, Calibration, Platt, apply_map, check_target, open_bundle, write_bundle
 from prefixguard.context import FEATURES
 from prefixguard.errors import DataError
-from prefixguard.learn.bundle_logits import bundle_logits
-from prefixguard.learn.calibrate import fit_platt
+from prefixguard.learn.calibrate import (
+    bundle_logits,
+    draw_alarm_runs,
+    draw_drift_runs,
+    drift_reference,
+    fit_platt,
+    set_marks,
+)
 from prefixguard.learn.compile import compile_monitor
 from prefixguard.learn.config import TrainConfig
 from prefixguard.learn.corpus import Corpus, featurise, labels
-from prefixguard.learn.drift_reference import draw_drift_runs, drift_reference
 from prefixguard.learn.fit import FittedMonitor, LearnListener, fit_monitor, networks_of, training_key
-from prefixguard.learn.marks import draw_alarm_runs, set_marks
 from prefixguard.learn.teacher import steps_of
 from prefixguard.metrics import Prefixes, at_remaining, auroc, average_precision
 from prefixguard.stepview import Adapter, ReadReport, adapter_for, losses, read_runs

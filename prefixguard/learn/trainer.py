@@ -8,7 +8,7 @@ second risk is ours.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,82 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from prefixguard.learn.batches import Batch, epoch
-from prefixguard.learn.config import TrainConfig
+from prefixguard.learn.config import LearnListener, TrainConfig
 from prefixguard.learn.corpus import Corpus, Rows
-from prefixguard.learn.fit import LearnListener
+from prefixguard.learn.head import FittedNetwork
 from prefixguard.metrics import Prefixes, at_remaining, average_precision
 from prefixguard.store import Kept, Store
+
+_JITTER = 3.0  # steps by which runs of like length change places from epoch to epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Runs side by side, padded to the longest.
+
+    runs: int64 (B,), their numbers in the corpus.
+    indices, values, offsets: the sparse rows of all B * T cells, run by run, as `embedding_bag` takes them.
+    context: float32 (B, T, d). mask: bool (B, T), True where a step is.
+    """
+
+    runs: NDArray[np.int64]
+    indices: Tensor
+    values: Tensor
+    offsets: Tensor
+    context: Tensor
+    mask: Tensor
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on another device."""
+        moved = (t.to(device) for t in (self.indices, self.values, self.offsets, self.context, self.mask))
+        return Batch(self.runs, *moved)
+
+
+def collate(corpus: Corpus, rows: Rows, runs: NDArray[np.int64]) -> Batch:
+    """One batch of these runs."""
+    lengths = corpus.lengths[runs]
+    n, longest = len(runs), int(lengths.max())
+    context = np.zeros((n, longest, corpus.context.shape[1]), dtype=np.float32)
+    mask = np.zeros((n, longest), dtype=np.bool_)
+    counts = np.zeros((n, longest), dtype=np.int64)
+    indices, values = [], []
+    for j, r in enumerate(runs.tolist()):
+        length = int(lengths[j])
+        i, v, k = rows.run(r)
+        indices.append(i)
+        values.append(v)
+        counts[j, :length] = k
+        mask[j, :length] = True
+        context[j, :length] = corpus.context[corpus.first[r] : corpus.first[r + 1]]
+    offsets = np.concatenate(([0], np.cumsum(counts.ravel())[:-1]))
+    return Batch(
+        runs,
+        torch.from_numpy(np.concatenate(indices)),
+        torch.from_numpy(np.concatenate(values)),
+        torch.from_numpy(offsets),
+        torch.from_numpy(context),
+        torch.from_numpy(mask),
+    )
+
+
+def epoch(
+    corpus: Corpus, rows: Rows, runs: NDArray[np.int64], size: int, seed: tuple[int, ...] | None
+) -> Iterator[Batch]:
+    """The runs in batches of like length.
+
+    seed: shuffles runs of like length and the order of batches; None: neither.
+    """
+    lengths = corpus.lengths[runs].astype(np.float64)
+    rng = np.random.default_rng(seed) if seed is not None else None
+    if rng is not None:
+        lengths += rng.uniform(0, _JITTER, len(runs))
+    ordered = runs[np.argsort(lengths, kind="stable")]
+    starts = np.arange(0, len(ordered), size)
+    if rng is not None:
+        rng.shuffle(starts)
+    for start in starts:
+        yield collate(corpus, rows, ordered[start : start + size])
+
 
 _WARM_UP = 0.2  # share of the steps in which the learning rate rises
 _CLIP = 1.0  # greatest norm of a gradient
@@ -39,15 +109,6 @@ class Target:
     labels: NDArray[np.float32]
     train: NDArray[np.int64]
     validation: NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Fitted:
-    """A network, finished. epoch: the one kept, from 1. score: its validation score, NaN without validation."""
-
-    network: nn.Module
-    epoch: int
-    score: float
 
 
 def learning_rate(step: int, steps: int, peak: float) -> float:
@@ -83,7 +144,7 @@ def fit_network(
     device: torch.device,
     listener: LearnListener,
     checkpoints: Store | None = None,
-) -> Fitted:
+) -> FittedNetwork:
     """Train `network` (called with a batch and tau, giving logits and symbol probabilities) and keep its best epoch.
 
     The best epoch has the highest mean of imminent AUPRC and outcome AUROC at matched remaining steps on validation
@@ -140,7 +201,7 @@ def fit_network(
         listener.on_epoch(name, number + 1, config.epochs, total / len(target.train), shown)
     _restore(network, best)
     network.eval()
-    return Fitted(network, best_epoch, best_score if math.isfinite(best_score) else math.nan)
+    return FittedNetwork(network, best_epoch, best_score if math.isfinite(best_score) else math.nan)
 
 
 def _tau(config: TrainConfig, number: int) -> float:

@@ -28,9 +28,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from prefixguard.learn.config import TrainConfig
-from prefixguard.learn.graph import Graph
-from prefixguard.learn.network import StepNetwork
-from prefixguard.learn.step_part import Matrix
+from prefixguard.learn.graph import Graph, Matrix
+from prefixguard.learn.network import StepNetwork, array
 
 _HEAD = 16  # width of a query, key or value: what a session keeps a layer is 2 * 16 floats a step of the window
 _HIDDEN = 2  # width of the feed-forward half, in widths of the stream
@@ -135,10 +134,10 @@ def transformer_step(
         k, v = g.split(window, [_HEAD, _HEAD])
         queries = g.node("Reshape", q, g.integers(0, 0, heads, _HEAD))  # (M, N, H, 16)
         scores = g.node("MatMul", queries, g.node("Transpose", k, perm=[0, 1, 3, 2]))  # (M, N, H, window)
-        scores = g.node("Add", scores, _stack(g, f"{prefix}distance{i}", layers, lambda x: _array(x.bias)[None]))
+        scores = g.node("Add", scores, _stack(g, f"{prefix}distance{i}", layers, lambda x: array(x.bias)[None]))
         found = g.node("MatMul", g.node("Softmax", scores, axis=-1), v)  # (M, N, H, 16)
         both = g.concat([g.node("Reshape", found, g.integers(0, 0, heads * _HEAD)), g.node("Gelu", f)])
-        leave = _stack(g, f"{prefix}leave{i}", layers, lambda x: _array(x.leave.weight).T)
+        leave = _stack(g, f"{prefix}leave{i}", layers, lambda x: array(x.leave.weight).T)
         x = g.node("Add", x, g.node("MatMul", both, leave))
         after.append(g.node("Slice", window, g.integers(1), g.integers(kept + 1), g.integers(2)))
     given = g.node("Transpose", g.node("LayerNormalization", x, ones), perm=[1, 0, 2])  # (N, M, q)
@@ -153,18 +152,14 @@ def _stack(g: Graph, name: str, layers: Sequence[Layer], weight: Callable[[Layer
 
 def _enter(layer: Layer) -> Matrix:
     """(q, all parts), the scale of scores in the queries' columns."""
-    return np.asarray(_array(layer.enter.weight).T * _scale(layer), dtype=np.float32)
+    return np.asarray(array(layer.enter.weight).T * _scale(layer), dtype=np.float32)
 
 
 def _enter_bias(layer: Layer) -> Matrix:
     """(1, all parts), scaled likewise."""
-    return np.asarray(_array(layer.enter.bias)[None] * _scale(layer), dtype=np.float32)
+    return np.asarray(array(layer.enter.bias)[None] * _scale(layer), dtype=np.float32)
 
 
 def _scale(layer: Layer) -> Matrix:
     queries, *others = layer.parts
     return np.repeat(np.array([_HEAD**-0.5, 1], dtype=np.float32), [queries, sum(others)])
-
-
-def _array(tensor: Tensor) -> Matrix:
-    return np.array(tensor.detach().cpu().numpy(), dtype=np.float32)

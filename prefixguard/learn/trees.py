@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.learn.corpus import Corpus, Rows
-from prefixguard.learn.graph import ML_DOMAIN, Graph
-from prefixguard.learn.step_part import N_RISKS, Matrix
+from prefixguard.learn.graph import ML_DOMAIN, Graph, Matrix
+from prefixguard.learn.head import N_RISKS
 from prefixguard.learn.teacher import DECAY, ROUNDS, TextProjection, fit_boosters, run_weights, steps_of
 
 Boosters = tuple[str, ...] | float

@@ -5,16 +5,14 @@ Every reading comes by the path that a live run takes.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from prefixguard.alarm import Level
+from prefixguard.bundle import replace_file
 from prefixguard.errors import OutputError, SavedSessionError, UsageError
 from prefixguard.runtime.drift import RunSummary
 from prefixguard.runtime.monitor import Monitor, load
@@ -22,7 +20,7 @@ from prefixguard.runtime.reading import Reading
 from prefixguard.runtime.saved_session import MOST_BYTES
 from prefixguard.runtime.session import Session
 from prefixguard.stepview import Adapter, ReadReport, StepRecord, adapter_for, read_events, read_runs
-from prefixguard.trace import Run
+from prefixguard.trace import Run, read_named
 
 
 def parse(
@@ -112,7 +110,7 @@ def watch(
     if end and state is None:
         raise UsageError("end goes with a state: without one, a run is over with its stream. Leave it out.")
     monitor.refuse_other(adapter)
-    saved = None if state is None else read_state(state, MOST_BYTES + monitor.model.state_bytes)
+    saved = None if state is None else _read_state(state, MOST_BYTES + monitor.model.state_bytes)
     try:
         session = monitor.start(header, group=group) if saved is None else monitor.restore(saved)
     except SavedSessionError as exc:
@@ -126,56 +124,33 @@ def watch(
             steps = reading.step
             yield reading
     if state is not None and not end:
-        write_state(state, session.save())
+        _write_state(state, session.save())
         return
     yield from session.end()
     if state is not None:
-        remove_state(state)
+        _remove_state(state)
 
 
-def read_state(path: str | os.PathLike[str], most: int) -> bytes | None:
-    """What was saved there; None where there is no file. At most `most` bytes and one more are read.
-
-    Raises SavedSessionError for what is no plain file, or cannot be read.
-    """
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  - a pipe or a device would block or never end
-            raise SavedSessionError(
-                f"{path}: is no plain file. Name the file that an earlier watch wrote, or a new one."
-            )
-        with open(path, "rb") as file:  # noqa: PTH123
-            return file.read(most + 1)
-    except FileNotFoundError:
+def _read_state(path: str | os.PathLike[str], most: int) -> bytes | None:
+    """What was saved there; None where there is no file. SavedSessionError for what cannot be read."""
+    if not os.path.lexists(path):
         return None
-    except OSError as exc:
-        raise SavedSessionError(f"{path}: cannot be read ({exc.strerror}). Name a file that you may read.") from exc
+    remedy = "Name the file that an earlier watch wrote, or a new one."
+    return read_named(Path(path), most, remedy=remedy, error=SavedSessionError)
 
 
-def write_state(path: str | os.PathLike[str], data: bytes) -> None:
-    """Put it there, for the owner's eyes alone: the whole of it, or on any failure what was there before.
-
-    Raises OutputError when it cannot be written.
-    """
-    target = Path(os.path.realpath(path))
-    temporary = target.parent / f".{target.name}.{secrets.token_hex(4)}.tmp"
+def _write_state(path: str | os.PathLike[str], data: bytes) -> None:
+    """Put it there, for the owner's eyes alone: the whole of it, or on any failure what was there before."""
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
+        replace_file(Path(os.path.realpath(path)), data, 0o600)
     except OSError as exc:
         raise OutputError(
             f"{path}: the session cannot be saved ({exc.strerror}). Name a file that can be written."
         ) from exc
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
 
 
-def remove_state(path: str | os.PathLike[str]) -> None:
-    """The run is over. Raises OutputError when the file cannot be removed."""
+def _remove_state(path: str | os.PathLike[str]) -> None:
+    """The run is over."""
     try:
         Path(path).unlink(missing_ok=True)
     except OSError as exc:

@@ -27,6 +27,7 @@ _CHUNK = 1 << 20
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _INHERITED = re2.compile(r"/dev/stdin|/dev/fd/[0-9]+|/proc/(?:self|[0-9]+)/fd/[0-9]+")
 _KINDS = (
+    (stat.S_ISLNK, "is a symbolic link, and only the file itself is read"),
     (stat.S_ISDIR, "is a folder, not a file"),
     (stat.S_ISFIFO, "is a named pipe, not a file"),
     (stat.S_ISSOCK, "is a socket, not a file"),
@@ -56,19 +57,20 @@ def open_named(
     shown: str | None = None,
     patience: float | None = None,
     remedy: str = "Check the path and its permissions.",
+    links: bool = True,
     error: type[PrefixGuardError] = TraceError,
 ) -> BinaryIO:
     """A regular file, or a pipe that this process was started with, open for reading.
 
     shown: what messages call it; None: the path. patience: seconds that a pipe may be silent; None: any time. remedy:
-    how messages end. Raises `error` at once for anything else.
+    how messages end. links: whether a symbolic link is followed. Raises `error` at once for anything else.
     """
     where = os.fspath(path) if shown is None else shown
     try:
-        found = Path(path).stat()
+        found = Path(path).stat(follow_symlinks=links)
         piped = is_inherited_pipe(path)
         _refuse_other_kinds(found, where, piped, remedy, error)
-        descriptor = os.open(path, _FLAGS)
+        descriptor = os.open(path, _FLAGS if links else _FLAGS | getattr(os, "O_NOFOLLOW", 0))
     except (OSError, ValueError) as exc:
         if isinstance(exc, PrefixGuardError):
             raise
@@ -94,11 +96,12 @@ def read_named(
     shown: str | None = None,
     patience: float | None = PATIENCE,
     remedy: str = "Check the path and its permissions.",
+    links: bool = True,
     error: type[PrefixGuardError] = TraceError,
 ) -> bytes:
     """All bytes of what `open_named` opens; `error`, too, where they cannot be read or are more than `most`."""
     where = os.fspath(path) if shown is None else shown
-    with open_named(path, shown=shown, patience=patience, remedy=remedy, error=error) as stream:
+    with open_named(path, shown=shown, patience=patience, remedy=remedy, links=links, error=error) as stream:
         return read_bounded(stream, most, where, remedy, error)
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.bundle import Automaton, ModelMap, automaton_from_bytes, automaton_to_bytes
-from prefixguard.bundle.automaton_file import _OF_AUTOMATON, _OF_STATE, SCHEMA
+from prefixguard.bundle.automaton import _OF_AUTOMATON, _OF_STATE, SCHEMA
 from prefixguard.errors import BundleError, DataError
 
 MAP = tiny_automaton.TYPED

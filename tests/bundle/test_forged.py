@@ -13,7 +13,7 @@ import tiny_automaton
 import tiny_monitor
 
 from prefixguard.bundle import write_bundle
-from prefixguard.bundle.layout import CARD
+from prefixguard.bundle.manifest import CARD
 from prefixguard.errors import BundleError
 from prefixguard.runtime import load
 

@@ -50,10 +50,11 @@ def test_what_cannot_be_restored_is_refused_and_left_alone(cli, lab_bundle: Path
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_a_pipe_does_not_block(cli, lab_bundle: Path, messages, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path / "pipe", tmp_path, Path("/dev/zero")):
+    kinds = {tmp_path / "pipe": "a named pipe", tmp_path: "a folder", Path("/dev/zero"): "a device or a terminal"}
+    for path, kind in kinds.items():
         done = cli("watch", str(lab_bundle), "-", "--state", str(path), stdin=as_lines(messages[:1]))
         assert done.code == 2
-        assert "is no plain file. Name the file that an earlier watch wrote, or a new one." in done.told
+        assert f"is {kind}, not a file. Name the file that an earlier watch wrote, or a new one." in done.told
 
 
 def test_a_folder_that_is_not_there(cli, lab_bundle: Path, messages, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from head_laws import splice
 
 from prefixguard.alarm import AlarmPolicy, run_maximum
 from prefixguard.errors import ConfigError, DataError, MissingExtraError, missing_extra
@@ -14,7 +15,6 @@ from prefixguard.evaluation.controls.material import Material
 from prefixguard.evaluation.controls.words import last_step_words, words_so_far
 from prefixguard.lab import write_runs
 from prefixguard.learn import draw_alarm_runs, featurise
-from prefixguard.learn.subject import splice
 from prefixguard.metrics import Prefixes, auroc
 from prefixguard.stepview import Spool, load_adapter, read_runs
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from head_laws import splice
 
 from prefixguard.alarm import AlarmPolicy
 from prefixguard.errors import DataError
 from prefixguard.evaluation.controls import CONTROLS, ControlSides, as_raw, control_rows, raw_control
 from prefixguard.lab import write_runs
 from prefixguard.learn import featurise
-from prefixguard.learn.subject import splice
 from prefixguard.stepview import load_adapter, read_runs
 
 OPTIONS = {"horizon": 3, "seed": 13, "policy": AlarmPolicy(budget=0.5), "budgets": (0.5,)}

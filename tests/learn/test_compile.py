@@ -7,8 +7,8 @@ import onnxruntime as ort
 import pytest
 import torch
 
-from prefixguard.learn.batches import collate
 from prefixguard.learn.compile import compile_monitor
+from prefixguard.learn.trainer import collate
 
 
 @pytest.fixture(scope="module")

@@ -7,16 +7,15 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import head_laws as laws
 import numpy as np
 import pytest
 import torch
+from head_laws import LAWS, BrokenLawError, Subject, check_head, name_of
 
-from prefixguard.errors import BrokenLawError, DataError
-from prefixguard.learn import BACKENDS, FittedMonitor, LearnListener, TrainConfig, check_head, fit_monitor
-from prefixguard.learn import checks as laws
-from prefixguard.learn.checks import LAWS, name_of
+from prefixguard.errors import DataError
+from prefixguard.learn import BACKENDS, FittedMonitor, LearnListener, TrainConfig, fit_monitor
 from prefixguard.learn.neural_heads import NetworkHead
-from prefixguard.learn.subject import Subject
 from prefixguard.learn.trees import LevelSymbols
 from prefixguard.metrics import auroc
 from prefixguard.store import Store

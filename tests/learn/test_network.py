@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from prefixguard.learn.batches import Batch, collate
+from prefixguard.learn.config import LearnListener
 from prefixguard.learn.corpus import labels
-from prefixguard.learn.fit import LearnListener
 from prefixguard.learn.gru import GruNetwork
-from prefixguard.learn.trainer import Target, fit_network, learning_rate, loss_of, predict
+from prefixguard.learn.trainer import Batch, Target, collate, fit_network, learning_rate, loss_of, predict
 from prefixguard.store import Store
 
 CPU = torch.device("cpu")

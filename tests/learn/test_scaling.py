@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from prefixguard.learn.context_encoding import ContextEncoding
+from prefixguard.learn.network import ContextEncoding
 from prefixguard.learn.scaling import fit_scale
 
 

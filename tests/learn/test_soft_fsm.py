@@ -11,14 +11,11 @@ import torch
 import torch.nn.functional as F
 
 from prefixguard.context import N_FEATURES
-from prefixguard.learn.batches import Batch, collate
-from prefixguard.learn.config import TrainConfig
+from prefixguard.learn.config import LearnListener, TrainConfig
 from prefixguard.learn.corpus import labels
-from prefixguard.learn.fit import LearnListener
-from prefixguard.learn.fsm_part import FsmPart, FsmSymbols
 from prefixguard.learn.graph import Graph
-from prefixguard.learn.soft_fsm import FsmNetwork, SoftFsm, machine_tau
-from prefixguard.learn.trainer import Target, fit_network, loss_of
+from prefixguard.learn.soft_fsm import FsmNetwork, FsmPart, FsmSymbols, SoftFsm, machine_tau
+from prefixguard.learn.trainer import Batch, Target, collate, fit_network, loss_of
 
 CPU = torch.device("cpu")
 

@@ -12,10 +12,9 @@ import torch
 
 from prefixguard.errors import ConfigError
 from prefixguard.learn import TrainConfig, fit_monitor
-from prefixguard.learn.batches import Batch, collate
 from prefixguard.learn.compile import compile_monitor
 from prefixguard.learn.graph import Graph
-from prefixguard.learn.trainer import loss_of
+from prefixguard.learn.trainer import Batch, collate, loss_of
 from prefixguard.learn.transformer import TransformerNetwork, transformer_step
 
 WINDOW, LAYERS, WIDTH = 4, 2, 12

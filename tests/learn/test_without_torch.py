@@ -84,7 +84,7 @@ def test_learners_and_controls_that_need_torch_say_so(tmp_path: Path) -> None:
         "    except MissingExtraError as exc: print(exc)\n"
         "for name in ('fsm', 'clusters'): ask(name, lambda: LEARNERS[name](None, max_states=2, seed=0))\n"
         "ask('', lambda: CONTROLS['process mining'].fit(None))\n"
-        "ask('', lambda: prefixguard.learn.check_head)\n"
+        "ask('', lambda: prefixguard.learn.SoftFsm)\n"
     )
     needs = f"needs torch. Install it with: {install_command('train')}"
     assert run(program, tmp_path).splitlines() == [
@@ -93,6 +93,6 @@ def test_learners_and_controls_that_need_torch_say_so(tmp_path: Path) -> None:
             "learner fsm",
             "learner clusters",
             "the control process mining",
-            "prefixguard.learn.check_head",
+            "prefixguard.learn.SoftFsm",
         )
     ]
