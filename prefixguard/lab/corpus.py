@@ -11,13 +11,12 @@ from typing import Any
 import orjson
 
 from prefixguard.errors import ConfigError, OutputError
-from prefixguard.lab.dice import Dice
+from prefixguard.lab.rng import Rng
+from prefixguard.lab.support.faults import PROFILES
 from prefixguard.lab.support.observer import plan
-from prefixguard.lab.support.profiles import PROFILES
 from prefixguard.lab.support.script import Script
 from prefixguard.lab.support.shop import fill, open_catalogue
-from prefixguard.lab.support.tasks import Task, make_task
-from prefixguard.lab.support.verdict import database_state, reach_goal
+from prefixguard.lab.support.tasks import Task, database_state, make_task, reach_goal
 
 WORLDS: tuple[str, ...] = ("support",)
 
@@ -68,7 +67,7 @@ def _support(n_runs: int, seed: int, trials: int, max_steps: int | None) -> Iter
             goal = reach_goal(database, task)
             for trial in range(min(trials, n_runs - number * trials)):
                 name = f"{seed}/support/run/{number}/{trial}"
-                player = Dice(f"{name}/player").weighted(range(len(PROFILES)), shares)
+                player = Rng(f"{name}/player").weighted(range(len(PROFILES)), shares)
                 database.execute("ROLLBACK TO fresh")
                 script = Script(task, points, PROFILES, player, database, name, max_steps)
                 script.play()

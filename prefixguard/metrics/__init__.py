@@ -9,19 +9,25 @@ from prefixguard.metrics.attribution import (
     attribution_differences,
     measure_attribution,
 )
-from prefixguard.metrics.attribution_sums import ATTRIBUTION_FIGURES
-from prefixguard.metrics.audited_run import AuditedRun, AuditOutcome
-from prefixguard.metrics.bootstrap import Resamples, interval, paired_difference
-from prefixguard.metrics.clocks import end_oracle, step_index
+from prefixguard.metrics.audited_run import ATTRIBUTION_FIGURES, AuditedRun, AuditOutcome
 from prefixguard.metrics.fault_sets import FaultFigures, FaultRow, FaultSets, fault_set_figures, say_yes_to_all
 from prefixguard.metrics.first_alerts import FirstAlerts, first_alerts
-from prefixguard.metrics.matched import MAX_INDEX, MAX_REMAINING, at_index, at_remaining
 from prefixguard.metrics.observability import phi, phi_inverse
-from prefixguard.metrics.prefixes import Prefixes
-from prefixguard.metrics.prevalence import REFERENCE_PREVALENCES, ReferenceRanking, average_precision_at
-from prefixguard.metrics.ranking import Ranking, auroc, average_precision
-from prefixguard.metrics.ratio import ratio
+from prefixguard.metrics.prefixes import Prefixes, end_oracle, step_index
+from prefixguard.metrics.ranking import (
+    MAX_INDEX,
+    MAX_REMAINING,
+    REFERENCE_PREVALENCES,
+    Ranking,
+    ReferenceRanking,
+    at_index,
+    at_remaining,
+    auroc,
+    average_precision,
+    average_precision_at,
+)
 from prefixguard.metrics.reliability import Reliability, ReliabilityBin, brier, ece, reliability_curve
+from prefixguard.metrics.resampling import Resamples, interval, paired_difference, ratio
 
 __all__ = [
     "ATTRIBUTION_FIGURES",

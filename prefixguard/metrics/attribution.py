@@ -23,18 +23,18 @@ import numpy as np
 import numpy.typing as npt
 
 from prefixguard.errors import DataError
-from prefixguard.metrics.attribution_sums import (
+from prefixguard.metrics.audited_run import (
     ATTRIBUTION_FIGURES,
     COUNTED,
     RATIOS,
     UNCERTAIN,
+    AuditedRun,
+    check_rows,
     missing_figures,
     ratio_of,
     run_sums,
 )
-from prefixguard.metrics.audited_run import AuditedRun, check_rows
-from prefixguard.metrics.bootstrap import Resamples, interval, paired_difference
-from prefixguard.metrics.exact_interval import exact_interval
+from prefixguard.metrics.resampling import Resamples, exact_interval, interval, paired_difference
 
 Float = npt.NDArray[np.float64]
 

@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.metrics.bootstrap import Resamples, interval
-from prefixguard.metrics.ratio import ratio
+from prefixguard.metrics.resampling import Resamples, interval, ratio
 
 Float = npt.NDArray[np.float64]
 Grain = Literal["pair", "agent", "error"]

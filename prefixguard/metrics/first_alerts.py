@@ -13,9 +13,7 @@ import numpy.typing as npt
 
 from prefixguard.alarm import AlarmPolicy, first_alert
 from prefixguard.errors import DataError
-from prefixguard.metrics.bootstrap import Resamples, interval
-from prefixguard.metrics.exact_interval import exact_interval
-from prefixguard.metrics.ratio import ratio
+from prefixguard.metrics.resampling import Resamples, exact_interval, interval, ratio
 
 Float = npt.NDArray[np.float64]
 

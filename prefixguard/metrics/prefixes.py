@@ -1,4 +1,7 @@
-"""All prefixes of a set of runs, laid flat."""
+"""All prefixes of a set of runs, laid flat; and scores that know the time and nothing else.
+
+A monitor below such a clock has learned less than a clock would know.
+"""
 
 from __future__ import annotations
 
@@ -69,3 +72,13 @@ class Prefixes:
     def imminent_labels(self, horizon: int) -> npt.NDArray[np.uint8]:
         """1 where the run failed and at most `horizon` steps remain, (N,); as `trace.imminent_labels` run by run."""
         return (self.failed[self.run] & (self.remaining <= horizon)).astype(np.uint8)
+
+
+def step_index(prefixes: Prefixes) -> npt.NDArray[np.float64]:
+    """Score t of each prefix, (N,): with a step cap, late means failing."""
+    return prefixes.step.astype(np.float64)
+
+
+def end_oracle(prefixes: Prefixes) -> npt.NDArray[np.float64]:
+    """Score -(T - t) of each prefix, (N,): knows when the run ends, as no monitor can, and nothing of its outcome."""
+    return -prefixes.remaining.astype(np.float64)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.metrics.ratio import ratio
+from prefixguard.metrics.resampling import ratio
 
 Float = npt.NDArray[np.float64]
 

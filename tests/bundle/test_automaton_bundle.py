@@ -112,7 +112,7 @@ def test_a_file_over_its_limit_is_not_read(bundle_path: Path) -> None:
         good = (bundle_path / name).read_bytes()
         with (bundle_path / name).open("r+b") as file:
             file.truncate(LIMITS[name] + 1)  # sparse
-        with pytest.raises(BundleError, match=rf"{name}: [0-9,]+ bytes, at most"):
+        with pytest.raises(BundleError, match=rf"{name}: [0-9,]+ bytes, and at most"):
             open_bundle(bundle_path)
         (bundle_path / name).write_bytes(good)
 

@@ -185,7 +185,7 @@ def test_other_context_features_are_refused(tmp_path: Path, monkeypatch: pytest.
 def test_a_file_over_its_limit_is_not_read(bundle_path: Path) -> None:
     with (bundle_path / "calibration.json").open("r+b") as file:
         file.truncate(LIMITS["calibration.json"] + 1)  # sparse
-    with pytest.raises(BundleError, match=r"calibration\.json: 1,048,577 bytes, at most 1,048,576 are read"):
+    with pytest.raises(BundleError, match=r"calibration\.json: 1,048,577 bytes, and at most [0-9,]+ are read"):
         open_bundle(bundle_path)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from prefixguard.errors import ConfigError, OutputError
 from prefixguard.lab import WORLDS, generate, write_runs
-from prefixguard.lab.support.profiles import FAULTS, PROFILES
+from prefixguard.lab.support.faults import FAULTS, PROFILES
 
 Runs = list[dict[str, Any]]
 

@@ -12,15 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefixguard.lab import generate
-from prefixguard.lab.dice import Dice
-from prefixguard.lab.support import phrases, slips
+from prefixguard.lab.rng import Rng
+from prefixguard.lab.support.faults import PROFILES, Profile, broken, other_email
 from prefixguard.lab.support.observer import Observer, plan
-from prefixguard.lab.support.profiles import PROFILES, Profile
 from prefixguard.lab.support.script import Script
 from prefixguard.lab.support.shop import open_shop
-from prefixguard.lab.support.tasks import make_task
+from prefixguard.lab.support.tasks import database_state, make_task, reach_goal
 from prefixguard.lab.support.tools import OUTAGE, call_tool, tool_arguments, tool_names
-from prefixguard.lab.support.verdict import database_state, reach_goal
+from prefixguard.lab.support.transcript import acts, phrase
 
 Runs = list[dict[str, Any]]
 SEED = 13
@@ -109,14 +108,14 @@ def test_a_tool_says_what_is_wrong(tool: str, arguments: str, answer: str) -> No
 
 @given(number=st.integers(0, 60), name=st.integers(0, 10_000))
 def test_broken_calls_are_refused(number: int, name: int) -> None:
-    task, dice = make_task(SEED, number), Dice(str(name))
+    task, rng = make_task(SEED, number), Rng(str(name))
     with closing(open_shop(task.shop)) as database:
         before = database_state(database)
         for wish in task.wishes:
-            call = slips.broken(dice, wish.tool, wish.arguments)
+            call = broken(rng, wish.tool, wish.arguments)
             text = call if isinstance(call, str) else json.dumps(call)
             assert call_tool(database, wish.tool, text).startswith("Error: ")
-        email = slips.other_email(dice, task.customer.email)
+        email = other_email(rng, task.customer.email)
         assert call_tool(database, "find_user", json.dumps({"email": email})) == f"Error: no user with email {email}"
         assert database_state(database) == before
 
@@ -201,9 +200,9 @@ def test_the_observer_learns_who_is_playing() -> None:
 def test_every_line_can_be_said() -> None:
     slots = ["order", "order_id", "reason", "product", "detail", "status", "date", "carrier", "value", "email"]
     slots += ["first", "last", "zip", "again", "count", "street", "city"]
-    for act in phrases.acts():
+    for act in acts():
         for name in range(60):
-            said = phrases.phrase(Dice(str(name)), act, **dict.fromkeys(slots, "x"))
+            said = phrase(Rng(str(name)), act, **dict.fromkeys(slots, "x"))
             assert not set("[]{}|") & set(said), act
 
 

@@ -1,6 +1,6 @@
 """One run, played out: the customer, the agent of a given profile, and the faults it makes on the way.
 
-The agent knows the task; its faults are drawn at the points of the plan (`observer.plan`). Three streams of dice keep
+The agent knows the task; its faults are drawn at the points of the plan (`observer.plan`). Three streams keep
 apart what must not influence each other: `fate` (which fault, how customer and service behave), `words` (how things
 are said) and `slips` (what a fault looks like). So a run with a silent fault and the same run without it differ in one
 value and in nothing else.
@@ -12,14 +12,12 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from prefixguard.lab.dice import Dice
-from prefixguard.lab.support import slips
+from prefixguard.lab.rng import Rng
+from prefixguard.lab.support.faults import FAULTS, NOTICES, Profile, broken, made_up_order, other_email
 from prefixguard.lab.support.observer import Chances, Observer, Point, comes_through, remembers_in_time
-from prefixguard.lab.support.phrases import phrase, system_prompt
-from prefixguard.lab.support.profiles import FAULTS, NOTICES, Profile
 from prefixguard.lab.support.shop import Order
 from prefixguard.lab.support.tasks import Task, Wish
-from prefixguard.lab.support.transcript import Call, StepCap, Transcript
+from prefixguard.lab.support.transcript import Call, ChatTranscript, StepCap, phrase, system_prompt
 
 _OUTAGES = 0.015  # share of calls that the service does not answer; nobody's fault
 _MISSPELLINGS = 0.06  # share of customers who give a wrong email first; not the agent's fault
@@ -53,9 +51,9 @@ class Script:
         self._profiles = profiles
         self._player = player
         self._name = name
-        self._fate, self._words, self._slips = (Dice(f"{name}/{kind}") for kind in ("fate", "words", "slips"))
+        self._fate, self._words, self._slips = (Rng(f"{name}/{kind}") for kind in ("fate", "words", "slips"))
         self._observer = Observer(points, profiles)
-        self.transcript = Transcript(database, self._words, self._note_risk, system_prompt(), cap)
+        self.transcript = ChatTranscript(database, self._words, self._note_risk, system_prompt(), cap)
         self._customer = task.customer
         self._by_name = self._fate.chance(0.25)  # gives name and zip code rather than an email
         self._at_once = len(task.wishes) > 1 and self._fate.chance(0.5)  # names all wishes in the first message
@@ -92,7 +90,7 @@ class Script:
                 chosen = fault
                 break
         if chosen is not None:  # what one fault looks like does not depend on the faults before it
-            self._slips = Dice(f"{self._name}/slips/{self.transcript.steps}")
+            self._slips = Rng(f"{self._name}/slips/{self.transcript.steps}")
         self._observer.passed(point, chosen)
         return chosen
 
@@ -151,7 +149,7 @@ class Script:
         given = "give_name" if self._by_name else "give_email"
         slots = {"email": who.email, "first": who.first, "last": who.last, "zip": who.address.zip}
         misspelt = not self._by_name and self._fate.chance(_MISSPELLINGS)
-        first_email = slips.other_email(self._slips, who.email) if misspelt else who.email
+        first_email = other_email(self._slips, who.email) if misspelt else who.email
         introduction = phrase(self._words, given, **{**slots, "email": first_email})
         wishes = range(len(self._task.wishes)) if self._at_once else range(1)
         opening = [self._phrase("greeting")]
@@ -168,9 +166,7 @@ class Script:
             self._say("ask_email_again")
             self._hear("correct_email", email=who.email)
         if self._pass() is not None:
-            self._errors(
-                "mistyped_lookup", None, lambda: ("find_user", {"email": slips.other_email(self._slips, who.email)})
-            )
+            self._errors("mistyped_lookup", None, lambda: ("find_user", {"email": other_email(self._slips, who.email)}))
         if self._by_name:
             named = {"first_name": who.first, "last_name": who.last, "zip": who.address.zip}
             self._call("find_user_by_name", named, self._phrase("look_up"))
@@ -251,7 +247,7 @@ class Script:
         chosen = self._pass()
         if chosen == "made_up_order":
             ids = {order.order_id for order in self._task.shop.orders}
-            self._errors(chosen, wish, lambda: ("get_order", {"order_id": slips.made_up_order(self._slips, ids)}))
+            self._errors(chosen, wish, lambda: ("get_order", {"order_id": made_up_order(self._slips, ids)}))
         elif chosen == "wrong_order" and not self._wrong_order(wish, self._slips.pick(others)):
             return False
         self._open_order(wish)
@@ -311,7 +307,7 @@ class Script:
             return
         arguments = wish.arguments
         if chosen == "bad_argument":
-            self._errors(chosen, wish, lambda: (wish.tool, slips.broken(self._slips, wish.tool, wish.arguments)))
+            self._errors(chosen, wish, lambda: (wish.tool, broken(self._slips, wish.tool, wish.arguments)))
         elif chosen == "wrong_value":
             self._fault(chosen)
             arguments = self._slips.pick(wish.silent)

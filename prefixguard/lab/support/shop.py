@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from prefixguard.lab.dice import Dice
+from prefixguard.lab.rng import Rng
 
 SCHEMA = """
 CREATE TABLE users (user_id TEXT PRIMARY KEY, first_name TEXT, last_name TEXT, email TEXT UNIQUE,
@@ -44,7 +44,7 @@ def _stock() -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class ProductVariant:
     """One thing that can be bought. options: what sets it apart from the others of its product."""
 
     item_id: str
@@ -93,7 +93,7 @@ class Order:
     address: Address
     payment_id: str
     carrier: str
-    items: tuple[Variant, ...]
+    items: tuple[ProductVariant, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +106,16 @@ class Shop:
 
 
 @lru_cache(maxsize=4)
-def catalogue(seed: int) -> dict[str, tuple[Variant, ...]]:
+def catalogue(seed: int) -> dict[str, tuple[ProductVariant, ...]]:
     """All products of a seed's shop, with three to six variants each. Sold-out variants do not exist."""
-    dice = Dice(f"{seed}/support/catalogue")
-    products: dict[str, tuple[Variant, ...]] = {}
+    rng = Rng(f"{seed}/support/catalogue")
+    products: dict[str, tuple[ProductVariant, ...]] = {}
     for name, axes in _stock()["products"].items():
         (first, firsts), (second, seconds) = axes.items()
-        pairs = dice.some([(a, b) for a in firsts for b in seconds], dice.between(3, 6))
-        base = dice.between(12, 180) * 100
+        pairs = rng.some([(a, b) for a in firsts for b in seconds], rng.between(3, 6))
+        base = rng.between(12, 180) * 100
         products[name] = tuple(
-            Variant(dice.digits(10), name, ((first, a), (second, b)), base + dice.between(-8, 20) * 50 + 99)
+            ProductVariant(rng.digits(10), name, ((first, a), (second, b)), base + rng.between(-8, 20) * 50 + 99)
             for a, b in pairs
         )
     return products
@@ -123,53 +123,53 @@ def catalogue(seed: int) -> dict[str, tuple[Variant, ...]]:
 
 def product_ids(seed: int) -> dict[str, str]:
     """Name of every product -> its id."""
-    dice = Dice(f"{seed}/support/products")
-    return {name: dice.digits(8) for name in _stock()["products"]}
+    rng = Rng(f"{seed}/support/products")
+    return {name: rng.digits(8) for name in _stock()["products"]}
 
 
-def make_address(dice: Dice) -> Address:
-    city, state, prefix = dice.pick(_stock()["cities"])
+def make_address(rng: Rng) -> Address:
+    city, state, prefix = rng.pick(_stock()["cities"])
     return Address(
-        f"{dice.between(2, 990)} {dice.pick(_stock()['streets'])}", city, state, prefix + f"{dice.below(100):02d}"
+        f"{rng.between(2, 990)} {rng.pick(_stock()['streets'])}", city, state, prefix + f"{rng.below(100):02d}"
     )
 
 
-def make_customer(dice: Dice, place: int) -> Customer:
+def make_customer(rng: Rng, place: int) -> Customer:
     """place: the customer's place in its shop (0..9); part of the ids, so that no two are alike."""
-    first, last = dice.pick(_stock()["first"]), dice.pick(_stock()["last"])
-    number = f"{dice.digits(3)}{place}"
-    kinds = dice.some(
+    first, last = rng.pick(_stock()["first"]), rng.pick(_stock()["last"])
+    number = f"{rng.digits(3)}{place}"
+    kinds = rng.some(
         [
-            ("credit_card", "Visa", f"ending in {dice.digits(4)}"),
-            ("credit_card", "Mastercard", f"ending in {dice.digits(4)}"),
+            ("credit_card", "Visa", f"ending in {rng.digits(4)}"),
+            ("credit_card", "Mastercard", f"ending in {rng.digits(4)}"),
             ("gift_card", "gift card", ""),
             ("paypal", "PayPal", ""),
         ],
-        dice.between(2, 3),
+        rng.between(2, 3),
     )
     return Customer(
         user_id=f"{first}_{last}_{number}".lower(),
         first=first,
         last=last,
-        email=f"{first}.{last}{dice.digits(1)}{place}@{dice.pick(_stock()['mail_hosts'])}".lower(),
-        address=make_address(dice),
-        payments=tuple(Payment(f"{stem}_{dice.digits(7)}", kind, detail) for stem, kind, detail in kinds),
+        email=f"{first}.{last}{rng.digits(1)}{place}@{rng.pick(_stock()['mail_hosts'])}".lower(),
+        address=make_address(rng),
+        payments=tuple(Payment(f"{stem}_{rng.digits(7)}", kind, detail) for stem, kind, detail in kinds),
     )
 
 
-def make_order(dice: Dice, seed: int, customer: Customer, status: str, place: int) -> Order:
+def make_order(rng: Rng, seed: int, customer: Customer, status: str, place: int) -> Order:
     """place: the order's place in its shop (0..9); part of the id, so that no two are alike."""
     products = catalogue(seed)
-    names = dice.some(list(products), dice.between(2, 4))
+    names = rng.some(list(products), rng.between(2, 4))
     return Order(
-        order_id=f"#W{dice.digits(6)}{place}",
+        order_id=f"#W{rng.digits(6)}{place}",
         user_id=customer.user_id,
         status=status,
-        placed_on=f"2025-{dice.between(1, 12):02d}-{dice.between(1, 28):02d}",
+        placed_on=f"2025-{rng.between(1, 12):02d}-{rng.between(1, 28):02d}",
         address=customer.address,
-        payment_id=dice.pick(customer.payments).payment_id,
-        carrier=dice.pick(_stock()["carriers"]),
-        items=tuple(dice.pick(products[name]) for name in names),
+        payment_id=rng.pick(customer.payments).payment_id,
+        carrier=rng.pick(_stock()["carriers"]),
+        items=tuple(rng.pick(products[name]) for name in names),
     )
 
 

@@ -1,15 +1,18 @@
-"""What a customer wants, and the tool calls that bring it about."""
+"""What a customer wants, the tool calls that bring it about, and whether a run got there: only the database decides."""
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from prefixguard.lab.dice import Dice
+from prefixguard.lab.rng import Rng
 from prefixguard.lab.support import shop
-from prefixguard.lab.support.tools import CANCEL_REASONS, REFUND_REASONS
+from prefixguard.lab.support.tools import CANCEL_REASONS, REFUND_REASONS, call_tool
 
+State = tuple[tuple[tuple[Any, ...], ...], ...]
 Arguments = Mapping[str, Any]
 
 
@@ -59,37 +62,37 @@ _ESCALATIONS = (
 
 def make_task(seed: int, number: int) -> Task:
     """Task `number` of a seed's world: always the same, whichever tasks are made before it."""
-    dice = Dice(f"{seed}/support/task/{number}")
-    customer, *others = (shop.make_customer(dice, place) for place in range(4))
-    kinds = [dice.weighted(_KINDS, _KIND_WEIGHTS) for _ in range(dice.weighted((1, 2, 3), (0.35, 0.4, 0.25)))]
-    if dice.chance(0.07):
+    rng = Rng(f"{seed}/support/task/{number}")
+    customer, *others = (shop.make_customer(rng, place) for place in range(4))
+    kinds = [rng.weighted(_KINDS, _KIND_WEIGHTS) for _ in range(rng.weighted((1, 2, 3), (0.35, 0.4, 0.25)))]
+    if rng.chance(0.07):
         kinds[-1] = "escalate"
     wanted = [(customer, _STATUS.get(kind, "delivered")) for kind in kinds]
-    wanted += [(customer, dice.pick(("pending", "delivered", "shipped"))) for _ in range(dice.between(1, 2))]
-    wanted += [(other, dice.pick(("pending", "delivered"))) for other in others]
-    orders = [shop.make_order(dice, seed, who, status, place) for place, (who, status) in enumerate(wanted)]
-    wishes = tuple(_make_wish(dice, seed, kind, customer, order) for kind, order in zip(kinds, orders, strict=False))
+    wanted += [(customer, rng.pick(("pending", "delivered", "shipped"))) for _ in range(rng.between(1, 2))]
+    wanted += [(other, rng.pick(("pending", "delivered"))) for other in others]
+    orders = [shop.make_order(rng, seed, who, status, place) for place, (who, status) in enumerate(wanted)]
+    wishes = tuple(_make_wish(rng, seed, kind, customer, order) for kind, order in zip(kinds, orders, strict=False))
     return Task(f"support-{number:05d}", customer, wishes, shop.Shop(seed, (customer, *others), tuple(orders)))
 
 
-def _make_wish(dice: Dice, seed: int, kind: str, customer: shop.Customer, order: shop.Order) -> Wish:
+def _make_wish(rng: Rng, seed: int, kind: str, customer: shop.Customer, order: shop.Order) -> Wish:
     right: Arguments
-    item = dice.pick(order.items)
+    item = rng.pick(order.items)
     paid = next(p for p in customer.payments if p.payment_id == order.payment_id)
     if kind == "cancel":
-        reason = dice.pick(CANCEL_REASONS)
+        reason = rng.pick(CANCEL_REASONS)
         right = {"order_id": order.order_id, "reason": reason}
         wrong = tuple({**right, "reason": other} for other in CANCEL_REASONS if other != reason)
         return Wish(kind, order, item.product, reason, "cancel_order", right, wrong)
     if kind == "return":
-        pay = dice.pick(customer.payments)
+        pay = rng.pick(customer.payments)
         right = {"order_id": order.order_id, "item_ids": [item.item_id], "payment_id": pay.payment_id}
         wrong = tuple({**right, "item_ids": [v.item_id]} for v in order.items if v is not item)
         wrong += tuple({**right, "payment_id": p.payment_id} for p in customer.payments if p is not pay)
         return Wish(kind, order, item.product, pay.words(), "return_items", right, wrong)
     if kind == "exchange":
         others = [v for v in shop.catalogue(seed)[item.product] if v is not item]
-        new = dice.pick(others)
+        new = rng.pick(others)
         right = {
             "order_id": order.order_id,
             "item_id": item.item_id,
@@ -99,34 +102,34 @@ def _make_wish(dice: Dice, seed: int, kind: str, customer: shop.Customer, order:
         wrong = tuple({**right, "new_item_id": v.item_id} for v in others if v is not new)
         return Wish(kind, order, item.product, new.words(), "exchange_item", right, wrong)
     if kind == "address":
-        return _address_wish(dice, order, item.product)
+        return _address_wish(rng, order, item.product)
     if kind == "payment":
-        pay = dice.pick([p for p in customer.payments if p is not paid])
+        pay = rng.pick([p for p in customer.payments if p is not paid])
         right = {"order_id": order.order_id, "payment_id": pay.payment_id}
         wrong = tuple({**right, "payment_id": p.payment_id} for p in customer.payments if p not in (pay, paid))
         wrong += ({**right, "payment_id": paid.payment_id},)
         return Wish(kind, order, item.product, pay.words(), "change_payment", right, wrong)
     if kind == "refund":
-        return _refund_wish(dice, customer, order, item)
-    topic = dice.pick(_ESCALATIONS)
+        return _refund_wish(rng, customer, order, item)
+    topic = rng.pick(_ESCALATIONS)
     summary = {"summary": f"Customer {customer.first} {customer.last} asks about {topic}; order {order.order_id}."}
     return Wish(kind, order, item.product, topic, "transfer_to_human", summary)
 
 
-def _address_wish(dice: Dice, order: shop.Order, product: str) -> Wish:
-    old, new = order.address, shop.make_address(dice)
+def _address_wish(rng: Rng, order: shop.Order, product: str) -> Wish:
+    old, new = order.address, shop.make_address(rng)
     while new.street == old.street or new.zip == old.zip:
-        new = shop.make_address(dice)
+        new = shop.make_address(rng)
     right = {"order_id": order.order_id, "street": new.street, "city": new.city, "state": new.state, "zip": new.zip}
     wrong = ({**right, "zip": old.zip}, {**right, "street": old.street})
-    garbled = new.zip[:3] + str((int(new.zip[3]) + dice.between(1, 9)) % 10) + str((int(new.zip[4]) + 3) % 10)
+    garbled = new.zip[:3] + str((int(new.zip[3]) + rng.between(1, 9)) % 10) + str((int(new.zip[4]) + 3) % 10)
     mistyped = {**right, "zip": garbled} if garbled != old.zip else None
     detail = f"{new.street}, {new.city}, {new.state} {new.zip}"
     return Wish("address", order, product, detail, "modify_address", right, wrong, mistyped)
 
 
-def _refund_wish(dice: Dice, customer: shop.Customer, order: shop.Order, item: shop.Variant) -> Wish:
-    reason, pay = dice.pick(REFUND_REASONS), dice.pick(customer.payments)
+def _refund_wish(rng: Rng, customer: shop.Customer, order: shop.Order, item: shop.ProductVariant) -> Wish:
+    reason, pay = rng.pick(REFUND_REASONS), rng.pick(customer.payments)
     right = {
         "order_id": order.order_id,
         "amount": item.cents / 100,
@@ -135,6 +138,22 @@ def _refund_wish(dice: Dice, customer: shop.Customer, order: shop.Order, item: s
     }
     wrong = tuple({**right, "amount": v.cents / 100} for v in order.items if v.cents != item.cents)
     wrong += tuple({**right, "payment_id": p.payment_id} for p in customer.payments if p is not pay)
-    garbled = (item.cents // 10 - dice.between(11, 90)) / 10  # below the price, so the tool takes it
+    garbled = (item.cents // 10 - rng.between(11, 90)) / 10  # below the price, so the tool takes it
     mistyped = {**right, "amount": garbled} if garbled > 0 else None
     return Wish("refund", order, item.product, f"{pay.words()} ({reason})", "refund", right, wrong, mistyped)
+
+
+def database_state(database: sqlite3.Connection) -> State:
+    """All rows of every table a tool can change, in the order of their keys."""
+    return tuple(tuple(database.execute(f"SELECT * FROM {table} ORDER BY 1")) for table in shop.MUTABLE_TABLES)
+
+
+def reach_goal(database: sqlite3.Connection, task: Task) -> State:
+    """Identify the customer and carry out every wish on a fresh database; the state that leads to is the goal."""
+    calls: list[tuple[str, Any]] = [
+        ("verify_identity", {"user_id": task.customer.user_id, "zip": task.customer.address.zip})
+    ]
+    calls += [(wish.tool, dict(wish.arguments)) for wish in task.wishes]
+    for name, arguments in calls:
+        call_tool(database, name, json.dumps(arguments))
+    return database_state(database)

@@ -1,14 +1,60 @@
-"""A run being written down: chat-completions messages, and what each step was."""
+"""A run being written down: what customer and agent say, chat-completions messages, and what each step was.
+
+Templates stand in `phrases.json`, with alternatives, so that no sentence gives a run away. Square brackets hold
+alternatives, braces hold slots. None of this depends on the profile: how an agent talks says nothing about how good it
+is; what it does and what comes back does.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from importlib.resources import files
 from typing import Any
 
-from prefixguard.lab.dice import Dice
+from prefixguard.lab.rng import Rng
 from prefixguard.lab.support.tools import OUTAGE, call_tool
+
+Line = tuple[str | tuple[str, ...], ...]  # a string, or alternatives
+
+
+def _compile(template: str) -> Line:
+    parts: list[str | tuple[str, ...]] = []
+    rest = template
+    while rest:
+        before, bracket, rest = rest.partition("[")
+        if before:
+            parts.append(before)
+        if bracket:
+            inside, _, rest = rest.partition("]")
+            parts.append(tuple(inside.split("|")))
+    return tuple(parts)
+
+
+@lru_cache(maxsize=1)
+def _lines() -> tuple[str, dict[str, tuple[Line, ...]]]:
+    """The system prompt, and the lines of every act."""
+    text = json.loads(files(__package__).joinpath("phrases.json").read_text(encoding="utf-8"))
+    acts = {**text["customer"], **text["agent"]}
+    return text["system"], {act: tuple(_compile(line) for line in lines) for act, lines in acts.items()}
+
+
+def acts() -> tuple[str, ...]:
+    """Everything that can be said."""
+    return tuple(_lines()[1])
+
+
+def system_prompt() -> str:
+    return _lines()[0]
+
+
+def phrase(rng: Rng, act: str, **slots: str) -> str:
+    """One way to say `act`. The slots of the template must be among `slots`."""
+    parts = [part if isinstance(part, str) else rng.pick(part) for part in rng.pick(_lines()[1][act])]
+    return "".join(parts).format(**slots).strip()
+
 
 Call = tuple[str, "Mapping[str, Any] | str"]  # tool, arguments; a string is written as it is
 
@@ -17,7 +63,7 @@ class StepCap(Exception):
     """The run reached its step cap; what comes after does not happen."""
 
 
-class Transcript:
+class ChatTranscript:
     """Messages of one run.
 
     A step is a tool call or a message of the agent without one; steps count from 1.
@@ -26,12 +72,12 @@ class Transcript:
     """
 
     def __init__(
-        self, database: sqlite3.Connection, dice: Dice, on_step: Callable[[], None], system: str, cap: int | None
+        self, database: sqlite3.Connection, rng: Rng, on_step: Callable[[], None], system: str, cap: int | None
     ) -> None:
         self.messages: list[dict[str, Any]] = [{"role": "system", "content": system}]
         self.steps = 0
         self._database = database
-        self._dice = dice
+        self._rng = rng
         self._on_step = on_step
         self._cap = cap
 
@@ -76,7 +122,7 @@ class Transcript:
         return answers
 
     def _call_id(self) -> str:
-        return f"call_{int(self._dice.unit() * 2**52):013x}"
+        return f"call_{int(self._rng.unit() * 2**52):013x}"
 
     def _step(self) -> None:
         self.steps += 1

@@ -1,4 +1,4 @@
-"""Intervals by resampling tasks, and paired differences over the same resamples.
+"""Ratios of sums, and how sure they are: resamples of tasks, percentile intervals, paired differences.
 
 Prefixes of a run and runs of a task hang together, so tasks are what is drawn. A resample is a vector that says how
 often each task was drawn; figures take it as weights.
@@ -15,6 +15,30 @@ import numpy.typing as npt
 from prefixguard.errors import ConfigError
 
 Float = npt.NDArray[np.float64]
+
+
+def ratio(above: npt.ArrayLike, below: npt.ArrayLike, where: npt.ArrayLike | None = None) -> Float:
+    """above / below, elementwise, float64; NaN where `below` is not positive (or `where` is false).
+
+    >>> ratio([1.0, 1.0], [4.0, 0.0])
+    array([0.25,  nan])
+    """
+    top, bottom = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
+    usable = bottom > 0 if where is None else np.asarray(where, dtype=np.bool_)
+    out: Float = np.full(np.broadcast_shapes(top.shape, bottom.shape), np.nan)
+    np.divide(top, bottom, out=out, where=usable)
+    return out
+
+
+def exact_interval(share: float, n_tasks: int) -> tuple[float, float]:
+    """The exact 95 % interval of none (`share` 0), or all (1), of so many tasks. Source: Clopper and Pearson 1934.
+
+    >>> [round(end, 3) for end in exact_interval(0.0, 21)]
+    [0.0, 0.161]
+    """
+    reach = 1.0 - 0.025 ** (1.0 / max(n_tasks, 1))
+    return (0.0, reach) if share < 0.5 else (1.0 - reach, 1.0)
+
 
 #: Weights times rows that are held at once, about 32 MB an array.
 _CHUNK = 4_000_000

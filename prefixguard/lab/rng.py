@@ -12,10 +12,10 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Dice:
+class Rng:
     """A stream of choices, named by what it is for: the same name gives the same stream in any process.
 
-    >>> Dice("demo/1").digits(4) == Dice("demo/1").digits(4)
+    >>> Rng("demo/1").digits(4) == Rng("demo/1").digits(4)
     True
     """
 

@@ -1,14 +1,20 @@
-"""Who plays the agent: named skill profiles, each a table of how often it does what.
+"""Who plays the agent, and the faults it makes: named skill profiles, each a table of how often it does what, and what
+a visible fault looks like.
 
 A fault is a choice at a point of the script, made with the profile's rate and nothing else. That is what makes the
-true risk computable (`observer`): given the profile, points are independent.
+true risk computable (`observer`): given the profile, points are independent. A visible one shows in values nobody gave
+and in calls that a tool refuses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
+
+from prefixguard.lab.rng import Rng
 
 #: Every fault, and whether the trace shows it. A silent fault changes one value of one call, and nothing else.
 FAULTS: Mapping[str, bool] = MappingProxyType(
@@ -100,3 +106,38 @@ PROFILES: tuple[Profile, ...] = (
 
 #: How often the customer notices: a value that is not the one given, a change that never arrives, a wish left open.
 NOTICES: Mapping[str, float] = MappingProxyType({"mistyped_value": 0.5, "lost_write": 0.5, "forgotten_wish": 0.6})
+
+
+def other_email(rng: Rng, email: str) -> str:
+    """An email that is nearly `email` and belongs to nobody (every shop's emails end in a digit before the @)."""
+    name, _, host = email.partition("@")
+    stem = name.rstrip("0123456789")
+    return rng.pick(
+        (f"{stem}@{host}", f"{stem.replace('.', '')}{rng.digits(2)}@{host}", f"{stem.replace('.', '_')}@{host}")
+    )
+
+
+def made_up_order(rng: Rng, taken: Collection[str]) -> str:
+    """The number of an order that does not exist."""
+    while (order_id := f"#W{rng.digits(7)}") in taken:
+        pass
+    return order_id
+
+
+def broken(rng: Rng, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any] | str:
+    """A call that its tool refuses, made from a right one."""
+    ways: list[Mapping[str, Any] | str] = []
+    for key in arguments:
+        ways.append({k: v for k, v in arguments.items() if k != key})
+    ways.append(json.dumps(dict(arguments))[: -rng.between(1, 12)])  # cut off in the middle
+    if "order_id" in arguments:
+        ways += 2 * [{**arguments, "order_id": str(arguments["order_id"]).lstrip("#")}]
+    if "payment_id" in arguments:
+        ways += 2 * [{**arguments, "payment_id": f"credit_card_{rng.digits(6)}"}]
+    if "reason" in arguments:
+        ways += 2 * [{**arguments, "reason": rng.pick(("customer request", "other", "changed mind"))}]
+    if tool == "return_items":
+        ways += 2 * [{**arguments, "item_ids": [rng.digits(9)]}]
+    if tool == "exchange_item":
+        ways += 2 * [{**arguments, "new_item_id": rng.digits(9)}]
+    return rng.pick(ways)
