@@ -30,9 +30,9 @@ from prefixguard.learn.calibrate import (
     set_marks,
 )
 from prefixguard.learn.compile import compile_monitor
-from prefixguard.learn.config import TrainConfig
+from prefixguard.learn.config import LearnListener, TrainConfig
 from prefixguard.learn.corpus import Corpus, featurise, labels
-from prefixguard.learn.fit import FittedMonitor, LearnListener, fit_monitor, networks_of, training_key
+from prefixguard.learn.fit import FittedMonitor, fit_monitor, networks_of, training_key
 from prefixguard.learn.teacher import steps_of
 from prefixguard.metrics import Prefixes, at_remaining, auroc, average_precision
 from prefixguard.stepview import Adapter, ReadReport, adapter_for, losses, read_runs
