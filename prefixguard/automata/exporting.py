@@ -304,6 +304,16 @@ def _finish(
     info = _info(bundle, learned, trials, fidelity, notes)
     outcome_auroc = float(auroc(test.labels[:, 1], risks[:, 1])) if len(risks) else float("nan")
     info["metrics"]["outcome_auroc"] = outcome_auroc if outcome_auroc == outcome_auroc else None
+    info["automaton"]["glossary"] = [
+        {
+            "meaning": entry.gloss,
+            "condition": entry.condition,
+            "share": entry.share,
+            "risk_change": entry.risk_change,
+            "example": entry.examples[0] if entry.examples else "",
+        }
+        for entry in entries
+    ]
     info["alarm_table"], info["alarm_lengths"] = table_to_json(alarms), corpus.lengths[drawn].tolist()
     shares = _unseen_shares(learned.walked, material.strings(alphabet.symbols, n, looked), looked)
     if (reference := drift_reference(corpus, material.rows, looked, outcome, shares)) is not None:

@@ -71,7 +71,7 @@ def plain_value(value: Any) -> Any:
         case Path():
             return value.as_posix()
         case _ if hasattr(value, "as_json"):
-            return value.as_json()
+            return plain_value(value.as_json())
         case _ if hasattr(value, "tolist"):  # numpy's numbers and arrays
             return plain_value(value.tolist())
         case _ if dataclasses.is_dataclass(value):

@@ -128,6 +128,11 @@ def test_pictures_and_glossary_stand_in_the_folder(exported: Exports) -> None:
     result = exported("typed")
     names = {path.name for path in result.path.iterdir()}
     assert {"automaton.json", "automaton.html", "automaton.svg", "automaton.dot", "GLOSSARY.md", "CARD.md"} <= names
+    bundle, automaton = automaton_of(result)
+    symbols = bundle.manifest["automaton"]["glossary"]
+    assert len(symbols) == automaton.n_symbols
+    glossary = (result.path / "GLOSSARY.md").read_text(encoding="utf-8")
+    assert all(f"\n## {place}: " in glossary for place in range(len(symbols)))
     assert "model.onnx" not in names
     assert "model.onnx" in {path.name for path in exported("quantized").path.iterdir()}
 

@@ -15,7 +15,7 @@ from prefixguard.alarm import AlarmPolicy, GroupThresholds, Thresholds
 from prefixguard.errors import DataError
 from prefixguard.evaluation import EvaluationTable, compare, evaluate, evaluate_scores
 from prefixguard.evaluation.alerts import AlarmGroups, AlertRow
-from prefixguard.evaluation.reporting import report_of
+from prefixguard.evaluation.report import report_of
 from prefixguard.lab import generate
 from prefixguard.runtime import Level, Monitor, load
 from prefixguard.stepview import StepRecord, read_runs

@@ -10,17 +10,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from report_material import HOSTILE, invented_input
+from report_material import HOSTILE, invented_input, with_ids
 
 from prefixguard.alarm import AlarmPolicy, first_alert
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluation import ScoreRow, evaluate_scores
+from prefixguard.evaluation import evaluate_scores
 from prefixguard.evaluation.report import (
+    AutomatonView,
     ExampleRun,
     Kind,
     MonitorFacts,
     Report,
     ReportInput,
+    SymbolLine,
     choose_examples,
     write_report,
 )
@@ -31,6 +33,8 @@ from prefixguard.results import Block, Card, Figure, Folded, Pair, Table, escape
 from prefixguard.runtime import load
 from prefixguard.stepview import read_runs
 from prefixguard.trace import Outcome, task_key
+
+RUN_IDS = [f"run-{i}" for i in range(90)]
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +63,7 @@ def inside(blocks: tuple[Block, ...]) -> list[Block]:
 
 
 def tables(report: Report, key: str) -> list[Table]:
-    return [block for block in inside(getattr(report, key).blocks) if isinstance(block, Table)]
+    return [block for block in inside(report.section(key).blocks) if isinstance(block, Table)]
 
 
 def test_tables_hold_the_figures_of_the_table_json(report: Report) -> None:
@@ -117,10 +121,9 @@ def test_no_figure_where_there_is_none() -> None:
     """One class, one task, no alarm: the report says so and stays whole."""
     risks = [np.array([0.2, 0.3]), np.array([0.5])]
     table = evaluate_scores(risks, risks, [False, False], ["a", "a"], resamples=5)
-    row = ScoreRow("monitor", risks, risks, probability=True)
-    report = Report.of(ReportInput(table, [row], [2, 1], [False, False], ["a", "a"], ["x", "y"]))
+    report = Report.of(ReportInput(with_ids(table, ["x", "y"])))
     assert report.verdict.headline == "Nothing can be said about ranking"
-    assert report.precision_recall is report.first_alerts is report.examples is None
+    assert {"precision_recall", "first_alerts", "examples"} <= {one.key for one in report.sections if one.missing}
     assert "nan" not in words(report.to_html()).lower().split()
     json.dumps(report.as_json(), allow_nan=False)
 
@@ -128,7 +131,7 @@ def test_no_figure_where_there_is_none() -> None:
 def test_missing_sections_say_what_would_fill_them() -> None:
     report = Report.of(invented_input(30, bare=True))
     page, markdown = words(report.to_html()), report.to_markdown()
-    missing = [key for key in TITLES if getattr(report, key) is None]
+    missing = [key for key in TITLES if report.section(key) is None]
     assert {"leaks", "automaton", "examples", "ablation"} <= set(missing)
     for key in missing:
         title, line = TITLES[key]
@@ -168,16 +171,16 @@ def test_hostile_text_is_text() -> None:
 def test_examples_are_what_their_kind_says(given: ReportInput) -> None:
     working = given.working()
     assert working is not None and working[0] == 0.1
-    outcome = given.rows[0].outcome
-    chosen = choose_examples(outcome, given.failed, given.run_ids, working[1], given.policy, horizon=3)
+    outcome = given.behind.rows[0].outcome
+    chosen = choose_examples(outcome, given.behind.failed, RUN_IDS, working[1], given.policy, horizon=3)
     assert [choice.kind for choice in chosen] == list(Kind)
     for choice in chosen:
         alert = first_alert(outcome[choice.run], working[1], given.policy)
         assert choice.alert == alert
-        assert given.failed[choice.run] == (choice.kind in (Kind.EARLY, Kind.LATE, Kind.MISSED))
+        assert given.behind.failed[choice.run] == (choice.kind in (Kind.EARLY, Kind.LATE, Kind.MISSED))
         if alert is None:
             assert choice.kind in (Kind.MISSED, Kind.PASSED)
-        elif given.failed[choice.run]:
+        elif given.behind.failed[choice.run]:
             assert (choice.kind is Kind.EARLY) == (len(outcome[choice.run]) - alert > 3)
 
 
@@ -189,17 +192,16 @@ def test_choice_takes_the_middle_and_does_not_mind_the_order(given: ReportInput)
     assert (ids[middle.run], middle.alert) == ("r7", 6)
     more = choose_examples(outcome, [True] * 5, ids, 0.5, AlarmPolicy(), horizon=3, per_kind=9)
     assert sorted(ids[choice.run] for choice in more) == sorted(ids)
-    turned = choose_examples(given.rows[0].outcome[::-1], given.failed[::-1], given.run_ids[::-1], 0.6, given.policy,
-                             horizon=3)  # fmt: skip
-    straight = choose_examples(given.rows[0].outcome, given.failed, given.run_ids, 0.6, given.policy, horizon=3)
-    last = len(given.run_ids) - 1
+    risks, failed = given.behind.rows[0].outcome, given.behind.failed
+    turned = choose_examples(risks[::-1], failed[::-1], RUN_IDS[::-1], 0.6, given.policy, horizon=3)
+    straight = choose_examples(risks, failed, RUN_IDS, 0.6, given.policy, horizon=3)
+    last = len(RUN_IDS) - 1
     assert [(c.kind, last - c.run) for c in turned] == [(c.kind, c.run) for c in straight]
 
 
 def test_cards_come_in_the_order_of_kinds(given: ReportInput) -> None:
     report = Report.of(replace(given, examples=given.examples[::-1]))
-    assert report.examples is not None
-    cards = [block for block in report.examples.blocks if isinstance(block, Card)]
+    cards = [block for block in report.section("examples").blocks if isinstance(block, Card)]
     assert [card.kind for card in cards] == [kind.value for kind in Kind]
     ribbons = [block for card in cards for block in card.blocks if isinstance(block, Figure)]
     for example, ribbon in zip(given.examples, ribbons, strict=True):
@@ -213,13 +215,14 @@ def test_long_runs_keep_every_step_in_the_ribbon_and_the_alert_in_the_table(give
     risks = np.full(n, 0.1)
     risks[400:] = 0.95
     readings = [replace(r, outcome_risk=float(v)) for r, v in zip(readings, risks, strict=True)]
-    lengths = [*given.lengths]
+    lengths = [*given.behind.lengths]
     lengths[example.run] = n
-    rows = [replace(given.rows[0], imminent=_with(given.rows[0].imminent, example.run, risks),
-                    outcome=_with(given.rows[0].outcome, example.run, risks))]  # fmt: skip
-    report = Report.of(replace(given, lengths=lengths, rows=rows, examples=[ExampleRun(example.run, steps, readings)]))
-    assert report.examples is not None
-    (card,) = [block for block in report.examples.blocks if isinstance(block, Card)]
+    rows = [replace(given.behind.rows[0], imminent=_with(given.behind.rows[0].imminent, example.run, risks),
+                    outcome=_with(given.behind.rows[0].outcome, example.run, risks))]  # fmt: skip
+    behind = replace(given.behind, lengths=tuple(lengths), rows=tuple(rows))
+    table = replace(given.table, behind=behind)
+    report = Report.of(replace(given, table=table, examples=[ExampleRun(example.run, steps, readings)]))
+    (card,) = [block for block in report.section("examples").blocks if isinstance(block, Card)]
     (table,) = [block for block in inside(card.blocks) if isinstance(block, Table)]
     (ribbon,) = [block for block in card.blocks if isinstance(block, Figure)]
     assert ribbon.svg.count('class="cell"') == n
@@ -245,14 +248,13 @@ def test_precision_recall_is_the_curve_under_which_auprc_lies() -> None:
 
 
 def test_what_the_monitor_did_not_judge_is_in_no_curve(given: ReportInput, report: Report) -> None:
-    assert report.reliability is not None and report.table.unknown_prefixes == 1
-    bins = report.reliability.data["outcome"]
+    assert report.table.unknown_prefixes == 1
+    bins = report.section("reliability").data["outcome"]
     assert sum(point["prefixes"] for point in bins) == report.table.prefixes - 1
 
 
 def test_histogram_counts_every_lead(report: Report) -> None:
-    assert report.first_alerts is not None
-    drawn = report.first_alerts.data["histogram"]
+    drawn = report.section("first_alerts").data["histogram"]
     found = next(row.alerts for row in report.table.first_alert if row.budget == drawn["budget"])
     assert found is not None
     for bar in drawn["bars"]:
@@ -280,10 +282,12 @@ def test_three_files_side_by_side(report: Report, tmp_path: Path) -> None:
 
 
 def test_counts_that_differ_are_refused(given: ReportInput) -> None:
-    with pytest.raises(DataError, match="give one each"):
-        replace(given, run_ids=given.run_ids[1:])
-    with pytest.raises(DataError, match="the monitor first"):
-        replace(given, rows=())
+    with pytest.raises(DataError, match="a report needs the runs behind its table"):
+        replace(given, table=with_ids(given.table, RUN_IDS[1:]))
+    with pytest.raises(DataError, match="a report needs the runs behind its table"):
+        replace(given, table=replace(given.table, behind=None))
+    with pytest.raises(DataError, match="example run 90 is none of 90 runs"):
+        replace(given, examples=[replace(given.examples[0], run=90)])
     example = given.examples[0]
     with pytest.raises(DataError, match="readings"):
         replace(given, examples=[replace(example, readings=example.readings[1:])])
@@ -302,12 +306,7 @@ def test_real_runs_of_the_lab(lab_bundle: Path, fresh_lab_file: Path) -> None:
     tasks = [task_key(run) for run in runs]
     table = evaluate_scores(*risks, failed, tasks, resamples=20)
     given = ReportInput(
-        table,
-        [ScoreRow("monitor", *risks, probability=True)],
-        [len(run.records) for run in runs],
-        failed,
-        tasks,
-        [run.run_id for run in runs],
+        with_ids(table, [run.run_id for run in runs]),
         examples=[ExampleRun.of(i, runs[i].records, readings[i]) for i in range(3)],
         monitor=MonitorFacts.of_manifest("lab", monitor.bundle.manifest),
     )
@@ -346,3 +345,24 @@ def test_the_verdict_says_what_folds_and_the_leak_audit_found() -> None:
     assert "The leak audit found errors in status:" in told[-1]
     calm = Found(findings=[{"severity": "warning", "field": "length"}])
     assert Report.of(replace(given, table=given.table.with_sections({"leaks": calm}))).verdict.sentences == quiet
+
+
+def test_symbols_come_from_the_manifest_and_odd_ones_do_no_harm() -> None:
+    line = {
+        "meaning": "search: error",
+        "condition": "tool is search",
+        "share": 0.25,
+        "risk_change": 0.1,
+        "example": "x",
+    }
+    told = SymbolLine.of_manifest({"automaton": {"glossary": [line, {"share": "much"}, 7]}})
+    assert told[0] == SymbolLine(0, "search: error", "tool is search", 0.25, 0.1, "x")
+    assert (told[1].symbol, told[1].meaning, len(told)) == (1, "", 2) and np.isnan(told[1].share)
+    assert SymbolLine.of_manifest({}) == SymbolLine.of_manifest({"automaton": {"glossary": "none"}}) == ()
+
+
+def test_an_older_glossary_is_shown_as_it_stands() -> None:
+    text = f"# Symbols\n\n| No. | Symbol |\n| --- | --- |\n| 0 | {HOSTILE[0]} |"
+    report = Report.of(replace(invented_input(30, bare=True), automaton=AutomatonView("a", 1, 1, glossary_text=text)))
+    assert HOSTILE[0] not in report.to_html().decode() and HOSTILE[0] in words(report.to_html())
+    assert text in report.to_markdown()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from prefixguard.alarm import AlarmPolicy, AlarmState, Level, alarm_table
-from prefixguard.evaluation import LeftOut, ScoreRow, evaluate_scores, rule_threshold
+from prefixguard.evaluation import EvaluationTable, LeftOut, ScoreRow, evaluate_scores, rule_threshold
 from prefixguard.evaluation.report import (
     AutomatonView,
     ExampleRun,
@@ -18,8 +19,6 @@ from prefixguard.evaluation.report import (
     SymbolLine,
     choose_examples,
 )
-from prefixguard.evaluation.rows import clock_rows
-from prefixguard.metrics import Prefixes
 from prefixguard.runtime import Reading
 
 #: Text that tries to leave its place in HTML, in attributes, in SVG, in Markdown and on a terminal.
@@ -56,6 +55,11 @@ class Finding:
 
 
 LEAKS = "Leak audit of 90 runs.\nNothing was found.\n\nfield    token    AUROC    runs\nstatus   ok        .513      90"
+
+
+def with_ids(table: EvaluationTable, run_ids: Sequence[str]) -> EvaluationTable:
+    """The table of scores, with names for the runs behind it."""
+    return replace(table, behind=replace(table.behind, keys=tuple((run_id, "") for run_id in run_ids)))
 
 
 def invented_input(
@@ -105,11 +109,7 @@ def invented_input(
         left_out=LeftOut({"train": 12}, without_outcome=2),
         notes=[said(3, "One run could not be read.")],
     )
-    clocks = clock_rows(Prefixes.of(lengths, failed, tasks), lengths, 3, policy, sorted(marks), None)
-    rows = [ScoreRow("monitor", imminent, outcome, probability=True, thresholds={**marks}), *clocks, rule, oracle]
-    given = ReportInput(
-        table, rows, lengths, failed, tasks, run_ids, groups, policy, marks, title=said(2, "Invented runs")
-    )
+    given = ReportInput(with_ids(table, run_ids), policy=policy, thresholds=marks, title=said(2, "Invented runs"))
     if bare:
         return given
     threshold = marks[0.1].alarm
@@ -138,8 +138,10 @@ def invented_input(
             ExampleStep(said(i, "search"), "ok", said(i + 1, 'search {"q":"x"} → none')) for i in range(len(readings))
         ]
         examples.append(ExampleRun(choice.run, steps, readings))
+    leaks = Finding(said(0, LEAKS) + ("\n\n" + "\n".join(HOSTILE) if hostile else ""))
     return replace(
         given,
+        table=given.table.with_sections({"leaks": leaks}),
         examples=examples,
         monitor=MonitorFacts(
             said(0, "monitors/x"), "ab" * 32, "onnx", "gru", said(1, "chat 1.0.0"), 13, 3, libraries={"numpy": "2"}
@@ -147,7 +149,6 @@ def invented_input(
         command=said(2, "prefixguard evaluate monitors/x runs.jsonl --report out.html"),
         facts={said(3, "sha256 of runs.jsonl"): said(4, "cd" * 32)},
         notes=[said(4, "A remark.")],
-        leaks=Finding(said(0, LEAKS) + ("\n\n" + "\n".join(HOSTILE) if hostile else "")),
         automaton=AutomatonView(
             said(1, "small"),
             4,
@@ -157,7 +158,5 @@ def invented_input(
                 SymbolLine(i, said(i, f"symbol {i}"), said(i, "tool is x"), 0.2, -0.1, said(i, "x → y"))
                 for i in range(3)
             ],
-            fidelity=[("Agreement", ".93", said(2, "rank correlation"))],
-            care=[said(3, "Few test runs.")],
         ),
     )

@@ -127,8 +127,7 @@ def evaluate_command(
     def write(so_far: EvaluationTable) -> None:
         if report is None:
             return
-        from prefixguard.evaluation.report import write_report
-        from prefixguard.evaluation.reporting import report_of
+        from prefixguard.evaluation.report import report_of, write_report
 
         title, command = f"{monitor.name} on {Path(runs).name}", shlex.join(["prefixguard", *looks.shown(sys.argv[1:])])
         for path in write_report(report_of(opened, so_far, source, title=title, command=command), report):

@@ -1,6 +1,6 @@
 """The report of an evaluation: one page to read, the same as Markdown and JSON."""
 
-from prefixguard.evaluation.report.choice import Choice, Kind, choose_examples
+from prefixguard.evaluation.report.examples import Choice, Kind, choose_examples
 from prefixguard.evaluation.report.material import (
     AutomatonView,
     ExampleRun,
@@ -9,8 +9,7 @@ from prefixguard.evaluation.report.material import (
     ReportInput,
     SymbolLine,
 )
-from prefixguard.evaluation.report.report import Report
-from prefixguard.evaluation.report.writing import write_report
+from prefixguard.evaluation.report.report import Report, report_of, write_report
 
 __all__ = [
     "AutomatonView",
@@ -23,5 +22,6 @@ __all__ = [
     "ReportInput",
     "SymbolLine",
     "choose_examples",
+    "report_of",
     "write_report",
 ]

@@ -1,4 +1,4 @@
-"""What the figures rest on: runs, tasks, groups, lengths, what was left out and why, how the data were split."""
+"""What the figures rest on (runs, tasks, groups, lengths, what was left out), and what it takes to make them again."""
 
 from __future__ import annotations
 
@@ -8,8 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from prefixguard.evaluation.report.material import ReportInput, name
-from prefixguard.results import Block, Cell, Facts, Figure, Key, Pair, Plot, Section, Table, counts, percent
+from prefixguard.alarm import GroupThresholds
+from prefixguard.evaluation.report.material import TEXT_LETTERS, ReportInput, name
+from prefixguard.results import (
+    Block,
+    Facts,
+    Figure,
+    Key,
+    Pair,
+    Plot,
+    Section,
+    Table,
+    Verbatim,
+    counts,
+    number,
+    percent,
+    plain_value,
+    visible,
+)
+from prefixguard.runtime import plain
 
 #: Groups that a table lists; the rest are one row.
 GROUPS = 20
@@ -20,9 +37,9 @@ BARS = 30
 def composition_section(given: ReportInput) -> Section:
     """Facts, lengths, and tables of groups, splits and what was left out, where there are such."""
     table = given.table
-    lengths = np.asarray(given.lengths)
-    failed = np.asarray(given.failed, dtype=np.bool_)
-    tasks = np.unique(np.asarray(given.tasks, dtype=object), return_counts=True)[1]
+    lengths = np.asarray(given.behind.lengths)
+    failed = np.asarray(given.behind.failed, dtype=np.bool_)
+    tasks = np.unique(np.asarray(given.behind.tasks, dtype=object), return_counts=True)[1]
     low, middle, high = np.quantile(lengths, (0.25, 0.5, 0.75))
     facts = Facts(
         (
@@ -74,10 +91,10 @@ def _lengths(lengths: np.ndarray[Any, Any], failed: np.ndarray[Any, Any]) -> tup
 
 def _groups(given: ReportInput) -> list[tuple[str, int, int]]:
     """Name, runs and failed runs of each group, most runs first."""
-    if given.groups is None:
+    if given.behind.groups is None:
         return []
     found: dict[str, list[int]] = {}
-    for group, failed in zip(given.groups, given.failed, strict=True):
+    for group, failed in zip(given.behind.groups, given.behind.failed, strict=True):
         entry = found.setdefault(group, [0, 0])
         entry[0] += 1
         entry[1] += bool(failed)
@@ -87,32 +104,102 @@ def _groups(given: ReportInput) -> list[tuple[str, int, int]]:
 def _tables(given: ReportInput) -> Iterator[Table]:
     groups = _groups(given)
     if groups:
-        shown = groups[:GROUPS]
-        rest = groups[GROUPS:]
+        shown, rest = groups[:GROUPS], groups[GROUPS:]
         if rest:
             shown.append((f"{len(rest)} others", sum(n for _, n, _ in rest), sum(k for _, _, k in rest)))
         what = given.table.grouped_by or "group"
-        yield Table.of(
-            f"Runs by {what}",
-            (what.capitalize(), "runs", "failed", "share"),
-            tuple(
-                (Cell(name(title) or "–"), Cell(f"{n:,}"), Cell(f"{k:,}"), Cell(percent(k / n)))
-                for title, n, k in shown
-            ),
-        )
+        rows = [[name(title) or "–", f"{n:,}", f"{k:,}", percent(k / n)] for title, n, k in shown]
+        yield Table.of(f"Runs by {what}", [what.capitalize(), "runs", "failed", "share"], rows)
     out = given.table.left_out
-    reasons = [(f"task or repeat used for {use}", count) for use, count in out.by_use.items() if count]
+    reasons = [(f"task or repeat used for {use}", count) for use, count in out.by_use.items()]
     reasons += [("outcome not known", out.without_outcome), ("no step", out.empty)]
-    if out.in_sample:
-        reasons.append(("counted although in sample", out.in_sample))
-    yield Table.of(
-        f"Runs left out: {out.runs:,}",
-        ("Why", "runs"),
-        tuple((Cell(why), Cell(f"{count:,}")) for why, count in reasons if count) or ((Cell("none"), Cell("0")),),
-    )
+    reasons.append(("counted although in sample", out.in_sample))
+    left = [[why, f"{count:,}"] for why, count in reasons if count]
+    yield Table.of(f"Runs left out: {out.runs:,}", ["Why", "runs"], left or [["none", "0"]])
     if given.monitor is not None and given.monitor.sides:
-        yield Table.of(
-            "Runs the monitor was made from, by use",
-            ("Use", "runs"),
-            tuple((Cell(name(side)), Cell(f"{count:,}")) for side, count in given.monitor.sides.items()),
+        sides = [[name(side), f"{count:,}"] for side, count in given.monitor.sides.items()]
+        yield Table.of("Runs the monitor was made from, by use", ["Use", "runs"], sides)
+
+
+def reproduction_section(given: ReportInput) -> Section:
+    """The command, what it was run on, and the thresholds that were in force."""
+    facts = list(_facts(given))
+    blocks: list[Block] = []
+    if given.command:
+        blocks.append(Verbatim(visible(given.command), "Command"))
+    rows = [[what, plain(value, TEXT_LETTERS)] for what, value in facts]
+    blocks.append(Table.of("Monitor, data and versions", ("What", "value"), rows, words={1}))
+    if given.thresholds:
+        blocks.append(_thresholds(given))
+    if given.alarm_groups is not None:
+        blocks.append(_group_thresholds(given.alarm_groups.thresholds, given.policy.budget))
+    data = {
+        "command": given.command,
+        "facts": dict(facts),
+        "policy": plain_value(given.policy),
+        "thresholds": [
+            {"budget": budget, "alarm": mark.alarm, "watch": mark.watch, "runs": mark.n_runs, "needed": mark.needed}
+            for budget, mark in sorted(given.thresholds.items())
+        ],
+        "thresholds_by_group": None if given.alarm_groups is None else given.alarm_groups.as_json(),
+    }
+    return Section("reproduction", "To make it again", tuple(blocks), data)
+
+
+def _facts(given: ReportInput) -> Iterator[tuple[str, str]]:
+    monitor = given.monitor
+    if monitor is not None:
+        yield "monitor", monitor.name
+        named = (
+            ("id of its bundle", monitor.id),
+            ("kind", monitor.kind),
+            ("backend", monitor.backend),
+            ("adapter", monitor.adapter),
+            ("format", monitor.schema),
+            ("split", monitor.split),
         )
+        yield from ((what, value) for what, value in named if value)
+        if monitor.seed is not None:
+            yield "seed of the training", str(monitor.seed)
+        if monitor.libraries:
+            yield "trained with", ", ".join(f"{key} {value}" for key, value in sorted(monitor.libraries.items()))
+        made = [f"{monitor.data[key]:,} {key}" for key in ("runs", "tasks", "steps", "failed") if key in monitor.data]
+        if made:
+            yield "made from", ", ".join(made)
+    yield "horizon", f"{given.table.horizon} steps"
+    policy = given.policy
+    more = "" if policy.release is None else f", released below {number(policy.release)}"
+    more += "" if not policy.cooldown else f", {policy.cooldown} steps of cool-down"
+    steps = "1 step" if policy.consecutive == 1 else f"{policy.consecutive} steps in a row"
+    yield "alarm", f"{100 * policy.budget:g} % at {100 * policy.confidence:g} % confidence, after {steps}{more}"
+    yield from ((str(what), str(value)) for what, value in given.facts.items())
+
+
+def _thresholds(given: ReportInput) -> Table:
+    rows = [
+        [
+            f"{100 * budget:g} %",
+            "refused" if found.alarm is None else number(found.alarm),
+            number(found.watch),
+            f"{found.n_runs:,}",
+            f"{found.needed:,}",
+        ]
+        for budget, found in sorted(given.thresholds.items())
+    ]
+    head = ("Budget", "alarm above", "watch above", "calibration runs", "needed at least")
+    return Table.of("Thresholds on the risk of failing at all", head, rows)
+
+
+def _group_thresholds(groups: GroupThresholds, budget: float) -> Table:
+    rows = [
+        [
+            name(value),
+            "the common one" if one.alarm is None else number(one.alarm),
+            f"{one.n_runs:,}",
+            f"{one.needed:,}",
+        ]
+        for value, one in groups.of.items()
+    ]
+    by = name(groups.by)
+    head = (by.capitalize(), "alarm above", "calibration runs", "needed at least")
+    return Table.of(f"Thresholds by {by}, at a budget of {100 * budget:g} %", head, rows)

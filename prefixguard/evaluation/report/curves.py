@@ -1,4 +1,4 @@
-"""Precision-recall curves of both risks: monitor, baselines, oracles, and the line that guessing draws."""
+"""Curves of both risks: precision and recall, beside baselines and guessing; and whether the risks come true."""
 
 from __future__ import annotations
 
@@ -10,8 +10,22 @@ import numpy.typing as npt
 from prefixguard.evaluation.report.material import ReportInput, name
 from prefixguard.evaluation.rows import ScoreRow
 from prefixguard.evaluation.table import EvaluationTable
-from prefixguard.metrics import Prefixes
-from prefixguard.results import Block, Figure, Key, Pair, Plot, Section, Text, number, shares
+from prefixguard.metrics import Prefixes, ReliabilityBin, reliability_curve
+from prefixguard.results import (
+    Block,
+    Figure,
+    Folded,
+    Key,
+    Pair,
+    Plot,
+    Section,
+    Table,
+    Text,
+    number,
+    plain_value,
+    shares,
+    spread,
+)
 
 Float = npt.NDArray[np.float64]
 
@@ -53,7 +67,7 @@ def curves_section(given: ReportInput) -> Section | None:
     table = given.table
     if not 0 < table.failed_runs < table.runs:
         return None
-    prefixes = Prefixes.of(given.lengths, given.failed, given.tasks)
+    prefixes = Prefixes.of(given.behind.lengths, given.behind.failed, given.behind.tasks)
     kept = given.judged()
     labels = {"imminent": prefixes.imminent_labels(table.horizon)[kept], "outcome": prefixes.outcome_labels[kept]}
     figures: list[Block] = []
@@ -63,7 +77,7 @@ def curves_section(given: ReportInput) -> Section | None:
     for place, (which, title) in enumerate((("imminent", "Failing soon"), ("outcome", "Failing at all"))):
         drawn = {}
         for row in chosen:
-            scores = row.flat(given.lengths)[place][kept]
+            scores = row.flat(given.behind.lengths)[place][kept]
             if not np.isnan(scores).any():
                 drawn[row.name] = (row, precision_recall(labels[which], scores))
         figures.append(_figure(table, which, title, drawn, styles))
@@ -105,14 +119,14 @@ def _chosen(given: ReportInput) -> list[ScoreRow]:
         value = figures.imminent.auprc + figures.outcome.auprc
         return value if math.isfinite(value) else -1.0
 
-    others = [row for row in given.rows[1:] if row.name in table.baselines and row.name != "constant"]
+    others = [row for row in given.behind.rows[1:] if row.name in table.baselines and row.name != "constant"]
     others.sort(key=lambda row: (-auprc(row), row.name))
     honest = [row for row in others if not row.oracle]
     shown = honest[:HONEST]
     clock = next((row for row in honest if row.name == "step index"), None)
     if clock is not None and clock not in shown:
         shown[-1] = clock
-    return [given.rows[0], *shown, *[row for row in others if row.oracle][:ORACLES]]
+    return [given.behind.rows[0], *shown, *[row for row in others if row.oracle][:ORACLES]]
 
 
 def _styles(chosen: list[ScoreRow]) -> dict[str, str]:
@@ -145,3 +159,55 @@ def _figure(
     keys.append(Key("chance", "guessing", number(mine.prevalence)))
     alt = f"{title}: precision against recall. AUPRC: {', '.join(said)}; guessing {number(mine.prevalence)}."
     return Figure(plot.svg(), alt, f"{title}: precision and recall, with AUPRC", tuple(keys))
+
+
+def reliability_section(given: ReportInput) -> Section | None:
+    """Both curves over the steps that the monitor judged; None where its scores are no probabilities."""
+    kept = given.judged()
+    if not given.behind.rows[0].probability or not kept.any():
+        return None
+    prefixes = Prefixes.of(given.behind.lengths, given.behind.failed, given.behind.tasks)
+    flat = dict(zip(("imminent", "outcome"), given.behind.rows[0].flat(given.behind.lengths), strict=True))
+    labels = {"imminent": prefixes.imminent_labels(given.table.horizon), "outcome": prefixes.outcome_labels}
+    figures: list[Block] = []
+    tables: list[Block] = []
+    data = {}
+    for which, title in (("imminent", "Failing soon"), ("outcome", "Failing at all")):
+        bins = reliability_curve(labels[which][kept], flat[which][kept])
+        risk = getattr(given.table, which)
+        figures.append(_reliability(title, bins, number(risk.ece), spread(risk.intervals.get("ece"))))
+        tables.append(_bins(title, bins))
+        data[which] = plain_value(bins)
+    said = Text(
+        "Steps are sorted by risk into parts of equal size. A dot below the diagonal: the monitor says more than comes "
+        "true; above: less. ECE is the mean distance from the diagonal."
+    )
+    blocks: tuple[Block, ...] = (said, Pair(tuple(figures)), Folded("The same in numbers", (Pair(tuple(tables)),)))
+    return Section("reliability", "Can the risks be taken at their word?", blocks, data)
+
+
+def _reliability(title: str, bins: list[ReliabilityBin], ece: str, ends: str) -> Figure:
+    plot = Plot((0.0, 1.0), (0.0, 1.0))
+    plot.axes(shares(), shares(), "risk that the monitor said", "share that came true")
+    plot.line([(0.0, 0.0), (1.0, 1.0)], "chance")
+    for point in bins:
+        plot.line([(point.low, point.rate), (point.high, point.rate)], "spread")
+    plot.line([(point.mean_risk, point.rate) for point in bins], "c0")
+    for point in bins:
+        plot.dot((point.mean_risk, point.rate), "point")
+    said = ", ".join(f"{number(point.mean_risk)} came true in {number(point.rate)}" for point in bins)
+    keys = (Key("c0", "monitor, and the risks each dot holds", f"ECE {ece} {ends}".strip()), Key("chance", "as said"))
+    return Figure(plot.svg(), f"{title}: risk said and share that came true: {said}.", f"{title}: reliability", keys)
+
+
+def _bins(title: str, bins: list[ReliabilityBin]) -> Table:
+    rows = [
+        [
+            f"{number(point.low)} to {number(point.high)}",
+            f"{point.prefixes:,}",
+            number(point.mean_risk),
+            number(point.rate),
+        ]
+        for point in bins
+    ]
+    return Table.of(f"{title}: reliability", ["Risks", "steps", "mean risk", "came true"], rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,8 +13,7 @@ import numpy.typing as npt
 from prefixguard.alarm import AlarmPolicy, Thresholds
 from prefixguard.errors import DataError
 from prefixguard.evaluation.alerts import AlarmGroups
-from prefixguard.evaluation.rows import ScoreRow
-from prefixguard.evaluation.table import EvaluationTable, Said
+from prefixguard.evaluation.table import Behind, EvaluationTable
 from prefixguard.runtime import Reading, plain
 from prefixguard.stepview import StepRecord
 
@@ -102,13 +102,29 @@ class SymbolLine:
     risk_change: float = float("nan")
     example: str = ""
 
+    @classmethod
+    def of_manifest(cls, manifest: Mapping[str, Any]) -> tuple[SymbolLine, ...]:
+        """The symbols that `export` named in a bundle's manifest; none where they are not there, or are no list."""
+        said = (manifest.get("automaton") or {}).get("glossary")
+        lines = [line for line in said if isinstance(line, dict)] if isinstance(said, list) else []
+        return tuple(
+            cls(
+                symbol=place,
+                meaning=str(line.get("meaning", "")),
+                condition=str(line.get("condition", "")),
+                share=_number(line.get("share")),
+                risk_change=_number(line.get("risk_change")),
+                example=str(line.get("example", "")),
+            )
+            for place, line in enumerate(lines)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class AutomatonView:
-    """The automaton as a report shows it.
+    """The automaton as a report shows it: its picture and its symbols.
 
-    svg: its picture. glossary: its symbols; or, where only the file is at hand, its text in `glossary_text`.
-    fidelity: name, value and meaning of each figure of its agreement with its teacher. care: why to audit with care.
+    symbols that are not known one by one, as in exports of releases before 0.4, are shown as the text of their file.
     """
 
     name: str
@@ -117,99 +133,79 @@ class AutomatonView:
     svg: bytes = b""
     glossary: Sequence[SymbolLine] = ()
     glossary_text: str = ""
-    fidelity: Sequence[tuple[str, str, str]] = ()
-    care: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ReportInput:
-    """Everything a report can show; only the table, the scores and the runs must be there.
+    """Everything a report can show; only the table, with the scores and runs behind it, must be there.
 
-    table: of `evaluate_scores`. rows: the scores behind it, the monitor first; a row that is missing has no curve.
-    lengths, failed, tasks, run_ids: one a run. groups: agent, file or the like of each run, as `table.grouped_by`.
-    policy, thresholds: the monitor's alarm, by budget. alarm_groups: its thresholds by group, and these runs' values.
-    examples: see `choose_examples`.
+    policy, thresholds: the monitor's alarm, by budget. examples: see `choose_examples`.
     title: name of what was evaluated. command: the line that makes this report again. facts: what else that takes
         (versions, hashes of files, seeds). notes: remarks besides the table's.
-    The others are results of further looks, None where they were not taken; one that the table carries among its
-    sections need not be given again. others: any more of them, by title.
-    Raises DataError where counts differ, or the first row is an oracle.
+    Raises DataError where the table has no runs behind it, or an example is not one of them.
     """
 
     table: EvaluationTable
-    rows: Sequence[ScoreRow]
-    lengths: Sequence[int]
-    failed: Sequence[bool]
-    tasks: Sequence[str]
-    run_ids: Sequence[str]
-    groups: Sequence[str] | None = None
     policy: AlarmPolicy = field(default_factory=AlarmPolicy)
     thresholds: Mapping[float, Thresholds] = field(default_factory=dict)
-    alarm_groups: AlarmGroups | None = None
     examples: Sequence[ExampleRun] = ()
     monitor: MonitorFacts | None = None
     title: str = "Evaluation"
     command: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
-    observability: Said | None = None
-    prevalence: Said | None = None
-    shortcuts: Said | None = None
-    leaks: Said | None = None
-    ablation: Said | None = None
-    controls: Said | None = None
     automaton: AutomatonView | None = None
-    others: Mapping[str, Said] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        counts = {len(self.lengths), len(self.failed), len(self.tasks), len(self.run_ids), self.table.runs}
-        if self.groups is not None:
-            counts.add(len(self.groups))
-        if self.alarm_groups is not None:
-            counts.add(len(self.alarm_groups.values))
-        if len(counts) != 1:
-            raise DataError(
-                f"a report over {self.table.runs} runs got {len(self.lengths)} lengths, {len(self.failed)} outcomes, "
-                f"{len(self.tasks)} tasks and {len(self.run_ids)} names: give one each, of the runs of the table."
-            )
-        if not self.rows or self.rows[0].oracle:
-            raise DataError("a report needs the scores behind its table: give them as rows, the monitor first.")
+        runs = self.behind
         for example in self.examples:
             if not 0 <= example.run < self.table.runs:
                 raise DataError(f"example run {example.run} is none of {self.table.runs} runs: give its position.")
-            n = self.lengths[example.run]
+            n = runs.lengths[example.run]
             if not len(example.steps) == len(example.readings) == n:
                 raise DataError(
-                    f"example run {self.run_ids[example.run]!r} has {n} steps, {len(example.steps)} texts and "
+                    f"example run {runs.keys[example.run][0]!r} has {n} steps, {len(example.steps)} texts and "
                     f"{len(example.readings)} readings: give one of each a step."
                 )
 
+    @property
+    def behind(self) -> Behind:
+        """Scores and runs behind the table. Raises DataError where they are not there, one a run."""
+        found = self.table.behind
+        if found is None or len(found.keys) != self.table.runs:
+            raise DataError("a report needs the runs behind its table: take the one that `evaluate` gives.")
+        return found
+
+    @property
+    def alarm_groups(self) -> AlarmGroups | None:
+        """Thresholds by group, and the value of each run; None where there are none."""
+        return self.behind.alarm_groups
+
+    def run_id(self, run: int) -> str:
+        """What the run at this position is called."""
+        return self.behind.keys[run][0]
+
     def judged(self) -> npt.NDArray[np.bool_]:
         """Prefixes that the monitor judged, bool (N,): all figures are about these."""
-        kept = np.ones(sum(self.lengths), dtype=np.bool_)
-        for scores in self.rows[0].flat(self.lengths):
-            kept &= ~np.isnan(scores)
-        return kept
+        imminent, outcome = self.behind.rows[0].flat(self.behind.lengths)
+        return ~(np.isnan(imminent) | np.isnan(outcome))
 
     def working(self) -> tuple[float, float | None] | None:
         """Budget and common threshold of the alarm that examples are shown with; None where every budget was refused.
 
         The policy's own budget, or else the largest that was granted. The threshold is None where only groups have one.
         """
-        granted = {budget: mark.alarm for budget, mark in self.thresholds.items() if mark.alarm is not None}
+        granted = {budget: found.alarm for budget, found in self.thresholds.items() if found.alarm is not None}
         if self.policy.budget in granted or (self.alarm_groups is not None and self.policy.budget in self.thresholds):
             return self.policy.budget, granted.get(self.policy.budget)
         return (max(granted), granted[max(granted)]) if granted else None
 
     def alarm_of(self, run: int) -> float | None:
         """The threshold, at the working budget, of the run at this position: its group's where that has its own."""
-        working = self.working()
-        if working is None:
-            return None
-        budget, common = working
-        if self.alarm_groups is None or budget != self.policy.budget:
-            return common
-        return self.alarm_groups.thresholds.pick(self.alarm_groups.values[run], self.thresholds[budget]).alarm
+        working, groups = self.working(), self.alarm_groups
+        if working is None or groups is None or working[0] != self.policy.budget:
+            return None if working is None else working[1]
+        return groups.thresholds.pick(groups.values[run], self.thresholds[working[0]]).alarm
 
 
 def name(text: str) -> str:
@@ -223,3 +219,7 @@ def _short(record: StepRecord) -> ExampleStep:
     parts = [part for part in (call, record.action or record.observation, record.result) if part]
     said = " → ".join(" ".join(part[:TEXT_LETTERS].split()) for part in parts[:3])
     return ExampleStep(name(record.tool), record.status, plain(said, TEXT_LETTERS))
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) else math.nan

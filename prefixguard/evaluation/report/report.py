@@ -1,23 +1,38 @@
-"""The report of an evaluation: sections, most of them optional, and the three forms they are written in."""
+"""The report of an evaluation: what was scored, example runs read once more, and the files it is written to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
-from prefixguard.evaluation.report.alert_section import alerts_section
-from prefixguard.evaluation.report.calibration_curve import reliability_section
-from prefixguard.evaluation.report.composition import composition_section
-from prefixguard.evaluation.report.curves import curves_section
-from prefixguard.evaluation.report.findings import automaton_section, finding_section
-from prefixguard.evaluation.report.material import ReportInput, name
-from prefixguard.evaluation.report.reproduction import reproduction_section
-from prefixguard.evaluation.report.ribbons import examples_section
-from prefixguard.evaluation.report.score_tables import scores_section
-from prefixguard.evaluation.report.sentences import verdict_of
+from prefixguard.bundle import Bundle
+from prefixguard.distribution import VERSION
+from prefixguard.errors import ConfigError
+from prefixguard.evaluation.evaluation import alarm_thresholds
+from prefixguard.evaluation.report.composition import composition_section, reproduction_section
+from prefixguard.evaluation.report.curves import curves_section, reliability_section
+from prefixguard.evaluation.report.examples import choose_examples, examples_section
+from prefixguard.evaluation.report.material import (
+    AutomatonView,
+    ExampleRun,
+    MonitorFacts,
+    ReportInput,
+    SymbolLine,
+    name,
+)
+from prefixguard.evaluation.report.sections import alerts_section, automaton_section, finding_section, scores_section
+from prefixguard.evaluation.report.summary import verdict_of
 from prefixguard.evaluation.table import EvaluationTable
 from prefixguard.results import Page, Section, Summary, Text, page_markdown, plain_value, to_html
+from prefixguard.runtime import Monitor
+from prefixguard.stepview import StepRecord
+from prefixguard.trace import Run, run_digest
 
 SCHEMA = "prefixguard/report/v1"
 
@@ -47,69 +62,54 @@ TITLES: Mapping[str, tuple[str, str]] = {
 }
 
 
+_PACKAGES = ("numpy", "onnxruntime")
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything one evaluation found, ready to be read. A section that is None says what would fill it."""
+    """Everything one evaluation found, ready to be read.
+
+    sections: in the order of `TITLES`, further analyses before what the figures rest on; one that is missing holds the
+    line that says what would fill it.
+    """
 
     title: str
     table: EvaluationTable
     verdict: Summary
-    scores: Section
-    composition: Section
-    reproduction: Section
-    precision_recall: Section | None = None
-    reliability: Section | None = None
-    first_alerts: Section | None = None
-    examples: Section | None = None
-    observability: Section | None = None
-    prevalence: Section | None = None
-    shortcuts: Section | None = None
-    leaks: Section | None = None
-    ablation: Section | None = None
-    controls: Section | None = None
-    judge: Section | None = None
-    automaton: Section | None = None
-    others: tuple[Section, ...] = ()
+    sections: tuple[Section, ...]
 
     @classmethod
     def of(cls, given: ReportInput) -> Report:
         """Computes every section there is material for. Same input, same report."""
         carried = given.table.sections
-        known = {key: getattr(given, key, None) or carried.get(key) for key in _FINDINGS}
-        more = {key.replace("_", " ").capitalize(): value for key, value in carried.items() if key not in TITLES}
-        return cls(
-            title=given.title,
-            table=given.table,
-            verdict=verdict_of(given.table),
-            scores=scores_section(given),
-            composition=composition_section(given),
-            reproduction=reproduction_section(given),
-            precision_recall=curves_section(given),
-            reliability=reliability_section(given),
-            first_alerts=alerts_section(given),
-            examples=examples_section(given),
-            automaton=automaton_section(given.automaton, carried.get("automaton")),
-            others=tuple(
-                section
-                for place, (title, finding) in enumerate({**more, **given.others}.items())
-                if (section := finding_section(f"other-{place + 1}", title, finding)) is not None
-            ),
-            **{key: finding_section(key, TITLES[key][0], finding) for key, finding in known.items()},
-        )
-
-    def sections(self) -> tuple[Section, ...]:
-        """All sections in order; one that is missing holds the line that says what would fill it."""
-        found: list[Section] = []
-        for key, (title, missing) in TITLES.items():
+        found = {
+            "scores": scores_section(given),
+            "precision_recall": curves_section(given),
+            "first_alerts": alerts_section(given),
+            "examples": examples_section(given),
+            "reliability": reliability_section(given),
+            "automaton": automaton_section(given.automaton, carried.get("automaton"), TITLES["automaton"][0]),
+            "composition": composition_section(given),
+            "reproduction": reproduction_section(given),
+        }
+        sections: list[Section] = []
+        for key, (title, line) in TITLES.items():
             if key == "composition":
-                found += self.others
-            section: Section | None = getattr(self, key)
-            found.append(section or Section(key, title, (Text(missing, "faint"),), missing=True))
-        return tuple(found)
+                more = [(other, said) for other, said in carried.items() if other not in TITLES]
+                for place, (other, said) in enumerate(more, 1):
+                    told = finding_section(f"other-{place}", other.replace("_", " ").capitalize(), said)
+                    sections += [] if told is None else [told]
+            section = found[key] if key in found else finding_section(key, title, carried.get(key))
+            sections.append(section or Section(key, title, (Text(line, "faint"),), missing=True))
+        return cls(given.title, given.table, verdict_of(given.table), tuple(sections))
+
+    def section(self, key: str) -> Section | None:
+        """The section of this name; None where it is missing."""
+        return next((section for section in self.sections if section.key == key and not section.missing), None)
 
     def page(self) -> Page:
         """Title, verdict and sections, as the writers take them."""
-        return Page(name(self.title), self.verdict, self.sections())
+        return Page(name(self.title), self.verdict, self.sections)
 
     def to_html(self) -> bytes:
         """One page in UTF-8 that stands alone: nothing is loaded, and its own script is all that can run."""
@@ -121,16 +121,129 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """Schema, verdict, the table as `EvaluationTable.as_json` gives it, and each section's figures or None."""
+        data = {section.key: None if section.missing else plain_value(section.data) for section in self.sections}
         return {
             "schema": SCHEMA,
             "title": self.title,
             "verdict": {"headline": self.verdict.headline, "sentences": list(self.verdict.sentences)},
             "table": self.table.as_json(),
-            "sections": {
-                key: None if getattr(self, key) is None else plain_value(getattr(self, key).data) for key in TITLES
-            },
-            "others": {section.title: plain_value(section.data) for section in self.others},
+            "sections": {key: data[key] for key in TITLES},
+            "others": {section.title: data[section.key] for section in self.sections if section.key not in TITLES},
         }
 
 
-_FINDINGS = ("observability", "prevalence", "shortcuts", "leaks", "ablation", "controls", "judge")
+def report_of(
+    monitor: Monitor,
+    table: EvaluationTable,
+    runs: Iterable[Run[StepRecord]],
+    *,
+    title: str = "Evaluation",
+    command: str = "",
+) -> Report:
+    """The report of an evaluation.
+
+    table: what `evaluate` gave of this monitor; its sections (leaks, folds and the like) are shown where there are any.
+    runs: the same runs again; of them only the examples are kept. title: what it is called. command: the line that
+    makes it again.
+    Raises DataError for a table without runs behind it.
+    """
+    bundle = monitor.bundle
+    given = ReportInput(
+        table=table,
+        policy=bundle.calibration.policy,
+        thresholds=alarm_thresholds(bundle),
+        monitor=MonitorFacts.of_manifest(bundle.path.name, bundle.manifest),
+        title=title,
+        command=command,
+        facts={
+            **_recalibration(bundle),
+            "Python": platform.python_version(),
+            "prefixguard": VERSION,
+            **{package: version(package) for package in _PACKAGES},
+        },
+        automaton=_automaton(bundle),
+    )
+    return Report.of(replace(given, examples=_examples(monitor, given, runs)))
+
+
+def _examples(monitor: Monitor, given: ReportInput, runs: Iterable[Run[StepRecord]]) -> list[ExampleRun]:
+    behind = given.behind
+    chosen = choose_examples(
+        behind.rows[0].outcome,
+        behind.failed,
+        [run_id for run_id, _ in behind.keys],
+        [given.alarm_of(run) for run in range(given.table.runs)],
+        given.policy,
+        horizon=given.table.horizon,
+    )
+    wanted = {behind.keys[choice.run]: choice.run for choice in chosen}
+    found: dict[int, ExampleRun] = {}
+    for run in runs:
+        if len(found) == len(wanted):
+            break
+        place = wanted.get((run.run_id, run_digest(run.records)))
+        if place is not None and place not in found:
+            found[place] = ExampleRun.of(
+                place, run.records, monitor.score_run(run.records, group=monitor.group_of(run))
+            )
+    return [found[choice.run] for choice in chosen if choice.run in found]
+
+
+def _recalibration(bundle: Bundle) -> dict[str, str]:
+    """What the alarm's marks were set anew on, where they are not those of training."""
+    found = bundle.manifest.get("recalibration")
+    if not isinstance(found, dict):
+        return {}
+    said = f"{found.get('runs')} runs, {found.get('successful')} of them successful; of the monitor "
+    said += str(found.get("monitor"))[:12]
+    return {"marks set anew on": said + ("; IN SAMPLE" if found.get("in_sample") else "")}
+
+
+def _automaton(bundle: Bundle) -> AutomatonView | None:
+    """With the picture that `export` wrote beside it, and the symbols of its manifest or else its glossary's text."""
+    automaton = bundle.automaton
+    if automaton is None:
+        return None
+    return AutomatonView(
+        name=bundle.path.name,
+        states=automaton.n_states,
+        symbols=automaton.n_symbols,
+        svg=_beside(bundle.path / "automaton.svg"),
+        glossary=SymbolLine.of_manifest(bundle.manifest),
+        glossary_text=_beside(bundle.path / "GLOSSARY.md").decode("utf-8", "replace"),
+    )
+
+
+def _beside(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
+
+
+def write_report(report: Report, path: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
+    """Writes `path` (ending in .html) and the same name with .md and .json; returns the three paths.
+
+    Folders on the way are made; files that stand there are replaced, each in one move.
+    Raises ConfigError where the name has another ending or a file cannot be written.
+    """
+    page = Path(path)
+    if page.suffix.lower() != ".html":
+        raise ConfigError(f"report {page}: the name must end in .html; .md and .json are written beside it.")
+    texts = {
+        page: report.to_html(),
+        page.with_suffix(".md"): report.to_markdown().encode("utf-8", "backslashreplace"),
+        page.with_suffix(".json"): _json(report),
+    }
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        for place, data in texts.items():
+            part = place.with_name(f".{place.name}.part")
+            part.write_bytes(data)
+            part.replace(place)
+    except OSError as exc:
+        raise ConfigError(f"report {page}: cannot be written ({exc.strerror or exc}). Name another place.") from exc
+    written = tuple(texts)
+    return written[0], written[1], written[2]
+
+
+def _json(report: Report) -> bytes:
+    text = json.dumps(report.as_json(), allow_nan=False, ensure_ascii=True, indent=1)
+    return text.encode() + b"\n"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from prefixguard.evaluation.alerts import AlertRow
-from prefixguard.evaluation.report.material import name
 from prefixguard.evaluation.table import BaselineRow, EvaluationTable
 from prefixguard.evaluation.verdict import MAX_BUDGET
 from prefixguard.results import Facts, Summary, number, percent, percents, signed, spread
+from prefixguard.runtime import plain
 
 #: What the two risks are called in sentences.
 SOON, AT_ALL = "failing soon", "failing at all"
@@ -57,7 +57,7 @@ def _leaks(table: EvaluationTable) -> tuple[str, ...]:
     errors = sorted({str(one["field"]) for one in found if one["severity"] == "error"})
     if not errors:
         return ()
-    return (f"The leak audit found errors in {name(', '.join(errors))}: all figures may flatter, mend these first.",)
+    return (f"The leak audit found errors in {_name(', '.join(errors))}: all figures may flatter, mend these first.",)
 
 
 def best_honest(table: EvaluationTable, which: str) -> tuple[str, BaselineRow] | None:
@@ -116,7 +116,7 @@ def _lead(table: EvaluationTable) -> str:
         title, row = best
         theirs = getattr(row, which)
         ahead = theirs.differences.get("auprc")
-        said = f"{number(mine)} to {number(theirs.auprc)} for {meaning} ({name(title)}"
+        said = f"{number(mine)} to {number(theirs.auprc)} for {meaning} ({_name(title)}"
         if ahead is not None:
             said += f"; {signed(ahead.value)} {spread(ahead.interval, with_sign=True)}".rstrip()
             if ahead.interval is not None:
@@ -182,3 +182,7 @@ def _facts(table: EvaluationTable) -> Facts:
         ("Runs", f"{table.runs:,}", f"{table.failed_runs:,} failed; {table.tasks:,} tasks; {table.prefixes:,} prefixes")
     )
     return Facts(tuple(items))
+
+
+def _name(text: str) -> str:
+    return plain(text, 80)

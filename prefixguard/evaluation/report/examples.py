@@ -1,15 +1,21 @@
-"""Example runs, step by step: the risk as a curve and a ribbon of colours, the alarm, and what moved the risk."""
+"""Example runs: which are shown, and each step by step, with the risk as a curve and a ribbon of colours.
+
+Examples are the middle ones of their kind, so that nobody can pick the pretty ones.
+"""
 
 from __future__ import annotations
 
 import html
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from prefixguard.evaluation.report.choice import Kind, kind_of
+from prefixguard.alarm import AlarmPolicy, first_alert, run_maximum
 from prefixguard.evaluation.report.material import TEXT_LETTERS, ExampleRun, ReportInput, name
 from prefixguard.results import (
     SCALE,
@@ -38,6 +44,76 @@ WIDEST, NARROWEST = 26.0, 4.0
 #: Pixels that all steps of a run should fit into.
 ROOM = 860.0
 
+
+class Kind(StrEnum):
+    """What became of a run. Early: more than the horizon's steps were left at the first alert."""
+
+    EARLY = "caught early"
+    LATE = "caught late"
+    MISSED = "missed"
+    FALSE_ALARM = "false alarm"
+    PASSED = "let pass"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A run that was chosen. run: its position. alert: step of its first alert, from 1; None without one."""
+
+    kind: Kind
+    run: int
+    alert: int | None
+
+
+def kind_of(
+    risks: npt.ArrayLike, failed: bool, threshold: float | None, policy: AlarmPolicy, horizon: int
+) -> tuple[Kind, int | None]:
+    """Kind of a run and step of its first alert. risks: outcome risks, (T,). threshold None: nothing alarms."""
+    alert = first_alert(risks, threshold, policy)
+    if alert is None:
+        return (Kind.MISSED if failed else Kind.PASSED), None
+    if not failed:
+        return Kind.FALSE_ALARM, alert
+    return (Kind.EARLY if len(np.asarray(risks)) - alert > horizon else Kind.LATE), alert
+
+
+def choose_examples(
+    outcome: Sequence[npt.ArrayLike],
+    failed: Sequence[bool],
+    run_ids: Sequence[str],
+    threshold: float | Sequence[float | None] | None,
+    policy: AlarmPolicy,
+    *,
+    horizon: int,
+    per_kind: int = 1,
+) -> tuple[Choice, ...]:
+    """Runs to show, in the order of `Kind`; a kind that no run is of is left out.
+
+    outcome: the monitor's outcome risks, one (T,) a run. threshold: of the alarm, None where it was refused; or one
+    a run.
+    Within a kind runs are put in order by the lead of the alert, or without one by the highest risk, then by id; of n
+    runs the middle one is taken, or for `per_kind` k those at the shares 1/(k+1) ... k/(k+1). Same runs, same choice.
+
+    >>> [c.kind.value for c in choose_examples([[.9, .1, .2, .1, .1], [.1]], [True, False], "ab", .5, AlarmPolicy(),
+    ...     horizon=3)]
+    ['caught early', 'let pass']
+    """
+    found: dict[Kind, list[tuple[float, str, int, int | None]]] = {kind: [] for kind in Kind}
+    marks = threshold if isinstance(threshold, Sequence) else [threshold] * len(outcome)
+    for run, (risks, fail, mark) in enumerate(zip(outcome, failed, marks, strict=True)):
+        values = np.asarray(risks, dtype=np.float64)
+        kind, alert = kind_of(values, fail, mark, policy, horizon)
+        place = run_maximum(values, policy) if alert is None else float(len(values) - alert)
+        found[kind].append((place, run_ids[run], run, alert))
+    chosen = []
+    for kind, runs in found.items():
+        runs.sort(key=lambda entry: entry[:3])
+        places = {(len(runs) * (i + 1)) // (per_kind + 1) for i in range(per_kind)} if runs else set()
+        for place in sorted(places):
+            _, _, run, alert = runs[min(place, len(runs) - 1)]
+            chosen.append(Choice(kind, run, alert))
+    return tuple(chosen)
+
+
 _STYLES = {
     Kind.EARLY: "fine",
     Kind.LATE: "care",
@@ -58,7 +134,7 @@ def examples_section(given: ReportInput) -> Section | None:
     for example in given.examples:
         risks = [math.nan if r.outcome_risk is None else r.outcome_risk for r in example.readings]
         threshold = given.alarm_of(example.run)
-        kind, alert = kind_of(risks, given.failed[example.run], threshold, given.policy, given.table.horizon)
+        kind, alert = kind_of(risks, given.behind.failed[example.run], threshold, given.policy, given.table.horizon)
         at = (_ORDER.index(kind), len(cards))
         cards.append((at, _card(given, example, kind, alert, threshold)))
         data.append((at, _data(given, example, kind, alert)))
@@ -84,17 +160,17 @@ def examples_section(given: ReportInput) -> Section | None:
 
 def _card(given: ReportInput, example: ExampleRun, kind: Kind, alert: int | None, threshold: float | None) -> Card:
     steps = len(example.readings)
-    failed = given.failed[example.run]
+    failed = given.behind.failed[example.run]
     end = "failed" if failed else "succeeded"
-    words = [f"task {name(given.tasks[example.run])}", f"{steps:,} {'step' if steps == 1 else 'steps'}", end]
-    if given.groups is not None and given.groups[example.run]:
-        words.insert(1, f"{given.table.grouped_by or 'group'} {name(given.groups[example.run])}")
+    words = [f"task {name(given.behind.tasks[example.run])}", f"{steps:,} {'step' if steps == 1 else 'steps'}", end]
+    if given.behind.groups is not None and given.behind.groups[example.run]:
+        words.insert(1, f"{given.table.grouped_by or 'group'} {name(given.behind.groups[example.run])}")
     if alert is not None:
         words.append(f"first alert at step {alert}, {steps - alert:,} before the end")
     shown = alert if alert is not None else _peak(example.readings)
     highest = "" if shown is None else f", risk {number(example.readings[shown - 1].outcome_risk or 0.0)}"
     alt = (
-        f"Run {name(given.run_ids[example.run])}, {kind.value}: {steps} steps, {end}; "
+        f"Run {name(given.run_id(example.run))}, {kind.value}: {steps} steps, {end}; "
         + ("no alert" if alert is None else f"first alert at step {alert}")
         + ("" if shown is None else f"; at step {shown}{highest}")
         + "."
@@ -103,7 +179,7 @@ def _card(given: ReportInput, example: ExampleRun, kind: Kind, alert: int | None
         Figure(
             _drawing(example, failed, alert, threshold),
             alt,
-            f"Risk of run {name(given.run_ids[example.run])}",
+            f"Risk of run {name(given.run_id(example.run))}",
             wide=True,
         )
     ]
@@ -119,7 +195,7 @@ def _card(given: ReportInput, example: ExampleRun, kind: Kind, alert: int | None
                 why = "that is below WATCH, and what moved the risk is told from WATCH on"
             blocks.append(Text(f"At {where}, the risk is {number(reading.outcome_risk or 0.0)}; {why}.", "faint"))
     blocks.append(Folded("Step by step", (_table(given, example, alert),)))
-    return Card(kind.value, _STYLES[kind], name(given.run_ids[example.run]), ", ".join(words), tuple(blocks))
+    return Card(kind.value, _STYLES[kind], name(given.run_id(example.run)), ", ".join(words), tuple(blocks))
 
 
 def _peak(readings: Sequence[Reading]) -> int | None:
@@ -215,7 +291,7 @@ def _table(given: ReportInput, example: ExampleRun, alert: int | None) -> Table:
         "" if len(listed) == len(example.readings) else f" ({len(listed)} of {len(example.readings):,}, around changes)"
     )
     return Table.of(
-        f"Steps of run {name(given.run_ids[example.run])}{cut}",
+        f"Steps of run {name(given.run_id(example.run))}{cut}",
         ("Step", Column("tool"), "failing at all", "failing soon", Column("level"), "what moved it", "what happened"),
         rows,
         words={5, 6},
@@ -242,11 +318,11 @@ def _listed(readings: Sequence[Reading], alert: int | None) -> list[int]:
 
 def _data(given: ReportInput, example: ExampleRun, kind: Kind, alert: int | None) -> dict[str, Any]:
     return {
-        "run_id": given.run_ids[example.run],
-        "task": given.tasks[example.run],
+        "run_id": given.run_id(example.run),
+        "task": given.behind.tasks[example.run],
         "kind": kind.value,
         "threshold": given.alarm_of(example.run),
-        "failed": bool(given.failed[example.run]),
+        "failed": bool(given.behind.failed[example.run]),
         "first_alert": alert,
         "steps": [reading.to_json() for reading in example.readings],
     }
