@@ -64,8 +64,8 @@ from prefixguard.evaluation.judge import JudgeResult as JudgeResult
 from prefixguard.evaluation.judge import judge as judge
 from prefixguard.evaluation.leaks import LeakAudit as LeakAudit
 from prefixguard.evaluation.leaks import audit_leaks as audit_leaks
+from prefixguard.evaluation.report import report_of as report_of
 from prefixguard.evaluation.report import write_report as write_report
-from prefixguard.evaluation.reporting import report_of as report_of
 from prefixguard.evaluation.retraining import ablate as ablate
 from prefixguard.evaluation.retraining import cross_validate as cross_validate
 from prefixguard.evaluation.retraining import leave_one_agent_out as leave_one_agent_out
