@@ -3,6 +3,7 @@
 from prefixguard.auditor.attribution import AttributionMethod, BlamedStep, attribute
 from prefixguard.auditor.audit_line import AuditLine
 from prefixguard.auditor.audit_plan import PROTOCOLS, AuditPlan
+from prefixguard.auditor.audit_report import AuditReport, audit_report, fit_confidence, gate_losses
 from prefixguard.auditor.audit_table import AuditRow, AuditTable, audit_table
 from prefixguard.auditor.audited_system import (
     AuditedSystem,
@@ -55,6 +56,7 @@ __all__ = [
     "AuditLine",
     "AuditPlan",
     "AuditProtocol",
+    "AuditReport",
     "AuditRow",
     "AuditTable",
     "AuditedSystem",
@@ -82,6 +84,7 @@ __all__ = [
     "attribute",
     "audit",
     "audit_async",
+    "audit_report",
     "audit_runs",
     "audit_table",
     "audited",
@@ -95,6 +98,8 @@ __all__ = [
     "fault_lines",
     "fault_row",
     "fault_table",
+    "fit_confidence",
+    "gate_losses",
     "modes_of",
     "published_rows",
     "query_steps",

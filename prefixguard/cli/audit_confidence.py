@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from prefixguard.auditor import AuditLine, confidence_pairs
+from prefixguard.auditor import AuditLine, confidence_pairs, fit_confidence
 from prefixguard.cli.console import say
 from prefixguard.errors import DataError, OutputError, UsageError
 from prefixguard.escalate import ConfidenceMap
@@ -25,19 +25,17 @@ def read_confidence(path: Path) -> ConfidenceMap:
         raise UsageError(f"--confidence {path}: {exc} Name the {NAME} of an audit with --logprobs.") from exc
 
 
-def fit_confidence(runs: Sequence[Run[StepRecord]], lines: Sequence[AuditLine], out: Path | None) -> None:
+def keep_confidence(runs: Sequence[Run[StepRecord]], lines: Sequence[AuditLine], out: Path | None) -> None:
     """Fits it on the verdicts of labelled runs, and writes it into the audit's folder; says it where that cannot be."""
-    pairs = confidence_pairs(runs, lines)
-    if not pairs:
+    if not confidence_pairs(runs, lines):
         say("No labelled verdict has a confidence: does the server send log-probabilities?")
         return
     try:
-        fitted = ConfidenceMap.fit([raw for raw, _ in pairs], [right for _, right in pairs])
+        fitted = fit_confidence(runs, lines)
     except DataError as exc:
         say(f"Confidences stay as they are: {exc}")
         return
-    right = sum(right for _, right in pairs)
-    said = f"Confidence, fitted on {len(pairs):,} labelled verdicts ({right:,} right)"
+    said = f"Confidence, fitted on {fitted.pairs:,} labelled verdicts ({fitted.right:,} right)"
     if out is None:
         say(f"{said}: name a folder with --out, and it is kept there.")
         return

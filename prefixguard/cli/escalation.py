@@ -85,7 +85,7 @@ def escalation_of(
     calls: int,
     calls_a_minute: int | None,
     block: float | None,
-    rung: str,
+    intervention: str,
     budget_tokens: int,
     mask: bool,
     replies: Path | None,
@@ -104,7 +104,7 @@ def escalation_of(
         mode="async" if block is None else "block",
         deadline=10.0 if block is None else block,
         seconds=max(endpoint.timeout, block or 0.0),
-        rung=cast(Intervention, rung),
+        intervention=cast(Intervention, intervention),
         question_tokens=budget_tokens + (endpoint.max_reply_tokens or 0),
         keep_texts=max(1024, _BYTES_A_TOKEN * budget_tokens),
     )

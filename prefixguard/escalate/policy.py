@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import warnings
+from dataclasses import InitVar, dataclass
 from typing import Literal
 
 from prefixguard.alarm import Level
@@ -117,11 +118,12 @@ class EscalationPolicy:
         waits for the verdict on it, `deadline` seconds (more than 0) at most.
     seconds: for one question, its wait for a free worker included; what is not answered by then has failed. Over 0;
         neither this nor the deadline is over MAX_SECONDS.
-    rung: what a host is told to do at ALARM: "warn": nothing more; "nudge": a message for the agent; "stop": the
-        message, and to stop.
+    intervention: what a host is told to do at ALARM: "warn": nothing more; "nudge": a message for the agent; "stop":
+        the message, and to stop.
     queue: questions that may wait for a worker, 1 or more; more are dropped.
     keep_texts: bytes of the run's texts that a session keeps for prompts, 1024 or more; of longer runs the middle is
         dropped, and the prompt says so. Three times the tokens of the prompt's budget are what it can show at most.
+    rung: the name of `intervention` in 0.3, with a warning.
     Raises ConfigError for a value outside its range.
 
     >>> EscalationPolicy(mark=0.0)
@@ -149,11 +151,15 @@ class EscalationPolicy:
     mode: Mode = "async"
     deadline: float = 10.0
     seconds: float = 60.0
-    rung: Intervention = "warn"
+    intervention: Intervention = "warn"
     queue: int = 256
     keep_texts: int = 32 * 1024
+    rung: InitVar[Intervention | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, rung: Intervention | None) -> None:
+        if rung is not None:
+            warnings.warn("EscalationPolicy(rung=...): say intervention=...", DeprecationWarning, stacklevel=3)
+            object.__setattr__(self, "intervention", rung)
         if self.mark is not None and not 0.0 < self.mark <= 1.0:
             raise ConfigError(
                 f"escalation mark {self.mark:g}: it is a risk above 0 and at most 1, or None for the watch mark."
@@ -161,7 +167,7 @@ class EscalationPolicy:
         _choice("risk", self.risk, ("outcome", "imminent"))
         _choice("on_alarm", self.on_alarm, ON_ALARM)
         _choice("mode", self.mode, MODES)
-        _choice("rung", self.rung, INTERVENTIONS)
+        _choice("intervention", self.intervention, INTERVENTIONS)
         if not self.rising and self.every is None:
             raise ConfigError("rising is off and every is None: nothing would ever be asked. Set one of them.")
         for name, least in (("every", 1), ("gap", 1), ("clear_steps", 0)):

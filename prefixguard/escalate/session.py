@@ -80,8 +80,9 @@ class EscalatedReading:
     verdict: the newest verdict, by the step it is about, that is no ERROR; None before the first. about: that step.
     news: whether a verdict came in since the reading before.
     note: why the auditor is silent, after a question that was dropped or failed; None where it is not.
-    message: for the agent, on the rungs "nudge" and "stop", where the level becomes ALARM or a new ALARM verdict came.
-    stop: on the rung "stop": whether the level is ALARM.
+    message: for the agent, by the interventions "nudge" and "stop", where the level becomes ALARM or a new verdict
+        ALARM came.
+    stop: by the intervention "stop": whether the level is ALARM.
     again: whether the step's reading was given before: `poll` gives it again after a question has ended.
     """
 
@@ -306,12 +307,12 @@ class EscalatedSession:
                 self._note = _why_silent(request)
 
     def _tell(self, reading: Reading, request: PendingRequest | None) -> EscalatedReading:
-        effect, rung = self._effect, self._policy.rung
+        effect, intervention = self._effect, self._policy.intervention
         above = self._asking.is_above(self._risk(reading))
         level = effect.level(reading.level, reading.step, above=above)
         is_alarm = level is Level.ALARM
         message = None
-        if is_alarm and rung != "warn" and (self._new_alarm or not self._was_alarm):
+        if is_alarm and intervention != "warn" and (self._new_alarm or not self._was_alarm):
             message = nudge(reading.step, effect.alarm, reading.reasons, reading.outcome_risk)
         news, self._news, self._moved, self._new_alarm, self._was_alarm = self._news, False, False, False, is_alarm
         return EscalatedReading(
@@ -323,7 +324,7 @@ class EscalatedSession:
             news,
             self._note,
             message,
-            is_alarm and rung == "stop",
+            is_alarm and intervention == "stop",
         )
 
     def _risk(self, reading: Reading) -> float | None:

@@ -18,8 +18,7 @@ from attribution_rows import aegis
 from model_server import Exchange, fails, model_server, says
 from scripted_server import Script, ScriptedServer, Skill, fingerprint, seen_in
 
-from prefixguard.auditor import MODES, AuditLine, EscalationTrigger
-from prefixguard.cli.audit_report import gate_losses
+from prefixguard.auditor import MODES, AuditLine, EscalationTrigger, gate_losses
 from prefixguard.escalate import EscalationPolicy
 from prefixguard.lab import generate
 from prefixguard.runtime import load

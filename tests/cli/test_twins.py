@@ -48,7 +48,7 @@ TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
     "watch": (
         watch,
         {"run", "run_id", "fail_on_alarm", "as_json", "escalate", "base_url", "key_from", "mark", "every", "calls"}
-        | {"block", "rung", "budget_tokens", "price_in", "price_out", "replies", "patience"}
+        | {"block", "intervention", "rung", "budget_tokens", "price_in", "price_out", "replies", "patience"}
         | {"gap", "calls_a_minute", "reply_tokens", "temperature", "timeout", "trust", "mask"},
         {"stream"},
     ),

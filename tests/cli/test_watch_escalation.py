@@ -110,7 +110,7 @@ def test_verdicts_come_while_the_agent_is_still_running(events: str, server: Scr
 
 
 def test_fields_of_json(cli, events: str, server: ScriptedServer) -> None:
-    said = cli("watch", MONITOR, "--json", *asking(server, "--block", "30", "--rung", "stop"), stdin=events)
+    said = cli("watch", MONITOR, "--json", *asking(server, "--block", "30", "--intervention", "stop"), stdin=events)
     alone = cli("watch", MONITOR, "--json", stdin=events).lines
     assert [line["step"] for line in said.lines] == [line["step"] for line in alone]
     for line, own in zip(said.lines, alone, strict=True):
@@ -127,13 +127,16 @@ def test_fields_of_json(cli, events: str, server: ScriptedServer) -> None:
     assert at["stop"] and at["message"].startswith(f"Automatic check after step {RISES}: an auditor finds")
 
 
-@pytest.mark.parametrize("rung", ["warn", "nudge", "stop"])
-def test_rungs(cli, events: str, server: ScriptedServer, rung: str) -> None:
-    said = cli("watch", MONITOR, *asking(server, "--block", "30", "--rung", rung), stdin=events)
+@pytest.mark.parametrize("intervention", ["warn", "nudge", "stop"])
+def test_rungs(cli, events: str, server: ScriptedServer, intervention: str) -> None:
+    said = cli("watch", MONITOR, *asking(server, "--block", "30", "--intervention", intervention), stdin=events)
     message = f"to the agent: Automatic check after step {RISES}: an auditor finds that the run went wrong at step"
-    assert (message in said.out) == (rung != "warn")
-    told = cli("watch", MONITOR, "--json", *asking(server, "--block", "30", "--rung", rung), stdin=events).lines
-    assert any(line["stop"] for line in told) == (rung == "stop")
+    assert (message in said.out) == (intervention != "warn")
+    options = asking(server, "--block", "30", "--rung", intervention)
+    older = cli("watch", MONITOR, "--json", *options, stdin=events)
+    assert "--rung works in this release only; now: --intervention" in older.err
+    told = older.lines
+    assert any(line["stop"] for line in told) == (intervention == "stop")
 
 
 def test_fail_on_alarm_counts_an_alarm_that_a_verdict_made(cli, events: str, server: ScriptedServer) -> None:
@@ -233,7 +236,7 @@ def test_text_from_outside_cannot_write_lines_of_ours(cli, events: str) -> None:
     answer = json.dumps({"answer": 2, "agent": "agent", "reason": reason, "quote": None})
     with model_server(says(f"<think>x</think><answer>{answer}</answer>")) as server:
         said = cli(
-            "watch", MONITOR, "--escalate", "m", "--base-url", server.url, "--block", "30", "--rung", "nudge",
+            "watch", MONITOR, "--escalate", "m", "--base-url", server.url, "--block", "30", "--intervention", "nudge",
             stdin=events,
         )  # fmt: skip
     assert "auditor on step 8: alarm, step 2 by agent." in said.out and "\x1b" not in said.out
@@ -267,7 +270,7 @@ def test_a_run_id_from_outside_is_shown_escaped(cli, server: ScriptedServer, tmp
     [
         (("--base-url", "http://127.0.0.1:9/v1"), "--base-url: goes with --escalate MODEL"),
         (("--mark", "0.3", "--every", "2"), "--mark, --every: goes with --escalate MODEL"),
-        (("--rung", "stop"), "--rung: goes with --escalate MODEL"),
+        (("--intervention", "stop"), "--intervention: goes with --escalate MODEL"),
         (("--patience", "5", "--budget-tokens", "8000"), "--budget-tokens, --patience: goes with --escalate MODEL"),
         (("--key-from", "MY_KEY", "--timeout", "5"), "--key-from, --timeout: goes with --escalate MODEL"),
         (("--gap", "2", "--calls-a-minute", "120"), "--gap, --calls-a-minute: goes with --escalate MODEL"),
@@ -280,7 +283,7 @@ def test_a_run_id_from_outside_is_shown_escaped(cli, server: ScriptedServer, tmp
         (("--escalate", "m", "--timeout", "1e300"), "seconds 1e+300"),
         (("--escalate", "m", "--gap", "0"), "gap 0"),
         (("--escalate", "m", "--calls-a-minute", "-1"), "calls_a_minute -1"),
-        (("--escalate", "m", "--rung", "shove"), "rung 'shove': one of warn, nudge, stop"),
+        (("--escalate", "m", "--intervention", "shove"), "intervention 'shove': one of warn, nudge, stop"),
         (("--escalate", "m", "--block", "0"), "deadline 0"),
         (("--escalate", "m", "--every", "0"), "every 0"),
         (("--escalate", "m", "--calls", "-1"), "calls_a_run -1"),
@@ -374,7 +377,7 @@ def test_a_session_keeps_as_much_as_a_prompt_can_show(server: ScriptedServer) ->
         calls=8,
         calls_a_minute=None,
         block=None,
-        rung="warn",
+        intervention="warn",
         budget_tokens=24_000,
         mask=True,
         replies=None,

@@ -213,8 +213,8 @@ def test_rungs(made: Any) -> None:
     auditor = ScriptedAuditor(lambda records: 2)
     policy = replace(BLOCK, every=None)
     warned = observe_all(made(auditor, policy).start(), failing_run())
-    nudged = observe_all(made(auditor, replace(policy, rung="nudge")).start(), failing_run())
-    stopped = observe_all(made(auditor, replace(policy, rung="stop")).start(), failing_run())
+    nudged = observe_all(made(auditor, replace(policy, intervention="nudge")).start(), failing_run())
+    stopped = observe_all(made(auditor, replace(policy, intervention="stop")).start(), failing_run())
     assert {(reading.message, reading.stop) for reading in warned} == {(None, False)}
     assert [reading.message is not None for reading in nudged] == [False, True, False, False, False]
     assert nudged[1].message is not None and nudged[1].message.startswith(
@@ -226,7 +226,8 @@ def test_rungs(made: Any) -> None:
 
 
 def test_the_monitors_own_alarm_nudges_too(made: Any) -> None:
-    told = observe_all(made(ScriptedAuditor(), replace(BLOCK, calls_a_run=0, rung="nudge")).start(), failing_run())
+    policy = replace(BLOCK, calls_a_run=0, intervention="nudge")
+    told = observe_all(made(ScriptedAuditor(), policy).start(), failing_run())
     assert [reading.message is not None for reading in told] == [False, False, True, False, False]
     assert "this run looks like runs that fail" in str(told[2].message)
     assert told[2].escalation == "dropped: calls a run"
@@ -264,7 +265,7 @@ def test_an_auditor_of_wrong_types_costs_the_escalation_only(made: Any) -> None:
             verdict = Verdict(VerdictOutcome.ALARM, 1, 5, None)  # type: ignore[arg-type]
             return AuditResult(verdict, "k", False, 1, 1, False, 0.0, 0.0, 1, "")
 
-    told = observe_all(made(Odd(), replace(BLOCK, rung="nudge")).start(), failing_run())
+    told = observe_all(made(Odd(), replace(BLOCK, intervention="nudge")).start(), failing_run())
     assert [reading.reading.step for reading in told] == [1, 2, 3, 4, 5]
     assert told[1].note == "escalation failed (TypeError)" or told[1].note == "escalation failed (AttributeError)"
     assert told[1].level is Level.WATCH
@@ -280,7 +281,7 @@ def test_a_poll_survives_an_auditor_of_wrong_types(made: Any) -> None:
                 await asyncio.sleep(0.005)
             return AuditResult(Verdict(VerdictOutcome.ALARM, 1, None, 5), "k", False, 1, 1, False, 0.0, 0.0, 1, "")  # type: ignore[arg-type]
 
-    session = made(Odd(), replace(ASYNC, rung="nudge", on_alarm="raise")).start()
+    session = made(Odd(), replace(ASYNC, intervention="nudge", on_alarm="raise")).start()
     told = observe_all(session, failing_run())
     release.set()
     late = session.wait(PATIENT)

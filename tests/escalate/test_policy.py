@@ -1,5 +1,6 @@
 """A policy says at once what is wrong with it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from prefixguard.escalate.policy import EscalationPolicy
         ({"mark": float("nan")}, "it is a risk above 0 and at most 1"),
         ({"risk": "both"}, "risk 'both': one of outcome, imminent."),
         ({"mode": "sync"}, "mode 'sync': one of async, block."),
-        ({"rung": "kill"}, "rung 'kill': one of warn, nudge, stop."),
+        ({"intervention": "kill"}, "intervention 'kill': one of warn, nudge, stop."),
         ({"on_alarm": "clear"}, "on_alarm 'clear': one of note, confirm, raise."),
         ({"rising": False, "every": None}, "nothing would ever be asked"),
         ({"every": 0}, "every 0: it counts steps"),
@@ -46,9 +47,15 @@ def test_a_value_outside_its_range_is_told(wrong: dict[str, Any], sentence: str)
 def test_what_a_policy_does_by_default_is_mild() -> None:
     """Nobody waits, nothing is stopped, no alarm is hidden, no run is asked about without end."""
     policy = EscalationPolicy()
-    assert (policy.mode, policy.rung, policy.may_clear_alarm) == ("async", "warn", False)
+    assert (policy.mode, policy.intervention, policy.may_clear_alarm) == ("async", "warn", False)
     assert policy.calls_a_run is not None and policy.calls_a_minute is not None
 
 
 def test_limits_that_ask_nothing_are_allowed() -> None:
     EscalationPolicy(calls_a_run=0, tokens_a_run=0, money_a_minute=0.0, mark=1.0)
+
+
+def test_the_older_word_is_taken_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match="say intervention"):
+        policy = EscalationPolicy(rung="stop")
+    assert policy == EscalationPolicy(intervention="stop") == replace(policy, gap=2)

@@ -117,10 +117,8 @@ def audit_command(
         prefixguard audit labelled/ --model qwen --base-url http://localhost:8000/v1 --logprobs --out audit
         prefixguard audit runs/ --protocol hypotheses --model gpt-4.1-mini --limit 20
     """
-    from prefixguard.auditor import audit, published_rows
-    from prefixguard.auditor.audit_plan import AuditPlan
-    from prefixguard.cli.audit_confidence import fit_confidence, read_confidence
-    from prefixguard.cli.audit_report import report_audit
+    from prefixguard.auditor import AuditPlan, audit, audit_report, published_rows
+    from prefixguard.cli.audit_confidence import keep_confidence, read_confidence
     from prefixguard.escalate import Endpoint
     from prefixguard.runtime import NewTasks, load
     from prefixguard.stepview import ReadReport, read_runs, wide_view
@@ -213,7 +211,7 @@ def audit_command(
 
         lines = audit(chosen, inspector, workers=workers, out=out, settings=settings, listen=listen)
     gated = opened is not None and endpoint is not None
-    report_audit(
+    said = audit_report(
         chosen,
         lines,
         plan.protocol,
@@ -221,12 +219,14 @@ def audit_command(
         priced=price_in is not None,
         published=published,
         events=events,
-        as_json=as_json,
         full=full,
         proxy=None if endpoint is None else endpoint.proxy,
     )
+    say(said.to_text())
+    if as_json:
+        write_json(said.as_json())
     if logprobs and confidence is None:
-        fit_confidence(chosen, lines, out)
+        keep_confidence(chosen, lines, out)
 
 
 def _adapter(adapter: str | None, runs: str) -> Adapter:

@@ -76,9 +76,10 @@ def watch_command(
     block: Annotated[
         float | None, typer.Option(help="Wait so many seconds for each verdict. Default: never wait while it runs.")
     ] = None,
-    rung: Annotated[
+    intervention: Annotated[
         str, typer.Option(help="At ALARM: warn; nudge: a message for the agent; stop: the message, and to stop.")
     ] = "warn",
+    rung: Annotated[str | None, typer.Option(hidden=True, help="The name of --intervention in 0.3.")] = None,
     budget_tokens: Annotated[int, typer.Option(help="Tokens of a prompt.")] = 24_000,
     mask: Annotated[
         bool,
@@ -126,6 +127,9 @@ def watch_command(
     if state is not None and (run != "-" or escalate is not None):
         other = "--escalate: questions under way cannot be saved" if run == "-" else "a file: its runs are whole"
         raise UsageError(f"--state does not go with {other}. Leave one of them out.")
+    if rung is not None:
+        say("warning: --rung works in this release only; now: --intervention")
+        intervention = rung
     opened = load(monitor, adapter=adapter, trust=trust or None)
     escalation = None
     if escalate is not None:
@@ -147,7 +151,7 @@ def watch_command(
             calls=calls,
             calls_a_minute=120 if calls_a_minute is None and run == "-" else calls_a_minute,
             block=block,
-            rung=rung,
+            intervention=intervention,
             budget_tokens=budget_tokens,
             mask=mask,
             replies=replies,
@@ -163,7 +167,7 @@ def watch_command(
             "--calls": calls != 8,
             "--calls-a-minute": calls_a_minute is not None,
             "--block": block is not None,
-            "--rung": rung != "warn",
+            "--intervention": intervention != "warn",
             "--budget-tokens": budget_tokens != 24_000,
             "--no-mask": not mask,
             "--reply-tokens": reply_tokens != 2048,

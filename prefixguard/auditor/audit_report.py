@@ -1,27 +1,21 @@
-"""What an audit found, for people and as JSON: verdicts, costs, and the table beside auditors that know nothing."""
+"""What an audit found, as one result: verdicts and what they took, and the table beside auditors that know nothing."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from prefixguard.auditor import (
-    MODES,
-    AuditLine,
-    StepIndex,
-    agents_of,
-    audit_runs,
-    audit_table,
-    audited_lines,
-    fault_lines,
-    fault_table,
-    published_rows,
-    trivial_baselines,
-)
-from prefixguard.cli.console import say, write_json
-from prefixguard.cli.terminal_text import visible
-from prefixguard.escalate import NoReplyFault, masked_in_words, total_masked
+from prefixguard.auditor.audit_line import AuditLine
+from prefixguard.auditor.audit_table import AuditTable, audit_table
+from prefixguard.auditor.audited_system import StepIndex, audit_runs, audited_lines, confidence_pairs, fault_lines
+from prefixguard.auditor.baselines import trivial_baselines
+from prefixguard.auditor.failure_modes import MODES
+from prefixguard.auditor.fault_table import FaultTable, agents_of, fault_table
+from prefixguard.auditor.published import published_rows
+from prefixguard.escalate import ConfidenceMap, NoReplyFault, masked_in_words, total_masked
+from prefixguard.results import Block, Result, Text
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Outcome, Run
 
@@ -31,46 +25,94 @@ _WALKS = ("online", "step-by-step")
 _NO_REPLY = frozenset(NoReplyFault) - {NoReplyFault.CIRCUIT_OPEN}
 
 
-def report_audit(
+@dataclass(frozen=True, slots=True)
+class AuditReport(Result):
+    """An audit of runs.
+
+    usage: counts of verdicts and questions; tokens, seconds and cost are those of all tries, `earlier` ones among them.
+    gate: failed runs behind a monitor, and by whom those without an alarm were missed (`gate_losses`); None without
+    one. table: of runs that have a label; faults: of runs whose label names faults; None where there is none.
+    """
+
+    protocol: str
+    usage: Mapping[str, Any]
+    gate: Mapping[str, int] | None = None
+    table: AuditTable | None = None
+    faults: FaultTable | None = None
+    full: bool = field(default=False, repr=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, NaN as None; what is None is left out."""
+        parts = {
+            "usage": dict(self.usage),
+            "gate": None if self.gate is None else dict(self.gate),
+            "faults": None if self.faults is None else self.faults.as_json(),
+            "table": None if self.table is None else self.table.as_json(),
+        }
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def blocks(self) -> tuple[Block, ...]:
+        """Sentences, and then the tables."""
+        masked = (Text(masked_in_words(self.usage["masked"])),) if self.usage["masked"] else ()
+        gate = () if self.gate is None else (Text(_gate_sentence(self.gate)),)
+        found: tuple[Block, ...]
+        if self.faults is not None:
+            found = self.faults.blocks()
+        elif self.table is not None:
+            found = self.table.blocks(full=self.full)
+        elif self.protocol == "hypotheses":
+            found = (
+                Text("No run's label names faults, so what was found is neither right nor wrong; the lines say it."),
+            )
+        else:
+            found = (
+                Text("No run has a label, so verdicts are neither right nor wrong; the lines say what was found."),
+            )
+        return (Text(_usage_sentence(self.usage, self.protocol)), *masked, *gate, *found)
+
+
+def audit_report(
     runs: Sequence[Run[StepRecord]],
     lines: Sequence[AuditLine],
     protocol: str,
     *,
     gated: bool = False,
     priced: bool = False,
-    published: str | None,
-    events: bool,
-    as_json: bool,
+    published: str | None = None,
+    events: bool = False,
     full: bool = False,
     proxy: str | None = None,
-) -> None:
-    """Sentences and tables on standard error; with `as_json` one object on standard output.
+) -> AuditReport:
+    """What `audit` said of these runs, beside what needs no auditor.
 
-    gated: a monitor stood in front of the model. priced: prices were given, so costs are said. published: test set of
-        published figures. events: count steps as source entries. full: every row of the table. proxy: that the model
-        was asked through.
+    protocol: one of `PROTOCOLS`. gated: a monitor stood in front of the model. priced: prices were given, so costs are
+    known. published: test set of published figures, "" for all; None for none. events: count steps as source entries.
+    full: show every row and figure. proxy: that the model was asked through.
     """
-    index: StepIndex = "event" if events else "record"
     usage = {**_usage(lines, priced), "proxy": proxy}
-    said: dict[str, Any] = {"usage": usage}
-    say(_usage_sentence(usage, protocol))
-    if usage["masked"]:
-        say(masked_in_words(usage["masked"]))
-    if gated:
-        said["gate"] = losses = gate_losses(lines)
-        say(_gate_sentence(losses))
+    losses = gate_losses(lines) if gated else None
     if protocol == "hypotheses":
-        _report_faults(runs, lines, said)
-    elif judged := audit_runs(runs):
-        rows = published_rows(published) if published is not None else ()
-        system = audited_lines(protocol, judged, lines, index=index)
-        table = audit_table([system], trivial_baselines(judged, index=index), published=rows)
-        say(visible(table.to_text(full=full)))
-        said["table"] = table.as_json()
-    else:
-        say("No run has a label, so verdicts are neither right nor wrong; the lines say what was found.")
-    if as_json:
-        write_json(said)
+        rows = fault_lines(runs, lines)
+        codes = [mode.code for mode in MODES]
+        faults = fault_table({"hypotheses": rows}, codes, agents=agents_of(runs)) if rows else None
+        return AuditReport(protocol, usage, losses, faults=faults)
+    judged = audit_runs(runs)
+    if not judged:
+        return AuditReport(protocol, usage, losses)
+    index: StepIndex = "event" if events else "record"
+    system = audited_lines(protocol, judged, lines, index=index)
+    beside = published_rows(published) if published is not None else ()
+    table = audit_table([system], trivial_baselines(judged, index=index), published=beside)
+    return AuditReport(protocol, usage, losses, table, full=full)
+
+
+def fit_confidence(runs: Sequence[Run[StepRecord]], lines: Sequence[AuditLine]) -> ConfidenceMap:
+    """The map that calibrates confidences like those of these lines, fitted on the runs that have a label.
+
+    DataError where too few labelled verdicts have one: see `ConfidenceMap.fit`.
+    """
+    pairs = confidence_pairs(runs, lines)
+    return ConfidenceMap.fit([raw for raw, _ in pairs], [right for _, right in pairs])
 
 
 def gate_losses(lines: Sequence[AuditLine]) -> dict[str, int]:
@@ -92,7 +134,7 @@ def gate_losses(lines: Sequence[AuditLine]) -> dict[str, int]:
     }
 
 
-def _gate_sentence(losses: dict[str, int]) -> str:
+def _gate_sentence(losses: Mapping[str, int]) -> str:
     if not losses["failed"]:
         return "No run is known to have failed, so what the monitor in front loses is not known."
     return (
@@ -100,16 +142,6 @@ def _gate_sentence(losses: dict[str, int]) -> str:
         f"{losses['never_asked'] + losses['too_early']:,}: {losses['never_asked']:,} of which nothing was asked, "
         f"{losses['too_early']:,} asked about before the decisive step only; the auditor {losses['auditor']:,}."
     )
-
-
-def _report_faults(runs: Sequence[Run[StepRecord]], lines: Sequence[AuditLine], said: dict[str, Any]) -> None:
-    faults = fault_lines(runs, lines)
-    if not faults:
-        say("No run's label names faults, so what was found is neither right nor wrong; the lines say it.")
-        return
-    found = fault_table({"hypotheses": faults}, [mode.code for mode in MODES], agents=agents_of(runs))
-    say(visible(found.to_text()))
-    said["faults"] = found.as_json()
 
 
 def _usage(lines: Sequence[AuditLine], priced: bool) -> dict[str, Any]:
@@ -153,7 +185,7 @@ def _masked(line: AuditLine) -> dict[str, int]:
     return most
 
 
-def _usage_sentence(usage: dict[str, Any], protocol: str) -> str:
+def _usage_sentence(usage: Mapping[str, Any], protocol: str) -> str:
     words = ("alarm", "safe", "abstain", "error")
     verdicts = ", ".join(f"{usage[name]:,} {name}" for name in words)
     text = f"{usage['runs']:,} runs: {verdicts}."
