@@ -184,6 +184,10 @@ HARNESS = {
     "word": ("failed", "passed"),
     "sentence": ("The answer is incorrect.", "The answer is correct."),
     "sign": ("❌", "✅"),
+    "table of scores": (
+        "Your score (min 0.0, max 1.0): 0.0\n\n4 0.0 0.5 0.0\n-----",
+        "Your score (min 0.0, max 1.0): 1.0\n\n4 1.0 1.0 1.0\n-----",
+    ),
 }
 
 
@@ -202,7 +206,9 @@ def test_a_verdict_behind_the_last_of_many_results_is_an_error(verdict, one_tool
     assert "result" in {one.field for one in audit_leaks(corpus(make)).errors}
 
 
-@pytest.mark.parametrize("verdict", ["bare number", "bare flag", "named reward", "line", "sentence", "sign"])
+@pytest.mark.parametrize(
+    "verdict", ["bare number", "bare flag", "named reward", "line", "sentence", "sign", "table of scores"]
+)
 def test_a_verdict_instead_of_the_last_result_is_an_error(verdict):
     def make(dice, failed):
         steps = [("bash", "{}", prose(dice, 8)) for _ in range(dice.randint(6, 12))]

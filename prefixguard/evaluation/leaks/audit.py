@@ -1,29 +1,26 @@
 """The leak audit of a labelled corpus, through whatever adapter it was read.
 
-It judges records and outcomes alone. What an adapter reads from where is audited while it is made (`induce-adapter`).
+It judges records and outcomes alone: `check-data`, `evaluate --leaks` and `check-adapter` ask it. What an adapter reads
+from where is looked at beside it while the adapter is made or checked (`induce.checks`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 from prefixguard.errors import ConfigError
-from prefixguard.evaluation.leaks.finding import LeakFinding
-from prefixguard.evaluation.leaks.groups import find_groups
-from prefixguard.evaluation.leaks.hidden_text import find_hidden_text
-from prefixguard.evaluation.leaks.identifiers import find_identifiers
+from prefixguard.evaluation.leaks.finding import LeakFinding, settled
 from prefixguard.evaluation.leaks.last_step import find_last_step
 from prefixguard.evaluation.leaks.later_text import find_later_text
-from prefixguard.evaluation.leaks.lengths import find_lengths
-from prefixguard.evaluation.leaks.material import FEWEST, Material, gather
-from prefixguard.evaluation.leaks.model_names import find_model_names
+from prefixguard.evaluation.leaks.material import FEWEST, GIVEN, Material, gather
+from prefixguard.evaluation.leaks.names import find_hidden_text, find_identifiers, find_model_names
 from prefixguard.evaluation.leaks.numbers import find_numbers, find_run_lengths
+from prefixguard.evaluation.leaks.shortcuts import find_groups, find_lengths
 from prefixguard.evaluation.leaks.tokens import find_tokens, token_tables
-from prefixguard.evaluation.leaks.waiving import settled
-from prefixguard.results import wrapped
+from prefixguard.results import Block, Result, Text
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
 
@@ -32,7 +29,7 @@ MOST_RUNS = 3000
 
 
 @dataclass(frozen=True, slots=True)
-class LeakAudit:
+class LeakAudit(Result):
     """What was found, errors first.
 
     runs: runs with a record. looked_at: those audited, a sample where there are many. judged: of them, runs of two
@@ -55,20 +52,8 @@ class LeakAudit:
     def warnings(self) -> tuple[LeakFinding, ...]:
         return tuple(one for one in self.findings if one.severity == "warning")
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "runs": self.runs,
-            "looked_at": self.looked_at,
-            "judged": self.judged,
-            "failed": self.failed,
-            "tasks": self.tasks,
-            "findings": [one.as_json() for one in self.findings],
-            "notes": list(self.notes),
-        }
-
-    def to_text(self) -> str:
-        """For a terminal."""
+    def blocks(self) -> tuple[Block, ...]:
+        """A line of counts, the findings, the notes."""
         judged = f"{self.judged} judged ({self.failed} failed) of {self.tasks} tasks"
         waived = sum(one.waived != "" for one in self.findings)
         found = f"{len(self.errors)} error(s), {len(self.warnings)} warning(s)" + (
@@ -76,9 +61,8 @@ class LeakAudit:
         )
         if not self.findings:
             found = "no leak found"
-        lines = [f"Leak audit: {self.looked_at:,} of {self.runs:,} runs, {judged}: {found}."]
-        lines += [f"{one.severity.upper()} {one.kind}, {one.field}: {one.text}" for one in self.findings]
-        return "\n".join(wrapped(line) for line in (*lines, *self.notes))
+        head = f"Leak audit: {self.looked_at:,} of {self.runs:,} runs, {judged}: {found}."
+        return (Text(head), *(block for one in self.findings for block in one.blocks()), *map(Text, self.notes))
 
 
 def audit_leaks(
@@ -104,25 +88,36 @@ def audit_leaks(
     tell = on_stage or (lambda stage: None)
     tell("runs")
     material = gather(runs, most=most_runs, seed=seed)
-    found = list(_over_text(material, seed, tell))
+    found = settled(_search(material, seed, tell), waive)
     judged = material.judged
     notes = []
-    if judged.enough:
-        found += _over_outcomes(material, seed, tell)
-    else:
+    if not judged.enough:
         notes.append(
             f"Nothing was tested against outcomes: that takes {FEWEST} tasks of each outcome, with runs of two records "
             "and more."
         )
     if material.met > len(material.runs):
         notes.append(f"A sample of {len(material.runs)} of {material.met} runs was audited.")
-    found = settled(found, waive)
     fields = {one.field for one in found}
     notes += [f"{field!r} waived nothing: nothing was found there." for field in waive if field not in fields]
     found.sort(key=lambda one: ("error", "warning", "note").index(one.severity))  # stable: stages keep their order
     n_failed = int(judged.failed.sum())
     n_tasks = int(judged.single.sum())
     return LeakAudit(material.met, len(material.runs), len(judged), n_failed, n_tasks, tuple(found), tuple(notes))
+
+
+def find_leaks(runs: Iterable[Run[StepRecord]], *, seed: int = 13, given: Collection[str] = GIVEN) -> list[LeakFinding]:
+    """What `audit_leaks` finds in all of these runs, in the order of its stages, before anything is waived.
+
+    given: fields that hold what the agent was given; in the raw view, which has all text in one field, that one too.
+    """
+    return list(_search(gather(runs, most=sys.maxsize, seed=seed, given=given), seed, lambda _: None))
+
+
+def _search(material: Material, seed: int, tell: Callable[[str], None]) -> Iterator[LeakFinding]:
+    yield from _over_text(material, seed, tell)
+    if material.judged.enough:
+        yield from _over_outcomes(material, seed, tell)
 
 
 def _over_text(material: Material, seed: int, tell: Callable[[str], None]) -> Iterator[LeakFinding]:

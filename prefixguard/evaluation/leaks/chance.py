@@ -56,6 +56,14 @@ def rank_area(failed: npt.NDArray[np.bool_], scores: npt.NDArray[np.float64]) ->
     return float((midranks(scores)[failed].sum() - n * (n + 1) / 2) / (n * m))
 
 
+def ranked_by_chance(failed: npt.NDArray[np.bool_], values: npt.NDArray[np.float64]) -> float:
+    """Two-sided chance that values rank the outcomes so well, after Mann and Whitney, ties counted; one unit a task."""
+    n, m = int(failed.sum()), int((~failed).sum())
+    ranks = midranks(values)
+    spread = math.sqrt(n * m / (n + m) * float(ranks.var(ddof=1)))
+    return math.erfc(abs(float(ranks[failed].sum()) - n * (n + m + 1) / 2) / spread / math.sqrt(2)) if spread else 1.0
+
+
 def area_by_chance(
     failed: npt.NDArray[np.bool_], scores: npt.NDArray[np.float64], seed: int, n: int = PERMUTATIONS
 ) -> float:

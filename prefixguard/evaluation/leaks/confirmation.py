@@ -80,9 +80,9 @@ class _Said:
     def count(self, feature: str, record: StepRecord) -> None:
         self._by_tool[record.tool] += 1
         *earlier, last = _lines(record.result)
-        if _is_part(feature, "\n".join(earlier)) or (not earlier and _is_part(feature, last)):
+        if _is_part(feature, earlier or [last]):
             self._placed[record.tool] += 1
-        elif _is_part(feature, last):
+        elif _is_part(feature, [last]):
             self._behind.setdefault(record.tool, Counter())[_first_word(last)] += 1
 
     def is_own(self, calls: Counter[str], last_lines: Counter[tuple[str, str]]) -> bool:
@@ -110,22 +110,22 @@ def _first_word(line: str) -> str:
     return found[0] if found else ""
 
 
-def _is_part(feature: str, text: str) -> bool:
-    """Does it stand there as a word, or as a value that a word names which is no judge's?
+def _is_part(feature: str, lines: Sequence[str]) -> bool:
+    """Does it stand there as a word, or as a value that a word on its line names, where no judge speaks?
 
-    >>> _is_part("refunded", "refunded"), _is_part("true", "refunded: true"), _is_part("true", "true")
+    >>> _is_part("refunded", ["refunded"]), _is_part("true", ["refunded: true"]), _is_part("true", ["true"])
     (True, True, False)
-    >>> _is_part("0.0", '{"reward": 0.0}')
+    >>> _is_part("0.0", ['{"reward": 0.0}'])
     False
     """
-    wanted, found = words(feature), words(text)
+    wanted, found = words(feature), [(word, line) for line, text in enumerate(lines) for word in words(text)]
     n = len(wanted)
-    if not n:
+    if not n or any(word in _MARKS or says_harness(word) for word, _ in found):
         return False
     for at in range(len(found) - n + 1):
-        if found[at : at + n] == wanted:
-            named = [*found[max(at - 1, 0) : at], *wanted]
-            return any(map(_is_word, named)) and not any(one in _MARKS or says_harness(one) for one in named)
+        if [word for word, _ in found[at : at + n]] == wanted:
+            named = [word for word, line in found[max(at - 1, 0) : at] if line == found[at][1]]
+            return any(map(_is_word, (*named, *wanted)))
     return False
 
 

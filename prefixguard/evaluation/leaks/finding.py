@@ -1,11 +1,14 @@
-"""One thing the leak audit found."""
+"""What the leak audit found, and what somebody has looked at and calls harmless, with the reason."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+from prefixguard.results import Block, Result, Text, finite
+from prefixguard.stepview import Adapter
 
 Severity = Literal["error", "warning", "note"]
 #: Characters of a token that are shown.
@@ -13,7 +16,7 @@ _SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
-class LeakFinding:
+class LeakFinding(Result):
     """A leak or a shortcut.
 
     kind: last_step, token, number, identifier, hidden_text, later_text, whole_rest, countdown, run_length, or shortcut.
@@ -43,6 +46,10 @@ class LeakFinding:
         """
         return f"--waive '{self.field}=REASON'"
 
+    def blocks(self) -> tuple[Block, ...]:
+        """A paragraph."""
+        return (Text(f"{self.severity.upper()} {self.kind}, {self.field}: {self.text}"),)
+
     def as_json(self) -> dict[str, Any]:
         """Plain values; a figure that is no number is None."""
         return {
@@ -51,9 +58,7 @@ class LeakFinding:
             "token": self.token,
             "severity": self.severity,
             "waived": self.waived or None,
-            "figures": {
-                key: round(value, 6) if math.isfinite(value) else None for key, value in sorted(self.figures.items())
-            },
+            "figures": {key: finite(round(value, 6)) for key, value in sorted(self.figures.items())},
             "text": self.text,
         }
 
@@ -75,3 +80,25 @@ def chance(p: float) -> str:
     ('p = 0.004', 'p < 1e-6')
     """
     return "p < 1e-6" if p < 1e-6 else f"p = {p:.2g}"
+
+
+def settled(findings: Iterable[LeakFinding], waive: Mapping[str, str]) -> list[LeakFinding]:
+    """The findings, those in a waived field as notes with the reason, the others with the option that would waive them.
+
+    waive: field of a finding to reason.
+    """
+    found = []
+    for one in findings:
+        reason = waive.get(one.field)
+        if reason is None:
+            text = f"{one.text} Harmless, because a live run shows it too? Say so: {one.option}"
+            found.append(replace(one, text=text))
+        else:
+            found.append(replace(one, severity="note", waived=reason, text=f"waived ({reason}): {one.text}"))
+    return found
+
+
+def waivers_of(adapter: Adapter, given: Mapping[str, str]) -> dict[str, str]:
+    """What the adapter's spec waives, by place, and what is waived beside it; the latter has the last word."""
+    spec = json.loads(adapter.to_bytes())
+    return {str(one["path"]): str(one["reason"]) for one in spec.get("waived", [])} | dict(given)

@@ -1,17 +1,27 @@
-"""How much better the last record tells the outcome than the record before, by field."""
+"""How much better the last record tells the outcome than the record before, by field.
+
+A small probe of one field says it: log-odds of its most telling features, cross-fitted over folds of tasks.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
 
 from prefixguard.evaluation.leaks.chance import LEVEL, difference_by_chance, rank_area
 from prefixguard.evaluation.leaks.finding import LeakFinding, Severity, chance, shown
 from prefixguard.evaluation.leaks.material import Judged
-from prefixguard.evaluation.leaks.probe import FOLDS, probe_scores
 from prefixguard.evaluation.leaks.telling import at
-from prefixguard.evaluation.leaks.tokens import GIVEN, JUMP, TokenTables
+from prefixguard.evaluation.leaks.tokens import JUMP, TokenTables
 from prefixguard.stepview import FIELDS
 
+#: Features a probe uses, chosen anew in every fold, and runs that must have one.
+_USED = 64
+_SUPPORT = 4
+FOLDS = 5
 #: Area under the ROC curve that a probe of a last record must reach for a finding, and alone for an error.
 _AREA = 0.75
 _AREA_ALONE = 0.97
@@ -36,7 +46,7 @@ def find_last_step(
         if p >= LEVEL:
             continue
         named = [one for one in tokens if one.field == field and one.kind == "token" and "before" in one.figures]
-        alone = field in GIVEN and area >= _AREA_ALONE and was < 0.75 and not named
+        alone = field in judged.given and area >= _AREA_ALONE and was < 0.75 and not named
         severity: Severity = "error" if alone or any(one.severity == "error" for one in named) else "warning"
         top = tables.last[field].told[:1]
         token = named[0].token if named else (top[0].feature if top else "")
@@ -47,3 +57,35 @@ def find_last_step(
         text += f"; most by {shown(token)}." if token else "."
         figures = {"last": area, "before": was, "p": p, "runs": float(len(judged)), "folds": float(FOLDS)}
         yield LeakFinding("last_step", field, token, severity, figures, text)
+
+
+def probe_scores(seen: Sequence[set[str]], judged: Judged, seed: int) -> npt.NDArray[np.float64]:
+    """Scores for failure of every run by a probe that saw no run of its task; float (N,), natural log-odds.
+
+    seen: the features of one record of each run. Naive Bayes over yes-or-no features.
+    """
+    count = Counter(feature for one in seen for feature in one)
+    code = {feature: i for i, feature in enumerate(sorted(f for f, n in count.items() if n >= _SUPPORT))}
+    rows = np.repeat(np.arange(len(seen)), [sum(f in code for f in one) for one in seen])
+    ids = np.array([i for one in seen for i in sorted(code[f] for f in one if f in code)], dtype=np.int64)
+    scores = np.zeros(len(seen))
+    if not code:
+        return scores
+    n_tasks = int(judged.tasks.max()) + 1
+    fold = np.random.default_rng(seed).permutation(n_tasks)[judged.tasks] % FOLDS
+    for k in range(FOLDS):
+        train, test = fold != k, fold == k
+        lost, won = train & judged.failed, train & ~judged.failed
+        n = np.array([lost.sum(), won.sum()], dtype=np.float64)
+        if not n.all() or not test.any():
+            continue
+        has = np.stack([np.bincount(ids[which[rows]], minlength=len(code)) for which in (lost, won)])  # (2, F)
+        share = (has + 0.5) / (n[:, None] + 1)
+        gap = np.abs(share[0] - share[1])
+        used = np.zeros(len(code), dtype=np.bool_)
+        used[np.argsort(-gap, kind="stable")[:_USED]] = True
+        present = np.where(used, np.log(share[0]) - np.log(share[1]), 0.0)
+        absent = np.where(used, np.log1p(-share[0]) - np.log1p(-share[1]), 0.0)
+        found = np.bincount(rows, weights=(present - absent)[ids], minlength=len(seen))
+        scores[test] = found[test] + absent.sum()
+    return scores

@@ -34,7 +34,8 @@ _NEXT = 0.5
 #: Share of runs from which it is a finding, and from which it is an error: for what the agent says, and for what comes
 #: back, which loops and polling repeat honestly.
 _SHARES = {"the agent says": (0.05, 0.20), "is seen": (0.15, 0.40), "comes back": (0.15, 0.40)}
-_FEWEST_RUNS = 3
+_FEWEST_RUNS = 3  # or all, where there are fewer
+_FEWEST_FALLING = 2
 #: Records of a run that are looked at.
 _MOST_STEPS = 300
 #: Steps that a length must fall without a break to be a count-down.
@@ -92,7 +93,7 @@ def find_later_text(runs: Sequence[Run[StepRecord]]) -> Iterator[LeakFinding]:
         yield from _finding("later_text", field, whose, says, tally)
     for field, n in sorted(fallen.items()):
         share = n / falls[field]
-        if falls[field] >= _FEWEST_RUNS and share > 0.6:
+        if falls[field] >= _FEWEST_FALLING and share > 0.6:
             text = f"In {n} of {falls[field]} runs the {field} gets shorter with every step: its length counts down."
             figures = {"runs": float(n), "of": float(falls[field]), "share": share}
             yield LeakFinding("countdown", field, "length of the text", "error", figures, text)
@@ -101,7 +102,7 @@ def find_later_text(runs: Sequence[Run[StepRecord]]) -> Iterator[LeakFinding]:
 def _finding(kind: str, field: str, whose: str, says: str, tally: _Tally) -> Iterator[LeakFinding]:
     share = tally.hit / tally.runs if tally.runs else 0.0
     least, surely = _SHARES[whose]
-    if tally.hit < _FEWEST_RUNS or share < least:
+    if tally.hit < max(1, min(_FEWEST_RUNS, tally.runs)) or share < least:
         return
     is_own = field in _OWN  # an agent that plans, or dreams up what comes back
     severity: Severity = "error" if share >= surely and not is_own else "warning"

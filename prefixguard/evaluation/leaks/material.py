@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,8 @@ import numpy.typing as npt
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Outcome, Run
 
+#: What the agent was given can be tampered with by a harness; the rest it wrote itself.
+GIVEN = ("observation", "result", "status", "actor")
 #: Runs of each outcome, one a task, below which no statistics are done.
 FEWEST = 8
 
@@ -24,7 +26,7 @@ class Judged:
 
     failed: bool (N,). tasks: int64 (N,), codes. weight: float (N,), 1 over the runs of the task: tasks count alike.
     single: bool (N,), one run a task, drawn by the seed whatever its outcome: what tests of chance are done on, since
-        runs of one task are no independent evidence.
+        runs of one task are no independent evidence. given: fields that hold what the agent was given.
     """
 
     runs: tuple[Run[StepRecord], ...]
@@ -32,6 +34,7 @@ class Judged:
     tasks: npt.NDArray[np.int64]
     weight: npt.NDArray[np.float64]
     single: npt.NDArray[np.bool_]
+    given: Collection[str] = GIVEN
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -52,7 +55,7 @@ class Material:
     judged: Judged
 
 
-def gather(runs: Iterable[Run[StepRecord]], *, most: int, seed: int) -> Material:
+def gather(runs: Iterable[Run[StepRecord]], *, most: int, seed: int, given: Collection[str] = GIVEN) -> Material:
     """Take up to `most` runs of an iterable that is read once, drawn by their hash; the order stays."""
     kept: list[tuple[int, int, Run[StepRecord]]] = []  # a heap, the largest hash on top
     met = 0
@@ -66,10 +69,10 @@ def gather(runs: Iterable[Run[StepRecord]], *, most: int, seed: int) -> Material
         else:
             heapq.heappushpop(kept, entry)
     chosen = tuple(run for _, _, run in sorted(kept, key=lambda entry: entry[1]))
-    return Material(chosen, met, _judged(chosen, seed))
+    return Material(chosen, met, _judged(chosen, seed, given))
 
 
-def _judged(runs: tuple[Run[StepRecord], ...], seed: int) -> Judged:
+def _judged(runs: tuple[Run[StepRecord], ...], seed: int, given: Collection[str]) -> Judged:
     known = tuple(run for run in runs if run.outcome is not Outcome.UNKNOWN and len(run.records) > 1)
     names = [task_of(run) for run in known]
     codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
@@ -85,6 +88,7 @@ def _judged(runs: tuple[Run[StepRecord], ...], seed: int) -> Judged:
         np.array([codes[name] for name in names], dtype=np.int64),
         np.array([1 / count[name] for name in names], dtype=np.float64),
         single,
+        given,
     )
 
 

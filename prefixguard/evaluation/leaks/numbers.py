@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from prefixguard.evaluation.leaks.chance import LEVEL, midranks, rank_area
+from prefixguard.evaluation.leaks.chance import LEVEL, rank_area, ranked_by_chance
 from prefixguard.evaluation.leaks.confirmation import says_harness
 from prefixguard.evaluation.leaks.features import cut, is_verdict_like
 from prefixguard.evaluation.leaks.finding import LeakFinding, Severity, chance, shown
@@ -132,12 +132,9 @@ def _numbers(text: str) -> dict[str, float]:
 
 
 def _by_ranks(judged: Judged, values: np.ndarray) -> float:
-    """Two-sided chance after Mann and Whitney, ties counted, on one run a task."""
+    """The chance of their ranks, on one run a task; 1 where too few tasks of an outcome have a number."""
     have = judged.single & ~np.isnan(values)
-    failed = judged.failed[have]
-    n, m = int(failed.sum()), int((~failed).sum())
-    if min(n, m) < FEWEST:
+    lost = int(judged.failed[have].sum())
+    if min(lost, int(have.sum()) - lost) < FEWEST:
         return 1.0
-    ranks = midranks(values[have])
-    spread = math.sqrt(n * m / (n + m) * float(ranks.var(ddof=1)))
-    return math.erfc(abs(float(ranks[failed].sum()) - n * (n + m + 1) / 2) / spread / math.sqrt(2)) if spread else 1.0
+    return ranked_by_chance(judged.failed[have], values[have])

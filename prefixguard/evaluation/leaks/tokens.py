@@ -24,8 +24,6 @@ from prefixguard.evaluation.leaks.material import Judged
 from prefixguard.evaluation.leaks.telling import Telling, Told, at, before_the_end, tell
 from prefixguard.stepview import FIELDS
 
-#: What the agent was given can be tampered with by a harness; the rest it wrote itself.
-GIVEN = ("observation", "result", "status", "actor")
 #: A separation from which something is said, for a verdict's words at the end, and for others and earlier.
 SEPARATES = 0.80
 SEPARATES_VERDICT = 0.75
@@ -120,7 +118,7 @@ def _last(field: str, judged: Judged, tables: TokenTables) -> Iterator[LeakFindi
         text += f" So do {', '.join(shown(one.feature) for one in more[:_NAMED])}."
     if errors:
         text += " A live run has no such record: see what writes it."
-    elif field not in GIVEN:
+    elif field not in judged.given:
         text += " The agent wrote it: a live monitor sees it too, but no sooner than the end."
     elif best.feature in own and not ordinary:
         text += f" It is the own result of the tool that is called, as a live monitor sees it.{_LOOK}"
@@ -138,7 +136,7 @@ def _is_leak(one: Told, field: str, judged: Judged, history: _History, tables: T
         return one.separates >= 0.95 or not history.is_ordinary(one.feature)
     if history.is_ordinary(one.feature) or not history.holds_within_tool(one):
         return False
-    if field in GIVEN:
+    if field in judged.given:
         return one.is_near_certain or one.is_verdict_like
     return history.earlier(one.feature) < 0.01 and _is_edited(one, field, judged)
 
@@ -168,7 +166,7 @@ def _early(field: str, judged: Judged, tables: TokenTables) -> list[LeakFinding]
     sure = [one for one in found if one.separates >= SEPARATES_EARLY or one.is_near_certain]
     if field == "result":  # the first call's, as a live monitor sees it
         sure = [one for one in sure if says_harness(one.feature)]
-    if field not in GIVEN:
+    if field not in judged.given:
         sure = [one for one in sure if _is_edited(one, field, judged)]
     severity: Severity = "error" if sure else "warning"
     best = sure[0] if sure else found[0]
@@ -183,7 +181,7 @@ def _anywhere(field: str, judged: Judged, tables: TokenTables) -> Iterator[LeakF
         return
     sure = [one for one in found if one.is_near_certain]
     own = _own(field, sure, judged)
-    if field not in GIVEN:
+    if field not in judged.given:
         verdicts = [one for one in sure if _is_edited(one, field, judged)]
     else:
         verdicts = [

@@ -1,26 +1,30 @@
 """Raw numbers and flags that a record reads, and that tell the outcome, whatever they are called.
 
 Judged by the area under the ROC curve of a place's last value in a run (of its only one, for values of the run itself),
-with Mann and Whitney's test, ties counted, corrected after Bonferroni for the places tried; numbers needed as in
-`leak_statistics`. In events the area must rise by JUMP over the value before the last.
+with Mann and Whitney's test, ties counted, corrected after Bonferroni for the places tried; with FEWEST runs
+of each outcome. In events the area must rise by JUMP over the value before the last.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from statistics import median_low
 
+import numpy as np
+
+from prefixguard.evaluation.leaks import LEVEL, rank_area, ranked_by_chance
 from prefixguard.induce.checks.evidence import Evidence, SeenRun
 from prefixguard.induce.checks.finding import Finding, Severity
-from prefixguard.induce.checks.leak_statistics import FEWEST, JUMP, LEVEL, SEPARATES
 from prefixguard.induce.checks.raw_leaves import is_read, is_within, leaves, spell
 from prefixguard.induce.checks.waivers import Suspicion
-from prefixguard.metrics import auroc
 from prefixguard.stepview import Place
 
+#: Runs of each outcome, the area from which something is said, and how much it must rise at the last value.
+FEWEST = 12
+SEPARATES = 0.80
+JUMP = 0.15
 #: Parts of a rule that read what the agent itself wrote.
 _OWN = (".arguments", ".action", ".tool")
 
@@ -99,13 +103,9 @@ def _is_own(evidence: Evidence, place: Place) -> bool:
 
 def _area(values: dict[int, float], outcomes: list[bool]) -> tuple[float, float] | None:
     """Area under the ROC curve, turned to 0.5 or more, and the chance of it; None for too few runs."""
-    n = Counter(outcomes[i] for i in values)
-    if min(n[True], n[False]) < FEWEST:
+    failed = np.array([not outcomes[i] for i in values], dtype=np.bool_)
+    if min(int(failed.sum()), int((~failed).sum())) < FEWEST:
         return None
-    area = auroc([outcomes[i] for i in values], list(values.values()))
-    total = len(values)
-    spread = 1 - sum(t**3 - t for t in Counter(values.values()).values()) / (total**3 - total)
-    if spread <= 0:
-        return 0.5, 1.0
-    deviation = math.sqrt((total + 1) * spread / (12 * n[True] * n[False]))
-    return max(area, 1 - area), math.erfc(abs(area - 0.5) / deviation / math.sqrt(2))
+    ranked = np.array(list(values.values()))
+    area = rank_area(failed, ranked)
+    return max(area, 1 - area), ranked_by_chance(failed, ranked)

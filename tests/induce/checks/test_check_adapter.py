@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from hypothesis import strategies as st
 
 from prefixguard.induce.checks import WEIGHTS, CheckReport, Finding, check_adapter, determinism, timing
 from prefixguard.induce.checks.check_report import worst_first
-from prefixguard.induce.checks.leak_statistics import fisher
 from prefixguard.induce.checks.order import as_time
 from prefixguard.stepview import Adapter, list_adapters, load_adapter
 
@@ -297,13 +295,6 @@ def test_scores_rank_readings(spec: dict[str, Any], check: Check, make_chats: Ch
 def test_findings_are_sorted_and_single() -> None:
     one, two = Finding("b", "note", "x"), Finding("a", "error", "y")
     assert worst_first([one, two, one]) == (two, one)
-
-
-@pytest.mark.parametrize(("a", "n", "b", "m"), [(8, 10, 1, 12), (0, 5, 5, 5), (3, 9, 4, 9), (12, 12, 0, 12)])
-def test_fisher_is_exact(a: int, n: int, b: int, m: int) -> None:
-    ways = {k: math.comb(n, k) * math.comb(m, a + b - k) for k in range(a + b + 1)}
-    tails = sum(w for k, w in ways.items() if k >= a), sum(w for k, w in ways.items() if k <= a)
-    assert fisher(a, n, b, m) == pytest.approx(min(1.0, 2 * min(tails) / sum(ways.values())))
 
 
 @pytest.mark.parametrize("name", list_adapters())

@@ -82,7 +82,7 @@ def test_a_status_that_is_the_outcome_at_every_step(spec: dict[str, Any], check:
     status = [{"when": {"$.reward": {"ge": 1}}, "is": "ok"}, {"is": "error"}]
     waived = [{"path": "$.reward", "reason": "we were careless"}]
     report = check(spec | {"status": status, "waived": waived}, make_chats(60))
-    assert {"leaks.every_step", "leaks.first_step", "stream"} <= kinds(report)
+    assert {"leaks.token", "stream"} <= kinds(report)
 
 
 def test_pages_that_hold_all_later_pages(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
@@ -93,7 +93,7 @@ def test_pages_that_hold_all_later_pages(spec: dict[str, Any], check: Check, mak
         for i, step in enumerate(run["steps"]):
             step["result"] = "\n".join(pages[i:])
     report = check(spec | STEPS, runs)
-    assert {"leaks.future", "leaks.countdown"} <= kinds(report)
+    assert {"leaks.whole_rest", "leaks.countdown"} <= kinds(report)
 
 
 def test_a_shrinking_rest_without_the_agents_words(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
@@ -261,15 +261,15 @@ def test_the_length_of_the_run_and_what_remains(spec: dict[str, Any], check: Che
         for i, step in enumerate(run["steps"]):
             step["action"] = f"Step {i + 1} of {len(run['steps'])}: {step['action']}"
     report = check(spec | STEPS, runs)
-    assert "leaks.length" in kinds(report)
+    assert "leaks.run_length" in kinds(report)
     for run in runs:
         for i, step in enumerate(run["steps"]):
             step["action"] = f"({len(run['steps']) - i - 1} remaining) {step['context']}"
-    assert "leaks.length" in kinds(check(spec | STEPS, runs))
+    assert "leaks.run_length" in kinds(check(spec | STEPS, runs))
     for run in runs:
         for i, step in enumerate(run["steps"]):
             step["action"] = f"Step {i + 1} of 30: {step['context']}"
-    assert not check(spec | STEPS, runs).of("leaks.length")
+    assert not check(spec | STEPS, runs).of("leaks.run_length")
 
 
 def test_an_evaluation_among_the_events(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
@@ -296,7 +296,7 @@ def test_a_reward_under_a_meaningless_name(spec: dict[str, Any], check: Check, m
     spec["rules"][-1]["result"] = result
     report = check(spec, runs)
     found = {(one.check, one.where) for one in report.findings if one.severity == "error"}
-    assert {("leaks.first_step", "observation"), ("leaks.raw_value", "$.q7"), ("leaks.raw_value", "@.w")} <= found
+    assert {("leaks.token", "observation"), ("leaks.raw_value", "$.q7"), ("leaks.raw_value", "@.w")} <= found
 
 
 def test_a_word_of_the_last_result_that_tells(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
@@ -304,10 +304,12 @@ def test_a_word_of_the_last_result_that_tells(spec: dict[str, Any], check: Check
     for run in runs:
         run["messages"].pop()
         run["messages"][-1]["content"] += " zorp" if run["reward"] else " blip"
-    (found,) = check(spec, runs).of("leaks.last_step")
-    assert (found.severity, found.where) == ("error", "result")
-    assert found.numbers["separates"] > 0.95
-    assert found.numbers["before"] < 0.6
+    report = check(spec, runs)
+    for kind, told in (("leaks.token", "separates"), ("leaks.last_step", "last")):
+        (found,) = report.of(kind)
+        assert (found.severity, found.where) == ("error", "result")
+        assert found.numbers[told] > 0.95
+        assert found.numbers["before"] < 0.7
 
 
 def test_what_the_agent_itself_says_last_is_a_warning(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
@@ -329,7 +331,7 @@ def test_a_waiver_names_what_it_waives(spec: dict[str, Any], check: Check, make_
     spec["waived"] = [{"path": "result", "reason": "the agent sees it"}]
     report = check(spec, runs)
     assert report.ok
-    assert "waived (the agent sees it)" in report.of("leaks.last_step")[0].what
+    assert all("waived (the agent sees it)" in one.what for one in report.of("leaks") if one.where == "result")
 
 
 def test_file_names_in_the_text(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
@@ -337,7 +339,8 @@ def test_file_names_in_the_text(spec: dict[str, Any], check: Check, make_chats: 
     for i, run in enumerate(runs):
         run["id"] = f"gpt-4o_run-{i}"
         run["messages"][1]["content"] += f" (log {run['id']})"
-    assert "leaks.identity" in kinds(check(spec, runs), "warning")
+    (found,) = check(spec, runs).of("leaks.identifier")
+    assert (found.severity, found.where) == ("error", "observation")
 
 
 def test_a_harness_that_stops_at_the_first_success(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
@@ -452,4 +455,4 @@ def test_an_agent_that_follows_links_is_no_future(spec: dict[str, Any], check: C
             {"role": "tool", "call_id": "f", "content": listed},
             *pages,
         ]
-    assert not check(spec, runs).of("leaks.future")
+    assert not check(spec, runs).of("leaks.whole_rest")

@@ -1,22 +1,92 @@
-"""Names of the run, its file, its agent or model and its task in the text of records, and what such a name tells."""
+"""Names in the text of records that no live run shows, or that say who acts instead of how it goes.
+
+Three searches: field names that only a harness writes (a script, a verdict, a trial); names of the run, its file, its
+agent or model and its task, and what such a name tells; names of language models that the groups do not say.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 import numpy as np
 import numpy.typing as npt
 
 from prefixguard.evaluation.leaks.chance import LEVEL, PERMUTATIONS, rank_area
-from prefixguard.evaluation.leaks.features import cut
+from prefixguard.evaluation.leaks.features import cut, words
 from prefixguard.evaluation.leaks.finding import LeakFinding, Severity, chance, shown
+from prefixguard.evaluation.leaks.last_step import FOLDS
 from prefixguard.evaluation.leaks.material import FEWEST, task_of
-from prefixguard.evaluation.leaks.probe import FOLDS
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Outcome, Run
+
+#: Field names of published formats that are no part of what an agent is shown.
+_SCRIPT = frozenset(
+    (
+        "user_scenario", "user_instruction", "reason_for_call", "known_info", "unknown_info", "task_instructions",
+        "user_persona",
+    )
+)  # fmt: skip
+_VERDICT = frozenset(
+    (
+        "reward_info", "reward_breakdown", "is_resolved", "parser_results", "final_metrics", "final_reward",
+        "termination_reason", "mistake_step", "mistake_reason", "mistake_agent", "mistake_type", "faulty_agents",
+        "injected_agents", "is_injected", "injection_strategy", "mast_annotation", "unsafe_source", "exit_status",
+        "is_correct", "evaluation_criteria", "gold_answer", "expected_actions", "evaluation_result", "db_check",
+    )
+)  # fmt: skip
+_NAMES = frozenset(
+    (
+        "trial_id", "trial_name", "trial_uri", "agent_model", "user_model", "agent_llm", "user_llm",
+        "simulation_id",
+    )
+)  # fmt: skip
+_ALL = _SCRIPT | _VERDICT | _NAMES
+_WHAT = (
+    (_SCRIPT, "the simulator's script"),
+    (_VERDICT, "a verdict"),
+    (_NAMES, "the harness's own names"),
+)
+_TEXTS = ("observation", "result", "action", "arguments")
+#: Share of runs from which it is a finding, and from which it is an error where one record of a run has it.
+_HIDDEN = 0.05
+_HIDDEN_ERROR = 0.30
+_HIDDEN_RUNS = 3
+
+
+def find_hidden_text(runs: Sequence[Run[StepRecord]]) -> Iterator[LeakFinding]:
+    """A finding a field and kind of name. An agent that programs may meet such names in what it reads: then few runs
+    have them, or many records of a run; that is a warning."""
+    met: Counter[tuple[str, str]] = Counter()
+    records: Counter[tuple[str, str]] = Counter()
+    for run in runs:
+        seen: Counter[tuple[str, str]] = Counter()
+        for record in run.records:
+            for field in _TEXTS:
+                text = getattr(record, field)
+                if "_" in text:
+                    seen.update((field, word) for word in _ALL.intersection(words(text)))
+        met.update(seen.keys())
+        records.update(seen)
+    for field in _TEXTS:
+        for names, what in _WHAT:
+            n, word = max((met[field, name], name) for name in sorted(names))
+            if n < max(_HIDDEN_RUNS, _HIDDEN * len(runs)):
+                continue
+            each = records[field, word] / n
+            share = n / len(runs)
+            severity: Severity = "error" if share >= _HIDDEN_ERROR and each <= 1.5 else "warning"
+            more = sorted(name for name in names if name != word and met[field, name] >= _HIDDEN * len(runs))
+            text = (
+                f"The {field} of {n} of {len(runs)} runs holds {shown(word)}, {each:.1f} record(s) a run: a name that "
+                f"a harness gives to {what}, which no live run shows."
+            )
+            text += f" Beside it: {', '.join(more[:4])}." if more else ""
+            figures = {"runs": float(n), "share": share, "records_a_run": each}
+            yield LeakFinding("hidden_text", field, word, severity, figures, text)
+
 
 _FIELDS = ("tool", "arguments", "observation", "action", "result")
 #: Share of the runs with such a name in which it must stand, and how much oftener than some other run's name.
@@ -29,30 +99,23 @@ _WHO = ("agent", "model", "llm", "policy", "engine", "scaffold", "author")
 _MOST_STEPS = 200
 
 
-@dataclass(slots=True)
-class _Kind:
-    """Names of one kind. owner: name of each run that has one, by number of the run."""
-
-    owner: dict[int, str] = field(default_factory=dict)
-
-
 def find_identifiers(runs: Sequence[Run[StepRecord]], seed: int) -> Iterator[LeakFinding]:
     """A finding a kind of name: the field in which most runs hold it.
 
     A name counts only where runs hold their own far oftener than another run's: a domain called `retail`, or a task
     called after what it is about, is in the text by itself. Run, file, agent and model are errors, others warnings.
     """
-    kinds: dict[str, _Kind] = defaultdict(_Kind)
+    kinds: dict[str, dict[int, str]] = defaultdict(dict)  # by kind, the name of each run that has one, by its number
     for number, run in enumerate(runs):
         for kind, name in _names(run):
-            kinds[kind].owner.setdefault(number, name)
+            kinds[kind].setdefault(number, name)
     generator = np.random.default_rng(seed)
-    foils = {kind: _foils(one.owner, generator) for kind, one in sorted(kinds.items())}
+    foils = {kind: _foils(one, generator) for kind, one in sorted(kinds.items())}
     own: dict[str, Counter[str]] = defaultdict(Counter)
     others: dict[str, Counter[str]] = defaultdict(Counter)
     held: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for number, run in enumerate(runs):
-        wanted = {kind: one.owner[number] for kind, one in kinds.items() if number in one.owner}
+        wanted = {kind: one[number] for kind, one in kinds.items() if number in one}
         if not wanted:
             continue
         for place in _FIELDS:
@@ -69,14 +132,14 @@ def find_identifiers(runs: Sequence[Run[StepRecord]], seed: int) -> Iterator[Lea
         if not own[kind]:
             continue
         place, n = max(own[kind].items(), key=lambda item: (item[1], item[0]))
-        total, foiled = len(one.owner), others[kind][place]
+        total, foiled = len(one), others[kind][place]
         if n < max(_FEWEST_RUNS, _SHARE * total) or n < _TIMES * foiled or len(held[kind, place]) < 2:
             continue
         if kind.split()[0] not in best or n > best[kind.split()[0]][0] or kind.startswith("group"):
             best[kind if kind.startswith("group") else kind.split()[0]] = n, kind, place
     for n, kind, place in best.values():
         foiled = others[kind][place]
-        yield _finding(kind, place, runs, kinds[kind].owner, held[kind, place], n, foiled, seed)
+        yield _finding(kind, place, runs, kinds[kind], held[kind, place], n, foiled, seed)
 
 
 def _finding(
@@ -202,3 +265,53 @@ def _cross_fitted(failed: npt.NDArray[np.bool_], code: npt.NDArray[np.int64], fo
         base = failed[train].mean()
         scores[test] = ((lost + 2 * base) / (n + 2) - base)[code[test]]
     return rank_area(failed, scores)
+
+
+_MODEL = re.compile(
+    r"\b(?:gpt|claude|gemini|gemma|llama|qwen|deepseek|mistral|mixtral|grok|kimi|glm|phi|command-r|nova)"
+    r"[-_ ]?[a-z0-9](?:[a-z0-9.:-]{0,38}[a-z0-9])?\b"
+)
+#: Share of runs that must name one model, and from which it is an error; runs of each of two models there must be.
+_MODEL_SHARE = 0.10
+_MODEL_ERROR = 0.50
+_EACH = 3
+
+
+def find_model_names(runs: Sequence[Run[StepRecord]]) -> Iterator[LeakFinding]:
+    """A finding a field in which runs name a model: one each, and not all the same.
+
+    Runs that talk about several models (an agent that researches them) do not count.
+    """
+    for field in ("observation", "action", "result", "arguments"):
+        owner: dict[int, str] = {}
+        for number, run in enumerate(runs):
+            names = {
+                name
+                for record in run.records
+                for name in _MODEL.findall(cut(getattr(record, field)).lower())
+                if any(c.isdigit() for c in name)
+            }
+            if len(names) == 1:
+                owner[number] = names.pop()
+        count = Counter(owner.values())
+        share = len(owner) / len(runs) if runs else 0.0
+        if share < _MODEL_SHARE or sum(n >= _EACH for n in count.values()) < 2:
+            continue
+        failed: dict[str, list[bool]] = defaultdict(list)
+        for number, name in owner.items():
+            if runs[number].outcome is not Outcome.UNKNOWN:
+                failed[name].append(runs[number].outcome is Outcome.FAILURE)
+        rates = {name: sum(ends) / len(ends) for name, ends in failed.items() if len(ends) >= _EACH}
+        severity: Severity = "error" if share >= _MODEL_ERROR else "warning"
+        top = min(count, key=lambda name: (-count[name], name))
+        text = (
+            f"The {field} of {len(owner)} of {len(runs)} runs names one language model ({len(count)} names, such as "
+            f"{shown(top)})."
+        )
+        figures = {"runs": float(len(owner)), "share": share, "names": float(len(count))}
+        if rates:
+            low, high = min(rates.values()), max(rates.values())
+            figures |= {"failed_least": low, "failed_most": high}
+            text += f" From {low:.0%} to {high:.0%} of a name's runs failed."
+        text += " Which model acts is a shortcut, and not how the run goes: cut it."
+        yield LeakFinding("identifier", field, f"model: {top}", severity, figures, text)
