@@ -206,9 +206,7 @@ def test_a_verdict_behind_the_last_of_many_results_is_an_error(verdict, one_tool
     assert "result" in {one.field for one in audit_leaks(corpus(make)).errors}
 
 
-@pytest.mark.parametrize(
-    "verdict", ["bare number", "bare flag", "named reward", "line", "sentence", "sign", "table of scores"]
-)
+@pytest.mark.parametrize("verdict", sorted(set(HARNESS) - {"word"}))
 def test_a_verdict_instead_of_the_last_result_is_an_error(verdict):
     def make(dice, failed):
         steps = [("bash", "{}", prose(dice, 8)) for _ in range(dice.randint(6, 12))]
