@@ -14,7 +14,7 @@ from prefixguard.auditor.protocols import Inspection
 from prefixguard.errors import TraceError
 from prefixguard.escalate import NoReplyFault
 from prefixguard.stepview import StepRecord
-from prefixguard.trace import Fault, Outcome, Run, run_digest
+from prefixguard.trace import Outcome, Run, run_digest
 
 _REMEDY = "Move the file away, or name another folder with --out."
 #: Faults of questions that were sent and got no reply: what they cost nobody knows.
@@ -117,39 +117,36 @@ class AuditLine:
 
 def audit_line(run: Run[StepRecord], protocol: str, found: Inspection) -> AuditLine:
     """The line of a run that was inspected."""
-    mistake = run.mistake
     return AuditLine(
         run_id=run.run_id,
-        task_id=run.task_id,
-        outcome=run.outcome,
         n_steps=len(run.records),
-        gold_step=None if mistake is None else mistake.step,
-        gold_agent=None if mistake is None else mistake.agent,
         protocol=protocol,
         verdict=found.verdict.as_json(),
         alarm_step=found.alarm_step,
         calls=found.calls,
         possible_calls=found.possible_calls,
-        groups=dict(run.groups),
-        faults=tuple(_pair(fault) for fault in run.faults),
         pairs=found.pairs,
         modes=found.modes,
         digest=records_digest(run.records),
+        **_labels(run),
     )
 
 
 def relabelled(line: AuditLine, run: Run[StepRecord]) -> AuditLine:
     """The line with what the run's labels say now: they are no part of what was asked."""
+    return replace(line, **_labels(run))
+
+
+def _labels(run: Run[StepRecord]) -> dict[str, Any]:
     mistake = run.mistake
-    return replace(
-        line,
-        task_id=run.task_id,
-        outcome=run.outcome,
-        gold_step=None if mistake is None else mistake.step,
-        gold_agent=None if mistake is None else mistake.agent,
-        groups=dict(run.groups),
-        faults=tuple(_pair(fault) for fault in run.faults),
-    )
+    return {
+        "task_id": run.task_id,
+        "outcome": run.outcome,
+        "gold_step": None if mistake is None else mistake.step,
+        "gold_agent": None if mistake is None else mistake.agent,
+        "groups": dict(run.groups),
+        "faults": tuple((fault.agent, fault.mode) for fault in run.faults),
+    }
 
 
 def records_digest(records: Iterable[StepRecord]) -> str:
@@ -190,7 +187,3 @@ def _read_spent(value: dict[str, Any]) -> dict[str, Any]:
         "cost": None if cost is None else float(cost),
         "seconds": float(value["seconds"]),
     }
-
-
-def _pair(fault: Fault) -> tuple[str | None, str | None]:
-    return fault.agent, fault.mode

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -252,18 +252,7 @@ def _constant(run: AnyRun, number: int, index: StepIndex) -> AuditedRun:
     silent = audited(run, "safe", index=index, cost=0.0)
     number = min(number, silent.n_steps)
     actor = next((record.agent for record in run.records if step_number(run, record.index, index) == number), "")
-    return AuditedRun(
-        run_id=silent.run_id,
-        task_id=silent.task_id,
-        n_steps=silent.n_steps,
-        failed=silent.failed,
-        gold_step=silent.gold_step,
-        gold_agent=silent.gold_agent,
-        outcome="alarm",
-        step=number,
-        agent=actor or None,
-        cost=0.0,
-    )
+    return replace(silent, outcome="alarm", step=number, agent=actor or None)
 
 
 def _majority(runs: Sequence[AnyRun]) -> Callable[[AnyRun, Sequence[StepRecord]], str]:

@@ -367,6 +367,7 @@ async def _bound(response: Any) -> None:
     class Bounded(package.AsyncByteStream):  # type: ignore[misc]
         async def __aiter__(self) -> AsyncIterator[bytes]:
             total = event = 0
+            tail = b""  # the end of an event may be cut in two
             async for chunk in inner:
                 total += len(chunk)
                 if is_error:
@@ -380,8 +381,10 @@ async def _bound(response: Any) -> None:
                     )
                 if total > MAX_STREAM:
                     raise unreadable(f"the endpoint sent more than {MAX_STREAM >> 20} MiB; it was not read further.")
-                ends = [end.end() for end in _END_OF_EVENT.finditer(chunk)]
-                event = len(chunk) - ends[-1] if ends else event + len(chunk)
+                joined = tail + chunk
+                ends = [end.end() for end in _END_OF_EVENT.finditer(joined)]
+                event = len(joined) - ends[-1] if ends else event + len(chunk)
+                tail = joined[-3:]
                 if is_stream and event > MAX_EVENT:
                     raise unreadable(f"the endpoint sent an event of more than {MAX_EVENT >> 20} MiB; it was not read.")
                 yield chunk

@@ -118,6 +118,16 @@ def _add(digest: Any, data: bytes) -> None:
     digest.update(data)
 
 
+#: Fields of a verdict, and what each may be.
+_KINDS: dict[str, tuple[type | None, ...]] = {
+    "agent": (str, None),
+    "reason": (str,),
+    "quote": (str, None),
+    "quote_found": (bool, None),
+    "confidence": (float, int, None),
+}
+
+
 def _from_document(document: Any, key: str) -> AuditResult:
     """ValueError, TypeError or KeyError for what `put` does not write."""
     if not isinstance(document, dict) or document["schema"] != SCHEMA or document["key"] != key:
@@ -128,37 +138,15 @@ def _from_document(document: Any, key: str) -> AuditResult:
         raise ValueError("no verdict that is kept")
     if step is not None and step < 1:
         raise ValueError("a step before the first")
-    confidence = _kind(document["confidence"], float, int, None)
-    if confidence is not None and not 0 <= confidence <= 1:
+    told = {name: _kind(document[name], *kinds) for name, kinds in _KINDS.items()}
+    if told["confidence"] is not None and not 0 <= told["confidence"] <= 1:
         raise ValueError("no probability")
-    notes = document["notes"]
-    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
-        raise ValueError("notes are no texts")
-    seconds = _kind(document["seconds"], float, int)
-    if not math.isfinite(seconds):
-        raise ValueError("no time")
-    return AuditResult(
-        verdict=Verdict(
-            outcome=outcome,
-            step=step,
-            agent=_kind(document["agent"], str, None),
-            reason=_kind(document["reason"], str),
-            quote=_kind(document["quote"], str, None),
-            quote_found=_kind(document["quote_found"], bool, None),
-            confidence=confidence,
-            notes=tuple(notes),
-        ),
-        key=key,
-        cached=True,
-        tokens_in=0,
-        tokens_out=0,
-        estimated=False,
-        cost=0.0,
-        seconds=0.0,
-        attempts=0,
-        reply=_kind(document["reply"], str),
-        finish=_kind(document["finish"], str),
-    )
+    notes, seconds = document["notes"], _kind(document["seconds"], float, int)
+    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes) or not math.isfinite(seconds):
+        raise ValueError("notes are no texts, or seconds no time")
+    texts = {name: _kind(document[name], str) for name in ("reply", "finish")}
+    verdict = Verdict(outcome, step, notes=tuple(notes), **told)
+    return as_cached(AuditResult(verdict, key, True, 0, 0, False, 0.0, 0.0, 0, **texts))
 
 
 def _kind(value: Any, *kinds: type | None) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -86,6 +87,13 @@ SAID = Body("ja né", "", "stop", "m", (7, 3), "Why né?", (("ja", -0.5), (" ", 
 @pytest.mark.parametrize("size", [len(STREAM), 97, 11])
 def test_however_a_stream_is_cut_it_reads_alike(size: int) -> None:
     assert received(EVENTS, *(STREAM[at : at + size] for at in range(0, len(STREAM), size))) == SAID
+
+
+def test_where_events_end_is_seen_however_they_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "MAX_EVENT", 200)
+    for end in (b"\n", b"\r\n"):
+        lines = [event(delta={"content": "x"}).rstrip() + end, end] * 20
+        assert received(EVENTS, *lines).text == "x" * 20
 
 
 def test_a_stream_that_does_not_call_itself_one_is_read() -> None:
@@ -177,8 +185,14 @@ def test_what_does_not_end_is_refused_at_its_bound(
         finally:
             await made.aclose()
 
-    with model_server(play) as server, pytest.raises(RequestFault, match="more than 1 MiB") as caught:
-        asyncio.run(main(server.url))
+    received("application/json", document({"content": "x"}))  # what is imported once is none of it
+    tracemalloc.start()
+    try:
+        with model_server(play) as server, pytest.raises(RequestFault, match="more than 1 MiB") as caught:
+            asyncio.run(main(server.url))
+        assert tracemalloc.get_traced_memory()[1] < 24 << 20
+    finally:
+        tracemalloc.stop()
     assert caught.value.fault is NoReplyFault.UNREADABLE
 
 
