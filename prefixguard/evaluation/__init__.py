@@ -18,10 +18,8 @@ from prefixguard.evaluation.comparing import compare
 from prefixguard.evaluation.comparison import Comparison, MonitorAlerts, MonitorColumn
 from prefixguard.evaluation.evaluation import alarm_thresholds, evaluate
 from prefixguard.evaluation.figures import Difference, RiskFigures
-from prefixguard.evaluation.incumbent import StuckDetector, StuckRule, stuck_scores
-from prefixguard.evaluation.oracles import oracle_rows
-from prefixguard.evaluation.rows import ScoreRow, rule_threshold
-from prefixguard.evaluation.rules import rule_rows, rule_scores
+from prefixguard.evaluation.rows import ScoreRow, oracle_rows, rule_threshold
+from prefixguard.evaluation.rules import StuckDetector, StuckRule, rule_rows, rule_scores, stuck_scores
 from prefixguard.evaluation.scoring import evaluate_scores
 from prefixguard.evaluation.table import BaselineRow, Behind, EvaluationTable, LeftOut, RunKey, Said
 from prefixguard.evaluation.verdict import Verdict

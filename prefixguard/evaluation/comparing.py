@@ -10,14 +10,13 @@ import numpy.typing as npt
 
 from prefixguard.alarm import AlarmPolicy, Thresholds, first_alert
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluation.actors import choose_groups
 from prefixguard.evaluation.alerts import AlarmGroups, AlertRow, alert_rows
 from prefixguard.evaluation.comparison import Comparison, MonitorAlerts, MonitorColumn
 from prefixguard.evaluation.evaluation import alarm_thresholds
 from prefixguard.evaluation.figures import Difference, Measured, RiskFigures, lead, measure
 from prefixguard.evaluation.rows import clock_rows
+from prefixguard.evaluation.scored_runs import Heard, Key, choose_groups, listen, nothing_left, shared_runs
 from prefixguard.evaluation.scoring import RESAMPLES
-from prefixguard.evaluation.shared_runs import Heard, Key, listen, nothing_left, shared_runs
 from prefixguard.metrics import Prefixes, Resamples, paired_difference, ratio
 from prefixguard.runtime import Monitor, load, plain
 from prefixguard.stepview import StepRecord
@@ -57,8 +56,8 @@ def compare(
     opened = [monitor if isinstance(monitor, Monitor) else load(monitor) for monitor in monitors]
     if len(opened) < 2:
         raise ConfigError(f"{len(opened)} monitor given: a comparison needs two or more.")
-    heard = [Heard.of(monitor) for monitor in opened]
-    notes = listen(heard, runs, labels, strict, progress)
+    heard = [Heard(monitor, include_used=all) for monitor in opened]
+    notes, _ = listen(heard, runs, labels, strict, progress)
     kept, left_out, more = shared_runs(heard, include_used=all)
     if not kept:
         raise DataError(nothing_left(left_out))

@@ -14,8 +14,7 @@ from prefixguard.evaluation.analyses.observability import observability
 from prefixguard.evaluation.analyses.prevalence import prevalence_table
 from prefixguard.evaluation.analyses.shortcuts import shortcuts
 from prefixguard.evaluation.figures import Measured, compared, measure
-from prefixguard.evaluation.oracles import oracle_rows
-from prefixguard.evaluation.rows import ScoreRow, clock_rows
+from prefixguard.evaluation.rows import ScoreRow, clock_rows, oracle_rows
 from prefixguard.evaluation.table import BaselineRow, Behind, EvaluationTable, LeftOut, Said
 from prefixguard.evaluation.verdict import judge
 from prefixguard.metrics import Prefixes, Resamples

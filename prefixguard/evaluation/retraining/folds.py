@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from prefixguard.alarm import AlarmPolicy
-from prefixguard.evaluation.actors import choose_groups
 from prefixguard.evaluation.figures import FIGURES, Measured, RiskFigures, compared
 from prefixguard.evaluation.retraining.fitting import Fitting, FoldScores, OnStage, Source, corpus_of
 from prefixguard.evaluation.retraining.partition import Fold, partition
 from prefixguard.evaluation.retraining.pooled import RISKS, Pool, average, nan_mean
 from prefixguard.evaluation.risk_cells import ahead_by, risk_cells, risk_head
 from prefixguard.evaluation.rows import clock_rows
+from prefixguard.evaluation.scored_runs import choose_groups
 from prefixguard.learn import TrainConfig
 from prefixguard.results import aligned, finite, number, wrapped
 from prefixguard.stepview import Adapter

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from prefixguard.errors import DataError
-from prefixguard.evaluation.actors import choose_groups
 from prefixguard.evaluation.figures import Measured, RiskFigures, compared
 from prefixguard.evaluation.retraining.fitting import Fitting, FoldScores, OnStage, Source, corpus_of
 from prefixguard.evaluation.retraining.folds import RESAMPLES
 from prefixguard.evaluation.retraining.partition import Fold, Runs, partition
 from prefixguard.evaluation.retraining.pooled import RISKS, Pool, average, nan_mean
+from prefixguard.evaluation.scored_runs import choose_groups
 from prefixguard.learn import Corpus, TrainConfig
 from prefixguard.results import aligned, finite, number, signed, spread, wrapped
 from prefixguard.runtime import plain

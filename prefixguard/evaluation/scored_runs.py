@@ -1,0 +1,227 @@
+"""Runs as monitors heard them: scores and labels, no text; and which of them count."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from prefixguard.alarm import draw_one_per_task
+from prefixguard.errors import ConfigError, DataError
+from prefixguard.evaluation.analyses import Transitions
+from prefixguard.evaluation.rules import rule_scores
+from prefixguard.runtime import Monitor
+from prefixguard.stepview import ReadReport, SpooledRuns, StepRecord, read_runs, serialize
+from prefixguard.trace import Outcome, Run, Side, is_read_once, run_digest, task_hash, task_key
+
+Float = npt.NDArray[np.float64]
+#: A run, whoever reads it: its id, and how many of that id came before it.
+Key = tuple[str, int]
+#: What parsed or raw runs are given as.
+Source = str | os.PathLike[str] | Iterable[Run[StepRecord]]
+#: What a task may have been used for that makes its runs no test of the monitor.
+USES = (Side.TRAIN, Side.VALIDATION, Side.CALIBRATION, Side.ALARM)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredRun:
+    """One run as one monitor heard it.
+
+    digest: of its records. named: whether it names its task. use: what it was used for when the monitor was made; None:
+    for nothing. imminent, outcome, sizes: risks and bytes of text of each step, (T,); rules: see `rule_scores`. All
+    are empty where the run is left out for its use; but the rules of successful runs that set the alarm are kept.
+    """
+
+    run_id: str
+    digest: str
+    failed: bool
+    task: str
+    named: bool
+    groups: Mapping[str, str]
+    use: str | None
+    imminent: Float
+    outcome: Float
+    sizes: Float
+    rules: Mapping[str, Float]
+
+
+class Heard:
+    """All runs as one monitor heard them, one at a time.
+
+    include_used: whether runs that the monitor was made from are scored too. with_rules: whether rules score them.
+    scored: by key. without_outcome, empty: runs whose end nobody judged, and those without a step.
+    """
+
+    def __init__(self, monitor: Monitor, *, include_used: bool, with_rules: bool = False) -> None:
+        bundle = monitor.bundle
+        self.monitor, self._include_used, self._with_rules = monitor, include_used, with_rules
+        self.transitions = Transitions(bundle.automaton) if bundle.automaton is not None else None
+        self.scored: dict[Key, ScoredRun] = {}
+        self.without_outcome: set[Key] = set()
+        self.empty: set[Key] = set()
+        named = [
+            (use.value, (bundle.manifest.get(kind) or {}).get(use.value, ()))
+            for kind in ("tasks", "runs")
+            for use in USES
+        ]
+        self._uses = {digest: use for use, digests in reversed(named) for digest in digests}
+
+    def take(self, key: Key, run: Run[StepRecord]) -> None:
+        """Score one run."""
+        if run.outcome is Outcome.UNKNOWN or not run.records:
+            (self.without_outcome if run.records else self.empty).add(key)
+            return
+        task, digest = task_key(run), run_digest(run.records)
+        use = self._uses.get(task_hash(task)) or self._uses.get(digest)
+        counted = use is None or self._include_used
+        readings = self.monitor.score_run(run.records) if counted else ()
+        if self.transitions is not None:
+            self.transitions.add(readings)
+        sets_alarm = use == Side.ALARM.value and run.outcome is Outcome.SUCCESS
+        self.scored[key] = ScoredRun(
+            run_id=run.run_id,
+            digest=digest,
+            failed=run.outcome is Outcome.FAILURE,
+            task=task,
+            named=run.task_id is not None,
+            groups=run.groups,
+            use=use,
+            imminent=_array(reading.imminent_risk for reading in readings),
+            outcome=_array(reading.outcome_risk for reading in readings),
+            sizes=_array(len(serialize(record)) for record in (run.records if counted else ())),
+            rules=rule_scores(run.records) if self._with_rules and (counted or sets_alarm) else {},
+        )
+
+    def used(self, key: Key) -> bool:
+        """Whether the monitor was made from this run's task, or from a repeat of it."""
+        return key in self.scored and self.scored[key].use is not None
+
+    def kept(self) -> list[ScoredRun]:
+        """The runs that count, in the order in which they were read."""
+        return [run for run in self.scored.values() if run.use is None or self._include_used]
+
+    def tuning(self) -> list[Mapping[str, Float]] | None:
+        """Rule scores of the runs that set the monitor's alarm, one a task; None where they are not among the runs."""
+        seed = self.monitor.bundle.manifest.get("seed")
+        found = [run for run in self.scored.values() if run.use == Side.ALARM.value and not run.failed]
+        tasks, run_ids = [run.task for run in found], [run.run_id for run in found]
+        drawn = draw_one_per_task(tasks, run_ids, seed=seed if isinstance(seed, int) else 0)
+        return [found[i].rules for i in drawn.tolist()] or None
+
+
+def _array(values: Iterable[float | None]) -> Float:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def listen(
+    heard: Sequence[Heard],
+    runs: Source,
+    labels: str | os.PathLike[str] | None,
+    strict: bool,
+    progress: Callable[[int], None] | None,
+) -> tuple[list[str], int]:
+    """Let every monitor score every run, reading them once an adapter; notes on what could not be read, and how many
+    runs were empty before they were read."""
+    by_adapter: dict[bytes, list[Heard]] = {}
+    for one in heard:
+        by_adapter.setdefault(one.monitor.bundle.adapter.to_bytes(), []).append(one)
+    at_once = not isinstance(runs, (str, os.PathLike)) or is_read_once(runs)
+    if len(by_adapter) > 1 and at_once:
+        raise ConfigError(
+            f"the monitors read through {len(by_adapter)} adapters, and these runs can be read once only. Give a file "
+            "or a folder of raw runs."
+        )
+    notes: list[str] = []
+    done = empty = 0
+    for listeners in by_adapter.values():
+        report, names = runs.report if isinstance(runs, SpooledRuns) else ReadReport(), Counter[str]()
+        parsed: Iterable[Run[StepRecord]]
+        if isinstance(runs, (str, os.PathLike)):
+            source = runs if isinstance(runs, str) else Path(runs)
+            companion = None if labels is None else Path(labels)
+            adapter = listeners[0].monitor.bundle.adapter
+            parsed = read_runs(source, adapter, labels=companion, strict=strict, report=report)
+        else:
+            parsed = runs
+        for run in parsed:
+            done += 1
+            if progress is not None:
+                progress(done)
+            key = (run.run_id, names[run.run_id])
+            names[run.run_id] += 1
+            for one in listeners:
+                one.take(key, run)
+        notes.extend(report.left_out())
+        empty += sum(report.empty.values())
+    if len(by_adapter) > 1:
+        names_of = ", ".join(dict.fromkeys(one.monitor.bundle.adapter.name for one in heard))
+        notes.append(f"Each monitor reads the runs through its own adapter ({names_of}); they are matched by run id.")
+    return notes, empty
+
+
+def shared_runs(heard: Sequence[Heard], *, include_used: bool) -> tuple[list[Key], dict[str, int], list[str]]:
+    """The runs that count, in the order in which they were read; those that do not, by reason; notes."""
+    out = dict.fromkeys(("not_read_by_all", "without_outcome", "outcomes_differ", "used_by_a_monitor"), 0)
+    kept, other_task = [], 0
+    for key in dict.fromkeys(key for one in heard for key in (*one.scored, *one.without_outcome, *one.empty)):
+        if any(key in one.without_outcome or key in one.empty for one in heard):
+            out["without_outcome"] += 1
+            continue
+        if any(key not in one.scored for one in heard):
+            out["not_read_by_all"] += 1
+            continue
+        if len({one.scored[key].failed for one in heard}) > 1:
+            out["outcomes_differ"] += 1
+            continue
+        if not include_used and any(one.used(key) for one in heard):
+            out["used_by_a_monitor"] += 1
+            continue
+        kept.append(key)
+        other_task += len({one.scored[key].task for one in heard}) > 1
+    notes = []
+    if any(not one.monitor.bundle.manifest.get("tasks") for one in heard):
+        notes.append(
+            "A bundle does not say which tasks it was made from, so that its own could not be left out: make sure that "
+            "these runs are new to it."
+        )
+    if other_task:
+        notes.append(f"The adapters name other tasks for {other_task} runs; the first monitor's are drawn.")
+    return kept, out, notes
+
+
+def nothing_left(left_out: Mapping[str, int]) -> str:
+    parts = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in left_out.items() if count)
+    if not parts:
+        return "there is no run to compare on. See what the adapters read with: prefixguard parse RUNS"
+    return (
+        f"no run is left that all monitors can be compared on: {parts}. Give runs of other tasks, with outcomes, or "
+        "--all to count those that a monitor was made from too, marked as in-sample."
+    )
+
+
+#: Groups that say who acted, in the order in which they are looked for.
+ACTORS = ("agent", "model", "file")
+
+
+def choose_groups(groups: Sequence[Mapping[str, str]], wanted: str | None) -> tuple[str | None, list[str] | None]:
+    """The group within which runs are compared, and its value for each run, "" where a run has none.
+
+    groups: those of each run. wanted: the group that is asked for; None: the first of agent, model and file that has
+    two values. (None, None) where there is none. Raises DataError where no run has the wanted one.
+
+    >>> choose_groups([{"file": "a.json", "agent": "x"}, {"file": "b.json", "agent": "x"}], None)
+    ('file', ['a.json', 'b.json'])
+    """
+    if wanted is not None and not any(wanted in group for group in groups):
+        known = ", ".join(sorted({name for group in groups for name in group})) or "none"
+        raise DataError(f"no run has a group {wanted!r}. Groups of these runs: {known}.")
+    for name in ACTORS if wanted is None else (wanted,):
+        values = [group.get(name, "") for group in groups]
+        if wanted is not None or len(set(values)) > 1:
+            return name, values
+    return None, None
