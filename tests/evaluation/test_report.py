@@ -19,7 +19,6 @@ from prefixguard.evaluation.report import (
     AutomatonView,
     ExampleRun,
     Kind,
-    MonitorFacts,
     Report,
     ReportInput,
     SymbolLine,
@@ -308,7 +307,8 @@ def test_real_runs_of_the_lab(lab_bundle: Path, fresh_lab_file: Path) -> None:
     given = ReportInput(
         with_ids(table, [run.run_id for run in runs]),
         examples=[ExampleRun.of(i, runs[i].records, readings[i]) for i in range(3)],
-        monitor=MonitorFacts.of_manifest("lab", monitor.bundle.manifest),
+        monitor="lab",
+        manifest=monitor.bundle.manifest,
     )
     page = words(Report.of(given).to_html())
     assert monitor.bundle.id in page and "openai_chat 1.0.0" in page

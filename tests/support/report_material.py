@@ -14,7 +14,6 @@ from prefixguard.evaluation.report import (
     AutomatonView,
     ExampleRun,
     ExampleStep,
-    MonitorFacts,
     ReportInput,
     SymbolLine,
     choose_examples,
@@ -143,9 +142,15 @@ def invented_input(
         given,
         table=given.table.with_sections({"leaks": leaks}),
         examples=examples,
-        monitor=MonitorFacts(
-            said(0, "monitors/x"), "ab" * 32, "onnx", "gru", said(1, "chat 1.0.0"), 13, 3, libraries={"numpy": "2"}
-        ),
+        monitor=said(0, "monitors/x"),
+        manifest={
+            "id": "ab" * 32,
+            "kind": "onnx",
+            "backend": "gru",
+            "seed": 13,
+            "libraries": {"numpy": "2"},
+            "adapter": {"name": said(1, "chat"), "version": "1.0.0"},
+        },
         command=said(2, "prefixguard evaluate monitors/x runs.jsonl --report out.html"),
         facts={said(3, "sha256 of runs.jsonl"): said(4, "cd" * 32)},
         notes=[said(4, "A remark.")],

@@ -5,7 +5,6 @@ from prefixguard.evaluation.report.material import (
     AutomatonView,
     ExampleRun,
     ExampleStep,
-    MonitorFacts,
     ReportInput,
     SymbolLine,
 )
@@ -17,7 +16,6 @@ __all__ = [
     "ExampleRun",
     "ExampleStep",
     "Kind",
-    "MonitorFacts",
     "Report",
     "ReportInput",
     "SymbolLine",

@@ -55,7 +55,7 @@ def composition_section(given: ReportInput) -> Section:
         "lengths": {"quartiles": [float(low), float(middle), float(high)], "longest": int(lengths.max()), "bars": bars},
         "runs_a_task": {"median": float(np.median(tasks)), "most": int(tasks.max())},
         "groups": [{"group": title, "runs": n, "failed": k} for title, n, k in _groups(given)],
-        "sides": {} if given.monitor is None else dict(given.monitor.sides),
+        "sides": _sides(given),
     }
     blocks: tuple[Block, ...] = (facts, figure, *([Pair(tuple(tables))] if tables else []))
     return Section("composition", "What the figures rest on", blocks, data)
@@ -116,9 +116,13 @@ def _tables(given: ReportInput) -> Iterator[Table]:
     reasons.append(("counted although in sample", out.in_sample))
     left = [[why, f"{count:,}"] for why, count in reasons if count]
     yield Table.of(f"Runs left out: {out.runs:,}", ["Why", "runs"], left or [["none", "0"]])
-    if given.monitor is not None and given.monitor.sides:
-        sides = [[name(side), f"{count:,}"] for side, count in given.monitor.sides.items()]
+    if sides := [[name(side), f"{count:,}"] for side, count in _sides(given).items()]:
         yield Table.of("Runs the monitor was made from, by use", ["Use", "runs"], sides)
+
+
+def _sides(given: ReportInput) -> dict[str, int]:
+    """Runs that the monitor was made from, by use."""
+    return {str(side): int(count) for side, count in ((given.manifest.get("data") or {}).get("by_side") or {}).items()}
 
 
 def reproduction_section(given: ReportInput) -> Section:
@@ -147,25 +151,24 @@ def reproduction_section(given: ReportInput) -> Section:
 
 
 def _facts(given: ReportInput) -> Iterator[tuple[str, str]]:
-    monitor = given.monitor
-    if monitor is not None:
-        yield "monitor", monitor.name
-        named = (
-            ("id of its bundle", monitor.id),
-            ("kind", monitor.kind),
-            ("backend", monitor.backend),
-            ("adapter", monitor.adapter),
-            ("format", monitor.schema),
-            ("split", monitor.split),
-        )
-        yield from ((what, value) for what, value in named if value)
-        if monitor.seed is not None:
-            yield "seed of the training", str(monitor.seed)
-        if monitor.libraries:
-            yield "trained with", ", ".join(f"{key} {value}" for key, value in sorted(monitor.libraries.items()))
-        made = [f"{monitor.data[key]:,} {key}" for key in ("runs", "tasks", "steps", "failed") if key in monitor.data]
-        if made:
-            yield "made from", ", ".join(made)
+    manifest = given.manifest
+    adapter, data = manifest.get("adapter") or {}, manifest.get("data") or {}
+    through = [str(adapter.get("name", "")), str(adapter.get("version", ""))]
+    through += [f"(sha256 {str(adapter['sha256'])[:12]})"] if adapter.get("sha256") else []
+    made = [f"{data[key]:,} {key}" for key in ("runs", "tasks", "steps", "failed") if isinstance(data.get(key), int)]
+    said = {
+        "monitor": given.monitor,
+        "id of its bundle": manifest.get("id"),
+        "kind": manifest.get("kind"),
+        "backend": manifest.get("backend"),
+        "adapter": " ".join(word for word in through if word),
+        "format": manifest.get("schema"),
+        "split": (manifest.get("split") or {}).get("rule"),
+        "seed of the training": manifest.get("seed"),
+        "trained with": ", ".join(f"{key} {value}" for key, value in sorted((manifest.get("libraries") or {}).items())),
+        "made from": ", ".join(made),
+    }
+    yield from ((what, str(value)) for what, value in said.items() if value not in (None, ""))
     yield "horizon", f"{given.table.horizon} steps"
     policy = given.policy
     more = "" if policy.release is None else f", released below {number(policy.release)}"

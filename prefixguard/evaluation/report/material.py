@@ -48,50 +48,6 @@ class ExampleRun:
 
 
 @dataclass(frozen=True, slots=True)
-class MonitorFacts:
-    """What a report says of the monitor. Whatever is empty or None is not said.
-
-    id: of its bundle. sides: runs by use, as it was trained. data: counts of the runs it was made from.
-    """
-
-    name: str
-    id: str = ""
-    kind: str = ""
-    backend: str = ""
-    adapter: str = ""
-    seed: int | None = None
-    horizon: int | None = None
-    schema: str = ""
-    split: str = ""
-    libraries: Mapping[str, str] = field(default_factory=dict)
-    sides: Mapping[str, int] = field(default_factory=dict)
-    data: Mapping[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def of_manifest(cls, name: str, manifest: Mapping[str, Any]) -> MonitorFacts:
-        """From a bundle's manifest; what an older or foreign manifest does not hold is left out."""
-        adapter = manifest.get("adapter") or {}
-        data = manifest.get("data") or {}
-        words = [str(adapter.get("name", "")), str(adapter.get("version", ""))]
-        if adapter.get("sha256"):
-            words.append(f"(sha256 {str(adapter['sha256'])[:12]})")
-        return cls(
-            name=name,
-            id=str(manifest.get("id", "")),
-            kind=str(manifest.get("kind", "")),
-            backend=str(manifest.get("backend", "")),
-            adapter=" ".join(word for word in words if word),
-            seed=manifest.get("seed"),
-            horizon=manifest.get("horizon"),
-            schema=str(manifest.get("schema", "")),
-            split=str((manifest.get("split") or {}).get("rule", "")),
-            libraries={str(key): str(value) for key, value in (manifest.get("libraries") or {}).items()},
-            sides={str(key): int(value) for key, value in (data.get("by_side") or {}).items()},
-            data={str(key): value for key, value in data.items() if isinstance(value, int)},
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class SymbolLine:
     """A symbol of an automaton in words. share: of training steps; risk_change: mean change of the outcome risk."""
 
@@ -139,6 +95,7 @@ class AutomatonView:
 class ReportInput:
     """Everything a report can show; only the table, with the scores and runs behind it, must be there.
 
+    monitor, manifest: its name, and its bundle's manifest; what is not there is not said.
     policy, thresholds: the monitor's alarm, by budget. examples: see `choose_examples`.
     title: name of what was evaluated. command: the line that makes this report again. facts: what else that takes
         (versions, hashes of files, seeds). notes: remarks besides the table's.
@@ -149,7 +106,8 @@ class ReportInput:
     policy: AlarmPolicy = field(default_factory=AlarmPolicy)
     thresholds: Mapping[float, Thresholds] = field(default_factory=dict)
     examples: Sequence[ExampleRun] = ()
-    monitor: MonitorFacts | None = None
+    monitor: str = ""
+    manifest: Mapping[str, Any] = field(default_factory=dict)
     title: str = "Evaluation"
     command: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)

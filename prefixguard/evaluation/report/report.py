@@ -21,7 +21,6 @@ from prefixguard.evaluation.report.examples import choose_examples, examples_sec
 from prefixguard.evaluation.report.material import (
     AutomatonView,
     ExampleRun,
-    MonitorFacts,
     ReportInput,
     SymbolLine,
     name,
@@ -152,7 +151,8 @@ def report_of(
         table=table,
         policy=bundle.calibration.policy,
         thresholds=alarm_thresholds(bundle),
-        monitor=MonitorFacts.of_manifest(bundle.path.name, bundle.manifest),
+        monitor=bundle.path.name,
+        manifest=bundle.manifest,
         title=title,
         command=command,
         facts={
