@@ -1,11 +1,26 @@
-"""When an alarm sounds and how often it may be wrong."""
+"""What a monitor says after a step, and when it sounds the alarm."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
 from prefixguard.errors import ConfigError
+
+
+class Level(StrEnum):
+    """How worried to be.
+
+    OK: nothing stands out. WATCH: the risk passed the watch threshold; worth a second look, no guarantee. ALARM: the
+    alarm policy sounds; at most the budgeted share of successful runs ever get here. UNKNOWN: the monitor cannot judge
+    this step and says why; never to be read as OK.
+    """
+
+    OK = "OK"
+    WATCH = "WATCH"
+    ALARM = "ALARM"
+    UNKNOWN = "UNKNOWN"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from prefixguard.alarm.level import Level
-from prefixguard.alarm.policy import AlarmPolicy
+from prefixguard.alarm.policy import AlarmPolicy, Level
 from prefixguard.alarm.threshold import Thresholds
 
 

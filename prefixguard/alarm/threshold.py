@@ -1,18 +1,22 @@
-"""From scored calibration runs to thresholds."""
+"""From scored calibration runs to thresholds: for all runs, for the values of a group (a customer's tier, the tool an
+agent works with), and for several budgets, as a bundle's manifest carries them (key `alarm_table`).
+"""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from prefixguard.alarm.bound import allowed_exceedances, runs_needed, smallest_budget
 from prefixguard.alarm.policy import AlarmPolicy
-from prefixguard.errors import ConfigError, DataError
+from prefixguard.errors import BundleError, ConfigError, DataError
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +24,7 @@ class Thresholds:
     """Where a risk becomes WATCH and where it becomes ALARM; both are passed strictly.
 
     alarm: threshold of the alarm, in [0, 1]; None: the budget was refused and nothing ever alarms.
-    watch: the watch mark, in [0, 1]; 1.0 is never passed.
+    watch: the watch threshold, in [0, 1]; 1.0 is never passed.
     n_runs: successful calibration runs it rests on, one a task.
     allowed: how many of them may exceed `alarm` (j); 0 where refused.
     needed: the fewest runs that support the budget.
@@ -36,7 +40,7 @@ class Thresholds:
 
     @property
     def watched_from(self) -> float:
-        """The risk above which a step is worth watching: the watch mark, or the alarm where that is lower.
+        """The risk above which a step is worth watching: the watch threshold, or the alarm where that is lower.
 
         >>> Thresholds(0.2, 0.3, 30, 0, 22, None).watched_from
         0.2
@@ -49,7 +53,7 @@ def alarm_threshold(maxima: npt.ArrayLike, policy: AlarmPolicy, *, watch: float 
 
     maxima: float (n,), `run_maximum` of successful runs used for nothing else, one run a task (`draw_one_per_task`);
         -inf for a run too short to alarm.
-    watch: the watch mark to carry along (`watch_mark`).
+    watch: the watch threshold to carry along (`watch_threshold`).
     Returns the (j+1)-th largest maximum as threshold, j = `allowed_exceedances`; ties only make it safer. Where n is
     too small for the budget: no threshold, and a reason that names the number needed.
     Guarantee: with probability at least `policy.confidence` over the calibration runs, at most a share
@@ -77,13 +81,13 @@ needs at least 22. Give 12 more tasks with a successful run, or accept a budget 
     return Thresholds(theta, watch, n, allowed, needed, None)
 
 
-def watch_mark(step_risks: npt.ArrayLike, share: float = 0.10) -> float:
+def watch_threshold(step_risks: npt.ArrayLike, share: float = 0.10) -> float:
     """A mark that at most a stated share of steps pass, strictly; as low as ties allow.
 
     step_risks: float (n,), risks of calibration steps; NaN (not judged) is left out. No step at all: 1.0.
     share: in [0, 1].
 
-    >>> watch_mark([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0], share=0.2)
+    >>> watch_threshold([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0], share=0.2)
     0.8
     """
     if not 0.0 <= share <= 1.0:
@@ -131,3 +135,89 @@ def _refusal(n: int, needed: int, policy: AlarmPolicy) -> str:
         f"{runs} (one a task) cannot support a false-alarm budget of {budget} at {confidence} confidence: that needs "
         f"at least {needed}. Give {tasks} with a successful run{instead}."
     )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupThresholds:
+    """Thresholds by the value of one group.
+
+    by: name of the group, such as "tier". of: value of the group -> its thresholds. Each row with an alarm keeps the
+    budget over runs of its own value, by the same bound; that all rows keep it at once is not promised. A row without
+    one had too few calibration runs, says how many are needed, and the common thresholds hold instead: those keep
+    the budget over runs of all values together, not within a single value.
+    """
+
+    by: str
+    of: Mapping[str, Thresholds]
+
+    def pick(self, value: str | None, common: Thresholds) -> Thresholds:
+        """What holds for a run of this value: its own thresholds, or the common ones.
+
+        value: None where the run's is not known.
+
+        >>> own, few = Thresholds(0.8, 0.3, 30, 0, 22, None), Thresholds(None, 0.3, 5, 0, 22, "too few")
+        >>> groups = GroupThresholds("tier", {"gold": own, "new": few})
+        >>> common = Thresholds(0.7, 0.3, 40, 1, 22, None)
+        >>> [groups.pick(value, common).alarm for value in ("gold", "new", "silver", None)]
+        [0.8, 0.7, 0.7, 0.7]
+        """
+        own = None if value is None else self.of.get(value)
+        return common if own is None or own.alarm is None else own
+
+
+def group_thresholds(
+    by: str, maxima: Mapping[str, npt.ArrayLike], policy: AlarmPolicy, *, watch: float = 1.0
+) -> GroupThresholds:
+    """`alarm_threshold` for every value of a group, in the order of its values.
+
+    maxima: value -> `run_maximum` of its successful calibration runs, one a task within the value.
+    """
+    rows = {value: watched(alarm_threshold(maxima[value], policy), watch) for value in sorted(maxima)}
+    return GroupThresholds(by, MappingProxyType(rows))
+
+
+def watched(thresholds: Thresholds, mark: float) -> Thresholds:
+    """The same thresholds with a watch threshold, lowered to the alarm: what sounds an alarm is worth watching.
+
+    >>> watched(Thresholds(0.2, 1.0, 30, 0, 22, None), 0.3).watch
+    0.2
+    """
+    watch = mark if thresholds.alarm is None else min(mark, thresholds.alarm)
+    return replace(thresholds, watch=watch)
+
+
+#: The budgets that an alarm table covers.
+BUDGETS = (0.01, 0.05, 0.10)
+
+
+def alarm_table(
+    maxima: npt.ArrayLike, policy: AlarmPolicy, *, budgets: Sequence[float] = BUDGETS, watch: float = 1.0
+) -> dict[float, Thresholds]:
+    """`alarm_threshold` for several budgets, all else as in `policy`. Budget -> thresholds, in the order given.
+
+    Each row's guarantee holds alone; that all rows hold at once is not promised.
+    """
+    return {budget: alarm_threshold(maxima, replace(policy, budget=budget), watch=watch) for budget in budgets}
+
+
+def table_to_json(table: Mapping[float, Thresholds]) -> list[dict[str, Any]]:
+    """Plain JSON: one object a budget, `budget` and the fields of `Thresholds`.
+
+    >>> table_to_json({0.1: Thresholds(0.7, 0.4, 30, 0, 22, None)})[0]["budget"]
+    0.1
+    """
+    return [{"budget": budget, **asdict(thresholds)} for budget, thresholds in table.items()]
+
+
+def table_from_json(rows: Iterable[Mapping[str, Any]], where: str = "manifest.json") -> dict[float, Thresholds]:
+    """What `table_to_json` wrote. Raises BundleError, naming `where`, for anything else."""
+    names = {field.name for field in fields(Thresholds)}
+    table = {}
+    try:
+        for row in rows:
+            table[float(row["budget"])] = Thresholds(**{name: row[name] for name in names})
+    except (TypeError, KeyError, ValueError) as exc:
+        raise BundleError(
+            f"{where}: its alarm table cannot be read ({type(exc).__name__}: {exc}). Calibrate the monitor again."
+        ) from exc
+    return table

@@ -61,7 +61,7 @@ from prefixguard.learn import (
     drift_reference,
     featurise,
     model_logits,
-    set_marks,
+    set_thresholds,
 )
 from prefixguard.metrics import auroc
 from prefixguard.runtime import open_model
@@ -248,7 +248,7 @@ def _finish(
     asked = np.unique(np.concatenate((material.held_out, drawn, looked, material.test)))
     logits = bundle_logits(parts, corpus, material.rows, asked)
     outcome = {r: apply_map(identity, values[:, 1]) for r, values in logits.items()}
-    thresholds, alarms = set_marks(
+    thresholds, alarms = set_thresholds(
         [outcome[r] for r in material.held_out.tolist()], [outcome[r] for r in drawn.tolist()], policy
     )
     calibration = replace(parts.calibration, thresholds=thresholds)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from prefixguard.bundle.onnx_file import FLOAT, INT64, SIZES, Node, OnnxFile, Port, read_onnx
-from prefixguard.bundle.onnx_operators import OPERATORS, Call, Value
+from prefixguard.bundle.onnx_file import FLOAT, INT64, SIZES, OnnxFile, OnnxNode, Port, read_onnx
+from prefixguard.bundle.onnx_operators import OPERATORS, NodeCall, Value
 from prefixguard.errors import BundleError
 
 #: Versions of each domain's operators: first and last.
@@ -64,7 +64,7 @@ def _check_step(file: OnnxFile, n_terms: int, n_context: int) -> None:
     held = work = 0
     for node in file.nodes:
         inputs = tuple(_known(values, name, node) for name in node.inputs)
-        outputs, operations = _infer(Call(node, inputs), file)
+        outputs, operations = _infer(NodeCall(node, inputs), file)
         for name, value in zip(node.outputs, outputs, strict=True):
             if name in values or not name:
                 raise ValueError(f"two tensors are called {name!r}")
@@ -93,13 +93,13 @@ def _input(port: Port, n_terms: int, n_context: int) -> Value:
     raise ValueError(f"input {port.name!r} of shape {list(port.shape)} is none of a step with {n_context} features")
 
 
-def _known(values: dict[str, Value], name: str, node: Node) -> Value:
+def _known(values: dict[str, Value], name: str, node: OnnxNode) -> Value:
     if name not in values:
         raise ValueError(f"{node.op} reads {name!r}, which nothing before it gives")
     return values[name]
 
 
-def _infer(call: Call, file: OnnxFile) -> tuple[Sequence[Value], int]:
+def _infer(call: NodeCall, file: OnnxFile) -> tuple[Sequence[Value], int]:
     node = call.node
     operator = OPERATORS.get((node.domain, node.op))
     if operator is None or node.domain not in file.opsets:

@@ -95,7 +95,7 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class OnnxNode:
     """One operation. attributes: numbers and arrays; `nodes_modes` of trees as bool, True where a node branches."""
 
     op: str
@@ -111,7 +111,7 @@ class OnnxFile:
 
     ir_version: int
     opsets: Mapping[str, int]
-    nodes: tuple[Node, ...]
+    nodes: tuple[OnnxNode, ...]
     tensors: tuple[Tensor, ...]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
@@ -148,7 +148,7 @@ def _name(found: Mapping[str, list[Any]], name: str, what: str) -> str:
     return text(_one(found, name, what), f"{name} of {what}")
 
 
-def _node(view: memoryview) -> Node:
+def _node(view: memoryview) -> OnnxNode:
     found = message(view, _NODE, "a node")
     op = _name(found, "op_type", "a node")
     attributes: dict[str, Attribute] = {}
@@ -157,7 +157,7 @@ def _node(view: memoryview) -> Node:
         if name in attributes:
             raise ValueError(f"{op} has attribute {name!r} twice")
         attributes[name] = value
-    return Node(
+    return OnnxNode(
         op=op,
         domain=_name(found, "domain", op) if found["domain"] else "",
         inputs=tuple(text(name, f"an input of {op}") for name in found["input"]),

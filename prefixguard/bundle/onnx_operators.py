@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prefixguard.bundle.onnx_file import BOOL, FLOAT, INT64, Node
+from prefixguard.bundle.onnx_file import BOOL, FLOAT, INT64, OnnxNode
 from prefixguard.bundle.tree_ensemble import ensemble_work
 
 Shape = tuple[int, ...]
@@ -36,10 +36,10 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NodeCall:
     """A node with what goes into it."""
 
-    node: Node
+    node: OnnxNode
     inputs: tuple[Value, ...]
 
     def shape(self, i: int = 0) -> Shape:
@@ -94,7 +94,7 @@ def broadcast(*shapes: Shape) -> Shape:
     return tuple(out)
 
 
-def _same(call: Call) -> Result:
+def _same(call: NodeCall) -> Result:
     """One tensor in, one like it out; further inputs must not widen it."""
     x = call.inputs[0]
     if broadcast(*(value.shape for value in call.inputs)) != x.shape:
@@ -105,7 +105,7 @@ def _same(call: Call) -> Result:
     return [Value(x.dtype, x.shape, numbers, x.is_fixed and numbers is not None)], 0
 
 
-def _elementwise(call: Call) -> Result:
+def _elementwise(call: NodeCall) -> Result:
     kinds = {value.dtype for value in call.inputs}
     op = call.node.op
     if len(kinds) > 1 or BOOL in kinds or (op == "Div" and kinds != {FLOAT}):  # a whole number by 0 ends the process
@@ -118,14 +118,14 @@ def _elementwise(call: Call) -> Result:
     return [Value(BOOL if op == "Greater" else kinds.pop(), shape, numbers)], 0
 
 
-def _cast(call: Call) -> Result:
+def _cast(call: NodeCall) -> Result:
     to = call.whole("to", 0)
     if to not in (FLOAT, INT64):
         raise ValueError(f"type {to}; float (1) and int64 (7) are known")
     return [Value(to, call.shape())], 0
 
 
-def _gather(call: Call) -> Result:
+def _gather(call: NodeCall) -> Result:
     data, at = call.inputs
     axis = call.axis(0)
     if at.dtype != INT64:
@@ -137,19 +137,19 @@ def _reduced(shape: Shape, axes: set[int], keep: bool) -> Shape:
     return tuple(1 if i in axes else n for i, n in enumerate(shape) if keep or i not in axes)
 
 
-def _arg_max(call: Call) -> Result:
+def _arg_max(call: NodeCall) -> Result:
     shape = _reduced(call.shape(), {call.axis(0)}, bool(call.whole("keepdims", 1)))
     return [Value(INT64, shape)], 0
 
 
-def _reduce(call: Call) -> Result:
+def _reduce(call: NodeCall) -> Result:
     rank = len(call.shape())
     axes = {_axis(axis, rank) for axis in call.fixed(1)} if len(call.inputs) > 1 else set(range(rank))
     shape = _reduced(call.shape(), axes or set(range(rank)), bool(call.whole("keepdims", 1)))
     return [Value(call.inputs[0].dtype, shape)], 0
 
 
-def _concat(call: Call) -> Result:
+def _concat(call: NodeCall) -> Result:
     axis = call.axis(0)
     rest = {(*shape[:axis], *shape[axis + 1 :]) for shape in (value.shape for value in call.inputs)}
     kinds = {value.dtype for value in call.inputs}
@@ -163,7 +163,7 @@ def _concat(call: Call) -> Result:
     return [Value(kinds.pop(), tuple(shape), numbers, all(value.is_fixed for value in call.inputs))], 0
 
 
-def _split(call: Call) -> Result:
+def _split(call: NodeCall) -> Result:
     axis, sizes = call.axis(0), call.fixed(1)
     x = call.inputs[0]
     if any(n < 0 for n in sizes) or sum(sizes) != x.shape[axis] or len(sizes) != len(call.node.outputs):
@@ -171,7 +171,7 @@ def _split(call: Call) -> Result:
     return [Value(x.dtype, (*x.shape[:axis], n, *x.shape[axis + 1 :])) for n in sizes], 0
 
 
-def _squeeze(call: Call) -> Result:
+def _squeeze(call: NodeCall) -> Result:
     x = call.inputs[0]
     axes = {_axis(axis, len(x.shape)) for axis in call.fixed(1)}
     if any(x.shape[axis] != 1 for axis in axes):
@@ -179,7 +179,7 @@ def _squeeze(call: Call) -> Result:
     return [Value(x.dtype, tuple(n for i, n in enumerate(x.shape) if i not in axes))], 0
 
 
-def _unsqueeze(call: Call) -> Result:
+def _unsqueeze(call: NodeCall) -> Result:
     x, wanted = call.inputs[0], call.fixed(1)
     rank = len(x.shape) + len(wanted)
     axes = {_axis(axis, rank) for axis in wanted}
@@ -189,7 +189,7 @@ def _unsqueeze(call: Call) -> Result:
     return [Value(x.dtype, tuple(1 if i in axes else next(rest) for i in range(rank)))], 0
 
 
-def _transpose(call: Call) -> Result:
+def _transpose(call: NodeCall) -> Result:
     x, order = call.inputs[0], call.node.attributes.get("perm")
     ways = order.tolist() if isinstance(order, np.ndarray) else []
     if sorted(ways) != list(range(len(x.shape))):
@@ -197,7 +197,7 @@ def _transpose(call: Call) -> Result:
     return [Value(x.dtype, tuple(x.shape[i] for i in ways))], 0
 
 
-def _reshape(call: Call) -> Result:
+def _reshape(call: NodeCall) -> Result:
     x, wanted = call.inputs[0], list(call.fixed(1))
     for i, n in enumerate(wanted):
         if n == 0 and i < len(x.shape):
@@ -212,7 +212,7 @@ def _reshape(call: Call) -> Result:
     return [Value(x.dtype, tuple(wanted))], 0
 
 
-def _slice(call: Call) -> Result:
+def _slice(call: NodeCall) -> Result:
     x, starts, ends = call.inputs[0], call.fixed(1), call.fixed(2)
     axes = call.fixed(3) if len(call.inputs) > 3 else tuple(range(len(starts)))
     if not len(starts) == len(ends) == len(axes) or min((*starts, *ends), default=0) < 0:
@@ -224,7 +224,7 @@ def _slice(call: Call) -> Result:
     return [Value(x.dtype, tuple(shape))], 0
 
 
-def _shape(call: Call) -> Result:
+def _shape(call: NodeCall) -> Result:
     shape = call.shape()
     start, end = call.whole("start", 0), call.whole("end", len(shape))
     if not 0 <= start <= end <= len(shape):
@@ -232,11 +232,11 @@ def _shape(call: Call) -> Result:
     return [Value(INT64, (end - start,), shape[start:end])], 0
 
 
-def _expand(call: Call) -> Result:
+def _expand(call: NodeCall) -> Result:
     return [Value(call.inputs[0].dtype, broadcast(call.shape(), call.length(1)))], 0
 
 
-def _top_k(call: Call) -> Result:
+def _top_k(call: NodeCall) -> Result:
     x, (k,) = call.inputs[0], call.length(1)
     if not x.shape or k > x.shape[-1]:
         raise ValueError(f"the best {k} of shape {x.shape}")
@@ -244,7 +244,7 @@ def _top_k(call: Call) -> Result:
     return [Value(x.dtype, shape), Value(INT64, shape)], 8 * x.size
 
 
-def _scatter(call: Call) -> Result:
+def _scatter(call: NodeCall) -> Result:
     data, at, updates = call.inputs
     call.axis(0)
     fits = len(at.shape) == len(data.shape) and all(n <= m for n, m in zip(at.shape, data.shape, strict=True))
@@ -253,7 +253,7 @@ def _scatter(call: Call) -> Result:
     return [Value(data.dtype, data.shape)], 0
 
 
-def _product(call: Call) -> Result:
+def _product(call: NodeCall) -> Result:
     """MatMul, and Gemm as a product of two matrices with a bias."""
     a, b = call.shape(0), call.shape(1)
     is_gemm = call.node.op == "Gemm"
@@ -270,7 +270,7 @@ def _product(call: Call) -> Result:
     return [Value(FLOAT, shape)], math.prod(shape) * left[-1]
 
 
-def _trees(call: Call) -> Result:
+def _trees(call: NodeCall) -> Result:
     shape = call.shape()
     if len(shape) != 2 or call.inputs[0].dtype != FLOAT:
         raise ValueError("it takes a matrix of floats")
@@ -282,7 +282,7 @@ def _trees(call: Call) -> Result:
 class Operator:
     """inputs: fewest and most. attributes: names that it may have. outputs: how many; None: as its sizes say."""
 
-    infer: Callable[[Call], Result]
+    infer: Callable[[NodeCall], Result]
     inputs: tuple[int, int] = (1, 1)
     attributes: frozenset[str] = frozenset()
     outputs: int | None = 1

@@ -22,7 +22,7 @@ from prefixguard.learn.calibrate import (
     drift_reference,
     fit_platt,
     model_logits,
-    set_marks,
+    set_thresholds,
 )
 from prefixguard.learn.config import BACKENDS, LearnListener, TrainConfig, read_toml
 from prefixguard.learn.corpus import Corpus, Rows, featurise, labels
@@ -54,7 +54,7 @@ __all__ = [
     "out_of_fold",
     "read_toml",
     "run_weights",
-    "set_marks",
+    "set_thresholds",
     "sparse_matrix",
     "steps_of",
     "torch_part",

@@ -21,7 +21,8 @@ from prefixguard.alarm import (
     alarm_threshold,
     draw_one_per_task,
     run_maximum,
-    watch_mark,
+    watch_threshold,
+    watched,
 )
 from prefixguard.bundle import BundleParts, Platt, open_bundle, write_bundle
 from prefixguard.encoder import SparseRow, tokenize
@@ -100,28 +101,21 @@ def fit_platt(logits: NDArray[np.float64], target: NDArray[np.float64]) -> Platt
 
 def draw_alarm_runs(corpus: Corpus, seed: int, side: NDArray[np.int64]) -> NDArray[np.int64]:
     """The runs of the alarm side that set thresholds: one successful run a task."""
-    succeeded = side[~corpus.failed[side]]
-    drawn = draw_one_per_task(
-        [corpus.task_ids[r] for r in succeeded.tolist()],
-        [corpus.run_ids[r] for r in succeeded.tolist()],
-        seed=seed,
-    )
-    return succeeded[drawn]
+    return draw_drift_runs(corpus, seed, side[~corpus.failed[side]])
 
 
-def set_marks(
+def set_thresholds(
     calibration: Sequence[NDArray[np.float64]], alarm: Sequence[NDArray[np.float64]], policy: AlarmPolicy
 ) -> tuple[Thresholds, dict[float, Thresholds]]:
     """Thresholds of the policy, and the table of other budgets.
 
-    calibration: outcome risks of the runs of the calibration side, which set the watch mark. alarm: of the runs that
+    calibration: outcome risks of the runs of the calibration side, which set the watch threshold. alarm: of those that
     set the alarm, see `draw_alarm_runs`. Where the budget cannot be kept, the thresholds name the reason.
     """
-    mark = watch_mark([float(risk) for risks in calibration for risk in risks])
+    risks = [float(risk) for risks in calibration for risk in risks]
     maxima = [run_maximum([float(risk) for risk in risks], policy) for risks in alarm]
-    threshold = alarm_threshold(maxima, policy).alarm
-    watch = mark if threshold is None else min(mark, threshold)  # what sounds an alarm is worth watching
-    return alarm_threshold(maxima, policy, watch=watch), alarm_table(maxima, policy, watch=watch)
+    thresholds = watched(alarm_threshold(maxima, policy), watch_threshold(risks))
+    return thresholds, alarm_table(maxima, policy, watch=thresholds.watch)
 
 
 def draw_drift_runs(corpus: Corpus, seed: int, side: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -27,7 +27,7 @@ from prefixguard.learn.calibrate import (
     draw_drift_runs,
     drift_reference,
     fit_platt,
-    set_marks,
+    set_thresholds,
 )
 from prefixguard.learn.compile import compile_monitor
 from prefixguard.learn.config import LearnListener, TrainConfig
@@ -241,7 +241,7 @@ def _calibrate(
     targets = labels(corpus, config.horizon)[steps_of(corpus, runs)].astype(np.float64)
     flat = np.concatenate([logits[r] for r in runs.tolist()])
     imminent, outcome = (fit_platt(flat[:, i], targets[:, i]) for i in range(2))
-    thresholds, table = set_marks(
+    thresholds, table = set_thresholds(
         [apply_map(outcome, logits[r][:, 1]) for r in runs.tolist()],
         [apply_map(outcome, logits[r][:, 1]) for r in alarm_runs.tolist()],
         policy,

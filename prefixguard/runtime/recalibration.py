@@ -22,7 +22,7 @@ from prefixguard.alarm import (
     alarm_threshold,
     group_thresholds,
     table_to_json,
-    watch_mark,
+    watch_threshold,
     watched,
 )
 from prefixguard.bundle import Bundle, check_target, open_bundle, parts_of, write_bundle
@@ -138,7 +138,7 @@ def _write(
 ) -> CalibrateResult:
     drawn = found.draw(seed)
     maxima = [found.maxima[i] for i in drawn]
-    mark = watch_mark(np.concatenate(found.step_risks)) if found.step_risks else 1.0
+    mark = watch_threshold(np.concatenate(found.step_risks)) if found.step_risks else 1.0
     thresholds = watched(alarm_threshold(maxima, policy), mark)
     groups, group_notes = _by_group(found, policy, mark, group_by, seed)
     used = sum(found.used[side] for side in MADE_FROM)

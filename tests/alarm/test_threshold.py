@@ -12,7 +12,7 @@ from prefixguard.alarm import (
     draw_one_per_task,
     first_alert,
     run_maximum,
-    watch_mark,
+    watch_threshold,
 )
 from prefixguard.errors import ConfigError, DataError
 
@@ -116,22 +116,22 @@ def test_alarms_of_calibration_runs_at_the_threshold_are_those_allowed():
 
 
 @given(st.lists(st.integers(0, 30).map(lambda i: i / 30), min_size=1, max_size=80), st.integers(0, 20))
-def test_watch_mark_is_passed_by_at_most_its_share(risks, twentieths):
+def test_watch_threshold_is_passed_by_at_most_its_share(risks, twentieths):
     share = twentieths / 20
-    mark = watch_mark(risks, share)
+    mark = watch_threshold(risks, share)
     assert sum(risk > mark for risk in risks) <= share * len(risks) + 1e-9
 
 
-def test_watch_mark_without_ties_is_passed_by_exactly_its_share():
+def test_watch_threshold_without_ties_is_passed_by_exactly_its_share():
     risks = np.random.default_rng(0).permutation(np.linspace(0.01, 0.99, 200))
-    assert sum(risk > watch_mark(risks, 0.07) for risk in risks) == 14
+    assert sum(risk > watch_threshold(risks, 0.07) for risk in risks) == 14
 
 
-def test_watch_mark_of_nothing_is_never_passed():
-    assert watch_mark([]) == 1.0
-    assert watch_mark([math.nan]) == 1.0
+def test_watch_threshold_of_nothing_is_never_passed():
+    assert watch_threshold([]) == 1.0
+    assert watch_threshold([math.nan]) == 1.0
     with pytest.raises(ConfigError, match=r"watch share is 1.5"):
-        watch_mark([0.1], 1.5)
+        watch_threshold([0.1], 1.5)
 
 
 def test_one_run_a_task_whatever_the_order():

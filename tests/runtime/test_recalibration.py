@@ -12,7 +12,7 @@ import tiny_automaton
 import tiny_monitor
 
 import prefixguard
-from prefixguard.alarm import alarm_threshold, draw_one_per_task, run_maximum, watch_mark
+from prefixguard.alarm import alarm_threshold, draw_one_per_task, run_maximum, watch_threshold
 from prefixguard.bundle import open_bundle, write_bundle
 from prefixguard.errors import ConfigError, DataError, OutputError
 from prefixguard.evaluation import evaluate
@@ -62,7 +62,7 @@ def test_the_threshold_is_that_of_one_successful_run_a_task(monitor: Monitor, tm
     assert len(set(maxima)) > 5, "runs too alike to tell"
     expected = alarm_threshold(maxima, policy)
     assert (result.thresholds.alarm, result.thresholds.n_runs) == (expected.alarm, 30)
-    mark = watch_mark(np.concatenate([risks(monitor, one) for one in runs]))
+    mark = watch_threshold(np.concatenate([risks(monitor, one) for one in runs]))
     assert result.thresholds.watch == min(mark, expected.alarm)
     said = result.manifest["recalibration"]
     assert (said["runs"], said["successful"], said["failed"], said["monitor"]) == (70, 60, 10, monitor.bundle.id)

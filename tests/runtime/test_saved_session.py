@@ -115,7 +115,7 @@ def test_a_session_of_records(monitor: Monitor) -> None:
 
 
 def test_thresholds_by_group_stay(tmp_path: Path) -> None:
-    from prefixguard.alarm.groups import GroupThresholds
+    from prefixguard.alarm.threshold import GroupThresholds
 
     def row(alarm: float) -> Thresholds:
         return Thresholds(alarm=alarm, watch=0.1, n_runs=40, allowed=1, needed=22, reason=None)
