@@ -157,16 +157,12 @@ class NetworkHead:
 
 
 @dataclass(frozen=True, slots=True)
-class FsmHead:
+class FsmHead(NetworkHead):
     """The soft automaton. One network: the mean of several would be no automaton.
 
     off_argmax: share of the probability mass that is not where the argmax automaton is, over training steps.
     """
 
-    members: tuple[FittedNetwork, ...]
-    scale: ContextScale
-    config: TrainConfig
-    device: torch.device
     off_argmax: float
 
     @property
@@ -177,9 +173,6 @@ class FsmHead:
             raise PrefixGuardError(f"an FsmHead needs an FsmNetwork, this is a {type(network).__name__}.")
         return network
 
-    def logits(self, corpus: Corpus, rows: Rows, runs: NDArray[np.int64]) -> list[NDArray[np.float64]]:
-        return predict(self.network, corpus, rows, runs, self.config, self.device)
-
     def part(self, prefix: str) -> StepPart:
         return FsmPart(self.network, self.scale, self.config.tau_end, prefix)
 
@@ -188,7 +181,7 @@ class FsmHead:
         return FsmSymbols(self.network, self.scale)
 
     def facts(self) -> Mapping[str, Any]:
-        return {"epochs": [m.epoch for m in self.members], "off_argmax": round(self.off_argmax, 6)}
+        return {**NetworkHead.facts(self), "off_argmax": round(self.off_argmax, 6)}
 
 
 def choose_device(name: str) -> torch.device:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from prefixguard.bundle import UNSEEN, Automaton, Bundle, ModelMap
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import BundleError, SavedSessionError
-from prefixguard.runtime.model import OnnxModel, Step
+from prefixguard.runtime.model import OnnxModel, Step, trial_rows
 from prefixguard.runtime.reading import plain
 
 #: (automaton's state, steps so far, the symbol model's state if there is one).
@@ -142,11 +142,7 @@ class AutomatonModel:
 
     def _try_out(self, bundle: Bundle) -> None:
         """An empty row and one with the last column: the map must give a symbol of the automaton's for each."""
-        last = max(len(bundle.vocabulary) - 1, 0)
-        rows = [SparseRow(np.empty(0, np.int64), np.empty(0, np.float32))]
-        if len(bundle.vocabulary):
-            rows.append(SparseRow(np.array([last], np.int64), np.ones(1, np.float32)))
-        for row in rows:
+        for row in trial_rows(len(bundle.vocabulary)):
             try:
                 self.reasons(row, bundle.typical, self.initial, self.step("", row, bundle.typical, self.initial))
             except Exception as exc:

@@ -153,11 +153,7 @@ class OnnxModel:
 
     def _try_out(self, bundle: Bundle, d: int) -> None:
         """Run an empty row and one with the last column: shapes and numbers must be right before any run starts."""
-        last = max(len(bundle.vocabulary) - 1, 0)
-        rows = [SparseRow(np.empty(0, np.int64), np.empty(0, np.float32))]
-        if len(bundle.vocabulary):
-            rows.append(SparseRow(np.array([last], np.int64), np.ones(1, np.float32)))
-        for row in rows:
+        for row in trial_rows(len(bundle.vocabulary)):
             try:
                 imminent, outcome, _, state, *_ = self.step("", row, bundle.typical, self.initial)
                 of_context, of_terms = self.contributions(row, bundle.typical, self.initial)
@@ -173,6 +169,12 @@ class OnnxModel:
                     f"{bundle.path}: the model gives wrong shapes or numbers that are not finite. "
                     "Train or export the bundle again."
                 )
+
+
+def trial_rows(n_terms: int) -> list[SparseRow]:
+    """Rows that a model is tried on before any run starts: an empty one, and one with the last column if there is one."""
+    last = SparseRow(np.array([n_terms - 1], np.int64), np.ones(1, np.float32))
+    return [SparseRow(np.empty(0, np.int64), np.empty(0, np.float32)), *([last] if n_terms else [])]
 
 
 def _session(model: bytes, where: str) -> Any:

@@ -19,9 +19,10 @@ from prefixguard.runtime.session import ReadyBundle, Session
 from prefixguard.stepview import Adapter, StepRecord, adapter_for
 from prefixguard.trace import Run
 
-#: Bytes of a session, its model's state up to `_STATE_INCLUDED` bytes included.
+#: Bytes of a session at most, where its model's state leaves room; and of all in it but that state: context 19.5 KB,
+#: parser 9 KB, what belongs to alarm, counters and reasons.
 SESSION_BYTES = 32 * 1024
-_STATE_INCLUDED = 1024
+_BESIDE_STATE = 30 * 1024
 
 _PROBE = StepRecord(1, "agent", "", "find", '{"id":"A1"}', "Where is it?", "I look.", "Error: no A1", "error")
 
@@ -97,9 +98,8 @@ class Monitor(ReadyBundle):
     @property
     def session_bytes(self) -> int:
         """Bytes that a session of this monitor keeps at most between two calls: 32 KB, or, where the model's state
-        has more than 1 KB, as a transformer's has, that much more."""
-        state = self.model.state_bytes
-        return SESSION_BYTES + (state if state > _STATE_INCLUDED else 0)
+        leaves no room in them, 30 KB and that state: of each network a transformer keeps a window of keys and values."""
+        return max(SESSION_BYTES, _BESIDE_STATE + self.model.state_bytes)
 
     def group_of(self, run: Run[Any]) -> str | None:
         """The value of a run's group that picks its alarm threshold; None where the monitor has none by group."""
