@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prefixguard.bundle.strict_json import exactly, listed, load_json, wholes
 from prefixguard.bundle.symbol_map import SymbolMap, symbol_map_from_json
 from prefixguard.errors import BundleError, DataError
 
@@ -121,7 +122,7 @@ def automaton_to_bytes(automaton: Automaton, symbol_map: SymbolMap, glosses: Seq
 def automaton_from_bytes(data: bytes, where: str = "automaton.json") -> tuple[Automaton, SymbolMap, tuple[str, ...]]:
     """The automaton, its symbol map and one gloss a symbol. Raises BundleError with place and remedy."""
     try:
-        document = json.loads(data, parse_constant=_no_constant)
+        document = load_json(data)
         return _parse(document)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as exc:
         said = "nested too deep" if isinstance(exc, RecursionError) else str(exc)[:300]
@@ -131,7 +132,7 @@ def automaton_from_bytes(data: bytes, where: str = "automaton.json") -> tuple[Au
 def _parse(document: Any) -> tuple[Automaton, SymbolMap, tuple[str, ...]]:
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise ValueError(f"its schema is not {SCHEMA!r}")
-    _exactly(document, _OF_AUTOMATON, "the automaton")
+    exactly(document, _OF_AUTOMATON, "the automaton")
     symbol_map = symbol_map_from_json(document["symbol_map"])
     glosses, states = document["glosses"], document["states"]
     n_symbols = symbol_map.n_symbols
@@ -141,15 +142,15 @@ def _parse(document: Any) -> tuple[Automaton, SymbolMap, tuple[str, ...]]:
         raise ValueError(f"{len(glosses)} glosses for {n_symbols} symbols")
     if not isinstance(states, list) or not 1 <= len(states) <= MOST_STATES:
         raise ValueError(f"states are not a list of 1 to {MOST_STATES:,}")
-    clock = tuple(_counts(document["clock"], None, "the clock", 1, _MOST_COUNT))
+    clock = tuple(wholes(document["clock"], "the clock", 1, _MOST_COUNT))
     if len(clock) >= MOST_COLUMNS or any(a >= b for a, b in pairwise(clock)):
         raise ValueError(f"the clock does not rise, or has {MOST_COLUMNS:,} steps or more")
     for s, state in enumerate(states):
         _check_state(state, f"state {s}", len(states), n_symbols, len(clock) + 1)
     automaton = Automaton(
-        start=_counts([document["start"]], 1, "the start", 0, len(states))[0],
+        start=wholes([document["start"]], "the start", 0, len(states), 1)[0],
         transitions=_array(states, "transitions", np.int32),
-        fallback=_frozen(_counts(document["fallback"], n_symbols, "the fallback", UNSEEN, len(states)), np.int32),
+        fallback=_frozen(wholes(document["fallback"], "the fallback", UNSEEN, len(states), n_symbols), np.int32),
         clock=clock,
         risk=_array(states, "risk", np.float64),
         interval=_array(states, "interval", np.float64),
@@ -164,47 +165,25 @@ def _parse(document: Any) -> tuple[Automaton, SymbolMap, tuple[str, ...]]:
 
 def _check_state(state: Any, name: str, n_states: int, n_symbols: int, columns: int) -> None:
     """Every value of a state: lists of the right lengths, numbers of the right kind in range."""
-    if not isinstance(state, dict):
-        raise ValueError(f"{name} is not an object")
-    _exactly(state, _OF_STATE, name)
-    _counts(state["transitions"], n_symbols, f"{name}: transitions", UNSEEN, n_states)
-    _counts(state["edges"], n_symbols, f"{name}: edges", 0, _MOST_COUNT)
-    _counts(state["evidence"], columns, f"{name}: evidence", 0, _MOST_COUNT)
-    _counts(state["evidence_runs"], columns, f"{name}: evidence_runs", 0, _MOST_COUNT)
-    _counts([state["visits"]], 1, f"{name}: visits", 0, _MOST_COUNT)
-    _counts([state["stand_in"]], 1, f"{name}: stand_in", 0, n_states)
-    for risks in _list(state["risk"], columns, f"{name}: risk"):
+    exactly(state, _OF_STATE, name)
+    wholes(state["transitions"], f"{name}: transitions", UNSEEN, n_states, n_symbols)
+    wholes(state["edges"], f"{name}: edges", 0, _MOST_COUNT, n_symbols)
+    wholes(state["evidence"], f"{name}: evidence", 0, _MOST_COUNT, columns)
+    wholes(state["evidence_runs"], f"{name}: evidence_runs", 0, _MOST_COUNT, columns)
+    wholes([state["visits"]], f"{name}: visits", 0, _MOST_COUNT, 1)
+    wholes([state["stand_in"]], f"{name}: stand_in", 0, n_states, 1)
+    for risks in listed(state["risk"], f"{name}: risk", columns):
         _chances(risks, f"{name}: risk")
-    for pairs in _list(state["interval"], columns, f"{name}: interval"):
-        for ends in _list(pairs, N_RISKS, f"{name}: interval"):
+    for pairs in listed(state["interval"], f"{name}: interval", columns):
+        for ends in listed(pairs, f"{name}: interval", N_RISKS):
             low, high = _chances(ends, f"{name}: interval")
             if low > high:
                 raise ValueError(f"{name}: interval: {low} is above {high}")
 
 
-def _exactly(document: dict[str, Any], names: Sequence[str], what: str) -> None:
-    if sorted(document) != sorted(names):
-        odd = ", ".join(sorted(set(document) ^ set(names)))
-        raise ValueError(f"{what}: fields missing or unknown: {odd[:120]}")
-
-
-def _list(value: Any, n: int | None, what: str) -> list[Any]:
-    if not isinstance(value, list) or (n is not None and len(value) != n):
-        raise ValueError(f"{what}: not a list" + (f" of {n}" if n is not None else ""))
-    return value
-
-
-def _counts(value: Any, n: int | None, what: str, low: int, high: int) -> list[int]:
-    """A list of n whole numbers from low up to, not including, high."""
-    for x in _list(value, n, what):
-        if type(x) is not int or not low <= x < high:
-            raise ValueError(f"{what}: {str(x)[:40]} is not a whole number from {low} to {high - 1}")
-    return list(value)
-
-
 def _chances(value: Any, what: str) -> list[float]:
     """Two probabilities."""
-    for x in _list(value, 2, what):
+    for x in listed(value, what, 2):
         if type(x) not in (int, float) or not math.isfinite(x) or not 0.0 <= x <= 1.0:
             raise ValueError(f"{what}: {str(x)[:40]} is not a probability")
     return list(value)
@@ -219,7 +198,3 @@ def _frozen(values: list[Any], dtype: type[Any]) -> NDArray[Any]:
     array = np.array(values, dtype=dtype)
     array.setflags(write=False)
     return array
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")

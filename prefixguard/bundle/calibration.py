@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.alarm import AlarmPolicy, GroupThresholds, Thresholds
+from prefixguard.bundle.strict_json import exactly, load_json
 from prefixguard.errors import BundleError, ConfigError, PrefixGuardError
 
 SCHEMA = "prefixguard/calibration/v1"
@@ -136,7 +137,7 @@ class Calibration:
     def from_bytes(cls, data: bytes, where: str = "calibration.json") -> Calibration:
         """Read `calibration.json`. Raises BundleError with place and remedy when it is not what `to_bytes` writes."""
         try:
-            document = json.loads(data, parse_constant=_no_constant)
+            document = load_json(data)
             if document["schema"] not in (SCHEMA, GROUPED_SCHEMA):
                 raise ValueError(f"schema {document['schema']!r} instead of {SCHEMA!r} or {GROUPED_SCHEMA!r}")
             outcome = document["outcome"]
@@ -195,14 +196,4 @@ def _groups(document: Any) -> GroupThresholds:
 
 def _exact(document: Any, cls: type[Any]) -> dict[str, Any]:
     """The document, if its keys are exactly the fields of `cls`."""
-    if not isinstance(document, dict):
-        raise ValueError(f"{cls.__name__} must be an object")
-    wanted = {f.name for f in fields(cls)}
-    if document.keys() != wanted:
-        odd = sorted(document.keys() ^ wanted)
-        raise ValueError(f"{cls.__name__}: missing or unknown fields: {', '.join(map(str, odd))}")
-    return document
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
+    return exactly(document, (field.name for field in fields(cls)), cls.__name__)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from prefixguard.bundle.strict_json import exactly, listed, numbers, wholes
 from prefixguard.context import FEATURES, N_FEATURES
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import ConfigError, UsageError
@@ -24,6 +25,8 @@ MOST_SYMBOLS = 1 << 16
 MOST_NODES = 1 << 16
 MOST_SCORES = 16
 MOST_COLUMNS = 1 << 20
+
+_FARTHEST = 1 << 32  # what no feature, child or column reaches
 
 _PLACES = {feature.name: place for place, feature in enumerate(FEATURES)}
 _IS_ERROR, _CALL_SEEN, _MESSAGE_SEEN = (_PLACES[name] for name in ("is_error", "call_seen", "message_seen"))
@@ -232,35 +235,26 @@ def symbol_map_from_json(document: Any) -> SymbolMap:
     fields = {"typed": ["tools"], "tree": ["feature", "threshold", "left", "right", "scores"], "model": ["n_symbols"]}
     if not isinstance(kind, str) or kind not in fields:
         raise ValueError(f"the symbol map's kind is {str(kind)[:40]!r}, known: {', '.join(fields)}")
-    if sorted(document) != sorted(["kind", *fields[kind]]):
-        raise ValueError(f"the symbol map needs exactly kind, {', '.join(fields[kind])}")
+    exactly(document, ("kind", *fields[kind]), "the symbol map")
     if kind == "model":
         return ModelMap(document["n_symbols"])
-    values = [document[name] for name in fields[kind]]
-    if not all(isinstance(value, list) for value in values):
-        raise ValueError("a field of the symbol map is not a list")
     if kind == "typed":
-        return TypedMap(tuple(values[0]))
-    feature, threshold, left, right, scores = values
+        return TypedMap(tuple(listed(document["tools"], "tools of the symbol map")))
+    scores = listed(document["scores"], "scores of the symbol tree")
     if len(scores) > MOST_SCORES:  # each takes memory by its highest column, so they are counted before they are made
         raise ValueError(f"the symbol tree has {len(scores)} scores of words, {MOST_SCORES} are possible")
-    if not all(type(x) is int and abs(x) < 1 << 32 for x in (*feature, *left, *right)):
-        raise ValueError("a feature or child of the symbol tree is not a whole number in range")
-    if not all(type(x) in (int, float) for x in threshold):
-        raise ValueError("a threshold of the symbol tree is not a number")
+    feature, left, right = (
+        wholes(document[name], f"{name} of the symbol tree", -_FARTHEST, _FARTHEST)
+        for name in ("feature", "left", "right")
+    )
+    threshold = numbers(document["threshold"], "threshold of the symbol tree")
     return TreeMap.of(feature, threshold, left, right, tuple(_score_from_json(score) for score in scores))
 
 
 def _score_from_json(document: Any) -> WordScore:
-    if not isinstance(document, dict) or document.keys() != {"columns", "weights"}:
-        raise ValueError("a score of words needs exactly columns, weights")
-    columns, weights = document["columns"], document["weights"]
-    if not all(isinstance(value, list) for value in (columns, weights)):
-        raise ValueError("a field of a score of words is not a list")
-    if not all(type(x) is int and abs(x) < 1 << 32 for x in columns):
-        raise ValueError("a column of a score of words is not a whole number in range")
-    if not all(type(x) in (int, float) for x in weights):
-        raise ValueError("a weight of a score of words is not a number")
+    exactly(document, ("columns", "weights"), "a score of words")
+    columns = wholes(document["columns"], "columns of a score of words", -_FARTHEST, _FARTHEST)
+    weights = numbers(document["weights"], "weights of a score of words")
     return WordScore(np.array(columns, dtype=np.int64), np.array(weights, dtype=np.float64))
 
 

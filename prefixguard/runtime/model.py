@@ -172,7 +172,7 @@ class OnnxModel:
 
 
 def trial_rows(n_terms: int) -> list[SparseRow]:
-    """Rows that a model is tried on before any run starts: an empty one, and one with the last column if there is one."""
+    """Rows that a model is tried on before any run starts: an empty one, and one with the last column."""
     last = SparseRow(np.array([n_terms - 1], np.int64), np.ones(1, np.float32))
     return [SparseRow(np.empty(0, np.int64), np.empty(0, np.float32)), *([last] if n_terms else [])]
 

@@ -97,8 +97,11 @@ class Monitor(ReadyBundle):
 
     @property
     def session_bytes(self) -> int:
-        """Bytes that a session of this monitor keeps at most between two calls: 32 KB, or, where the model's state
-        leaves no room in them, 30 KB and that state: of each network a transformer keeps a window of keys and values."""
+        """Bytes that a session of this monitor keeps at most between two calls.
+
+        32 KB, or, where the model's state leaves no room in them, 30 KB and that state: a transformer keeps a window of
+        keys and values of each of its networks.
+        """
         return max(SESSION_BYTES, _BESIDE_STATE + self.model.state_bytes)
 
     def group_of(self, run: Run[Any]) -> str | None:
