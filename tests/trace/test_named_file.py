@@ -127,3 +127,17 @@ def test_a_file_that_was_another_when_it_was_looked_at(odd: Path, monkeypatch: p
     monkeypatch.setattr(Path, "stat", lambda self, **_: regular)
     with pytest.raises(TraceError, match="is a named pipe"):
         open_named(odd / "fifo")
+
+
+def test_a_link_is_followed_only_where_that_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor one that is put in the place of the file between the look and the opening."""
+    file, link = tmp_path / "file", tmp_path / "link"
+    file.write_bytes(b"x")
+    link.symlink_to(file)
+    assert read_named(link, 1) == read_named(file, 1, links=False) == b"x"
+    with pytest.raises(TraceError, match="link: is a symbolic link, and only the file itself is read"):
+        read_named(link, 1, links=False)
+    seen = file.stat()
+    monkeypatch.setattr(Path, "stat", lambda *_, **__: seen)
+    with pytest.raises(TraceError, match="link: cannot be read .*symbolic links"):
+        read_named(link, 1, links=False)
