@@ -138,7 +138,7 @@ def drift_reference(
     rows: under the bundle's vocabulary. runs: see `draw_drift_runs`. outcome_risks: by run, of each of its steps, by
     the bundle's own steps and map. unseen_transitions: by run, see `RunSummary`; None where there is no automaton.
     No step counts as one that could not be judged: what a monitor refuses to judge is set by these runs too
-    (`runtime.lapses`), so that none of them is refused, but for at most one run in a thousand.
+    (`runtime.field_dropout`), so that none of them is refused, but for at most one run in a thousand.
     """
     if len(runs) == 0:
         return None
