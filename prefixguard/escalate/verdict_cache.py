@@ -1,9 +1,8 @@
 """Verdicts on disk, so that the same question is not paid twice.
 
-One JSON file a verdict, in a folder of folders by the beginning of the key. A key names everything that the answer
-rests on: the steps that are shown, the model, the version of the prompt. Files are written beside their place and
-renamed into it, so a reader finds a whole one or none; what is damaged is passed over and written anew. What is kept:
-verdict, raw reply, tokens, cost and time; never messages, addresses or keys.
+They are kept in the common store (`prefixguard.store`), by a key that names everything that the answer rests on: the
+steps that are shown, the model, the version of the prompt. What is kept: verdict, raw reply, tokens, cost and time;
+never messages, addresses or keys. What release 0.3 kept, a JSON file a verdict, is read too.
 """
 
 from __future__ import annotations
@@ -12,19 +11,18 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from prefixguard.errors import ConfigError
+from prefixguard.errors import ConfigError, OutputError
 from prefixguard.escalate.verdict import AuditResult, Verdict, VerdictOutcome
 from prefixguard.stepview import StepRecord, serialize
+from prefixguard.store import Kept, Store
 
 SCHEMA = "prefixguard/judged/v1"
-#: Bytes of a file that is read; a reply has at most 256 Ki characters.
+#: Bytes of a file of release 0.3 that are read; a reply has at most 256 Ki characters.
 MAX_FILE = 4 << 20
 
 
@@ -52,11 +50,12 @@ def question_key(records: Sequence[StepRecord], model: str, prompt_version: str)
 class VerdictCache:
     """The folder. Thread-safe, and safe for several processes: of two that write the same key, one stays."""
 
-    __slots__ = ("_write_failed", "path")
+    __slots__ = ("_store", "_write_failed", "path")
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """path: made where it is not there. ConfigError where that cannot be."""
         self.path = Path(path)
+        self._store = Store(self.path)
         self._write_failed = 0
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -72,13 +71,9 @@ class VerdictCache:
 
     def get(self, key: str) -> AuditResult | None:
         """The verdict kept for this key, `cached`, having taken nothing; None where there is none that can be read."""
-        place = self._place(key)
+        kept = self._store.get("verdict", key=key)
         try:
-            with place.open("rb") as file:
-                data = file.read(MAX_FILE + 1)
-            if len(data) > MAX_FILE:
-                return None
-            return _from_document(json.loads(data), key)
+            return _from_document(self._of_0_3(key) if kept is None else kept.facts, key)
         except (OSError, ValueError, TypeError, KeyError, RecursionError, OverflowError):
             return None
 
@@ -86,26 +81,17 @@ class VerdictCache:
         """Keep a verdict under this key. An ERROR is never kept; what cannot be written is counted."""
         if judged.verdict.outcome is VerdictOutcome.ERROR:
             return
-        place = self._place(key)
-        document = {"schema": SCHEMA, **judged.as_json(), "key": key, "cached": False}
-        name = None
         try:
-            data = json.dumps(document, sort_keys=True, allow_nan=False).encode("ascii")
-            place.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=place.parent, prefix=".", suffix=".part")
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            Path(name).replace(place)
-        except (OSError, ValueError, TypeError):
+            self._store.put(
+                Kept({"schema": SCHEMA, **judged.as_json(), "key": key, "cached": False}), "verdict", key=key
+            )
+        except (OutputError, ValueError, TypeError):
             self._write_failed += 1
-            if name is not None:
-                with suppress(OSError):
-                    Path(name).unlink(missing_ok=True)
 
-    def _place(self, key: str) -> Path:
-        # Hashed again, so that a key of any form is a name, and none leads out of the folder.
+    def _of_0_3(self, key: str) -> Any:
         name = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
-        return self.path / name[:2] / name[2:4] / f"{name[4:]}.json"
+        with (self.path / name[:2] / name[2:4] / f"{name[4:]}.json").open("rb") as file:
+            return json.loads(file.read(MAX_FILE))
 
 
 def as_cached(judged: AuditResult) -> AuditResult:
@@ -130,7 +116,7 @@ _KINDS: dict[str, tuple[type | None, ...]] = {
 
 def _from_document(document: Any, key: str) -> AuditResult:
     """ValueError, TypeError or KeyError for what `put` does not write."""
-    if not isinstance(document, dict) or document["schema"] != SCHEMA or document["key"] != key:
+    if document["schema"] != SCHEMA or document["key"] != key:
         raise ValueError("another file")
     outcome = VerdictOutcome(document["outcome"])
     step = _kind(document["step"], int, None)

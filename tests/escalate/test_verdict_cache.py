@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
 from dataclasses import replace
@@ -16,6 +17,7 @@ from prefixguard.errors import ConfigError
 from prefixguard.escalate.verdict import AuditResult, Verdict, VerdictOutcome
 from prefixguard.escalate.verdict_cache import VerdictCache, as_cached, question_key
 from prefixguard.stepview import StepRecord
+from prefixguard.store import Store
 
 ALARM = Verdict(VerdictOutcome.ALARM, 3, "Planner", "wrong file", "no such file", True, 0.75, notes=("fenced",))
 ANSWER = AuditResult(ALARM, "key", False, 900, 40, False, 0.01, 1.5, 2, "<answer>…</answer>", "stop")
@@ -80,12 +82,22 @@ def test_an_error_is_never_kept(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_not_ours_is_passed_over_and_replaced(tmp_path: Path, change: dict[str, Any]) -> None:
     cache = VerdictCache(tmp_path)
-    cache.put("key", ANSWER)
-    file = only_file(cache)
-    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    as_0_3_kept_it(tmp_path, change)
     assert cache.get("key") is None
     cache.put("key", ANSWER)
     assert cache.get("key") is not None
+
+
+def as_0_3_kept_it(folder: Path, change: dict[str, Any]) -> None:
+    name = hashlib.sha256(b"key").hexdigest()
+    file = folder / name[:2] / name[2:4] / f"{name[4:]}.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"schema": "prefixguard/judged/v1", **ANSWER.as_json()} | change))
+
+
+def test_what_release_0_3_kept_is_read(tmp_path: Path) -> None:
+    as_0_3_kept_it(tmp_path, {})
+    assert VerdictCache(tmp_path).get("key") == as_cached(ANSWER)
 
 
 @settings(max_examples=60, deadline=None)
@@ -106,8 +118,9 @@ def test_no_part_files_stay_and_no_secret_fields_are_written(tmp_path: Path) -> 
     cache = VerdictCache(tmp_path)
     for _ in range(3):
         cache.put("key", ANSWER)
-    document = json.loads(only_file(cache).read_text())
-    assert document.keys() == {"schema", *ANSWER.as_json()}
+    assert only_file(cache).suffix == ".kept"
+    ((asked, kept),) = Store(tmp_path).each("verdict")
+    assert asked == {"key": "key"} and kept.facts.keys() == {"schema", *ANSWER.as_json()}
 
 
 def test_a_folder_that_cannot_be_written_costs_the_cache_only(tmp_path: Path) -> None:
@@ -135,7 +148,7 @@ def test_many_writers_leave_one_whole_file(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert seen == [as_cached(ANSWER)] * 300
-    assert only_file(cache).suffix == ".json"
+    assert only_file(cache).suffix == ".kept"
 
 
 def test_every_part_of_a_question_is_in_its_key() -> None:
