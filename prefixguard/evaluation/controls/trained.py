@@ -7,11 +7,11 @@ from typing import Any
 
 from prefixguard.evaluation.controls.rows import CONTROLS
 from prefixguard.evaluation.table import EvaluationTable
-from prefixguard.results import number, wrapped
+from prefixguard.results import Block, Bullets, Result, number
 
 
 @dataclass(frozen=True, slots=True)
-class TrainedControls:
+class TrainedControls(Result):
     """The controls of a table, as its section. rows: name, what it is, imminent AUPRC, outcome AUROC at matched
     remaining steps; best first by the mean of both.
     """
@@ -32,9 +32,8 @@ class TrainedControls:
         """Name to what it is; the figures stand with the baselines."""
         return {name: {"note": note} for name, note, _, _ in self.rows}
 
-    def to_text(self) -> str:
+    def blocks(self) -> tuple[Block, ...]:
         """A line a control."""
-        lines = ["Controls: trained on the runs that the monitor was trained on; they stand in the tables above"]
-        for name, note, auprc, rem in self.rows:
-            lines.append(wrapped(f"{name} (AUPRC {number(auprc)}, rem {number(rem)}): {note}"))
-        return "\n".join(lines)
+        items = (f"{name} (AUPRC {number(auprc)}, rem {number(rem)}): {note}" for name, note, auprc, rem in self.rows)
+        title = "Controls: trained on the runs that the monitor was trained on; they stand in the tables above"
+        return (Bullets(tuple(items), title),)

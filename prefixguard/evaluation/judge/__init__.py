@@ -4,8 +4,7 @@ from prefixguard.evaluation.judge.asking import Asked, JudgeEstimate, ask_all, e
 from prefixguard.evaluation.judge.judging import judge
 from prefixguard.evaluation.judge.plan import BUDGET_TOKENS, SAMPLE, JudgePlan, draw_prefixes, plan_judging
 from prefixguard.evaluation.judge.question import JudgeAnswer, JudgeOutcome, JudgeQuestion, prompt_version
-from prefixguard.evaluation.judge.result import JudgeCosts, JudgeResult
-from prefixguard.evaluation.judge.row import judge_result
+from prefixguard.evaluation.judge.result import JudgeCosts, JudgeResult, judge_result
 
 __all__ = [
     "BUDGET_TOKENS",

@@ -11,8 +11,7 @@ from prefixguard.escalate import Chat, Endpoint
 from prefixguard.evaluation.evaluation import evaluate
 from prefixguard.evaluation.judge.asking import JudgeEstimate, ask_all, estimate
 from prefixguard.evaluation.judge.plan import BUDGET_TOKENS, SAMPLE, plan_judging
-from prefixguard.evaluation.judge.result import JudgeResult
-from prefixguard.evaluation.judge.row import judge_result
+from prefixguard.evaluation.judge.result import JudgeResult, judge_result
 from prefixguard.evaluation.table import EvaluationTable
 from prefixguard.runtime import Monitor, load
 from prefixguard.stepview import Adapter, SpooledRuns, StepRecord

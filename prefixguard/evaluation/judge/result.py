@@ -1,17 +1,29 @@
-"""What a judge came to: figures, answers and costs, as JSON and as plain text."""
+"""What a judge came to: figures on the prefixes that it answered, beside the monitor's and the clocks' on the same."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from prefixguard.escalate import masked_in_words
-from prefixguard.evaluation.figures import RiskFigures
-from prefixguard.evaluation.judge.question import JudgeOutcome
-from prefixguard.evaluation.risk_cells import ahead_by, risk_cells, risk_head
-from prefixguard.results import aligned, number, percent, wrapped
+import numpy as np
+import numpy.typing as npt
 
+from prefixguard.escalate import Endpoint, masked_in_words, total_masked
+from prefixguard.evaluation.figures import Measured, RiskFigures, compared, measure
+from prefixguard.evaluation.judge.asking import Asked
+from prefixguard.evaluation.judge.plan import JudgePlan
+from prefixguard.evaluation.judge.question import JudgeOutcome, prompt_version
+from prefixguard.evaluation.risk_table import lead_cell, risk_cells, risk_columns
+from prefixguard.metrics import Resamples
+from prefixguard.results import Block, Cell, Column, Result, Table, Text, fields_of, number, percent
+
+#: Rows that are measured beside the judge, where the table has them; the monitor comes first.
+BESIDE = ("step index", "end oracle")
+RISKS = ("imminent", "outcome")
+
+Float = npt.NDArray[np.float64]
 #: Prefixes of a kind below which the text says that figures say little.
 ENOUGH = 10
 #: Figures that the text leaves out.
@@ -39,17 +51,12 @@ class JudgeCosts:
     step_seconds: tuple[float, float] | None
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values; seconds of a monitor's step in microseconds."""
+        """Its fields; seconds of a monitor's step in microseconds."""
+        found = fields_of(self)
+        del found["step_seconds"]
         both = ("median", "p90")
         return {
-            "calls": self.calls,
-            "kept": self.kept,
-            "tokens_in": self.tokens_in,
-            "tokens_out": self.tokens_out,
-            "estimated": self.estimated,
-            "cost": self.cost,
-            "price_in": self.price_in,
-            "price_out": self.price_out,
+            **found,
             "seconds": None if self.seconds is None else dict(zip(both, self.seconds, strict=True)),
             "monitor_microseconds": None
             if self.step_seconds is None
@@ -58,7 +65,7 @@ class JudgeCosts:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeResult:
+class JudgeResult(Result):
     """A language model as a judge of prefixes.
 
     model: name and place. prompt: version of the wording. horizon: H. sample: facts of the draw: prefixes drawn, of
@@ -98,36 +105,27 @@ class JudgeResult:
         return min((min(count, answered - count) for count in positive), default=0)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, no NaN."""
-        return {
-            "model": self.model,
-            "prompt": self.prompt,
-            "horizon": self.horizon,
-            "sample": dict(self.sample),
-            "outcomes": dict(self.outcomes),
-            "faults": dict(self.faults),
-            **{risk: {name: row.as_json() for name, row in rows.items()} for risk, rows in self.figures.items()},
-            "costs": self.costs.as_json(),
-            "contradictions": self.contradictions,
-            "perhaps_shares": self.small,
-            "failure": self.failure,
-            "masked": dict(self.masked),
-        }
+        """Its fields; the figures by risk."""
+        found = fields_of(self)
+        del found["oracles"]
+        return {**found, **found.pop("figures"), "perhaps_shares": found.pop("small")}
 
-    def to_text(self) -> str:
-        """Two tables, what was not answered, and what it cost; at most 118 columns wide."""
-        drawn, answered = self.sample, self.outcomes[JudgeOutcome.ANSWERED.value]
-        head = (
-            f"A language model as the judge: {self.model}, asked about {drawn['prefixes']:,} of {drawn['of']:,} "
-            f"prefixes ({drawn['runs']:,} runs of {drawn['tasks']:,} tasks; at most {drawn['most_of_one_run']} of one "
-            f"run), wording {self.prompt}."
+    def blocks(self) -> tuple[Block, ...]:
+        """Two tables, what was not answered, and what it cost."""
+        drawn, titles = (
+            self.sample,
+            {"imminent": f"fails, and ends within {self.horizon} more steps", "outcome": "fails"},
         )
-        blocks = [f"{wrapped(head)}\n{wrapped(self._answers())}"]
-        if answered:
-            titles = {"imminent": f"fails, and ends within {self.horizon} more steps", "outcome": "fails"}
-            blocks += [self._risk(risk, meaning) for risk, meaning in titles.items()]
-        blocks.append("\n".join(wrapped(line) for line in (*self._remarks(), *self._money())))
-        return "\n\n".join(blocks)
+        return (
+            Text(
+                f"A language model as the judge: {self.model}, asked about {drawn['prefixes']:,} of {drawn['of']:,} "
+                f"prefixes ({drawn['runs']:,} runs of {drawn['tasks']:,} tasks; at most {drawn['most_of_one_run']} of "
+                f"one run), wording {self.prompt}."
+            ),
+            Text(self._answers()),
+            *(self._risk(*one) for one in titles.items() if self.outcomes[JudgeOutcome.ANSWERED.value]),
+            *map(Text, (*self._remarks(), *self._money())),
+        )
 
     def _answers(self) -> str:
         n = self.sample["prefixes"]
@@ -145,17 +143,17 @@ class JudgeResult:
         faults = ", ".join(f"{count} {fault}" for fault, count in self.faults.items() if fault != "no reply")
         return f"Of these, {', '.join(parts)}" + (f"; unreadable: {faults}." if faults else ".")
 
-    def _risk(self, risk: str, meaning: str) -> str:
-        rows = self.figures[risk]
-        cells = [["", *risk_head(_NOT_SHOWN), "AUPRC: judge ahead by"]]
-        for name, row in rows.items():
+    def _risk(self, risk: str, meaning: str) -> Table:
+        first, *others = risk_columns(None, _NOT_SHOWN)
+        cells: list[list[str | Cell]] = []
+        for name, row in self.figures[risk].items():
+            auprc, *rest = risk_cells(row, _NOT_SHOWN)
             shown = f"{name} *" if name in self.oracles else name
-            cells.append([shown, *risk_cells(row, _NOT_SHOWN), ahead_by(row.differences.get("auprc"))])
-        share = number(rows["judge"].prevalence)
-        title = (
-            f"Judge, {risk} risk: {meaning} (the {self.outcomes['answered']:,} prefixes answered; prevalence {share})"
-        )
-        return f"{title}\n{aligned(cells)}"
+            cells.append([shown, auprc, lead_cell(row.differences.get("auprc")), *rest])
+        share = number(self.figures[risk]["judge"].prevalence)
+        answered = f"the {self.outcomes['answered']:,} prefixes answered; prevalence {share}"
+        head: list[str | Column] = ["", first, Column("judge ahead by", "number", "ahead"), *others]
+        return Table.of(f"Judge, {risk} risk: {meaning} ({answered})", head, cells, marked={0})
 
     def _remarks(self) -> list[str]:
         said = []
@@ -234,3 +232,91 @@ def _seconds(value: float) -> str:
     if value >= 1:
         return f"{value:.1f} s"
     return f"{1e3 * value:.0f} ms" if value >= 0.01 else f"{1e6 * value:,.0f} µs"
+
+
+def judge_result(
+    plan: JudgePlan, asked: Sequence[Asked], endpoint: Endpoint, *, resamples: int = 500, seed: int = 13
+) -> JudgeResult:
+    """What answers to the plan's questions, in their order, come to. resamples, seed: of the bootstrap over tasks.
+
+    What was not answered is left out of all rows alike.
+    """
+    outcomes = Counter(one.answer.outcome.value for one in asked)
+    prefixes, rows = plan.prefixes, plan.rows
+    said = [one.answer for one in asked if one.answer.outcome is JudgeOutcome.ANSWERED]
+    return JudgeResult(
+        model=endpoint.shown,
+        prompt=prompt_version(),
+        horizon=plan.table.horizon,
+        sample={
+            "prefixes": len(rows),
+            "of": int(len(prefixes) - plan.table.unknown_prefixes),
+            "runs": len(np.unique(prefixes.run[rows])),
+            "tasks": len(np.unique(prefixes.units[rows])),
+            "most_of_one_run": int(np.bincount(prefixes.run[rows]).max()),
+            "seed": plan.seed,
+            "transcript_tokens": plan.budget_tokens,
+            "shortened": sum(one.left_out > 0 or one.shortened > 0 for one in plan.questions),
+        },
+        outcomes={outcome.value: outcomes[outcome.value] for outcome in JudgeOutcome},
+        faults=dict(sorted(Counter(one.answer.fault for one in asked if one.answer.fault).items())),
+        figures=_figures(plan, asked, resamples, seed),
+        oracles=frozenset(row.name for row in plan.behind.rows if row.oracle),
+        costs=_costs(plan, asked, endpoint),
+        contradictions=sum(answer.contradicts_itself for answer in said),
+        small=len(said) > 1 and all(max(answer.fails or 0, answer.fails_soon or 0) <= 0.01 for answer in said),
+        masked=total_masked(one.masked for one in plan.questions),
+        failure=next((one.failure for one in reversed(asked) if one.failure), ""),
+    )
+
+
+def _figures(plan: JudgePlan, asked: Sequence[Asked], resamples: int, seed: int) -> dict[str, dict[str, RiskFigures]]:
+    prefixes, behind = plan.prefixes, plan.behind
+    scores = {risk: np.full(len(prefixes), np.nan) for risk in RISKS}
+    for row, one in zip(plan.rows.tolist(), asked, strict=True):
+        if one.answer.fails is not None and one.answer.fails_soon is not None:
+            scores["imminent"][row], scores["outcome"][row] = one.answer.fails_soon, one.answer.fails
+    answered = ~np.isnan(scores["outcome"])
+    labels = {"imminent": prefixes.imminent_labels(plan.table.horizon), "outcome": prefixes.outcome_labels}
+    drawn = Resamples.draw(prefixes.n_tasks, n=resamples, seed=seed)
+    others = [behind.rows[0], *(row for row in behind.rows[1:] if row.name in BESIDE)]
+    found: dict[str, dict[str, RiskFigures]] = {}
+    for place, risk in enumerate(RISKS):
+
+        def measured(values: Float, probability: bool, label: npt.NDArray[np.uint8] = labels[risk]) -> Measured:
+            kept = np.where(answered, values, np.nan)
+            return measure(prefixes, kept, label, drawn, probability=probability, groups=behind.groups)
+
+        judge = measured(scores[risk], True)
+        found[risk] = {"judge": judge.figures}
+        for row in others:
+            other = measured(row.flat(behind.lengths)[place], row.probability)
+            found[risk][row.name] = compared(judge, other)
+    return found
+
+
+def _costs(plan: JudgePlan, asked: Sequence[Asked], endpoint: Endpoint) -> JudgeCosts:
+    # Prefixes that say the same share a reply; it was paid for once.
+    replies = {one.question.key(endpoint): one for one in asked if one.reply is not None}
+    paid = [one.reply for one in replies.values() if one.reply is not None]
+    tokens_in, tokens_out = sum(reply.tokens_in for reply in paid), sum(reply.tokens_out for reply in paid)
+    return JudgeCosts(
+        calls=len(paid),
+        kept=sum(one.kept for one in replies.values()),
+        tokens_in=tokens_in,
+        tokens_out=tokens_out,
+        estimated=sum(reply.estimated for reply in paid),
+        cost=endpoint.cost(tokens_in, tokens_out),
+        price_in=endpoint.price_in,
+        price_out=endpoint.price_out,
+        seconds=_typical([reply.seconds for reply in paid]),
+        step_seconds=_typical(plan.step_seconds),
+    )
+
+
+def _typical(values: Sequence[float]) -> tuple[float, float] | None:
+    """Median and 90 %."""
+    if not values:
+        return None
+    low, high = np.quantile(values, [0.5, 0.9])
+    return float(low), float(high)

@@ -20,9 +20,10 @@ from prefixguard.evaluation.retraining.folds import RESAMPLES, FoldedEvaluation,
 from prefixguard.evaluation.retraining.partition import Fold, partition
 from prefixguard.evaluation.retraining.pooled import RISKS, Pool, average
 from prefixguard.evaluation.retraining.views import View, ablation_views, held_still, reads_the_same, seen_through
+from prefixguard.evaluation.risk_table import lead_cell
 from prefixguard.evaluation.scored_runs import choose_groups
 from prefixguard.learn import Corpus, TrainConfig
-from prefixguard.results import aligned, finite, number, signed, spread, wrapped
+from prefixguard.results import Block, Cell, Column, Result, Table, Text, fields_of, finite, number
 from prefixguard.stepview import Adapter
 from prefixguard.store import OnProgress
 
@@ -46,6 +47,10 @@ class AblationRow:
     outcome: RiskFigures
     same: bool
 
+    def as_json(self) -> dict[str, Any]:
+        """Its fields, and what is lost."""
+        return {**fields_of(self), "lost": finite(self.lost)}
+
     @property
     def lost(self) -> float:
         """Mean of what is lost in imminent AUPRC and in outcome AUROC at matched remaining steps."""
@@ -60,50 +65,22 @@ class AblationRow:
         return (math.nan, None) if found is None else (found.value, found.interval)
 
 
+_TITLES = {
+    "without": "Without one thing: what is lost",
+    "only": "With only one thing: what is lost (a field: its own text and counts; a context group: no text)",
+}
+
+
 @dataclass(frozen=True, slots=True)
-class Ablation:
+class Ablation(Result):
     """The full training, and its variants by what they lose, most first."""
 
     full: FoldedEvaluation
     rows: tuple[AblationRow, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain values, NaN as None."""
-        return {
-            "full": self.full.as_json(),
-            "rows": [
-                {
-                    "name": row.name,
-                    "kind": row.kind,
-                    "part": row.part,
-                    "lost": finite(row.lost),
-                    "same": row.same,
-                    "imminent": row.imminent.as_json(),
-                    "outcome": row.outcome.as_json(),
-                }
-                for row in self.rows
-            ],
-        }
-
-    def to_text(self) -> str:
-        """Plain aligned text of at most 118 columns, ending without a newline."""
-        full = self.full
-        head = wrapped(
-            f"Ablation of {full.backend} over {full.repeats} x {full.folds} task-grouped folds: {full.runs:,} runs of "
-            f"{full.tasks:,} tasks. Full: AUPRC of the imminent risk {number(full.imminent.auprc)}, outcome AUROC at "
-            f"matched remaining steps {number(full.outcome.outcome_auroc_at_remaining)}; the step index alone: "
-            f"{number(full.baselines['step index'].imminent.auprc)}, "
-            f"{number(full.baselines['step index'].outcome.outcome_auroc_at_remaining)}."
-        )
-        blocks = [head]
-        titles = {
-            "without": "Without one thing: what is lost",
-            "only": "With only one thing: what is lost (a field: its own text and counts; a context group: no text)",
-        }
-        for kind, title in titles.items():
-            rows = [row for row in self.rows if row.kind == kind]
-            if rows:
-                blocks.append(f"{title}\n{_table(rows)}")
+    def blocks(self) -> tuple[Block, ...]:
+        """What the full training reaches, what is lost without and with only one thing, and notes."""
+        full, clock = self.full, self.full.baselines["step index"]
         notes = [
             "AUPRC: of the imminent risk. rem: outcome AUROC at matched remaining steps. lost: full minus variant, "
             "paired; brackets: 95 %, bootstrap over tasks. Sorted by the mean of both losses.",
@@ -111,19 +88,31 @@ class Ablation:
         ]
         if any(row.same for row in self.rows):
             notes.append("=: not fitted; in these runs it reads what the full training reads.")
-        return "\n\n".join([*blocks, "\n".join(wrapped(note) for note in notes)])
+        return (
+            Text(
+                f"Ablation of {full.backend} over {full.repeats} x {full.folds} task-grouped folds: {full.runs:,} runs "
+                f"of {full.tasks:,} tasks. Full: AUPRC of the imminent risk {number(full.imminent.auprc)}, outcome "
+                f"AUROC at matched remaining steps {number(full.outcome.outcome_auroc_at_remaining)}; the step index "
+                f"alone: {number(clock.imminent.auprc)}, {number(clock.outcome.outcome_auroc_at_remaining)}."
+            ),
+            *(
+                _table(title, rows)
+                for kind, title in _TITLES.items()
+                if (rows := [row for row in self.rows if row.kind == kind])
+            ),
+            *map(Text, notes),
+        )
 
 
-def _table(rows: Sequence[AblationRow]) -> str:
-    cells = [["", "of", "AUPRC", "lost", "", "rem", "lost", ""]]
+def _table(title: str, rows: Sequence[AblationRow]) -> Table:
+    cells: list[list[str | Cell]] = []
     for row in rows:
-        line = [f"{row.name} =" if row.same else row.name, "" if row.part == "both" else row.part]
+        line: list[str | Cell] = [f"{row.name} =" if row.same else row.name, "" if row.part == "both" else row.part]
         for risk, figure in _JUDGED_BY:
-            loss, ends = row.loss(risk, figure)
-            line.append(number(getattr(getattr(row, risk), figure)))
-            line += [signed(loss) if math.isfinite(loss) else number(loss), spread(ends, with_sign=True)]
+            found: RiskFigures = getattr(row, risk)
+            line += [number(getattr(found, figure)), lead_cell(found.differences.get(figure))]
         cells.append(line)
-    return aligned(cells)
+    return Table.of(title, ["", Column("of"), "AUPRC", "lost", "rem", "lost"], cells)
 
 
 def ablate(

@@ -6,10 +6,9 @@ tested on once a repetition, by a monitor that has seen no run of its task.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,11 +17,11 @@ from prefixguard.evaluation.figures import FIGURES, Measured, RiskFigures, compa
 from prefixguard.evaluation.retraining.fitting import Fitting, FoldScores, OnStage, Source, corpus_of
 from prefixguard.evaluation.retraining.partition import Fold, partition
 from prefixguard.evaluation.retraining.pooled import RISKS, Pool, average, nan_mean
-from prefixguard.evaluation.risk_cells import ahead_by, risk_cells, risk_head
+from prefixguard.evaluation.risk_table import lead_cell, reading_help, risk_cells, risk_columns
 from prefixguard.evaluation.rows import clock_rows
 from prefixguard.evaluation.scored_runs import choose_groups
 from prefixguard.learn import TrainConfig
-from prefixguard.results import aligned, finite, number, wrapped
+from prefixguard.results import Block, Cell, Column, Result, Table, Text, number
 from prefixguard.stepview import Adapter
 from prefixguard.store import OnProgress
 
@@ -43,7 +42,7 @@ class FoldedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class FoldedEvaluation:
+class FoldedEvaluation(Result):
     """Figures of a training over task-grouped folds: each the mean over all folds, repetitions and seeds.
 
     by_seed: risk -> seed -> figure, its mean over the folds of that seed; what differs is initialisation, batches and
@@ -77,85 +76,42 @@ class FoldedEvaluation:
             return None
         return float(values.min()), float(values.max())
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain values, NaN as None."""
-        return {
-            "runs": self.runs,
-            "failed_runs": self.failed_runs,
-            "tasks": self.tasks,
-            "prefixes": self.prefixes,
-            "horizon": self.horizon,
-            "backend": self.backend,
-            "folds": self.folds,
-            "repeats": self.repeats,
-            "seeds": list(self.seeds),
-            "trained_on": list(self.trained_on),
-            "grouped_by": self.grouped_by,
-            "imminent": self.imminent.as_json(),
-            "outcome": self.outcome.as_json(),
-            "baselines": {
-                name: {
-                    "imminent": row.imminent.as_json(),
-                    "outcome": row.outcome.as_json(),
-                    "oracle": row.oracle,
-                    "note": row.note,
-                }
-                for name, row in self.baselines.items()
-            },
-            "by_seed": {
-                risk: {str(seed): {name: finite(v) for name, v in figures.items()} for seed, figures in seeds.items()}
-                for risk, seeds in self.by_seed.items()
-            },
-            "by_fold": {
-                fold: {risk: {name: finite(v) for name, v in figures.items()} for risk, figures in risks.items()}
-                for fold, risks in self.by_fold.items()
-            },
-            "notes": list(self.notes),
-        }
-
-    def to_text(self) -> str:
-        """Plain aligned text of at most 118 columns, ending without a newline."""
+    def blocks(self) -> tuple[Block, ...]:
+        """What was trained on what, the figures of both risks beside the clocks', and notes."""
         share = 100 * self.failed_runs / self.runs
         least, most = self.trained_on
         learned = f"{least:,}" if least == most else f"{least:,} to {most:,}"
         seeds = f"seed {self.seeds[0]}" if len(self.seeds) == 1 else f"seeds {', '.join(map(str, self.seeds))}"
-        head = wrapped(
-            f"{self.backend}, {self.repeats} x {self.folds} task-grouped folds, {seeds}: {self.runs:,} runs of "
-            f"{self.tasks:,} tasks, {self.failed_runs:,} failed ({share:.1f} %), {self.prefixes:,} prefixes; each fit "
-            f"learned from {learned} runs and is tested on runs of other tasks."
-        )
-        blocks = [
-            head,
-            self._risk("Imminent risk", f"fails, and ends within {self.horizon} more steps", "imminent"),
-            self._risk("Outcome risk", "fails", "outcome"),
-            "\n".join(
-                wrapped(line)
-                for line in (
-                    "rem, idx: AUROC of failed against successful runs at equally many remaining steps (0-10) or "
-                    "passed steps (1-30). within: rem among runs of the same "
-                    + (self.grouped_by or "agent; these runs name none, or only one")
-                    + ". Means over folds; brackets: 95 %, bootstrap over tasks. *: knows what no monitor can know.",
-                    *self.notes,
-                )
+        return (
+            Text(
+                f"{self.backend}, {self.repeats} x {self.folds} task-grouped folds, {seeds}: {self.runs:,} runs of "
+                f"{self.tasks:,} tasks, {self.failed_runs:,} failed ({share:.1f} %), {self.prefixes:,} prefixes; each "
+                f"fit learned from {learned} runs and is tested on runs of other tasks."
             ),
-        ]
-        return "\n\n".join(blocks)
+            *self._risk("Imminent risk", f"fails, and ends within {self.horizon} more steps", "imminent"),
+            *self._risk("Outcome risk", "fails", "outcome"),
+            *reading_help(self.grouped_by, oracles=True, more=["All figures are means over folds."]),
+            *map(Text, self.notes),
+        )
 
-    def _risk(self, title: str, meaning: str, which: str) -> str:
+    def _risk(self, title: str, meaning: str, which: str) -> Iterator[Block]:
         own: RiskFigures = getattr(self, which)
-        rows = [("trained", own)]
-        for name, row in self.baselines.items():
-            rows.append((f"{name} *" if row.oracle else name, getattr(row, which)))
-        cells = [["", *risk_head(_NOT_SHOWN), "AUPRC: trained ahead by"]]
-        for name, figures in rows:
-            cells.append([name, *risk_cells(figures, _NOT_SHOWN), ahead_by(figures.differences.get("auprc"))])
-        text = f"{title}: {meaning} (prevalence {number(own.prevalence)})\n" + aligned(cells)
+        first, *others = risk_columns(self.grouped_by, _NOT_SHOWN)
+        cells: list[list[str | Cell]] = []
+        for name, row in (("trained", self), *self.baselines.items()):
+            figures: RiskFigures = getattr(row, which)
+            auprc, *rest = risk_cells(figures, _NOT_SHOWN)
+            marked = f"{name} *" if isinstance(row, FoldedRow) and row.oracle else name
+            cells.append([marked, auprc, lead_cell(figures.differences.get("auprc")), *rest])
+        head: list[str | Column] = ["", first, Column("trained ahead by", "number", "ahead"), *others]
+        yield Table.of(f"{title}: {meaning} (prevalence {number(own.prevalence)})", head, cells, marked={0})
         seeds = [
             f"{short} {number(ends[0])} to {number(ends[1])}"
             for short, name in (("AUPRC", "auprc"), ("rem", "outcome_auroc_at_remaining"))
             if (ends := self.spread_over_seeds(which, name)) is not None
         ]
-        return text + (f"\nfrom seed to seed: {', '.join(seeds)}" if seeds else "")
+        if seeds:
+            yield Text(f"from seed to seed: {', '.join(seeds)}")
 
 
 def cross_validate(

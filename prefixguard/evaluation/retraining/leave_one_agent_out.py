@@ -9,7 +9,6 @@ The one that left the agent out also learned from fewer runs; how many stands in
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,14 +18,15 @@ from typing import Any
 import numpy as np
 
 from prefixguard.errors import DataError
-from prefixguard.evaluation.figures import Measured, RiskFigures, compared
+from prefixguard.evaluation.figures import Difference, Measured, RiskFigures, compared
 from prefixguard.evaluation.retraining.fitting import Fitting, FoldScores, OnStage, Source, corpus_of
 from prefixguard.evaluation.retraining.folds import RESAMPLES
 from prefixguard.evaluation.retraining.partition import Fold, Runs, partition
 from prefixguard.evaluation.retraining.pooled import RISKS, Pool, average, nan_mean
+from prefixguard.evaluation.risk_table import lead_cell
 from prefixguard.evaluation.scored_runs import choose_groups
 from prefixguard.learn import Corpus, TrainConfig
-from prefixguard.results import aligned, finite, number, signed, spread, wrapped
+from prefixguard.results import Block, Cell, Result, Table, Text, fields_of, finite, number
 from prefixguard.runtime import plain
 from prefixguard.stepview import Adapter
 from prefixguard.store import OnProgress
@@ -56,7 +56,7 @@ class AgentLeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentTransfer:
+class AgentTransfer(Result):
     """All agents that were left out in turn, by name.
 
     grouped_by: agent, model or file. known, unknown: means over agents, by (risk, figure).
@@ -75,61 +75,48 @@ class AgentTransfer:
         return nan_mean(np.array([getattr(getattr(agent, side)[risk], figure) for agent in self.agents]))
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, NaN as None."""
-        return {
-            "runs": self.runs,
-            "tasks": self.tasks,
-            "folds": self.folds,
-            "backend": self.backend,
-            "grouped_by": self.grouped_by,
-            "mean": {
-                side: {f"{risk} {figure}": finite(self.mean(side, risk, figure)) for risk, figure in _SHOWN}
-                for side in ("known", "unknown")
-            },
-            "agents": [
-                {
-                    "agent": one.agent,
-                    "runs": one.runs,
-                    "failed_runs": one.failed_runs,
-                    "trained_on": list(one.trained_on),
-                    "known": {risk: figures.as_json() for risk, figures in one.known.items()},
-                    "unknown": {risk: figures.as_json() for risk, figures in one.unknown.items()},
-                }
-                for one in self.agents
-            ],
-            "notes": list(self.notes),
+        """Its fields, and the means over agents."""
+        means = {
+            side: {f"{risk} {figure}": finite(self.mean(side, risk, figure)) for risk, figure in _SHOWN}
+            for side in ("known", "unknown")
         }
+        return {**fields_of(self), "mean": means}
 
-    def to_text(self) -> str:
-        """Plain aligned text of at most 118 columns, ending without a newline."""
-        head = wrapped(
-            f"Leave one {self.grouped_by} out: {self.backend}, {self.folds} task-grouped folds of {self.runs:,} runs "
-            f"of {self.tasks:,} tasks. Known: trained on runs of every {self.grouped_by}; left out: on none of its "
-            "own. Neither has seen a run of the tasks it is tested on."
-        )
-        cells = [["", "runs", "failed", "AUPRC", "left out", "cost", "", "rem", "left out", "cost", ""]]
+    def blocks(self) -> tuple[Block, ...]:
+        """What each agent's runs lose where it is not known, and notes."""
+        head = ["", "runs", "failed"]
+        for title in ("AUPRC", "rem"):
+            head += [title, "left out", "cost"]
+        cells: list[list[str | Cell]] = []
         for one in self.agents:
-            line = [plain(one.agent, 30), f"{one.runs:,}", f"{100 * one.failed_runs / one.runs:.0f} %"]
+            line: list[str | Cell] = [
+                plain(one.agent, 30),
+                f"{one.runs:,}",
+                f"{100 * one.failed_runs / one.runs:.0f} %",
+            ]
             for risk, figure in _SHOWN:
-                found = one.unknown[risk].differences.get(figure)
                 line += [number(getattr(one.known[risk], figure)), number(getattr(one.unknown[risk], figure))]
-                line.append("–" if found is None or math.isnan(found.value) else signed(found.value))
-                line.append("" if found is None else spread(found.interval, with_sign=True))
+                line.append(lead_cell(one.unknown[risk].differences.get(figure)))
             cells.append(line)
         line = ["mean", "", ""]
         for risk, figure in _SHOWN:
             known, unknown = self.mean("known", risk, figure), self.mean("unknown", risk, figure)
-            cost = known - unknown
-            line += [number(known), number(unknown), "–" if math.isnan(cost) else signed(cost), ""]
-        cells.append(line)
-        least = min(one.trained_on[1] for one in self.agents)
-        notes = [
-            "AUPRC: of the imminent risk. rem: outcome AUROC at matched remaining steps. cost: known minus left out, "
-            "paired; brackets: 95 %, bootstrap over tasks. A monitor without the agent learned from fewer runs: "
-            f"{least:.0f} at the least, {max(one.trained_on[0] for one in self.agents):.0f} with all.",
-            *self.notes,
-        ]
-        return "\n\n".join([head, aligned(cells), "\n".join(wrapped(note) for note in notes)])
+            line += [number(known), number(unknown), lead_cell(Difference(known - unknown, None))]
+        least, most = min(one.trained_on[1] for one in self.agents), max(one.trained_on[0] for one in self.agents)
+        return (
+            Text(
+                f"Leave one {self.grouped_by} out: {self.backend}, {self.folds} task-grouped folds of {self.runs:,} "
+                f"runs of {self.tasks:,} tasks. Known: trained on runs of every {self.grouped_by}; left out: on none "
+                "of its own. Neither has seen a run of the tasks it is tested on."
+            ),
+            Table.of("", head, [*cells, line]),
+            Text(
+                "AUPRC: of the imminent risk. rem: outcome AUROC at matched remaining steps. cost: known minus left "
+                "out, paired; brackets: 95 %, bootstrap over tasks. A monitor without the agent learned from fewer "
+                f"runs: {least:.0f} at the least, {most:.0f} with all."
+            ),
+            *map(Text, self.notes),
+        )
 
 
 def leave_one_agent_out(
