@@ -27,8 +27,7 @@ from scipy.special import expit
 
 from prefixguard.alarm import AlarmPolicy
 from prefixguard.evaluation import ScoreRow
-from prefixguard.evaluation.controls import CONTROLS, ControlSides, control_rows
-from prefixguard.evaluation.controls.scored import scored_row
+from prefixguard.evaluation.controls import CONTROLS, ControlSides, control_rows, scored_row
 from prefixguard.learn import Corpus, TrainConfig, fit_monitor
 from prefixguard.learn.head import held_out
 from prefixguard.metrics import Prefixes, Resamples, first_alerts, interval, step_index

@@ -11,8 +11,8 @@ from head_laws import splice
 from prefixguard.alarm import AlarmPolicy, run_maximum
 from prefixguard.errors import ConfigError, DataError, MissingExtraError, missing_extra
 from prefixguard.evaluation.controls import CONTROLS, Control, ControlSides, control_rows
+from prefixguard.evaluation.controls.fits import last_step_words, words_so_far
 from prefixguard.evaluation.controls.material import Material
-from prefixguard.evaluation.controls.words import last_step_words, words_so_far
 from prefixguard.lab import write_runs
 from prefixguard.learn import draw_alarm_runs, featurise
 from prefixguard.metrics import Prefixes, auroc

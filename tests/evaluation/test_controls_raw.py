@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from head_laws import splice
 
 from prefixguard.alarm import AlarmPolicy
-from prefixguard.errors import DataError
-from prefixguard.evaluation.controls import CONTROLS, ControlSides, as_raw, control_rows, raw_control
+from prefixguard.evaluation.controls import ControlSides, as_raw, control_rows
 from prefixguard.lab import write_runs
 from prefixguard.learn import featurise
 from prefixguard.stepview import load_adapter, read_runs
@@ -72,34 +69,6 @@ def test_no_field_is_left(corpus):
         assert document.startswith(b"\x01agent\x02\x03\x04\x05") and document.endswith(b"\x06\x07unknown")
 
 
-def test_read_again_it_gives_the_same_row(corpus, raw, row):
-    sides = sides_by_task(corpus)
-    told = []
-    again = raw_control(raw, corpus, sides, **OPTIONS, on_stage=told.append)
-    assert told == [again.name] == ["raw text"] and again.note == CONTROLS["raw text"].note
-    assert said(again) == said(row)
-
-
-def test_runs_are_matched_by_id_wherever_they_stand(corpus, raw, row):
-    order = np.arange(len(raw))[::-1]
-    steps = [np.arange(raw.first[r], raw.first[r + 1]) for r in order.tolist()]
-    turned = replace(splice(raw, order, steps), failed=~raw.failed[order])  # and its own outcomes are not looked at
-    found = raw_control(turned, corpus, sides_by_task(corpus), **OPTIONS)
-    assert [s.tobytes() for s in found.outcome] == [s.tobytes() for s in row.outcome]
-
-
-def test_what_cannot_be_put_side_by_side_is_refused(corpus, raw):
-    sides = sides_by_task(corpus)
-    r = int(sides.test[0])
-    steps = [np.arange(raw.first[i], raw.first[i + 1]) for i in range(len(raw))]
-    shorter = splice(raw, np.arange(len(raw)), [s[:-1] if i == r else s for i, s in enumerate(steps)])
-    n = int(corpus.lengths[r])
-    with pytest.raises(DataError, match=rf"{n - 1} steps through the raw view, {n} through the adapter\. Take the raw"):
-        raw_control(shorter, corpus, sides, **OPTIONS)
-    others = np.delete(np.arange(len(raw)), r)
-    missing = splice(raw, others, [steps[i] for i in others.tolist()])
-    with pytest.raises(DataError, match=r": 0 runs of that name .* Read the same files through both"):
-        raw_control(missing, corpus, sides, **OPTIONS)
-    twice = replace(raw, run_ids=[raw.run_ids[r]] * len(raw))
-    with pytest.raises(DataError, match="give every run an id of its own"):
-        raw_control(twice, corpus, sides, **OPTIONS)
+def test_the_row_is_boosting_on_runs_that_are_read_through_the_raw_view(corpus, raw, row):
+    (read,) = control_rows(raw, sides_by_task(raw), **OPTIONS, wanted=["boosting"])
+    assert said(read) == said(row)

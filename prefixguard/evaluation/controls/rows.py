@@ -1,20 +1,34 @@
-"""All rows that have to be trained, fitted on the runs that the monitor was fitted on."""
+"""All rows that have to be trained, fitted on the runs that the monitor was fitted on, and shown beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from prefixguard.alarm import AlarmPolicy
-from prefixguard.errors import ConfigError, MissingExtraError
-from prefixguard.evaluation.controls import raw_text
+import numpy as np
+
+from prefixguard.alarm import AlarmPolicy, Thresholds, alarm_table, run_maximum
+from prefixguard.bundle import Bundle
+from prefixguard.errors import ConfigError, DataError, MissingExtraError
+from prefixguard.evaluation.controls.fits import (
+    RAW_NOTE,
+    RAW_TEXT,
+    boosting,
+    context_alone,
+    last_step_words,
+    raw_text,
+    words_so_far,
+)
 from prefixguard.evaluation.controls.material import Material, Scorer
-from prefixguard.evaluation.controls.scored import scored_row
-from prefixguard.evaluation.controls.sides import ControlSides
-from prefixguard.evaluation.controls.trees import boosting, context_alone
-from prefixguard.evaluation.controls.words import last_step_words, words_so_far
+from prefixguard.evaluation.controls.sides import ControlSides, sides_of
+from prefixguard.evaluation.evaluation import alarm_thresholds
 from prefixguard.evaluation.rows import ScoreRow
-from prefixguard.learn import Corpus, torch_part
+from prefixguard.evaluation.table import EvaluationTable, RunKey
+from prefixguard.learn import Corpus, draw_alarm_runs, featurise, torch_part
+from prefixguard.results import Block, Bullets, Result, number
+from prefixguard.stepview import StepRecord
+from prefixguard.trace import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +60,7 @@ CONTROLS: Mapping[str, Control] = {
     "process mining": Control(
         _process_mining, "a small LSTM on the names of activities (the tool, or message), as process monitoring does"
     ),
-    raw_text.NAME: Control(raw_text.raw_text, raw_text.NOTE),
+    RAW_TEXT: Control(raw_text, RAW_NOTE),
 }
 
 
@@ -95,3 +109,109 @@ def control_rows(
             continue
         rows.append(scored_row(name, control.note, scorer, corpus, sides, seed=seed, policy=policy, budgets=budgets))
     return rows
+
+
+def scored_row(
+    name: str,
+    note: str,
+    scorer: Scorer,
+    corpus: Corpus,
+    sides: ControlSides,
+    *,
+    seed: int,
+    policy: AlarmPolicy,
+    budgets: Sequence[float],
+) -> ScoreRow:
+    """Scores of the test runs, in their order, and thresholds by budget from one successful alarm run a task.
+
+    Of the test runs' outcomes nothing is read. A budget that the alarm runs cannot support gets a threshold of None,
+    with the reason, as a monitor's does.
+    """
+    risks = scorer(sides.test)
+    drawn = draw_alarm_runs(corpus, seed, sides.alarm)
+    maxima = [run_maximum(risk[:, 1], policy) for risk in (scorer(drawn) if len(drawn) else [])]
+    thresholds: dict[float | None, Thresholds] = {
+        float(budget): mark for budget, mark in alarm_table(maxima, policy, budgets=budgets).items()
+    }
+    return ScoreRow(
+        name,
+        imminent=[np.ascontiguousarray(risk[:, 0]) for risk in risks],
+        outcome=[np.ascontiguousarray(risk[:, 1]) for risk in risks],
+        probability=True,
+        thresholds=thresholds,
+        note=note,
+    )
+
+
+def controls_beside(
+    bundle: Bundle,
+    runs: Iterable[Run[StepRecord]],
+    *,
+    wanted: Sequence[str] | None = None,
+    on_run: Callable[[int], None] | None = None,
+    on_stage: Callable[[str], None] | None = None,
+) -> Callable[[Sequence[RunKey]], list[ScoreRow]]:
+    """What `evaluate(beside=)` takes: rows that learn from the runs that the monitor learned from.
+
+    bundle: the monitor's. runs: all that are read, those that it was made from among them. wanted: see `control_rows`.
+    Nothing is read or fitted before the rows are asked for.
+    """
+
+    def rows(keys: Sequence[RunKey]) -> list[ScoreRow]:
+        corpus = featurise(runs, on_run=on_run)
+        sides = sides_of(corpus, bundle.manifest)
+        places: dict[RunKey, list[int]] = {}
+        for r in reversed(range(len(corpus))):
+            places.setdefault((corpus.run_ids[r], corpus.digests[r]), []).append(r)
+        try:
+            test = np.array([places[key].pop() for key in keys], dtype=np.int64)
+        except (KeyError, IndexError) as exc:
+            raise DataError("controls: the second reading of the runs is not the first. Do not write to them.") from exc
+        if len(np.intersect1d(test, np.concatenate((sides.train, sides.alarm)))):
+            raise ConfigError(
+                "controls learn from the runs that the monitor was made from, so these cannot be counted too. Leave "
+                "out --all or the controls."
+            )
+        policy: AlarmPolicy = bundle.calibration.policy
+        seed = bundle.manifest.get("seed")
+        return control_rows(
+            corpus,
+            replace(sides, test=test),
+            horizon=3 if bundle.horizon is None else bundle.horizon,
+            seed=seed if isinstance(seed, int) else 0,
+            policy=policy,
+            budgets=list(alarm_thresholds(bundle)),
+            wanted=wanted,
+            on_stage=on_stage,
+        )
+
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedControls(Result):
+    """The controls of a table, as its section. rows: name, what it is, imminent AUPRC, outcome AUROC at matched
+    remaining steps; best first by the mean of both.
+    """
+
+    rows: tuple[tuple[str, str, float, float], ...]
+
+    @classmethod
+    def of(cls, table: EvaluationTable) -> TrainedControls:
+        """Those of `CONTROLS` that stand in the table."""
+        rows = [
+            (name, table.baselines[name].note, row.imminent.auprc, row.outcome.outcome_auroc_at_remaining)
+            for name in CONTROLS
+            if (row := table.baselines.get(name)) is not None
+        ]
+        return cls(tuple(sorted(rows, key=lambda row: -(row[2] + row[3]) if row[2] == row[2] else 0.0)))
+
+    def as_json(self) -> dict[str, Any]:
+        """Name to what it is; the figures stand with the baselines."""
+        return {name: {"note": note} for name, note, _, _ in self.rows}
+
+    def blocks(self) -> tuple[Block, ...]:
+        """A line a control."""
+        items = (f"{name} (AUPRC {number(auprc)}, rem {number(rem)}): {note}" for name, note, auprc, rem in self.rows)
+        title = "Controls: trained on the runs that the monitor was trained on; they stand in the tables above"
+        return (Bullets(tuple(items), title),)

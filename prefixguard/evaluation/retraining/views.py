@@ -74,10 +74,10 @@ def seen_through(corpus: Corpus, view: View) -> Corpus:
     Names, tasks, outcomes and digests stay: a fold holds the same runs whatever is read of them.
     """
     if view.fields:
-        blanked = featurise(_runs(corpus, view.fields))
+        blanked = _blanked(corpus, view.fields)
         corpus = dataclasses.replace(corpus, context=blanked.context, documents=blanked.documents)
     if not view.text:
-        empty = featurise(_runs(corpus, frozenset(RECORD_FIELDS)))
+        empty = _blanked(corpus, frozenset(RECORD_FIELDS))
         corpus = dataclasses.replace(corpus, documents=empty.documents)
     return corpus
 
@@ -114,17 +114,26 @@ def blank(record: StepRecord, fields: frozenset[str]) -> StepRecord:
     return dataclasses.replace(record, **emptied)
 
 
-def _runs(corpus: Corpus, fields: frozenset[str]) -> Iterator[Run[StepRecord]]:
-    """The runs of a corpus from their serialised records, with fields blanked."""
+def runs_of(corpus: Corpus) -> Iterator[Run[StepRecord]]:
+    """The runs of a corpus again, from their serialised records; no file is read."""
     for r in range(len(corpus)):
         documents = corpus.documents.each(int(corpus.first[r]), int(corpus.first[r + 1]))
         yield Run(
             run_id=corpus.run_ids[r],
             task_id=corpus.task_ids[r],
             outcome=Outcome.FAILURE if corpus.failed[r] else Outcome.SUCCESS,
-            records=tuple(blank(record_of(document, i), fields) for i, document in enumerate(documents, 1)),
-            source="corpus",
+            records=tuple(record_of(document, i) for i, document in enumerate(documents, 1)),
+            source=corpus.run_ids[r],
+            groups=corpus.groups[r],
         )
+
+
+def _blanked(corpus: Corpus, fields: frozenset[str]) -> Corpus:
+    runs = (
+        dataclasses.replace(run, records=tuple(blank(record, fields) for record in run.records))
+        for run in runs_of(corpus)
+    )
+    return featurise(runs)
 
 
 def record_of(document: bytes, index: int) -> StepRecord:
