@@ -10,8 +10,8 @@ from typing import Any, BinaryIO, cast
 from rich.text import Text
 
 from prefixguard.cli.console import say, say_proxy
-from prefixguard.cli.drift_line import DriftLine
-from prefixguard.cli.reading_line import reading_line
+from prefixguard.cli.notes import DriftLine
+from prefixguard.cli.shown import reading_line
 from prefixguard.cli.terminal_text import visible
 from prefixguard.errors import UsageError
 from prefixguard.escalate import (

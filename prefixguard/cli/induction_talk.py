@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prefixguard.cli.console import people, say
-from prefixguard.cli.exchanges import show_side_by_side
+from prefixguard.cli.shown import show_side_by_side
 from prefixguard.cli.terminal_text import visible
 from prefixguard.stepview import Recognised, SideBySide
 

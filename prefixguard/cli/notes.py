@@ -1,11 +1,14 @@
-"""What reading met, in sentences for people."""
+"""What reading met, in sentences for people: what was left out or lost, and when runs have changed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from prefixguard.errors import TraceError
-from prefixguard.stepview import ReadReport
+from prefixguard.cli.console import say
+from prefixguard.errors import BundleError, TraceError
+from prefixguard.results import visible
+from prefixguard.runtime import DriftSignal, Monitor, NewTasks, ScoredRun
+from prefixguard.stepview import Adapter, ReadReport, losses
 
 
 def notes_of(report: ReadReport) -> Iterator[str]:
@@ -46,3 +49,44 @@ def _runs(count: int) -> str:
 
 def _was(count: int) -> str:
     return "was" if count == 1 else "were"
+
+
+def lost_lines(report: ReadReport, adapter: Adapter, runs: str) -> list[str]:
+    """Of all runs that were read: fields that the adapter reads and that are empty nearly everywhere."""
+    return [f"{one.severity}: {one.text}" for one in losses(report.fills, adapter, runs)]
+
+
+def unlike_lines(report: ReadReport, monitor: Monitor, runs: str) -> list[str]:
+    """Of all runs that were read: fields that the monitor's training runs had and these have not. Of a monitor that
+    does not say how its training runs were read: what `lost_lines` says."""
+    if monitor.expected is None:
+        return lost_lines(report, monitor.bundle.adapter, runs)
+    return [f"warning: {said}" for said in monitor.expected.missing(report.fills)]
+
+
+class DriftLine:
+    """Watches the runs of a file, one after the other, and says once, on standard error, when they have changed.
+
+    Of tasks that the monitor was not made from the first run counts. Says nothing for a bundle that does not know how
+    its calibration runs look.
+    """
+
+    def __init__(self, monitor: Monitor) -> None:
+        self._signal: DriftSignal | None
+        try:
+            self._signal = monitor.drift_signal()
+        except BundleError:
+            self._signal = None
+        self._new = NewTasks(monitor.bundle.manifest)
+
+    def observe(self, scored: ScoredRun) -> None:
+        """Take one finished run."""
+        signal = self._signal
+        if signal is None or not self._new.take(scored.run):
+            return
+        report = signal.observe_run(scored.summary)
+        if report is None:
+            return
+        self._signal = None  # it stands, and has been told
+        tasks = f"{signal.runs:,} new task{'' if signal.runs == 1 else 's'}"
+        say(visible(f"DRIFT after {tasks}, with run {scored.run.run_id}: {report.to_text()}"))

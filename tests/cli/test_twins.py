@@ -14,7 +14,7 @@ import typer
 import prefixguard
 from prefixguard.cli.app import app
 from prefixguard.cli.older_options import OLDER_NAMES
-from prefixguard.cli.training_options import OPTIONS
+from prefixguard.cli.options import OPTIONS
 from prefixguard.learn import TrainConfig
 from prefixguard.runtime import watch
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from head_laws import splice
 
 from prefixguard.alarm import AlarmPolicy
 from prefixguard.evaluation.controls import ControlSides, as_raw, control_rows

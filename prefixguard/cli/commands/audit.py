@@ -11,8 +11,8 @@ import typer
 
 from prefixguard.cli.console import counting, say, say_proxy, write_json
 from prefixguard.cli.notes import notes_of, refuse_empty
+from prefixguard.cli.options import Trusted
 from prefixguard.cli.terminal_text import visible
-from prefixguard.cli.trust import Trusted
 from prefixguard.errors import UsageError
 
 if TYPE_CHECKING:

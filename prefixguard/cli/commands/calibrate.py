@@ -10,8 +10,8 @@ import typer
 
 from prefixguard.cli.console import counting, say, write_json
 from prefixguard.cli.notes import notes_of
+from prefixguard.cli.options import Labels, Made, MeantAdapter, Strict, Trusted
 from prefixguard.cli.terminal_text import visible
-from prefixguard.cli.trust import Trusted
 from prefixguard.runtime import CalibrateResult, calibrate, load
 
 
@@ -43,22 +43,18 @@ def calibrate_command(
         str | None,
         typer.Option(help="A group of the runs (tier, tool ...) whose values get thresholds of their own."),
     ] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="Outcomes beside the runs: run_id,outcome[,task_id] as .jsonl or .csv.")
-    ] = None,
-    adapter: Annotated[
-        str | None, typer.Option(help="The adapter that is meant; refused unless the monitor was trained through it.")
-    ] = None,
+    labels: Labels = None,
+    adapter: MeantAdapter = None,
     all: Annotated[
         bool, typer.Option("--all", help="Use runs of tasks it was made from too; the bundle is marked IN SAMPLE.")
     ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first run that cannot be read.")] = False,
+    strict: Strict = False,
     seed: Annotated[int, typer.Option(help="Draws one successful run of each task.")] = 13,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace a bundle that is there, were it the monitor itself.")
     ] = False,
     trust: Trusted = None,
-    as_json: Annotated[bool, typer.Option("--json", help="What was made, as JSON on standard output.")] = False,
+    as_json: Made = False,
 ) -> None:
     """Set a monitor's alarm threshold anew on new runs, without retraining, and write a new bundle.
 

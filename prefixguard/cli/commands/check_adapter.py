@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from prefixguard.cli.console import clock, people, say, write_json
 from prefixguard.cli.induction_talk import show_check
-from prefixguard.cli.pairs import WAIVE_EXAMPLE, pairs_of
+from prefixguard.cli.options import WAIVE_EXAMPLE, Labels, Waive, pairs_of
 
 
 def check_adapter_command(
     adapter: Annotated[str, typer.Argument(help="A shipped adapter's name, or the path of a .json.")],
     runs: Annotated[str, typer.Argument(help="File, folder, glob or tar of runs that it shall read.")],
-    labels: Annotated[
-        Path | None, typer.Option(help="Outcomes beside the runs: run_id,outcome[,task_id] as .jsonl or .csv.")
-    ] = None,
+    labels: Labels = None,
     processes: Annotated[
         bool, typer.Option(help="Read the runs in a second process too, under another hash seed and locale.")
     ] = True,
-    waive: Annotated[
-        list[str] | None,
-        typer.Option(help="A finding that is harmless, and why: PLACE=REASON, as the finding says. May be repeated."),
-    ] = None,
+    waive: Waive = None,
     as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON on standard output.")] = False,
 ) -> None:
     """Check an adapter on runs: determinism, stream against file, coverage, calls and results, order, time, leaks.

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prefixguard.cli.console import people, say, write_json
 from prefixguard.cli.notes import notes_of
-from prefixguard.cli.pairs import WAIVE_EXAMPLE, pairs_of
+from prefixguard.cli.options import WAIVE_EXAMPLE, Labels, Runs, Strict, Waive, pairs_of
 from prefixguard.cli.terminal_text import visible
 from prefixguard.stepview import ReadReport, StepRecord, adapter_for
 from prefixguard.trace import Run
@@ -20,21 +19,16 @@ if TYPE_CHECKING:
 
 
 def check_data_command(
-    runs: Annotated[str, typer.Argument(help="File, folder, glob or tar of runs, or - for standard input.")],
+    runs: Runs,
     adapter: Annotated[str, typer.Option(help="How runs are read: a shipped adapter's name, or the path of a .json.")],
-    labels: Annotated[
-        Path | None, typer.Option(help="Outcomes beside the runs: run_id,outcome[,task_id] as .jsonl or .csv.")
-    ] = None,
+    labels: Labels = None,
     budget: Annotated[float, typer.Option(help="Alarm budget that the training shall keep.")] = 0.10,
     confidence: Annotated[float, typer.Option(help="How sure the budget is to hold.")] = 0.90,
     horizon: Annotated[int, typer.Option(help="H: a step is imminent when its run fails within so many steps.")] = 3,
     seed: Annotated[int, typer.Option(help="Of the split and of the learning curve.")] = 13,
     curve: Annotated[bool, typer.Option(help="Fit a quick monitor to parts of the runs.")] = True,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first run that cannot be read.")] = False,
-    waive: Annotated[
-        list[str] | None,
-        typer.Option(help="A finding that is harmless, and why: PLACE=REASON, as the finding says. May be repeated."),
-    ] = None,
+    strict: Strict = False,
+    waive: Waive = None,
     as_json: Annotated[bool, typer.Option("--json", help="The whole check as JSON on standard output.")] = False,
 ) -> None:
     """Check runs before training: enough of them, repeats, shortcuts, and whether there is something to learn.

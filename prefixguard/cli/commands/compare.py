@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from prefixguard.cli.console import counting, say, write_json_text
+from prefixguard.cli.options import GroupBy, Labels, Resamples, Strict, Trusted
 from prefixguard.cli.terminal_text import visible
-from prefixguard.cli.trust import Trusted
 
 
 def compare_command(
@@ -19,17 +19,13 @@ def compare_command(
     runs: Annotated[
         str, typer.Option(help="File, folder, glob or tar of runs; each monitor reads them through its own adapter.")
     ],
-    labels: Annotated[
-        Path | None, typer.Option(help="Outcomes beside the runs: run_id,outcome[,task_id] as .jsonl or .csv.")
-    ] = None,
+    labels: Labels = None,
     all: Annotated[
         bool, typer.Option("--all", help="Count runs that a monitor was made from too; the result is marked IN SAMPLE.")
     ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first run that cannot be read.")] = False,
-    group_by: Annotated[
-        str | None, typer.Option(help="Group within which runs are compared: agent, model, file ...")
-    ] = None,
-    resamples: Annotated[int, typer.Option(help="Bootstrap resamples over tasks, for the intervals.")] = 500,
+    strict: Strict = False,
+    group_by: GroupBy = None,
+    resamples: Resamples = 500,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 13,
     trust: Trusted = None,
     as_json: Annotated[bool, typer.Option("--json", help="The whole comparison as JSON on standard output.")] = False,

@@ -12,7 +12,7 @@ from rich.progress import Progress
 
 from prefixguard.cli.console import clock, people, say, write_data, write_json
 from prefixguard.cli.demonstration import DemoListener, DemoResult, FreshAlarms, demo
-from prefixguard.cli.reading_line import reading_line
+from prefixguard.cli.shown import reading_line
 from prefixguard.cli.terminal_text import visible
 
 if TYPE_CHECKING:

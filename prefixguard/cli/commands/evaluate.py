@@ -11,8 +11,18 @@ import typer
 
 from prefixguard.cli.console import counting, say, working, write_json_text
 from prefixguard.cli.older_options import OlderLooks, with_older_options
-from prefixguard.cli.pairs import WAIVE_EXAMPLE, pairs_of
-from prefixguard.cli.trust import Trusted
+from prefixguard.cli.options import (
+    WAIVE_EXAMPLE,
+    GroupBy,
+    Labels,
+    MeantAdapter,
+    MonitorFolder,
+    Resamples,
+    Runs,
+    Strict,
+    Trusted,
+    pairs_of,
+)
 from prefixguard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,21 +31,15 @@ if TYPE_CHECKING:
 
 @with_older_options
 def evaluate_command(
-    monitor: Annotated[Path, typer.Argument(help="Folder of the monitor's bundle.")],
-    runs: Annotated[str, typer.Argument(help="File, folder, glob or tar of runs, or - for standard input.")],
-    adapter: Annotated[
-        str | None, typer.Option(help="The adapter that is meant; refused unless the monitor was trained through it.")
-    ] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="Outcomes beside the runs: run_id,outcome[,task_id] as .jsonl or .csv.")
-    ] = None,
+    monitor: MonitorFolder,
+    runs: Runs,
+    adapter: MeantAdapter = None,
+    labels: Labels = None,
     all: Annotated[
         bool, typer.Option("--all", help="Count runs of tasks it was made from too; the result is marked IN SAMPLE.")
     ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first run that cannot be read.")] = False,
-    group_by: Annotated[
-        str | None, typer.Option(help="Group within which runs are compared: agent, model, file ...")
-    ] = None,
+    strict: Strict = False,
+    group_by: GroupBy = None,
     controls: Annotated[
         bool,
         typer.Option(
@@ -54,7 +58,7 @@ def evaluate_command(
     report: Annotated[
         Path | None, typer.Option(help="Write the report here: NAME.html, with NAME.md and NAME.json beside it.")
     ] = None,
-    resamples: Annotated[int, typer.Option(help="Bootstrap resamples over tasks, for the intervals.")] = 500,
+    resamples: Resamples = 500,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 13,
     trust: Trusted = None,
     as_json: Annotated[bool, typer.Option("--json", help="The whole evaluation as JSON on standard output.")] = False,

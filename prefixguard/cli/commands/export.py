@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prefixguard.cli.console import people, say, write_json
+from prefixguard.cli.options import Labels, Made, Strict, Trusted
 from prefixguard.cli.training_plan import LAB_ADAPTER, LAB_RUNS, LAB_SEED, plan_training
-from prefixguard.cli.trust import Trusted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -64,16 +64,14 @@ def export_command(
             show_default=False,
         ),
     ] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="Outcomes beside the runs: run_id,outcome[,task_id] as .jsonl or .csv.")
-    ] = None,
+    labels: Labels = None,
     examples: Annotated[
         bool, typer.Option(help="Show texts of steps and names of runs in the picture and the glossary.")
     ] = True,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first run that cannot be read.")] = False,
+    strict: Strict = False,
     trust: Trusted = None,
-    as_json: Annotated[bool, typer.Option("--json", help="What was made, as JSON on standard output.")] = False,
+    as_json: Made = False,
 ) -> None:
     """Export a monitor as a finite automaton: one that a person can audit and an agent can run.
 

@@ -20,7 +20,7 @@ from prefixguard.cli.induction_talk import (
     show_preview,
     show_report,
 )
-from prefixguard.cli.pairs import pairs_of
+from prefixguard.cli.options import BaseUrl, PriceOut, pairs_of
 from prefixguard.errors import TraceError
 from prefixguard.stepview import Adapter, Recognised
 
@@ -42,9 +42,7 @@ def induce_adapter_command(
     model: Annotated[
         str | None, typer.Option(help="Ask this language model; the key is read from OPENAI_API_KEY.")
     ] = None,
-    base_url: Annotated[
-        str | None, typer.Option(help="Where the model is: any server that speaks chat completions.")
-    ] = None,
+    base_url: BaseUrl = None,
     offline: Annotated[
         bool, typer.Option("--offline", help="Ask no model, whatever else is said; without --model none is asked.")
     ] = False,
@@ -52,7 +50,7 @@ def induce_adapter_command(
     price_in: Annotated[
         float | None, typer.Option(help="Price of a million tokens that are sent, for the line of costs.")
     ] = None,
-    price_out: Annotated[float | None, typer.Option(help="Price of a million tokens that come back.")] = None,
+    price_out: PriceOut = None,
     pack_tokens: Annotated[int, typer.Option(help="Tokens of samples that the model is shown.")] = 12_000,
     mask: Annotated[
         bool,

@@ -14,8 +14,8 @@ from rich.text import Text
 from prefixguard.cli.console import counting, people, say, write_json
 from prefixguard.cli.information import CorpusInfo, info
 from prefixguard.cli.notes import notes_of
+from prefixguard.cli.options import Trusted
 from prefixguard.cli.terminal_text import visible
-from prefixguard.cli.trust import Trusted
 
 
 def info_command(

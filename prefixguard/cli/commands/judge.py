@@ -9,8 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prefixguard.cli.console import say, say_proxy, working, write_json
+from prefixguard.cli.options import (
+    BaseUrl,
+    Labels,
+    Mask,
+    MeantAdapter,
+    MonitorFolder,
+    PriceIn,
+    PriceOut,
+    Resamples,
+    Runs,
+    Strict,
+    Trusted,
+)
 from prefixguard.cli.training_plan import evaluation_folder
-from prefixguard.cli.trust import Trusted
 from prefixguard.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,36 +37,27 @@ TIMEOUT, PATIENCE = 120.0, 300.0
 
 
 def judge_command(
-    monitor: Annotated[Path, typer.Argument(help="Folder of the monitor's bundle.")],
-    runs: Annotated[str, typer.Argument(help="File, folder, glob or tar of runs, or - for standard input.")],
+    monitor: MonitorFolder,
+    runs: Runs,
     model: Annotated[str, typer.Option(help="The language model that is asked. Text of the runs is sent to it.")],
-    base_url: Annotated[
-        str | None, typer.Option(help="Where the model is: any server that speaks chat completions.")
-    ] = None,
+    base_url: BaseUrl = None,
     key_from: Annotated[str, typer.Option(help="The environment variable that holds the key.")] = KEY_FROM,
-    adapter: Annotated[
-        str | None, typer.Option(help="The adapter that is meant; refused unless the monitor was trained through it.")
-    ] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="Outcomes beside the runs: run_id,outcome[,task_id] as .jsonl or .csv.")
-    ] = None,
+    adapter: MeantAdapter = None,
+    labels: Labels = None,
     all: Annotated[
         bool, typer.Option("--all", help="Count runs of tasks that the monitor was made from too; it flatters it.")
     ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first run that cannot be read.")] = False,
+    strict: Strict = False,
     sample: Annotated[int, typer.Option(min=1, help="Prefixes that it is asked about.")] = 200,
     budget_tokens: Annotated[int, typer.Option(min=800, help="Tokens of a transcript that it is shown.")] = 8000,
-    mask: Annotated[
-        bool,
-        typer.Option("--mask/--no-mask", help="Mask likely secrets (keys, passwords, cards, e-mail) in what is sent."),
-    ] = True,
+    mask: Mask = True,
     at_once: Annotated[int, typer.Option(min=1, max=64, help="Questions under way at a time.")] = 4,
-    price_in: Annotated[float | None, typer.Option(help="Price of a million tokens that are sent.")] = None,
-    price_out: Annotated[float | None, typer.Option(help="Price of a million tokens that come back.")] = None,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Say what asking would take, and send nothing; no key is needed.")
     ] = False,
-    resamples: Annotated[int, typer.Option(help="Bootstrap resamples over tasks, for the intervals.")] = 500,
+    resamples: Resamples = 500,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap and of the sample.")] = 13,
     out: Annotated[
         Path | None, typer.Option(help="Folder for replies, so that none is paid for twice. Default: beside MONITOR.")

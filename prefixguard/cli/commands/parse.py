@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from prefixguard.cli.console import counting, say, write_json
-from prefixguard.cli.exchanges import FIELDS, show_side_by_side
-from prefixguard.cli.loss_lines import lost_lines
-from prefixguard.cli.notes import notes_of, refuse_empty
+from prefixguard.cli.notes import lost_lines, notes_of, refuse_empty
+from prefixguard.cli.options import Labels, Runs, Strict
+from prefixguard.cli.shown import FIELDS, show_side_by_side
 from prefixguard.cli.terminal_text import visible
 from prefixguard.stepview import ReadReport, StepRecord, adapter_for, side_by_side
 from prefixguard.trace import Run
@@ -22,12 +21,10 @@ SHOWN = 3
 
 
 def parse_command(
-    runs: Annotated[str, typer.Argument(help="File, folder, glob or tar of runs, or - for standard input.")],
+    runs: Runs,
     adapter: Annotated[str, typer.Option(help="A shipped adapter's name (see `adapters`), or the path of a .json.")],
-    labels: Annotated[
-        Path | None, typer.Option(help="Outcomes beside the runs: run_id,outcome[,task_id] as .jsonl or .csv.")
-    ] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first run that cannot be read.")] = False,
+    labels: Labels = None,
+    strict: Strict = False,
     limit: Annotated[
         int | None, typer.Option(min=1, help=f"Show so many runs. Default: {SHOWN}, or with --json all.")
     ] = None,

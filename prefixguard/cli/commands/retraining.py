@@ -10,29 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from prefixguard.cli.console import say, working, write_json
+from prefixguard.cli.options import GroupBy, Labels, ReadAdapter, Resamples, Runs, Strict, Trusted
 from prefixguard.cli.training_plan import evaluation_folder, plan_training
-from prefixguard.cli.trust import Trusted
 from prefixguard.errors import ConfigError, UsageError
 from prefixguard.store import Store
 
 if TYPE_CHECKING:
     from prefixguard.learn import TrainConfig
 
-Runs = Annotated[str, typer.Argument(help="File, folder, glob or tar of runs, or - for standard input.")]
 Like = Annotated[Path | None, typer.Option("--monitor", help="Train as this monitor was, and read as it reads.")]
 Settings = Annotated[Path | None, typer.Option(help="TOML file; its section [train] says how is trained.")]
 Backend = Annotated[str, typer.Option(help="What is trained; gbdt takes seconds a fit.")]
-Reads = Annotated[str | None, typer.Option(help="How runs are read: a shipped adapter's name, or the path of a .json.")]
-Labels = Annotated[
-    Path | None, typer.Option(help="Outcomes beside the runs: run_id,outcome[,task_id] as .jsonl or .csv.")
-]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first run that cannot be read.")]
-GroupBy = Annotated[str | None, typer.Option(help="Group within which runs are compared: agent, model, file ...")]
 Folds = Annotated[int, typer.Option(min=2, help="Parts that tasks are dealt to; each is held out once.")]
 Repeats = Annotated[int, typer.Option(min=1, help="Deal tasks to other folds so often.")]
 Seeds = Annotated[str, typer.Option(help="Every fold is fitted once a seed, such as 13,14,15.")]
 Out = Annotated[Path | None, typer.Option(help="Folder for fits that are done. Default: beside the monitor.")]
-Resamples = Annotated[int, typer.Option(help="Bootstrap resamples over tasks, for the intervals.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")]
 
 
@@ -41,7 +33,7 @@ def cross_validate_command(
     monitor: Like = None,
     config: Settings = None,
     backend: Annotated[str | None, typer.Option(help="What is trained. Default: as --monitor or --config say.")] = None,
-    adapter: Reads = None,
+    adapter: ReadAdapter = None,
     labels: Labels = None,
     strict: Strict = False,
     folds: Folds = 5,
@@ -77,7 +69,7 @@ def ablate_command(
     monitor: Like = None,
     config: Settings = None,
     backend: Backend = "gbdt",
-    adapter: Reads = None,
+    adapter: ReadAdapter = None,
     labels: Labels = None,
     strict: Strict = False,
     folds: Folds = 3,
@@ -112,7 +104,7 @@ def leave_agents_out_command(
     monitor: Like = None,
     config: Settings = None,
     backend: Backend = "gbdt",
-    adapter: Reads = None,
+    adapter: ReadAdapter = None,
     labels: Labels = None,
     strict: Strict = False,
     folds: Folds = 3,

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
 from prefixguard.cli.console import counting, say, write_json
-from prefixguard.cli.loss_lines import unlike_lines
-from prefixguard.cli.notes import notes_of, refuse_empty
+from prefixguard.cli.notes import notes_of, refuse_empty, unlike_lines
+from prefixguard.cli.options import MeantAdapter, MonitorFolder, Runs, Strict, Trusted
 from prefixguard.cli.terminal_text import visible
-from prefixguard.cli.trust import Trusted
 
 
 def score_command(
-    monitor: Annotated[Path, typer.Argument(help="Folder of the monitor's bundle.")],
-    runs: Annotated[str, typer.Argument(help="File, folder, glob or tar of runs, or - for standard input.")],
-    adapter: Annotated[
-        str | None, typer.Option(help="The adapter that is meant; refused unless the monitor was trained through it.")
-    ] = None,
+    monitor: MonitorFolder,
+    runs: Runs,
+    adapter: MeantAdapter = None,
     trust: Trusted = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first run that cannot be read.")] = False,
+    strict: Strict = False,
 ) -> None:
     """Score whole runs: one JSON object a step on standard output. Outcomes are not needed and not looked at.
 
@@ -35,7 +27,7 @@ def score_command(
         prefixguard score monitors/tau .traces/tau_bench > readings.jsonl
         cat run.jsonl | prefixguard score monitors/mine - | grep ALARM
     """
-    from prefixguard.cli.drift_line import DriftLine
+    from prefixguard.cli.notes import DriftLine
     from prefixguard.runtime import load, score
     from prefixguard.stepview import ReadReport
 

@@ -10,7 +10,7 @@ import typer
 
 from prefixguard.cli.console import people, say, write_json
 from prefixguard.cli.notes import notes_of
-from prefixguard.cli.training_options import with_training_options
+from prefixguard.cli.options import Labels, Made, ReadAdapter, Strict, with_training_options
 from prefixguard.cli.training_plan import LAB_RUNS, LAB_SEED, plan_training
 
 
@@ -24,20 +24,16 @@ def train_command(
             show_default=False,
         ),
     ] = None,
-    adapter: Annotated[
-        str | None, typer.Option(help="How runs are read: a shipped adapter's name, or the path of a .json.")
-    ] = None,
+    adapter: ReadAdapter = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the bundle. Default: monitors/NAME of the runs.")] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="Outcomes beside the runs: run_id,outcome[,task_id] as .jsonl or .csv.")
-    ] = None,
+    labels: Labels = None,
     config: Annotated[
         Path | None, typer.Option(help="TOML file; its section [train] holds any of these options, by name.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a bundle that is there.")] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first run that cannot be read.")] = False,
+    strict: Strict = False,
     resume: Annotated[bool, typer.Option(help="Take up an interrupted training from its last epoch.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="What was made, as JSON on standard output.")] = False,
+    as_json: Made = False,
     **options: Any,
 ) -> None:
     """Train a monitor on raw runs and compile it into a bundle: a folder that needs no torch to run.

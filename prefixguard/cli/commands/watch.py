@@ -9,13 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from prefixguard.cli.console import say, write_data, write_json
-from prefixguard.cli.drift_line import DriftLine
 from prefixguard.cli.escalation import Escalation, Told, escalation_of
-from prefixguard.cli.loss_lines import unlike_lines
-from prefixguard.cli.notes import notes_of, refuse_empty
-from prefixguard.cli.reading_line import reading_line
+from prefixguard.cli.notes import DriftLine, notes_of, refuse_empty, unlike_lines
+from prefixguard.cli.options import MeantAdapter, MonitorFolder, PriceIn, PriceOut, Trusted
+from prefixguard.cli.shown import reading_line
 from prefixguard.cli.terminal_text import visible
-from prefixguard.cli.trust import Trusted
 from prefixguard.errors import UsageError
 from prefixguard.escalate import Endpoint, EscalatedReading
 from prefixguard.runtime import Level, Monitor, Reading, load, score, watch
@@ -26,7 +24,7 @@ _LARGEST_HEADER = 64 << 20  # bytes
 
 
 def watch_command(
-    monitor: Annotated[Path, typer.Argument(help="Folder of the monitor's bundle.")],
+    monitor: MonitorFolder,
     run: Annotated[
         str,
         typer.Argument(help="A file of runs as the adapter reads them; or - (standard input), one raw event a line."),
@@ -45,9 +43,7 @@ def watch_command(
     end: Annotated[
         bool, typer.Option("--end", help="With --state: the run is over with this input; the file is removed.")
     ] = False,
-    adapter: Annotated[
-        str | None, typer.Option(help="The adapter that is meant; refused unless the monitor was trained through it.")
-    ] = None,
+    adapter: MeantAdapter = None,
     trust: Trusted = None,
     run_id: Annotated[
         str | None, typer.Option(help="With a file: watch this run only. With -: what the run is called.")
@@ -91,8 +87,8 @@ def watch_command(
     reply_tokens: Annotated[int | None, typer.Option(help="Tokens that a reply may have.")] = 2048,
     temperature: Annotated[float | None, typer.Option(help="Sent if given; 0 where a server takes it.")] = 0.0,
     timeout: Annotated[float, typer.Option(help="Seconds for one question, from the step that asks it.")] = 180.0,
-    price_in: Annotated[float | None, typer.Option(help="Price of a million tokens that are sent.")] = None,
-    price_out: Annotated[float | None, typer.Option(help="Price of a million tokens that come back.")] = None,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
     replies: Annotated[Path | None, typer.Option(help="Folder of verdicts, so that none is asked for twice.")] = None,
     patience: Annotated[float, typer.Option(help="Seconds to wait at the end for verdicts under way.")] = 30.0,
 ) -> None:

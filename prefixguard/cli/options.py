@@ -1,22 +1,72 @@
-"""Every option of a training as a flag of the command.
-
-The table says again what `learn.TrainConfig` says, because that needs torch and `prefixguard --help` must not; a test
-holds the two together.
-"""
+"""Options that several commands have, the options of a training, and values of the form KEY=VALUE."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from prefixguard.errors import ConfigError
+
+Labels = Annotated[
+    Path | None, typer.Option(help="Outcomes beside the runs: run_id,outcome[,task_id] as .jsonl or .csv.")
+]
+MeantAdapter = Annotated[
+    str | None, typer.Option(help="The adapter that is meant; refused unless the monitor was trained through it.")
+]
+ReadAdapter = Annotated[
+    str | None, typer.Option(help="How runs are read: a shipped adapter's name, or the path of a .json.")
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first run that cannot be read.")]
+BaseUrl = Annotated[str | None, typer.Option(help="Where the model is: any server that speaks chat completions.")]
+Waive = Annotated[
+    list[str] | None,
+    typer.Option(help="A finding that is harmless, and why: PLACE=REASON, as the finding says. May be repeated."),
+]
+Mask = Annotated[
+    bool, typer.Option("--mask/--no-mask", help="Mask likely secrets (keys, passwords, cards, e-mail) in what is sent.")
+]
+GroupBy = Annotated[str | None, typer.Option(help="Group within which runs are compared: agent, model, file ...")]
+Runs = Annotated[str, typer.Argument(help="File, folder, glob or tar of runs, or - for standard input.")]
+MonitorFolder = Annotated[Path, typer.Argument(help="Folder of the monitor's bundle.")]
+PriceIn = Annotated[float | None, typer.Option(help="Price of a million tokens that are sent.")]
+PriceOut = Annotated[float | None, typer.Option(help="Price of a million tokens that come back.")]
+Resamples = Annotated[int, typer.Option(help="Bootstrap resamples over tasks, for the intervals.")]
+Made = Annotated[bool, typer.Option("--json", help="What was made, as JSON on standard output.")]
+#: Given to `load`, `open_bundle`, `export` or `info` as it is; without the option it is None.
+Trusted = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--trust",
+        help="A public key (PEM): the monitor must be signed with it, else nothing of it is opened. May be repeated.",
+        show_default=False,
+    ),
+]
+
+#: The example in the message of a --waive that is none.
+WAIVE_EXAMPLE = "result=the tool says so live, too"
+
+
+def pairs_of(given: list[str] | None, option: str, example: str) -> dict[str, str]:
+    """KEY=VALUE, as often as it was said. ConfigError for what is none."""
+    pairs = {}
+    for text in given or ():
+        key, equals, value = text.partition("=")
+        if not key.strip() or not equals or not value.strip():
+            raise ConfigError(f"{option} {text!r}: KEY=VALUE is needed, such as {option} '{example}'.")
+        pairs[key.strip()] = value.strip()
+    return pairs
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingOption:
-    """name: the field. default: the field's. text: what it does, for people. common: shown among the first."""
+    """An option of a training; the table below says again what `learn.TrainConfig` says, since that is slow to import.
+
+    name: the field. default: the field's. text: what it does, for people. common: shown among the first."""
 
     name: str
     default: int | float | str

@@ -1,4 +1,4 @@
-"""Raw events beside the records they became, as a table for people."""
+"""Records beside their raw events, and readings, as people see them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,29 @@ from rich.text import Text
 
 from prefixguard.cli.console import people, say
 from prefixguard.cli.terminal_text import visible
+from prefixguard.runtime import Level, Reading
 from prefixguard.stepview import SideBySide, StepRecord
 
 #: Fields of a record, in the order in which they are shown and written.
 FIELDS = ("actor", "agent", "tool", "arguments", "observation", "action", "result", "status")
 _LONGEST = 1200  # characters of one event or field in the table
+_STYLES = {Level.OK: "green", Level.WATCH: "yellow", Level.ALARM: "bold red", Level.UNKNOWN: "magenta"}
+
+
+def reading_line(reading: Reading) -> Text:
+    """Step, level, the two risks, and why.
+
+    >>> reading_line(Reading(3, 0.05, 0.625, Level.WATCH, 2, None, ("the step failed",), None, 80.0)).plain
+    'step   3  WATCH    fails 0.625  soon 0.050  the step failed'
+    """
+    line = Text(f"step {reading.step:3d}  ")
+    line.append(f"{reading.level.value:7s}", style=_STYLES[reading.level])
+    if reading.outcome_risk is None or reading.imminent_risk is None:
+        return line.append(f"  {visible(reading.unknown_reason or 'no reason is known')}")
+    line.append(f"  fails {reading.outcome_risk:.3f}  soon {reading.imminent_risk:.3f}")
+    if reading.reasons:
+        line.append(f"  {visible('; '.join(reading.reasons))}", style="dim")
+    return line
 
 
 def show_side_by_side(one: SideBySide, longest: int = _LONGEST, lines: int | None = None) -> None:
