@@ -24,7 +24,11 @@ OPENING: dict[str, tuple[str, ...]] = {
     "export": ("--to", "json-table", "--out", "OUT"),
     "info": (),
     "audit": ("RUNS", "--monitor", "MONITOR"),
+    "judge": ("RUNS", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--estimate"),
+    **dict.fromkeys(("cross-validate", "ablate", "leave-agents-out"), ("RUNS", "--monitor", "MONITOR")),
 }
+#: Those of them that need outcomes, too, or a monitor that says how it was trained.
+ASKING_MORE = ("compare", "evaluate", "calibrate", "judge", "cross-validate", "ablate", "leave-agents-out")
 
 
 @pytest.fixture
@@ -38,7 +42,7 @@ def arguments(command: str, monitor: Path, tmp_path: Path) -> list[str]:
     runs.write_text(json.dumps([{"run_id": "r", "messages": tiny_monitor.failing_run()}]))
     names = {"RUNS": str(runs), "MONITOR": str(monitor), "OUT": str(tmp_path / "out")}
     rest = [names.get(one, one) for one in OPENING[command]]
-    return [command, *([] if command == "audit" else [str(monitor)]), *rest]
+    return [command, *([] if "--monitor" in OPENING[command] else [str(monitor)]), *rest]
 
 
 def test_every_command_with_a_monitor_takes_trust() -> None:
@@ -56,7 +60,7 @@ def test_trust_refuses_an_unsigned_monitor_and_opens_a_signed_one(command: str, 
     sign(monitor, pair.private)
     said = cli(*given)
     assert "are trusted here" not in said.told
-    assert said.code != 2 or command in ("compare", "evaluate", "calibrate")  # these need outcomes, too
+    assert said.code != 2 or command in ASKING_MORE
 
 
 def test_a_key_is_made_and_a_monitor_signed(cli, monitor: Path, tmp_path: Path) -> None:
