@@ -12,7 +12,7 @@ Two kinds of risks, four ways from risks to a step (`prefixguard.escalate.attrib
     it is a supervised locator that has learnt where such mistakes stand in this set, their usual position included; a
     monitor that learns from outcomes could not be trained so.
 
-Beside them what needs no auditor (`prefixguard.evaluation.audit.trivial_baselines`) and what was published. Steps are
+Beside them what needs no auditor (`prefixguard.auditor.trivial_baselines`) and what was published. Steps are
 counted among the records, and among the entries of the source as published figures count; an exact hit is the same in
 both. A run without an answer, and a label that falls on no record, count as wrong. Intervals: 95 % over a bootstrap of
 questions; a lead is paired. Writes OUT.json and OUT.md.

@@ -73,11 +73,11 @@ class AuditPlan:
         if self.confirm > 1 and way != "online":
             raise UsageError(f"--confirm counts alarms of an online walk; {way} asks about each step once.")
 
-    def inspector(
+    def audit_protocol(
         self,
         monitor: Monitor | None,
-        workers: int,
-        replies: Path | None,
+        workers: int = 4,
+        replies: Path | None = None,
         own: Mapping[str, Sequence[StepRecord]] = MappingProxyType({}),
     ) -> AuditProtocol:
         """What goes through the runs. replies: folder of verdicts that need not be asked for again. own: see
@@ -106,7 +106,7 @@ class AuditPlan:
         )
         return WalkProtocol(auditor, gate, self.confirm)
 
-    def settings(self, inspector: AuditProtocol, adapter: str, monitor: Monitor | None) -> dict[str, Any]:
+    def settings(self, protocol: AuditProtocol, adapter: str, monitor: Monitor | None) -> dict[str, Any]:
         """All that verdicts rest on, as plain values. adapter: its hash."""
         endpoint = self.endpoint
         asked = {
@@ -116,9 +116,9 @@ class AuditPlan:
             "temperature": None if endpoint is None else endpoint.temperature,
         }
         prompt = None
-        if isinstance(inspector, WalkProtocol) and isinstance(inspector.auditor, LlmAuditor):
-            prompt = inspector.auditor.prompt_version
-        elif isinstance(inspector, HypothesisProtocol):
+        if isinstance(protocol, WalkProtocol) and isinstance(protocol.auditor, LlmAuditor):
+            prompt = protocol.auditor.prompt_version
+        elif isinstance(protocol, HypothesisProtocol):
             prompt = HYPOTHESES_VERSION
         own = {name: value for name, value in asdict(self).items() if name not in ("endpoint", "gated", "confidence")}
         own["confidence"] = None if self.confidence is None else self.confidence.to_json()

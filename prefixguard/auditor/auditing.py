@@ -27,7 +27,7 @@ _NO_ANSWER = _NO_REPLY - {NoReplyFault.REFUSED}
 
 def audit(
     runs: Iterable[Run[StepRecord]],
-    inspector: AuditProtocol,
+    protocol: AuditProtocol,
     *,
     workers: int = 4,
     out: str | os.PathLike[str] | None = None,
@@ -36,7 +36,7 @@ def audit(
 ) -> list[AuditLine]:
     """Go through every run; a line a run, in the order of the runs.
 
-    inspector: how. It is given every run without its labels, so that these cannot decide how a run is gone through.
+    protocol: how. It is given every run without its labels, so that these cannot decide how a run is gone through.
     workers: runs at a time, 1 or more.
     out: a folder; lines are kept there as they come, and written to verdicts.jsonl at the end. A run whose line is
         there without errors, and whose records say the same now, is not asked about again; what its labels say is
@@ -49,7 +49,7 @@ def audit(
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(audit_async(runs, inspector, workers=workers, out=out, settings=settings, listen=listen))
+        return asyncio.run(audit_async(runs, protocol, workers=workers, out=out, settings=settings, listen=listen))
     raise UsageError(
         "audit() runs an event loop of its own, and one is running here (a notebook, a server). Await audit_async(...) "
         "with the same arguments, or asyncio.to_thread(audit, ...)."
@@ -58,7 +58,7 @@ def audit(
 
 async def audit_async(
     runs: Iterable[Run[StepRecord]],
-    inspector: AuditProtocol,
+    protocol: AuditProtocol,
     *,
     workers: int = 4,
     out: str | os.PathLike[str] | None = None,
@@ -70,7 +70,7 @@ async def audit_async(
         raise ConfigError(f"workers {workers}: runs at a time, 1 or more.")
     told = listen if listen is not None else _nobody
     if out is None:
-        return await _all(runs, inspector, workers, None, told)
+        return await _all(runs, protocol, workers, None, told)
     folder = AuditFolder(out, settings or {})
     lines: list[AuditLine] = []
 
@@ -79,7 +79,7 @@ async def audit_async(
         told(line)
 
     try:
-        return await _all(runs, inspector, workers, folder, keep_order)
+        return await _all(runs, protocol, workers, folder, keep_order)
     finally:
         folder.write(lines)
 
@@ -89,15 +89,15 @@ def unlabelled(run: Run[StepRecord]) -> Run[StepRecord]:
     return replace(run, outcome=Outcome.UNKNOWN, mistake=None, faults=())
 
 
-async def _line(run: Run[StepRecord], inspector: AuditProtocol, before: AuditLine | None) -> AuditLine:
+async def _line(run: Run[StepRecord], protocol: AuditProtocol, before: AuditLine | None) -> AuditLine:
     """before: the line that this one replaces; what was spent on it is not forgotten."""
-    line = audit_line(run, inspector.protocol, await inspector.inspect(unlabelled(run)))
+    line = audit_line(run, protocol.name, await protocol.inspect(unlabelled(run)))
     return line if before is None else replace(line, spent=spent_on(before))
 
 
 async def _all(
     runs: Iterable[Run[StepRecord]],
-    inspector: AuditProtocol,
+    protocol: AuditProtocol,
     workers: int,
     folder: AuditFolder | None,
     told: Callable[[AuditLine], None],
@@ -117,7 +117,7 @@ async def _all(
             told(line)
 
     async with contextlib.AsyncExitStack() as open_things:
-        open_things.push_async_callback(inspector.aclose)
+        open_things.push_async_callback(protocol.aclose)
         open_things.push_async_callback(_cancel, under_way)
         while more or under_way:
             while more and len(under_way) < workers:
@@ -130,7 +130,7 @@ async def _all(
                     lines.append(relabelled(line, run))
                     tell()
                 else:
-                    under_way[asyncio.create_task(_line(run, inspector, line))] = len(lines)
+                    under_way[asyncio.create_task(_line(run, protocol, line))] = len(lines)
                     lines.append(None)
             if not under_way:
                 break

@@ -35,7 +35,7 @@ class AuditProtocol(Protocol):
     """Audits a run. It is given runs without labels."""
 
     @property
-    def protocol(self) -> str:
+    def name(self) -> str:
         """How: a word."""
         ...
 
@@ -62,7 +62,7 @@ class WalkProtocol:
     seconds: float | None = None
 
     @property
-    def protocol(self) -> str:
+    def name(self) -> str:
         return self.auditor.kind.value.replace("_", "-")
 
     async def inspect(self, run: Run[StepRecord]) -> Inspection:
@@ -93,7 +93,7 @@ class MonitorProtocol:
     known_failed: bool = False
 
     @property
-    def protocol(self) -> str:
+    def name(self) -> str:
         return "monitor"
 
     async def inspect(self, run: Run[StepRecord]) -> Inspection:
@@ -118,7 +118,7 @@ class HypothesisProtocol:
     mask: bool = True
 
     @property
-    def protocol(self) -> str:
+    def name(self) -> str:
         return "hypotheses"
 
     async def inspect(self, run: Run[StepRecord]) -> Inspection:

@@ -145,7 +145,7 @@ def test_lines_of_runs_that_are_not_asked_about_stay(tmp_path: Path) -> None:
 class Slow:
     """Says nothing about r0 before all others are done."""
 
-    protocol = "slow"
+    name = "slow"
 
     def __init__(self, others: int, fails: bool = False) -> None:
         self.left, self.fails, self.under_way, self.most = others, fails, 0, 0
@@ -256,7 +256,7 @@ def test_workers_are_at_least_one() -> None:
 
 def test_labels_never_reach_who_inspects() -> None:
     class Looking:
-        protocol = "looking"
+        name = "looking"
 
         async def inspect(self, run: Run[StepRecord]) -> Inspection:
             assert (run.outcome, run.mistake, run.faults) == (Outcome.UNKNOWN, None, ())

@@ -121,6 +121,17 @@ def test_the_snippet_of_the_escalation_tier_runs(lab_bundle: Path, alarming: lis
     assert told and told[0].startswith("Automatic check after step ")
 
 
+def test_the_snippet_of_an_audit_runs(
+    lab_bundle: Path, lab_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = snippet_of("audit_report", lab_bundle).replace('"labelled.jsonl"', repr(str(lab_file)))
+    program = tmp_path / "audit.py"
+    program.write_text(text.replace('"audit"', repr(str(tmp_path / "audit"))), encoding="utf-8")
+    runpy.run_path(str(program))
+    assert "audited runs of" in capsys.readouterr().out
+    assert (tmp_path / "audit" / "verdicts.jsonl").is_file()
+
+
 def test_fields_of_a_reading_are_explained() -> None:
     from dataclasses import fields
 

@@ -57,7 +57,7 @@ TWINS: dict[str, tuple[Callable[..., Any], set[str], set[str]]] = {
         {"adapter", "labels", "monitor", "model", "base_url", "key_from", "protocol", "known_failed", "mark", "every"}
         | {"confirm", "limit", "run_id", "budget_tokens", "reply_tokens", "temperature", "timeout", "price_in"}
         | {"price_out", "published", "events", "full", "as_json", "logprobs", "confidence", "trust", "mask"},
-        {"inspector", "settings", "listen"},
+        {"protocol", "settings", "listen"},
     ),
     "info": (prefixguard.info, {"as_json"}, {"progress"}),
     "adapters": (prefixguard.list_adapters, {"as_json"}, set()),

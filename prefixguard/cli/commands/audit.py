@@ -197,8 +197,8 @@ def audit_command(
     if opened is not None and endpoint is not None:
         ids = {run.run_id for run in chosen}
         own = {run.run_id: run.records for run in read_runs(runs, reader) if run.run_id in ids}
-    inspector = plan.inspector(opened, workers, None if out is None else out / "replies", own)
-    settings = plan.settings(inspector, reader.sha256, opened)
+    way = plan.audit_protocol(opened, workers, None if out is None else out / "replies", own)
+    settings = plan.settings(way, reader.sha256, opened)
     with counting("Auditing") as show:
         told = 0
 
@@ -209,7 +209,7 @@ def audit_command(
             if not as_json:
                 write_json(line.as_json())
 
-        lines = audit(chosen, inspector, workers=workers, out=out, settings=settings, listen=listen)
+        lines = audit(chosen, way, workers=workers, out=out, settings=settings, listen=listen)
     gated = opened is not None and endpoint is not None
     said = audit_report(
         chosen,
