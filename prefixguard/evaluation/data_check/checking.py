@@ -10,10 +10,15 @@ from prefixguard.errors import DataError
 from prefixguard.evaluation.data_check.budgets import FEWEST_RUNS, budget_findings, plan_split, size_findings
 from prefixguard.evaluation.data_check.curve import curve_findings, learning_curve
 from prefixguard.evaluation.data_check.finding import SEVERITIES, DataFinding, SaidFinding
-from prefixguard.evaluation.data_check.groups import check_groups, group_findings
-from prefixguard.evaluation.data_check.lengths import check_lengths, length_findings
-from prefixguard.evaluation.data_check.repeats import check_repeats, repeat_findings
 from prefixguard.evaluation.data_check.result import DataCheck
+from prefixguard.evaluation.data_check.shortcuts import (
+    check_groups,
+    check_lengths,
+    check_repeats,
+    group_findings,
+    length_findings,
+    repeat_findings,
+)
 from prefixguard.learn import Corpus, LearnListener, TrainConfig, featurise
 from prefixguard.stepview import Adapter, Loss, ReadReport, StepRecord, adapter_for, losses, read_runs
 from prefixguard.trace import Run

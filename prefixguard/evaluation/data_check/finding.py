@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
-from prefixguard.evaluation.leaks.finding import LeakFinding
+from prefixguard.evaluation.leaks.finding import LeakFinding, Severity
 
-Severity = Literal["error", "warning", "note"]
 #: Worst first.
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from prefixguard.evaluation.data_check.budgets import BudgetCheck, SideCount
 from prefixguard.evaluation.data_check.curve import LearningCurve
 from prefixguard.evaluation.data_check.finding import SEVERITIES, DataFinding, SaidFinding, subject
-from prefixguard.evaluation.data_check.groups import GroupCheck
-from prefixguard.evaluation.data_check.lengths import LengthCheck
-from prefixguard.evaluation.data_check.repeats import RepeatCheck
-from prefixguard.results import aligned, number, percent, spread, wrapped
+from prefixguard.evaluation.data_check.shortcuts import GroupCheck, LengthCheck, RepeatCheck
+from prefixguard.results import Block, Bullets, Result, Table, Text, fields_of, number, percent, spread
 from prefixguard.runtime import plain
 
 _MARKS = {"error": "ERROR", "warning": "warning", "note": "note"}
 
 
 @dataclass(frozen=True, slots=True)
-class DataCheck:
+class DataCheck(Result):
     """Whether runs are fit to train on.
 
     runs: those with an outcome and a step; failed, tasks, steps: of them. without_task: of them, those that name none.
@@ -62,64 +59,43 @@ class DataCheck:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; a figure that does not exist is None."""
-        curve = self.curve
         return {
             "ok": self.ok,
-            "runs": self.runs,
-            "failed": self.failed,
-            "tasks": self.tasks,
-            "steps": self.steps,
-            "without_task": self.without_task,
-            "without_outcome": self.without_outcome,
-            "empty": self.empty,
-            "sides": [asdict(one) for one in self.sides],
-            "budgets": [{**asdict(one), "supported": one.supported} for one in self.budgets],
-            "repeats": asdict(self.repeats),
-            "lengths": _plain(asdict(self.lengths)),
-            "groups": [_plain(asdict(one)) for one in self.groups],
-            "curve": None
-            if curve is None
-            else _plain({**asdict(replace(curve, left_out={})), "left_out": _left_out(curve)}),
-            "findings": [asdict(one) for one in self.findings],
-            "audited": self.audited,
+            **fields_of(self),
+            "budgets": [{**fields_of(one), "supported": one.supported} for one in self.budgets],
             "leaks": [
                 {"severity": one.severity, "text": one.text, "waived": getattr(one, "waived", "") or None}
                 for one in self.leaks
             ],
         }
 
-    def to_text(self) -> str:
+    def blocks(self) -> tuple[Block, ...]:
         """The check for people: counts, tables, then what was found, worst first."""
-        blocks = [self._head(), self._split(), self._budgets()]
+        tables = [self._split(), self._budgets()]
         if self.groups:
-            blocks.append(_groups(self.groups))
-        if self.curve is not None and self.curve.points:
-            blocks.append(_curve(self.curve))
-        blocks.append(self._found())
-        return "\n\n".join(blocks)
+            tables.append(_groups(self.groups))
+        curve = () if self.curve is None or not self.curve.points else _curve(self.curve)
+        return (self._head(), *tables, *curve, self._found())
 
-    def _head(self) -> str:
+    def _head(self) -> Text:
         left = [f"{n:,} {what}" for n, what in ((self.without_outcome, "without outcome"), (self.empty, "empty")) if n]
         out = f" Left out: {', '.join(left)}." if left else ""
         failed = f"{self.failed:,} failed, {self.runs - self.failed:,} succeeded"
         lengths = f"median {self.lengths.median}, at most {self.lengths.longest} a run"
-        return wrapped(f"{self.runs:,} runs of {self.tasks:,} tasks ({failed}), {self.steps:,} steps ({lengths}).{out}")
+        return Text(f"{self.runs:,} runs of {self.tasks:,} tasks ({failed}), {self.steps:,} steps ({lengths}).{out}")
 
-    def _split(self) -> str:
-        rows: list[Sequence[str]] = [["The split of a training", "tasks", "runs", "failed"]]
-        rows += [[one.side, f"{one.tasks:,}", f"{one.runs:,}", f"{one.failed:,}"] for one in self.sides]
-        return aligned(rows)
+    def _split(self) -> Table:
+        rows = [[one.side, f"{one.tasks:,}", f"{one.runs:,}", f"{one.failed:,}"] for one in self.sides]
+        return Table.of("The split of a training", ["", "tasks", "runs", "failed"], rows)
 
-    def _budgets(self) -> str:
-        rows: list[Sequence[str]] = [
-            ["Alarm budget", "confidence", "successful tasks needed", "by split", "with moves", "more tasks"]
-        ]
+    def _budgets(self) -> Table:
+        head = ["", "confidence", "successful tasks needed", "by split", "with moves", "more tasks"]
+        rows = []
         for one in sorted(self.budgets, key=lambda check: check.budget):
             more = "?" if one.more_tasks is None else f"~{one.more_tasks:,}"
-            name = f"{100 * one.budget:g} %" + (" (asked for)" if one is self.budgets[0] else "")
             rows.append(
                 [
-                    name,
+                    f"{100 * one.budget:g} %" + (" (asked for)" if one is self.budgets[0] else ""),
                     f"{100 * one.confidence:g} %",
                     f"{one.needed:,}",
                     f"{one.by_split:,}",
@@ -127,25 +103,22 @@ class DataCheck:
                     "enough" if one.supported else more,
                 ]
             )
-        return aligned(rows)
+        return Table.of("Alarm budgets", head, rows)
 
-    def _found(self) -> str:
-        said = list(self._sentences())
+    def _found(self) -> Block:
+        found: list[tuple[str, str]] = [(one.severity, one.text) for one in (*self.leaks, *self.findings)]
+        known: tuple[str, ...] = SEVERITIES
+        found.sort(key=lambda one: known.index(one[0]) if one[0] in known else len(known))
         verdict = "Fit to train on." if self.ok else "Not fit to train on as they are."
         if self.audited and all(one.severity == "note" for one in self.leaks):
-            said.append(("note", "The leak audit found no leak."))
-        if not said:
-            return f"{verdict} Nothing stood out."
-        return "\n".join([verdict, *(wrapped(f"- {_MARKS.get(level, level)}: {text}") for level, text in said)])
-
-    def _sentences(self) -> Iterator[tuple[str, str]]:
-        found = [(one.severity, one.text) for one in (*self.leaks, *self.findings)]
-        known: tuple[str, ...] = SEVERITIES
-        yield from sorted(found, key=lambda one: known.index(one[0]) if one[0] in known else len(known))
+            found.append(("note", "The leak audit found no leak."))
+        if not found:
+            return Text(f"{verdict} Nothing stood out.")
+        return Bullets(tuple(f"{_MARKS.get(level, level)}: {text}" for level, text in found), verdict)
 
 
-def _groups(checks: tuple[GroupCheck, ...]) -> str:
-    rows: list[Sequence[str]] = [["Group", "runs", "failed", "AUROC of the group alone"]]
+def _groups(checks: tuple[GroupCheck, ...]) -> Table:
+    rows = []
     for check in checks:
         rows.append([f"{check.name} ({check.n_values} values)", "", "", number(check.auroc)])
         rows += [
@@ -154,42 +127,25 @@ def _groups(checks: tuple[GroupCheck, ...]) -> str:
         ]
         if check.n_values > len(check.values):
             rows.append([f"  ... {check.n_values - len(check.values)} more"])
-    return aligned(rows)
+    return Table.of("Groups", ["", "runs", "failed", "AUROC of the group alone"], rows)
 
 
-def _curve(curve: LearningCurve) -> str:
-    rows: list[Sequence[str]] = [["Learning curve (boosted trees)", "tasks", "runs", "imminent AUPRC", "", "rem", ""]]
-    for point in curve.points:
-        rows.append(
-            [
-                f"{point.share:.0%} of the training tasks",
-                f"{point.tasks:,}",
-                f"{point.runs:,}",
-                number(point.imminent_auprc),
-                spread(point.imminent_interval),
-                number(point.outcome_auroc),
-                spread(point.outcome_interval),
-            ]
-        )
+def _curve(curve: LearningCurve) -> tuple[Table, Text]:
+    rows: list[list[str | tuple[str, str]]] = [
+        [
+            f"{point.share:.0%} of the training tasks",
+            f"{point.tasks:,}",
+            f"{point.runs:,}",
+            (number(point.imminent_auprc), spread(point.imminent_interval)),
+            (number(point.outcome_auroc), spread(point.outcome_interval)),
+        ]
+        for point in curve.points
+    ]
     rows.append(["step index", "", "", number(curve.clock_auprc)])
-    rows.append(["prevalence, chance", "", "", number(curve.prevalence), "", ".500"])
-    under = (
-        f"On {curve.test_runs:,} held-out runs of {curve.test_tasks:,} tasks. rem: outcome AUROC at matched remaining "
-        "steps."
+    rows.append(["prevalence, chance", "", "", number(curve.prevalence), ".500"])
+    head = ["", "tasks", "runs", "imminent AUPRC", "rem"]
+    held = f"On {curve.test_runs:,} held-out runs of {curve.test_tasks:,} tasks."
+    return (
+        Table.of("Learning curve (boosted trees)", head, rows),
+        Text(f"{held} rem: outcome AUROC at matched remaining steps."),
     )
-    return f"{aligned(rows)}\n{wrapped(under)}"
-
-
-def _left_out(curve: LearningCurve) -> dict[str, str]:
-    return {f"{share:g}": why for share, why in curve.left_out.items()}
-
-
-def _plain(value: Any) -> Any:
-    """NaN as None, at any depth."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return value
