@@ -19,7 +19,7 @@ from prefixguard.errors import (
     TraceError,
     UsageError,
 )
-from prefixguard.induce.checks import CheckReport, waiving
+from prefixguard.induce.checks import CheckReport, unused, waiving
 from prefixguard.induce.checks import check_adapter as check_opened
 from prefixguard.induce.drafting import checked, waived_in
 from prefixguard.induce.freezing import Frozen, check_name, check_target, freeze, name_for, write_draft
@@ -195,7 +195,8 @@ def check_adapter(
     opened = adapter_for(adapter, runs)
     waived = Adapter(waiving(json.loads(opened.to_bytes()), waive)) if waive else opened
     report = check_opened(waived, runs, labels=labels, processes=processes, listen=listen)
-    return replace(report, adapter_name=opened.name, sha256=opened.sha256)
+    findings = (*report.findings, *unused(waive, report.findings))
+    return replace(report, adapter_name=opened.name, sha256=opened.sha256, findings=findings)
 
 
 def _check_hints(hints: Mapping[str, str]) -> None:

@@ -33,6 +33,7 @@ def test_check_data_is_waived_by_the_option_that_it_prints(cli, leaking: Path) -
     waive = [part for place in options(said.told) for part in ("--waive", f"{place}=seen live")]
     said = cli(*command, *waive)
     assert said.code == 0 and "note: waived (seen live): " in said.told
+    assert "'actor' waived nothing: nothing was found there." in cli(*command, "--waive", "actor=x").told
     found = json.loads(cli(*command, *waive, "--json").out)
     assert found["ok"] and {one["waived"] for one in found["leaks"] if one["waived"]} == {"seen live"}
 
@@ -45,6 +46,10 @@ def test_check_adapter_is_waived_by_the_option_that_it_prints(cli, leaking: Path
     waive = [part for place in options(said.told) for part in ("--waive", f"{place}=seen live")]
     again = cli(*command, *waive, "--json")
     assert again.code == 0 and "waived (seen live): " in again.told
+    assert "waived nothing" not in again.told
+    idle = cli(*command, *waive, "--waive", "$.nowhere=x", "--waive", "actor=y")
+    for place in ("$.nowhere", "actor"):
+        assert f"{place!r} waived nothing: nothing was found there." in " ".join(idle.told.split())
     assert re.findall(r"openai_chat \w{12}", again.told) == re.findall(r"openai_chat \w{12}", said.told), (
         "the same hash"
     )

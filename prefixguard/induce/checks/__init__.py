@@ -3,6 +3,6 @@
 from prefixguard.induce.checks.check_report import WEIGHTS, CheckReport
 from prefixguard.induce.checks.checking import check_adapter
 from prefixguard.induce.checks.finding import Finding, Severity
-from prefixguard.induce.checks.waivers import waiving
+from prefixguard.induce.checks.waivers import unused, waiving
 
-__all__ = ["WEIGHTS", "CheckReport", "Finding", "Severity", "check_adapter", "waiving"]
+__all__ = ["WEIGHTS", "CheckReport", "Finding", "Severity", "check_adapter", "unused", "waiving"]

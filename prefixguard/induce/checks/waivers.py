@@ -33,6 +33,22 @@ def waiving(spec: Mapping[str, Any], waive: Mapping[str, str]) -> dict[str, Any]
     return {**spec, "waived": [*kept, *({"path": path, "reason": reason} for path, reason in waive.items())]}
 
 
+def unused(waive: Mapping[str, str], findings: Iterable[Finding]) -> list[Finding]:
+    """A note on every waiver that met no finding: it may be misspelled. findings: as they are settled."""
+    met = [one.where for one in findings if one.what.startswith("waived (")]
+    places = [where for where in met if where not in FIELDS]
+    notes = []
+    for path in waive:
+        # a place is spelled by its path, an event of a judge by its name
+        used = path in met or (path not in FIELDS and any(w.startswith(path) or w[:1] not in "$@" for w in places))
+        if not used:
+            what = f"{path!r} waived nothing: nothing was found there."
+            notes.append(
+                Finding("leaks.waived", "note", what, path, remedy="See that it is spelled as a finding says it.")
+            )
+    return notes
+
+
 def settled(suspicions: Iterable[Suspicion], evidence: Evidence) -> list[Finding]:
     """The findings, those that the spec waives as notes with its reason."""
     waived = evidence.spec.get("waived", [])
