@@ -4,7 +4,7 @@ them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from prefixguard.errors import TraceError
@@ -82,10 +82,7 @@ def _modified(source: EventSource, spec: dict[str, Any], site: Site) -> EventSou
     for opens, example in (("decode", "@.payload"), ("unflatten", "@.attributes")):
         if opens in spec:
             changes[opens] = _fields(spec[opens], site.at(opens), example)
-    if not changes:
-        return source
-    values = {name: getattr(source, name) for name in source.__slots__}
-    return EventSource(**{**values, **changes})
+    return replace(source, **changes)
 
 
 def _fields(spec: Any, site: Site, example: str) -> tuple[str, ...]:

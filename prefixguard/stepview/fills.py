@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from prefixguard.stepview.live_state import checked
@@ -92,16 +93,14 @@ def fill_marks(record: StepRecord) -> tuple[bool | None, ...]:
     )
 
 
+@dataclass(slots=True, eq=False)
 class SameText:
     """Whether a text is the same wherever it is not empty. texts: so many were not. shown: how the first begins."""
 
-    __slots__ = ("_first", "differs", "shown", "texts")
-
-    def __init__(self) -> None:
-        self.texts = 0
-        self.differs = False
-        self.shown = ""
-        self._first = 0
+    texts: int = 0
+    differs: bool = False
+    shown: str = ""
+    _first: int = 0
 
     def add(self, text: str) -> None:
         """One more."""
@@ -114,6 +113,7 @@ class SameText:
             self.differs = hash(text) != self._first
 
 
+@dataclass(slots=True, eq=False)
 class FillCounts:
     """Counts over runs: how often each series is filled, and its longest stretch of empty steps a run.
 
@@ -122,25 +122,18 @@ class FillCounts:
     record, whether its text is ever another; "step": of all texts of a step together.
     """
 
-    __slots__ = (
-        "applies",
-        "calls_with_words",
-        "filled",
-        "longest",
-        "one_step",
-        "runs",
-        "same",
-        "steps",
-        "unseen",
-        "with_text",
+    runs: int = 0
+    steps: int = 0
+    one_step: int = 0
+    unseen: int = 0
+    calls_with_words: int = 0
+    with_text: int = 0
+    applies: list[int] = field(default_factory=lambda: [0] * len(SERIES))
+    filled: list[int] = field(default_factory=lambda: [0] * len(SERIES))
+    longest: list[Counter[int]] = field(default_factory=lambda: [Counter() for _ in SERIES])
+    same: dict[str, SameText] = field(
+        default_factory=lambda: {name: SameText() for name in ("tool", "observation", "action", "result", "step")}
     )
-
-    def __init__(self) -> None:
-        self.runs = self.steps = self.one_step = self.unseen = self.calls_with_words = self.with_text = 0
-        self.applies = [0] * len(SERIES)
-        self.filled = [0] * len(SERIES)
-        self.longest: list[Counter[int]] = [Counter() for _ in SERIES]
-        self.same = {name: SameText() for name in ("tool", "observation", "action", "result", "step")}
 
     def add(self, records: Iterable[StepRecord]) -> None:
         """One run."""

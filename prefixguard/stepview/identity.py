@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from array import array
+from dataclasses import dataclass, field
 from typing import Any
 
 from prefixguard.stepview.jsontext import canonical
@@ -117,35 +118,20 @@ _GROUP = "the value that runs are grouped by"
 _LONGEST_KIND, _LONGEST_REASON = 120, 240
 
 
+@dataclass(slots=True, eq=False)
 class RunSigns:
     """Looks at every event of a live run. reason: why the events are of more than one run; None while no sign is."""
 
-    __slots__ = (
-        "_first",
-        "_group_by",
-        "_is_short",
-        "_kind",
-        "_known",
-        "_left",
-        "_opening",
-        "_seen",
-        "_window",
-        "reason",
-    )
-
-    def __init__(self, group_by: Getter | None, window: int) -> None:
-        """group_by: which run an event is of, where the format says so. window: events that wait before rules see
-        them."""
-        self._group_by = group_by
-        self._window = window
-        self._known: dict[str, int] = {}  # the first id of each field that named one, as a hash
-        self._seen = 0  # events, as far as they matter
-        self._kind = ""  # of the first event
-        self._opening: int | None = None  # its hash, as long as it can be an opening
-        self._is_short = False
-        self._first: str | None = None  # the number that it bears
-        self._left = False  # an event of its kind bore another
-        self.reason: str | None = None
+    group_by: Getter | None  # which run an event is of, where the format says so
+    window: int  # events that wait before rules see them
+    reason: str | None = None
+    _known: dict[str, int] = field(default_factory=dict)  # the first id of each field that named one, as a hash
+    _seen: int = 0  # events, as far as they matter
+    _kind: str = ""  # of the first event
+    _opening: int | None = None  # its hash, as long as it can be an opening
+    _is_short: bool = False
+    _first: str | None = None  # the number that it bears
+    _left: bool = False  # an event of its kind bore another
 
     def look(self, scope: Scope, has_acted: bool, has_pending: bool) -> None:
         """The event in the scope, before rules see it. has_acted: the agent did, in this run. has_pending: an
@@ -160,11 +146,11 @@ class RunSigns:
             self._opening, self._is_short = fingerprint(said), len(said) < _SHORTEST_OPENING
             self._first = _number(event)
         elif self._opening is not None or self._first is not None:
-            if self._seen == 1 + self._window and (has_acted or (self._is_short and has_pending)):
+            if self._seen == 1 + self.window and (has_acted or (self._is_short and has_pending)):
                 self._opening = None
             if has_acted and kind_of(event)[:_LONGEST_KIND] == self._kind:
                 self._begins(event)
-        self._seen = min(self._seen + 1, self._window + 2)
+        self._seen = min(self._seen + 1, self.window + 2)
 
     def _begins(self, event: Any) -> None:
         if self._opening is not None and fingerprint(canonical(_lasting(event, 0))) == self._opening:
@@ -178,8 +164,8 @@ class RunSigns:
             self.reason = f"the run begins a second time: its steps are numbered from {number} again"
 
     def _names(self, scope: Scope, event: Any) -> None:
-        if self._group_by is not None:
-            self._is_same(_GROUP, as_id(self._group_by(scope)))
+        if self.group_by is not None:
+            self._is_same(_GROUP, as_id(self.group_by(scope)))
         if isinstance(event, dict):
             for name in RUN_FIELDS:
                 if name in event:
@@ -207,7 +193,7 @@ class RunSigns:
         checked(state, _STATE, "state.signs")
         names = [name for name in state["known"] if name in (*RUN_FIELDS, _GROUP)]
         self._known = dict(checked(state["known"], dict.fromkeys(names, int), "state.signs.known"))
-        self._seen = min(state["seen"], self._window + 2)
+        self._seen = min(state["seen"], self.window + 2)
         self._kind = state["kind"][:_LONGEST_KIND]
         self._opening, self._is_short, self._left = state["opening"], state["is_short"], state["left"]
         self._first = None if state["first"] is None else state["first"][:_LONGEST_NUMBER]

@@ -86,6 +86,14 @@ def decode_text(text: str) -> Any:
         raise ValueError("nested too deeply") from exc
 
 
+def decode_string(text: str) -> Any:
+    """As `decode`, from text, which may hold half a character."""
+    try:
+        return decode(text.encode("utf-8"))
+    except UnicodeEncodeError:
+        return decode_text(text)
+
+
 def canonical(value: Any) -> str:
     """The value as JSON: sorted keys, no blanks, numbers as they were spelled.
 
@@ -123,12 +131,9 @@ def canonical_text(text: str) -> str:
     if head not in ("{", "[", '"') or not head or len(text) > LONGEST_PARSED:
         return text
     try:
-        value = decode(text.encode("utf-8"))
-    except ValueError:  # UnicodeEncodeError is one
-        try:
-            value = decode_text(text)
-        except ValueError:
-            return text
+        value = decode_string(text)
+    except ValueError:
+        return text
     if isinstance(value, str):  # encoded twice
         return canonical_text(value) if value[:1] in ("{", "[") else text
     return canonical(value)

@@ -1,6 +1,6 @@
 """Labels of attribution sets: which step was the decisive mistake and whose, and which agents failed in which mode.
 
-Labels are for evaluation only. What they are read from counts as hidden, so no record can read it.
+RunLabels are for evaluation only. What they are read from counts as hidden, so no record can read it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Faults:
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class RunLabels:
     """The compiled `run.labels` of a spec.
 
     step_base: what the set calls the first event, 0 or 1. step_field: what an event calls itself; then the label
@@ -94,7 +94,7 @@ class Labels:
         return tuple(found)
 
 
-def compile_labels(spec: Any, site: Site, events: EventSource) -> Labels:
+def compile_labels(spec: Any, site: Site, events: EventSource) -> RunLabels:
     """The `run.labels` of a spec; what they read goes to the site's sink. AdapterError says what is wrong."""
     if not isinstance(spec, dict):
         raise site.error(f"an object with {', '.join(KEYS)}.")
@@ -102,7 +102,7 @@ def compile_labels(spec: Any, site: Site, events: EventSource) -> Labels:
     base = spec.get("step_base", 0)
     if base not in (0, 1) or isinstance(base, bool):
         raise site.error("step_base is 0 or 1: what the set calls the first event.")
-    return Labels(
+    return RunLabels(
         events,
         compile_value(spec["mistake_step"], site.at("mistake_step")) if "mistake_step" in spec else None,
         compile_value(spec["mistake_agent"], site.at("mistake_agent")) if "mistake_agent" in spec else None,

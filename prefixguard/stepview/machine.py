@@ -12,7 +12,7 @@ counted.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from prefixguard.stepview.identity import Turn
@@ -29,6 +29,7 @@ _MOST_COUNTERS, _LONGEST_COUNTERS = 20, 640
 _TEXTS = ("arguments", "observation", "action", "result")
 _PACKED = (*_TEXTS, "tool", "agent")
 _SAVED = (*_PACKED, "actor", "call_id", "done", "event", "is_cut", "position", "status", "waits")
+_KEPT = ("agent", "index", "is_cut", "pending", "results", "turn")
 _DRAFT = {
     **dict.fromkeys(_PACKED, str), "actor": ("agent", "user", "environment", "system"), "call_id": (None, str),
     "done": bool, "event": int, "is_cut": bool, "position": int, "status": ("ok", "error", "unknown"), "waits": bool,
@@ -38,11 +39,11 @@ _STATE = {
     "pending": str, "results": int, "turn": (None, str, int, float, bool),
 }  # fmt: skip
 
-StatusOf = Callable[[Scope, "Draft"], Status]
+StatusOf = Callable[[Scope, "OpenStep"], Status]
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class CallJoin:
     """How calls meet results. fallbacks: tried in order where ids do not decide."""
 
     by_id: bool = True
@@ -52,45 +53,25 @@ class Join:
     message_scope: bool = False
 
 
-class Draft:
+@dataclass(slots=True, eq=False)
+class OpenStep:
     """A record that is not complete yet."""
 
-    __slots__ = (
-        "action",
-        "actor",
-        "agent",
-        "arguments",
-        "call_id",
-        "done",
-        "event",
-        "is_cut",
-        "observation",
-        "packed",
-        "position",
-        "result",
-        "status",
-        "tool",
-        "waits",
-    )
-
-    def __init__(
-        self, actor: str, agent: str, tool: str, arguments: str, observation: str, action: str, event: int
-    ) -> None:
-        self.actor = actor
-        self.agent = agent
-        self.tool = tool
-        self.arguments = arguments
-        self.observation = observation
-        self.action = action
-        self.event = event
-        self.result = ""
-        self.status: Status = "unknown"
-        self.call_id: str | None = None
-        self.position = 0  # number of the call among those made since the last act
-        self.done = False
-        self.waits = False  # speech that the next call or step takes with it
-        self.is_cut = False  # its texts were cut for want of room
-        self.packed: tuple[tuple[str, bytes], ...] = ()  # between events: texts that are smaller as bytes
+    actor: str
+    agent: str
+    tool: str
+    arguments: str
+    observation: str
+    action: str
+    event: int
+    result: str = ""
+    status: Status = "unknown"
+    call_id: str | None = None
+    position: int = 0  # number of the call among those made since the last act
+    done: bool = False
+    waits: bool = False  # speech that the next call or step takes with it
+    is_cut: bool = False  # its texts were cut for want of room
+    packed: tuple[tuple[str, bytes], ...] = ()  # between events: texts that are smaller as bytes
 
     def pack(self) -> None:
         """Between events, texts that are not ASCII wait as UTF-8."""
@@ -106,50 +87,28 @@ class Draft:
         self.packed = ()
 
 
+@dataclass(slots=True, eq=False)
 class Machine:
     """Records of one run in the making. `out` holds those that are complete; whoever feeds it takes them."""
 
-    __slots__ = (
-        "_elsewhere",
-        "_names",
-        "_packed",
-        "_used",
-        "agent",
-        "counters",
-        "cut_observation",
-        "held",
-        "index",
-        "is_cut",
-        "is_raw",
-        "join",
-        "open",
-        "out",
-        "pending",
-        "results",
-        "room",
-        "turn",
-    )
-
-    def __init__(self, join: Join, cut_observation: Callable[[str], str], room: int, is_raw: bool = False) -> None:
-        """room: bytes for what waits."""
-        self.join = join
-        self.is_raw = is_raw
-        self.cut_observation = cut_observation
-        self.index = 0
-        self.pending = ""  # what arrived since the last record
-        self.agent = ""  # who speaks, where an event says so for what follows
-        self.open: list[Draft] = []
-        self.held: Draft | None = None  # speech that calls of the same turn may still join
-        self.turn: Turn = None
-        self.results = 0  # results since the last act
-        self.out: list[StepRecord] = []
-        self.counters: dict[str, int] = {}
-        self._names = 0  # bytes of the counters' names
-        self.room = room
-        self._elsewhere = 0  # bytes of the room that others use
-        self._used = 0
-        self.is_cut = False  # the observation that waits was cut for want of room
-        self._packed: bytes | None = None  # that observation between events, where it is smaller as bytes
+    join: CallJoin
+    cut_observation: Callable[[str], str]
+    room: int  # bytes for what waits
+    is_raw: bool = False
+    index: int = 0
+    pending: str = ""  # what arrived since the last record
+    agent: str = ""  # who speaks, where an event says so for what follows
+    open: list[OpenStep] = field(default_factory=list)
+    held: OpenStep | None = None  # speech that calls of the same turn may still join
+    turn: Turn = None
+    results: int = 0  # results since the last act
+    out: list[StepRecord] = field(default_factory=list)
+    counters: dict[str, int] = field(default_factory=dict)
+    is_cut: bool = False  # the observation that waits was cut for want of room
+    _names: int = 0  # bytes of the counters' names
+    _elsewhere: int = 0  # bytes of the room that others use
+    _used: int = 0
+    _packed: bytes | None = None  # the observation that waits, between events, where it is smaller as bytes
 
     def count(self, name: str, other: str | None = None, n: int = 1) -> None:
         """Counts under the name, or under the `other` where there are too many names."""
@@ -203,7 +162,7 @@ class Machine:
                     self.count("calls_without_result")
                 self._emit(draft)
 
-    def hold(self, draft: Draft) -> None:
+    def hold(self, draft: OpenStep) -> None:
         """Speech that waits for the call or step that follows; more of it is put together."""
         if self.held is not None and self.held.waits:
             draft.observation = self.held.observation or draft.observation
@@ -213,7 +172,7 @@ class Machine:
         draft.waits = True
         self.held = draft
 
-    def take(self, draft: Draft) -> None:
+    def take(self, draft: OpenStep) -> None:
         """Held speech becomes part of the draft: what the agent said, and saw, before it acted."""
         held = self.held
         if held is not None:
@@ -221,7 +180,7 @@ class Machine:
             draft.observation = held.observation or draft.observation
             draft.action = _together(held.action, draft.action)
 
-    def say(self, draft: Draft, turn: Any) -> None:
+    def say(self, draft: OpenStep, turn: Any) -> None:
         """Speech, or a whole step: complete at once, or with the turn where turns are told apart."""
         if turn is None:
             self._emit(draft)
@@ -235,7 +194,7 @@ class Machine:
             held.action = _together(held.action, draft.action)
             held.status = draft.status
 
-    def call(self, draft: Draft, turn: Any) -> None:
+    def call(self, draft: OpenStep, turn: Any) -> None:
         """A call begins to wait for its result."""
         self.take(draft)
         draft.position = self.open[-1].position + 1 if self.open else self.results
@@ -243,7 +202,7 @@ class Machine:
         if len(self.open) > MOST_OPEN:
             self._release_first()
 
-    def waiting(self, call_id: str | None) -> Draft | None:
+    def waiting(self, call_id: str | None) -> OpenStep | None:
         """The open call that a result with this id belongs to; None where it is for none of them."""
         calls = self.open
         join = self.join
@@ -259,7 +218,7 @@ class Machine:
                     return draft
         return None
 
-    def result(self, call_id: str | None, text: str, judge: Callable[[Draft], Status]) -> None:
+    def result(self, call_id: str | None, text: str, judge: Callable[[OpenStep], Status]) -> None:
         """What came back: it completes its call, or becomes part of the next observation."""
         self.release()
         draft = self.waiting(call_id)
@@ -329,7 +288,7 @@ class Machine:
             self.wake()
             self.rest()
 
-    def _drafts(self) -> list[Draft]:
+    def _drafts(self) -> list[OpenStep]:
         return self.open if self.held is None else [*self.open, self.held]
 
     def _fit(self) -> None:
@@ -365,7 +324,7 @@ class Machine:
         self._emit(self.open.pop(0))
         self.settle()
 
-    def _counts_cut(self, owner: Draft | Machine) -> None:
+    def _counts_cut(self, owner: OpenStep | Machine) -> None:
         if not owner.is_cut:
             owner.is_cut = True
             self.count("cut_while_waiting")
@@ -373,16 +332,10 @@ class Machine:
     def state(self) -> dict[str, Any]:
         """What is kept between two events."""
         self.wake()
-        found = {
-            "agent": self.agent,
+        found = {name: getattr(self, name) for name in _KEPT} | {
             "counters": dict(self.counters),
             "held": None if self.held is None else {name: getattr(self.held, name) for name in _SAVED},
-            "index": self.index,
-            "is_cut": self.is_cut,
             "open": [{name: getattr(draft, name) for name in _SAVED} for draft in self.open],
-            "pending": self.pending,
-            "results": self.results,
-            "turn": self.turn,
         }
         self.rest()
         return found
@@ -397,11 +350,11 @@ class Machine:
         self.open = [_resumed(saved) for saved in state["open"]]
         self.held = None if state["held"] is None else _resumed(state["held"])
         self._packed = None
-        for name in ("agent", "index", "is_cut", "pending", "results", "turn"):
+        for name in _KEPT:
             setattr(self, name, state[name])
         self.rest()
 
-    def _emit(self, draft: Draft) -> None:
+    def _emit(self, draft: OpenStep) -> None:
         self.index += 1
         record = StepRecord(
             self.index,
@@ -422,14 +375,14 @@ def _together(first: str, second: str) -> str:
     return f"{first}\n{second}" if first and second else first or second
 
 
-def _held(draft: Draft) -> int:
+def _held(draft: OpenStep) -> int:
     """Bytes that a draft takes, without those of its texts."""
     names = (draft.tool, draft.agent, draft.call_id or "")
     return _CALL + sum(size(name) + cost(name) for name in names) + sum(cost(getattr(draft, name)) for name in _TEXTS)
 
 
-def _resumed(saved: dict[str, Any]) -> Draft:
-    draft = Draft("", "", "", "", "", "", 0)
+def _resumed(saved: dict[str, Any]) -> OpenStep:
+    draft = OpenStep("", "", "", "", "", "", 0)
     for name in _SAVED:
         setattr(draft, name, saved[name])
     return draft

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from prefixguard.errors import AdapterError
@@ -54,48 +55,29 @@ class Companions(Protocol):
         """Its bytes; None where there is none."""
 
 
+@dataclass(slots=True, eq=False)
 class Scope:
     """The roots of paths: `%` document, `$` run, `@` event or element, `^` and `^^` what it stands in.
 
     One object a parser, changed in place: a path is a closure over nothing but its own steps.
     """
 
-    __slots__ = (
-        "companion_missing",
-        "companions",
-        "document",
-        "element",
-        "event",
-        "fields",
-        "file",
-        "grandparent",
-        "index",
-        "key",
-        "open_calls",
-        "parent",
-        "position",
-        "run",
-        "turn",
-        "values",
-    )
-
-    def __init__(self) -> None:
-        self.document: Any = MISSING
-        self.run: Any = MISSING
-        self.event: Any = MISSING
-        self.parent: Any = MISSING
-        self.grandparent: Any = MISSING
-        self.element = 0  # position of the element that `each` looks at
-        self.index: int = -1  # position of the event in its run, from 0
-        self.key: Any = MISSING  # name under which the run stands in an object of runs
-        self.position: int = 0  # position of the run in its document, from 1
-        self.file: str | None = None  # path of the document inside the folder of runs, with forward slashes
-        self.companions: Companions | None = None
-        self.companion_missing = False  # a companion file was asked for and is not there
-        self.values: dict[str, str] | None = None  # id, task: run values that a companion's name may hold
-        self.fields: dict[str, str] | None = None  # fields of the record that a status rule judges
-        self.turn: Any = None  # what tells the agent's turns apart, where the spec says so
-        self.open_calls = 0  # calls that wait for a result
+    document: Any = MISSING
+    run: Any = MISSING
+    event: Any = MISSING
+    parent: Any = MISSING
+    grandparent: Any = MISSING
+    element: int = 0  # position of the element that `each` looks at
+    index: int = -1  # position of the event in its run, from 0
+    key: Any = MISSING  # name under which the run stands in an object of runs
+    position: int = 0  # position of the run in its document, from 1
+    file: str | None = None  # path of the document inside the folder of runs, with forward slashes
+    companions: Companions | None = None
+    companion_missing: bool = False  # a companion file was asked for and is not there
+    values: dict[str, str] | None = None  # id, task: run values that a companion's name may hold
+    fields: dict[str, str] | None = None  # fields of the record that a status rule judges
+    turn: Any = None  # what tells the agent's turns apart, where the spec says so
+    open_calls: int = 0  # calls that wait for a result
 
 
 Getter = Callable[[Scope], Any]

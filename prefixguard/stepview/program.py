@@ -12,12 +12,12 @@ from prefixguard.stepview.conditions import TYPES, Test, compile_test
 from prefixguard.stepview.containers import compile_container
 from prefixguard.stepview.events import EventSource, compile_events
 from prefixguard.stepview.found import Container
-from prefixguard.stepview.labels import Labels, compile_labels
+from prefixguard.stepview.labels import RunLabels, compile_labels
 from prefixguard.stepview.live_state import Header, body_for, compile_header, room_for
-from prefixguard.stepview.machine import Join
+from prefixguard.stepview.machine import CallJoin
 from prefixguard.stepview.paths import MISSING, Getter, Scope, Step, parse_path
 from prefixguard.stepview.record import FIELDS
-from prefixguard.stepview.rules import Rule, RuleSite, compile_rule, compile_status
+from prefixguard.stepview.rules import EventRule, RuleSite, compile_rule, compile_status
 from prefixguard.stepview.schema import NEWEST, check_bounds, lift, schema_of
 from prefixguard.stepview.text import DEFAULT_BUDGETS, cutter
 from prefixguard.stepview.values import compile_text, compile_value
@@ -59,15 +59,15 @@ class Program:
     description: str
     container: Container
     events: EventSource
-    rules: tuple[Rule, ...]
-    join: Join
+    rules: tuple[EventRule, ...]
+    join: CallJoin
     cut_observation: Callable[[str], str]
     preamble: Callable[[Scope], str] | None
     run_id: Getter | None
     task: Getter | None
     groups: tuple[tuple[str, Getter], ...]
     outcome: Callable[[Scope], Outcome]
-    labels: Labels
+    labels: RunLabels
     kind: Getter | None
     turn: Getter | None
     header: Callable[[Any], Header]  # what rules read of $, which a live session keeps
@@ -199,7 +199,7 @@ def _budgets(spec: Any, site: Site) -> dict[str, tuple[int, int]]:
     return budgets
 
 
-def _join(spec: Any, site: Site) -> Join:
+def _join(spec: Any, site: Site) -> CallJoin:
     if not isinstance(spec, dict):
         raise site.error('an object such as {"by": "id", "scope": "run", "else": "next"}.')
     known_keys(spec, ("by", "scope", "else", "parallel", "mismatch", "comment"), site)
@@ -219,7 +219,7 @@ def _join(spec: Any, site: Site) -> Join:
     parallel = spec.get("parallel", False)
     if not isinstance(parallel, bool):
         raise site.at("parallel").error("true or false.")
-    return Join(
+    return CallJoin(
         by_id=by == "id",
         fallbacks=tuple(one for one in fallbacks if one != "none"),
         parallel=parallel or scope == "run",

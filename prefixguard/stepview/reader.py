@@ -313,12 +313,11 @@ def _refuse_nothing(source: str, adapter: Adapter, report: ReadReport) -> None:
     """TraceError if nothing was read, with the likeliest reason."""
     if report.runs:
         return
-    program = adapter.program
+    reader = f"adapter {adapter.name} {adapter.version}"
     remedy = f"See what it reads with: prefixguard parse {source} --adapter {adapter.name}"
     if not report.documents and not report.skipped:
         raise TraceError(
-            f"{source}: no file matches {' or '.join(program.container.files)} (adapter {adapter.name} "
-            f"{adapter.version}). "
+            f"{source}: no file matches {' or '.join(adapter.program.container.files)} ({reader}). "
             "Name the folder that holds the runs, or another adapter."
         )
     if report.skipped:
@@ -327,22 +326,13 @@ def _refuse_nothing(source: str, adapter: Adapter, report: ReadReport) -> None:
         raise TraceError(
             f"{reason if where in reason else f'{where}: {reason}'}{more} No run was read from {source}. {remedy}"
         )
-    skipped = sum(report.events_skipped.values())
-    if skipped:
-        kinds = ", ".join(
-            f"{n} {kind}" for kind, n in sorted(report.events_skipped.items(), key=lambda kv: (-kv[1], kv[0]))[:5]
-        )
-        raise TraceError(
-            f"{source}: no records (adapter {adapter.name} {adapter.version} skipped all {skipped} events: {kinds}). "
-            f"{remedy}"
-        )
-    if report.without_events:
-        raise TraceError(
-            f"{source}: no records (adapter {adapter.name} {adapter.version} found no events in "
-            f"{report.without_events} run(s)). {remedy}"
-        )
-    if not report.empty:
-        raise TraceError(
-            f"{source}: no records (adapter {adapter.name} {adapter.version} found no run in {report.documents} "
-            f"file(s)). {remedy}"
-        )
+    if skipped := sum(report.events_skipped.values()):
+        most = sorted(report.events_skipped.items(), key=lambda kv: (-kv[1], kv[0]))[:5]
+        why = f"skipped all {skipped} events: {', '.join(f'{n} {kind}' for kind, n in most)}"
+    elif report.without_events:
+        why = f"found no events in {report.without_events} run(s)"
+    elif not report.empty:
+        why = f"found no run in {report.documents} file(s)"
+    else:
+        return
+    raise TraceError(f"{source}: no records ({reader} {why}). {remedy}")

@@ -10,7 +10,7 @@ from typing import Any, cast
 from prefixguard.stepview.compiling import Site, known_keys
 from prefixguard.stepview.conditions import Condition, compile_when
 from prefixguard.stepview.identity import short_id
-from prefixguard.stepview.machine import Draft, Machine
+from prefixguard.stepview.machine import Machine, OpenStep
 from prefixguard.stepview.paths import MISSING, Getter, Scope
 from prefixguard.stepview.record import Status
 from prefixguard.stepview.text import cutter, repair
@@ -18,7 +18,7 @@ from prefixguard.stepview.values import compile_arguments, compile_text, compile
 
 Act = Callable[[Machine, Scope], None]
 Text = Callable[[Scope], str]
-Judge = Callable[[Scope, Draft], Status]
+Judge = Callable[[Scope, OpenStep], Status]
 
 #: Elements of one event that `each` looks at: calls, or results.
 MOST_ELEMENTS = 1024
@@ -41,7 +41,7 @@ _JUDGED = ("actor", "agent", "tool", "arguments", "observation", "action", "resu
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class EventRule:
     """One rule: when it fires, what it does, and whether later rules see the event too."""
 
     when: Condition
@@ -78,7 +78,7 @@ def compile_status(spec: Any, site: Site) -> Judge:
         always = rules[0][1]
         return lambda scope, draft: always
 
-    def judge(scope: Scope, draft: Draft) -> Status:
+    def judge(scope: Scope, draft: OpenStep) -> Status:
         scope.fields = {
             "result": draft.result,
             "tool": draft.tool,
@@ -99,7 +99,7 @@ def compile_status(spec: Any, site: Site) -> Judge:
     return judge
 
 
-def compile_rule(spec: Any, number: int, shared: RuleSite) -> Rule:
+def compile_rule(spec: Any, number: int, shared: RuleSite) -> EventRule:
     """One rule of the spec, checked and compiled. AdapterError names the rule by its number, from 0."""
     site = shared.site.at(f"rules[{number}]")
     if not isinstance(spec, dict):
@@ -131,7 +131,7 @@ def compile_rule(spec: Any, number: int, shared: RuleSite) -> Rule:
     act = _ACTS[emit](_Fields(spec, inner, shared))
     if each is not None:
         act = _for_each(each, act)
-    return Rule(when, act, spec.get("then") == "continue")
+    return EventRule(when, act, spec.get("then") == "continue")
 
 
 def _for_each(each: Getter, act: Act) -> Act:
@@ -230,13 +230,13 @@ class _Fields:
 
         return actor
 
-    def draft(self, machine: Machine, scope: Scope) -> Draft:
+    def draft(self, machine: Machine, scope: Scope) -> OpenStep:
         """A record that takes with it what arrived since the last."""
         if self.observation is not None:
             text = self.observation(scope)
             if text:
                 machine.observe(text)
-        return Draft(
+        return OpenStep(
             self.actor(scope),
             (self.agent(scope) if self.has_agent else "") or machine.agent,
             self.tool(scope),

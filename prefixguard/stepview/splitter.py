@@ -34,58 +34,33 @@ class Split:
     cuts: tuple[Pattern, ...]
 
 
+@dataclass(slots=True, eq=False)
 class Splitter:
     """Text in chunks, events out. The same for a whole text, which is one chunk."""
 
-    __slots__ = (
-        "_at",
-        "_begun",
-        "_body",
-        "_carry",
-        "_cells",
-        "_controls",
-        "_decoder",
-        "_fields",
-        "_grows",
-        "_head",
-        "_is_lost",
-        "_lines",
-        "_most",
-        "_raw",
-        "_split",
-        "_tail",
-        "bad_bytes",
-        "cut",
-    )
+    split: Split
+    #: Bytes to keep of the text of an event that begins, head and tail.
+    body: Callable[[], tuple[int, int]] = lambda: BODY
+    #: Told how many bytes wait, after every line.
+    grows: Callable[[int], None] = lambda size: None
+    bad_bytes: int = 0  # that were no UTF-8
+    cut: int = 0  # events whose text was too long to be kept whole
+    _most: tuple[int, int] = BODY
+    _decoder: codecs.IncrementalDecoder | None = None
+    _raw: bytes = b""  # of the line in the making, what is not rendered yet: less than LINE
+    _carry: str = ""  # an escape that is not over
+    _cells: bytes = b""  # what the line shows so far
+    _at: int = 0  # where its cursor stands
+    _controls: bool = False
+    _begun: bool = False  # a piece of the line was taken
+    _fields: dict[str, Any] | None = None  # groups of the head of the event in the making
+    _head: bytes = b""
+    _tail: bytes = b""
+    _lines: int = 0
+    _is_lost: bool = False
 
-    def __init__(
-        self,
-        split: Split,
-        body: Callable[[], tuple[int, int]] = lambda: BODY,
-        grows: Callable[[int], None] = lambda size: None,
-    ) -> None:
-        """body: bytes to keep of the text of an event that begins, head and tail. grows: told how many bytes wait,
-        after every line."""
-        self._split = split
-        self._body = body
-        self._most = body()
-        self._grows = grows
-        self._decoder: codecs.IncrementalDecoder | None = None
-        #: Bytes that were no UTF-8.
-        self.bad_bytes = 0
-        #: Events whose text was too long to be kept whole.
-        self.cut = 0
-        self._raw = b""  # of the line in the making, what is not rendered yet: less than LINE
-        self._carry = ""  # an escape that is not over
-        self._cells = b""  # what the line shows so far
-        self._at = 0  # where its cursor stands
-        self._controls = False
-        self._begun = False  # a piece of the line was taken
-        self._fields: dict[str, Any] | None = None  # groups of the head of the event in the making
-        self._head = b""
-        self._tail = b""
-        self._lines = 0
-        self._is_lost = False
+    def __post_init__(self) -> None:
+        self._most = self.body()
 
     def feed(self, chunk: Any) -> Iterator[dict[str, Any]]:
         """Events that are over with this chunk. TraceError for what is not text."""
@@ -165,7 +140,7 @@ class Splitter:
     def _take(self, line: str, begun: bool) -> Iterator[dict[str, Any]]:
         """A line, or a piece of one; begun: a piece before it was taken already."""
         line = repair(line)
-        found = None if begun else self._split.head.at_start(line)
+        found = None if begun else self.split.head.at_start(line)
         data = line.encode()
         if found is not None:
             yield from self._finish()
@@ -173,11 +148,11 @@ class Splitter:
             self._fields = {name: _cut_field(text) for name, text in fields.items()}
             data = data[length:]
         if not self._lines:
-            self._lines, self._most = 1, self._body()
+            self._lines, self._most = 1, self.body()
         elif not begun:
             data = b"\n" + data
         self._keep(data)
-        self._grows(len(self._head) + len(self._tail))
+        self.grows(len(self._head) + len(self._tail))
 
     def _keep(self, data: bytes) -> None:
         head, tail = self._most
@@ -199,8 +174,8 @@ class Splitter:
         self.cut += self._is_lost
         self._head = self._tail = b""
         self._lines, self._is_lost = 0, False
-        self._grows(0)
-        for pattern in self._split.cuts:
+        self.grows(0)
+        for pattern in self.split.cuts:
             body = pattern.without(body)
         body = body.strip()
         if fields is not None:
@@ -232,7 +207,7 @@ class Splitter:
         checked(state, _STATE, "state.splitter")
         fields = state["fields"]
         if fields is not None:
-            checked(fields, dict.fromkeys(set(fields) & set(self._split.head.names), str), "state.splitter.fields")
+            checked(fields, dict.fromkeys(set(fields) & set(self.split.head.names), str), "state.splitter.fields")
             self._fields = {name: _cut_field(text) for name, text in fields.items()}
         raw, carry, cells = (*state["line"], "", "", "")[:3]
         self._raw, self._carry, self._cells = _cut(raw), carry[:LINE], _cut(cells)
@@ -248,7 +223,7 @@ class Splitter:
         if state["bytes"]:
             self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
             self._decoder.setstate((bytes(byte & 255 for byte in state["bytes"][:3]), 0))
-        self._grows(len(self._head) + len(self._tail))
+        self.grows(len(self._head) + len(self._tail))
 
 
 _CONTINUED = bytes(range(0x80, 0xC0))

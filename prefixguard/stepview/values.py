@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from prefixguard.stepview.compiling import Place, Site, known_keys
-from prefixguard.stepview.jsontext import canonical, canonical_text, decode, decode_text
+from prefixguard.stepview.jsontext import canonical, canonical_text, decode_string
 from prefixguard.stepview.paths import MISSING, Getter, Scope, getter, is_path, is_present, parse_path, walk
 from prefixguard.stepview.schema import Pattern
 from prefixguard.stepview.spellings import read_literal, unflatten
@@ -32,11 +32,12 @@ def compile_value(spec: Any, site: Site) -> Getter:
     if len(kinds) != 1:
         found = " and ".join(kinds) if kinds else ", ".join(map(str, spec)) or "nothing"
         raise site.error(f"a value has exactly one of {', '.join(_BUILDERS)}; here: {found}.")
-    return _BUILDERS[kinds[0]](spec, site)
+    build, others = _BUILDERS[kinds[0]]
+    known_keys(spec, (kinds[0], *others), site)
+    return build(spec, site)
 
 
 def _const(spec: dict[str, Any], site: Site) -> Getter:
-    known_keys(spec, ("const",), site)
     value = spec["const"]
     return lambda scope: value
 
@@ -49,7 +50,6 @@ def _parts(spec: dict[str, Any], name: str, site: Site) -> tuple[Getter, ...]:
 
 
 def _first(spec: dict[str, Any], site: Site) -> Getter:
-    known_keys(spec, ("first",), site)
     getters = _parts(spec, "first", site)
 
     def get(scope: Scope) -> Any:
@@ -63,7 +63,6 @@ def _first(spec: dict[str, Any], site: Site) -> Getter:
 
 
 def _join(spec: dict[str, Any], site: Site) -> Getter:
-    known_keys(spec, ("join", "sep"), site)
     getters = _parts(spec, "join", site)
     sep = spec.get("sep", "\n")
     if not isinstance(sep, str):
@@ -84,17 +83,21 @@ def _join(spec: dict[str, Any], site: Site) -> Getter:
     return get
 
 
-def _text(spec: dict[str, Any], site: Site) -> Getter:
-    known_keys(spec, ("text",), site)
-    inner = compile_value(spec["text"], site.at("text"))
+def _of_text(spec: Any, site: Site, change: Callable[[str], Any]) -> Getter:
+    """A value as text, changed; MISSING where the value is absent or null."""
+    inner = compile_value(spec, site)
 
     def get(scope: Scope) -> Any:
         value = inner(scope)
-        if type(value) is str:
-            return value
-        return MISSING if value is MISSING or value is None else to_text(value)
+        if value is MISSING or value is None:
+            return MISSING
+        return change(value if type(value) is str else to_text(value))
 
     return get
+
+
+def _text(spec: dict[str, Any], site: Site) -> Getter:
+    return _of_text(spec["text"], site.at("text"), lambda text: text)
 
 
 def read_json(value: Any) -> Any:
@@ -102,10 +105,7 @@ def read_json(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     try:
-        try:
-            return decode(value.encode("utf-8"))
-        except UnicodeEncodeError:
-            return decode_text(value)
+        return decode_string(value)
     except ValueError:
         return MISSING
 
@@ -129,7 +129,6 @@ def _reader(spec: dict[str, Any], site: Site) -> Callable[[Any], Any]:
 
 
 def _json(spec: dict[str, Any], site: Site) -> Getter:
-    known_keys(spec, ("json", "path", "python"), site)
     inner = compile_value(spec["json"], site.at("json"))
     read = _reader(spec, site)
     if "path" not in spec:
@@ -146,7 +145,6 @@ def _inside(path: Any, site: Site) -> Callable[[Any], Any]:
 
 
 def _otlp(spec: dict[str, Any], site: Site) -> Getter:
-    known_keys(spec, ("otlp", "path"), site)
     inner = compile_value(spec["otlp"], site.at("otlp"))
     inside = _inside(spec["path"], site) if "path" in spec else None
 
@@ -174,50 +172,36 @@ def _group(spec: dict[str, Any], pattern: Pattern, site: Site) -> int | str:
 
 
 def _re(spec: dict[str, Any], site: Site) -> Getter:
-    known_keys(spec, ("re", "of", "group"), site)
     if "of" not in spec:
         raise site.error('{"re": ...} needs "of": the value whose text is searched.')
     pattern = _pattern(spec, "re", site)
     group = _group(spec, pattern, site)
-    inner = compile_value(spec["of"], site.at("of"))
     bounded = site.in_record
 
-    def get(scope: Scope) -> Any:
-        value = inner(scope)
-        if value is MISSING or value is None:
-            return MISSING
-        text = to_text(value)
-        found = pattern.group(searchable(text) if bounded else text, group)
-        return MISSING if found is None else found
+    def found(text: str) -> Any:
+        part = pattern.group(searchable(text) if bounded else text, group)
+        return MISSING if part is None else part
 
-    return get
+    return _of_text(spec["of"], site.at("of"), found)
 
 
 def _cut(spec: dict[str, Any], site: Site) -> Getter:
-    known_keys(spec, ("cut", "of"), site)
     if "of" not in spec:
         raise site.error('{"cut": ...} needs "of": the value whose text is cut.')
     sources = spec["cut"] if isinstance(spec["cut"], list) else [spec["cut"]]
     patterns = [Pattern(source, site.at("cut").where) for source in sources]
-    inner = compile_value(spec["of"], site.cutting().at("of"))
     bounded = site.in_record
 
-    def get(scope: Scope) -> Any:
-        value = inner(scope)
-        if value is MISSING or value is None:
-            return MISSING
-        text = to_text(value)
-        if bounded:
-            text = searchable(text)
+    def without(text: str) -> str:
+        text = searchable(text) if bounded else text
         for pattern in patterns:
             text = pattern.without(text)
         return text
 
-    return get
+    return _of_text(spec["of"], site.cutting().at("of"), without)
 
 
 def _map(spec: dict[str, Any], site: Site) -> Getter:
-    known_keys(spec, ("map", "of", "else"), site)
     table = spec["map"]
     if not isinstance(table, dict) or "of" not in spec:
         raise site.error('a map is {"map": {"from": "to"}, "of": value} and, if you like, "else": value.')
@@ -236,18 +220,10 @@ def _map(spec: dict[str, Any], site: Site) -> Getter:
 
 
 def _strip(spec: dict[str, Any], site: Site) -> Getter:
-    known_keys(spec, ("strip",), site)
-    inner = compile_value(spec["strip"], site.at("strip"))
-
-    def get(scope: Scope) -> Any:
-        value = inner(scope)
-        return MISSING if value is MISSING or value is None else to_text(value).strip()
-
-    return get
+    return _of_text(spec["strip"], site.at("strip"), str.strip)
 
 
 def _list(spec: dict[str, Any], site: Site) -> Getter:
-    known_keys(spec, ("list",), site)
     getters = _parts(spec, "list", site)
 
     def get(scope: Scope) -> Any:
@@ -257,7 +233,6 @@ def _list(spec: dict[str, Any], site: Site) -> Getter:
 
 
 def _object(spec: dict[str, Any], site: Site) -> Getter:
-    known_keys(spec, ("object",), site)
     if not isinstance(spec["object"], dict):
         raise site.error("object holds names and their values.")
     getters = {name: compile_value(part, site.at(f"object.{name}")) for name, part in spec["object"].items()}
@@ -270,7 +245,6 @@ def _object(spec: dict[str, Any], site: Site) -> Getter:
 
 
 def _file(spec: dict[str, Any], site: Site) -> Getter:
-    known_keys(spec, ("file", "re", "group"), site)
     if site.in_record:
         raise site.error("the name of a file is not visible while the run is live.")
     part = spec["file"]
@@ -312,7 +286,6 @@ _TEMPLATE = re.compile(r"\{([^{}]*)\}")
 
 
 def _sibling(spec: dict[str, Any], site: Site) -> Getter:
-    known_keys(spec, ("sibling", "path", "format"), site)
     template = spec["sibling"]
     if not isinstance(template, str) or not template or template.startswith("/"):
         raise site.error("sibling is a path relative to the file of the run, such as ../results.json.")
@@ -368,21 +341,22 @@ def _run_value(name: str) -> Getter:
     return lambda scope: (scope.values or {}).get(name, MISSING)
 
 
-_BUILDERS: dict[str, Builder] = {
-    "const": _const,
-    "first": _first,
-    "text": _text,
-    "json": _json,
-    "re": _re,
-    "join": _join,
-    "map": _map,
-    "cut": _cut,
-    "strip": _strip,
-    "list": _list,
-    "object": _object,
-    "otlp": _otlp,
-    "file": _file,
-    "sibling": _sibling,
+#: By kind: what compiles it, and the keys that it may have besides.
+_BUILDERS: dict[str, tuple[Builder, tuple[str, ...]]] = {
+    "const": (_const, ()),
+    "first": (_first, ()),
+    "text": (_text, ()),
+    "json": (_json, ("path", "python")),
+    "re": (_re, ("of", "group")),
+    "join": (_join, ("sep",)),
+    "map": (_map, ("of", "else")),
+    "cut": (_cut, ("of",)),
+    "strip": (_strip, ()),
+    "list": (_list, ()),
+    "object": (_object, ()),
+    "otlp": (_otlp, ("path",)),
+    "file": (_file, ("re", "group")),
+    "sibling": (_sibling, ("path", "format")),
 }
 
 
@@ -403,25 +377,15 @@ def compile_arguments(spec: Any, site: Site) -> Callable[[Scope], str]:
     """A value as arguments: canonical JSON, with the numbers spelled as they were; other text as it is."""
     from_json = isinstance(spec, dict) and "json" in spec and set(spec) <= {"json", "python"}
     inner = compile_value(spec["json"] if from_json else spec, site.at("json") if from_json else site)
-    if from_json and _reader(spec, site) is read_json_or_literal:
-        return _literal_arguments(inner)
+    from_literal = from_json and _reader(spec, site) is read_json_or_literal
 
     def get(scope: Scope) -> str:
         value = inner(scope)
         if value is MISSING or value is None:
             return ""
+        if from_literal and isinstance(found := read_json_or_literal(value), dict | list):
+            return canonical(found)
         return canonical_text(value) if isinstance(value, str) else canonical(value)
-
-    return get
-
-
-def _literal_arguments(inner: Getter) -> Callable[[Scope], str]:
-    def get(scope: Scope) -> str:
-        value = inner(scope)
-        if value is MISSING or value is None:
-            return ""
-        found = read_json_or_literal(value)
-        return canonical_text(value) if found is MISSING or not isinstance(found, dict | list) else canonical(found)
 
     return get
 
