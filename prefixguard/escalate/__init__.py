@@ -4,11 +4,9 @@ from prefixguard.escalate.agent_names import AgentNames, agent_of, same_agent, s
 from prefixguard.escalate.circuit import CircuitBreaker, CircuitOpenError, CircuitState, NoReplyError, NoReplyFault
 from prefixguard.escalate.client import AsyncClient, Chat, Message
 from prefixguard.escalate.confidence import ConfidenceMap
-from prefixguard.escalate.endpoint import Client, Endpoint, Reply, shown_url
-from prefixguard.escalate.key_masking import masked
+from prefixguard.escalate.endpoint import Client, Endpoint, Reply, masked, shown_url
 from prefixguard.escalate.llm_auditor import RAW_CONFIDENCE, LlmAuditor
-from prefixguard.escalate.masked_records import MaskedRecords
-from prefixguard.escalate.masking import Masker, masked_in_words, total_masked
+from prefixguard.escalate.masking import MaskedRecords, Masker, masked_in_words, total_masked
 from prefixguard.escalate.policy import Asking, EscalationPolicy, Intervention
 from prefixguard.escalate.prompting import VERDICT_SCHEMA, Asked, PromptKind, ask_for_verdict, halves
 from prefixguard.escalate.reply_json import FoundJson, json_objects, without_thoughts

@@ -16,8 +16,7 @@ from typing import Any, Literal
 from prefixguard.errors import ConfigError, UsageError, missing_extra
 from prefixguard.escalate.circuit import CircuitBreaker, CircuitOpenError, CircuitState, NoReplyError, NoReplyFault
 from prefixguard.escalate.connection import Body, Connection, RequestFault, timed_out
-from prefixguard.escalate.endpoint import Endpoint, Reply
-from prefixguard.escalate.key_masking import masked, secrets_of
+from prefixguard.escalate.endpoint import Endpoint, Reply, masked, secrets_of
 
 MOST_CONCURRENCY = 1000
 #: Seconds after its deadline until a question is given up that did not end at it.

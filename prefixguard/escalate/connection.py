@@ -22,8 +22,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from prefixguard.errors import ConfigError
 from prefixguard.escalate.circuit import NoReplyFault
-from prefixguard.escalate.endpoint import Endpoint, certificates, proxy_for, shown_proxy
-from prefixguard.escalate.key_masking import masked, secrets_of
+from prefixguard.escalate.endpoint import Endpoint, certificates, masked, proxy_for, secrets_of, shown_proxy
 
 #: Characters of a reply, and of its reasoning. An adapter's spec is a few thousand, a verdict a few hundred.
 MAX_REPLY = 256 * 1024

@@ -1,8 +1,11 @@
-"""An endpoint that speaks chat completions: where it is, which model, how long we wait, what it costs."""
+"""An endpoint that speaks chat completions: where it is, which model, how long we wait, what it costs; and its keys, which
+are taken out of everything that leaves the client, replies too: servers repeat what they were sent."""
 
 from __future__ import annotations
 
+import base64
 import ipaddress
+import json
 import math
 import os
 import socket
@@ -10,7 +13,7 @@ import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
-from urllib.parse import SplitResult, urlsplit, urlunsplit
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
 from prefixguard.errors import ConfigError
@@ -233,3 +236,36 @@ class Client(Protocol):
     ) -> Reply:
         """The reply to these messages. EndpointError where there is none. seconds, logprobs: see `AsyncClient.ask`."""
         ...
+
+
+MASK = "<masked key>"
+#: Characters. Shorter keys ("none") are words; of longer ones this much of the beginning tells which one it is.
+_SHORTEST, _TELLING = 6, 8
+
+
+def secrets_of(endpoint: Endpoint, key: str) -> tuple[str, ...]:
+    """The key, and the passwords of the base URL and of the proxy where they have one: as they stand there,
+    plain, and as they are sent; each also as JSON may write it, since answers are JSON within the text of a reply."""
+    found = [key]
+    for url in (endpoint.base_url, proxy_for(endpoint.url)):
+        parts = urlsplit(url or "")
+        if parts.password:
+            plain = unquote(parts.password)
+            sent = base64.b64encode(f"{unquote(parts.username or '')}:{plain}".encode()).decode()
+            found += [parts.password, plain, sent]
+    escaped = [json.dumps(secret)[1:-1].replace("/", slash) for secret in found for slash in ("/", "\\/")]
+    return tuple(dict.fromkeys((*found, *escaped)))
+
+
+def masked(text: str, secrets: Sequence[str]) -> str:
+    """The text without the secrets, whole or cut off at their end.
+
+    >>> masked("bad key abcdefghijkl; again: abcdefghij", ["abcdefghijkl"])
+    'bad key <masked key>; again: <masked key>'
+    """
+    for secret in secrets:
+        if len(secret) < _SHORTEST or secret[:_TELLING] not in text:
+            continue
+        for length in range(len(secret), min(len(secret), _TELLING) - 1, -1):
+            text = text.replace(secret[:length], MASK)
+    return text

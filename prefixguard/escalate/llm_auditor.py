@@ -13,7 +13,7 @@ from prefixguard.errors import ConfigError, EndpointError
 from prefixguard.escalate.circuit import CircuitBreaker, NoReplyError
 from prefixguard.escalate.confidence import ConfidenceMap, raw_confidence
 from prefixguard.escalate.endpoint import Client, Reply
-from prefixguard.escalate.masked_records import MaskedRecords
+from prefixguard.escalate.masking import MaskedRecords
 from prefixguard.escalate.prompting import MIN_BUDGET, Asked, PromptKind, ask_for_verdict, prompt_version
 from prefixguard.escalate.verdict import AuditResult, Verdict, VerdictOutcome
 from prefixguard.escalate.verdict_cache import VerdictCache, as_cached
