@@ -362,6 +362,8 @@ _BUILDERS: dict[str, tuple[Builder, tuple[str, ...]]] = {
 
 def compile_text(spec: Any, site: Site) -> Callable[[Scope], str]:
     """A value as text: empty where absent or null."""
+    if isinstance(spec, dict) and spec.keys() == {"text"}:  # which says the same
+        return compile_text(spec["text"], site.at("text"))
     inner = compile_value(spec, site)
 
     def get(scope: Scope) -> str:
