@@ -1,5 +1,7 @@
-"""An endpoint that speaks chat completions: where it is, which model, how long we wait, what it costs; and its keys, which
-are taken out of everything that leaves the client, replies too: servers repeat what they were sent."""
+"""An endpoint that speaks chat completions: where it is, which model, how long we wait, what it costs.
+
+Its keys are taken out of everything that leaves the client, replies too: servers repeat what they were sent.
+"""
 
 from __future__ import annotations
 
