@@ -97,8 +97,9 @@ class Store:
         if self.folder is not None:
             for path in sorted(self.folder.glob(f"{what}-*{_SUFFIX}")):
                 found = _read(path)
-                if found is not None:
-                    yield json.loads(found[0])["asked"], found[1]
+                question = {} if found is None else json.loads(found[0])
+                if found is not None and question["what"] == what:
+                    yield question["asked"], found[1]
 
     def clear(self) -> None:
         """Remove all that is kept, whatever it answers, and the folder if nothing else is in it."""
@@ -110,10 +111,12 @@ class Store:
 
     def outdated(self) -> str:
         """A sentence where the folder holds what release 0.3 or older kept; else empty."""
-        older = ("protocol.json", "*/protocol.json", "*/*/protocol.json", "judge/*.json", "*.npz")
-        if self.folder is None or not any(True for pattern in older for _ in self.folder.glob(pattern)):
+        if self.folder is None:
             return ""
-        return f"{self.folder}: holds work of release 0.3 or older, which is not taken up. Remove it to free the space."
+        older = ["protocol.json", "*/protocol.json", "*/*/protocol.json"]
+        older += ["*.npz"] if self.folder.suffix == ".training" else []
+        first = next((path for pattern in older for path in self.folder.glob(pattern)), None)
+        return "" if first is None else f"{first}: kept by release 0.3 or older. It is not taken up, and can be removed."
 
     def _place(self, folder: Path, what: str, asked: Mapping[str, Any]) -> tuple[Path, str]:
         """File of a question, and the question as text."""

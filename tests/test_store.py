@@ -56,7 +56,8 @@ def test_other_questions_lie_beside_each_other(tmp_path: Path) -> None:
         Kept({"answer": 21}),
     ]
     assert sorted((asked["seed"], kept.facts["answer"]) for asked, kept in store.each("fold")) == [(1, 10), (2, 21)]
-    assert list(store.each("reply")) == []
+    store.put(Kept({"answer": 3}), "fold-of-old", number=0)
+    assert list(store.each("reply")) == [] and len(list(store.each("fold"))) == 2
 
 
 def test_numbers_without_a_value_are_facts_too(tmp_path: Path) -> None:
@@ -158,7 +159,10 @@ def test_what_older_releases_kept_is_said_and_never_read_or_removed(tmp_path: Pa
     (tmp_path / "folds" / "protocol.json").write_text("{}")
     store = Store(tmp_path)
     assert store.outdated() == (
-        f"{tmp_path}: holds work of release 0.3 or older, which is not taken up. Remove it to free the space."
+        f"{tmp_path / 'folds' / 'protocol.json'}: kept by release 0.3 or older. It is not taken up, and can be removed."
     )
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "arrays.npz").write_bytes(b"")
+    assert Store(tmp_path / "mine").outdated() == "", "a person's own files are not taken for ours"
     store.clear()
     assert (tmp_path / "folds" / "protocol.json").exists()

@@ -62,7 +62,7 @@ def test_work_of_an_older_release_is_said(cli, lab_file: Path, tmp_path: Path) -
     (tmp_path / "folds").mkdir()
     (tmp_path / "folds" / "protocol.json").write_text("{}")
     said = cli("leave-agents-out", lab_file, "--adapter", "openai_chat", "--out", tmp_path, "--group-by", "team")
-    assert "holds work of release 0.3 or older, which is not taken up" in said.told
+    assert "protocol.json: kept by release 0.3 or older. It is not taken up" in said.told
     assert said.code == 2 and "no run has a group 'team'" in said.told
 
 
