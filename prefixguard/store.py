@@ -116,7 +116,8 @@ class Store:
         older = ["protocol.json", "*/protocol.json", "*/*/protocol.json"]
         older += ["*.npz"] if self.folder.suffix == ".training" else []
         first = next((path for pattern in older for path in self.folder.glob(pattern)), None)
-        return "" if first is None else f"{first}: kept by release 0.3 or older. It is not taken up, and can be removed."
+        said = "kept by release 0.3 or older. It is not taken up, and can be removed."
+        return "" if first is None else f"{first}: {said}"
 
     def _place(self, folder: Path, what: str, asked: Mapping[str, Any]) -> tuple[Path, str]:
         """File of a question, and the question as text."""

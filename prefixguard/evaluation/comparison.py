@@ -68,7 +68,8 @@ class MonitorColumn:
     def as_json(self) -> dict[str, Any]:
         """Its fields; first alerts under the name they have in an evaluation."""
         found = fields_of(self)
-        return {**found, "first_alert": found.pop("alerts")}
+        alerts = found.pop("alerts")
+        return {**found, "first_alert": alerts}
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,8 @@ class JudgeResult(Result):
         """Its fields; the figures by risk."""
         found = fields_of(self)
         del found["oracles"]
-        return {**found, **found.pop("figures"), "perhaps_shares": found.pop("small")}
+        figures, small = found.pop("figures"), found.pop("small")
+        return {**found, **figures, "perhaps_shares": small}
 
     def blocks(self) -> tuple[Block, ...]:
         """Two tables, what was not answered, and what it cost."""

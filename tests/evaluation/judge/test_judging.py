@@ -136,7 +136,13 @@ def test_garbage_refusals_and_errors_are_counted_each_as_what_it_is(plan: JudgeP
     text = found.to_text()
     assert "2 without reply (3.3 %); unreadable: 1 no answer in it, 1 refused." in " ".join(text.split())
     assert "Without reply: played at http://127.0.0.1" in text
-    assert json.loads(json.dumps(found.as_json(), allow_nan=False))["outcomes"]["failed"] == 2
+    written = json.loads(json.dumps(found.as_json(), allow_nan=False))
+    assert written["outcomes"]["failed"] == 2
+    assert sorted(written) == [
+        "contradictions", "costs", "failure", "faults", "horizon", "imminent", "masked", "model", "outcome", "outcomes",
+        "perhaps_shares", "prompt", "sample",
+    ]  # fmt: skip
+    assert {"seconds", "monitor_microseconds", "cost", "kept"} < set(written["costs"]) - {"step_seconds"}
 
 
 def test_a_dead_endpoint_is_given_up_and_nothing_is_made_up(plan: JudgePlan, tmp_path: Path) -> None:
