@@ -525,7 +525,8 @@ def test_a_probe_that_fails_is_the_only_request() -> None:
 def test_only_faults_of_the_endpoint_count(play: Play | None, counts: bool) -> None:
     breaker = CircuitBreaker(1)
     with model_server(play or silent) as server:
-        where = endpoint(server.url if play else DEAD, timeout=0.4)
+        patient = {"timeout": 0.4} if play is silent else {"timeout": 60.0, "patience": 60.0}
+        where = endpoint(server.url if play else DEAD, **patient)
         try:
             run(lambda client: client.ask(ASKED), where, breaker=breaker)
         except EndpointError as exc:
