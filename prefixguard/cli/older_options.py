@@ -17,7 +17,8 @@ from prefixguard.cli.training_plan import evaluation_folder
 from prefixguard.errors import ConfigError
 
 if TYPE_CHECKING:
-    from prefixguard.evaluation import EvaluationTable, Said
+    from prefixguard.evaluation import EvaluationTable
+    from prefixguard.results import Result
     from prefixguard.runtime import Monitor
     from prefixguard.stepview import SpooledRuns
 
@@ -115,7 +116,7 @@ class OlderLooks:
     def take(
         self, monitor: Monitor, table: EvaluationTable, runs: SpooledRuns, *, group_by: str | None, resamples: int,
         seed: int,
-    ) -> dict[str, Said]:  # fmt: skip
+    ) -> dict[str, Result]:  # fmt: skip
         """The looks, by the name of their section. Raises what they raise."""
         given, sections = self.given, dict[str, Any]()
         if given["judge_model"] is not None:

@@ -21,7 +21,7 @@ from prefixguard.evaluation.figures import Difference, RiskFigures
 from prefixguard.evaluation.rows import ScoreRow, oracle_rows, rule_threshold
 from prefixguard.evaluation.rules import StuckDetector, StuckRule, rule_rows, rule_scores, stuck_scores
 from prefixguard.evaluation.scoring import evaluate_scores
-from prefixguard.evaluation.table import BaselineRow, Behind, EvaluationTable, LeftOut, RunKey, Said
+from prefixguard.evaluation.table import BaselineRow, Behind, EvaluationTable, LeftOut, RunKey
 from prefixguard.evaluation.verdict import Verdict
 
 __all__ = [
@@ -41,7 +41,6 @@ __all__ = [
     "PrevalenceTable",
     "RiskFigures",
     "RunKey",
-    "Said",
     "ScoreRow",
     "Shortcuts",
     "StuckDetector",

@@ -15,9 +15,10 @@ from prefixguard.evaluation.analyses.prevalence import prevalence_table
 from prefixguard.evaluation.analyses.shortcuts import shortcuts
 from prefixguard.evaluation.figures import Measured, compared, measure
 from prefixguard.evaluation.rows import ScoreRow, clock_rows, oracle_rows
-from prefixguard.evaluation.table import BaselineRow, Behind, EvaluationTable, LeftOut, Said
+from prefixguard.evaluation.table import BaselineRow, Behind, EvaluationTable, LeftOut
 from prefixguard.evaluation.verdict import judge
 from prefixguard.metrics import Prefixes, Resamples
+from prefixguard.results import Result
 
 #: Resamples behind each interval: the ends of a 95 % interval rest on about 12 of them each.
 RESAMPLES = 500
@@ -123,7 +124,7 @@ def evaluate_scores(
             oracle=row.oracle,
             note=row.note,
         )
-    sections: dict[str, Said] = {
+    sections: dict[str, Result] = {
         "observability": observability(monitor, prefixes, lengths, horizon),
         "prevalence": prevalence_table((monitor, *beside), prefixes, lengths, horizon, resamples=drawn),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from prefixguard.evaluation.alert_table import alert_blocks
 from prefixguard.evaluation.alerts import AlarmGroups, AlertRow
@@ -12,7 +12,7 @@ from prefixguard.evaluation.figures import RiskFigures
 from prefixguard.evaluation.risk_table import lead_cell, reading_help, risk_cells, risk_columns, whisker
 from prefixguard.evaluation.rows import ScoreRow
 from prefixguard.evaluation.verdict import Verdict
-from prefixguard.results import Block, Cell, Column, Heading, Result, Table, Text, Verbatim, fields_of, number
+from prefixguard.results import Block, Cell, Column, Heading, Result, Table, Text, fields_of, number
 from prefixguard.runtime import plain
 
 
@@ -45,23 +45,6 @@ class BaselineRow:
     first_alert: tuple[AlertRow, ...]
     oracle: bool
     note: str
-
-
-class Said(Protocol):
-    """A result that still writes its own text; most are a `Result`."""
-
-    def as_json(self) -> Mapping[str, Any]:
-        """Plain values, no NaN."""
-        ...
-
-    def to_text(self) -> str:
-        """Plain text, at most 118 columns wide."""
-        ...
-
-
-def blocks_of(section: Said, title: str) -> tuple[Block, ...]:
-    """What a section shows; its text as it stands, where it has no blocks."""
-    return section.blocks() if isinstance(section, Result) else (Verbatim(section.to_text(), title),)
 
 
 #: A run as it is found again in another reading of the same source: run id, and digest of its records.
@@ -106,10 +89,10 @@ class EvaluationTable(Result):
     baselines: Mapping[str, BaselineRow]
     verdict: Verdict
     notes: tuple[str, ...] = ()
-    sections: Mapping[str, Said] = field(default_factory=dict)
+    sections: Mapping[str, Result] = field(default_factory=dict)
     behind: Behind | None = field(default=None, repr=False, compare=False)
 
-    def with_sections(self, more: Mapping[str, Said]) -> EvaluationTable:
+    def with_sections(self, more: Mapping[str, Result]) -> EvaluationTable:
         """The same with further sections after those that are there."""
         return replace(self, sections={**self.sections, **more})
 
@@ -132,7 +115,7 @@ class EvaluationTable(Result):
             *map(Text, self._head()),
             *self.score_blocks(),
             *self.alert_blocks(),
-            *(block for name, section in self.sections.items() for block in blocks_of(section, name)),
+            *(block for section in self.sections.values() for block in section.blocks()),
             Heading("Verdict"),
             Text(self.verdict.text),
             *map(Text, self.notes),

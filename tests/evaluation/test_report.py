@@ -28,7 +28,7 @@ from prefixguard.evaluation.report import (
 from prefixguard.evaluation.report.curves import POINTS, precision_recall
 from prefixguard.evaluation.report.report import TITLES
 from prefixguard.metrics import average_precision
-from prefixguard.results import Block, Card, Figure, Folded, Pair, Table, escaped, number, percent
+from prefixguard.results import Block, Card, Figure, Folded, Pair, Result, Table, Text, escaped, number, percent
 from prefixguard.runtime import load
 from prefixguard.stepview import read_runs
 from prefixguard.trace import Outcome, task_key
@@ -318,7 +318,7 @@ def test_real_runs_of_the_lab(lab_bundle: Path, fresh_lab_file: Path) -> None:
     assert HOSTILE[0] not in page
 
 
-class Found:
+class Found(Result):
     """A section that says what it is given."""
 
     def __init__(self, **facts: object) -> None:
@@ -327,8 +327,8 @@ class Found:
     def as_json(self) -> dict[str, object]:
         return self._facts
 
-    def to_text(self) -> str:
-        return "A section."
+    def blocks(self) -> tuple[Block, ...]:
+        return (Text("A section."),)
 
 
 def test_the_verdict_says_what_folds_and_the_leak_audit_found() -> None:

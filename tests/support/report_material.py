@@ -18,6 +18,7 @@ from prefixguard.evaluation.report import (
     SymbolLine,
     choose_examples,
 )
+from prefixguard.results import Block, Result, Table, Text
 from prefixguard.runtime import Reading
 
 #: Text that tries to leave its place in HTML, in attributes, in SVG, in Markdown and on a terminal.
@@ -41,7 +42,7 @@ HOSTILE_SVG = SVG.replace(
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Result):
     """A result that speaks for itself."""
 
     text: str
@@ -49,11 +50,11 @@ class Finding:
     def as_json(self) -> dict[str, Any]:
         return {"text": self.text, "nothing": float("nan")}
 
-    def to_text(self) -> str:
-        return self.text
+    def blocks(self) -> tuple[Block, ...]:
+        return (Text(self.text), Table.of("Tokens", ["field", "token", "AUROC"], [["status", self.text, ".513"]]))
 
 
-LEAKS = "Leak audit of 90 runs.\nNothing was found.\n\nfield    token    AUROC    runs\nstatus   ok        .513      90"
+LEAKS = "Leak audit of 90 runs. Nothing was found."
 
 
 def with_ids(table: EvaluationTable, run_ids: Sequence[str]) -> EvaluationTable:

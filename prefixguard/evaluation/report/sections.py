@@ -9,7 +9,6 @@ import numpy as np
 from prefixguard.evaluation.alert_table import budget_of
 from prefixguard.evaluation.report.material import LONGEST, TEXT_LETTERS, AutomatonView, ReportInput, SymbolLine, name
 from prefixguard.evaluation.report.summary import best_honest, largest_granted
-from prefixguard.evaluation.table import Said, blocks_of
 from prefixguard.results import (
     Block,
     Cell,
@@ -18,6 +17,7 @@ from prefixguard.results import (
     Image,
     Key,
     Plot,
+    Result,
     Section,
     Table,
     Text,
@@ -106,12 +106,12 @@ def _histogram(
     return Figure(plot.svg(), alt, f"How early alerts come, at a budget of {budget}", keys, broad=True), bars
 
 
-def finding_section(key: str, title: str, finding: Said | None) -> Section | None:
+def finding_section(key: str, title: str, finding: Result | None) -> Section | None:
     """What it shows, and its figures. None without a finding."""
-    return None if finding is None else Section(key, title, blocks_of(finding, title), finding.as_json())
+    return None if finding is None else Section(key, title, finding.blocks(), finding.as_json())
 
 
-def automaton_section(view: AutomatonView | None, measured: Said | None, title: str) -> Section | None:
+def automaton_section(view: AutomatonView | None, measured: Result | None, title: str) -> Section | None:
     """How far it may be trusted, its picture, its symbols. measured: what the evaluation found about it."""
     if view is None:
         return finding_section("automaton", title, measured)
@@ -122,7 +122,7 @@ def automaton_section(view: AutomatonView | None, measured: Said | None, title: 
         )
     ]
     if measured is not None:
-        blocks += blocks_of(measured, title)
+        blocks += measured.blocks()
     if view.svg:
         blocks.append(Image(view.svg, f"The automaton {name(view.name)}: states, coloured by risk, and what leads on."))
     if view.glossary:
