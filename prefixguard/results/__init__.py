@@ -28,7 +28,7 @@ from prefixguard.results.numbers import finite, number, percent, percents, signe
 from prefixguard.results.page import offline_page, to_html
 from prefixguard.results.plot import Plot, counts, pixels, shares
 from prefixguard.results.result import Result, fields_of, plain_value
-from prefixguard.results.text import WIDTH, aligned, to_text, visible, wrapped
+from prefixguard.results.text import WIDTH, to_text, visible, wrapped
 
 __all__ = [
     "SCALE",
@@ -55,7 +55,6 @@ __all__ = [
     "Text",
     "Tone",
     "Verbatim",
-    "aligned",
     "colour_of",
     "counts",
     "escaped",

@@ -66,28 +66,6 @@ def wrapped(text: str, *, hanging: str = "") -> str:
     return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False, subsequent_indent=hanging)
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells as text: the first column to the left, all others to the right, two spaces between.
-
-    Short rows are filled up; a column that is empty in every row is dropped. Results hand over a `Table` instead.
-
-    >>> print(aligned([["", "AUPRC"], ["monitor", ".541"], ["step index"]]))
-                AUPRC
-    monitor      .541
-    step index
-    """
-    width = max(len(row) for row in rows)
-    padded = [[*row, *[""] * (width - len(row))] for row in rows]
-    columns = [column for column in zip(*padded, strict=True) if any(column)]
-    sizes = [max(len(cell) for cell in column) for column in columns]
-    lines = []
-    for row in zip(*columns, strict=True):
-        first = row[0].ljust(sizes[0])
-        rest = [cell.rjust(size) for cell, size in zip(row[1:], sizes[1:], strict=True)]
-        lines.append("  ".join([first, *rest]).rstrip())
-    return "\n".join(lines)
-
-
 def visible(text: str) -> str:
     r"""Text that a terminal shows as it is: what acts on one, or cannot be seen, as its escape; lines stay, tabs are
     four spaces. Escaping twice is escaping once. An emoji joined by ZWJ is shown as its parts, with `\u200d` between.
