@@ -1,5 +1,6 @@
 """One model of a result: blocks, and the writers that show them in the terminal, on a page, in Markdown and as JSON."""
 
+import prefixguard.distribution  # noqa: F401, says what to do where another package of this name is around it
 from prefixguard.results.blocks import (
     Block,
     Bullets,
