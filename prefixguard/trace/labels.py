@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,8 +153,8 @@ class LabelBook:
 
     An id that a run is called by always finds its label. Besides, a run that has a file to itself goes by the path of
     that file inside the folder of runs, by the same path with folders above it (`runs/a/q1.json`, an absolute path),
-    by the end of its path (`q1.json`), and by each of these without suffixes. The path inside the folder goes first;
-    a name that several files answer to is nobody's.
+    by the end of its path (`q1.json`), and by each of these without suffixes. The way that most labels are spelled goes
+    first, then the path inside the folder; a name that several files answer to is nobody's.
     """
 
     def __init__(self, labels: Mapping[str, Label], files: Iterable[str] = (), folders: Sequence[str] = ()) -> None:
@@ -170,22 +171,31 @@ class LabelBook:
             self._join(files, [_parts(folder) for folder in folders] or [[]])
 
     def _join(self, files: Iterable[str], folders: Sequence[list[str]]) -> None:
-        """Decide which label is of which file."""
+        """Decide which label is of which file.
+
+        A book spells its paths in one way. Where some fit one file as they are and another with folders above, the way
+        that fits the most labels goes first, and of equals the path inside the folder.
+        """
         wanted = {name for label in self._labels for name in _names(_parts(label))}
-        answering: dict[str, dict[tuple[int, int], list[str]]] = {}  # name -> (how far from exact) -> files
+        answering: dict[str, list[tuple[int, int, str]]] = {}  # name -> folders above, suffixes left out, file
         for file in files:
-            for name, distance in _answers(_parts(file), folders).items():
+            for name, (above, left_out) in _answers(_parts(file), folders).items():
                 if name in wanted:
-                    answering.setdefault(name, {}).setdefault(distance, []).append(file)
+                    answering.setdefault(name, []).append((above, left_out, file))
+        fitting = {
+            label: next((answering[name] for name in _names(_parts(label)) if name in answering), [])
+            for label in self._labels
+        }
+        often = Counter(above for fits in fitting.values() for above in {above for above, _, _ in fits} if above >= 0)
+        usual = max(often, key=lambda above: (often[above], -above), default=0)
         claims: dict[str, list[str]] = {}
-        for label in self._labels:
-            found = next((answering[name] for name in _names(_parts(label)) if name in answering), None)
-            if found is None:
-                continue
-            nearest = found[min(found)]
+        for label, fits in fitting.items():
+            ranked = [((above != usual, above != 0, left_out), file) for above, left_out, file in fits]
+            first = min((rank for rank, _ in ranked), default=None)
+            nearest = [file for rank, file in ranked if rank == first]
             if len(nearest) == 1:
                 claims.setdefault(nearest[0], []).append(label)
-            else:
+            elif nearest:
                 self._ambiguous.add(label)
         for file, told in claims.items():
             if len({self._labels[label] for label in told}) == 1:
@@ -267,14 +277,12 @@ def _names(parts: Sequence[str]) -> list[str]:
 
 
 def _answers(parts: list[str], folders: Sequence[list[str]]) -> dict[str, tuple[int, int]]:
-    """Names that a file answers to, each with how far it is from the path inside the folder of runs: 0 for that path,
-    1 for it with folders above or for the end of it; and then how many suffixes are left out."""
+    """Names that a file answers to, each with how many folders it has above the path inside the folder of runs (fewer
+    than 0: it is the end of that path) and how many suffixes are left out."""
     found: dict[str, tuple[int, int]] = {}
-    inside = len(parts)
     for folder in folders:
         whole = [*folder, *parts]
         for length in range(1, len(whole) + 1):
             for left_out, name in enumerate(_names(whole[-length:])):
-                distance = (0 if length == inside else 1, left_out)
-                found[name] = min(distance, found.get(name, distance))
+                found.setdefault(name, (length - len(parts), left_out))
     return found

@@ -119,7 +119,7 @@ def test_a_real_interrupt_resumes(lab_file: Path, tmp_path: Path) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     deadline = time.monotonic() + 120
-    while not list(tmp_path.glob(".*/gru0.npz")):
+    while not list(tmp_path.glob(".*.training/*")):
         assert process.poll() is None and time.monotonic() < deadline, process.communicate()
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
@@ -130,7 +130,7 @@ def test_a_real_interrupt_resumes(lab_file: Path, tmp_path: Path) -> None:
     done = subprocess.run([*command, "--out", str(out)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["path"] == str(out)
-    assert not list(tmp_path.glob(".*/gru0.npz")), "what it resumed from is gone"
+    assert not list(tmp_path.glob(".*.training")), "what it resumed from is gone"
 
 
 def test_an_alarm_is_1_only_when_asked(cli, lab_bundle: Path, lab_file: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from prefixguard.errors import DataError
@@ -82,6 +82,7 @@ PARTS = st.sampled_from(["a", "b", "runs", "q1", "q1.json", "q1.log", "run.1.jso
 PATHS = st.lists(st.lists(PARTS, min_size=1, max_size=3).map("/".join), min_size=1, max_size=8, unique=True)
 
 
+@example(["a", "runs/a", "runs/runs/a"], "runs/{}")
 @given(PATHS, st.sampled_from(["{}", "./{}", "runs/{}", "/data/runs/{}"]))
 def test_the_path_inside_the_folder_always_finds_its_run(files: list[str], spelled: str) -> None:
     """However a path is written, the label of each file is its own, or nobody's; written as it is, it is its own."""
