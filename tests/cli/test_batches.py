@@ -69,7 +69,10 @@ COMMANDS: dict[str, Callable[[Path, Path, Path], tuple[object, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(name, marks=pytest.mark.slow) if name in ("train", "export") else name for name in COMMANDS],
+)
 def test_the_good_runs_result(
     cli: Any, folders: Callable[..., Any], lab_bundle: Path, tmp_path: Path, command: str
 ) -> None:

@@ -142,6 +142,7 @@ def test_a_line_that_is_too_long_is_one_bad_run(tmp_path: Path, monkeypatch: pyt
     assert peak < 16 << 20, "of 64 MiB"
 
 
+@pytest.mark.slow
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good = json.dumps(run("a")).encode() + b"\n"
     monkeypatch.setattr("prefixguard.trace.documents.LONGEST_LINE", 1000)
