@@ -196,7 +196,7 @@ def test_a_hostile_graph_is_refused_before_a_session_is_made(name: str) -> None:
     began = time.process_time()
     with pytest.raises(BundleError, match=said.replace("6,400,0..", "6,400,[0-9,]+")) as caught:
         check(data)
-    assert time.process_time() - began < 10, "one that is built takes minutes; a collection of garbage, a second"
+    assert time.process_time() - began < 0.5
     assert str(caught.value).startswith("model.onnx: not a model of a step (")
     assert "Nothing of it was run" in str(caught.value)
 

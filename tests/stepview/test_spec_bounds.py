@@ -54,7 +54,7 @@ def test_a_spec_that_is_too_large_is_refused_at_once(name: str) -> None:
     began = time.process_time()
     with pytest.raises(AdapterError, match=said.replace("3,6..", r"\d+,\d+,\d+")):
         Adapter.from_bytes(data, "adapter.json")
-    assert time.process_time() - began < 10, "one that is built takes minutes; a collection of garbage, a second"
+    assert time.process_time() - began < 0.5
 
 
 def test_the_shipped_adapters_stay_far_below() -> None:
