@@ -6,7 +6,9 @@ Where several processes share the tests (pytest-xdist), they share the monitor t
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -64,3 +66,12 @@ def lab_bundle(lab_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
             config = TrainConfig(epochs=2, symbol_epochs=1, members=1, max_features=256, teacher=0.0, budget=0.25)
             train(lab_file, out=path, adapter="openai_chat", config=config)
     return path
+
+
+@pytest.fixture
+def collected() -> Iterator[None]:
+    """What other tests left is passed over by collections of garbage, which would fall into a time that is measured."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()

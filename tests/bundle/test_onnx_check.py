@@ -189,6 +189,7 @@ HOSTILE: dict[str, tuple[Change, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.usefixtures("collected")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_graph_is_refused_before_a_session_is_made(name: str) -> None:
     change, said = HOSTILE[name]

@@ -47,6 +47,7 @@ TOO_LARGE = {
 }
 
 
+@pytest.mark.usefixtures("collected")
 @pytest.mark.parametrize("name", TOO_LARGE)
 def test_a_spec_that_is_too_large_is_refused_at_once(name: str) -> None:
     spec, said = TOO_LARGE[name]

@@ -67,37 +67,33 @@ class Profile:
     mends: float
 
 
-def _profile(name: str, share: float, **rates: float) -> Profile:
-    return Profile(name, share, **rates)
-
-
 PROFILES: tuple[Profile, ...] = (
-    _profile(
+    Profile(
         "careful", 0.20, lookup=0.01, unverified=0.01, remembers=0.8, forgets=0.01, quits=0.0, made_up=0.01,
         wrong_order=0.02, rereads=0.02, unconfirmed=0.02, bad_argument=0.02, mistyped=0.01, lost_write=0.005,
         silent=0.02, recovers=0.85, despairs=0.02, mends=0.95,
     ),
-    _profile(
+    Profile(
         "steady", 0.27, lookup=0.03, unverified=0.02, remembers=0.5, forgets=0.03, quits=0.005, made_up=0.03,
         wrong_order=0.05, rereads=0.04, unconfirmed=0.08, bad_argument=0.07, mistyped=0.04, lost_write=0.01,
         silent=0.05, recovers=0.7, despairs=0.05, mends=0.85,
     ),
-    _profile(
+    Profile(
         "hasty", 0.18, lookup=0.06, unverified=0.10, remembers=0.25, forgets=0.05, quits=0.01, made_up=0.06,
         wrong_order=0.08, rereads=0.03, unconfirmed=0.45, bad_argument=0.12, mistyped=0.14, lost_write=0.03,
         silent=0.10, recovers=0.6, despairs=0.10, mends=0.7,
     ),
-    _profile(
+    Profile(
         "forgetful", 0.13, lookup=0.04, unverified=0.12, remembers=0.3, forgets=0.16, quits=0.01, made_up=0.05,
         wrong_order=0.10, rereads=0.14, unconfirmed=0.12, bad_argument=0.07, mistyped=0.06, lost_write=0.10,
         silent=0.06, recovers=0.6, despairs=0.08, mends=0.75,
     ),
-    _profile(
+    Profile(
         "guessing", 0.12, lookup=0.20, unverified=0.04, remembers=0.4, forgets=0.04, quits=0.03, made_up=0.30,
         wrong_order=0.15, rereads=0.05, unconfirmed=0.15, bad_argument=0.25, mistyped=0.10, lost_write=0.03,
         silent=0.09, recovers=0.35, despairs=0.13, mends=0.6,
     ),
-    _profile(
+    Profile(
         "stubborn", 0.10, lookup=0.08, unverified=0.03, remembers=0.3, forgets=0.03, quits=0.02, made_up=0.12,
         wrong_order=0.15, rereads=0.25, unconfirmed=0.10, bad_argument=0.22, mistyped=0.07, lost_write=0.03,
         silent=0.06, recovers=0.14, despairs=0.09, mends=0.3,
