@@ -49,11 +49,11 @@ def alert_blocks(rows: Mapping[str, Sequence[AlertRow]], horizon: int) -> tuple[
     blocks: list[Block] = [
         Table.of("First alerts by budget, on the risk of failing at all", _HEAD, cells, marked=marked),
         Text(
-            "Budget: share of successful runs that may ever alarm. Early: "
-            f"more than {horizon} steps were left. Lead: steps left at the first alert, median and quartiles. Steps "
-            "saved: of failed runs, those after the alert; lost: of successful runs, those after a false alarm."
-            + " Text saved: of the bytes of failed runs' records, those after the alert, for want of tokens, which "
-            "records do not count." * text
+            f"Budget: the share of successful runs that may ever alarm. Early: more than {horizon} steps were left. "
+            "Lead: steps left at the first alert, median and quartiles. Steps saved: the share of the steps of failed runs "
+            "that come after the alert. Steps lost, in the report: of successful runs, after a false alarm."
+            + " Text saved: the same as steps saved, in bytes of the records, which do not count tokens."
+            * text
         ),
         *(Text(reason, "faint") for reason in dict.fromkeys(refused)),
     ]

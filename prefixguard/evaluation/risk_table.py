@@ -60,7 +60,7 @@ def reading_help(grouped_by: str | None, *, oracles: bool, more: Sequence[str] =
         "same place, which a clock cannot earn.",
         f"Within the same {group} (group): the former among runs of the same {group} only, so that knowing the {group} "
         "does not help." + ("" if grouped_by else " These runs name none, or only one."),
-        *(["* knows what no monitor can know: a mark on the scale, nobody to beat."] if oracles else []),
+        *(["* knows what no monitor can know; it is there for comparison only."] if oracles else []),
     ]
     return [Text(" ".join(lines), "faint")]
 
