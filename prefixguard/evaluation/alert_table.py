@@ -50,8 +50,8 @@ def alert_blocks(rows: Mapping[str, Sequence[AlertRow]], horizon: int) -> tuple[
         Table.of("First alerts by budget, on the risk of failing at all", _HEAD, cells, marked=marked),
         Text(
             f"Budget: the share of successful runs that may ever alarm. Early: more than {horizon} steps were left. "
-            "Lead: steps left at the first alert, median and quartiles. Steps saved: the share of the steps of failed runs "
-            "that come after the alert. Steps lost, in the report: of successful runs, after a false alarm."
+            "Lead: steps left at the first alert, median and quartiles. Steps saved: the share of the steps of "
+            "failed runs that come after the alert. Steps lost, in the report: of successful runs, after a false alarm."
             + " Text saved: the same as steps saved, in bytes of the records, which do not count tokens."
             * text
         ),
