@@ -1,8 +1,8 @@
-# make demo    install, then watch a run of the built-in lab until its alarm sounds
+# make demo    install, then watch a run of the built-in simulation until its alarm sounds
 # make test    install the developer packages, then lint, types and the tests, but for those marked slow; five minutes
 # make test-all   the same with the slow tests and more examples of every law, as .ci/run does
 # make lint    lint and types alone
-# make product the lab's monitor in monitors/lab and its automaton with picture in automata/lab, built anew
+# make product the simulation's monitor in monitors/lab and its automaton with picture in automata/lab, built anew
 # make bench   all benchmarks on the real runs in RUNS (default .traces): tables on the screen, JSON beside them;
 #              three to four hours on two cores, resumable
 # make bench-quick   a smaller version, about five minutes, into build/bench-quick

@@ -1,4 +1,4 @@
-"""The escalation tier end to end: a scripted auditor of known skill over real HTTP, and cascades in the lab.
+"""The escalation tier end to end: a scripted auditor of known skill over real HTTP, and cascades in the simulation.
 
     python benchmarks/escalation.py [MONITOR] [--runs 200] [--curve-runs 400] [--json out.json] [--markdown out.md]
 
@@ -25,8 +25,8 @@ from escalation_ledger import LOADS, ledger
 from escalation_material import GPU_HOUR, GPU_READS, GPU_WRITES, PRICE_IN, PRICE_OUT, REPLY_TOKENS, Material
 from escalation_text import to_markdown
 
-from prefixguard.lab import generate
 from prefixguard.runtime import load
+from prefixguard.simulation import generate
 
 MONITOR = Path(__file__).parent.parent / "monitors" / "lab"
 RESULTS = Path(__file__).parent / "results"

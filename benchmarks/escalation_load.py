@@ -40,8 +40,8 @@ from prefixguard.escalate.endpoint import Endpoint
 from prefixguard.escalate.llm_auditor import LlmAuditor
 from prefixguard.escalate.policy import EscalationPolicy
 from prefixguard.escalate.session import Escalator
-from prefixguard.lab import generate
 from prefixguard.runtime import Monitor, load
+from prefixguard.simulation import generate
 
 MONITOR = Path(__file__).parent.parent / "monitors" / "lab"
 DISTINCT_RUNS = 400

@@ -1,4 +1,4 @@
-"""Runs of the lab for `escalation.py`: with their decisive steps, and the map that the scripted server is given."""
+"""Simulated runs for `escalation.py`: with their decisive steps, and the map that the scripted server is given."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from scripted_server import fingerprint
 
 from prefixguard.escalate import EscalationPolicy
-from prefixguard.lab import generate
+from prefixguard.simulation import generate
 from prefixguard.stepview import StepRecord, adapter_for, read_runs
 from prefixguard.trace import Mistake, Run
 
@@ -38,7 +38,7 @@ class Material:
 
     @classmethod
     def made(cls, n_runs: int, seed: int) -> Material:
-        """Runs of the lab, each of a task of its own, read as anybody reads them."""
+        """Runs of the simulation, each of a task of its own, read as anybody reads them."""
         made = {run["run_id"]: run["metadata"]["mistake_step"] for run in generate(n_runs, seed, trials=1)}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "runs.jsonl"

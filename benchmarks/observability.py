@@ -12,8 +12,8 @@ Three worlds:
   is measured.
 - capped: the same, but runs are cut at a step cap and a run that is cut has failed. Nothing else changes; positives now
   sit at known steps, and a clock that sees nothing passes phi. So it does for the outcome label, though by less.
-- lab: simulated support dialogues (`prefixguard.lab`). Here q is the share of failed runs' prefixes at which the true
-  risk is 1: the run is lost and the trace shows it. A score that sees just that is held against phi; the true risk
+- simulation: support dialogues (`prefixguard.simulation`). Here q is the share of failed runs' prefixes at which the
+  true risk is 1: the run is lost and the trace shows it. A score that sees just that is held against phi; the true risk
   itself also ranks what is not decided yet, so it may pass phi: hidden failures are not quite like successes.
 """
 
@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from prefixguard.lab import generate
 from prefixguard.metrics import Prefixes, average_precision, phi
+from prefixguard.simulation import generate
 
 HERE = Path(__file__).parent
 HORIZON = 3
@@ -37,7 +37,7 @@ HAZARD = 0.07  # chance to end after each step: 14 steps a run on average
 FAILS = 0.4  # chance to fail, of a run that is not cut
 CAPS = (15, 30)
 STEP = 8  # the fixed step index
-LAB_RUNS = 2000
+SIMULATED_RUNS = 2000
 LAB_CAPS = (14, 20)
 
 Float = npt.NDArray[np.float64]
@@ -103,7 +103,7 @@ def simulate(n_runs: int, seeds: int, cap: int | None) -> list[dict[str, Any]]:
 
 
 def lab_outcome(n_runs: int, seed: int) -> dict[str, Any]:
-    """The outcome label in the lab, lengths open: what is decided and visible, phi of its share, and the true risk."""
+    """The outcome label there, lengths open: what is decided and visible, phi of its share, and the true risk."""
     runs = list(generate(n_runs, seed))
     risks = [np.array(run["metadata"]["true_risk"]) for run in runs]
     prefixes = Prefixes.of(
@@ -129,7 +129,7 @@ def lab_outcome(n_runs: int, seed: int) -> dict[str, Any]:
 
 
 def lab_imminent(n_runs: int, seed: int) -> list[dict[str, Any]]:
-    """The imminent label in the lab with open lengths and with step caps: what a clock alone reaches."""
+    """The imminent label in the simulation with open lengths and with step caps: what a clock alone reaches."""
     open_ended = [len(run["metadata"]["true_risk"]) for run in generate(n_runs, seed)]
     rows = []
     for cap in (None, *LAB_CAPS):
@@ -218,7 +218,7 @@ def to_markdown(result: dict[str, Any]) -> str:
     lab = result["lab_outcome"]
     lines += [
         "",
-        "## The lab: outcome label over all steps, lengths open",
+        "## The simulation: outcome label over all steps, lengths open",
         "",
         f"{lab['runs']:,} runs, seed {lab['seed']}. At {100 * lab['observable']:.1f} % of the prefixes of failed runs "
         f"the run is lost in plain sight (q; {lab['decided_successes']} prefixes of successes look so).",
@@ -234,7 +234,7 @@ def to_markdown(result: dict[str, Any]) -> str:
         "The true risk passes phi: before a run is lost, agents and tasks that lose oftener can be told from others, "
         "so what is not decided yet is not distributed like successes. A crossing is no estimate of q.",
         "",
-        "## The lab: a clock alone on the imminent label",
+        "## The simulation: a clock alone on the imminent label",
         "",
         "Lengths have a hump here even where they are open, so over all steps the clock stands above the prevalence.",
         "",
@@ -253,7 +253,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=20_000, help="of the simulated worlds, a seed")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--lab-runs", type=int, default=LAB_RUNS)
+    parser.add_argument("--lab-runs", type=int, default=SIMULATED_RUNS)
     parser.add_argument("--out", type=Path, default=HERE / "results", help="folder of the results")
     options = parser.parse_args()
     result = rounded(measure(options.runs, options.seeds, options.lab_runs))

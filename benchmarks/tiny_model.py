@@ -4,7 +4,7 @@
     python benchmarks/tiny_model.py
 
 Makes a Qwen2 model of some hundred thousand weights and its tokenizer, serves it with `transformers serve` on loopback,
-and audits runs of the lab through it, post hoc and online: first with random weights, whose every reply must be an
+and audits simulated runs through it, post hoc and online: first with random weights, whose every reply must be an
 error, then with weights fitted to one reply, whose every verdict must be that reply's. It says nothing about quality.
 Prints a table, and JSON with --json. Leaves with status 1 where a verdict is another one.
 """
@@ -28,7 +28,7 @@ from pathlib import Path
 
 from prefixguard.auditor import WalkProtocol, audit
 from prefixguard.escalate import AsyncClient, Endpoint, LlmAuditor, PromptKind, ask_for_verdict
-from prefixguard.lab import write_runs
+from prefixguard.simulation import write_runs
 from prefixguard.stepview import StepRecord, load_adapter, read_runs
 from prefixguard.trace import Run
 
@@ -153,7 +153,7 @@ def outcomes(runs: Sequence[Run[StepRecord]], kind: PromptKind, model: Path, url
 def main() -> int:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=4, help="runs of the lab (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=4, help="runs of the simulation (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=150, help="of fitting (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
     options = parser.parse_args()
@@ -177,7 +177,7 @@ def main() -> int:
     if options.json:
         print(json.dumps({"weights": weights, "runs": len(runs), "verdicts": found}))
     else:
-        print(f"Qwen2 of {weights:,} weights, {len(runs)} runs of the lab\n")
+        print(f"Qwen2 of {weights:,} weights, {len(runs)} runs of the simulation\n")
         print("| weights | question | verdicts |\n|---|---|---|")
         for model, by_kind in found.items():
             for kind, said in by_kind.items():

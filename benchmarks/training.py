@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 
 from prefixguard.encoder import fit_vocabulary
-from prefixguard.lab import write_runs
 from prefixguard.learn import LearnListener, TrainConfig, featurise, train
+from prefixguard.simulation import write_runs
 from prefixguard.stepview import load_adapter, read_runs
 
 
@@ -100,7 +100,9 @@ def main() -> None:
     parser.add_argument("runs", type=Path, nargs="?")
     parser.add_argument("--adapter")
     parser.add_argument("--featurise", action="store_true", help="stop before anything is fitted")
-    parser.add_argument("--generate", type=int, metavar="BYTES", help="featurise so many bytes of the lab's runs")
+    parser.add_argument(
+        "--generate", type=int, metavar="BYTES", help="featurise so many bytes of the simulation's runs"
+    )
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     if args.generate:

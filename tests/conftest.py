@@ -1,4 +1,4 @@
-"""Material for every room: runs of the lab in a file, and a small monitor trained on them once a test session.
+"""Material for every room: runs of the simulation in a file, and a small monitor trained on them once a test session.
 
 Where several processes share the tests (pytest-xdist), they share the monitor too: the first that needs it trains it.
 """
@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 
 LAB_SEED = 5
-LAB_RUNS = 160
+SIMULATED_RUNS = 160
 
 
 #: A busy machine is no fault of an example; what must be quick is measured in benchmarks. `make test` tries fewer
@@ -27,11 +27,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 @pytest.fixture(scope="session")
 def lab_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """160 runs of the lab (40 tasks), one a line, as adapter openai_chat reads them."""
-    from prefixguard.lab import write_runs
+    """160 runs of the simulation (40 tasks), one a line, as adapter openai_chat reads them."""
+    from prefixguard.simulation import write_runs
 
     path = tmp_path_factory.mktemp("lab") / "lab.jsonl"
-    write_runs(path, LAB_RUNS, LAB_SEED)
+    write_runs(path, SIMULATED_RUNS, LAB_SEED)
     return path
 
 
@@ -42,10 +42,12 @@ def fresh_lab_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     import orjson
 
-    from prefixguard.lab import generate
+    from prefixguard.simulation import generate
 
     path = tmp_path_factory.mktemp("lab") / "fresh.jsonl"
-    path.write_bytes(b"".join(orjson.dumps(run) + b"\n" for run in islice(generate(184, LAB_SEED), LAB_RUNS, None)))
+    path.write_bytes(
+        b"".join(orjson.dumps(run) + b"\n" for run in islice(generate(184, LAB_SEED), SIMULATED_RUNS, None))
+    )
     return path
 
 

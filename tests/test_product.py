@@ -15,10 +15,10 @@ import pytest
 
 import prefixguard
 from prefixguard.bundle import open_bundle
-from prefixguard.lab import generate, write_runs
 from prefixguard.learn import TrainConfig, read_toml
 from prefixguard.metrics import Prefixes, average_precision
 from prefixguard.runtime import Monitor, load
+from prefixguard.simulation import generate, write_runs
 from prefixguard.stepview import load_adapter, read_runs
 
 ROOT = Path(__file__).parent.parent
@@ -30,7 +30,7 @@ RISK, AUPRC = 0.05, 0.08
 
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> list:
-    """200 runs of the lab that nothing was made from."""
+    """200 runs of the simulation that nothing was made from."""
     path = tmp_path_factory.mktemp("product") / "fresh.jsonl"
     import orjson
 

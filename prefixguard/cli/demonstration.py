@@ -1,4 +1,4 @@
-"""The whole path on the built-in lab: runs, a monitor, its evaluation, and a fresh run watched live."""
+"""The whole path on the built-in simulation: runs, a monitor, its evaluation, and a fresh run watched live."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import orjson
 
 from prefixguard.errors import ConfigError
 from prefixguard.evaluation import EvaluationTable, evaluate
-from prefixguard.lab import generate, write_runs
 from prefixguard.runtime import Level, Monitor, Reading, load
+from prefixguard.simulation import generate, write_runs
 
 if TYPE_CHECKING:
     from prefixguard.learn import LearnListener
@@ -68,7 +68,7 @@ class DemoListener:
     """What happens in the demo, as it happens. Empty hooks: override what you want to see."""
 
     def on_runs(self, count: int, fresh: int) -> None:
-        """The lab is about to make so many runs to learn from, and so many fresh ones."""
+        """The simulation is about to make so many runs to learn from, and so many fresh ones."""
 
     def learning(self) -> LearnListener | None:
         """Who listens to the training."""
@@ -84,7 +84,7 @@ class DemoListener:
         """The evaluation on fresh runs is there."""
 
     def on_choice(self, fresh: FreshAlarms, run: Mapping[str, Any]) -> None:
-        """A fresh run is about to be watched. run: as the lab gives it."""
+        """A fresh run is about to be watched. run: as the simulation gives it."""
 
     def on_event(self, message: Mapping[str, Any]) -> None:
         """The agent's world goes on by one message."""
@@ -101,7 +101,7 @@ def demo(
     seed: int = 13,
     listener: DemoListener | None = None,
 ) -> DemoResult:
-    """Train a monitor on runs of the lab, evaluate it on fresh ones, and watch one of those until its alarm.
+    """Train a monitor on runs of the simulation, evaluate it on fresh ones, and watch one of those until its alarm.
 
     out: where the bundle goes; one that is there is replaced. runs: to learn from; fresh: made after them, of other
     tasks. seed: of everything; the same seed watches the same run.
@@ -115,7 +115,7 @@ def demo(
     listener = listener or DemoListener()
     if runs < 100 or fresh < 40:
         raise ConfigError(f"runs = {runs}, fresh = {fresh}: at least 100 runs to learn from and 40 fresh are needed.")
-    start = -(-runs // 4) * 4  # the lab's runs come four a task; a task stands on one side
+    start = -(-runs // 4) * 4  # the simulation's runs come four a task; a task stands on one side
     listener.on_runs(runs, fresh)
     with tempfile.TemporaryDirectory(prefix="prefixguard-") as folder:
         material = Path(folder) / "lab.jsonl"

@@ -1,4 +1,4 @@
-"""What `prefixguard train` is to train on: what is on the command line, in a TOML file, or else the built-in lab."""
+"""What `prefixguard train` is to train on: the command line's, a TOML file's, or else simulated runs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 #: Read from the current folder when no runs are named.
 FILE = Path("prefixguard.toml")
 MONITORS = Path("monitors")
-LAB_RUNS, LAB_SEED, LAB_ADAPTER = 1200, 13, "openai_chat"
+SIMULATED_RUNS, LAB_SEED, SIMULATION_ADAPTER = 1200, 13, "openai_chat"
 _SECTION = "train"
 _PATHS = ("runs", "labels", "out")
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlan:
-    """runs: None means the lab's. said: which runs these are and where that was said, a sentence for people."""
+    """runs: None means the simulation's. said: which runs these are and where that was said, a sentence for people."""
 
     runs: str | None
     adapter: str
@@ -67,10 +67,10 @@ def plan_training(
             raise UsageError("--adapter and --labels are for runs, and no runs are named. Say: prefixguard train RUNS")
         why = f"{file} names none" if file is not None else f"there is no {FILE} here"
         said = (
-            f"No runs are named and {why}: training on {LAB_RUNS:,} runs of the built-in lab. That is material for "
-            "demonstration and tests; a monitor for your agent needs your agent's runs."
+            f"No runs are named and {why}: training on {SIMULATED_RUNS:,} runs of the built-in simulation. That is "
+            "material for demonstration and tests; a monitor for your agent needs your agent's runs."
         )
-        return TrainingPlan(None, LAB_ADAPTER, None, out_named or MONITORS / "lab", settled, said)
+        return TrainingPlan(None, SIMULATION_ADAPTER, None, out_named or MONITORS / "lab", settled, said)
     if adapter is None:
         raise UsageError(
             f"how is {runs_named} to be read? Say --adapter NAME (shipped: {', '.join(list_adapters())}), or the path "

@@ -34,9 +34,9 @@ from prefixguard.errors import (
     TraceError,
     UsageError,
 )
-from prefixguard.lab import generate
 from prefixguard.learn import LearnListener, TrainConfig, out_of_fold, train
 from prefixguard.runtime import load, score
+from prefixguard.simulation import generate
 from prefixguard.trace import Side, task_hash
 
 #: By a name: how each is learned. All are small, so that tests take seconds.

@@ -26,7 +26,7 @@ def material(lab_file: Path, lab_bundle: Path) -> Material:
 
 
 def some(lab_file: Path, tmp_path: Path, bundle: Bundle, keep: Any) -> Corpus:
-    """The lab's runs for whose task (its hash) and line `keep` says so, changed as it says."""
+    """The simulation's runs for whose task (its hash) and line `keep` says so, changed as it says."""
     path = tmp_path / "some.jsonl"
     kept = []
     for line in lab_file.read_text().splitlines():

@@ -21,8 +21,8 @@ from scripted_server import Script, Skill, fingerprint, seen_in
 from prefixguard.auditor import EscalationTrigger, escalated_above
 from prefixguard.escalate import PromptKind, Reply, VerdictOutcome, read_verdict
 from prefixguard.escalate.prompting import ask_for_verdict, halves
-from prefixguard.lab import generate
 from prefixguard.runtime import load
+from prefixguard.simulation import generate
 from prefixguard.stepview import StepRecord
 
 MONITOR = Path(__file__).parents[2] / "monitors" / "lab"

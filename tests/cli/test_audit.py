@@ -20,8 +20,8 @@ from scripted_server import Script, ScriptedServer, Skill, fingerprint, seen_in
 
 from prefixguard.auditor import MODES, AuditLine, EscalationTrigger, gate_losses
 from prefixguard.escalate import EscalationPolicy
-from prefixguard.lab import generate
 from prefixguard.runtime import load
+from prefixguard.simulation import generate
 from prefixguard.stepview import adapter_for, read_runs
 from prefixguard.trace import Outcome
 
@@ -37,7 +37,7 @@ MISTAKES = {
 
 @pytest.fixture(scope="module")
 def runs_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six runs of the lab, each of a task of its own."""
+    """Six runs of the simulation, each of a task of its own."""
     path = tmp_path_factory.mktemp("audit") / f"{CANARY}.jsonl"
     with path.open("w") as file:
         for run in generate(6, 31, trials=1):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from model_server import Exchange, model_server
 
-from prefixguard.lab import generate
+from prefixguard.simulation import generate
 
 SAFE = '<answer>{"answer": "SAFE", "agent": null, "reason": "Nothing is wrong here.", "quote": null}</answer>'
 

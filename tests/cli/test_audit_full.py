@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from prefixguard.lab import generate
+from prefixguard.simulation import generate
 
 MONITOR = Path(__file__).parents[2] / "monitors" / "lab"
 

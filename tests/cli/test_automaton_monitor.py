@@ -17,7 +17,7 @@ OPENAI_CHAT = load_adapter("openai_chat")
 
 @pytest.fixture(scope="module")
 def automaton_path(lab_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Over the lab's own tools: calm, failed once, failed the same way again. Behind the shipped adapter."""
+    """Over the simulation's own tools: calm, failed once, failed the same way again. Behind the shipped adapter."""
     tools = sorted({r.tool for run in read_runs(lab_file, OPENAI_CHAT) for r in run.records})
     typed = TypedMap(tuple(tools[:2]))  # as many symbols as fit the automaton; the other tools share theirs
     by_hand = tiny_automaton.by_hand()

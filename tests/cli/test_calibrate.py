@@ -7,8 +7,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from prefixguard.lab import generate
 from prefixguard.runtime import load
+from prefixguard.simulation import generate
 
 
 @pytest.fixture(scope="module")

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from prefixguard.lab import generate
 from prefixguard.runtime import calibrate
+from prefixguard.simulation import generate
 
 _OTHER = str.maketrans("abcdefghijklmnopqrstuvwxyz", "zyxwvutsrqponmlkjihgfedcba")
 
 
 @pytest.fixture(scope="module")
 def calibrated(lab_bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The lab's bundle, calibrated on one run of each of 40 further tasks: nine are too few to compare with."""
+    """The simulation's bundle, calibrated on one run of each of 40 further tasks: nine are too few to compare with."""
     folder = tmp_path_factory.mktemp("calibrated")
     runs = islice(generate(80, 5, trials=1), 40, None)
     (folder / "runs.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))

@@ -216,7 +216,7 @@ def test_older_options_name_their_commands_and_say_the_same(
     assert cli("train", lab_file, "--adapter", "openai_chat", "--out", monitor, *config).code == 0
     older = ("--folds", 2, "--leave-agents-out", "--keep", kept, "--json", "--resamples", 20)
     said = cli("evaluate", monitor, lab_file, *older, "--group-by", "agent")
-    if said.code:  # the agents of the lab are of unlike size
+    if said.code:  # the agents of the simulation are of unlike size
         assert "fewer folds, or runs of more tasks" in said.told
         older = ("--folds", 2, "--keep", kept, "--json", "--resamples", 20)
         said = cli("evaluate", monitor, lab_file, *older, "--group-by", "agent")

@@ -11,7 +11,7 @@ from lab_export import one_teacher
 
 from prefixguard.bundle import open_bundle, write_bundle
 from prefixguard.cli.commands import export as command
-from prefixguard.lab import write_runs
+from prefixguard.simulation import write_runs
 
 QUICK = ("--alphabet", "typed", "--learner", "ladder", "--clock", "--max-states", "16")
 
@@ -95,13 +95,13 @@ def test_a_table_from_an_automaton_needs_no_runs(cli, automaton: Path, tmp_path:
 def test_without_runs_the_labs_are_made_again(
     cli, lab_bundle: Path, lab_file: Path, automaton: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The lab's monitor is tested on a smaller lab than the product's; its numbers are changed, nothing else."""
-    monkeypatch.setattr(command, "LAB_RUNS", 160)
+    """The simulation's monitor is tested on a smaller lab than the product's; its numbers are changed, nothing else."""
+    monkeypatch.setattr(command, "SIMULATED_RUNS", 160)
     monkeypatch.setattr(command, "LAB_SEED", 5)
     monkeypatch.chdir(tmp_path)
     said = cli("export", lab_bundle, *QUICK)
     assert said.code == 0
-    assert "No runs are named: taking 160 runs of the built-in lab." in said.told
+    assert "No runs are named: taking 160 runs of the built-in simulation." in said.told
     assert open_bundle(tmp_path / "automata" / lab_bundle.name).id == open_bundle(automaton).id
 
 

@@ -5,7 +5,7 @@ from itertools import islice
 from pathlib import Path
 
 import prefixguard
-from prefixguard.lab import generate
+from prefixguard.simulation import generate
 
 
 def test_a_bundle(cli, lab_bundle: Path) -> None:

@@ -14,7 +14,7 @@ Runs = list[dict[str, Any]]
 
 @pytest.fixture
 def broken(lab_file: Path, tmp_path: Path) -> Callable[[Callable[[dict[str, Any]], None]], Path]:
-    """The lab's runs, each changed."""
+    """The simulation's runs, each changed."""
 
     def write(change: Callable[[dict[str, Any]], None]) -> Path:
         runs = [json.loads(line) for line in lab_file.read_text().splitlines()]

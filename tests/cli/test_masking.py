@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from model_server import model_server, says
 
-from prefixguard.lab import generate
+from prefixguard.simulation import generate
 
 MONITOR = Path(__file__).parents[2] / "monitors" / "lab"
 SECRETS = ("ghp_" + "a1B2c3D4e5" * 3, "ann.smith@example.org", "4111 1111 1111 1111", "hunter22")

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from prefixguard.cli.app import app
 from prefixguard.cli.terminal_text import visible, visible_json
-from prefixguard.lab import generate
+from prefixguard.simulation import generate
 
 MONITOR = Path(__file__).parents[2] / "monitors" / "lab"
 #: One of each kind: C0, DEL, C1, format characters, marks of direction, separators, private use, tags.

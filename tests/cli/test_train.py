@@ -60,7 +60,7 @@ def test_train_then_use(cli, lab_file: Path, fresh_lab_file: Path, tmp_path: Pat
 def test_without_anything_it_trains_on_the_lab_and_says_so(cli, asked) -> None:
     said = cli("train", "--backend", "gru")
     assert said.code == 0
-    assert "there is no prefixguard.toml here: training on 1,200 runs of the built-in lab" in said.told
+    assert "there is no prefixguard.toml here: training on 1,200 runs of the built-in simulation" in said.told
     ((material, options),) = asked
     assert material.startswith('{"run_id":"support-0')
     assert options["adapter"] == "openai_chat" and options["out"] == Path("monitors/lab")
@@ -82,7 +82,7 @@ def test_it_reads_the_file_in_the_folder_and_says_so(cli, asked) -> None:
 def test_a_file_that_names_no_runs_trains_on_the_lab_with_its_options(cli, asked) -> None:
     Path("prefixguard.toml").write_text("[train]\nepochs = 3\n")
     said = cli("train")
-    assert "prefixguard.toml names none: training on 1,200 runs of the built-in lab" in said.told
+    assert "prefixguard.toml names none: training on 1,200 runs of the built-in simulation" in said.told
     assert asked[0][1]["config"].epochs == 3
 
 

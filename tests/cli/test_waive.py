@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture
 def leaking(lab_file: Path, tmp_path: Path) -> Path:
-    """The lab's runs with the verdict behind the last result."""
+    """The simulation's runs with the verdict behind the last result."""
     runs = [json.loads(line) for line in lab_file.read_text().splitlines()]
     for run in runs:
         while run["messages"][-1]["role"] != "tool":

@@ -16,8 +16,8 @@ from scripted_server import Script, ScriptedServer, Skill, fingerprint, seen_in
 
 from prefixguard.cli.escalation import escalation_of
 from prefixguard.escalate import Endpoint
-from prefixguard.lab import generate
 from prefixguard.runtime import load
+from prefixguard.simulation import generate
 from prefixguard.stepview import adapter_for, read_runs
 
 MONITOR = Path(__file__).parents[2] / "monitors" / "lab"

@@ -16,8 +16,8 @@ from prefixguard.errors import DataError
 from prefixguard.evaluation import EvaluationTable, compare, evaluate, evaluate_scores
 from prefixguard.evaluation.alerts import AlarmGroups, AlertRow
 from prefixguard.evaluation.report import report_of
-from prefixguard.lab import generate
 from prefixguard.runtime import Level, Monitor, load
+from prefixguard.simulation import generate
 from prefixguard.stepview import StepRecord, read_runs
 from prefixguard.trace import Outcome, Run
 

@@ -13,9 +13,9 @@ from prefixguard.errors import ConfigError, DataError, MissingExtraError, missin
 from prefixguard.evaluation.controls import CONTROLS, Control, ControlSides, control_rows
 from prefixguard.evaluation.controls.fits import last_step_words, words_so_far
 from prefixguard.evaluation.controls.material import Material
-from prefixguard.lab import write_runs
 from prefixguard.learn import draw_alarm_runs, featurise
 from prefixguard.metrics import Prefixes, auroc
+from prefixguard.simulation import write_runs
 from prefixguard.stepview import Spool, load_adapter, read_runs
 
 OPTIONS = {"horizon": 3, "seed": 13, "policy": AlarmPolicy(budget=0.5), "budgets": (0.01, 0.5)}

@@ -7,8 +7,8 @@ import pytest
 
 from prefixguard.alarm import AlarmPolicy
 from prefixguard.evaluation.controls import ControlSides, as_raw, control_rows
-from prefixguard.lab import write_runs
 from prefixguard.learn import featurise
+from prefixguard.simulation import write_runs
 from prefixguard.stepview import load_adapter, read_runs
 
 OPTIONS = {"horizon": 3, "seed": 13, "policy": AlarmPolicy(budget=0.5), "budgets": (0.5,)}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from prefixguard.evaluation.leaks import audit_leaks
-from prefixguard.lab import write_runs
+from prefixguard.simulation import write_runs
 from prefixguard.stepview import StepRecord, load_adapter, read_runs
 from prefixguard.trace import Outcome, Run
 

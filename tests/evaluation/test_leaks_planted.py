@@ -1,4 +1,4 @@
-"""Every known leak, planted into runs of the lab, is found by field, token and numbers."""
+"""Every known leak, planted into runs of the simulation, is found by field, token and numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from leaks import PLANTS, Plant, found, planted
 
 from prefixguard.evaluation.leaks import LeakAudit, audit_leaks
-from prefixguard.lab import write_runs
+from prefixguard.simulation import write_runs
 from prefixguard.stepview import StepRecord, load_adapter, read_runs
 from prefixguard.trace import Outcome, Run
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from observability import LAB_CAPS, lab_imminent, lab_outcome, measure, simulate, to_markdown, world
 
-from prefixguard.lab import generate, write_runs
+from prefixguard.simulation import generate, write_runs
 from prefixguard.stepview import load_adapter, read_runs
 
 

@@ -9,10 +9,10 @@ from prefixguard.context import FEATURES, GROUPS
 from prefixguard.errors import ConfigError
 from prefixguard.evaluation.retraining import View, ablate, ablation_views, cross_validate, fitting, seen_through
 from prefixguard.evaluation.retraining.views import RECORD_FIELDS, held_still, reads_the_same
-from prefixguard.lab import write_runs
 from prefixguard.learn import TrainConfig, featurise, fit_monitor
 from prefixguard.learn import fit as fit_room
 from prefixguard.learn.trees import fit_trees
+from prefixguard.simulation import write_runs
 from prefixguard.stepview import FIELDS, StepRecord, load_adapter, read_runs
 from prefixguard.store import Store
 from prefixguard.trace import Outcome, Run
@@ -28,7 +28,7 @@ def few_trees(monkeypatch):
 
 @pytest.fixture(scope="module")
 def short_runs_file(tmp_path_factory):
-    """160 runs of the lab (40 tasks), cut off after twelve steps."""
+    """160 runs of the simulation (40 tasks), cut off after twelve steps."""
     path = tmp_path_factory.mktemp("short") / "lab.jsonl"
     write_runs(path, 160, 5, max_steps=12)
     return path

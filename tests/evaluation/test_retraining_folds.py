@@ -7,11 +7,11 @@ import pytest
 
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluation.retraining import Fold, ablate, cross_validate, fitting, leave_one_agent_out, partition
-from prefixguard.lab import write_runs
 from prefixguard.learn import TrainConfig, featurise, fit_monitor
 from prefixguard.learn import fit as fit_room
 from prefixguard.learn.trees import fit_trees
 from prefixguard.metrics import average_precision
+from prefixguard.simulation import write_runs
 from prefixguard.stepview import StepRecord, load_adapter, read_runs
 from prefixguard.store import Store
 from prefixguard.trace import Outcome, Run
@@ -22,7 +22,7 @@ PARTS = ("train", "validation", "calibration", "test")
 
 @pytest.fixture(scope="module")
 def short_runs_file(tmp_path_factory):
-    """160 runs of the lab (40 tasks), cut off after twelve steps."""
+    """160 runs of the simulation (40 tasks), cut off after twelve steps."""
     path = tmp_path_factory.mktemp("short") / "lab.jsonl"
     write_runs(path, 160, 5, max_steps=12)
     return path

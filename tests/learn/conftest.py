@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from prefixguard.lab import write_runs
 from prefixguard.learn import Corpus, FittedMonitor, Rows, TrainConfig, featurise, fit_monitor
+from prefixguard.simulation import write_runs
 from prefixguard.stepview import load_adapter, read_runs
 
 TINY = TrainConfig(

@@ -27,7 +27,7 @@ CONFIG = TrainConfig(
 
 @pytest.fixture(scope="module")
 def monitor(lab_corpus):
-    """Fitted on runs of the lab; the longest are more than three windows long."""
+    """Fitted on runs of the simulation; the longest are more than three windows long."""
     fitted = fit_monitor(lab_corpus, np.arange(80), CONFIG, validation=np.arange(80, 110))
     assert lab_corpus.lengths.max() > 3 * WINDOW
     return fitted

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from prefixguard.distribution import install_command
-from prefixguard.lab import write_runs
+from prefixguard.simulation import write_runs
 
 WITHOUT = """
 import sys

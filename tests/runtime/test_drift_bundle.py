@@ -16,13 +16,13 @@ import prefixguard
 from prefixguard.alarm import draw_one_per_task
 from prefixguard.bundle import write_bundle
 from prefixguard.errors import BundleError, ConfigError
-from prefixguard.lab import generate
 from prefixguard.runtime import DriftReference, DriftSignal, Monitor, NewTasks, load, score
+from prefixguard.simulation import generate
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Outcome, Run, run_digest, task_hash
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-#: Of the lab's tasks the first 40 made the bundle, the next 40 calibrate it anew: nine are too few to compare with.
+#: Of the simulated tasks the first 40 made the bundle, the next 40 calibrate it anew: nine are too few to compare with.
 MADE, CALIBRATED = 40, 80
 _OTHER = str.maketrans("abcdefghijklmnopqrstuvwxyz", "zyxwvutsrqponmlkjihgfedcba")
 

@@ -16,7 +16,7 @@ from prefixguard.errors import BundleError, ConfigError, DataError
 from prefixguard.runtime.drift import RunSummary
 from prefixguard.runtime.drift_signal import CELLS, SERIES, DriftReference, DriftSignal
 
-LAB_RUNS = 200
+SIMULATED_RUNS = 200
 
 
 def summary(rng: np.random.Generator, shift: float = 0.0) -> RunSummary:
@@ -47,11 +47,11 @@ def most_false(rounds: int, rate: float) -> int:
 
 @pytest.fixture(scope="module")
 def fresh_tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs of fresh tasks of the lab, one a task."""
-    from prefixguard.lab import generate
+    """Runs of fresh tasks of the simulation, one a task."""
+    from prefixguard.simulation import generate
 
     path = tmp_path_factory.mktemp("drift") / "drift.jsonl"
-    path.write_text("".join(json.dumps(run) + "\n" for run in generate(LAB_RUNS, 77, trials=1)))
+    path.write_text("".join(json.dumps(run) + "\n" for run in generate(SIMULATED_RUNS, 77, trials=1)))
     return path
 
 

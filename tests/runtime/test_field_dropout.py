@@ -288,7 +288,7 @@ def test_a_step_costs_little_more() -> None:
 
 
 def lab_runs(first: int, count: int) -> Iterator[dict[str, Any]]:
-    from prefixguard.lab import generate
+    from prefixguard.simulation import generate
 
     return islice(generate(first + count, 5), first, first + count)
 

@@ -86,8 +86,8 @@ BACKENDS = ("gbdt", "gru", "transformer", "fsm", "blend")
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A bundle of every backend, with two networks of a kind as by default, and with every shape as by default."""
-    from prefixguard.lab import write_runs
     from prefixguard.learn import TrainConfig, train
+    from prefixguard.simulation import write_runs
 
     folder = tmp_path_factory.mktemp("backends")
     write_runs(folder / "lab.jsonl", 100, 5)

@@ -75,7 +75,7 @@ def lay_out(
 
 @cache
 def lab_material(path: Path) -> Material:
-    """The lab's runs of this file; made once, never changed."""
+    """The simulation's runs of this file; made once, never changed."""
     return material_of(read_runs(path, load_adapter("openai_chat")))
 
 

@@ -1,4 +1,4 @@
-"""The lab's runs as `export` lays them out, behind a trained bundle; the slow teacher is fitted once for all tests."""
+"""Simulated runs as `export` lays them out, behind a trained bundle; the slow teacher is fitted once for all tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`prefixguard demo`: the whole path, on the built-in lab."""
+"""`prefixguard demo`: the whole path, on the built-in simulation."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def demo_command(
     out: Annotated[Path, typer.Option(help="Folder of the bundle; one that is there is replaced.")] = Path(
         "monitors/demo"
     ),
-    runs: Annotated[int, typer.Option(help="Runs of the lab to learn from.")] = 1200,
+    runs: Annotated[int, typer.Option(help="Runs of the simulation to learn from.")] = 1200,
     fresh: Annotated[int, typer.Option(help="Fresh runs, of other tasks, to evaluate on and to watch one of.")] = 300,
     seed: Annotated[int, typer.Option(help="Of everything.")] = 13,
     as_json: Annotated[bool, typer.Option("--json", help="Figures and readings as JSON on standard output.")] = False,
 ) -> None:
-    """Make runs with the built-in lab, train a monitor, evaluate it, and watch a fresh run until its alarm sounds.
+    """Simulate runs of an agent, train a monitor, evaluate it, and watch a fresh run until its alarm sounds.
 
-    Takes a few minutes. The lab is a simulated shop with a scripted agent: it shows how everything works and says
+    Takes a few minutes. It is a shop with a scripted agent, which shows how everything works and says
     nothing about real agents.
 
     Example:
@@ -69,7 +69,9 @@ class _Teller(DemoListener):
         self._run: Mapping[str, Any] = {}
 
     def on_runs(self, count: int, fresh: int) -> None:
-        self._head(1, f"The lab makes {count:,} runs of a customer-service agent (simulated: demo and test material)")
+        self._head(
+            1, f"The simulation makes {count:,} runs of a customer-service agent (simulated: demo and test material)"
+        )
         self._spin("Making runs")
 
     def learning(self) -> LearnListener:
@@ -128,7 +130,7 @@ class _Teller(DemoListener):
             for fault in self._run["metadata"]["faults"]
             if not fault["harmless"] and not fault["repaired"]
         ]
-        say(f"The run failed at its end, step {last}. What the lab knows and the monitor did not: {', '.join(faults)}.")
+        say(f"The run failed at its end, step {last}. What only the simulation knew: {', '.join(faults)}.")
         if result.lead is None:
             refused = result.evaluation.first_alert and all(row.alerts is None for row in result.evaluation.first_alert)
             why = "so few runs support no threshold" if refused else "its risk stayed below the mark"

@@ -10,7 +10,7 @@ import typer
 
 from prefixguard.cli.console import people, say, write_json
 from prefixguard.cli.options import Labels, Made, Strict, Trusted
-from prefixguard.cli.training_plan import LAB_ADAPTER, LAB_RUNS, LAB_SEED, plan_training
+from prefixguard.cli.training_plan import LAB_SEED, SIMULATED_RUNS, SIMULATION_ADAPTER, plan_training
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,7 +25,7 @@ def export_command(
         str | None,
         typer.Argument(
             help="The runs that it was trained on. Without it: what prefixguard.toml in this folder names, else the "
-            "built-in lab's runs, if it was trained on those.",
+            "built-in simulation's runs, if it was trained on those.",
             show_default=False,
         ),
     ] = None,
@@ -172,12 +172,12 @@ def _planned(
     if plan.runs is not None:
         say(f"No runs are named: taking {plan.runs}, as prefixguard.toml says.")
         return plan.runs, plan.labels
-    if bundle.adapter.name != LAB_ADAPTER:
-        return None, None  # not of the lab: `export` says that runs must be named
-    say(f"No runs are named: taking {LAB_RUNS:,} runs of the built-in lab.")
-    from prefixguard.lab import write_runs
+    if bundle.adapter.name != SIMULATION_ADAPTER:
+        return None, None  # not of the simulation: `export` says that runs must be named
+    say(f"No runs are named: taking {SIMULATED_RUNS:,} runs of the built-in simulation.")
+    from prefixguard.simulation import write_runs
 
-    progress.on_stage("making", "the lab's runs")
+    progress.on_stage("making", "the simulation's runs")
     path = folder / "lab.jsonl"
-    write_runs(path, LAB_RUNS, LAB_SEED)
+    write_runs(path, SIMULATED_RUNS, LAB_SEED)
     return str(path), None

@@ -11,7 +11,7 @@ import typer
 from prefixguard.cli.console import people, say, write_json
 from prefixguard.cli.notes import notes_of
 from prefixguard.cli.options import Labels, Made, ReadAdapter, Strict, with_training_options
-from prefixguard.cli.training_plan import LAB_RUNS, LAB_SEED, plan_training
+from prefixguard.cli.training_plan import LAB_SEED, SIMULATED_RUNS, plan_training
 
 
 @with_training_options
@@ -20,7 +20,7 @@ def train_command(
         str | None,
         typer.Argument(
             help="File, folder, glob or tar of runs, or - for standard input. Without it: what prefixguard.toml in "
-            "this folder names, else the built-in lab's runs.",
+            "this folder names, else the built-in simulation's runs.",
             show_default=False,
         ),
     ] = None,
@@ -57,11 +57,11 @@ def train_command(
     with tempfile.TemporaryDirectory(prefix="prefixguard-") as folder, TrainingProgress(console) as progress:
         source = plan.runs
         if source is None:
-            from prefixguard.lab import write_runs
+            from prefixguard.simulation import write_runs
 
-            progress.on_stage("making", "the lab's runs")
+            progress.on_stage("making", "the simulation's runs")
             source = str(Path(folder) / "lab.jsonl")
-            write_runs(source, LAB_RUNS, LAB_SEED)
+            write_runs(source, SIMULATED_RUNS, LAB_SEED)
         result = train(
             source,
             out=plan.out,

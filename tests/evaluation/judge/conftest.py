@@ -1,4 +1,4 @@
-"""An evaluation of the lab's runs."""
+"""An evaluation of the simulation's runs."""
 
 from __future__ import annotations
 

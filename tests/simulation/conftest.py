@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from prefixguard.lab import generate
+from prefixguard.simulation import generate
 
 
 @pytest.fixture(scope="session")

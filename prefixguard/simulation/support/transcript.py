@@ -14,8 +14,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from prefixguard.lab.rng import Rng
-from prefixguard.lab.support.tools import OUTAGE, call_tool
+from prefixguard.simulation.rng import Rng
+from prefixguard.simulation.support.tools import OUTAGE, call_tool
 
 Line = tuple[str | tuple[str, ...], ...]  # a string, or alternatives
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from prefixguard.lab.rng import Rng
+from prefixguard.simulation.rng import Rng
 
 SCHEMA = """
 CREATE TABLE users (user_id TEXT PRIMARY KEY, first_name TEXT, last_name TEXT, email TEXT UNIQUE,

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from prefixguard.lab.support.faults import FAULTS, NOTICES, Profile
-from prefixguard.lab.support.tasks import Task
+from prefixguard.simulation.support.faults import FAULTS, NOTICES, Profile
+from prefixguard.simulation.support.tasks import Task
 
 Chances = tuple[float, ...]  # one a profile
 

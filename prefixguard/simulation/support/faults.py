@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from prefixguard.lab.rng import Rng
+from prefixguard.simulation.rng import Rng
 
 #: Every fault, and whether the trace shows it. A silent fault changes one value of one call, and nothing else.
 FAULTS: Mapping[str, bool] = MappingProxyType(

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefixguard.lab import generate
-from prefixguard.lab.rng import Rng
-from prefixguard.lab.support.faults import PROFILES, Profile, broken, other_email
-from prefixguard.lab.support.observer import Observer, plan
-from prefixguard.lab.support.script import Script
-from prefixguard.lab.support.shop import open_shop
-from prefixguard.lab.support.tasks import database_state, make_task, reach_goal
-from prefixguard.lab.support.tools import OUTAGE, call_tool, tool_arguments, tool_names
-from prefixguard.lab.support.transcript import acts, phrase
+from prefixguard.simulation import generate
+from prefixguard.simulation.rng import Rng
+from prefixguard.simulation.support.faults import PROFILES, Profile, broken, other_email
+from prefixguard.simulation.support.observer import Observer, plan
+from prefixguard.simulation.support.script import Script
+from prefixguard.simulation.support.shop import open_shop
+from prefixguard.simulation.support.tasks import database_state, make_task, reach_goal
+from prefixguard.simulation.support.tools import OUTAGE, call_tool, tool_arguments, tool_names
+from prefixguard.simulation.support.transcript import acts, phrase
 
 Runs = list[dict[str, Any]]
 SEED = 13

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefixguard.lab.rng import Rng
+from prefixguard.simulation.rng import Rng
 
 
 def test_a_name_is_a_stream_for_ever() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from prefixguard.lab import write_runs
+from prefixguard.simulation import write_runs
 from prefixguard.stepview import ReadReport, load_adapter, read_runs, serialize
 
 
@@ -16,7 +16,7 @@ def test_the_shipped_adapter_reads_the_lab(tmp_path: Path, lab_runs: list[dict[s
     for run, raw in zip(runs, lab_runs, strict=False):
         assert (run.run_id, run.task_id, run.outcome) == (raw["run_id"], raw["task_id"], raw["outcome"])
         assert dict(run.groups) == {"agent": raw["agent"]}
-        assert len(run.records) == len(raw["metadata"]["true_risk"]), "its records are the lab's steps"
+        assert len(run.records) == len(raw["metadata"]["true_risk"]), "its records are the simulation's steps"
         errors = [message["content"].startswith("Error") for message in raw["messages"] if message["role"] == "tool"]
         assert [record.status == "error" for record in run.records if record.tool != "respond"] == errors
 

@@ -12,12 +12,12 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from prefixguard.lab.rng import Rng
-from prefixguard.lab.support.faults import FAULTS, NOTICES, Profile, broken, made_up_order, other_email
-from prefixguard.lab.support.observer import Chances, Observer, Point, comes_through, remembers_in_time
-from prefixguard.lab.support.shop import Order
-from prefixguard.lab.support.tasks import Task, Wish
-from prefixguard.lab.support.transcript import Call, ChatTranscript, StepCap, phrase, system_prompt
+from prefixguard.simulation.rng import Rng
+from prefixguard.simulation.support.faults import FAULTS, NOTICES, Profile, broken, made_up_order, other_email
+from prefixguard.simulation.support.observer import Chances, Observer, Point, comes_through, remembers_in_time
+from prefixguard.simulation.support.shop import Order
+from prefixguard.simulation.support.tasks import Task, Wish
+from prefixguard.simulation.support.transcript import Call, ChatTranscript, StepCap, phrase, system_prompt
 
 _OUTAGES = 0.015  # share of calls that the service does not answer; nobody's fault
 _MISSPELLINGS = 0.06  # share of customers who give a wrong email first; not the agent's fault

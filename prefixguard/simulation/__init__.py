@@ -1,5 +1,5 @@
 """Simulated worlds whose true risk is known: runs for the demo and for tests, never evidence about real agents."""
 
-from prefixguard.lab.corpus import WORLDS, generate, write_runs
+from prefixguard.simulation.corpus import WORLDS, generate, write_runs
 
 __all__ = ["WORLDS", "generate", "write_runs"]

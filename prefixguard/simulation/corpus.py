@@ -1,4 +1,4 @@
-"""Runs of the lab: as objects, and as a file of JSON lines."""
+"""Runs of the simulation: as objects, and as a file of JSON lines."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 import orjson
 
 from prefixguard.errors import ConfigError, OutputError
-from prefixguard.lab.rng import Rng
-from prefixguard.lab.support.faults import PROFILES
-from prefixguard.lab.support.observer import plan
-from prefixguard.lab.support.script import Script
-from prefixguard.lab.support.shop import fill, open_catalogue
-from prefixguard.lab.support.tasks import Task, database_state, make_task, reach_goal
+from prefixguard.simulation.rng import Rng
+from prefixguard.simulation.support.faults import PROFILES
+from prefixguard.simulation.support.observer import plan
+from prefixguard.simulation.support.script import Script
+from prefixguard.simulation.support.shop import fill, open_catalogue
+from prefixguard.simulation.support.tasks import Task, database_state, make_task, reach_goal
 
 WORLDS: tuple[str, ...] = ("support",)
 
@@ -45,7 +45,7 @@ def generate(
     ('support-00000', 'user', True)
     """
     if world not in WORLDS:
-        raise ConfigError(f"there is no lab world named {world!r}; the worlds are: {', '.join(WORLDS)}")
+        raise ConfigError(f"there is no simulation world named {world!r}; the worlds are: {', '.join(WORLDS)}")
     if n_runs < 0:
         raise ConfigError(f"n_runs is {n_runs}; it must be 0 or more")
     if trials < 1:
@@ -120,5 +120,7 @@ def write_runs(
         part.replace(path)
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise OutputError(f"cannot write the lab's runs to {path}: {error.strerror}; name a place with room") from error
+        raise OutputError(
+            f"cannot write the simulation's runs to {path}: {error.strerror}; name a place with room"
+        ) from error
     return written

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from prefixguard.errors import ConfigError, OutputError
-from prefixguard.lab import WORLDS, generate, write_runs
-from prefixguard.lab.support.faults import FAULTS, PROFILES
+from prefixguard.simulation import WORLDS, generate, write_runs
+from prefixguard.simulation.support.faults import FAULTS, PROFILES
 
 Runs = list[dict[str, Any]]
 
@@ -29,7 +29,7 @@ def steps_of(run: dict[str, Any]) -> int:
 def test_another_process_and_hash_seed_give_the_same_bytes(tmp_path: Path) -> None:
     write_runs(tmp_path / "here.jsonl", 60, seed=5)
     here = hashlib.sha256((tmp_path / "here.jsonl").read_bytes()).hexdigest()
-    code = "import sys; from prefixguard.lab import write_runs; write_runs(sys.argv[1], 60, seed=5)"
+    code = "import sys; from prefixguard.simulation import write_runs; write_runs(sys.argv[1], 60, seed=5)"
     for hash_seed in ("1", "2"):
         there = tmp_path / f"{hash_seed}.jsonl"
         subprocess.run(
@@ -127,14 +127,14 @@ def test_a_file_holds_one_run_a_line(tmp_path: Path) -> None:
 
 
 def test_an_impossible_place_says_where(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match=r"cannot write the lab's runs to .*nowhere.runs\.jsonl: No such file"):
+    with pytest.raises(OutputError, match=r"cannot write the simulation's runs to .*nowhere.runs\.jsonl: No such file"):
         write_runs(tmp_path / "nowhere" / "runs.jsonl", 1, seed=2)
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"world": "suport"}, "there is no lab world named 'suport'; the worlds are: support"),
+        ({"world": "suport"}, "there is no simulation world named 'suport'; the worlds are: support"),
         ({"n_runs": -1}, "n_runs is -1; it must be 0 or more"),
         ({"trials": 0}, "trials is 0; it must be 1 or more"),
         ({"max_steps": 0}, "max_steps is 0; it must be 1 or more, or None for no cap"),

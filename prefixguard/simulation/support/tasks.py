@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from prefixguard.lab.rng import Rng
-from prefixguard.lab.support import shop
-from prefixguard.lab.support.tools import CANCEL_REASONS, REFUND_REASONS, call_tool
+from prefixguard.simulation.rng import Rng
+from prefixguard.simulation.support import shop
+from prefixguard.simulation.support.tools import CANCEL_REASONS, REFUND_REASONS, call_tool
 
 State = tuple[tuple[tuple[Any, ...], ...], ...]
 Arguments = Mapping[str, Any]
