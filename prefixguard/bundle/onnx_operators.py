@@ -8,13 +8,13 @@ row because nothing here shrinks where the row grows: numbers that say a shape c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from prefixguard.bundle.onnx_file import BOOL, FLOAT, INT64, OnnxNode
-from prefixguard.bundle.tree_ensemble import ensemble_work
+from prefixguard.bundle.tree_ensemble import LEAF_COLUMNS, NODE_COLUMNS, ensemble_work
 
 Shape = tuple[int, ...]
 
@@ -73,6 +73,35 @@ class NodeCall:
 
 #: What comes out, and the operations beyond one for every element that goes in or out.
 Result = tuple[Sequence[Value], int]
+Infer = Callable[[NodeCall], Result]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """inputs: fewest and most. attributes: names that it may have. outputs: how many; None: as its sizes say."""
+
+    infer: Infer
+    inputs: tuple[int, int]
+    attributes: frozenset[str]
+    outputs: int | None
+
+
+#: Every operator by domain and name: those that the backends' graphs are built from, and no other.
+OPERATORS: dict[tuple[str, str], Operator] = {}
+_MANY = 512
+
+
+def _operator(
+    *names: str, inputs: tuple[int, int] = (1, 1), attributes: str = "", outputs: int | None = 1, domain: str = ""
+) -> Callable[[Infer], Infer]:
+    """Registers what these operators give. attributes: their names, separated by spaces."""
+
+    def register(infer: Infer) -> Infer:
+        operator = Operator(infer, inputs, frozenset(attributes.split()), outputs)
+        OPERATORS.update({(domain, name): operator for name in names})
+        return infer
+
+    return register
 
 
 def _axis(axis: int, rank: int) -> int:
@@ -83,17 +112,16 @@ def _axis(axis: int, rank: int) -> int:
 
 def broadcast(*shapes: Shape) -> Shape:
     """The shape of an elementwise operation. Raises ValueError where there is none."""
-    rank = max(map(len, shapes))
-    out = [1] * rank
-    for shape in shapes:
-        for i, n in enumerate(shape, rank - len(shape)):
-            if out[i] == 1:
-                out[i] = n
-            elif n not in (1, out[i]):
-                raise ValueError(f"shapes {' and '.join(map(str, shapes))} do not go together")
-    return tuple(out)
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"shapes {' and '.join(map(str, shapes))} do not go together") from None
 
 
+@_operator("Gelu", "Identity", "Sigmoid", "Tanh")
+@_operator("Clip", inputs=(3, 3))
+@_operator("LayerNormalization", inputs=(2, 3), attributes="axis epsilon")
+@_operator("Softmax", attributes="axis")
 def _same(call: NodeCall) -> Result:
     """One tensor in, one like it out; further inputs must not widen it."""
     x = call.inputs[0]
@@ -105,6 +133,8 @@ def _same(call: NodeCall) -> Result:
     return [Value(x.dtype, x.shape, numbers, x.is_fixed and numbers is not None)], 0
 
 
+@_operator("Add", "Div", "Greater", "Mul", "Sub", inputs=(2, 2))
+@_operator("Mean", "Min", inputs=(1, _MANY))
 def _elementwise(call: NodeCall) -> Result:
     kinds = {value.dtype for value in call.inputs}
     op = call.node.op
@@ -118,6 +148,7 @@ def _elementwise(call: NodeCall) -> Result:
     return [Value(BOOL if op == "Greater" else kinds.pop(), shape, numbers)], 0
 
 
+@_operator("Cast", attributes="to")
 def _cast(call: NodeCall) -> Result:
     to = call.whole("to", 0)
     if to not in (FLOAT, INT64):
@@ -125,6 +156,7 @@ def _cast(call: NodeCall) -> Result:
     return [Value(to, call.shape())], 0
 
 
+@_operator("Gather", inputs=(2, 2), attributes="axis")
 def _gather(call: NodeCall) -> Result:
     data, at = call.inputs
     axis = call.axis(0)
@@ -137,11 +169,13 @@ def _reduced(shape: Shape, axes: set[int], keep: bool) -> Shape:
     return tuple(1 if i in axes else n for i, n in enumerate(shape) if keep or i not in axes)
 
 
+@_operator("ArgMax", attributes="axis keepdims")
 def _arg_max(call: NodeCall) -> Result:
     shape = _reduced(call.shape(), {call.axis(0)}, bool(call.whole("keepdims", 1)))
     return [Value(INT64, shape)], 0
 
 
+@_operator("ReduceMax", "ReduceSum", inputs=(1, 2), attributes="keepdims")
 def _reduce(call: NodeCall) -> Result:
     rank = len(call.shape())
     axes = {_axis(axis, rank) for axis in call.fixed(1)} if len(call.inputs) > 1 else set(range(rank))
@@ -149,6 +183,7 @@ def _reduce(call: NodeCall) -> Result:
     return [Value(call.inputs[0].dtype, shape)], 0
 
 
+@_operator("Concat", inputs=(1, _MANY), attributes="axis")
 def _concat(call: NodeCall) -> Result:
     axis = call.axis(0)
     rest = {(*shape[:axis], *shape[axis + 1 :]) for shape in (value.shape for value in call.inputs)}
@@ -163,6 +198,7 @@ def _concat(call: NodeCall) -> Result:
     return [Value(kinds.pop(), tuple(shape), numbers, all(value.is_fixed for value in call.inputs))], 0
 
 
+@_operator("Split", inputs=(2, 2), attributes="axis", outputs=None)
 def _split(call: NodeCall) -> Result:
     axis, sizes = call.axis(0), call.fixed(1)
     x = call.inputs[0]
@@ -171,6 +207,7 @@ def _split(call: NodeCall) -> Result:
     return [Value(x.dtype, (*x.shape[:axis], n, *x.shape[axis + 1 :])) for n in sizes], 0
 
 
+@_operator("Squeeze", inputs=(2, 2))
 def _squeeze(call: NodeCall) -> Result:
     x = call.inputs[0]
     axes = {_axis(axis, len(x.shape)) for axis in call.fixed(1)}
@@ -179,6 +216,7 @@ def _squeeze(call: NodeCall) -> Result:
     return [Value(x.dtype, tuple(n for i, n in enumerate(x.shape) if i not in axes))], 0
 
 
+@_operator("Unsqueeze", inputs=(2, 2))
 def _unsqueeze(call: NodeCall) -> Result:
     x, wanted = call.inputs[0], call.fixed(1)
     rank = len(x.shape) + len(wanted)
@@ -189,6 +227,7 @@ def _unsqueeze(call: NodeCall) -> Result:
     return [Value(x.dtype, tuple(1 if i in axes else next(rest) for i in range(rank)))], 0
 
 
+@_operator("Transpose", attributes="perm")
 def _transpose(call: NodeCall) -> Result:
     x, order = call.inputs[0], call.node.attributes.get("perm")
     ways = order.tolist() if isinstance(order, np.ndarray) else []
@@ -197,6 +236,7 @@ def _transpose(call: NodeCall) -> Result:
     return [Value(x.dtype, tuple(x.shape[i] for i in ways))], 0
 
 
+@_operator("Reshape", inputs=(2, 2))
 def _reshape(call: NodeCall) -> Result:
     x, wanted = call.inputs[0], list(call.fixed(1))
     for i, n in enumerate(wanted):
@@ -212,6 +252,7 @@ def _reshape(call: NodeCall) -> Result:
     return [Value(x.dtype, tuple(wanted))], 0
 
 
+@_operator("Slice", inputs=(3, 4))
 def _slice(call: NodeCall) -> Result:
     x, starts, ends = call.inputs[0], call.fixed(1), call.fixed(2)
     axes = call.fixed(3) if len(call.inputs) > 3 else tuple(range(len(starts)))
@@ -224,6 +265,7 @@ def _slice(call: NodeCall) -> Result:
     return [Value(x.dtype, tuple(shape))], 0
 
 
+@_operator("Shape", attributes="start end")
 def _shape(call: NodeCall) -> Result:
     shape = call.shape()
     start, end = call.whole("start", 0), call.whole("end", len(shape))
@@ -232,10 +274,12 @@ def _shape(call: NodeCall) -> Result:
     return [Value(INT64, (end - start,), shape[start:end])], 0
 
 
+@_operator("Expand", inputs=(2, 2))
 def _expand(call: NodeCall) -> Result:
     return [Value(call.inputs[0].dtype, broadcast(call.shape(), call.length(1)))], 0
 
 
+@_operator("TopK", inputs=(2, 2), outputs=2)
 def _top_k(call: NodeCall) -> Result:
     x, (k,) = call.inputs[0], call.length(1)
     if not x.shape or k > x.shape[-1]:
@@ -244,6 +288,7 @@ def _top_k(call: NodeCall) -> Result:
     return [Value(x.dtype, shape), Value(INT64, shape)], 8 * x.size
 
 
+@_operator("ScatterElements", inputs=(3, 3), attributes="axis")
 def _scatter(call: NodeCall) -> Result:
     data, at, updates = call.inputs
     call.axis(0)
@@ -253,6 +298,8 @@ def _scatter(call: NodeCall) -> Result:
     return [Value(data.dtype, data.shape)], 0
 
 
+@_operator("MatMul", inputs=(2, 2))
+@_operator("Gemm", inputs=(2, 3))
 def _product(call: NodeCall) -> Result:
     """MatMul, and Gemm as a product of two matrices with a bias."""
     a, b = call.shape(0), call.shape(1)
@@ -270,64 +317,14 @@ def _product(call: NodeCall) -> Result:
     return [Value(FLOAT, shape)], math.prod(shape) * left[-1]
 
 
+@_operator(
+    "TreeEnsembleRegressor",
+    domain="ai.onnx.ml",
+    attributes=" ".join(("n_targets", *NODE_COLUMNS, *LEAF_COLUMNS)),
+)
 def _trees(call: NodeCall) -> Result:
     shape = call.shape()
     if len(shape) != 2 or call.inputs[0].dtype != FLOAT:
         raise ValueError("it takes a matrix of floats")
     targets, work = ensemble_work(call.node.attributes, shape[1])
     return [Value(FLOAT, (shape[0], targets))], shape[0] * work
-
-
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """inputs: fewest and most. attributes: names that it may have. outputs: how many; None: as its sizes say."""
-
-    infer: Callable[[NodeCall], Result]
-    inputs: tuple[int, int] = (1, 1)
-    attributes: frozenset[str] = frozenset()
-    outputs: int | None = 1
-
-
-_MANY = 512
-_TREE_ATTRIBUTES = frozenset(
-    {
-        "n_targets",
-        *(f"nodes_{name}" for name in (
-            "treeids", "nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeids")),
-        *(f"target_{name}" for name in ("treeids", "nodeids", "ids", "weights")),
-    }
-)  # fmt: skip
-
-
-def _of(*names: str) -> frozenset[str]:
-    return frozenset(names)
-
-
-#: Every operator by domain and name: those that the backends' graphs are built from, and no other.
-OPERATORS: Mapping[tuple[str, str], Operator] = {
-    **{("", name): Operator(_elementwise, (2, 2)) for name in ("Add", "Div", "Greater", "Mul", "Sub")},
-    **{("", name): Operator(_elementwise, (1, _MANY)) for name in ("Mean", "Min")},
-    **{("", name): Operator(_same) for name in ("Gelu", "Identity", "Sigmoid", "Tanh")},
-    ("", "ArgMax"): Operator(_arg_max, attributes=_of("axis", "keepdims")),
-    ("", "Cast"): Operator(_cast, attributes=_of("to")),
-    ("", "Clip"): Operator(_same, (3, 3)),
-    ("", "Concat"): Operator(_concat, (1, _MANY), _of("axis")),
-    ("", "Expand"): Operator(_expand, (2, 2)),
-    ("", "Gather"): Operator(_gather, (2, 2), _of("axis")),
-    ("", "Gemm"): Operator(_product, (2, 3)),
-    ("", "LayerNormalization"): Operator(_same, (2, 3), _of("axis", "epsilon")),
-    ("", "MatMul"): Operator(_product, (2, 2)),
-    ("", "ReduceMax"): Operator(_reduce, (1, 2), _of("keepdims")),
-    ("", "ReduceSum"): Operator(_reduce, (1, 2), _of("keepdims")),
-    ("", "Reshape"): Operator(_reshape, (2, 2)),
-    ("", "ScatterElements"): Operator(_scatter, (3, 3), _of("axis")),
-    ("", "Shape"): Operator(_shape, attributes=_of("start", "end")),
-    ("", "Slice"): Operator(_slice, (3, 4)),
-    ("", "Softmax"): Operator(_same, attributes=_of("axis")),
-    ("", "Split"): Operator(_split, (2, 2), _of("axis"), None),
-    ("", "Squeeze"): Operator(_squeeze, (2, 2)),
-    ("", "TopK"): Operator(_top_k, (2, 2), outputs=2),
-    ("", "Transpose"): Operator(_transpose, attributes=_of("perm")),
-    ("", "Unsqueeze"): Operator(_unsqueeze, (2, 2)),
-    ("ai.onnx.ml", "TreeEnsembleRegressor"): Operator(_trees, attributes=_TREE_ATTRIBUTES),
-}

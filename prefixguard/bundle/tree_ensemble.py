@@ -14,7 +14,11 @@ from numpy.typing import NDArray
 
 #: Most nodes on a way to a leaf.
 MOST_DEPTH = 256
-_COLUMNS = ("treeids", "nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeids")
+#: The attributes that hold the nodes and the leaves of all trees, a list each.
+NODE_COLUMNS = tuple(
+    f"nodes_{name}" for name in ("treeids", "nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeids")
+)
+LEAF_COLUMNS = tuple(f"target_{name}" for name in ("treeids", "nodeids", "ids", "weights"))
 
 
 def ensemble_work(attributes: Mapping[str, Any], n_features: int) -> tuple[int, int]:
@@ -22,10 +26,8 @@ def ensemble_work(attributes: Mapping[str, Any], n_features: int) -> tuple[int, 
 
     Nodes stand tree by tree, numbered from 0 in each, children after their parent.
     """
-    tree, number, branches, feature, value, if_true, if_false = (_list(attributes, f"nodes_{c}") for c in _COLUMNS)
-    leaf_tree, leaf_number, target, weight = (
-        _list(attributes, f"target_{name}") for name in ("treeids", "nodeids", "ids", "weights")
-    )
+    tree, number, branches, feature, value, if_true, if_false = (_list(attributes, name) for name in NODE_COLUMNS)
+    leaf_tree, leaf_number, target, weight = (_list(attributes, name) for name in LEAF_COLUMNS)
     n, targets = len(tree), attributes.get("n_targets")
     if type(targets) is not int or not 1 <= targets <= 16 or not n:
         raise ValueError("n_targets is not from 1 to 16, or there is no tree")

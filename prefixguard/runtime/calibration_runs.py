@@ -28,17 +28,29 @@ MADE_FROM = (Side.TRAIN, Side.VALIDATION, Side.CALIBRATION)
 USES = (*MADE_FROM, Side.ALARM)
 
 
-def uses_of(manifest: Mapping[str, Any], key: str) -> dict[str, Side]:
-    """Hash -> what it was used for; the first of `USES` where a hash stands under several. key: `tasks` or `runs`."""
-    named = manifest.get(key) or {}
-    return {digest: side for side in reversed(USES) for digest in named.get(side.value, ())}
+class EarlierUse:
+    """What the tasks and runs that a manifest names were used for."""
+
+    __slots__ = ("_runs", "_tasks")
+
+    def __init__(self, manifest: Mapping[str, Any]) -> None:
+        self._tasks, self._runs = (
+            # the first of `USES` where a hash stands under several
+            {digest: side for side in reversed(USES) for digest in (manifest.get(key) or {}).get(side.value, ())}
+            for key in ("tasks", "runs")
+        )
+
+    def of(self, run: Run[StepRecord], digest: str) -> Side | None:
+        """The first of `USES` that the run's task or its very words had; None for a new run.
+
+        digest: `run_digest` of its records.
+        """
+        uses = {self._tasks.get(task_hash(task_key(run))), self._runs.get(digest)}
+        return next((side for side in USES if side in uses), None)
 
 
 def task_of(run: Run[StepRecord], digest: str) -> str:
-    """The run's task; where it names none, all runs with its very words are one: a log may stand there twice.
-
-    digest: `run_digest` of its records.
-    """
+    """The run's task; where it names none, all runs with the same words are one: a log may hold a run twice."""
     return task_key(run) if run.task_id is not None else f"words {digest}"
 
 
@@ -49,10 +61,10 @@ class NewTasks:
     and none of tasks, or word-for-word repeats of runs, that the monitor was made or its thresholds were set with.
     """
 
-    __slots__ = ("_digests", "_seen", "_tasks")
+    __slots__ = ("_earlier", "_seen")
 
     def __init__(self, manifest: Mapping[str, Any]) -> None:
-        self._tasks, self._digests = uses_of(manifest, "tasks"), uses_of(manifest, "runs")
+        self._earlier = EarlierUse(manifest)
         self._seen: set[str] = set()
 
     def take(self, run: Run[StepRecord]) -> bool:
@@ -65,57 +77,71 @@ class NewTasks:
 
     def was_used(self, run: Run[StepRecord]) -> bool:
         """Whether the monitor was made, or its thresholds set, with the run's task or its very words."""
-        return task_hash(task_key(run)) in self._tasks or run_digest(run.records) in self._digests
+        return self._earlier.of(run, run_digest(run.records)) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationRun:
+    """What is kept of one run.
+
+    task: see `task_of`. use: what its task or words were used for before. risks: float64 (n,), the outcome risks of the
+    steps that were judged. maximum: its `run_maximum`. summary: how the run looks.
+    """
+
+    run_id: str
+    task: str
+    task_hash: str
+    names_task: bool
+    digest: str
+    use: Side | None
+    outcome: Outcome
+    groups: Mapping[str, str]
+    length: int
+    risks: NDArray[np.float64]
+    maximum: float
+    summary: RunSummary
 
 
 @dataclass(slots=True)
 class CalibrationRuns:
-    """What is kept of the runs that are used.
+    """The runs that are used, and counts of the others.
 
-    Of successful runs, one entry each: maxima (`run_maximum`), tasks (where a run names none, all runs with its very
-    words are one), run_ids, digests, lengths, groups (value of the group asked for, None where the run has none).
-    Of all runs: step_risks (the outcome risks that were judged), task_hashes, all_digests, counts.
-    Of runs of any outcome that the monitor was not made from: looks (task, run id, how the run looks).
     used: runs by what their task was used for before; those of `MADE_FROM` are left out, unless they were asked for.
+    empty: runs without a step.
     """
 
-    maxima: list[float] = field(default_factory=list)
-    tasks: list[str] = field(default_factory=list)
-    run_ids: list[str] = field(default_factory=list)
-    digests: list[str] = field(default_factory=list)
-    lengths: list[int] = field(default_factory=list)
-    groups: list[str | None] = field(default_factory=list)
-    step_risks: list[NDArray[np.float64]] = field(default_factory=list)
-    looks: list[tuple[str, str, RunSummary]] = field(default_factory=list)
-    task_hashes: set[str] = field(default_factory=set)
-    all_digests: set[str] = field(default_factory=set)
-    known_groups: set[str] = field(default_factory=set)
+    runs: list[CalibrationRun] = field(default_factory=list)
     used: Counter[Side] = field(default_factory=Counter)
-    n_runs: int = 0
-    n_failed: int = 0
-    without_task: int = 0
-    repeats: int = 0
-    unjudged: int = 0
     empty: int = 0
 
     @property
-    def n_successful(self) -> int:
-        """Successful runs that are used."""
-        return len(self.maxima)
+    def successful(self) -> list[CalibrationRun]:
+        """Those that succeeded: thresholds are set on them."""
+        return [run for run in self.runs if run.outcome is Outcome.SUCCESS]
 
-    def draw(self, seed: int, group: str | None = None) -> list[int]:
-        """Positions of one successful run a task, by seed. group: among the runs of this value only."""
-        places = [i for i, value in enumerate(self.groups) if group is None or value == group]
-        tasks, run_ids = [self.tasks[i] for i in places], [self.run_ids[i] for i in places]
-        return [places[i] for i in draw_one_per_task(tasks, run_ids, seed=seed).tolist()]
+    @property
+    def n_failed(self) -> int:
+        """Runs that failed."""
+        return sum(run.outcome is Outcome.FAILURE for run in self.runs)
+
+    @property
+    def n_made_from(self) -> int:
+        """Runs of tasks that the monitor was made from, whether they are used or left out."""
+        return sum(self.used[side] for side in MADE_FROM)
 
     def drift_reference(self, seed: int) -> dict[str, Any] | None:
-        """What later runs are compared with: one run a task, by seed. None where no step of theirs could be judged."""
-        drawn = draw_one_per_task([task for task, _, _ in self.looks], [name for _, name, _ in self.looks], seed=seed)
-        looks = [self.looks[i][2] for i in drawn.tolist()]
+        """What later runs are compared with: one run a task, of any outcome, that the monitor was not made from, drawn
+        by seed. None where no step of theirs could be judged."""
+        looks = [run.summary for run in draw([run for run in self.runs if run.use not in MADE_FROM], seed)]
         if all(look.largest_risk is None for look in looks):
             return None
         return DriftReference.of(looks).to_json()
+
+
+def draw(runs: list[CalibrationRun], seed: int) -> list[CalibrationRun]:
+    """One of these runs for each task, by seed."""
+    drawn = draw_one_per_task([run.task for run in runs], [run.run_id for run in runs], seed=seed)
+    return [runs[i] for i in drawn.tolist()]
 
 
 def collect(
@@ -124,46 +150,39 @@ def collect(
     policy: AlarmPolicy,
     *,
     include_used: bool,
-    group_by: str | None,
     progress: Callable[[int], None] | None,
 ) -> CalibrationRuns:
     """Score the runs by the monitor's own steps. include_used: those of tasks the monitor was made from as well."""
-    tasks, digests = uses_of(monitor.bundle.manifest, "tasks"), uses_of(monitor.bundle.manifest, "runs")
-    found = CalibrationRuns()
+    earlier, found = EarlierUse(monitor.bundle.manifest), CalibrationRuns()
     for count, run in enumerate(runs, 1):
         if progress is not None:
             progress(count)
         if not run.records:
             found.empty += 1
             continue
-        key, digest = task_key(run), run_digest(run.records)
-        uses = {tasks.get(task_hash(key)), digests.get(digest)}
-        use = next((side for side in USES if side in uses), None)
+        digest = run_digest(run.records)
+        use = earlier.of(run, digest)
         if use is not None:
             found.used[use] += 1
             if use in MADE_FROM and not include_used:
                 continue
         session = Session(monitor, None)
         readings = [session.observe_record(record) for record in run.records]
-        said = (reading.outcome_risk for reading in readings)
-        risks = np.array([risk for risk in said if risk is not None], dtype=np.float64)
-        if use not in MADE_FROM:
-            found.looks.append((task_of(run, digest), run.run_id, session.summary(readings)))
-        found.n_runs += 1
-        found.without_task += run.task_id is None
-        found.repeats += digest in found.all_digests
-        found.step_risks.append(risks)
-        found.task_hashes.add(task_hash(key))
-        found.all_digests.add(digest)
-        found.n_failed += run.outcome is Outcome.FAILURE
-        if run.outcome is not Outcome.SUCCESS:
-            continue
-        found.unjudged += len(risks) == 0
-        found.maxima.append(run_maximum(risks, policy))
-        found.tasks.append(task_of(run, digest))
-        found.run_ids.append(run.run_id)
-        found.digests.append(digest)
-        found.lengths.append(len(run.records))
-        found.known_groups.update(run.groups)
-        found.groups.append(run.groups.get(group_by) if group_by is not None else None)
+        risks = np.array([r.outcome_risk for r in readings if r.outcome_risk is not None], dtype=np.float64)
+        found.runs.append(
+            CalibrationRun(
+                run_id=run.run_id,
+                task=task_of(run, digest),
+                task_hash=task_hash(task_key(run)),
+                names_task=run.task_id is not None,
+                digest=digest,
+                use=use,
+                outcome=run.outcome,
+                groups=dict(run.groups),
+                length=len(run.records),
+                risks=risks,
+                maximum=run_maximum(risks, policy),
+                summary=session.summary(readings),
+            )
+        )
     return found

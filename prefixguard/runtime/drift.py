@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -42,59 +41,51 @@ class Drift:
     unseen_share: float = 0.0
 
 
+@dataclass(slots=True)
 class Tally:
-    """Plain counters of one session. events: calls of `observe`. lapsed_steps: steps not judged because
-    the run is no longer read as training runs were. terms, tokens: over all judged steps. transitions: of an
-    automaton; unseen_transitions: those that no training run took."""
+    """Plain counters of one session.
 
-    __slots__ = (
-        "empty_rows",
-        "events",
-        "lapsed_steps",
-        "reasons_failed",
-        "steps",
-        "terms",
-        "tokens",
-        "transitions",
-        "unjudged_steps",
-        "unread_events",
-        "unseen_transitions",
-    )
+    events: calls of `observe`. lapsed_steps: steps not judged because the run is no longer read as the training runs
+    were. terms, tokens: over all judged steps. transitions: of an automaton; unseen_transitions: those of them that no
+    training run took.
+    """
 
-    def __init__(self) -> None:
-        self.events = self.unread_events = self.lapsed_steps = 0
-        self.steps = self.unjudged_steps = self.empty_rows = 0
-        self.tokens = self.terms = self.reasons_failed = 0
-        self.transitions = self.unseen_transitions = 0
+    empty_rows: int = 0
+    events: int = 0
+    lapsed_steps: int = 0
+    reasons_failed: int = 0
+    steps: int = 0
+    terms: int = 0
+    tokens: int = 0
+    transitions: int = 0
+    unjudged_steps: int = 0
+    unread_events: int = 0
+    unseen_transitions: int = 0
 
-    def to_dict(self) -> dict[str, int]:
-        """Name to count, names sorted."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-    def resume(self, counts: Mapping[str, int]) -> None:
-        """Go on from `to_dict`. Raises SavedSessionError unless these are the counters."""
-        if set(counts) != set(self.__slots__):
+    @classmethod
+    def of(cls, counts: Mapping[str, int]) -> Tally:
+        """From a saved session. Raises SavedSessionError unless these are the counters."""
+        if set(counts) != set(cls.__slots__):
             raise SavedSessionError("The counters of the saved session are not those of this release.")
-        for name, n in counts.items():
-            setattr(self, name, n)
+        return cls(**counts)
 
-    def drift(self, saturated_words: int, lapsed: tuple[str, ...] = (), skipped_share: float = 0.0) -> Drift:
+    def drift(self, saturated_words: int = 0, lapsed: tuple[str, ...] = (), skipped_share: float = 0.0) -> Drift:
         """The shares."""
         return Drift(
             steps=self.steps,
-            empty_row_share=self.empty_rows / self.steps if self.steps else 0.0,
-            terms_a_token=self.terms / self.tokens if self.tokens else 0.0,
-            unread_share=self.unread_events / self.events if self.events else 0.0,
+            empty_row_share=_share(self.empty_rows, self.steps),
+            terms_a_token=_share(self.terms, self.tokens),
+            unread_share=_share(self.unread_events, self.events),
             unjudged_steps=self.unjudged_steps,
             saturated_words=saturated_words,
             lapsed=lapsed,
             skipped_share=skipped_share,
-            unseen_share=self.unseen_transitions / self.transitions if self.transitions else 0.0,
+            unseen_share=_share(self.unseen_transitions, self.transitions),
         )
 
 
-if TYPE_CHECKING:
-    pass
+def _share(n: int, of: int) -> float:
+    return n / of if of else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,17 +134,15 @@ def summarise_steps(
     if not risks.shape == known.shape == all_words.shape or risks.ndim != 1:
         raise DataError(f"a run of {risks.size} risks, {known.size} and {all_words.size} counts: give one each a step.")
     judged = ~np.isnan(risks)
-    n_words, steps = int(all_words[judged].sum()), len(risks)
-    a_word = int(known[judged].sum()) / n_words if n_words else 0.0
-    some = bool(judged.any())
-    return RunSummary(
-        largest_risk=float(risks[judged].max()) if some else None,
-        mean_risk=min(1.0, math.fsum(risks[judged].tolist()) / int(judged.sum())) if some else None,
-        known_terms=a_word / (1 + a_word) if some else None,
-        unknown_steps=int((known[judged] == 0).sum()) / steps if steps else None,
-        unseen_transitions=unseen_transitions,
-        unjudged_steps=int((~judged).sum()) / steps if steps else None,
+    tally = Tally(
+        steps=len(risks),
+        empty_rows=int((known[judged] == 0).sum()),
+        terms=int(known[judged].sum()),
+        tokens=int(all_words[judged].sum()),
+        unjudged_steps=int((~judged).sum()),
     )
+    found = summarise_run(risks[judged].tolist(), tally.drift(), has_states=False, has_events=False)
+    return replace(found, unseen_transitions=unseen_transitions)
 
 
 def summarise_run(risks: Sequence[float | None], drift: Drift, *, has_states: bool, has_events: bool) -> RunSummary:

@@ -32,7 +32,7 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -153,11 +153,7 @@ class DriftReport:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values."""
-        return {
-            "run": self.run,
-            "rate": self.rate,
-            "drifted": [{name: getattr(one, name) for name in Drifted.__slots__} for one in self.drifted],
-        }
+        return {**asdict(self), "drifted": [asdict(one) for one in self.drifted]}
 
     def to_text(self) -> str:
         """A sentence a series, and what to do."""
@@ -187,13 +183,13 @@ class DriftSignal:
         #: Finished runs observed.
         self.runs = 0
         self._seed = seed
-        self._watched = [_Watch(s, reference.cells[s.name].copy()) for s in SERIES if s.name in reference.cells]
+        self._watched = {s.name: _Watch(s, reference.cells[s.name].copy()) for s in SERIES if s.name in reference.cells}
         self._drifted: dict[str, tuple[int, bool]] = {}
 
     @property
     def evidence(self) -> dict[str, float]:
         """Of each series, how much its bets have won, starting at 1; `needed` or more is a signal."""
-        return {watch.series.name: watch.wealth for watch in self._watched}
+        return {name: watch.wealth for name, watch in self._watched.items()}
 
     @property
     def needed(self) -> float:
@@ -203,13 +199,13 @@ class DriftSignal:
     def observe_run(self, summary: RunSummary) -> DriftReport | None:
         """Take one finished run. The report once the signal is given, from then on after every run; None before."""
         self.runs += 1
-        for watch in self._watched:
-            value = getattr(summary, watch.series.name)
+        for name, watch in self._watched.items():
+            value = getattr(summary, name)
             if value is None:
                 continue
-            watch.observe(value, self._uniform(watch.series.name))
-            if watch.series.name not in self._drifted and watch.wealth >= self.needed:
-                self._drifted[watch.series.name] = (self.runs, watch.higher)
+            watch.observe(value, self._uniform(name))
+            if name not in self._drifted and watch.wealth >= self.needed:
+                self._drifted[name] = (self.runs, watch.higher)
         return self.report
 
     @property
@@ -217,10 +213,9 @@ class DriftSignal:
         """As the last `observe_run` gave it."""
         if not self._drifted:
             return None
-        by_name = {watch.series.name: watch for watch in self._watched}
         drifted = []
         for name, (since, higher) in self._drifted.items():
-            watch, cells = by_name[name], self.reference.cells[name]
+            watch, cells = self._watched[name], self.reference.cells[name]
             before = float(cells @ _MIDDLES / cells.sum())
             now = float(np.mean(watch.recent))
             drifted.append(Drifted(name, watch.series.text, higher, since, before, now))
@@ -233,7 +228,7 @@ class DriftSignal:
             "rate": self.rate,
             "seed": self._seed,
             "drifted": {name: list(found) for name, found in self._drifted.items()},
-            "series": {watch.series.name: watch.to_json() for watch in self._watched},
+            "series": {name: watch.to_json() for name, watch in self._watched.items()},
         }
 
     @classmethod
@@ -242,11 +237,10 @@ class DriftSignal:
         try:
             signal = cls(reference, float(found["rate"]), seed=int(found["seed"]))
             signal.runs = int(found["runs"])
-            for watch in signal._watched:
-                watch.take_up(found["series"][watch.series.name])
-            watched = {watch.series.name for watch in signal._watched}
+            for name, watch in signal._watched.items():
+                watch.take_up(found["series"][name])
             for name, (since, higher) in found["drifted"].items():
-                if name not in watched:
+                if name not in signal._watched:
                     raise ValueError(f"{name} is not watched")
                 signal._drifted[name] = (int(since), bool(higher))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, ConfigError) as exc:

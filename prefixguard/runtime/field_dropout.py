@@ -60,9 +60,10 @@ class Expected:
         if reading is None:
             return None
         try:
-            limits = tuple(_limit(name, reading["fields"][name]) for name in SERIES)
-            empty = tuple(int(reading["fields"][name]["longest_empty"]) for name in SERIES)
-            filled = tuple(float(reading["fields"][name]["filled"]) for name in SERIES)
+            fields = [reading["fields"][name] for name in SERIES]
+            limits = tuple(map(_limit, SERIES, fields))
+            empty = tuple(int(field["longest_empty"]) for field in fields)
+            filled = tuple(float(field["filled"]) for field in fields)
             runs = int(reading.get("runs") or 0)
             steps = int(reading["fields"]["the tool"]["steps"]) / runs if runs > 0 else None
             events = reading.get("events")
@@ -130,10 +131,10 @@ class FieldDropout:
     def step(self, record: StepRecord) -> str | None:
         """Why a run whose next step this is cannot be judged: the first field that has lapsed. None: none has."""
         stretch, why = self._stretch, None
-        for i, mark in enumerate(fill_marks(record)):
-            if mark is None:
+        for i, is_filled in enumerate(fill_marks(record)):
+            if is_filled is None:
                 continue
-            if mark:
+            if is_filled:
                 stretch[i] = 0
                 self._ever[i] = True
                 continue
@@ -149,9 +150,8 @@ class FieldDropout:
     def end(self) -> str | None:
         """Of a run that is over: the first field that it never had and training runs did, in words."""
         for i, n in enumerate(self._stretch):
-            if (
-                self._expected.limits[i] is None or self._ever[i] or SERIES[i] == "calls"
-            ):  # an agent may talk through a whole run
+            may_be_empty = SERIES[i] == "calls"  # an agent may talk through a whole run
+            if self._expected.limits[i] is None or self._ever[i] or may_be_empty:
                 continue
             if max(LEAST_NEVER - 1, self._expected.longest[i]) < n:
                 return (
@@ -175,8 +175,5 @@ class FieldDropout:
     @property
     def lapsed(self) -> tuple[str, ...]:
         """Fields that have lapsed and not come back."""
-        return tuple(
-            name
-            for name, n, limit in zip(SERIES, self._stretch, self._expected.limits, strict=True)
-            if limit is not None and n > limit
-        )
+        limits = zip(SERIES, self._stretch, self._expected.limits, strict=True)
+        return tuple(name for name, n, limit in limits if limit is not None and n > limit)

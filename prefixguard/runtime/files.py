@@ -110,7 +110,11 @@ def watch(
     if end and state is None:
         raise UsageError("end goes with a state: without one, a run is over with its stream. Leave it out.")
     monitor.refuse_other(adapter)
-    saved = None if state is None else _read_state(state, MOST_BYTES + monitor.model.state_bytes)
+    place = None if state is None else Path(state)
+    saved = None
+    if place is not None and os.path.lexists(place):
+        remedy = "Name the file that an earlier watch wrote, or a new one."
+        saved = read_named(place, MOST_BYTES + monitor.model.state_bytes, remedy=remedy, error=SavedSessionError)
     try:
         session = monitor.start(header, group=group) if saved is None else monitor.restore(saved)
     except SavedSessionError as exc:
@@ -123,35 +127,19 @@ def watch(
         for reading in session.observe(line.event):
             steps = reading.step
             yield reading
-    if state is not None and not end:
-        _write_state(state, session.save())
+    if place is None or end:
+        yield from session.end()
+    if place is None:
         return
-    yield from session.end()
-    if state is not None:
-        _remove_state(state)
-
-
-def _read_state(path: str | os.PathLike[str], most: int) -> bytes | None:
-    """What was saved there; None where there is no file. SavedSessionError for what cannot be read."""
-    if not os.path.lexists(path):
-        return None
-    remedy = "Name the file that an earlier watch wrote, or a new one."
-    return read_named(Path(path), most, remedy=remedy, error=SavedSessionError)
-
-
-def _write_state(path: str | os.PathLike[str], data: bytes) -> None:
-    """Put it there, for the owner's eyes alone: the whole of it, or on any failure what was there before."""
     try:
-        replace_file(Path(os.path.realpath(path)), data, 0o600)
+        if end:
+            place.unlink(missing_ok=True)
+        else:  # for the owner's eyes alone: the whole of it, or on any failure what was there before
+            replace_file(Path(os.path.realpath(place)), session.save(), 0o600)
     except OSError as exc:
+        why = exc.strerror
         raise OutputError(
-            f"{path}: the session cannot be saved ({exc.strerror}). Name a file that can be written."
+            f"{state}: cannot be removed ({why}). Remove it: its run is over."
+            if end
+            else f"{state}: the session cannot be saved ({why}). Name a file that can be written."
         ) from exc
-
-
-def _remove_state(path: str | os.PathLike[str]) -> None:
-    """The run is over."""
-    try:
-        Path(path).unlink(missing_ok=True)
-    except OSError as exc:
-        raise OutputError(f"{path}: cannot be removed ({exc.strerror}). Remove it: its run is over.") from exc

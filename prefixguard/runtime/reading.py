@@ -41,16 +41,8 @@ class Reading:
 
     def to_json(self) -> dict[str, Any]:
         """The fields that `score` and `watch --json` write, times left out: the same run gives the same lines."""
-        return {
-            "step": self.step,
-            "imminent_risk": self.imminent_risk,
-            "outcome_risk": self.outcome_risk,
-            "level": self.level.value,
-            "symbol": self.symbol,
-            "state": self.state,
-            "reasons": list(self.reasons),
-            "unknown_reason": self.unknown_reason,
-        }
+        shown = {name: getattr(self, name) for name in self.__slots__ if name != "latency_us"}
+        return {**shown, "level": self.level.value, "reasons": list(self.reasons)}
 
 
 def plain(text: str, limit: int) -> str:

@@ -6,9 +6,8 @@ Needs what watching needs and no more: it can be done where the monitor runs.
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +24,14 @@ from prefixguard.alarm import (
     watch_threshold,
     watched,
 )
-from prefixguard.bundle import Bundle, check_target, open_bundle, parts_of, write_bundle
+from prefixguard.bundle import check_target, open_bundle, parts_of, write_bundle
 from prefixguard.errors import DataError
-from prefixguard.runtime.calibration_runs import MADE_FROM, CalibrationRuns, collect
+from prefixguard.runtime.calibration_runs import MADE_FROM, CalibrationRun, CalibrationRuns, collect, draw
 from prefixguard.runtime.monitor import Monitor, load
 from prefixguard.stepview import Adapter, ReadReport, StepRecord, read_runs
 from prefixguard.trace import Run, Side
 
-#: Pictures of an automaton that show the marks of the monitor before.
+#: Pictures of an automaton that show the thresholds of the monitor before.
 _STALE = ("automaton.dot", "automaton.svg", "automaton.html")
 #: More values than this are no groups.
 _MOST_GROUPS = 200
@@ -42,7 +41,7 @@ _MOST_GROUPS = 200
 class CalibrateResult:
     """What a calibration made.
 
-    path, id: the new bundle. manifest: its facts; `recalibration` says what the marks were set on.
+    path, id: the new bundle. manifest: its facts; `recalibration` says what the thresholds were set on.
     thresholds: in force for all runs but those of a group with its own; their `reason` says why the budget was refused.
     groups: thresholds by group; None where no group has its own. report: what reading the runs counted.
     notes: sentences for people.
@@ -77,10 +76,10 @@ def calibrate(
     overwrite: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> CalibrateResult:
-    """Set a monitor's alarm threshold and watch mark anew, on runs it was not made from, and write a new bundle.
+    """Set a monitor's alarm threshold and watch threshold anew, on runs it was not made from, and write a new bundle.
 
     The alarm threshold rests on one successful run a task, each scored by the monitor's own steps; the watch
-    mark on every step of every run that is used, whatever its outcome; what later runs are compared with (see
+    threshold on every step of every run that is used, whatever its outcome; what later runs are compared with (see
     `Monitor.drift_signal`) on one run a task, whatever its outcome. Runs are left out whose task, or whose
     word-for-word repeat, the monitor was trained, validated or calibrated on; runs that set its thresholds before may
     set them again.
@@ -102,14 +101,8 @@ def calibrate(
     opened = monitor if isinstance(monitor, Monitor) else load(monitor)
     opened.refuse_other(adapter, os.fspath(runs) if isinstance(runs, str | os.PathLike) else "-")
     bundle = opened.bundle
-    wanted = {
-        "budget": budget,
-        "confidence": confidence,
-        "consecutive": consecutive,
-        "release": release,
-        "cooldown": cooldown,
-    }
-    changed: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    wanted = (budget, confidence, consecutive, release, cooldown)  # in the order of the policy's fields
+    changed = {f.name: value for f, value in zip(fields(AlarmPolicy), wanted, strict=True) if value is not None}
     policy = replace(bundle.calibration.policy, **changed)
     path = Path(out) if out is not None else _beside(bundle.path)
     check_target(path, overwrite)  # before all the reading
@@ -118,53 +111,38 @@ def calibrate(
         source = runs if isinstance(runs, str) else Path(runs)
         companion = None if labels is None else Path(labels)
         runs = read_runs(source, bundle.adapter, labels=companion, strict=strict, report=report)
-    found = collect(opened, runs, policy, include_used=all, group_by=group_by, progress=progress)
-    if not found.n_successful:
+    found = collect(opened, runs, policy, include_used=all, progress=progress)
+    successful = found.successful
+    if not successful:
         raise DataError(_nothing_left(found))
-    return _write(bundle, found, policy, path, group_by, seed, in_sample=all, overwrite=overwrite, report=report)
-
-
-def _write(
-    bundle: Bundle,
-    found: CalibrationRuns,
-    policy: AlarmPolicy,
-    path: Path,
-    group_by: str | None,
-    seed: int,
-    *,
-    in_sample: bool,
-    overwrite: bool,
-    report: ReadReport,
-) -> CalibrateResult:
-    drawn = found.draw(seed)
-    maxima = [found.maxima[i] for i in drawn]
-    mark = watch_threshold(np.concatenate(found.step_risks)) if found.step_risks else 1.0
-    thresholds = watched(alarm_threshold(maxima, policy), mark)
-    groups, group_notes = _by_group(found, policy, mark, group_by, seed)
-    used = sum(found.used[side] for side in MADE_FROM)
+    drawn = draw(successful, seed)
+    maxima = [run.maximum for run in drawn]
+    watch = watch_threshold(np.concatenate([run.risks for run in found.runs]))
+    thresholds = watched(alarm_threshold(maxima, policy), watch)
+    groups, group_notes = _by_group(found, policy, watch, group_by, seed)
     parts = parts_of(bundle)
-    info = _info(parts.info, found, drawn)
+    info = {**parts.info, **_uses(parts.info, found.runs), "alarm_lengths": [run.length for run in drawn]}
     info["alarm_table"] = table_to_json(alarm_table(maxima, policy, watch=thresholds.watch))
     info.pop("drift", None)  # of the runs before
     if (reference := found.drift_reference(seed)) is not None:
         info["drift"] = reference
     info["recalibration"] = {
         "monitor": bundle.id,
-        "runs": found.n_runs,
-        "successful": found.n_successful,
+        "runs": len(found.runs),
+        "successful": len(successful),
         "failed": found.n_failed,
-        "without_outcome": found.n_runs - found.n_successful - found.n_failed,
-        "drawn": sorted(found.digests[i] for i in drawn),
-        "left_out": {} if in_sample else {side.value: found.used[side] for side in MADE_FROM},
-        "in_sample": used if in_sample else 0,
+        "without_outcome": len(found.runs) - len(successful) - found.n_failed,
+        "drawn": sorted(run.digest for run in drawn),
+        "left_out": {} if all else {side.value: found.used[side] for side in MADE_FROM},
+        "in_sample": found.n_made_from if all else 0,
         "empty": found.empty + sum(report.empty.values()),
         "seed": seed,
         "group_by": group_by,
         "groups": {} if groups is None else {value: one.n_runs for value, one in groups.of.items()},
     }
-    notes = [*_notes(found, thresholds, used, in_sample=in_sample), *group_notes]
+    notes = [*_notes(found, thresholds, in_sample=all), *group_notes]
     if any(name in parts.pictures for name in _STALE):
-        notes.append("The automaton's picture shows the marks of before and is left out.")
+        notes.append("The automaton's picture shows the thresholds of before and is left out.")
     calibration = replace(bundle.calibration, thresholds=thresholds, policy=policy, groups=groups)
     pictures = {name: data for name, data in parts.pictures.items() if name not in _STALE}
     new = replace(parts, calibration=calibration, info=info, pictures=pictures)
@@ -179,22 +157,26 @@ def _beside(path: Path) -> Path:
 
 
 def _by_group(
-    found: CalibrationRuns, policy: AlarmPolicy, mark: float, group_by: str | None, seed: int
+    found: CalibrationRuns, policy: AlarmPolicy, watch: float, group_by: str | None, seed: int
 ) -> tuple[GroupThresholds | None, list[str]]:
     """Thresholds by group, None where no group has enough runs; and what to say of those that have not."""
     if group_by is None:
         return None, []
-    values = sorted({value for value in found.groups if value is not None})
+    of_value: dict[str, list[CalibrationRun]] = {}
+    for run in found.successful:
+        if group_by in run.groups:
+            of_value.setdefault(run.groups[group_by], []).append(run)
+    values = sorted(of_value)
     if not values:
-        known = ", ".join(sorted(found.known_groups)) or "none"
+        known = ", ".join(sorted({name for run in found.successful for name in run.groups})) or "none"
         raise DataError(f"no successful run has a group {group_by!r}. Groups of these runs: {known}.")
     if len(values) > _MOST_GROUPS:
         raise DataError(
             f"{group_by!r} has {len(values):,} values, at most {_MOST_GROUPS} can have thresholds of their own. "
             "Group by something that many runs share."
         )
-    maxima = {value: [found.maxima[i] for i in found.draw(seed, value)] for value in values}
-    groups = group_thresholds(group_by, maxima, policy, watch=mark)
+    maxima = {value: [run.maximum for run in draw(of_value[value], seed)] for value in values}
+    groups = group_thresholds(group_by, maxima, policy, watch=watch)
     few = {value: one.n_runs for value, one in groups.of.items() if one.alarm is None}
     notes = []
     if few:
@@ -206,65 +188,55 @@ def _by_group(
             f"run that the budget needs ({shown}{more}): their runs go by the common threshold, which keeps the budget "
             "over runs of all values together, not within theirs."
         )
-    without = sum(value is None for value in found.groups)
+    without = len(found.successful) - sum(map(len, of_value.values()))
     if without:
         notes.append(f"{without:,} successful runs have no group {group_by}; they count for the common threshold.")
     return (groups if len(few) < len(values) else None), notes
 
 
-def _info(before: Mapping[str, Any], found: CalibrationRuns, drawn: list[int]) -> dict[str, Any]:
-    """The manifest's facts of before, with the tasks and runs that are used now on the alarm side."""
-    info = dict(before)
-    for what, now in (("tasks", found.task_hashes), ("runs", found.all_digests)):
-        stood = {side: set(names) for side, names in (info.get(what) or {}).items()}
+def _uses(before: Mapping[str, Any], runs: Sequence[CalibrationRun]) -> dict[str, dict[str, list[str]]]:
+    """The tasks and runs of each side as they were before, with those that are used now on the alarm side."""
+    used = {}
+    for what, now in (("tasks", {run.task_hash for run in runs}), ("runs", {run.digest for run in runs})):
+        stood = {side: set(names) for side, names in (before.get(what) or {}).items()}
         kept = {side: names - now if side == Side.TEST.value else names for side, names in stood.items()}
         made_from = set().union(*(kept.get(side.value, set()) for side in MADE_FROM))
         kept[Side.ALARM.value] = kept.get(Side.ALARM.value, set()) | (now - made_from)
-        info[what] = {side: sorted(names) for side, names in kept.items()}
-    info["alarm_lengths"] = [found.lengths[i] for i in drawn]
-    return info
+        used[what] = {side: sorted(names) for side, names in kept.items()}
+    return used
 
 
-def _notes(found: CalibrationRuns, thresholds: Thresholds, used: int, *, in_sample: bool) -> list[str]:
-    notes = []
-    if used:
-        by = ", ".join(f"{found.used[side]} {side.value}" for side in MADE_FROM if found.used[side])
-        if in_sample:
-            notes.append(
-                f"IN SAMPLE: {used} of these runs are of tasks the monitor was made from ({by}). It is surer of them "
-                "than of new ones, so the bound does not hold; the bundle says so."
-            )
-        else:
-            notes.append(f"{used} runs of tasks the monitor was made from were left out ({by}).")
-    if found.used[Side.ALARM]:
-        notes.append(f"{found.used[Side.ALARM]} runs are of tasks that set the thresholds before; they set them again.")
-    if found.repeats:
-        notes.append(f"{found.repeats} runs repeat another word for word.")
-    if found.without_task:
-        notes.append(
-            f"{found.without_task} runs name no task: each counts as a task of its own, those that are word for word "
-            "the same as one."
-        )
-    if found.unjudged:
-        notes.append(
-            f"In {found.unjudged} successful runs no step could be judged; they count as runs without an alarm. See "
-            "why: prefixguard score"
-        )
-    if thresholds.reason:
-        notes.append(f"no alarm: {thresholds.reason} The bundle says WATCH and OK only.")
-    return notes
+def _made_from(found: CalibrationRuns) -> str:
+    return ", ".join(f"{found.used[side]} {side.value}" for side in MADE_FROM if found.used[side])
+
+
+def _notes(found: CalibrationRuns, thresholds: Thresholds, *, in_sample: bool) -> list[str]:
+    used, by, again = found.n_made_from, _made_from(found), found.used[Side.ALARM]
+    repeats = len(found.runs) - len({run.digest for run in found.runs})
+    without_task = sum(not run.names_task for run in found.runs)
+    unjudged = sum(len(run.risks) == 0 for run in found.successful)
+    notes = {
+        f"IN SAMPLE: {used} of these runs are of tasks the monitor was made from ({by}). It is surer of them than of "
+        "new ones, so the bound does not hold; the bundle says so.": used and in_sample,
+        f"{used} runs of tasks the monitor was made from were left out ({by}).": used and not in_sample,
+        f"{again} runs are of tasks that set the thresholds before; they set them again.": again,
+        f"{repeats} runs repeat another word for word.": repeats,
+        f"{without_task} runs name no task: each counts as a task of its own, those that are word for word the same as "
+        "one.": without_task,
+        f"In {unjudged} successful runs no step could be judged; they count as runs without an alarm. See why: "
+        "prefixguard score": unjudged,
+        f"no alarm: {thresholds.reason} The bundle says WATCH and OK only.": thresholds.reason,
+    }
+    return [note for note, holds in notes.items() if holds]
 
 
 def _nothing_left(found: CalibrationRuns) -> str:
-    used: Counter[Side] = found.used
-    n_used = sum(used[side] for side in MADE_FROM)
-    without = found.n_runs - found.n_failed
-    if n_used and not found.n_runs:
-        by = ", ".join(f"{used[side]} {side.value}" for side in MADE_FROM if used[side])
+    if found.n_made_from and not found.runs:
         return (
-            f"no run is left to calibrate on: {n_used} belong to tasks the monitor was made from ({by}). Give runs of "
-            "other tasks, or --all to use these, marked as in-sample."
+            f"no run is left to calibrate on: {found.n_made_from} belong to tasks the monitor was made from "
+            f"({_made_from(found)}). Give runs of other tasks, or --all to use these, marked as in-sample."
         )
+    without = len(found.runs) - found.n_failed
     if without:
         return (
             f"no run is known to have succeeded: {without} have no outcome, {found.n_failed} failed. Give a labels "

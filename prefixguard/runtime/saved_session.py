@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,14 +29,52 @@ _MOST_REASON = 1000
 _AGAIN = "Save it again, or start a new session."
 
 
+def _count(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < _MOST_COUNTED:
+        raise ValueError(value)
+    return value
+
+
+def _counts(value: Any) -> tuple[int, ...]:
+    return tuple(map(_count, value))
+
+
+def _text(most: int) -> Callable[[Any], str]:
+    def text(value: Any) -> str:
+        if not isinstance(value, str) or len(value) > most:
+            raise ValueError(value)
+        return value
+
+    return text
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(value)
+    return value
+
+
+#: What stands in the JSON part: the field of `SavedSession`, its key, what reads it, and whether it may be null.
+_FIELDS: tuple[tuple[str, str, Callable[[Any], Any], bool], ...] = (
+    ("bundle", "bundle", str, False),
+    ("group", "group", _text(MOST_BYTES), True),
+    ("tally", "tally", lambda value: {str(name): _count(n) for name, n in value.items()}, False),
+    ("alarm", "alarm", _counts, False),
+    ("dropout", "lapses", _counts, True),
+    ("stopped", "stopped", _text(_MOST_REASON), True),
+    ("broken", "broken", _text(_MOST_REASON), True),
+    ("parser", "parser", _object, True),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SavedSession:
     """All that a session keeps of its run.
 
     bundle: id of the monitor's bundle. context: packed. model: the model's state, packed. group: the one that picked
-    the alarm's thresholds. tally: counters by name. alarm: its own counts.
-    dropout: counts of empty fields; None where the bundle watches none. stopped,
-    broken: why nothing is judged any more. parser: its own state; None for a session of records.
+    the alarm's thresholds. tally: counters by name. alarm: its own counts. dropout: counts of empty fields; None where
+    the bundle watches none. stopped, broken: why nothing is judged any more. parser: its own state; None for a session
+    of records.
     """
 
     bundle: str
@@ -52,16 +90,7 @@ class SavedSession:
 
     def to_bytes(self) -> bytes:
         """The same session gives the same bytes."""
-        rest = {
-            "bundle": self.bundle,
-            "group": self.group,
-            "tally": dict(self.tally),
-            "alarm": list(self.alarm),
-            "lapses": None if self.dropout is None else list(self.dropout),
-            "stopped": self.stopped,
-            "broken": self.broken,
-            "parser": self.parser,
-        }
+        rest = {key: getattr(self, name) for name, key, _, _ in _FIELDS}
         text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
         body = self.context + self.model + text.encode()
         return b"".join((_NAME, _VERSION.to_bytes(2, "big"), hashlib.sha256(body).digest(), body))
@@ -90,55 +119,28 @@ class SavedSession:
         body = data[_HEAD:]
         if version < 1 or hashlib.sha256(body).digest() != data[_MAGIC:_HEAD]:
             raise SavedSessionError(f"The saved session is damaged: its checksum does not match. {_AGAIN}")
-        rest = _rest(body[PACKED_BYTES + model_bytes :], bundle, len(body) >= PACKED_BYTES + model_bytes)
+        model, text = body[PACKED_BYTES : PACKED_BYTES + model_bytes], body[PACKED_BYTES + model_bytes :]
         try:
-            found = cls(
-                bundle=rest["bundle"],
-                context=body[:PACKED_BYTES],
-                model=body[PACKED_BYTES : PACKED_BYTES + model_bytes],
-                group=_text(rest["group"]),
-                tally={str(name): _count(n) for name, n in rest["tally"].items()},
-                alarm=tuple(map(_count, rest["alarm"])),
-                dropout=None if rest["lapses"] is None else tuple(map(_count, rest["lapses"])),
-                stopped=_text(rest["stopped"], _MOST_REASON),
-                broken=_text(rest["broken"], _MOST_REASON),
-                parser=rest["parser"],
+            rest = json.loads(text)
+        except (ValueError, RecursionError):
+            rest = None
+        if not isinstance(rest, dict):
+            # The model's state of another bundle may be longer or shorter, so the JSON is not where it is looked for.
+            raise SavedSessionError(
+                f"The saved session is damaged, or of another monitor than {bundle[:12]}. Restore it with the monitor "
+                "that saved it, or start a new session."
             )
+        if rest.get("bundle") != bundle:
+            raise SavedSessionError(
+                f"The session was saved by another monitor ({str(rest.get('bundle'))[:12]!r}, and this is "
+                f"{bundle[:12]!r}): its state would mean nothing. Restore it with the monitor that saved it, or start "
+                "a new session."
+            )
+        try:
+            found = {
+                name: None if may_be_null and rest[key] is None else read(rest[key])
+                for name, key, read, may_be_null in _FIELDS
+            }
         except (KeyError, TypeError, ValueError, AttributeError) as exc:
             raise SavedSessionError(f"The saved session is damaged ({type(exc).__name__}). {_AGAIN}") from exc
-        if found.parser is not None and not isinstance(found.parser, dict):
-            raise SavedSessionError(f"The saved session is damaged: its parser's state is no object. {_AGAIN}")
-        return found
-
-
-def _rest(text: bytes, bundle: str, is_long_enough: bool) -> dict[str, Any]:
-    """The JSON part, once it is known to be of this bundle."""
-    try:
-        rest = json.loads(text) if is_long_enough else None
-    except (ValueError, RecursionError):
-        rest = None
-    if not isinstance(rest, dict):
-        # The model's state of another bundle may be longer or shorter, so the JSON is not where it is looked for.
-        raise SavedSessionError(
-            f"The saved session is damaged, or of another monitor than {bundle[:12]}. Restore it with the monitor "
-            "that saved it, or start a new session."
-        )
-    if rest.get("bundle") != bundle:
-        other = str(rest.get("bundle"))[:12]
-        raise SavedSessionError(
-            f"The session was saved by another monitor ({other!r}, and this is {bundle[:12]!r}): "
-            "its state would mean nothing. Restore it with the monitor that saved it, or start a new session."
-        )
-    return rest
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or not 0 <= value < _MOST_COUNTED:
-        raise ValueError(value)
-    return value
-
-
-def _text(value: Any, most: int = MOST_BYTES) -> str | None:
-    if value is not None and (not isinstance(value, str) or len(value) > most):
-        raise ValueError(value)
-    return value
+        return cls(context=body[:PACKED_BYTES], model=model, **found)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
@@ -152,7 +153,7 @@ class Session:
                 context=context.pack(self._context),
                 model=self._monitor.model.pack(self._state),
                 group=self._group,
-                tally=self._tally.to_dict(),
+                tally=asdict(self._tally),
                 alarm=self._alarm.counts(),
                 dropout=None if self._dropout is None else self._dropout.counts(),
                 stopped=self._stopped,
@@ -167,7 +168,7 @@ class Session:
             raise SavedSessionError("The saved session is damaged: parts are missing. Start a new session.")
         self._context = context.unpack(saved.context)
         self._state = self._monitor.model.unpack(saved.model)
-        self._tally.resume(saved.tally)
+        self._tally = Tally.of(saved.tally)
         self._alarm.resume(*saved.alarm)
         if self._dropout is not None and saved.dropout is not None:
             self._dropout.resume(saved.dropout)
@@ -254,7 +255,7 @@ class Session:
     @property
     def counters(self) -> Mapping[str, int]:
         """What was counted so far; the adapter's own counters begin with `adapter.`."""
-        counted = self._tally.to_dict()
+        counted = asdict(self._tally)
         counted["saturated_words"] = self._context.saturated
         if self._parser is not None:
             counted |= {f"adapter.{name}": n for name, n in sorted(self._parser.counters.items())}

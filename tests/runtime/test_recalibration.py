@@ -253,7 +253,7 @@ def test_an_automaton_is_calibrated_by_its_own_steps(tmp_path: Path) -> None:
     result = prefixguard.calibrate(opened, runs, out=tmp_path / "new")
     assert open_bundle(result.path).kind == "automaton"
     assert (result.path / "GLOSSARY.md").exists() and not (result.path / "automaton.svg").exists()
-    assert "The automaton's picture shows the marks of before and is left out." in result.notes
+    assert "The automaton's picture shows the thresholds of before and is left out." in result.notes
     said = [max(risks(opened, one)) for one in runs if one.outcome is Outcome.SUCCESS]
     assert result.thresholds.alarm in said
     assert risks(load(result.path), runs[0]) == risks(opened, runs[0])
