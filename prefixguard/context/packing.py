@@ -12,45 +12,22 @@ import struct
 import numpy as np
 
 from prefixguard.context import bloom
-from prefixguard.context.state import ContextState
+from prefixguard.context.state import COUNTS, HASHES, LISTS, NUMBERS, TABLES, ContextState
 from prefixguard.errors import SavedSessionError
 
-_COUNTS = (
-    "step",
-    "calls_n",
-    "messages_n",
-    "errors",
-    "error_streak",
-    "tools_n",
-    "failed_tools",
-    "same_tool",
-    "same_call",
-    "message_streak",
-    "most_repeated",
-    "repeated_calls",
-    "repeated_steps",
-    "ungrounded_calls",
-    "vocabulary",
-    "saturated",
-)
-_HASHES = ("last_call", "last_tool")
-_NUMBERS = ("since_error", "since_call", "entropy_sum", "ungrounded", "new_action", "new_result")
-_LISTS = ("means", "maxima")
-_TABLES = ("calls", "results", "call_results", "messages", "tools", "tool_failures")
-
-_FIXED = struct.Struct(f"<{len(_COUNTS) + len(_HASHES)}Q{len(_NUMBERS) + 4 * len(_LISTS)}d")
+_FIXED = struct.Struct(f"<{len(COUNTS) + len(HASHES)}Q{len(NUMBERS) + 4 * len(LISTS)}d")
 _MOST_COUNTED = 1 << 53
 _MOST_NUMBER = 1e18  # the sum of n * log2(n) over more steps than a run can have
 
 #: Length of a packed context.
-PACKED_BYTES = _FIXED.size + sum(getattr(ContextState(), name).packed_bytes for name in _TABLES) + bloom.N_BYTES
+PACKED_BYTES = _FIXED.size + sum(getattr(ContextState(), name).packed_bytes for name in TABLES) + bloom.N_BYTES
 
 
 def pack(state: ContextState) -> bytes:
     """All of the state, `PACKED_BYTES` long."""
-    whole = [getattr(state, name) for name in _COUNTS + _HASHES]
-    numbers = [getattr(state, name) for name in _NUMBERS] + state.means + state.maxima
-    tables = [getattr(state, name).pack() for name in _TABLES]
+    whole = [getattr(state, name) for name in COUNTS + HASHES]
+    numbers = [getattr(state, name) for name in NUMBERS] + state.means + state.maxima
+    tables = [getattr(state, name).pack() for name in TABLES]
     return b"".join((_FIXED.pack(*whole, *numbers), *tables, state.words.tobytes()))
 
 
@@ -60,15 +37,15 @@ def unpack(data: bytes) -> ContextState:
     if len(data) != PACKED_BYTES:
         raise SavedSessionError(f"The saved context has {len(data)} bytes, not {PACKED_BYTES}: the session is damaged.")
     values = _FIXED.unpack_from(data)
-    counts, hashes = values[: len(_COUNTS)], values[len(_COUNTS) : len(_COUNTS) + len(_HASHES)]
-    numbers = values[len(_COUNTS) + len(_HASHES) :]
+    counts, hashes = values[: len(COUNTS)], values[len(COUNTS) : len(COUNTS) + len(HASHES)]
+    numbers = values[len(COUNTS) + len(HASHES) :]
     if max(counts) >= _MOST_COUNTED or not all(math.isfinite(x) and 0 <= x <= _MOST_NUMBER for x in numbers):
         raise SavedSessionError("The saved context holds numbers that no run gives: the session is damaged.")
-    for name, value in zip(_COUNTS + _HASHES + _NUMBERS, counts + hashes + numbers, strict=False):
+    for name, value in zip(COUNTS + HASHES + NUMBERS, counts + hashes + numbers, strict=False):
         setattr(state, name, value)
     state.means, state.maxima = list(numbers[-8:-4]), list(numbers[-4:])
     at = _FIXED.size
-    for name in _TABLES:
+    for name in TABLES:
         table = getattr(state, name)
         table.unpack(data[at : at + table.packed_bytes])
         at += table.packed_bytes

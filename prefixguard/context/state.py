@@ -30,44 +30,35 @@ _ODD = np.arange(1, 1 << 15, 2, dtype=np.uint64)
 _GREATEST = np.array(MOST, dtype=np.float32)
 
 
+#: What is kept of a run, in the order in which it is packed: counts, hashes, numbers, lists of numbers, and tables.
+COUNTS = (
+    "step",
+    "calls_n",
+    "messages_n",
+    "errors",
+    "error_streak",
+    "tools_n",
+    "failed_tools",
+    "same_tool",
+    "same_call",
+    "message_streak",
+    "most_repeated",
+    "repeated_calls",
+    "repeated_steps",
+    "ungrounded_calls",
+    "vocabulary",
+    "saturated",
+)
+HASHES = ("last_call", "last_tool")
+NUMBERS = ("since_error", "since_call", "entropy_sum", "ungrounded", "new_action", "new_result")
+LISTS = ("means", "maxima")
+TABLES = ("calls", "results", "call_results", "messages", "tools", "tool_failures")
+
+
 class ContextState:
     """What is kept of a run. Fixed size, at most 19.5 KB; `saturated` counts words past the Bloom filter's capacity."""
 
-    __slots__ = (
-        "call_results",
-        "calls",
-        "calls_n",
-        "entropy_sum",
-        "error_streak",
-        "errors",
-        "failed_tools",
-        "last_call",
-        "last_tool",
-        "maxima",
-        "means",
-        "message_streak",
-        "messages",
-        "messages_n",
-        "most_repeated",
-        "new_action",
-        "new_result",
-        "repeated_calls",
-        "repeated_steps",
-        "results",
-        "same_call",
-        "same_tool",
-        "saturated",
-        "since_call",
-        "since_error",
-        "step",
-        "tool_failures",
-        "tools",
-        "tools_n",
-        "ungrounded",
-        "ungrounded_calls",
-        "vocabulary",
-        "words",
-    )
+    __slots__ = (*COUNTS, *HASHES, *NUMBERS, *LISTS, *TABLES, "words")
 
     def __init__(self) -> None:
         self.words = np.zeros(bloom.N_BYTES, dtype=np.uint8)

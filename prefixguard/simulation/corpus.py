@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ from prefixguard.simulation.rng import Rng
 from prefixguard.simulation.support.faults import PROFILES
 from prefixguard.simulation.support.observer import plan
 from prefixguard.simulation.support.script import Script
-from prefixguard.simulation.support.shop import fill, open_catalogue
-from prefixguard.simulation.support.tasks import Task, database_state, make_task, reach_goal
+from prefixguard.simulation.support.tasks import Task, make_task, reach_goal
+from prefixguard.simulation.support.tools import Database
 
 WORLDS: tuple[str, ...] = ("support",)
 
@@ -57,23 +56,17 @@ def generate(
 
 def _support(n_runs: int, seed: int, trials: int, max_steps: int | None) -> Iterator[dict[str, Any]]:
     shares = [profile.share for profile in PROFILES]
-    with closing(open_catalogue(seed)) as database:
-        for number in range(-(-n_runs // trials)):
-            task = make_task(seed, number)
-            points = plan(task, PROFILES)
-            database.execute("BEGIN")
-            fill(database, task.shop)
-            database.execute("SAVEPOINT fresh")
-            goal = reach_goal(database, task)
-            for trial in range(min(trials, n_runs - number * trials)):
-                name = f"{seed}/support/run/{number}/{trial}"
-                player = Rng(f"{name}/player").weighted(range(len(PROFILES)), shares)
-                database.execute("ROLLBACK TO fresh")
-                script = Script(task, points, PROFILES, player, database, name, max_steps)
-                script.play()
-                reached = database_state(database) == goal
-                yield _describe(task, trial, PROFILES[player].name, script, reached, max_steps is None)
-            database.execute("ROLLBACK")
+    for number in range(-(-n_runs // trials)):
+        task = make_task(seed, number)
+        points = plan(task, PROFILES)
+        goal = reach_goal(Database(task.shop), task)
+        for trial in range(min(trials, n_runs - number * trials)):
+            name = f"{seed}/support/run/{number}/{trial}"
+            player = Rng(f"{name}/player").weighted(range(len(PROFILES)), shares)
+            database = Database(task.shop)
+            script = Script(task, points, PROFILES, player, database, name, max_steps)
+            script.play()
+            yield _describe(task, trial, PROFILES[player].name, script, database.state() == goal, max_steps is None)
 
 
 def _describe(task: Task, trial: int, agent: str, script: Script, reached: bool, open_end: bool) -> dict[str, Any]:

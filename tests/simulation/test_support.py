@@ -3,7 +3,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
-from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,8 @@ from prefixguard.simulation.rng import Rng
 from prefixguard.simulation.support.faults import PROFILES, Profile, broken, other_email
 from prefixguard.simulation.support.observer import Observer, plan
 from prefixguard.simulation.support.script import Script
-from prefixguard.simulation.support.shop import open_shop
-from prefixguard.simulation.support.tasks import database_state, make_task, reach_goal
-from prefixguard.simulation.support.tools import OUTAGE, call_tool, tool_arguments, tool_names
+from prefixguard.simulation.support.tasks import make_task, reach_goal
+from prefixguard.simulation.support.tools import OUTAGE, TOOLS, Database
 from prefixguard.simulation.support.transcript import acts, phrase
 
 Runs = list[dict[str, Any]]
@@ -27,9 +25,9 @@ SEED = 13
 
 def play(number: int, player: int, name: str, profiles: Sequence[Profile] = PROFILES) -> Script:
     task = make_task(SEED, number)
-    with closing(open_shop(task.shop)) as database:
-        script = Script(task, plan(task, profiles), profiles, player, database, name)
-        script.play()
+    database = Database(task.shop)
+    script = Script(task, plan(task, profiles), profiles, player, database, name)
+    script.play()
     return script
 
 
@@ -40,31 +38,31 @@ def test_replaying_the_calls_of_a_run_gives_its_results_and_its_outcome(lab_runs
     """The recorded history is the whole truth: nothing but its calls touched the database."""
     for run in lab_runs[:400]:
         task = make_task(SEED, int(run["task_id"].split("-")[1]))
-        with closing(open_shop(task.shop)) as database, closing(open_shop(task.shop)) as right:
-            answers = {m["tool_call_id"]: m["content"] for m in run["messages"] if m["role"] == "tool"}
-            for message in run["messages"]:
-                for call in message.get("tool_calls", ()):
-                    if answers[call["id"]] != OUTAGE:
-                        answer = call_tool(database, call["function"]["name"], call["function"]["arguments"])
-                        assert answer == answers[call["id"]], run["run_id"]
-            reached = database_state(database) == reach_goal(right, task)
+        database, right = Database(task.shop), Database(task.shop)
+        answers = {m["tool_call_id"]: m["content"] for m in run["messages"] if m["role"] == "tool"}
+        for message in run["messages"]:
+            for call in message.get("tool_calls", ()):
+                if answers[call["id"]] != OUTAGE:
+                    answer = database.call(call["function"]["name"], call["function"]["arguments"])
+                    assert answer == answers[call["id"]], run["run_id"]
+        reached = database.state() == reach_goal(right, task)
         assert reached == (run["outcome"] == "success"), run["run_id"]
 
 
 @pytest.mark.parametrize("number", range(40))
 def test_every_goal_is_reachable_and_every_silent_slip_misses_it(number: int) -> None:
     task = make_task(SEED, number)
-    with closing(open_shop(task.shop)) as database:
-        fresh = database_state(database)
-        goal = reach_goal(database, task)
+    database = Database(task.shop)
+    fresh = database.state()
+    goal = reach_goal(database, task)
     assert goal != fresh
     for place, wish in enumerate(task.wishes):
         for wrong in (*wish.silent, *filter(None, [wish.mistyped])):
             other = list(task.wishes)
             other[place] = dataclasses.replace(wish, arguments=wrong)
-            with closing(open_shop(task.shop)) as database:
-                state = reach_goal(database, dataclasses.replace(task, wishes=tuple(other)))
-                answer = call_tool(database, wish.tool, json.dumps(wrong))
+            database = Database(task.shop)
+            state = reach_goal(database, dataclasses.replace(task, wishes=tuple(other)))
+            answer = database.call(wish.tool, json.dumps(wrong))
             assert state != goal
             assert not answer.startswith("Error") or wish.kind in ("cancel", "return", "exchange")
 
@@ -77,15 +75,15 @@ def test_a_tool_never_raises_and_an_error_changes_nothing(number: int, draw: st.
     task = make_task(SEED, number)
     known = [task.customer.user_id, task.wishes[0].order.order_id, *map(str, task.wishes[0].arguments.values())]
     values = st.one_of(st.sampled_from(known), st.text(), st.integers(), st.floats(), st.none(), st.lists(st.text()))
-    tool = draw.draw(st.sampled_from(tool_names()))
-    arguments = draw.draw(st.fixed_dictionaries(dict.fromkeys(tool_arguments(tool), values)))
-    with closing(open_shop(task.shop)) as database:
-        before = database_state(database)
-        answer = call_tool(database, tool, json.dumps(arguments))
-        if answer.startswith("Error: "):
-            assert database_state(database) == before
-        else:
-            json.loads(answer)
+    tool = draw.draw(st.sampled_from(list(TOOLS)))
+    arguments = draw.draw(st.fixed_dictionaries(dict.fromkeys(TOOLS[tool], values)))
+    database = Database(task.shop)
+    before = database.state()
+    answer = database.call(tool, json.dumps(arguments))
+    if answer.startswith("Error: "):
+        assert database.state() == before
+    else:
+        json.loads(answer)
 
 
 @pytest.mark.parametrize(
@@ -102,22 +100,22 @@ def test_a_tool_never_raises_and_an_error_changes_nothing(number: int, draw: st.
     ],
 )
 def test_a_tool_says_what_is_wrong(tool: str, arguments: str, answer: str) -> None:
-    with closing(open_shop(make_task(SEED, 0).shop)) as database:
-        assert call_tool(database, tool, arguments) == answer
+    database = Database(make_task(SEED, 0).shop)
+    assert database.call(tool, arguments) == answer
 
 
 @given(number=st.integers(0, 60), name=st.integers(0, 10_000))
 def test_broken_calls_are_refused(number: int, name: int) -> None:
     task, rng = make_task(SEED, number), Rng(str(name))
-    with closing(open_shop(task.shop)) as database:
-        before = database_state(database)
-        for wish in task.wishes:
-            call = broken(rng, wish.tool, wish.arguments)
-            text = call if isinstance(call, str) else json.dumps(call)
-            assert call_tool(database, wish.tool, text).startswith("Error: ")
-        email = other_email(rng, task.customer.email)
-        assert call_tool(database, "find_user", json.dumps({"email": email})) == f"Error: no user with email {email}"
-        assert database_state(database) == before
+    database = Database(task.shop)
+    before = database.state()
+    for wish in task.wishes:
+        call = broken(rng, wish.tool, wish.arguments)
+        text = call if isinstance(call, str) else json.dumps(call)
+        assert database.call(wish.tool, text).startswith("Error: ")
+    email = other_email(rng, task.customer.email)
+    assert database.call("find_user", json.dumps({"email": email})) == f"Error: no user with email {email}"
+    assert database.state() == before
 
 
 # ---- silent faults and the true risk --------------------------------------------------------------------------

@@ -89,15 +89,19 @@ def _points_of(z: Profile, task: Task) -> list[tuple[str, dict[str, tuple[float,
 
 
 class Observer:
-    """The ideal observer of one run. Tell it what is seen, in order; ask `risk()` at any time."""
+    """The ideal observer of one run. Tell it what is seen, in order; ask `risk()` at any time.
+
+    trouble: the chance to come out of the present trouble, for every profile; `certain` where there is none.
+    unverified: the chance that an open identity will be confirmed; `certain` once it is. lost: a fault is beyond repair.
+    """
 
     def __init__(self, points: Sequence[Point], profiles: Sequence[Profile]) -> None:
         self._weights = [profile.share for profile in profiles]
         self._clear = [1.0] * len(profiles)  # no silent fault so far
-        self._trouble: Chances = (1.0,) * len(profiles)
-        self._unverified: Chances = (1.0,) * len(profiles)
-        self._lost = False
-        self._ahead = [(1.0,) * len(profiles)]
+        self.certain: Chances = (1.0,) * len(profiles)
+        self.trouble = self.unverified = self.certain
+        self.lost = False
+        self._ahead = [self.certain]
         for point in reversed(points):
             self._ahead.append(tuple(a * s for a, s in zip(self._ahead[-1], point.survives, strict=True)))
 
@@ -120,22 +124,10 @@ class Observer:
         """Something was seen whose chance is `likelihood`, for every profile."""
         self._weights = [w * p for w, p in zip(self._weights, likelihood, strict=True)]
 
-    def trouble(self, escapes: Chances | None) -> None:
-        """The run is in trouble and gets out of it with chance `escapes`; None: it is out."""
-        self._trouble = escapes if escapes is not None else (1.0,) * len(self._weights)
-
-    def unverified(self, remembers: Chances | None) -> None:
-        """The identity is open, and will be confirmed with chance `remembers`; None: it is confirmed."""
-        self._unverified = remembers if remembers is not None else (1.0,) * len(self._weights)
-
-    def lost(self) -> None:
-        """A fault is beyond repair."""
-        self._lost = True
-
     def risk(self) -> float:
         """Chance that the run fails, given all that was seen; in [0, 1]."""
-        if self._lost:
+        if self.lost:
             return 1.0
-        parts = zip(self._weights, self._clear, self._ahead[-1], self._trouble, self._unverified, strict=True)
+        parts = zip(self._weights, self._clear, self._ahead[-1], self.trouble, self.unverified, strict=True)
         good = sum(w * c * a * t * u for w, c, a, t, u in parts)
         return min(1.0, max(0.0, 1.0 - good / sum(self._weights)))

@@ -8,7 +8,6 @@ value and in nothing else.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from prefixguard.simulation.support.faults import FAULTS, NOTICES, Profile, brok
 from prefixguard.simulation.support.observer import Chances, Observer, Point, comes_through, remembers_in_time
 from prefixguard.simulation.support.shop import Order
 from prefixguard.simulation.support.tasks import Task, Wish
+from prefixguard.simulation.support.tools import Database
 from prefixguard.simulation.support.transcript import Call, ChatTranscript, StepCap, phrase, system_prompt
 
 _OUTAGES = 0.015  # share of calls that the service does not answer; nobody's fault
@@ -40,7 +40,7 @@ class Script:
         points: Sequence[Point],
         profiles: Sequence[Profile],
         player: int,
-        database: sqlite3.Connection,
+        database: Database,
         name: str,
         cap: int | None = None,
     ) -> None:
@@ -53,7 +53,9 @@ class Script:
         self._name = name
         self._fate, self._words, self._slips = (Rng(f"{name}/{kind}") for kind in ("fate", "words", "slips"))
         self._observer = Observer(points, profiles)
-        self.transcript = ChatTranscript(database, self._words, self._note_risk, system_prompt(), cap)
+        self.transcript = ChatTranscript(
+            database, self._words, lambda: self.risks.append(round(self._observer.risk(), 6)), system_prompt(), cap
+        )
         self._customer = task.customer
         self._by_name = self._fate.chance(0.25)  # gives name and zip code rather than an email
         self._at_once = len(task.wishes) > 1 and self._fate.chance(0.5)  # names all wishes in the first message
@@ -73,9 +75,6 @@ class Script:
             pass
 
     # ---- drawing ----------------------------------------------------------------------------------------------
-
-    def _note_risk(self) -> None:
-        self.risks.append(round(self._observer.risk(), 6))
 
     def _each(self, rate: Callable[[Profile], float]) -> Chances:
         return tuple(rate(profile) for profile in self._profiles)
@@ -176,14 +175,15 @@ class Script:
     def _verify(self) -> None:
         if self._pass() is not None:
             self._open_identity = self._fault("unverified")
-            self._observer.unverified(self._each(lambda z: remembers_in_time(z, len(self._task.wishes))))
+            self._observer.unverified = self._each(lambda z: remembers_in_time(z, len(self._task.wishes)))
             return
         if not self._by_name or self._fate.chance(0.3):
             self._say("ask_zip", first=self._customer.first)
             self._hear("give_zip", zip=self._customer.address.zip)
         self._confirm_identity()
         if self._fate.chance(0.4):
-            self._see_account()
+            self._account_seen = True
+            self._call("get_user", {"user_id": self._customer.user_id})
 
     def _confirm_identity(self) -> None:
         self._call("verify_identity", {"user_id": self._customer.user_id, "zip": self._customer.address.zip})
@@ -193,13 +193,13 @@ class Script:
         if self._open_identity is None:
             return
         if self._decide(lambda z: z.remembers):
-            self._observer.unverified(None)
+            self._observer.unverified = self._observer.certain
             self._open_identity["repaired"], self._open_identity = True, None
             self._say("late_verify")
             self._hear("give_zip", zip=self._customer.address.zip)
             self._confirm_identity()
         else:
-            self._observer.unverified(self._each(lambda z: remembers_in_time(z, wishes_left)))
+            self._observer.unverified = self._each(lambda z: remembers_in_time(z, wishes_left))
 
     def _serve(self, number: int, wish: Wish) -> None:
         chosen = self._pass()
@@ -219,14 +219,14 @@ class Script:
 
     def _forget(self, number: int, wish: Wish) -> None:
         fault = self._fault("forgotten_wish")
-        self._observer.trouble((NOTICES["forgotten_wish"],) * len(self._profiles))
+        self._observer.trouble = (NOTICES["forgotten_wish"],) * len(self._profiles)
         self._say("farewell")
         if not self._fate.chance(NOTICES["forgotten_wish"]):
-            self._observer.lost()
+            self._observer.lost = True
             self._hear("farewell_customer")
             self._linger("farewell")
             raise _Over
-        self._observer.trouble(None)
+        self._observer.trouble = self._observer.certain
         fault["repaired"] = True
         self._hear("remind", wish, again=self._wish_text(number))
 
@@ -271,21 +271,17 @@ class Script:
         for call in calls:
             self._calls([call], self._phrase("look_up"))
 
-    def _see_account(self) -> None:
-        self._account_seen = True
-        self._call("get_user", {"user_id": self._customer.user_id})
-
     def _wrong_order(self, wish: Wish, other: Order) -> bool:
         fault = self._fault("wrong_order")
-        self._observer.trouble(self._each(lambda z: z.mends))
+        self._observer.trouble = self._each(lambda z: z.mends)
         self.transcript.call("get_order", {"order_id": other.order_id}, self._phrase("look_up"))
         self._say("found_order", wish, order_id=other.order_id, date=other.placed_on, status=other.status)
         self._hear("object_order", wish)
-        self._observer.trouble(None)
+        self._observer.trouble = self._observer.certain
         if self._decide(lambda z: z.mends):
             fault["repaired"] = True
             return True
-        self._observer.lost()
+        self._observer.lost = True
         self._say("insist_order", wish, order_id=other.order_id)
         self._hear("displeased")
         return False
@@ -329,37 +325,37 @@ class Script:
     ) -> None:
         """A change that went wrong in sight; the customer may notice, and the agent may then put it right."""
         fault, notices = self._fault(kind), NOTICES[kind]
-        self._observer.trouble(self._each(lambda z: notices * z.mends))
+        self._observer.trouble = self._each(lambda z: notices * z.mends)
         if arguments is not None:
             self._call(wish.tool, arguments)
         self._report(wish, wish.arguments if arguments is None else arguments)
         if not self._fate.chance(notices):
-            self._observer.lost()
+            self._observer.lost = True
             self._hear("thanks")
             return
         self._hear(objection, wish)
-        self._observer.trouble(None)
+        self._observer.trouble = self._observer.certain
         if self._decide(lambda z: z.mends):
             fault["repaired"] = True
             self._call(wish.tool, wish.arguments, self._phrase("apology"))
             self._say("fixed")
             self._hear("thanks")
         else:
-            self._observer.lost()
+            self._observer.lost = True
             self._say(insists)
             self._hear("displeased")
 
     def _errors(self, kind: str, wish: Wish | None, wrong: Callable[[], Call]) -> None:
         """A loop of refused calls, until the agent recovers; or gives up, which ends the run."""
         fault = self._fault(kind)
-        self._observer.trouble(self._each(comes_through))
+        self._observer.trouble = self._each(comes_through)
         call, text = wrong(), self._phrase("look_up")
         while True:
             self.transcript.calls([call], text)
             mark, profile = self._fate.unit(), self._profiles[self._player]
             if mark < profile.recovers:
                 self._observer.saw(self._each(lambda z: z.recovers))
-                self._observer.trouble(None)
+                self._observer.trouble = self._observer.certain
                 fault["repaired"] = True
                 return
             if mark < profile.recovers + profile.despairs:
@@ -375,7 +371,7 @@ class Script:
 
     def _give_up(self, wish: Wish | None) -> None:
         self._fault("gave_up")
-        self._observer.lost()
+        self._observer.lost = True
         human = wish is not None and wish.kind == "escalate"  # there a transfer would be the right thing to do
         if human or self._fate.chance(0.5):
             self._say("give_up")

@@ -1,39 +1,18 @@
-"""The shop's database: its tables, its catalogue, and the few customers a task is about.
+"""The shop a task plays in: its catalogue, and the few customers and orders that a task is about.
 
-Every task has a small database of its own (the customer, some neighbours, their orders) over one catalogue that all
-tasks of a seed share. Money is stored in cents.
+Every task has a shop of its own (the customer, some neighbours, their orders) over one catalogue that all tasks of a
+seed share. Money is in cents.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
 from prefixguard.simulation.rng import Rng
-
-SCHEMA = """
-CREATE TABLE users (user_id TEXT PRIMARY KEY, first_name TEXT, last_name TEXT, email TEXT UNIQUE,
-    street TEXT, city TEXT, state TEXT, zip TEXT);
-CREATE TABLE payment_methods (payment_id TEXT PRIMARY KEY, user_id TEXT REFERENCES users, kind TEXT, detail TEXT);
-CREATE TABLE products (product_id TEXT PRIMARY KEY, name TEXT UNIQUE);
-CREATE TABLE variants (item_id TEXT PRIMARY KEY, product_id TEXT REFERENCES products, options TEXT, cents INTEGER,
-    stock INTEGER);
-CREATE TABLE orders (order_id TEXT PRIMARY KEY, user_id TEXT REFERENCES users, status TEXT, placed_on TEXT,
-    street TEXT, city TEXT, state TEXT, zip TEXT, payment_id TEXT REFERENCES payment_methods, carrier TEXT,
-    cancel_reason TEXT);
-CREATE TABLE order_items (line INTEGER PRIMARY KEY, order_id TEXT REFERENCES orders, item_id TEXT REFERENCES variants,
-    state TEXT, successor TEXT);
-CREATE TABLE refunds (order_id TEXT PRIMARY KEY REFERENCES orders, payment_id TEXT, cents INTEGER, reason TEXT);
-CREATE TABLE cases (case_id INTEGER PRIMARY KEY, user_id TEXT, verified INTEGER, state TEXT);
-CREATE INDEX lines_of_order ON order_items (order_id);
-"""
-
-#: Tables that a tool can change: what a verdict compares.
-MUTABLE_TABLES = ("orders", "order_items", "refunds", "cases")
 
 
 @lru_cache(maxsize=1)
@@ -51,6 +30,11 @@ class ProductVariant:
     product: str
     options: tuple[tuple[str, str], ...]
     cents: int
+
+    @property
+    def stock(self) -> int:
+        """How many are left."""
+        return 3 + int(self.item_id) % 40
 
     def words(self) -> str:
         return ", ".join(f"{axis} {value}" for axis, value in self.options)
@@ -98,7 +82,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Shop:
-    """Everything a task's database starts with."""
+    """All that a task starts with."""
 
     seed: int
     customers: tuple[Customer, ...]
@@ -121,6 +105,7 @@ def catalogue(seed: int) -> dict[str, tuple[ProductVariant, ...]]:
     return products
 
 
+@lru_cache(maxsize=4)
 def product_ids(seed: int) -> dict[str, str]:
     """Name of every product -> its id."""
     rng = Rng(f"{seed}/support/products")
@@ -171,58 +156,3 @@ def make_order(rng: Rng, seed: int, customer: Customer, status: str, place: int)
         carrier=rng.pick(_stock()["carriers"]),
         items=tuple(rng.pick(products[name]) for name in names),
     )
-
-
-@lru_cache(maxsize=4)
-def _catalogue_rows(seed: int) -> tuple[list[tuple[str, str]], list[tuple[str, str, str, int, int]]]:
-    ids = product_ids(seed)
-    variants = [
-        (v.item_id, ids[name], json.dumps(dict(v.options)), v.cents, 3 + int(v.item_id) % 40)
-        for name, variants in catalogue(seed).items()
-        for v in variants
-    ]
-    return [(ids[name], name) for name in ids], variants
-
-
-def open_catalogue(seed: int) -> sqlite3.Connection:
-    """An in-memory database with the catalogue alone, in autocommit mode."""
-    database = sqlite3.connect(":memory:", isolation_level=None)
-    database.executescript(SCHEMA)
-    products, variants = _catalogue_rows(seed)
-    database.execute("BEGIN")
-    database.executemany("INSERT INTO products VALUES (?, ?)", products)
-    database.executemany("INSERT INTO variants VALUES (?, ?, ?, ?, ?)", variants)
-    database.execute("COMMIT")
-    return database
-
-
-def fill(database: sqlite3.Connection, shop: Shop) -> None:
-    """Put the customers and orders of `shop`, and one open case, into a database that has the catalogue alone."""
-    for c in shop.customers:
-        a = c.address
-        database.execute(
-            "INSERT INTO users VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (c.user_id, c.first, c.last, c.email, a.street, a.city, a.state, a.zip),
-        )
-        database.executemany(
-            "INSERT INTO payment_methods VALUES (?, ?, ?, ?)",
-            [(p.payment_id, c.user_id, p.kind, p.detail) for p in c.payments],
-        )
-    for o in shop.orders:
-        a = o.address
-        database.execute(
-            "INSERT INTO orders VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
-            (o.order_id, o.user_id, o.status, o.placed_on, a.street, a.city, a.state, a.zip, o.payment_id, o.carrier),
-        )
-        database.executemany(
-            "INSERT INTO order_items (order_id, item_id, state) VALUES (?, ?, 'kept')",
-            [(o.order_id, v.item_id) for v in o.items],
-        )
-    database.execute("INSERT INTO cases VALUES (1, NULL, 0, 'open')")
-
-
-def open_shop(shop: Shop) -> sqlite3.Connection:
-    """A fresh in-memory database of `shop`."""
-    database = open_catalogue(shop.seed)
-    fill(database, shop)
-    return database

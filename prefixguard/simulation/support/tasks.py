@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from prefixguard.simulation.rng import Rng
 from prefixguard.simulation.support import shop
-from prefixguard.simulation.support.tools import CANCEL_REASONS, REFUND_REASONS, call_tool
+from prefixguard.simulation.support.tools import CANCEL_REASONS, REFUND_REASONS, Database
 
-State = tuple[tuple[tuple[Any, ...], ...], ...]
 Arguments = Mapping[str, Any]
 
 
@@ -143,17 +141,10 @@ def _refund_wish(rng: Rng, customer: shop.Customer, order: shop.Order, item: sho
     return Wish("refund", order, item.product, f"{pay.words()} ({reason})", "refund", right, wrong, mistyped)
 
 
-def database_state(database: sqlite3.Connection) -> State:
-    """All rows of every table a tool can change, in the order of their keys."""
-    return tuple(tuple(database.execute(f"SELECT * FROM {table} ORDER BY 1")) for table in shop.MUTABLE_TABLES)
-
-
-def reach_goal(database: sqlite3.Connection, task: Task) -> State:
+def reach_goal(database: Database, task: Task) -> Any:
     """Identify the customer and carry out every wish on a fresh database; the state that leads to is the goal."""
-    calls: list[tuple[str, Any]] = [
-        ("verify_identity", {"user_id": task.customer.user_id, "zip": task.customer.address.zip})
-    ]
-    calls += [(wish.tool, dict(wish.arguments)) for wish in task.wishes]
-    for name, arguments in calls:
-        call_tool(database, name, json.dumps(arguments))
-    return database_state(database)
+    customer = task.customer
+    database.call("verify_identity", json.dumps({"user_id": customer.user_id, "zip": customer.address.zip}))
+    for wish in task.wishes:
+        database.call(wish.tool, json.dumps(dict(wish.arguments)))
+    return database.state()

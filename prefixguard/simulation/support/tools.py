@@ -1,65 +1,226 @@
-"""The tools an agent has: each is SQL over the shop's database.
+"""The tools an agent has: methods of the database of one run, which hold all that they can read and change.
 
 A tool answers with JSON, or with a line that begins with "Error:". An error changes nothing.
 """
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
-import sqlite3
-from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
+
+from prefixguard.simulation.support.shop import Customer, Shop, catalogue, product_ids
 
 #: What a tool answers while the service behind it is away for a moment; the call did nothing.
 OUTAGE = "Error: the service did not answer in time, please try again"
 
 CANCEL_REASONS = ("no longer needed", "ordered by mistake", "found cheaper elsewhere", "arrives too late")
 REFUND_REASONS = ("damaged", "missing part", "late delivery", "price adjustment")
-
-Database = sqlite3.Connection
+#: Arguments that are no texts; their tools check them.
+_NO_TEXTS = ("item_ids", "amount")
 
 
 class _Refused(Exception):
     """A tool's own refusal; its text becomes the tool's answer."""
 
 
-def call_tool(database: Database, name: str, arguments: str) -> str:
-    """What tool `name` answers to `arguments` (the raw string a model wrote).
+class Database:
+    """A shop while a run changes it. Public methods but `call` and `state` are tools."""
 
-    Never raises for what a model can write: bad JSON, unknown tools and wrong arguments are answered with an error.
-    """
-    try:
-        given = json.loads(arguments)
-    except ValueError:
-        return "Error: arguments are not valid JSON"
-    if name not in _TOOLS:
-        return f"Error: there is no tool named {name}"
-    wanted = tool_arguments(name)
-    if not isinstance(given, dict):
-        return "Error: arguments must be an object"
-    for key in wanted:
-        if key not in given:
-            return f"Error: missing argument '{key}'"
-    for key in given:
-        if key not in wanted:
-            return f"Error: unexpected argument '{key}'"
-    try:
-        for key, value in given.items():
-            if key not in _NO_TEXTS:
-                _check_text(key, value)
-        return json.dumps(_TOOLS[name](database, **given))
-    except _Refused as refusal:
-        return f"Error: {refusal}"
+    def __init__(self, shop: Shop) -> None:
+        self._products = catalogue(shop.seed)
+        self._product_ids = product_ids(shop.seed)
+        self._variants = {v.item_id: v for variants in self._products.values() for v in variants}
+        self._users = {customer.user_id: customer for customer in shop.customers}
+        self._orders: dict[str, dict[str, Any]] = {
+            order.order_id: {
+                **asdict(order),
+                "cancel_reason": None,
+                "items": [{"item_id": v.item_id, "state": "kept", "successor": None} for v in order.items],
+            }
+            for order in shop.orders
+        }
+        self._refunds: dict[str, tuple[str, int, str]] = {}
+        self._case: dict[str, Any] = {"user_id": None, "verified": False, "state": "open"}
 
+    def state(self) -> Any:
+        """All that a tool can change, as it is now: what a verdict compares."""
+        return copy.deepcopy((self._orders, self._refunds, self._case))
 
-def tool_names() -> tuple[str, ...]:
-    return tuple(_TOOLS)
+    def call(self, name: str, arguments: str) -> str:
+        """What tool `name` answers to `arguments` (the raw string a model wrote).
 
+        Never raises for what a model can write: bad JSON, unknown tools and wrong arguments are answered with an error.
+        """
+        try:
+            given = json.loads(arguments)
+        except ValueError:
+            return "Error: arguments are not valid JSON"
+        if name not in TOOLS:
+            return f"Error: there is no tool named {name}"
+        if not isinstance(given, dict):
+            return "Error: arguments must be an object"
+        for key in TOOLS[name]:
+            if key not in given:
+                return f"Error: missing argument '{key}'"
+        for key in given:
+            if key not in TOOLS[name]:
+                return f"Error: unexpected argument '{key}'"
+        try:
+            for key, value in given.items():
+                if key not in _NO_TEXTS:
+                    _check_text(key, value)
+            return json.dumps(getattr(self, name)(**given))
+        except _Refused as refusal:
+            return f"Error: {refusal}"
 
-def tool_arguments(name: str) -> tuple[str, ...]:
-    """Names of the arguments a tool requires."""
-    return _ARGUMENTS[name]
+    def find_user(self, email: str) -> Any:
+        found = [user for user in self._users.values() if user.email == email.lower()]
+        return self._first(found, f"no user with email {email}")
+
+    def find_user_by_name(self, first_name: str, last_name: str, zip: str) -> Any:
+        given = (first_name, last_name, zip)
+        found = [user for user in self._users.values() if (user.first, user.last, user.address.zip) == given]
+        return self._first(found, "no user with that name and zip code")
+
+    def get_user(self, user_id: str) -> Any:
+        user = self._user(user_id)
+        return {
+            "user_id": user_id,
+            "name": f"{user.first} {user.last}",
+            "email": user.email,
+            "address": asdict(user.address),
+            "payment_methods": [asdict(payment) for payment in user.payments],
+        }
+
+    def verify_identity(self, user_id: str, zip: str) -> Any:
+        if user_id not in self._users or self._users[user_id].address.zip != zip:
+            raise _Refused("the details do not match our records")
+        self._case |= {"user_id": user_id, "verified": True}
+        return {"user_id": user_id, "identity": "confirmed"}
+
+    def list_orders(self, user_id: str) -> Any:
+        self._user(user_id)
+        mine = sorted((o for o in self._orders.values() if o["user_id"] == user_id), key=lambda o: str(o["order_id"]))
+        mine.sort(key=lambda o: str(o["placed_on"]), reverse=True)
+        return {"orders": [{name: order[name] for name in ("order_id", "status", "placed_on")} for order in mine]}
+
+    def get_order(self, order_id: str) -> Any:
+        order, items = self._order(order_id), []
+        for line in order["items"]:
+            v = self._variants[line["item_id"]]
+            item = {"item_id": v.item_id, "name": v.product, "options": dict(v.options), "price": v.cents / 100}
+            if line["state"] != "kept":
+                item["state"] = line["state"]
+            if line["successor"]:
+                item["exchanged_for"] = line["successor"]
+            items.append(item)
+        shown = ("order_id", "user_id", "status", "placed_on", "address", "payment_id")
+        return {**{name: order[name] for name in shown}, "items": items}
+
+    def get_product(self, name: str) -> Any:
+        if name not in self._products:
+            raise _Refused(f"no product named {name}")
+        shown = [
+            {"item_id": v.item_id, "options": dict(v.options), "price": v.cents / 100, "in_stock": v.stock}
+            for v in sorted(self._products[name], key=lambda v: v.item_id)
+        ]
+        return {"product_id": self._product_ids[name], "name": name, "variants": shown}
+
+    def track_shipment(self, order_id: str) -> Any:
+        order = self._order(order_id)
+        place = order["address"]
+        destination = f"{place['city']}, {place['state']}"
+        return {
+            "order_id": order_id, "status": order["status"], "carrier": order["carrier"], "destination": destination
+        }  # fmt: skip
+
+    def cancel_order(self, order_id: str, reason: str) -> Any:
+        order = self._order(order_id, "pending")
+        _check_reason(reason, CANCEL_REASONS)
+        order |= {"status": "cancelled", "cancel_reason": reason}
+        return {"order_id": order_id, "status": "cancelled", "reason": reason}
+
+    def return_items(self, order_id: str, item_ids: Any, payment_id: str) -> Any:
+        order = self._paid(order_id, payment_id, "delivered")
+        if not isinstance(item_ids, list) or not item_ids or not all(isinstance(item, str) for item in item_ids):
+            raise _Refused("'item_ids' must be a list of item ids")
+        if len(set(item_ids)) != len(item_ids):
+            raise _Refused("'item_ids' names an item twice")
+        for item in item_ids:
+            _check_text("item_ids", item)
+        lines = [_kept(order, item) for item in item_ids]
+        for line in lines:
+            line["state"] = "returning"
+        cents = sum(self._variants[item].cents for item in item_ids)
+        self._refunds[order_id] = (payment_id, cents, "return")
+        return {"order_id": order_id, "returning": item_ids, "refund": cents / 100, "payment_id": payment_id}
+
+    def exchange_item(self, order_id: str, item_id: str, new_item_id: str, payment_id: str) -> Any:
+        line = _kept(self._paid(order_id, payment_id, "delivered"), item_id)
+        if new_item_id not in self._variants:
+            raise _Refused(f"item {new_item_id} not found")
+        old, new = self._variants[item_id], self._variants[new_item_id]
+        if old.product != new.product or new_item_id == item_id:
+            raise _Refused(f"item {new_item_id} is not another variant of the same product")
+        line |= {"state": "exchanging", "successor": new_item_id}
+        self._refunds[order_id] = (payment_id, old.cents - new.cents, "exchange")
+        difference = (new.cents - old.cents) / 100
+        return {"order_id": order_id, "item_id": item_id, "new_item_id": new_item_id, "difference": difference}
+
+    def modify_address(self, order_id: str, street: str, city: str, state: str, zip: str) -> Any:
+        order = self._order(order_id, "pending")
+        if len(zip) != 5 or not zip.isdigit():
+            raise _Refused("zip must have five digits")
+        order["address"] = {"street": street, "city": city, "state": state, "zip": zip}
+        return {"order_id": order_id, "address": order["address"]}
+
+    def change_payment(self, order_id: str, payment_id: str) -> Any:
+        self._paid(order_id, payment_id, "pending")["payment_id"] = payment_id
+        return {"order_id": order_id, "payment_id": payment_id}
+
+    def refund(self, order_id: str, amount: Any, payment_id: str, reason: str) -> Any:
+        order = self._paid(order_id, payment_id, "delivered")
+        _check_reason(reason, REFUND_REASONS)
+        if isinstance(amount, bool) or not isinstance(amount, int | float):
+            raise _Refused("'amount' must be a number")
+        total = sum(self._variants[line["item_id"]].cents for line in order["items"])
+        if not 0 < amount * 100 <= total:
+            raise _Refused(f"amount must be above 0 and at most {total / 100}")
+        self._refunds[order_id] = (payment_id, round(amount * 100), reason)
+        return {"order_id": order_id, "refund": amount, "payment_id": payment_id, "reason": reason}
+
+    def transfer_to_human(self, summary: str) -> Any:
+        self._case["state"] = "transferred"
+        return {"transfer": "queued"}
+
+    def _first(self, found: list[Customer], otherwise: str) -> Any:
+        if not found:
+            raise _Refused(otherwise)
+        return {"user_id": found[0].user_id}
+
+    def _user(self, user_id: str) -> Customer:
+        if user_id not in self._users:
+            raise _Refused(f"user {user_id} not found")
+        return self._users[user_id]
+
+    def _order(self, order_id: str, status: str = "") -> dict[str, Any]:
+        """The order, in this status where one is named."""
+        if order_id not in self._orders:
+            raise _Refused(f"order {order_id} not found")
+        order = self._orders[order_id]
+        if status and order["status"] != status:
+            raise _Refused(f"order {order_id} is {order['status']}, this needs a {status} order")
+        return order
+
+    def _paid(self, order_id: str, payment_id: str, status: str) -> dict[str, Any]:
+        """The order, whose customer has this way to pay."""
+        order = self._order(order_id, status)
+        if payment_id not in {payment.payment_id for payment in self._users[order["user_id"]].payments}:
+            raise _Refused(f"payment method {payment_id} not found for this customer")
+        return order
 
 
 def _check_text(key: str, value: object) -> None:
@@ -67,31 +228,8 @@ def _check_text(key: str, value: object) -> None:
         raise _Refused(f"'{key}' must be a string")
     try:
         value.encode()
-    except UnicodeEncodeError:  # a lone surrogate: SQLite could not store it
+    except UnicodeEncodeError:  # a lone surrogate
         raise _Refused(f"'{key}' is not valid text") from None
-
-
-def _row(database: Database, sql: str, values: tuple[Any, ...], otherwise: str) -> tuple[Any, ...]:
-    row: tuple[Any, ...] | None = database.execute(sql, values).fetchone()
-    if row is None:
-        raise _Refused(otherwise)
-    return row
-
-
-def _order(database: Database, order_id: str, *statuses: str) -> tuple[Any, ...]:
-    sql = (
-        "SELECT order_id, user_id, status, placed_on, street, city, state, zip, payment_id, carrier, cancel_reason"
-        " FROM orders WHERE order_id = ?"
-    )
-    row = _row(database, sql, (order_id,), f"order {order_id} not found")
-    if statuses and row[2] not in statuses:
-        raise _Refused(f"order {order_id} is {row[2]}, this needs a {statuses[0]} order")
-    return row
-
-
-def _check_payment(database: Database, payment_id: str, user_id: str) -> None:
-    sql = "SELECT 1 FROM payment_methods WHERE payment_id = ? AND user_id = ?"
-    _row(database, sql, (payment_id, user_id), f"payment method {payment_id} not found for this customer")
 
 
 def _check_reason(reason: str, known: tuple[str, ...]) -> None:
@@ -99,178 +237,17 @@ def _check_reason(reason: str, known: tuple[str, ...]) -> None:
         raise _Refused(f"reason must be one of: {', '.join(known)}")
 
 
-def find_user(database: Database, email: str) -> Any:
-    row = _row(database, "SELECT user_id FROM users WHERE email = ?", (email.lower(),), f"no user with email {email}")
-    return {"user_id": row[0]}
+def _kept(order: dict[str, Any], item_id: str) -> Any:
+    """The line of an order that holds this item, which was neither returned nor exchanged."""
+    for line in order["items"]:
+        if line["item_id"] == item_id and line["state"] == "kept":
+            return line
+    raise _Refused(f"item {item_id} is not in order {order['order_id']}")
 
 
-def find_user_by_name(database: Database, first_name: str, last_name: str, zip: str) -> Any:
-    sql = "SELECT user_id FROM users WHERE first_name = ? AND last_name = ? AND zip = ?"
-    return {"user_id": _row(database, sql, (first_name, last_name, zip), "no user with that name and zip code")[0]}
-
-
-def get_user(database: Database, user_id: str) -> Any:
-    sql = "SELECT first_name, last_name, email, street, city, state, zip FROM users WHERE user_id = ?"
-    row = _row(database, sql, (user_id,), f"user {user_id} not found")
-    payments = database.execute(
-        "SELECT payment_id, kind, detail FROM payment_methods WHERE user_id = ? ORDER BY rowid", (user_id,)
-    )
-    return {
-        "user_id": user_id,
-        "name": f"{row[0]} {row[1]}",
-        "email": row[2],
-        "address": {"street": row[3], "city": row[4], "state": row[5], "zip": row[6]},
-        "payment_methods": [{"payment_id": p, "kind": k, "detail": d} for p, k, d in payments],
-    }
-
-
-def verify_identity(database: Database, user_id: str, zip: str) -> Any:
-    sql = "SELECT 1 FROM users WHERE user_id = ? AND zip = ?"
-    _row(database, sql, (user_id, zip), "the details do not match our records")
-    database.execute("UPDATE cases SET user_id = ?, verified = 1", (user_id,))
-    return {"user_id": user_id, "identity": "confirmed"}
-
-
-def list_orders(database: Database, user_id: str) -> Any:
-    _row(database, "SELECT 1 FROM users WHERE user_id = ?", (user_id,), f"user {user_id} not found")
-    rows = database.execute(
-        "SELECT order_id, status, placed_on FROM orders WHERE user_id = ? ORDER BY placed_on DESC, order_id", (user_id,)
-    )
-    return {"orders": [{"order_id": o, "status": s, "placed_on": p} for o, s, p in rows]}
-
-
-def get_order(database: Database, order_id: str) -> Any:
-    row = _order(database, order_id)
-    lines = database.execute(
-        "SELECT v.item_id, p.name, v.options, v.cents, l.state, l.successor FROM order_items l"
-        " JOIN variants v ON v.item_id = l.item_id JOIN products p ON p.product_id = v.product_id"
-        " WHERE l.order_id = ? ORDER BY l.line",
-        (order_id,),
-    )
-    items = []
-    for item_id, name, options, cents, state, successor in lines:
-        item = {"item_id": item_id, "name": name, "options": json.loads(options), "price": cents / 100}
-        if state != "kept":
-            item["state"] = state
-        if successor:
-            item["exchanged_for"] = successor
-        items.append(item)
-    return {
-        "order_id": order_id,
-        "user_id": row[1],
-        "status": row[2],
-        "placed_on": row[3],
-        "address": {"street": row[4], "city": row[5], "state": row[6], "zip": row[7]},
-        "payment_id": row[8],
-        "items": items,
-    }
-
-
-def get_product(database: Database, name: str) -> Any:
-    row = _row(database, "SELECT product_id FROM products WHERE name = ?", (name,), f"no product named {name}")
-    variants = database.execute(
-        "SELECT item_id, options, cents, stock FROM variants WHERE product_id = ? ORDER BY item_id", row
-    )
-    shown = [{"item_id": i, "options": json.loads(o), "price": c / 100, "in_stock": s} for i, o, c, s in variants]
-    return {"product_id": row[0], "name": name, "variants": shown}
-
-
-def track_shipment(database: Database, order_id: str) -> Any:
-    row = _order(database, order_id)
-    return {"order_id": order_id, "status": row[2], "carrier": row[9], "destination": f"{row[5]}, {row[6]}"}
-
-
-def cancel_order(database: Database, order_id: str, reason: str) -> Any:
-    _order(database, order_id, "pending")
-    _check_reason(reason, CANCEL_REASONS)
-    database.execute("UPDATE orders SET status = 'cancelled', cancel_reason = ? WHERE order_id = ?", (reason, order_id))
-    return {"order_id": order_id, "status": "cancelled", "reason": reason}
-
-
-def _line_of(database: Database, order_id: str, item_id: str) -> tuple[int, int]:
-    sql = (
-        "SELECT l.line, v.cents FROM order_items l JOIN variants v ON v.item_id = l.item_id"
-        " WHERE l.order_id = ? AND l.item_id = ? AND l.state = 'kept'"
-    )
-    line, cents = _row(database, sql, (order_id, item_id), f"item {item_id} is not in order {order_id}")
-    return line, cents
-
-
-def return_items(database: Database, order_id: str, item_ids: Any, payment_id: str) -> Any:
-    _check_payment(database, payment_id, _order(database, order_id, "delivered")[1])
-    if not isinstance(item_ids, list) or not item_ids or not all(isinstance(item, str) for item in item_ids):
-        raise _Refused("'item_ids' must be a list of item ids")
-    if len(set(item_ids)) != len(item_ids):
-        raise _Refused("'item_ids' names an item twice")
-    for item in item_ids:
-        _check_text("item_ids", item)
-    lines = [_line_of(database, order_id, item) for item in item_ids]
-    database.executemany("UPDATE order_items SET state = 'returning' WHERE line = ?", [(line,) for line, _ in lines])
-    cents = sum(price for _, price in lines)
-    _put_refund(database, order_id, payment_id, cents, "return")
-    return {"order_id": order_id, "returning": item_ids, "refund": cents / 100, "payment_id": payment_id}
-
-
-def exchange_item(database: Database, order_id: str, item_id: str, new_item_id: str, payment_id: str) -> Any:
-    _check_payment(database, payment_id, _order(database, order_id, "delivered")[1])
-    line, cents = _line_of(database, order_id, item_id)
-    sql = "SELECT product_id, cents FROM variants WHERE item_id = ?"
-    product, price = _row(database, sql, (new_item_id,), f"item {new_item_id} not found")
-    if product != _row(database, sql, (item_id,), f"item {item_id} not found")[0] or new_item_id == item_id:
-        raise _Refused(f"item {new_item_id} is not another variant of the same product")
-    database.execute("UPDATE order_items SET state = 'exchanging', successor = ? WHERE line = ?", (new_item_id, line))
-    _put_refund(database, order_id, payment_id, cents - price, "exchange")
-    return {"order_id": order_id, "item_id": item_id, "new_item_id": new_item_id, "difference": (price - cents) / 100}
-
-
-def _put_refund(database: Database, order_id: str, payment_id: str, cents: int, reason: str) -> None:
-    """A refund that is not yet paid out is replaced by a later one for the same order."""
-    database.execute("INSERT OR REPLACE INTO refunds VALUES (?, ?, ?, ?)", (order_id, payment_id, cents, reason))
-
-
-def modify_address(database: Database, order_id: str, street: str, city: str, state: str, zip: str) -> Any:
-    _order(database, order_id, "pending")
-    if len(zip) != 5 or not zip.isdigit():
-        raise _Refused("zip must have five digits")
-    database.execute(
-        "UPDATE orders SET street = ?, city = ?, state = ?, zip = ? WHERE order_id = ?",
-        (street, city, state, zip, order_id),
-    )
-    return {"order_id": order_id, "address": {"street": street, "city": city, "state": state, "zip": zip}}
-
-
-def change_payment(database: Database, order_id: str, payment_id: str) -> Any:
-    _check_payment(database, payment_id, _order(database, order_id, "pending")[1])
-    database.execute("UPDATE orders SET payment_id = ? WHERE order_id = ?", (payment_id, order_id))
-    return {"order_id": order_id, "payment_id": payment_id}
-
-
-def refund(database: Database, order_id: str, amount: Any, payment_id: str, reason: str) -> Any:
-    _check_payment(database, payment_id, _order(database, order_id, "delivered")[1])
-    _check_reason(reason, REFUND_REASONS)
-    if isinstance(amount, bool) or not isinstance(amount, int | float):
-        raise _Refused("'amount' must be a number")
-    sql = "SELECT sum(v.cents) FROM order_items l JOIN variants v ON v.item_id = l.item_id WHERE l.order_id = ?"
-    total = database.execute(sql, (order_id,)).fetchone()[0]
-    if not 0 < amount * 100 <= total:
-        raise _Refused(f"amount must be above 0 and at most {total / 100}")
-    _put_refund(database, order_id, payment_id, round(amount * 100), reason)
-    return {"order_id": order_id, "refund": amount, "payment_id": payment_id, "reason": reason}
-
-
-def transfer_to_human(database: Database, summary: str) -> Any:
-    database.execute("UPDATE cases SET state = 'transferred'")
-    return {"transfer": "queued"}
-
-
-#: Arguments that are no texts; their tools check them.
-_NO_TEXTS = ("item_ids", "amount")
-_TOOLS: dict[str, Callable[..., Any]] = {
-    tool.__name__: tool
-    for tool in (
-        *(find_user, find_user_by_name, get_user, verify_identity, list_orders, get_order, get_product),
-        *(track_shipment, cancel_order, return_items, exchange_item, modify_address, change_payment, refund),
-        transfer_to_human,
-    )
+#: Every tool, and the names of its arguments, all of which it needs.
+TOOLS = {
+    name: tuple(inspect.signature(tool).parameters)[1:]
+    for name, tool in vars(Database).items()
+    if not name.startswith("_") and name not in ("call", "state")
 }
-_ARGUMENTS = {name: tuple(inspect.signature(tool).parameters)[1:] for name, tool in _TOOLS.items()}

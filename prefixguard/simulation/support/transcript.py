@@ -8,14 +8,13 @@ is; what it does and what comes back does.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
 from prefixguard.simulation.rng import Rng
-from prefixguard.simulation.support.tools import OUTAGE, call_tool
+from prefixguard.simulation.support.tools import OUTAGE, Database
 
 Line = tuple[str | tuple[str, ...], ...]  # a string, or alternatives
 
@@ -71,9 +70,7 @@ class ChatTranscript:
     cap: number of steps after which StepCap is raised; None: none.
     """
 
-    def __init__(
-        self, database: sqlite3.Connection, rng: Rng, on_step: Callable[[], None], system: str, cap: int | None
-    ) -> None:
+    def __init__(self, database: Database, rng: Rng, on_step: Callable[[], None], system: str, cap: int | None) -> None:
         self.messages: list[dict[str, Any]] = [{"role": "system", "content": system}]
         self.steps = 0
         self._database = database
@@ -114,7 +111,7 @@ class ChatTranscript:
         )
         answers = []
         for key, (tool, arguments) in zip(ids, written, strict=True):
-            answer = OUTAGE if outage else call_tool(self._database, tool, arguments)
+            answer = OUTAGE if outage else self._database.call(tool, arguments)
             self.messages.append({"role": "tool", "tool_call_id": key, "name": tool, "content": answer})
             answers.append(answer)
         for _ in written:
