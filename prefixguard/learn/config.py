@@ -12,9 +12,16 @@ from typing import Any
 from prefixguard.errors import ConfigError
 from prefixguard.trace import read_named
 
-BACKENDS = ("gru", "transformer", "fsm", "gbdt", "blend")
-#: Backends that `blend` can average, in the order in which their parts stand in a bundle.
-BLENDABLE = ("gbdt", "gru", "transformer", "fsm")
+#: Every head, and the file that fits it: a new one is a file with `fit(material)`, and a row here.
+HEADS: Mapping[str, str] = {
+    "gru": "prefixguard.learn.gru",
+    "transformer": "prefixguard.learn.transformer",
+    "fsm": "prefixguard.learn.soft_fsm",
+    "gbdt": "prefixguard.learn.trees",
+}
+#: Heads that are fitted without torch.
+WITHOUT_TORCH = frozenset({"gbdt"})
+BACKENDS = (*HEADS, "blend")
 
 
 def _whole(default: int, least: int, *, most: int | None = None) -> int:
@@ -99,9 +106,8 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
             raise ConfigError(f"backend {self.backend!r}: choose one of {', '.join(BACKENDS)}.")
-        odd = [name for name in self.heads if name not in BLENDABLE]
-        if odd or not self.heads or len(set(self.heads)) < len(self.heads):
-            raise ConfigError(f"blend {self.blend!r}: name each once, by comma, of: {', '.join(BLENDABLE)}.")
+        if not HEADS.keys() >= set(self.heads) or len(set(self.heads)) < len(self.heads):
+            raise ConfigError(f"blend {self.blend!r}: name each once, by comma, of: {', '.join(HEADS)}.")
         if self.device not in ("auto", "cpu", "cuda"):
             raise ConfigError(f"device {self.device!r}: choose auto, cpu or cuda.")
         for option in dataclasses.fields(self):

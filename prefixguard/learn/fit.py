@@ -1,6 +1,6 @@
 """Fit a monitor on training runs: vocabulary, context scale, teacher, heads.
 
-Boosted trees are fitted without torch; files that need it are imported by `torch_part` alone, when they are asked for.
+Boosted trees are fitted without torch; files that need it are imported when they are asked for.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from prefixguard.encoder import FitReport, Vocabulary, fit_vocabulary
 from prefixguard.errors import missing_extra
-from prefixguard.learn.config import LearnListener, TrainConfig
+from prefixguard.learn.config import HEADS, WITHOUT_TORCH, LearnListener, TrainConfig
 from prefixguard.learn.corpus import Corpus, Rows, labels
 from prefixguard.learn.head import FitMaterial, FittedHead, FittedNetwork, SymbolPart
 from prefixguard.learn.scaling import ContextScale, fit_scale
 from prefixguard.learn.teacher import out_of_fold, steps_of
-from prefixguard.learn.trees import LevelSymbols, fit_trees
 from prefixguard.store import Store
 
 
@@ -62,15 +61,15 @@ def torch_part(module: str, what: str, *, or_else: str = "") -> ModuleType:
         raise missing_extra(what, "train", exc, or_else=or_else) from exc
 
 
-def networks_of(config: TrainConfig) -> ModuleType | None:
-    """The file that fits the networks of this configuration; None where trees are all, which need no torch.
+def needs_torch(config: TrainConfig) -> bool:
+    """Whether a head of this configuration is a network.
 
-    Raises MissingExtraError where torch is needed and not installed.
+    Raises MissingExtraError where it is and torch is not installed.
     """
-    if config.heads == ("gbdt",):
-        return None
-    other = "prefixguard train --backend gbdt needs no torch"
-    return torch_part("prefixguard.learn.neural_heads", f"backend {config.backend}", or_else=other)
+    if WITHOUT_TORCH.issuperset(config.heads):
+        return False
+    torch_part("torch", f"backend {config.backend}", or_else="prefixguard train --backend gbdt needs no torch")
+    return True
 
 
 def fit_monitor(
@@ -90,7 +89,8 @@ def fit_monitor(
     share of the pool's tasks each, so that every run teaches some member. None: a slice of the pool for each.
     rows, vocabulary: already made for this pool (both or neither).
     """
-    listener, networks = listener or LearnListener(), networks_of(config)
+    listener = listener or LearnListener()
+    networks = importlib.import_module("prefixguard.learn.neural_heads") if needs_torch(config) else None
     if networks is not None:
         networks.prepare(config)
     everything = pool if validation is None else np.concatenate((pool, validation))
@@ -116,23 +116,11 @@ def fit_monitor(
     else:
         soft = targets
     m = FitMaterial(corpus, rows, scale, targets, soft, pool, validation, config, listener, checkpoints)
-    heads = tuple(
-        _fit_trees(m) if networks is None or kind == "gbdt" else networks.fit_head(kind, m) for kind in config.heads
-    )
-    symbols, symbol = (_level_symbols(heads[0], m), None) if networks is None else networks.fit_symbols(heads, m)
+    heads: tuple[FittedHead, ...] = tuple(importlib.import_module(HEADS[kind]).fit(m) for kind in config.heads)
+    symbols, symbol = heads[0].symbols(m) if len(heads) == 1 else None, None
+    if symbols is None:
+        symbols, symbol = importlib.import_module(HEADS["gru"]).fit_symbols(m)
     return FittedMonitor(vocabulary[0], vocabulary[1], scale, heads, symbols, symbol, config)
-
-
-def _fit_trees(m: FitMaterial) -> FittedHead:
-    m.listener.on_stage("trees", "boosted trees")
-    return fit_trees(m.corpus, m.rows, m.everything, m.labels, m.config.seed)
-
-
-def _level_symbols(head: FittedHead, m: FitMaterial) -> SymbolPart:
-    """Levels of the outcome risk of trees."""
-    outcome = np.concatenate(head.logits(m.corpus, m.rows, m.everything))[:, 1]
-    cuts = np.unique(np.quantile(outcome, np.arange(1, m.config.symbols) / m.config.symbols).astype(np.float32))
-    return LevelSymbols(cuts)
 
 
 def training_key(corpus: Corpus, pool: NDArray[np.int64], validation: NDArray[np.int64], config: TrainConfig) -> str:

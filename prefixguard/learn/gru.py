@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from torch import Tensor, nn
 
+from prefixguard.learn import neural_heads
 from prefixguard.learn.config import TrainConfig
 from prefixguard.learn.graph import Graph, Matrix, blocks
+from prefixguard.learn.head import FitMaterial, FittedNetwork, SymbolPart
 from prefixguard.learn.network import StepNetwork
 
 
@@ -26,21 +29,19 @@ class GruNetwork(StepNetwork):
     def state_width(self) -> int:
         return self.width
 
-
-def gru_step(g: Graph, prefix: str, members: Sequence[GruNetwork], z: str, state: str) -> tuple[str, str]:
-    """All members at once: z (N, M * q), states (1, M * q) -> outputs (N, M * q), which are the states after.
-
-    The members' matrices stand along diagonals, so that a step is two products whatever their number.
-    """
-    width = sum(m.width for m in members)
-    of_input = g.linear(z, f"{prefix}gates_in", *_gates(members, of_state=False))
-    of_state = g.linear(state, f"{prefix}gates_state", *_gates(members, of_state=True))
-    ru_in, n_in = g.split(of_input, [2 * width, width])
-    ru_state, n_state = g.split(of_state, [2 * width, width])
-    reset, update = g.split(g.node("Sigmoid", g.node("Add", ru_in, ru_state)), [width, width])
-    new = g.node("Tanh", g.node("Add", n_in, g.node("Mul", reset, n_state)))
-    after = g.node("Add", new, g.node("Mul", update, g.node("Sub", state, new)))
-    return after, after
+    @classmethod
+    def step_in_graph(cls, g: Graph, prefix: str, members: Sequence[Any], z: str, state: str) -> tuple[str, str]:
+        """The outputs are the states after. The members' matrices stand along diagonals, so that a step is two products
+        whatever their number."""
+        width = sum(m.width for m in members)
+        of_input = g.linear(z, f"{prefix}gates_in", *_gates(members, of_state=False))
+        of_state = g.linear(state, f"{prefix}gates_state", *_gates(members, of_state=True))
+        ru_in, n_in = g.split(of_input, [2 * width, width])
+        ru_state, n_state = g.split(of_state, [2 * width, width])
+        reset, update = g.split(g.node("Sigmoid", g.node("Add", ru_in, ru_state)), [width, width])
+        new = g.node("Tanh", g.node("Add", n_in, g.node("Mul", reset, n_state)))
+        after = g.node("Add", new, g.node("Mul", update, g.node("Sub", state, new)))
+        return after, after
 
 
 def _gates(members: Sequence[GruNetwork], *, of_state: bool) -> tuple[Matrix, Matrix]:
@@ -53,3 +54,13 @@ def _gates(members: Sequence[GruNetwork], *, of_state: bool) -> tuple[Matrix, Ma
         np.concatenate([blocks([w[gate].T for w in weights]) for gate in range(3)], axis=1),
         np.concatenate([b[gate] for gate in range(3) for b in biases]),
     )
+
+
+def fit(m: FitMaterial) -> neural_heads.NetworkHead:
+    """Fit the head: members on slices of the runs."""
+    return neural_heads.fit_members("gru", GruNetwork, m)
+
+
+def fit_symbols(m: FitMaterial) -> tuple[SymbolPart, FittedNetwork]:
+    """The symbols of a monitor whose heads have none of their own."""
+    return neural_heads.fit_symbols(GruNetwork, m)

@@ -65,6 +65,11 @@ class FittedHead(Protocol):
         """The head's part of the compiled step. prefix: of its names in the graph."""
         ...
 
+    def symbols(self, m: FitMaterial) -> SymbolPart | None:
+        """What gives the symbols of a monitor that has this head alone; None where they come from a network of their
+        own."""
+        ...
+
     def facts(self) -> Mapping[str, Any]:
         """What the manifest says of it: plain JSON."""
         ...

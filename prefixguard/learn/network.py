@@ -15,6 +15,8 @@ lazy.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from prefixguard.learn.config import TrainConfig
-from prefixguard.learn.graph import Matrix
+from prefixguard.learn.graph import Graph, Matrix
 from prefixguard.learn.head import N_RISKS
 from prefixguard.learn.scaling import ContextScale
 from prefixguard.learn.trainer import Batch
@@ -101,6 +103,12 @@ class StepNetwork(nn.Module, ABC):
     @abstractmethod
     def state_width(self) -> int:
         """Floats that the sequence model keeps between steps."""
+
+    @classmethod
+    @abstractmethod
+    def step_in_graph(cls, g: Graph, prefix: str, members: Sequence[Any], z: str, state: str) -> tuple[str, str]:
+        """One step of all members of this kind at once: what is read (N, M * q), states (1, S) -> what is given
+        (N, M * q), states after (N, S). prefix: of names in the graph."""
 
     def forward(self, batch: Batch, tau: float) -> tuple[Tensor, Tensor]:
         """Logits (B, T, 2) and symbol probabilities (B, T, K). tau: Gumbel temperature, > 0."""

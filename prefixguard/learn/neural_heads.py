@@ -1,13 +1,12 @@
-"""Heads that are networks: fitting them, what they are once fitted, and their part of the compiled step, in which
-members stand side by side as blocks of shared matrices, so that a step costs a handful of products whatever their
-number. The only way from `fit` to torch.
+"""What heads that are networks share: how they are fitted, what they are once fitted, and their part of the compiled
+step, in which members stand side by side as blocks of shared matrices, so that a step costs a handful of products
+whatever their number.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,17 +19,10 @@ from prefixguard.errors import ConfigError, PrefixGuardError
 from prefixguard.learn.config import TrainConfig
 from prefixguard.learn.corpus import Corpus, Rows
 from prefixguard.learn.graph import Graph, Matrix, blocks, encode_context
-from prefixguard.learn.gru import GruNetwork, gru_step
-from prefixguard.learn.head import FitMaterial, FittedHead, FittedNetwork, StepPart, SymbolPart
+from prefixguard.learn.head import FitMaterial, FittedNetwork, StepPart, SymbolPart
 from prefixguard.learn.network import StepNetwork, array
 from prefixguard.learn.scaling import ContextScale
-from prefixguard.learn.soft_fsm import FsmNetwork, FsmPart, FsmSymbols
-from prefixguard.learn.trainer import Target, epoch, fit_network, predict
-from prefixguard.learn.transformer import TransformerNetwork, transformer_step
-
-#: graph, name prefix, members, what is read (N, M * q), state (1, S) -> what is given (N, M * q), state after (N, S)
-SequenceStep = Callable[[Graph, str, Sequence[Any], str, str], tuple[str, str]]
-_STEPS: Mapping[type[StepNetwork], SequenceStep] = {GruNetwork: gru_step, TransformerNetwork: transformer_step}
+from prefixguard.learn.trainer import Target, fit_network, predict
 
 
 @dataclass(frozen=True)
@@ -48,8 +40,8 @@ class NeuralPart:
     def __post_init__(self) -> None:
         if any(m.bypass_context is None or m.wide is None or m.abstraction_context is None for m in self.members):
             raise PrefixGuardError("cannot compile members without bypass, wide path or context.")
-        if any(type(m) is not type(self.members[0]) for m in self.members) or type(self.members[0]) not in _STEPS:
-            raise PrefixGuardError(f"cannot compile a {type(self.members[0]).__name__}: no step is defined for it.")
+        if len({type(m) for m in self.members}) != 1:
+            raise PrefixGuardError("cannot compile members of several kinds as one part.")
 
     @property
     def table(self) -> Matrix:
@@ -72,7 +64,7 @@ class NeuralPart:
         each = g.node("Reshape", logits, g.integers(0, len(self.members), -1))
         p = g.node("Reshape", g.node("Softmax", each, axis=-1), g.integers(0, -1))
         z = g.node("Gelu", g.linear(g.concat([p, bypasses]), f"{self.prefix}embed", *self._embed()))
-        h, after = _STEPS[type(self.members[0])](g, self.prefix, self.members, z, state)
+        h, after = self.members[0].step_in_graph(g, self.prefix, self.members, z, state)
         read = g.concat([h, g.node("Gelu", to_wide)])
         return g.linear(read, f"{self.prefix}readout", *self._readout()), after
 
@@ -132,9 +124,6 @@ def _wide(member: StepNetwork) -> list[nn.Linear]:
     return [x for x in member.wide or () if isinstance(x, nn.Linear)]
 
 
-_NETWORKS: Mapping[str, type[StepNetwork]] = {"gru": GruNetwork, "transformer": TransformerNetwork}
-
-
 @dataclass(frozen=True, slots=True)
 class NetworkHead:
     """Networks of one kind that were fitted on different slices; their logits are averaged."""
@@ -152,36 +141,11 @@ class NetworkHead:
         networks = [m.network for m in self.members if isinstance(m.network, StepNetwork)]
         return NeuralPart(networks, self.scale, self.config.tau_end, prefix)
 
+    def symbols(self, m: FitMaterial) -> SymbolPart | None:
+        return None
+
     def facts(self) -> Mapping[str, Any]:
         return {"epochs": [m.epoch for m in self.members]}
-
-
-@dataclass(frozen=True, slots=True)
-class FsmHead(NetworkHead):
-    """The soft automaton. One network: the mean of several would be no automaton.
-
-    off_argmax: share of the probability mass that is not where the argmax automaton is, over training steps.
-    """
-
-    off_argmax: float
-
-    @property
-    def network(self) -> FsmNetwork:
-        """The one network."""
-        network = self.members[0].network
-        if not isinstance(network, FsmNetwork):
-            raise PrefixGuardError(f"an FsmHead needs an FsmNetwork, this is a {type(network).__name__}.")
-        return network
-
-    def part(self, prefix: str) -> StepPart:
-        return FsmPart(self.network, self.scale, self.config.tau_end, prefix)
-
-    def symbols(self) -> SymbolPart:
-        """The machine's own symbols."""
-        return FsmSymbols(self.network, self.scale)
-
-    def facts(self) -> Mapping[str, Any]:
-        return {**NetworkHead.facts(self), "off_argmax": round(self.off_argmax, 6)}
 
 
 def choose_device(name: str) -> torch.device:
@@ -197,22 +161,19 @@ def prepare(config: TrainConfig) -> None:
     choose_device(config.device)
 
 
-def fit_head(kind: str, m: FitMaterial) -> FittedHead:
-    """Fit the networks of one backend: gru, transformer or fsm."""
-    config = m.config
-    if kind == "fsm":
-        return _fit_fsm(m)
-    members = []
+def fit_members(kind: str, network: type[StepNetwork], m: FitMaterial) -> NetworkHead:
+    """Fit the networks of one kind, each with a slice of the runs of its own to choose its epoch."""
+    config, members = m.config, []
     for i in range(config.members):
         seed = config.seed * 1009 + i
         torch.manual_seed(seed)
-        network = _NETWORKS[kind](m.rows.n_columns, m.scale, config, width=config.width)
+        member = network(m.rows.n_columns, m.scale, config, width=config.width)
         m.listener.on_stage("network", f"{kind} {i + 1} of {config.members}")
-        members.append(_fit(m, f"{kind}{i}", network, Target(m.soft, *m.slice(i)), config, seed))
+        members.append(fit_member(m, f"{kind}{i}", member, Target(m.soft, *m.slice(i)), config, seed))
     return NetworkHead(tuple(members), m.scale, config, choose_device(config.device))
 
 
-def _fit(
+def fit_member(
     m: FitMaterial, name: str, network: torch.nn.Module, target: Target, config: TrainConfig, seed: int
 ) -> FittedNetwork:
     """Train one network."""
@@ -222,31 +183,13 @@ def _fit(
     )  # fmt: skip
 
 
-def _fit_fsm(m: FitMaterial) -> FsmHead:
-    """One soft automaton, with a third more epochs: it has to get sharp as well as right."""
-    config = dataclasses.replace(m.config, epochs=math.ceil(m.config.epochs * 4 / 3))
-    seed = config.seed * 1009
-    torch.manual_seed(seed)
-    network = FsmNetwork(m.rows.n_columns, m.scale, config)
-    m.listener.on_stage("network", "fsm")
-    fitted = _fit(m, "fsm0", network, Target(m.soft, *m.slice(0)), config, seed)
-    off, steps = 0.0, 0
-    for batch in epoch(m.corpus, m.rows, m.pool, 4 * config.batch_runs, None):
-        batch = batch.to(choose_device(config.device))
-        off += float(network.off_argmax(batch, config.tau_end)[batch.mask].double().sum())
-        steps += int(batch.mask.sum())
-    return FsmHead((fitted,), m.scale, config, choose_device(config.device), off / steps)
-
-
-def fit_symbols(heads: tuple[FittedHead, ...], m: FitMaterial) -> tuple[SymbolPart, FittedNetwork | None]:
-    """The machine's own symbols where the soft automaton is all; else those of a symbols-only network beside."""
+def fit_symbols(network: type[StepNetwork], m: FitMaterial) -> tuple[SymbolPart, FittedNetwork]:
+    """The symbols of a network of this kind that has nothing but symbols between what it reads and the risk."""
     config = m.config
-    if config.heads == ("fsm",) and isinstance(heads[0], FsmHead):
-        return heads[0].symbols(), None
     m.listener.on_stage("symbols", "a network that reads its own symbols only")
     torch.manual_seed(config.seed)
-    network = GruNetwork(m.rows.n_columns, m.scale, config, width=config.width, symbols_only=True)
+    member = network(m.rows.n_columns, m.scale, config, width=config.width, symbols_only=True)
     none = np.empty(0, np.int64)
     target = Target(m.soft, m.pool, m.validation if m.validation is not None else none)
-    fitted = _fit(m, "symbol", network, target, dataclasses.replace(config, epochs=config.symbol_epochs), config.seed)
-    return NetworkSymbols(network, m.scale), fitted
+    config = dataclasses.replace(config, epochs=config.symbol_epochs)
+    return NetworkSymbols(member, m.scale), fit_member(m, "symbol", member, target, config, config.seed)

@@ -14,6 +14,9 @@ in training, and at the end the machine is nearly its own argmax; how nearly is 
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,9 +27,11 @@ from torch import Tensor, nn
 
 from prefixguard.learn.config import TrainConfig
 from prefixguard.learn.graph import Graph, Matrix, encode_context
+from prefixguard.learn.head import FitMaterial
 from prefixguard.learn.network import ContextEncoding, array
+from prefixguard.learn.neural_heads import NetworkHead, choose_device, fit_member
 from prefixguard.learn.scaling import ContextScale
-from prefixguard.learn.trainer import Batch
+from prefixguard.learn.trainer import Batch, Target, epoch
 
 _PLANE = 2  # dimensions that symbols are told apart in
 SHARPNESS = 6.0  # beta
@@ -296,3 +301,39 @@ def symbol_logits(g: Graph, network: FsmNetwork, scale: ContextScale, text: str,
     weight = array(network.plane.weight).T @ codes.T * np.float32(SHARPNESS)
     bias = SHARPNESS * (array(network.plane.bias) @ codes.T - np.square(codes).sum(-1) / 2)
     return g.linear(hidden, f"{prefix}codes", np.ascontiguousarray(weight), bias.astype(np.float32))
+
+
+@dataclass(frozen=True, slots=True)
+class FsmHead(NetworkHead):
+    """The soft automaton. One network: the mean of several would be no automaton.
+
+    off_argmax: share of the probability mass that is not where the argmax automaton is, over training steps.
+    """
+
+    off_argmax: float
+
+    def part(self, prefix: str) -> FsmPart:
+        return FsmPart(self.members[0].network, self.scale, self.config.tau_end, prefix)
+
+    def symbols(self, m: FitMaterial) -> FsmSymbols:
+        """The machine's own."""
+        return FsmSymbols(self.members[0].network, self.scale)
+
+    def facts(self) -> Mapping[str, Any]:
+        return {**NetworkHead.facts(self), "off_argmax": round(self.off_argmax, 6)}
+
+
+def fit(m: FitMaterial) -> FsmHead:
+    """Fit the head: one soft automaton, with a third more epochs, since it has to get sharp as well as right."""
+    config = dataclasses.replace(m.config, epochs=math.ceil(m.config.epochs * 4 / 3))
+    seed = config.seed * 1009
+    torch.manual_seed(seed)
+    network = FsmNetwork(m.rows.n_columns, m.scale, config)
+    m.listener.on_stage("network", "fsm")
+    fitted = fit_member(m, "fsm0", network, Target(m.soft, *m.slice(0)), config, seed)
+    device, off, steps = choose_device(config.device), 0.0, 0
+    for batch in epoch(m.corpus, m.rows, m.pool, 4 * config.batch_runs, None):
+        batch = batch.to(device)
+        off += float(network.off_argmax(batch, config.tau_end)[batch.mask].double().sum())
+        steps += int(batch.mask.sum())
+    return FsmHead((fitted,), m.scale, config, device, off / steps)

@@ -32,7 +32,7 @@ from prefixguard.learn.calibrate import (
 from prefixguard.learn.compile import compile_monitor
 from prefixguard.learn.config import LearnListener, TrainConfig
 from prefixguard.learn.corpus import Corpus, featurise, labels
-from prefixguard.learn.fit import FittedMonitor, fit_monitor, networks_of, training_key
+from prefixguard.learn.fit import FittedMonitor, fit_monitor, needs_torch, training_key
 from prefixguard.learn.teacher import steps_of
 from prefixguard.metrics import Prefixes, at_remaining, auroc, average_precision
 from prefixguard.stepview import Adapter, ReadReport, adapter_for, losses, read_runs
@@ -79,7 +79,7 @@ def train(
     """
     config, listener = config or TrainConfig(), listener or LearnListener()
     _refuse_existing(Path(out), overwrite)  # before hours of reading
-    networks_of(config)
+    needs_torch(config)  # and is there
     opened = adapter_for(adapter, str(runs))
     report = ReadReport()
     listener.on_stage("reading", str(runs))
@@ -286,7 +286,7 @@ def _info(
 ) -> dict[str, Any]:
     """What the manifest says of a training: counts and hashes, never texts."""
     packages = ["numpy", "onnxruntime", "scikit-learn", "lightgbm", "onnx", "scipy"]
-    if networks_of(config) is not None:  # trees alone are the same bytes with torch and without it
+    if needs_torch(config):  # trees alone are the same bytes with torch and without it
         packages.insert(2, "torch")
     return {
         "backend": config.backend,

@@ -21,6 +21,7 @@ Shared keys and values: Shazeer 2019. Bias by distance: Press, Smith and Lewis 2
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,7 +30,9 @@ from torch import Tensor, nn
 
 from prefixguard.learn.config import TrainConfig
 from prefixguard.learn.graph import Graph, Matrix
+from prefixguard.learn.head import FitMaterial
 from prefixguard.learn.network import StepNetwork, array
+from prefixguard.learn.neural_heads import NetworkHead, fit_members
 
 _HEAD = 16  # width of a query, key or value: what a session keeps a layer is 2 * 16 floats a step of the window
 _HIDDEN = 2  # width of the feed-forward half, in widths of the stream
@@ -98,51 +101,45 @@ class TransformerNetwork(StepNetwork):
         return F.layer_norm(x, x.shape[-1:])
 
     @property
-    def stack(self) -> list[Layer]:
-        """The layers in their order."""
-        return [layer for layer in self.layers if isinstance(layer, Layer)]
-
-    @property
     def state_width(self) -> int:
         return len(self.layers) * (self.window - 1) * 2 * _HEAD
 
-
-def transformer_step(
-    g: Graph, prefix: str, members: Sequence[TransformerNetwork], z: str, state: str
-) -> tuple[str, str]:
-    """All members at once: z (N, M * q), states (1, S) -> outputs (N, M * q), states after (N, S).
-
-    Members are an axis of their own, so that the number of nodes does not grow with theirs.
-    """
-    m, width, kept = len(members), members[0].width, members[0].window - 1
-    stacks = list(zip(*(member.stack for member in members), strict=True))  # a layer of all members each
-    heads, parts = stacks[0][0].heads, stacks[0][0].parts
-    variants = g.node("Shape", z, start=0, end=1)  # (1,): N
-    x = g.node("Transpose", g.node("Reshape", z, g.integers(0, m, width)), perm=[1, 0, 2])  # (M, N, q)
-    past = g.node("Reshape", state, g.integers(m, 1, len(stacks) * kept, 2 * _HEAD))
-    past = g.node("Expand", past, g.concat([g.integers(1), variants, g.integers(1, 1)], axis=0))
-    caches = g.nodes(
-        "Split", len(stacks), past, g.integers(*[kept] * len(stacks)), axis=2
-    )  # each (M, N, window - 1, 32)
-    ones = g.constant(f"{prefix}ones", np.ones(width, dtype=np.float32))
-    after = []
-    for i, (layers, cache) in enumerate(zip(stacks, caches, strict=True)):
-        read = g.node("MatMul", g.node("LayerNormalization", x, ones), _stack(g, f"{prefix}enter{i}", layers, _enter))
-        read = g.node("Add", read, _stack(g, f"{prefix}enter_bias{i}", layers, _enter_bias))
-        q, kv, f = g.split(read, parts)
-        window = g.concat([cache, g.node("Reshape", kv, g.integers(0, 0, 1, 2 * _HEAD))], axis=2)  # (M, N, window, 32)
-        k, v = g.split(window, [_HEAD, _HEAD])
-        queries = g.node("Reshape", q, g.integers(0, 0, heads, _HEAD))  # (M, N, H, 16)
-        scores = g.node("MatMul", queries, g.node("Transpose", k, perm=[0, 1, 3, 2]))  # (M, N, H, window)
-        scores = g.node("Add", scores, _stack(g, f"{prefix}distance{i}", layers, lambda x: array(x.bias)[None]))
-        found = g.node("MatMul", g.node("Softmax", scores, axis=-1), v)  # (M, N, H, 16)
-        both = g.concat([g.node("Reshape", found, g.integers(0, 0, heads * _HEAD)), g.node("Gelu", f)])
-        leave = _stack(g, f"{prefix}leave{i}", layers, lambda x: array(x.leave.weight).T)
-        x = g.node("Add", x, g.node("MatMul", both, leave))
-        after.append(g.node("Slice", window, g.integers(1), g.integers(kept + 1), g.integers(2)))
-    given = g.node("Transpose", g.node("LayerNormalization", x, ones), perm=[1, 0, 2])  # (N, M, q)
-    states = g.node("Transpose", g.concat(after, axis=2), perm=[1, 0, 2, 3])  # (N, M, layers * (window - 1), 32)
-    return g.node("Reshape", given, g.integers(0, -1)), g.node("Reshape", states, g.integers(0, -1))
+    @classmethod
+    def step_in_graph(cls, g: Graph, prefix: str, members: Sequence[Any], z: str, state: str) -> tuple[str, str]:
+        """Members are an axis of their own, so that the number of nodes does not grow with theirs."""
+        m, width, kept = len(members), members[0].width, members[0].window - 1
+        stacks = list(zip(*(member.layers for member in members), strict=True))  # a layer of all members each
+        heads, parts = stacks[0][0].heads, stacks[0][0].parts
+        variants = g.node("Shape", z, start=0, end=1)  # (1,): N
+        x = g.node("Transpose", g.node("Reshape", z, g.integers(0, m, width)), perm=[1, 0, 2])  # (M, N, q)
+        past = g.node("Reshape", state, g.integers(m, 1, len(stacks) * kept, 2 * _HEAD))
+        past = g.node("Expand", past, g.concat([g.integers(1), variants, g.integers(1, 1)], axis=0))
+        caches = g.nodes(
+            "Split", len(stacks), past, g.integers(*[kept] * len(stacks)), axis=2
+        )  # each (M, N, window - 1, 32)
+        ones = g.constant(f"{prefix}ones", np.ones(width, dtype=np.float32))
+        after = []
+        for i, (layers, cache) in enumerate(zip(stacks, caches, strict=True)):
+            read = g.node(
+                "MatMul", g.node("LayerNormalization", x, ones), _stack(g, f"{prefix}enter{i}", layers, _enter)
+            )
+            read = g.node("Add", read, _stack(g, f"{prefix}enter_bias{i}", layers, _enter_bias))
+            q, kv, f = g.split(read, parts)
+            window = g.concat(
+                [cache, g.node("Reshape", kv, g.integers(0, 0, 1, 2 * _HEAD))], axis=2
+            )  # (M, N, window, 32)
+            k, v = g.split(window, [_HEAD, _HEAD])
+            queries = g.node("Reshape", q, g.integers(0, 0, heads, _HEAD))  # (M, N, H, 16)
+            scores = g.node("MatMul", queries, g.node("Transpose", k, perm=[0, 1, 3, 2]))  # (M, N, H, window)
+            scores = g.node("Add", scores, _stack(g, f"{prefix}distance{i}", layers, lambda x: array(x.bias)[None]))
+            found = g.node("MatMul", g.node("Softmax", scores, axis=-1), v)  # (M, N, H, 16)
+            both = g.concat([g.node("Reshape", found, g.integers(0, 0, heads * _HEAD)), g.node("Gelu", f)])
+            leave = _stack(g, f"{prefix}leave{i}", layers, lambda x: array(x.leave.weight).T)
+            x = g.node("Add", x, g.node("MatMul", both, leave))
+            after.append(g.node("Slice", window, g.integers(1), g.integers(kept + 1), g.integers(2)))
+        given = g.node("Transpose", g.node("LayerNormalization", x, ones), perm=[1, 0, 2])  # (N, M, q)
+        states = g.node("Transpose", g.concat(after, axis=2), perm=[1, 0, 2, 3])  # (N, M, layers * (window - 1), 32)
+        return g.node("Reshape", given, g.integers(0, -1)), g.node("Reshape", states, g.integers(0, -1))
 
 
 def _stack(g: Graph, name: str, layers: Sequence[Layer], weight: Callable[[Layer], Matrix]) -> str:
@@ -163,3 +160,8 @@ def _enter_bias(layer: Layer) -> Matrix:
 def _scale(layer: Layer) -> Matrix:
     queries, *others = layer.parts
     return np.repeat(np.array([_HEAD**-0.5, 1], dtype=np.float32), [queries, sum(others)])
+
+
+def fit(m: FitMaterial) -> NetworkHead:
+    """Fit the head: members on slices of the runs."""
+    return fit_members("transformer", TransformerNetwork, m)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from prefixguard.learn.corpus import Corpus, Rows
 from prefixguard.learn.graph import ML_DOMAIN, Graph, Matrix
-from prefixguard.learn.head import N_RISKS
+from prefixguard.learn.head import N_RISKS, FitMaterial
 from prefixguard.learn.teacher import DECAY, ROUNDS, TextProjection, fit_boosters, run_weights, steps_of
 
 Boosters = tuple[str, ...] | float
@@ -51,6 +51,18 @@ class TreesHead:
     def part(self, prefix: str = "trees_") -> TreesPart:
         """How a compiled graph computes one step. prefix: of the names of its constants."""
         return TreesPart(self, prefix)
+
+    def symbols(self, m: FitMaterial) -> LevelSymbols:
+        """Levels of the outcome risk, each as often as the others in the runs it was fitted on."""
+        outcome = np.concatenate(self.logits(m.corpus, m.rows, m.everything))[:, 1]
+        shares = np.arange(1, m.config.symbols) / m.config.symbols
+        return LevelSymbols(np.unique(np.quantile(outcome, shares).astype(np.float32)))
+
+
+def fit(m: FitMaterial) -> TreesHead:
+    """Fit the head on all runs there are; a forest has no epoch to choose."""
+    m.listener.on_stage("trees", "boosted trees")
+    return fit_trees(m.corpus, m.rows, m.everything, m.labels, m.config.seed)
 
 
 def fit_trees(

@@ -102,7 +102,7 @@ def calibrate(
     opened.refuse_other(adapter, os.fspath(runs) if isinstance(runs, str | os.PathLike) else "-")
     bundle = opened.bundle
     wanted = (budget, confidence, consecutive, release, cooldown)  # in the order of the policy's fields
-    changed = {f.name: value for f, value in zip(fields(AlarmPolicy), wanted, strict=True) if value is not None}
+    changed: dict[str, Any] = {f.name: value for f, value in zip(fields(AlarmPolicy), wanted, strict=True) if value is not None}
     policy = replace(bundle.calibration.policy, **changed)
     path = Path(out) if out is not None else _beside(bundle.path)
     check_target(path, overwrite)  # before all the reading

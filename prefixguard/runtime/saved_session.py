@@ -137,7 +137,7 @@ class SavedSession:
                 "a new session."
             )
         try:
-            found = {
+            found: dict[str, Any] = {
                 name: None if may_be_null and rest[key] is None else read(rest[key])
                 for name, key, read, may_be_null in _FIELDS
             }

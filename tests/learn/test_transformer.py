@@ -15,7 +15,7 @@ from prefixguard.learn import TrainConfig, fit_monitor
 from prefixguard.learn.compile import compile_monitor
 from prefixguard.learn.graph import Graph
 from prefixguard.learn.trainer import Batch, collate, loss_of
-from prefixguard.learn.transformer import TransformerNetwork, transformer_step
+from prefixguard.learn.transformer import TransformerNetwork
 
 WINDOW, LAYERS, WIDTH = 4, 2, 12
 SEEN_BEFORE = LAYERS * (WINDOW - 1)  # the oldest step that anything can rest on is so many back
@@ -53,7 +53,7 @@ def _graph(networks, variants=1):
     g = Graph()
     state = sum(n.state_width for n in networks)
     width = sum(n.width for n in networks)
-    given, after = transformer_step(g, "t.", networks, "z", "state")
+    given, after = TransformerNetwork.step_in_graph(g, "t.", networks, "z", "state")
     return g.build(
         [("z", "float32", [variants, width]), ("state", "float32", [1, state])],
         [("given", given, "float32", [variants, width]), ("after", after, "float32", [variants, state])],

@@ -92,7 +92,8 @@ class Observer:
     """The ideal observer of one run. Tell it what is seen, in order; ask `risk()` at any time.
 
     trouble: the chance to come out of the present trouble, for every profile; `certain` where there is none.
-    unverified: the chance that an open identity will be confirmed; `certain` once it is. lost: a fault is beyond repair.
+    unverified: the chance that an open identity will be confirmed; `certain` once it is. lost: a fault is beyond
+    repair.
     """
 
     def __init__(self, points: Sequence[Point], profiles: Sequence[Profile]) -> None:
