@@ -1,6 +1,5 @@
 """The alarm policy as a state machine over risks, and the threshold with its finite-sample bound."""
 
-from prefixguard.alarm.bound import allowed_exceedances, binomial_cdf, runs_needed, smallest_budget
 from prefixguard.alarm.policy import AlarmPolicy, Level
 from prefixguard.alarm.state import AlarmState, first_alert, run_maximum
 from prefixguard.alarm.threshold import (
@@ -9,8 +8,12 @@ from prefixguard.alarm.threshold import (
     Thresholds,
     alarm_table,
     alarm_threshold,
+    allowed_exceedances,
+    binomial_cdf,
     draw_one_per_task,
     group_thresholds,
+    runs_needed,
+    smallest_budget,
     table_from_json,
     table_to_json,
     watch_threshold,

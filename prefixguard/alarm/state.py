@@ -1,4 +1,5 @@
-"""The alarm of one run, step by step, and the same thing on a whole run.
+"""The alarm rule: `AlarmState.step`, one step of one run. All else in Python that asks when an alarm sounds asks it; the
+interpreters of an exported table stand alone and are held to it by a test.
 
 The policy is monotone in its threshold: a lower one never makes a run alarm later. So each run has one number, the
 largest threshold at which it would still not alarm, and that number is all a calibration needs of it.
@@ -79,7 +80,8 @@ def run_maximum(risks: npt.ArrayLike, policy: AlarmPolicy) -> float:
     >>> run_maximum([0.1, 0.9, 0.4, 0.5], AlarmPolicy()), run_maximum([0.1, 0.9, 0.4, 0.5], AlarmPolicy(consecutive=2))
     (0.9, 0.4)
     """
-    values = _judged(risks)[1]
+    values = np.asarray(risks, dtype=np.float64)
+    values = values[~np.isnan(values)]
     if len(values) < policy.consecutive:
         return float("-inf")
     windows = np.lib.stride_tricks.sliding_window_view(values, policy.consecutive)
@@ -94,16 +96,6 @@ def first_alert(risks: npt.ArrayLike, theta: float | None, policy: AlarmPolicy) 
     """
     if theta is None:
         return None
-    places, values = _judged(risks)
-    if len(values) < policy.consecutive:
-        return None
-    over = np.lib.stride_tricks.sliding_window_view(values > theta, policy.consecutive).all(axis=1)
-    if not over.any():
-        return None
-    return int(places[int(np.argmax(over)) + policy.consecutive - 1]) + 1
-
-
-def _judged(risks: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    values = np.asarray(risks, dtype=np.float64)
-    places = np.flatnonzero(~np.isnan(values))
-    return places, values[places]
+    state = AlarmState(policy, Thresholds(theta, 1.0, 0, 0, 0, None))
+    steps = enumerate(np.asarray(risks, dtype=np.float64).tolist(), 1)
+    return next((step for step, risk in steps if state.step(risk) is Level.ALARM), None)

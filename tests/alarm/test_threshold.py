@@ -1,20 +1,31 @@
+import json
 import math
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from prefixguard.alarm import (
     AlarmPolicy,
+    Thresholds,
+    alarm_table,
     alarm_threshold,
     allowed_exceedances,
+    binomial_cdf,
     draw_one_per_task,
     first_alert,
+    group_thresholds,
     run_maximum,
+    runs_needed,
+    smallest_budget,
+    table_from_json,
+    table_to_json,
     watch_threshold,
+    watched,
 )
-from prefixguard.errors import ConfigError, DataError
+from prefixguard.errors import BundleError, ConfigError, DataError
 
 
 @pytest.mark.parametrize(
@@ -155,3 +166,121 @@ def test_every_run_of_a_task_is_drawn_by_some_seed_about_equally_often():
 def test_tasks_and_runs_must_match():
     with pytest.raises(DataError, match="1 tasks for 2 runs"):
         draw_one_per_task(["t"], ["a", "b"], seed=0)
+
+
+@given(st.integers(0, 3000), st.integers(-1, 400), st.floats(1e-4, 0.999))
+def test_cdf_equals_scipy(trials, successes, probability):
+    # Relative to 1e-8: logarithms of factorials of thousands carry that many digits in double precision.
+    assert math.isclose(
+        binomial_cdf(successes, trials, probability),
+        binom.cdf(successes, trials, probability),
+        rel_tol=1e-8,
+        abs_tol=1e-290,
+    )
+
+
+@given(st.integers(0, 800), st.sampled_from([0.01, 0.05, 0.1, 0.2, 0.5]), st.sampled_from([0.01, 0.05, 0.1, 0.3]))
+def test_allowed_is_the_largest_j(n, budget, delta):
+    j = allowed_exceedances(n, budget, delta)
+    if j is None:
+        assert n == 0 or binom.cdf(0, n, budget) > delta
+    else:
+        assert binom.cdf(j, n, budget) <= delta < binom.cdf(j + 1, n, budget)
+
+
+@pytest.mark.parametrize(
+    ("budget", "delta", "needed"),
+    [(0.05, 0.05, 59), (0.10, 0.05, 29), (0.01, 0.05, 299), (0.05, 0.10, 45), (0.10, 0.10, 22), (0.01, 0.10, 230)],
+)
+def test_numbers_needed(budget, delta, needed):
+    assert runs_needed(budget, delta) == needed
+    assert allowed_exceedances(needed, budget, delta) == 0
+    assert allowed_exceedances(needed - 1, budget, delta) is None
+
+
+@given(st.integers(1, 5000), st.sampled_from([0.01, 0.05, 0.1, 0.3]))
+def test_smallest_budget_is_supported_and_no_smaller_one(n, delta):
+    budget = smallest_budget(n, delta)
+    assert allowed_exceedances(n, min(budget * 1.0001, 1 - 1e-9), delta) is not None
+    assert allowed_exceedances(n, budget * 0.9999, delta) is None
+
+
+def test_half_of_one_run():
+    """A bound that is met with equality counts as met."""
+    assert allowed_exceedances(1, 0.5, 0.5) == 0
+    assert runs_needed(0.5, 0.5) == 1
+
+
+def test_values_outside_their_range_are_refused():
+    with pytest.raises(ConfigError, match="must both lie between 0 and 1"):
+        runs_needed(0.0, 0.1)
+    with pytest.raises(ConfigError, match="a binomial of -1 trials"):
+        binomial_cdf(0, -1, 0.5)
+
+
+def test_every_value_has_the_threshold_of_its_own_runs():
+    policy = AlarmPolicy()
+    calm, wild = np.linspace(0.0, 0.4, 30), np.linspace(0.3, 0.9, 40)
+    groups = group_thresholds("tier", {"wild": wild, "calm": calm}, policy, watch=0.5)
+    assert groups.by == "tier" and list(groups.of) == ["calm", "wild"]
+    assert groups.of["calm"].alarm == alarm_threshold(calm, policy).alarm
+    assert groups.of["wild"].alarm == alarm_threshold(wild, policy).alarm
+    assert groups.of["calm"].watch == groups.of["calm"].alarm, "the watch threshold never lies above the alarm"
+    assert groups.of["wild"].watch == 0.5
+
+
+def test_a_value_with_too_few_runs_says_so_and_goes_by_the_common_threshold():
+    groups = group_thresholds("tier", {"new": np.full(21, 0.5), "old": np.full(22, 0.5)}, AlarmPolicy())
+    common = Thresholds(0.7, 0.3, 43, 1, 22, None)
+    assert groups.of["new"].alarm is None and groups.of["new"].needed == 22
+    assert "21 successful calibration runs" in groups.of["new"].reason
+    assert groups.pick("new", common) is common
+    assert groups.pick("old", common) is groups.of["old"]
+    assert groups.pick("never seen", common) is common and groups.pick(None, common) is common
+
+
+@pytest.mark.parametrize(("alarm", "watch", "expected"), [(None, 0.9, 0.9), (0.5, 0.9, 0.5), (0.5, 0.2, 0.2)])
+def test_the_watch_threshold_is_never_above_the_alarm(alarm, watch, expected):
+    assert watched(Thresholds(alarm, 1.0, 5, 0, 22, None), watch).watch == expected
+
+
+def test_table_has_a_row_a_budget_and_refuses_row_by_row():
+    table = alarm_table(np.linspace(0, 1, 50), AlarmPolicy(), watch=0.4)
+    assert list(table) == [0.01, 0.05, 0.10]
+    assert table[0.01].alarm is None
+    assert table[0.05].alarm > table[0.10].alarm
+    assert {row.watch for row in table.values()} == {0.4}
+
+
+def test_table_comes_back_equal_through_json():
+    table = alarm_table(np.linspace(0, 1, 50), AlarmPolicy())
+    assert table_from_json(json.loads(json.dumps(table_to_json(table)))) == table
+
+
+@pytest.mark.parametrize("rows", [[{"budget": 0.1}], [3], [{"alarm": 0.1}], 7])
+def test_a_damaged_table_is_refused_with_its_place(rows):
+    with pytest.raises(BundleError, match=r"b/manifest.json: its alarm table cannot be read .* Calibrate the monitor"):
+        table_from_json(rows, "b/manifest.json")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"budget": 0.0}, "alarm budget 0 is not a share of runs"),
+        ({"budget": 10.0}, "alarm budget 10 is not a share of runs"),
+        ({"budget": float("nan")}, "alarm budget nan is not a share"),
+        ({"confidence": 1.0}, "alarm confidence 1 is out of range"),
+        ({"consecutive": 0}, "an alarm needs at least 1 step"),
+        ({"release": 1.5}, "release is 1.5: it is a risk"),
+        ({"release": float("nan")}, "release is nan: it is a risk"),
+        ({"cooldown": -1}, "cooldown is -1: it counts steps"),
+    ],
+)
+def test_values_outside_their_range_are_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
+        AlarmPolicy(**options)
+
+
+def test_delta_is_free_of_rounding():
+    assert AlarmPolicy(confidence=0.9).delta == 0.1
+    assert AlarmPolicy(confidence=0.95).delta == 0.05
