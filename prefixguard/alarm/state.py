@@ -1,5 +1,5 @@
-"""The alarm rule: `AlarmState.step`, one step of one run. All else in Python that asks when an alarm sounds asks it; the
-interpreters of an exported table stand alone and are held to it by a test.
+"""The alarm rule: `AlarmState.step`, one step of one run. All else in Python that asks when an alarm sounds asks this
+one; the interpreters of an exported table stand alone and are held to it by a test.
 
 The policy is monotone in its threshold: a lower one never makes a run alarm later. So each run has one number, the
 largest threshold at which it would still not alarm, and that number is all a calibration needs of it.

@@ -101,8 +101,9 @@ def calibrate(
     opened = monitor if isinstance(monitor, Monitor) else load(monitor)
     opened.refuse_other(adapter, os.fspath(runs) if isinstance(runs, str | os.PathLike) else "-")
     bundle = opened.bundle
-    wanted = (budget, confidence, consecutive, release, cooldown)  # in the order of the policy's fields
-    changed: dict[str, Any] = {f.name: value for f, value in zip(fields(AlarmPolicy), wanted, strict=True) if value is not None}
+    options = (budget, confidence, consecutive, release, cooldown)  # in the order of the policy's fields
+    asked = zip(fields(AlarmPolicy), options, strict=True)
+    changed: dict[str, Any] = {field.name: value for field, value in asked if value is not None}
     policy = replace(bundle.calibration.policy, **changed)
     path = Path(out) if out is not None else _beside(bundle.path)
     check_target(path, overwrite)  # before all the reading

@@ -211,7 +211,7 @@ def test_half_of_one_run():
     assert runs_needed(0.5, 0.5) == 1
 
 
-def test_values_outside_their_range_are_refused():
+def test_a_budget_or_delta_outside_its_range_is_refused():
     with pytest.raises(ConfigError, match="must both lie between 0 and 1"):
         runs_needed(0.0, 0.1)
     with pytest.raises(ConfigError, match="a binomial of -1 trials"):
@@ -276,7 +276,7 @@ def test_a_damaged_table_is_refused_with_its_place(rows):
         ({"cooldown": -1}, "cooldown is -1: it counts steps"),
     ],
 )
-def test_values_outside_their_range_are_refused(options, message):
+def test_policies_outside_their_range_are_refused(options, message):
     with pytest.raises(ConfigError, match=message):
         AlarmPolicy(**options)
 

@@ -19,7 +19,6 @@ from prefixguard.bundle import write_bundle
 from prefixguard.bundle.onnx_check import check_onnx
 from prefixguard.bundle.onnx_file import read_onnx, run_of_floats, run_of_numbers
 from prefixguard.bundle.onnx_operators import OPERATORS
-
 from prefixguard.context import FEATURES
 from prefixguard.errors import BundleError
 from prefixguard.runtime import load
