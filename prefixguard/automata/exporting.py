@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prefixguard.alarm import table_to_json
 from prefixguard.automata.alphabets import Alphabet, fit_alphabet
 from prefixguard.automata.alphabets.model_symbols import ask_model
-from prefixguard.automata.build import Walked, build, walk_training
+from prefixguard.automata.build import Walked, build
 from prefixguard.automata.json_table import check_table_target, what_groups_take, what_it_takes, write_json_table
-from prefixguard.automata.learners import LEARNERS
 from prefixguard.automata.material import Material, gather
 from prefixguard.automata.model_selection import (
     DEFAULT_ALPHABETS,
@@ -26,6 +24,7 @@ from prefixguard.automata.model_selection import (
     CandidateTrial,
     choices,
     choose,
+    learn_from,
     table,
     try_choices,
 )
@@ -34,17 +33,16 @@ from prefixguard.automata.page.glossary import to_glossary
 from prefixguard.automata.picture import to_dot, to_svg
 from prefixguard.automata.state_risk import fit_clock
 from prefixguard.automata.strings import Strings
-from prefixguard.automata.summary import AutomatonSummary, Fidelity
+from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.entries import make_entries, state_examples
-from prefixguard.automata.summary.fidelity import measure_fidelity
-from prefixguard.automata.summary.replays import Walks, choose_replays, levels_of
+from prefixguard.automata.summary.fidelity import Fidelity, Walks, measure_fidelity, rated
+from prefixguard.automata.summary.replays import choose_replays
 from prefixguard.bundle import (
     Automaton,
     Bundle,
     BundleParts,
     Calibration,
     Platt,
-    RiskMap,
     Trust,
     apply_map,
     automaton_to_bytes,
@@ -64,6 +62,7 @@ from prefixguard.learn import (
     set_thresholds,
 )
 from prefixguard.metrics import auroc
+from prefixguard.results import finite
 from prefixguard.runtime import open_model
 from prefixguard.stepview import ReadReport, read_runs
 
@@ -91,13 +90,14 @@ class ExportResult:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Learned:
-    """An automaton and all that it came from."""
+    """An automaton and all that it came from. pool: the runs that it was learned from, as strings of the alphabet."""
 
     choice: Candidate
+    trials: tuple[CandidateTrial, ...]
     alphabet: Alphabet
+    pool: Strings
     walked: Walked
     automaton: Automaton
-    model: bytes | None
 
 
 def export(
@@ -159,36 +159,34 @@ def export(
         max_states,
         (False, True) if clock is None else (clock,),
     )
-    if to == "dfa":
-        check_target(target, overwrite)
-    else:
-        check_table_target(target, overwrite)  # before minutes of learning
+    (check_target if to == "dfa" else check_table_target)(target, overwrite)  # before minutes of learning
     listener.on_stage("reading", str(runs))
     report = ReadReport()
     source = read_runs(str(runs), bundle.adapter, labels=Path(labels) if labels else None, strict=strict, report=report)
     corpus = featurise(source, on_run=listener.on_runs)
-    left_out = tuple(report.left_out())
     listener.on_stage("teacher", "boosted trees, out of fold")
     material = gather(corpus, bundle)
-    learned, trials = _learn(material, bundle, candidates, listener)
+    learned = _learn(material, bundle, candidates, listener)
     listener.on_stage("calibrating", "risks and thresholds on runs set aside")
-    parts, summary, notes = _finish(material, bundle, learned, trials, name, examples=examples)
-    chosen = table(trials, learned.choice) if trials else ""
+    parts, summary, notes = _finish(material, bundle, learned, name, examples=examples)
+    notes = (*report.left_out(), *notes)
+    identifier = None
     if to == "json-table":
         write_json_table(parts, target, overwrite=overwrite)
-        takes = f"The table takes {what_it_takes(learned.alphabet.map, learned.automaton.n_symbols)}"
-        return ExportResult(target, None, learned.choice, trials, summary.fidelity, (*left_out, *notes, takes), chosen)
-    listener.on_stage("drawing", "picture and glossary")
-    pictures = {
-        "automaton.dot": to_dot(summary).encode(),
-        "automaton.svg": to_svg(summary),
-        "automaton.html": to_page(summary),
-        "GLOSSARY.md": to_glossary(summary).encode(),
-    }
-    listener.on_stage("writing", str(target))
-    info = {**parts.info, "training_seconds": round(time.monotonic() - began, 3)}
-    identifier = write_bundle(target, replace(parts, pictures=pictures, info=info), overwrite=overwrite)
-    return ExportResult(target, identifier, learned.choice, trials, summary.fidelity, (*left_out, *notes), chosen)
+        notes = (*notes, f"The table takes {what_it_takes(learned.alphabet.map, learned.automaton.n_symbols)}")
+    else:
+        listener.on_stage("drawing", "picture and glossary")
+        pictures = {
+            "automaton.dot": to_dot(summary).encode(),
+            "automaton.svg": to_svg(summary),
+            "automaton.html": to_page(summary),
+            "GLOSSARY.md": to_glossary(summary).encode(),
+        }
+        listener.on_stage("writing", str(target))
+        info = {**parts.info, "training_seconds": round(time.monotonic() - began, 3)}
+        identifier = write_bundle(target, replace(parts, pictures=pictures, info=info), overwrite=overwrite)
+    chosen = table(learned.trials, learned.choice) if learned.trials else ""
+    return ExportResult(target, identifier, learned.choice, learned.trials, summary.fidelity, notes, chosen)
 
 
 def _names(given: str | Iterable[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
@@ -197,9 +195,7 @@ def _names(given: str | Iterable[str] | None, default: tuple[str, ...]) -> tuple
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def _learn(
-    material: Material, bundle: Bundle, candidates: tuple[Candidate, ...], listener: LearnListener
-) -> tuple[_Learned, tuple[CandidateTrial, ...]]:
+def _learn(material: Material, bundle: Bundle, candidates: tuple[Candidate, ...], listener: LearnListener) -> _Learned:
     """The best candidate by folds of the pool, learned again on all of it."""
     given = ask_model(bundle, material, {c.alphabet for c in candidates})
     trials: tuple[CandidateTrial, ...] = ()
@@ -208,40 +204,27 @@ def _learn(
     choice = choose(trials, bundle.calibration.policy.budget) if trials else candidates[0]
     listener.on_stage("learning", f"{choice.alphabet}, {choice.learner}")
     alphabet = fit_alphabet(choice.alphabet, material, material.pool, choice.max_states, given)
-    n = alphabet.map.n_symbols
-    pool = material.strings(alphabet.symbols, n, material.pool)
-    transitions = LEARNERS[choice.learner](pool, max_states=choice.max_states, seed=material.seed)
-    walked = walk_training(transitions, pool)
-    held_out = material.strings(alphabet.symbols, n, material.held_out)
+    pool, walked = learn_from(alphabet, choice.learner, choice.max_states, material, material.pool)
+    held_out = alphabet.strings(material, material.held_out)
     automaton = build(walked, pool, held_out, fit_clock(pool) if choice.clock else ())
-    model = given[choice.alphabet].model if choice.alphabet in given else None
-    return _Learned(choice, alphabet, walked, automaton, model), trials
+    return _Learned(choice, trials, alphabet, pool, walked, automaton)
 
 
 def _finish(
-    material: Material,
-    bundle: Bundle,
-    learned: _Learned,
-    trials: tuple[CandidateTrial, ...],
-    name: str,
-    *,
-    examples: bool,
+    material: Material, bundle: Bundle, learned: _Learned, name: str, *, examples: bool
 ) -> tuple[BundleParts, AutomatonSummary, tuple[str, ...]]:
     """Thresholds by the automaton's own steps, fidelity on test runs, the glossary."""
     corpus, automaton, alphabet = material.corpus, learned.automaton, learned.alphabet
-    n = alphabet.map.n_symbols
-    pool = material.strings(alphabet.symbols, n, material.pool)
     entries = make_entries(alphabet, material, automaton, learned.walked.states, examples=examples)
-    glosses = tuple(entry.gloss for entry in entries)
     identity, policy = Platt(1.0, 0.0), bundle.calibration.policy
     parts = BundleParts(
         adapter=bundle.adapter.to_bytes(),
         vocabulary=bundle.vocabulary.to_bytes(),
         context_arrays=dict(bundle.arrays),
-        model=learned.model,
+        model=alphabet.model,
         reasons=None,
         calibration=Calibration(identity, identity, bundle.calibration.thresholds, policy),
-        automaton=automaton_to_bytes(automaton, alphabet.map, glosses),
+        automaton=automaton_to_bytes(automaton, alphabet.map, tuple(entry.gloss for entry in entries)),
     )
     drawn = draw_alarm_runs(corpus, material.seed, material.alarm)
     looked = draw_drift_runs(corpus, material.seed, material.alarm)
@@ -262,23 +245,15 @@ def _finish(
     if thresholds.reason:
         notes.append(f"no alarm: {thresholds.reason} The automaton says WATCH and OK only.")
 
-    test = material.strings(alphabet.symbols, n, material.test)
-    states, unseen = learned.walked.walk(test)
-    # As readings give them, to the last bit: a threshold may lie on a risk.
-    risks = _mapped((identity, identity), [logits[r] for r in material.test.tolist()])
-    teacher = open_model(bundle)
-    said = [model_logits(teacher, corpus, material.rows, r) for r in material.test.tolist()]
-    maps = (bundle.calibration.imminent, bundle.calibration.outcome)
-    theirs = _mapped(maps, said)
-    fidelity = measure_fidelity(
-        automaton,
+    teacher, test_runs = open_model(bundle), material.test.tolist()
+    test = alphabet.strings(material, material.test)
+    walks = Walks(
         test,
-        risks,
-        theirs,
-        unseen,
-        levels=levels_of(risks[:, 1], test.first, calibration),
-        teacher_levels=levels_of(theirs[:, 1], test.first, bundle.calibration),
+        *learned.walked.walk(test),
+        *rated([logits[r] for r in test_runs], calibration),
+        *rated([model_logits(teacher, corpus, material.rows, r) for r in test_runs], bundle.calibration),
     )
+    fidelity = measure_fidelity(automaton, walks)
     if thresholds.alarm is not None and float(automaton.risk[..., 1].max()) <= thresholds.alarm:
         mute = (
             f"It never alarms: more successful runs than a false-alarm budget of {100 * policy.budget:g} % allows "
@@ -287,7 +262,6 @@ def _finish(
         )
         fidelity = replace(fidelity, care=(*fidelity.care, mute))
     horizon = bundle.horizon if bundle.horizon is not None else 3
-    walks = Walks(symbols=test.symbols, states=states, unseen=unseen, risks=risks, teacher=theirs[:, 1])
     summary = AutomatonSummary(
         name=name,
         learner=learned.choice.learner,
@@ -299,46 +273,23 @@ def _finish(
         fidelity=fidelity,
         watch=thresholds.watch,
         alarm=thresholds.alarm,
-        base=float(pool.failed.mean()),
+        base=float(learned.pool.failed.mean()),
     )
-    info = _info(bundle, learned, trials, fidelity, notes)
-    outcome_auroc = float(auroc(test.labels[:, 1], risks[:, 1])) if len(risks) else float("nan")
-    info["metrics"]["outcome_auroc"] = outcome_auroc if outcome_auroc == outcome_auroc else None
-    info["automaton"]["glossary"] = [
-        {
-            "meaning": entry.gloss,
-            "condition": entry.condition,
-            "share": entry.share,
-            "risk_change": entry.risk_change,
-            "example": entry.examples[0] if entry.examples else "",
-        }
-        for entry in entries
-    ]
+    info = _info(bundle, learned, summary, notes)
+    n_steps = len(walks.risks)
+    info["metrics"]["outcome_auroc"] = finite(auroc(test.labels[:, 1], walks.risks[:, 1])) if n_steps else None
     info["alarm_table"], info["alarm_lengths"] = table_to_json(alarms), corpus.lengths[drawn].tolist()
-    shares = _unseen_shares(learned.walked, material.strings(alphabet.symbols, n, looked), looked)
+    strings = alphabet.strings(material, looked)
+    missing = np.split(learned.walked.walk(strings)[1], strings.first[1:-1])
+    shares = {r: int(part.sum()) / len(part) for r, part in zip(looked.tolist(), missing, strict=False)}
     if (reference := drift_reference(corpus, material.rows, looked, outcome, shares)) is not None:
         info["drift"] = reference
     return replace(parts, calibration=calibration, info=info), summary, tuple(notes)
 
 
-def _unseen_shares(walked: Walked, strings: Strings, runs: NDArray[np.int64]) -> dict[int, float]:
-    """By run: the share of its transitions that no training run took. strings: of these runs, in their order."""
-    _, unseen = walked.walk(strings)
-    parts = np.split(unseen, strings.first[1:-1])
-    return {r: int(part.sum()) / len(part) for r, part in zip(runs.tolist(), parts, strict=True)} if len(runs) else {}
-
-
-def _mapped(maps: tuple[RiskMap, RiskMap], of_runs: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Both risks of all steps of these runs, (steps, 2), from their logits."""
-    logits = np.concatenate((np.empty((0, 2)), *of_runs))
-    return np.stack([apply_map(one, logits[:, i]) for i, one in enumerate(maps)], axis=1)
-
-
-def _info(
-    bundle: Bundle, learned: _Learned, trials: tuple[CandidateTrial, ...], fidelity: Fidelity, notes: list[str]
-) -> dict[str, Any]:
+def _info(bundle: Bundle, learned: _Learned, summary: AutomatonSummary, notes: list[str]) -> dict[str, Any]:
     """What the manifest says: the teacher's sides and data, how the automaton was made, its fidelity."""
-    manifest, automaton, choice = bundle.manifest, learned.automaton, learned.choice
+    manifest, automaton, fidelity = bundle.manifest, learned.automaton, summary.fidelity
     kept = ("horizon", "seed", "split", "tasks", "runs", "data", "reading", "vocabulary")
     metrics: dict[str, float | int | None] = {
         "test_runs": fidelity.runs,
@@ -349,13 +300,23 @@ def _info(
         **{name: manifest[name] for name in kept if name in manifest},
         "backend": "automaton",
         "teacher": {"id": bundle.id, "backend": manifest.get("backend"), "metrics": manifest.get("metrics")},
-        "config": asdict(choice),
+        "config": asdict(learned.choice),
         "automaton": {
             "states": automaton.n_states,
             "symbols": automaton.n_symbols,
             "clock_columns": len(automaton.clock) + 1,
             "thin_states": int((automaton.stand_in != np.arange(automaton.n_states)).sum()),
             "notes": notes,
+            "glossary": [
+                {
+                    "meaning": entry.gloss,
+                    "condition": entry.condition,
+                    "share": entry.share,
+                    "risk_change": entry.risk_change,
+                    "example": entry.examples[0] if entry.examples else "",
+                }
+                for entry in summary.entries
+            ],
         },
         "fidelity": {
             "agreement": fidelity.agreement,
@@ -370,16 +331,12 @@ def _info(
                 **asdict(t.choice),
                 "states": t.states,
                 "symbols": t.symbols,
-                "soft_imminent_auprc": _known(t.soft),
-                "imminent_auprc": _known(t.auprc),
-                "outcome_auroc_at_remaining": _known(t.rem),
+                "soft_imminent_auprc": finite(t.soft),
+                "imminent_auprc": finite(t.auprc),
+                "outcome_auroc_at_remaining": finite(t.rem),
             }
-            for t in trials
+            for t in learned.trials
         ],
         "metrics": metrics,
         "libraries": {name: importlib.metadata.version(name) for name in ("numpy", "scikit-learn", "lightgbm")},
     }
-
-
-def _known(figure: float) -> float | None:
-    return figure if figure == figure else None

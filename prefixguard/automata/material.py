@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from prefixguard.automata.strings import Strings
 from prefixguard.bundle import Bundle
 from prefixguard.encoder import Vocabulary
 from prefixguard.errors import DataError
@@ -43,20 +42,6 @@ class Material:
     test: NDArray[np.int64]
     seed: int
     notes: tuple[str, ...] = ()
-
-    def strings(self, symbols: NDArray[np.int32], n_symbols: int, runs: NDArray[np.int64]) -> Strings:
-        """These runs as strings of the symbols given for all steps of the corpus."""
-        corpus = self.corpus
-        everything = Strings(
-            symbols=symbols,
-            n_symbols=n_symbols,
-            first=corpus.first,
-            failed=corpus.failed,
-            tasks=self.tasks,
-            labels=self.labels,
-            teacher=self.teacher,
-        )
-        return everything.of(runs)
 
 
 def gather(corpus: Corpus, bundle: Bundle) -> Material:
@@ -98,16 +83,15 @@ def gather(corpus: Corpus, bundle: Bundle) -> Material:
         )
     if strange := sides.count(None):
         notes.append(f"{strange:,} runs are of tasks that the monitor was not made with; they are left out.")
-    horizon, seed = bundle.horizon, manifest.get("seed")
-    targets = labels(corpus, horizon if horizon is not None else 3)
-    rows = corpus.encode(bundle.vocabulary)
-    everything = np.arange(len(corpus))
-    codes = {task: number for number, task in enumerate(sorted(set(corpus.task_ids)))}
+    seed = manifest.get("seed")
     seed = seed if isinstance(seed, int) else 0
+    targets = labels(corpus, bundle.horizon if bundle.horizon is not None else 3)
+    rows = corpus.encode(bundle.vocabulary)
+    codes = {task: number for number, task in enumerate(sorted(set(corpus.task_ids)))}
     return Material(
         corpus=corpus,
         rows=rows,
-        matrix=sparse_matrix(corpus, rows, everything),
+        matrix=sparse_matrix(corpus, rows, np.arange(len(corpus))),
         vocabulary=bundle.vocabulary,
         tools=[corpus.tool(step) for step in range(int(corpus.first[-1]))],
         labels=targets,

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from itertools import product, starmap
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.automata.alphabets import ALPHABETS, Alphabet, Given, fit_alphabet
-from prefixguard.automata.build import walk_training
+from prefixguard.automata.alphabets import ALPHABETS, Alphabet, fit_alphabet
+from prefixguard.automata.build import Walked, walk_training
 from prefixguard.automata.learners import LEARNERS
 from prefixguard.automata.material import Material
 from prefixguard.automata.state_risk import columns_of, fit_clock, training_risk
-from prefixguard.automata.strings import Strings, Transitions
+from prefixguard.automata.strings import Strings
 from prefixguard.errors import ConfigError
 from prefixguard.metrics import Ranking
 from prefixguard.trace import task_hash
@@ -77,61 +79,57 @@ def choices(
 
     Raises ConfigError for an unknown name, and where there is none.
     """
-    found: list[Candidate] = []
     alphabets, learners = dict.fromkeys(alphabets), dict.fromkeys(learners)
     for what, names, known in (("alphabet", alphabets, ALPHABETS), ("learner", learners, LEARNERS)):
         if not names:
             raise ConfigError(f"no {what} is named: choose from {', '.join(known)}.")
-    for alphabet in alphabets:
-        if alphabet not in ALPHABETS:
-            raise ConfigError(f"alphabet {alphabet!r}: choose one of {', '.join(ALPHABETS)}.")
-        for learner in learners:
-            if learner not in LEARNERS:
-                raise ConfigError(f"learner {learner!r}: choose one of {', '.join(LEARNERS)}.")
-            found += [Candidate(alphabet, learner, size, clock) for size in sizes(max_states) for clock in clocks]
-    return tuple(found)
+        for name in names:
+            if name not in known:
+                raise ConfigError(f"{what} {name!r}: choose one of {', '.join(known)}.")
+    return tuple(starmap(Candidate, product(alphabets, learners, sizes(max_states), tuple(clocks))))
 
 
 def try_choices(
     material: Material,
     candidates: Sequence[Candidate],
     *,
-    given: Mapping[str, Given] = MappingProxyType({}),
+    given: Mapping[str, Alphabet] = MappingProxyType({}),
     on_trial: Callable[[str], None] | None = None,
 ) -> tuple[CandidateTrial, ...]:
     """Every candidate's worth, best first; ties by fewer states, then by order. None where the pool cannot be folded:
     too few tasks, or one outcome only beside each fold.
 
-    given: symbols that a model has given already, by alphabet (see `fit_alphabet`).
+    given: alphabets whose symbols a model has given (see `fit_alphabet`). on_trial: told what is tried.
     """
-    pool = material.pool
-    tasks = sorted({material.corpus.task_ids[r] for r in pool.tolist()}, key=lambda t: task_hash(f"pick:{t}"))
+    pool, task_ids = material.pool, material.corpus.task_ids
+    tasks = sorted({task_ids[r] for r in pool.tolist()}, key=lambda t: task_hash(f"pick:{t}"))
     fold_of = {task: i % _FOLDS for i, task in enumerate(tasks)}
-    fold = np.array([fold_of[material.corpus.task_ids[r]] for r in pool.tolist()])
+    fold = np.array([fold_of[task_ids[r]] for r in pool.tolist()])
     found: dict[Candidate, list[CandidateTrial]] = {}
     for f in range(_FOLDS):
         train, test = pool[fold != f], pool[fold == f]
         if len(train) == 0 or len(test) == 0 or len(set(material.corpus.failed[train].tolist())) < 2:
             continue
-        alphabets: dict[tuple[str, int], Alphabet] = {}
-        transitions: dict[tuple[str, str, int], tuple[Strings, Transitions]] = {}
+        fit = cache(partial(fit_alphabet, material=material, runs=train, given=given))
+        learn = cache(partial(learn_from, material=material, runs=train))
         for choice in candidates:
             if on_trial:
                 on_trial(f"fold {f + 1} of {_FOLDS}: {choice.alphabet}, {choice.learner}")
-            size = (choice.alphabet, choice.max_states)
-            if size not in alphabets:
-                alphabets[size] = fit_alphabet(choice.alphabet, material, train, choice.max_states, given)
-            alphabet = alphabets[size]
-            key = (choice.alphabet, choice.learner, choice.max_states)
-            if key not in transitions:
-                strings = material.strings(alphabet.symbols, alphabet.map.n_symbols, train)
-                learn = LEARNERS[choice.learner]
-                learned = learn(strings, max_states=choice.max_states, seed=material.seed)
-                transitions[key] = (strings, learned)
-            found.setdefault(choice, []).append(_trial(material, choice, alphabet, *transitions[key], test))
+            alphabet = fit(choice.alphabet, max_states=choice.max_states)
+            strings, walked = learn(alphabet, choice.learner, choice.max_states)
+            found.setdefault(choice, []).append(_trial(choice, strings, walked, alphabet.strings(material, test)))
     trials = [_mean(choice, parts) for choice, parts in found.items()]
     order = {choice: i for i, choice in enumerate(candidates)}
     return tuple(sorted(trials, key=lambda t: (-round(t.score, 6), t.states, order[t.choice])))
+
+
+def learn_from(
+    alphabet: Alphabet, learner: str, max_states: int, material: Material, runs: NDArray[np.int64]
+) -> tuple[Strings, Walked]:
+    """These runs as strings of an alphabet, and the transitions that a learner makes of them."""
+    strings = alphabet.strings(material, runs)
+    found = LEARNERS[learner](strings, max_states=max_states, seed=material.seed)
+    return strings, walk_training(found, strings)
 
 
 def choose(trials: Sequence[CandidateTrial], budget: float = 0.1) -> Candidate:
@@ -153,26 +151,16 @@ def sizes(max_states: int) -> tuple[int, ...]:
     return (max_states // 2, max_states) if max_states >= 16 else (max_states,)
 
 
-def _trial(
-    material: Material,
-    choice: Candidate,
-    alphabet: Alphabet,
-    train: Strings,
-    transitions: Transitions,
-    runs: NDArray[np.int64],
-) -> CandidateTrial:
-    walked = walk_training(transitions, train)
+def _trial(choice: Candidate, train: Strings, walked: Walked, test: Strings) -> CandidateTrial:
     n = walked.transitions.n_states
     clock = fit_clock(train) if choice.clock else ()
     _, risk = training_risk(train, walked.states, n, clock)
-    test = material.strings(alphabet.symbols, alphabet.map.n_symbols, runs)
     states, unseen = walked.walk(test)
     risks = risk[states, columns_of(clock, test)]
-    believed = (test.labels[:, 0] + test.teacher[:, 0]) / 2
     auprc, rem = test.figures(risks)
-    soft = soft_average_precision(believed, risks[:, 0])
+    soft = soft_average_precision((test.labels[:, 0] + test.teacher[:, 0]) / 2, risks[:, 0])
     top = _top_share(risks[:, 1], test)
-    return CandidateTrial(choice, n, alphabet.map.n_symbols, soft, auprc, rem, float(unseen.mean()), top)
+    return CandidateTrial(choice, n, test.n_symbols, soft, auprc, rem, float(unseen.mean()), top)
 
 
 def _top_share(outcome: NDArray[np.float64], strings: Strings) -> float:

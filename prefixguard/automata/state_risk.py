@@ -21,7 +21,7 @@ index, so that they are narrow near a cap on steps and wide elsewhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ from scipy.special import expit
 from scipy.stats import beta
 from sklearn.tree import DecisionTreeRegressor
 
-from prefixguard.automata.strings import Strings
+from prefixguard.automata.strings import Strings, log_odds
 from prefixguard.bundle import N_RISKS, Platt
 from prefixguard.learn import fit_platt
 
@@ -46,8 +46,7 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StateRisk:
+class StateRisk(NamedTuple):
     """risk (S, C, 2), interval (S, C, 2, 2), evidence and evidence_runs (S, C), stand_in (S,): as in `Automaton`."""
 
     risk: Floats
@@ -82,7 +81,7 @@ def training_risk(
 
     states: int32 (steps,), the state after each step.
     """
-    target = (strings.labels.astype(np.float64) + strings.teacher) / 2
+    target = strings.target
     weight, columns, n_columns = strings.weights, columns_of(clock, strings), len(clock) + 1
     cell = states.astype(np.int64) * n_columns + columns
     mass = np.bincount(cell, weight, n_states * n_columns).reshape(n_states, n_columns)
@@ -92,7 +91,7 @@ def training_risk(
         base = (total.sum() + _SURE) / (mass.sum() + 2 * _SURE)
         of_state[:, i] = (total.sum(1) + _STATE_PRIOR * base) / (mass.sum(1) + _STATE_PRIOR)
         of_column = (total.sum(0) + _STATE_PRIOR * base) / (mass.sum(0) + _STATE_PRIOR)
-        prior = _odds(of_state[:, i])[:, None] + _odds(of_column)[None] - _odds(base)
+        prior = log_odds(of_state[:, i])[:, None] + log_odds(of_column)[None] - log_odds(base)
         prior = _probability(prior) if n_columns > 1 else of_state[:, i : i + 1]
         of_cell[:, :, i] = (total + _CELL_PRIOR * prior) / (mass + _CELL_PRIOR)
     return of_state, of_cell
@@ -120,7 +119,7 @@ def calibrate(
     n = runs.reshape(n_states, n_columns)
     risk, interval = np.empty_like(estimate), np.empty((*estimate.shape, 2))
     for i in range(N_RISKS):
-        logit = _odds(estimate[:, :, i])
+        logit = log_odds(estimate[:, :, i])
         platt = fit_platt(logit.ravel()[cell], held_out.labels[:, i].astype(np.float64)) if len(cell) else Platt(1, 0)
         p, f = _probability(platt.a * logit + platt.b), met[:, i].reshape(n.shape)
         risk[:, :, i] = (f + _HELD_OUT_PRIOR * p) / (n + _HELD_OUT_PRIOR)
@@ -153,20 +152,14 @@ def _stand_ins(
     n = len(of_state)
     reached = np.zeros(n)
     for strings, states in ((train, train_states), (held_out, held_out_states)):
-        if len(strings):
-            reached += _by_run(strings, states.astype(np.int64), n)[0]
+        reached += _by_run(strings, states.astype(np.int64), n)[0]
     own = np.arange(n, dtype=np.int32)
     enough = np.flatnonzero(reached >= FEW)
     if len(enough) == 0:
         return own
-    odds = _odds(of_state)
+    odds = log_odds(of_state)
     distance = np.square(odds[:, None] - odds[None, enough]).sum(axis=-1)
     return np.where(reached >= FEW, own, enough[distance.argmin(axis=1)]).astype(np.int32)
-
-
-def _odds(p: Floats | float) -> Floats:
-    clipped = np.clip(p, _SURE, 1 - _SURE)
-    return np.asarray(np.log(clipped / (1 - clipped)))
 
 
 def _probability(odds: Floats) -> Floats:

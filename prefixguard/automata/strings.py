@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,15 +13,17 @@ from numpy.typing import NDArray
 from prefixguard.bundle import UNSEEN
 from prefixguard.metrics import Prefixes, at_remaining, average_precision
 
+Integers = TypeVar("Integers", np.int32, np.int64)
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+@dataclass(frozen=True, eq=False)
 class Strings:
     """Symbol strings of n runs, one after the other.
 
     symbols: int32 (steps,), each in [0, n_symbols). first: int64 (n + 1,); run i has the steps first[i]:first[i + 1].
     failed: bool (n,). tasks: int64 (n,), the number of each run's task.
     labels: float32 (steps, 2), 0 or 1: imminent, outcome.
-    teacher: float32 (steps, 2), what a teacher that was not fitted on the run says of both risks, probabilities.
+    teacher: float32 (steps, 2), both risks by a teacher that was not fitted on the run, probabilities.
     """
 
     symbols: NDArray[np.int32]
@@ -52,6 +56,11 @@ class Strings:
         return np.repeat(self.lengths.mean() / self.lengths, self.lengths)
 
     @property
+    def target(self) -> NDArray[np.float64]:
+        """The mean of labels and teacher, which risks are learned from, float64 (steps, 2)."""
+        return (self.labels.astype(np.float64) + self.teacher) / 2
+
+    @cached_property
     def layers(self) -> tuple[NDArray[np.int64], ...]:
         """Positions of the first steps of all runs, of the second ones, and so on, int64; longest runs first."""
         order = np.argsort(-self.lengths, kind="stable")
@@ -88,9 +97,8 @@ class Strings:
 class Transitions:
     """What a learner found: the structure, without risks.
 
-    next: int32 (S, K), the state after each symbol; UNSEEN where the learner says nothing, be it that no string went
-    there. start: the state before a run.
-    notes: sentences on what was met and how it was handled (conflicting strings, a budget that cut merging short).
+    start: the state before a run. next: int32 (S, K), the state after each symbol; UNSEEN where the learner says
+    nothing. notes: sentences on what was met and how it was handled (conflicting strings, a limit that was reached).
     """
 
     start: int
@@ -109,8 +117,8 @@ def log_odds(risks: NDArray[np.float32] | NDArray[np.float64]) -> NDArray[np.flo
     return np.asarray(np.log(p / (1 - p)))
 
 
-def before(strings: Strings, states: NDArray[np.int32], start: int) -> NDArray[np.int32]:
-    """The state before every step, int32 (steps,), from the states after them."""
+def before(strings: Strings, states: NDArray[Integers], start: int) -> NDArray[Integers]:
+    """The state before every step, (steps,), from the states after them."""
     out = np.roll(states, 1)
     out[strings.first[:-1]] = start
     return out
@@ -154,3 +162,11 @@ def walk(
             unseen[at] = missing
         states[at] = now
     return states, unseen
+
+
+def taken(found: Transitions, strings: Strings) -> Transitions:
+    """The transitions that these runs take; all others become UNSEEN."""
+    states, _ = walk(found.start, found.next, None, strings)
+    met = np.zeros(found.next.shape, dtype=np.bool_)
+    met[before(strings, states, found.start), strings.symbols] = True
+    return replace(found, next=np.where(met, found.next, UNSEEN).astype(np.int32))

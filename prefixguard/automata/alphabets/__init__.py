@@ -8,12 +8,10 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.automata.alphabets.alphabet import Alphabet, Given, fit_typed
+from prefixguard.automata.alphabets.alphabet import Alphabet, fit_typed
 from prefixguard.automata.alphabets.tree import TreeSteps, fit_step_tree, fit_tree
 from prefixguard.automata.material import Material
-from prefixguard.bundle import ModelMap
 from prefixguard.errors import ConfigError
-from prefixguard.learn import steps_of
 
 #: Name to what it is. Those that come last need the monitor's model at run time.
 ALPHABETS: Mapping[str, str] = {
@@ -34,42 +32,25 @@ def fit_alphabet(
     material: Material,
     runs: NDArray[np.int64],
     max_states: int,
-    given: Mapping[str, Given] = MappingProxyType({}),
+    given: Mapping[str, Alphabet] = MappingProxyType({}),
 ) -> Alphabet:
     """Fit the alphabet of this name on these runs; symbols are given for all steps of the corpus.
 
-    max_states: trees over the run so far have as many leaves as states can tell apart. given: what the monitor's model
-    gave, for alphabets of `OF_MODEL`; they have as many symbols as it can give, met or not.
-    Raises ConfigError for an unknown name, and for an alphabet of `OF_MODEL` that was not given.
+    max_states: trees over the run so far have as many leaves as states can tell apart. given: those of `OF_MODEL`.
+    Raises ConfigError for an unknown name, and for an alphabet of `OF_MODEL` that is not given.
     """
-    train = steps_of(material.corpus, runs)
+    if name in given:
+        return given[name]
+    match name:
+        case "typed":
+            return fit_typed(material, runs)
+        case "steps":
+            return fit_step_tree(TreeSteps.of(material, runs), _STEP_LEAVES)
+        case "tree" | "tree-context":
+            return fit_tree(TreeSteps.of(material, runs), max(max_states - 1, 2), words=name == "tree")
     if name in OF_MODEL:
-        if name not in given:
-            raise ConfigError(
-                f"alphabet {name!r}: its symbols come from a monitor's model, and none was asked for them."
-            )
-        found = given[name]
-        none = ("",) * found.n_symbols
-        return Alphabet(
-            name, ModelMap(found.n_symbols), found.symbols, found.glosses or none, none, (True,) * found.n_symbols
-        )
-    if name == "typed":
-        return fit_typed(material.tools, material.corpus.context, train)
-    lengths = material.corpus.lengths[runs]
-    steps = TreeSteps(
-        context=material.corpus.context,
-        rows=material.matrix,
-        terms=material.vocabulary.terms,
-        train=train,
-        weights=np.repeat(lengths.mean() / lengths, lengths),
-        tasks=np.repeat(material.tasks[runs], lengths),
-        teacher=material.teacher[train].astype(np.float64),
-    )
-    if name == "steps":
-        return fit_step_tree(steps, _STEP_LEAVES)
-    if name not in ("tree", "tree-context"):
-        raise ConfigError(f"alphabet {name!r}: choose one of {', '.join(ALPHABETS)}.")
-    return fit_tree(steps, max(max_states - 1, 2), words=name == "tree")
+        raise ConfigError(f"alphabet {name!r}: its symbols come from a monitor's model, and none was asked for them.")
+    raise ConfigError(f"alphabet {name!r}: choose one of {', '.join(ALPHABETS)}.")
 
 
-__all__ = ["ALPHABETS", "OF_MODEL", "Alphabet", "Given", "fit_alphabet"]
+__all__ = ["ALPHABETS", "OF_MODEL", "Alphabet", "fit_alphabet"]

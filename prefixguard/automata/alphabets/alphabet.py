@@ -1,4 +1,4 @@
-"""An alphabet, fitted: its map, and the symbols of every step of a corpus; and what a model gave, to make one of.
+"""An alphabet, fitted: its map, and the symbols of every step of a corpus.
 
 Typed is the simplest: tool x error x repeated call. It reads no text, and learns nothing but which tools are frequent:
 the natural alphabet for an audit.
@@ -7,15 +7,17 @@ the natural alphabet for an audit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.bundle import SymbolMap, TypedMap
+from prefixguard.automata.material import Material
+from prefixguard.automata.strings import Strings
+from prefixguard.bundle import ModelMap, SymbolMap, TypedMap
 from prefixguard.context import FEATURES
+from prefixguard.learn import steps_of
 
 _TOOLS = 11
 _AT = {feature.name: place for place, feature in enumerate(FEATURES)}
@@ -30,6 +32,7 @@ class Alphabet:
     for learners are to see symbols as they fall on new runs.
     glosses: a few words a symbol; conditions: the full definition of each, "" where it has none in words.
     reads_history: for each symbol, whether it says something of earlier steps of the run.
+    model: where a monitor's model gives the symbols, the step that gives them at run time, ONNX; else None.
     """
 
     name: str
@@ -38,28 +41,35 @@ class Alphabet:
     glosses: tuple[str, ...]
     conditions: tuple[str, ...]
     reads_history: tuple[bool, ...]
+    model: bytes | None = None
+
+    @classmethod
+    def of_model(
+        cls, name: str, symbols: NDArray[np.int32], n: int, glosses: tuple[str, ...] = (), model: bytes = b""
+    ) -> Alphabet:
+        """Of `n` symbols that a monitor's model gives, met or not. glosses: one a symbol; (): they have no words."""
+        none = ("",) * n
+        return cls(name, ModelMap(n), symbols, glosses or none, none, (True,) * n, model)
+
+    def strings(self, material: Material, runs: NDArray[np.int64]) -> Strings:
+        """These runs of the material as strings of its symbols."""
+        corpus = material.corpus
+        every = Strings(
+            symbols=self.symbols,
+            n_symbols=self.map.n_symbols,
+            first=corpus.first,
+            failed=corpus.failed,
+            tasks=material.tasks,
+            labels=material.labels,
+            teacher=material.teacher,
+        )
+        return every.of(runs)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Given:
-    """Symbols that a monitor's model gives.
-
-    symbols: int32 (steps,), of every step of the corpus, each in [0, n_symbols). glosses: one a symbol; () where they
-    have no words. model: the step that gives them at run time, ONNX.
-    """
-
-    symbols: NDArray[np.int32]
-    n_symbols: int
-    glosses: tuple[str, ...] = ()
-    model: bytes = b""
-
-
-def fit_typed(tools: Sequence[str], context: NDArray[np.float32], train: NDArray[np.int64]) -> Alphabet:
-    """The most frequent tools of the training steps have symbols of their own.
-
-    tools: of every step of the corpus. context: float32 (steps, d). train: int64, positions of training steps.
-    """
-    counts = Counter(tools[i] for i in train.tolist())
+def fit_typed(material: Material, runs: NDArray[np.int64]) -> Alphabet:
+    """The most frequent tools of the steps of these runs have symbols of their own."""
+    tools, context = material.tools, material.corpus.context
+    counts = Counter(tools[i] for i in steps_of(material.corpus, runs).tolist())
     named = tuple(sorted(counts, key=lambda tool: (-counts[tool], tool))[:_TOOLS])
     found = TypedMap(named)
     error = context[:, _AT["is_error"]] > 0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from scipy.special import expit
 
-from prefixguard.automata.alphabets import OF_MODEL, Given
+from prefixguard.automata.alphabets import OF_MODEL, Alphabet
 from prefixguard.automata.material import Material
 from prefixguard.automata.strings import log_odds
 from prefixguard.bundle import Bundle, Platt, RiskMap, apply_map
@@ -26,7 +26,7 @@ _HALVINGS = 60
 _ONLY_TREES = "gbdt"
 
 
-def ask_model(bundle: Bundle, material: Material, alphabets: Collection[str]) -> dict[str, Given]:
+def ask_model(bundle: Bundle, material: Material, alphabets: Collection[str]) -> dict[str, Alphabet]:
     """What the monitor's model gives for those of these alphabets that need it.
 
     Raises ConfigError for the symbols of a network where the monitor is of trees alone, which learned none.
@@ -45,17 +45,17 @@ def ask_model(bundle: Bundle, material: Material, alphabets: Collection[str]) ->
         config = bundle.manifest.get("config")
         size = config.get("symbols") if isinstance(config, dict) else None
         n = max(size if isinstance(size, int) else 0, int(symbols.max()) + 1)
-        given["gumbel"] = Given(symbols, n, model=bundle.model_bytes)
+        given["gumbel"] = Alphabet.of_model("gumbel", symbols, n, model=bundle.model_bytes)
     if "quantized" in wanted:
         calibration = bundle.calibration
         maps = (calibration.imminent, calibration.outcome)
-        intervals = Intervals(material, steps_of(material.corpus, material.pool), maps)
+        intervals = Intervals(material, maps)
         symbols = intervals.of(log_odds(material.teacher))
         for r in np.concatenate((material.held_out, material.alarm, material.test)).tolist():
             first, last = material.corpus.first[r : r + 2]
             symbols[first:last] = intervals.of_logits(model_logits(model, material.corpus, material.rows, r))
-        step = intervals.model(bundle.model_bytes)
-        given["quantized"] = Given(symbols, intervals.n_symbols, intervals.glosses(), step)
+        step, words = intervals.model(bundle.model_bytes), intervals.glosses()
+        given["quantized"] = Alphabet.of_model("quantized", symbols, intervals.n_symbols, words, step)
     return given
 
 
@@ -81,13 +81,8 @@ class Intervals:
     cuts: float32, rising, of log-odds of risks; logit_cuts: the same of the monitor's logits.
     """
 
-    def __init__(
-        self,
-        material: Material,
-        pool_steps: NDArray[np.int64],
-        maps: tuple[RiskMap, RiskMap] = (Platt(1.0, 0.0), Platt(1.0, 0.0)),
-    ) -> None:
-        odds = log_odds(material.teacher[pool_steps])
+    def __init__(self, material: Material, maps: tuple[RiskMap, RiskMap] = (Platt(1.0, 0.0), Platt(1.0, 0.0))) -> None:
+        odds = log_odds(material.teacher[steps_of(material.corpus, material.pool)])
         self.cuts = [
             np.unique(np.quantile(odds[:, i], np.arange(1, n) / n).astype(np.float32)) for i, n in enumerate(_INTERVALS)
         ]

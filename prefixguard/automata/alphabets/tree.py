@@ -23,10 +23,12 @@ from sklearn.tree import DecisionTreeRegressor
 
 from prefixguard.automata.alphabets.alphabet import Alphabet
 from prefixguard.automata.alphabets.tree_words import name_leaves, reads_history, repeats, say, ways
+from prefixguard.automata.material import Material
 from prefixguard.automata.strings import log_odds
 from prefixguard.bundle import N_RISKS, TreeMap, WordScore
 from prefixguard.context import FEATURES, N_FEATURES
 from prefixguard.encoder import SparseRow
+from prefixguard.learn import steps_of
 
 _FEWEST = 20  # training steps in a leaf
 _WEIGHTS = (1.0, 0.5)  # of imminent and outcome risk: alarms go by the second, which the first alone says little of
@@ -43,10 +45,10 @@ _AT = {feature.name: place for place, feature in enumerate(FEATURES)}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeSteps:
-    """What a tree is fitted to, all steps of a corpus. context: float32 (steps, d). rows: (steps, V). terms: V texts.
+    """All steps of a corpus, and what a tree is fitted to.
 
-    train: int64, positions of training steps. weights: of these, float64. tasks: of these, int64.
-    teacher: of these, float64 (train steps, 2), probabilities.
+    context: float32 (steps, d). rows: (steps, V). terms: V texts. train: int64, positions of the n training steps.
+    weights: float64 (n,). tasks: int64 (n,). teacher: float64 (n, 2), probabilities; target: (n, 2), their log-odds.
     """
 
     context: NDArray[np.float32]
@@ -56,11 +58,17 @@ class TreeSteps:
     weights: NDArray[np.float64]
     tasks: NDArray[np.int64]
     teacher: NDArray[np.float64]
+    target: NDArray[np.float64]
 
-    @property
-    def target(self) -> NDArray[np.float64]:
-        """The teacher's log-odds of the training steps, (train steps, 2)."""
-        return log_odds(self.teacher)
+    @classmethod
+    def of(cls, material: Material, runs: NDArray[np.int64]) -> TreeSteps:
+        """With the steps of these runs as training steps; every run counts alike."""
+        corpus, lengths = material.corpus, material.corpus.lengths[runs]
+        train = steps_of(corpus, runs)
+        weights, tasks = np.repeat(lengths.mean() / lengths, lengths), np.repeat(material.tasks[runs], lengths)
+        teacher = material.teacher[train].astype(np.float64)
+        terms = material.vocabulary.terms
+        return cls(corpus.context, material.matrix, terms, train, weights, tasks, teacher, log_odds(teacher))
 
 
 def fit_tree(steps: TreeSteps, leaves: int, *, words: bool = True) -> Alphabet:

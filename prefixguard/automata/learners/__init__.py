@@ -1,9 +1,9 @@
-"""Learners: symbol strings to the transitions of an automaton, one algorithm a file."""
+"""Learners: symbol strings to the transitions of an automaton."""
 
 from collections.abc import Mapping
 from typing import Protocol
 
-from prefixguard.automata.learners import ladder, memoryless, merge, rpni
+from prefixguard.automata.learners import direct, merge, rpni
 from prefixguard.automata.strings import Strings, Transitions
 from prefixguard.learn import torch_part
 
@@ -15,10 +15,10 @@ class Learner(Protocol):
 
 
 def _with_torch(name: str) -> Learner:
-    """A learner whose file needs torch: the file is imported when it is called."""
+    """A learner of `networks`, which needs torch: the file is imported when it is called."""
 
     def learn(strings: Strings, *, max_states: int, seed: int) -> Transitions:
-        found: Learner = torch_part(f"{__name__}.{name}", f"learner {name}").learn
+        found: Learner = getattr(torch_part(f"{__name__}.networks", f"learner {name}"), f"learn_{name}")
         return found(strings, max_states=max_states, seed=seed)
 
     return learn
@@ -26,8 +26,8 @@ def _with_torch(name: str) -> Learner:
 
 #: By name, in the order in which tables show them.
 LEARNERS: Mapping[str, Learner] = {
-    "memoryless": memoryless.learn,
-    "ladder": ladder.learn,
+    "memoryless": direct.learn_memoryless,
+    "ladder": direct.learn_ladder,
     "merge": merge.learn,
     "distilled": rpni.learn_distilled,
     "rpni": rpni.learn,

@@ -49,7 +49,7 @@ class PrefixEvidence:
 
 def gather(strings: Strings, *, risk: float, clock: float) -> PrefixEvidence:
     """The evidence of runs. risk: weight of risks, at least 0. clock: weight of the clock, times that; 0: none."""
-    risks = risk * (0.5 * strings.labels.T.astype(np.float64) + 0.5 * strings.teacher.T)
+    risks = risk * strings.target.T
     rows = [risks[0], _OUTCOME * risks[1], *(_FUTURE * _future(strings, risks[0], g) for g in _DISCOUNTS)]
     values = _centred(np.stack(rows))
     noise = float(np.square(values).mean(axis=1).sum())

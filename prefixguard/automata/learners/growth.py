@@ -17,9 +17,9 @@ compared, and walking in place of a tree, are ours.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,38 +54,33 @@ class Setting:
     doubt: float
 
 
-def grow(strings: Strings, evidence: PrefixEvidence, setting: Setting, max_states: int) -> Growth:
-    """At most `max_states` states; state 0 is the start. The same for the same runs in the same order."""
-    growth = Growth(strings, evidence, setting, max_states)
-    growth.run()
-    return growth
-
-
 class Growth:
     """The automaton so far, what its states have met, and who waits where. A cell is state * K + symbol.
 
-    next: int32 (S, K). thin: transitions too rare to be judged. forced: those that deserved a state beyond the budget.
+    next: int32 (S, K), of at most `max_states` states; state 0 is the start. The same for the same runs in the same
+    order. thin: transitions too rare to be judged. forced: those that deserved a state beyond the limit.
     """
 
     def __init__(self, strings: Strings, evidence: PrefixEvidence, setting: Setting, max_states: int) -> None:
-        n_symbols = strings.n_symbols
+        n_symbols, n_words = strings.n_symbols, evidence.n_words
         self.n_states, self.thin, self.forced = 1, 0, 0
         self.next = np.full((max_states, n_symbols), UNSEEN, dtype=np.int32)
         self._symbols, self._n_symbols, self._max_states = strings.symbols, n_symbols, max_states
         self._last = np.repeat(strings.first[1:], strings.lengths) - 1
         self._evidence, self._setting = evidence, setting
-        self._visits = np.zeros(max_states)
-        self._sums = np.zeros((len(evidence.values), max_states))
-        self._ended = np.zeros((max_states, 2))  # runs that ended there: well, in failure
-        self._words = _Words(evidence, max_states)
-        self._words.add(evidence.opening, np.arange(len(strings)), strings.first[:-1] - 1)
+        self._met = _Met(max_states, evidence.values, evidence.ends)
+        risks = evidence.values[:N_RISKS]
+        self._word_noise = float(np.square(risks).mean(axis=1).sum())
+        self._words = _Met(max_states * n_words, risks, evidence.ends)  # a place is state * W + word
+        self._words.add_all(self._followed(evidence.opening, strings.first[:-1] - 1, np.zeros(len(strings), np.int64)))
         self._usual = np.full(max_states, UNSEEN)  # where each state's first transition leads, which most runs took
         self._leads = np.zeros((n_symbols, max_states))  # how many runs each symbol led to each state
         self._waiting: dict[int, Positions] = {}
         self._queue: list[tuple[int, int]] = []  # (-how many wait, cell); entries may be out of date
         self._walk(np.zeros(len(strings), dtype=np.int64), strings.first[:-1].copy())
+        self._decide()
 
-    def run(self) -> None:
+    def _decide(self) -> None:
         """Decide transitions, most awaited first, until no run waits."""
         while self._queue:
             size, cell = heappop(self._queue)
@@ -129,11 +124,42 @@ class Growth:
 
     def _on_the_face(self, at: Positions) -> tuple[Floats, Floats, Floats]:
         """For every state: cost of the steps themselves, cost of the words after them, variance of the latter."""
-        n, visits = len(at), self._visits[: self.n_states] + _PRIOR
+        n, visits = len(at), self._met.n[: self.n_states] + _PRIOR
         mean = self._evidence.values[:, at].mean(axis=1)
-        distance = np.square(self._sums[:, : self.n_states] / visits - mean[:, None]).sum(axis=0)
-        words, spread = self._words.cost(at, self.n_states, self._setting.ends)
+        distance = np.square(self._met.sums[:, : self.n_states] / visits - mean[:, None]).sum(axis=0)
+        words, spread = self._unlike_words(at)
         return visits * n / (visits + n) * distance, words, spread
+
+    def _unlike_words(self, at: Positions) -> tuple[Floats, Floats]:
+        """How unlike each state's words those after these steps are, less what chance makes, and its variance."""
+        n_words, ends = self._evidence.n_words, self._setting.ends
+        new = self._words.alike(n_words)
+        new.add_all(self._followed(self._evidence.words[:, at], at, np.zeros_like(at)))
+        met = np.flatnonzero(new.n)
+        old_n, old_sums, old_ended = (
+            part.reshape(*shape)[..., : self.n_states, met, :]
+            for part, shape in (
+                (self._words.n, (self._max_states, n_words, 1)),
+                (self._words.sums, (N_RISKS, self._max_states, n_words, 1)),
+                (self._words.ended, (self._max_states, n_words, 2)),
+            )
+        )
+        n_new, n_old = new.n[met], old_n[..., 0]
+        apart = old_sums[..., 0] / np.maximum(n_old, 1) - (new.sums[:, met] / n_new)[:, None]
+        both = n_old > 0
+        cost = n_old * n_new / (n_old + n_new) * np.square(apart).sum(axis=0) - self._word_noise * both
+        chi, tests = _unlike(old_ended, new.ended[met])
+        spread = self._word_noise**2 * both.sum(axis=1) + ends**2 * tests.sum(axis=1)
+        return cost.sum(axis=1) + ends * chi.sum(axis=1), 2 * spread
+
+    def _followed(self, words: NDArray[np.int32], at: Positions, states: Positions) -> Iterator[_Places]:
+        """For each length of words: the place of each word that came after a step in its state, and its last step.
+
+        words: int32 (depth, n), those after the steps `at`; -1 where a word has no number.
+        """
+        for depth, row in enumerate(words):
+            known = np.flatnonzero(row >= 0)
+            yield row[known] + states[known] * self._evidence.n_words, at[known] + depth + 1
 
     def _fold(self, cell: int, at: Positions, targets: Positions) -> tuple[Floats, Floats]:
         """Cost, less what chance costs, of a transition to each target, and its variance; float64 (targets,)."""
@@ -141,7 +167,6 @@ class Growth:
         if len(at) > _SAMPLE:
             scale = len(at) / _SAMPLE
             at = at[np.linspace(0, len(at) - 1, _SAMPLE).astype(np.int64)]
-        shape = (len(targets), self._max_states)
         option = np.repeat(np.arange(len(targets)), len(at))
         states, at = np.repeat(targets, len(at)), np.tile(at, len(targets))
         passed, steps = [], []
@@ -157,27 +182,23 @@ class Growth:
             option, states, at = option[on], after[on].astype(np.int64), at[on]
             if not len(at):
                 break
-        place, step = np.concatenate(passed), np.concatenate(steps)
-        size = shape[0] * shape[1]
-        n_new = np.bincount(place, minlength=size).reshape(shape)
-        n_old = self._visits + _PRIOR
-        distance = np.zeros(shape)
-        for row, known in zip(self._evidence.values, self._sums, strict=True):
-            new = np.bincount(place, weights=row[step], minlength=size).reshape(shape)
-            distance += np.square(new / np.maximum(n_new, 1) - known / n_old)
+        shape = (len(targets), self._max_states)
+        new = self._met.alike(shape[0] * shape[1])
+        new.add(np.concatenate(passed), np.concatenate(steps))
+        n_new, n_old = new.n.reshape(shape), self._met.n + _PRIOR
+        means = new.sums.reshape(-1, *shape) / np.maximum(n_new, 1)
+        distance = np.square(means - (self._met.sums / n_old)[:, None]).sum(axis=0)
         touched = (n_new > 0).sum(axis=1)
         cost = (n_old * n_new / (n_old + n_new) * distance).sum(axis=1) - self._evidence.noise * touched
-        kind = self._evidence.ends[step]
-        ended = np.bincount(place[kind > 0] * 2 + kind[kind > 0] - 1, minlength=2 * size).astype(np.float64)
-        chi, tests = _unlike(self._ended, ended.reshape(*shape, 2))
+        chi, tests = _unlike(self._met.ended, new.ended.reshape(*shape, 2))
         weight = self._setting.ends
         spread = 2 * self._evidence.noise**2 * touched + 2 * weight**2 * tests.sum(axis=1)
         return scale * (cost + weight * chi.sum(axis=1)), scale**2 * spread
 
     def _walk(self, states: Positions, at: Positions) -> None:
         """Runs in these states, about to take these steps, walk to where nothing is decided; all are counted."""
-        stopped: list[tuple[Positions, Positions]] = []
-        moved: list[tuple[Positions, Positions]] = []
+        stopped: list[_Places] = []
+        moved: list[_Places] = []
         while len(at):
             cells = states * self._n_symbols + self._symbols[at]
             after = self.next.reshape(-1)[cells]
@@ -187,77 +208,55 @@ class Growth:
             moved.append((after, at))
             on = at < self._last[at]
             states, at = after[on], at[on] + 1
-        self._count(np.concatenate([s for s, _ in moved]), np.concatenate([a for _, a in moved]))
-        self._wait(np.concatenate([c for c, _ in stopped]), np.concatenate([a for _, a in stopped]))
-
-    def _count(self, states: Positions, at: Positions) -> None:
-        size = self._max_states
-        self._visits += np.bincount(states, minlength=size)
-        for row, sums in zip(self._evidence.values, self._sums, strict=True):
-            sums += np.bincount(states, weights=row[at], minlength=size)
-        kind = self._evidence.ends[at]
-        over = kind > 0
-        self._ended += np.bincount(states[over] * 2 + kind[over] - 1, minlength=2 * size).reshape(size, 2)
-        self._words.add(self._evidence.words, at, at, states)
+        states, at = (np.concatenate(parts) for parts in zip(*moved, strict=True))
+        self._met.add(states, at)
+        self._words.add_all(self._followed(self._evidence.words[:, at], at, states))
+        self._wait(*(np.concatenate(parts) for parts in zip(*stopped, strict=True)))
 
     def _wait(self, cells: Positions, at: Positions) -> None:
         order = np.argsort(cells, kind="stable")
-        cells, at = cells[order], at[order]
-        bounds = [0, *(np.flatnonzero(np.diff(cells)) + 1).tolist(), len(cells)]
-        for begin, end in pairwise(bounds):
-            if begin == end:
-                continue
-            cell, arrived = int(cells[begin]), at[begin:end]
-            if cell in self._waiting:
-                arrived = np.concatenate((self._waiting[cell], arrived))
-            self._waiting[cell] = arrived
-            heappush(self._queue, (-len(arrived), cell))
+        distinct, first = np.unique(cells[order], return_index=True)
+        for cell, arrived in zip(distinct.tolist(), np.split(at[order], first[1:]), strict=False):
+            self._waiting[cell] = np.concatenate((self._waiting.get(cell, at[:0]), arrived))
+            heappush(self._queue, (-len(self._waiting[cell]), cell))
 
 
-class _Words:
-    """What followed each state within a few steps: for each word, the risks after it, and how runs ended with it."""
+_Places = tuple[Positions, Positions]  # numbers of places, and the step that was in each
 
-    def __init__(self, evidence: PrefixEvidence, max_states: int) -> None:
-        self._evidence = evidence
-        self._risks = evidence.values[:N_RISKS]
-        self._noise = float(np.square(self._risks).mean(axis=1).sum())
-        self._met = np.zeros((max_states, evidence.n_words, N_RISKS + 1))  # how often, and risks added up
-        self._ended = np.zeros((max_states, evidence.n_words, 2))  # runs that ended: well, in failure
 
-    def add(self, words: NDArray[np.int32], of: Positions, at: Positions, states: Positions | None = None) -> None:
-        """Count words, columns `of` of `words`, that came after the steps `at` in these states; None: the start."""
-        met, ended = self._count(words, of, at, np.zeros_like(at) if states is None else states, len(self._met))
-        self._met += met
-        self._ended += ended
+class _Met:
+    """What each of `size` places has met.
 
-    def cost(self, at: Positions, n_states: int, ends: float) -> tuple[Floats, Floats]:
-        """How unlike each state's words those after these steps are, less what chance makes, and its variance."""
-        new, new_ended = (part[0] for part in self._count(self._evidence.words, at, at, np.zeros_like(at), 1))
-        met = np.flatnonzero(new[:, 0])
-        new, old = new[met], self._met[:n_states, met]
-        n_new, n_old = new[:, 0], old[..., 0]
-        apart = old[..., 1:] / np.maximum(n_old, 1)[..., None] - new[:, 1:] / n_new[:, None]
-        both = n_old > 0
-        cost = n_old * n_new / (n_old + n_new) * np.square(apart).sum(axis=-1) - self._noise * both
-        chi, tests = _unlike(self._ended[:n_states, met], new_ended[met])
-        spread = self._noise**2 * both.sum(axis=1) + ends**2 * tests.sum(axis=1)
-        return cost.sum(axis=1) + ends * chi.sum(axis=1), 2 * spread
+    n: how many steps, (size,). sums: of d rows of values over these, (d, size). ended: runs that ended there, well and
+    in failure, (size, 2). All float64.
+    """
 
-    def _count(
-        self, words: NDArray[np.int32], of: Positions, at: Positions, states: Positions, n_states: int
-    ) -> tuple[Floats, Floats]:
-        n_words, size = self._evidence.n_words, n_states * self._evidence.n_words
-        met, ended = np.zeros((N_RISKS + 1, size)), np.zeros(2 * size)
-        for depth, row in enumerate(words):
-            word = row[of].astype(np.int64)
-            known = np.flatnonzero(word >= 0)
-            place, step = word[known] + states[known] * n_words, at[known] + depth + 1
-            met[0] += np.bincount(place, minlength=size)
-            for sums, risk in zip(met[1:], self._risks, strict=True):
-                sums += np.bincount(place, weights=risk[step], minlength=size)
-            kind = self._evidence.ends[step]
-            ended += np.bincount(place[kind > 0] * 2 + kind[kind > 0] - 1, minlength=2 * size)
-        return met.T.reshape(n_states, n_words, -1), ended.reshape(n_states, n_words, 2)
+    def __init__(self, size: int, rows: Floats, ends: NDArray[np.int8]) -> None:
+        self.n, self.sums, self.ended = np.zeros(size), np.zeros((len(rows), size)), np.zeros((size, 2))
+        self._rows, self._ends = rows, ends
+
+    def alike(self, size: int) -> _Met:
+        """An empty one of the same rows."""
+        return _Met(size, self._rows, self._ends)
+
+    def add(self, place: Positions, step: Positions) -> None:
+        """Count steps, each in its place."""
+        size = len(self.n)
+        self.n += np.bincount(place, minlength=size)
+        for row, sums in zip(self._rows, self.sums, strict=True):
+            sums += np.bincount(place, weights=row[step], minlength=size)
+        kind = self._ends[step]
+        over = kind > 0
+        self.ended += np.bincount(place[over] * 2 + kind[over] - 1, minlength=2 * size).reshape(size, 2)
+
+    def add_all(self, parts: Iterable[_Places]) -> None:
+        """Count several at once: their sums are added up first, then to what is there."""
+        new = self.alike(len(self.n))
+        for part in parts:
+            new.add(*part)
+        self.n += new.n
+        self.sums += new.sums
+        self.ended += new.ended
 
 
 def _unlike(old: Floats, new: Floats) -> tuple[Floats, NDArray[np.bool_]]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from prefixguard.automata.build import walk_training
 from prefixguard.automata.learners.evidence import gather
-from prefixguard.automata.learners.growth import Growth, Setting, grow
+from prefixguard.automata.learners.growth import Growth, Setting
 from prefixguard.automata.state_risk import training_risk
 from prefixguard.automata.strings import Strings, Transitions
 from prefixguard.errors import DataError
@@ -57,7 +57,7 @@ def _order(strings: Strings) -> NDArray[np.int64]:
 
 
 def _grow(strings: Strings, setting: Setting, max_states: int) -> Growth:
-    return grow(strings, gather(strings, risk=setting.risk, clock=setting.clock), setting, max_states)
+    return Growth(strings, gather(strings, risk=setting.risk, clock=setting.clock), setting, max_states)
 
 
 def _choose(strings: Strings, max_states: int, seed: int) -> Setting:

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.automata.strings import Strings, Transitions
-from prefixguard.bundle import N_RISKS, UNSEEN
+from prefixguard.automata.strings import Strings, Transitions, before, walk
+from prefixguard.bundle import N_RISKS
 
 _PRIOR = 5.0  # steps that the base rate counts for in a state's risk
 _SURE = 1e-4
@@ -35,47 +35,28 @@ States = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RolloutMachine:
-    """A complete automaton: every state has somewhere to go with every symbol. next: int64 (S, K)."""
-
-    start: int
-    next: States
-
-    @property
-    def n_states(self) -> int:
-        """S."""
-        return len(self.next)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Rollouts:
-    """Training runs, ready to be walked forwards and backwards.
+    """Training runs, ready to be walked forwards and backwards. Machines are complete: nothing in them is UNSEEN.
 
-    symbols: int64 (steps,). layers: positions of the first steps, of the second, and so on, longest runs first.
-    target: float64 (steps, 2), probabilities. importance: float64 (2,), what each risk's cross-entropy counts for.
+    target: float64 (steps, 2), what risks should be, probabilities. importance: float64 (2,), what each risk's
+    cross-entropy counts for.
     """
 
-    symbols: States
-    n_symbols: int
-    layers: tuple[States, ...]
+    strings: Strings
     target: Floats
     importance: Floats
 
     @classmethod
     def of(cls, strings: Strings, target: Floats) -> Rollouts:
-        """Of these strings. target: float64 (steps, 2), what risks should be."""
-        entropy = _entropy(target.mean(axis=0))
-        return cls(strings.symbols.astype(np.int64), strings.n_symbols, strings.layers, target, entropy.max() / entropy)
+        """Of these strings; each risk counts by its entropy without any automaton."""
+        p = np.clip(target.mean(axis=0), _SURE, 1 - _SURE)
+        entropy = -(p * np.log(p) + (1 - p) * np.log1p(-p))
+        return cls(strings, target, np.asarray(entropy.max() / entropy))
 
-    def walk(self, machine: RolloutMachine) -> tuple[States, States]:
+    def walk(self, machine: Transitions) -> tuple[States, States]:
         """The state before and after every step, int64 (steps,) each."""
-        before, after = np.empty_like(self.symbols), np.empty_like(self.symbols)
-        now = np.full(len(self.layers[0]), machine.start, dtype=np.int64)
-        for at in self.layers:
-            before[at] = now[: len(at)]
-            now = machine.next[before[at], self.symbols[at]]
-            after[at] = now
-        return before, after
+        states, _ = walk(machine.start, machine.next, None, self.strings)
+        return before(self.strings, states, machine.start).astype(np.int64), states.astype(np.int64)
 
     def risks(self, states: States, n_states: int) -> Floats:
         """Mean target of the steps in each state, shrunk to the base rate, float64 (S, 2)."""
@@ -90,28 +71,41 @@ class Rollouts:
         each = -(self.target * np.log(p) + (1 - self.target) * np.log1p(-p))
         return float((each @ self.importance).mean())
 
-    def costs(self, machine: RolloutMachine, risks: Floats) -> Floats:
+    def costs(self, machine: Transitions, risks: Floats) -> Floats:
         """V: what being in each state after each step costs until the run ends, float64 (steps, S)."""
         odds, rest = np.log(risks / (1 - risks)), -np.log1p(-risks)
         v = -(self.target * self.importance) @ odds.T + rest @ self.importance
-        leads = np.ascontiguousarray(machine.next.T)  # (K, S)
-        for now, then in zip(self.layers[-2::-1], self.layers[:0:-1], strict=True):
-            v[now[: len(then)]] += np.take_along_axis(v[then], leads[self.symbols[then]], axis=1)
+        leads, layers = np.ascontiguousarray(machine.next.T).astype(np.int64), self.strings.layers  # leads: (K, S)
+        for now, then in zip(layers[-2::-1], layers[:0:-1], strict=True):
+            v[now[: len(then)]] += np.take_along_axis(v[then], leads[self.strings.symbols[then]], axis=1)
         return v
 
+    def complete(self, states: States, start: int, n_states: int) -> Transitions:
+        """The machine of the majority of what runs did that were in these states after each step, int64 (steps,).
 
-def redirect(rollouts: Rollouts, machine: RolloutMachine, rounds: int, rng: np.random.Generator) -> RolloutMachine:
+        A pair of state and symbol that no run met goes where the symbol goes most often.
+        """
+        k = self.strings.n_symbols
+        cell = (before(self.strings, states, start) * k + self.strings.symbols) * n_states + states
+        votes = np.bincount(cell, minlength=n_states * k * n_states).reshape(n_states, k, n_states)
+        anywhere = votes.sum(axis=0).argmax(axis=1)
+        most = np.where(votes.any(axis=2), votes.argmax(axis=2), anywhere[None, :])
+        return Transitions(start, most.astype(np.int32))
+
+
+def redirect(rollouts: Rollouts, machine: Transitions, rounds: int, rng: np.random.Generator) -> Transitions:
     """The machine with transitions led to where the rest of the run costs least, as long as the cost falls.
 
     All transitions that promise a gain are changed at once; where they get in each other's way, a share of them, drawn
     with those of great gain first. Transitions that no run takes stay as they are.
     """
-    k, n, share, failures = rollouts.n_symbols, machine.n_states, 1.0, 0
-    before, states = rollouts.walk(machine)
+    symbols, k = rollouts.strings.symbols, rollouts.strings.n_symbols
+    n, share, failures = machine.n_states, 1.0, 0
+    prior, states = rollouts.walk(machine)
     risks = rollouts.risks(states, n)
     best = rollouts.loss(states, risks)
     for _ in range(rounds):
-        edges, sums = _sums(before * k + rollouts.symbols, rollouts.costs(machine, risks))
+        edges, sums = _sums(prior * k + symbols, rollouts.costs(machine, risks))
         now, then = machine.next.ravel()[edges], sums.argmin(axis=1)
         gain = sums[np.arange(len(edges)), now] - sums.min(axis=1)
         good = np.flatnonzero((gain > 1e-9) & (then != now))
@@ -121,12 +115,12 @@ def redirect(rollouts: Rollouts, machine: RolloutMachine, rounds: int, rng: np.r
             chosen = good[first[: max(int(len(good) * share), 1)]]
             following = machine.next.copy()
             following.ravel()[edges[chosen]] = then[chosen]
-            tried = RolloutMachine(machine.start, following)
-            tried_before, tried_states = rollouts.walk(tried)
+            tried = Transitions(machine.start, following)
+            tried_prior, tried_states = rollouts.walk(tried)
             tried_risks = rollouts.risks(tried_states, n)
             loss = rollouts.loss(tried_states, tried_risks)
             if loss < best - 1e-7:
-                machine, before, risks, best = tried, tried_before, tried_risks, loss
+                machine, prior, risks, best = tried, tried_prior, tried_risks, loss
                 share, changed = min(1.0, share * 1.5), True
                 break
             share = max(share / 3, 1 / len(good))
@@ -136,7 +130,7 @@ def redirect(rollouts: Rollouts, machine: RolloutMachine, rounds: int, rng: np.r
     return machine
 
 
-def eliminate(rollouts: Rollouts, machine: RolloutMachine, depth: States, max_states: int) -> RolloutMachine:
+def eliminate(rollouts: Rollouts, machine: Transitions, depth: States, max_states: int) -> Transitions:
     """The machine with states taken away until at most `max_states` are left.
 
     What led to a state that goes leads to the one from which the rest of the run costs least more. depth: int64 (S,),
@@ -162,10 +156,8 @@ def eliminate(rollouts: Rollouts, machine: RolloutMachine, depth: States, max_st
         now = rollouts.loss(states, risks)
         while True:
             goes, expected = _batch(extra, max(int((n - max_states) * share), 1))
-            fewer, count = (
-                RolloutMachine(int(goes[machine.start]), goes[machine.next]),
-                int((goes != np.arange(n)).sum()),
-            )
+            fewer = Transitions(int(goes[machine.start]), goes[machine.next].astype(np.int32))
+            count = int((goes != np.arange(n)).sum())
             _, after = rollouts.walk(fewer)
             surprise = rollouts.loss(after, rollouts.risks(after, n)) - now
             bearable = max(expected / len(states), 0.0) * _SURPRISE + _SLACK * count / n
@@ -196,41 +188,16 @@ def _batch(extra: Floats, size: int) -> tuple[States, float]:
     return goes, expected
 
 
-def complete(rollouts: Rollouts, states: States, start: int, n_states: int) -> RolloutMachine:
-    """The machine of the majority of what runs did that were in these states after each step, int64 (steps,).
-
-    A pair of state and symbol that no run met goes where the symbol goes most often.
-    """
-    k = rollouts.n_symbols
-    before = np.empty_like(states)
-    before[rollouts.layers[0]] = start
-    for now, then in zip(rollouts.layers, rollouts.layers[1:], strict=False):
-        before[then] = states[now[: len(then)]]
-    votes = np.bincount((before * k + rollouts.symbols) * n_states + states, minlength=n_states * k * n_states).reshape(
-        n_states, k, n_states
-    )
-    anywhere = votes.sum(axis=0).argmax(axis=1)
-    return RolloutMachine(start, np.where(votes.any(axis=2), votes.argmax(axis=2), anywhere[None, :]))
-
-
-def taken(machine: RolloutMachine, rollouts: Rollouts, notes: tuple[str, ...]) -> Transitions:
-    """The transitions that runs take."""
-    before, _ = rollouts.walk(machine)
-    met = np.zeros(machine.next.shape, dtype=np.bool_)
-    met[before, rollouts.symbols] = True
-    return Transitions(machine.start, np.where(met, machine.next, UNSEEN).astype(np.int32), notes)
-
-
-def _used(rollouts: Rollouts, machine: RolloutMachine, depth: States) -> tuple[RolloutMachine, States]:
+def _used(rollouts: Rollouts, machine: Transitions, depth: States) -> tuple[Transitions, States]:
     """The machine without states that no run meets, and the depth of the others."""
     _, states = rollouts.walk(machine)
     kept = np.unique(np.append(states, machine.start))
     number = np.full(machine.n_states, -1, dtype=np.int64)
     number[kept] = np.arange(len(kept))
-    whole = complete(rollouts, number[states], int(number[machine.start]), len(kept))
+    whole = rollouts.complete(number[states], int(number[machine.start]), len(kept))
     # Transitions that no run takes keep their end where it is kept.
     ends = number[machine.next[kept]]
-    return RolloutMachine(whole.start, np.where(ends >= 0, ends, whole.next)), depth[kept]
+    return Transitions(whole.start, np.where(ends >= 0, ends, whole.next).astype(np.int32)), depth[kept]
 
 
 def _sums(keys: States, values: Floats) -> tuple[States, Floats]:
@@ -238,8 +205,3 @@ def _sums(keys: States, values: Floats) -> tuple[States, Floats]:
     order = np.argsort(keys, kind="stable")
     found, first = np.unique(keys[order], return_index=True)
     return found, np.add.reduceat(values[order], first, axis=0)
-
-
-def _entropy(p: Floats) -> Floats:
-    q = np.clip(p, _SURE, 1 - _SURE)
-    return np.asarray(-(q * np.log(q) + (1 - q) * np.log1p(-q)))

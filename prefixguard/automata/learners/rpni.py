@@ -13,6 +13,7 @@ nothing. Each run gives, for each level, the string up to the last step that has
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from hashlib import blake2b
 
@@ -20,7 +21,7 @@ import numpy as np
 from aalpy.learning_algs import run_RPNI
 from numpy.typing import NDArray
 
-from prefixguard.automata.minimization import reachable, within_budget
+from prefixguard.automata.build import within_budget
 from prefixguard.automata.strings import Strings, Transitions, walk
 from prefixguard.bundle import N_RISKS, UNSEEN
 from prefixguard.errors import DataError
@@ -44,12 +45,12 @@ def learn(strings: Strings, *, max_states: int, seed: int) -> Transitions:
             f"all {len(strings)} runs {'failed' if strings.failed.any() else 'succeeded'}: RPNI tells failed runs from "
             "successful ones. Give it runs of both outcomes, or take another learner."
         )
-    return identify(zip(strings.words(), strings.failed.tolist(), strict=True), strings, max_states, seed, "outcome")
+    return _identify(zip(strings.words(), strings.failed.tolist(), strict=True), strings, max_states, seed, "outcome")
 
 
 def learn_distilled(strings: Strings, *, max_states: int, seed: int) -> Transitions:
     """At most `max_states` states, as `rpni.learn`. Raises DataError where the teacher says the same of all steps."""
-    return identify(_examples(strings), strings, max_states, seed, "level")
+    return _identify(_examples(strings), strings, max_states, seed, "level")
 
 
 def _examples(strings: Strings) -> list[tuple[Word, int]]:
@@ -72,54 +73,44 @@ def _examples(strings: Strings) -> list[tuple[Word, int]]:
     return found
 
 
-def identify(
+def _identify(
     examples: Iterable[tuple[Word, int]], strings: Strings, max_states: int, seed: int, what: str
 ) -> Transitions:
     """The smallest machine found that gives each example's word its level; the examples in any order.
 
     strings: the runs, by which states are told apart where there are too many. what: what a level is, for messages.
     """
-    votes: dict[Word, dict[int, int]] = {}
+    votes: dict[Word, Counter[int]] = {}
     for word, level in examples:
-        of_word = votes.setdefault(word, {})
-        of_word[int(level)] = of_word.get(int(level), 0) + 1
-    decided, notes = _decide(votes, what)
-    kept, more = _bounded(decided, votes, seed)
-    found = Transitions(0, _rpni(kept, strings.n_symbols), (*notes, *more))
-    if found.n_states <= max_states:
-        return reachable(found)
-    return within_budget(found, *_met(found, strings), max_states)
-
-
-def _decide(votes: dict[Word, dict[int, int]], what: str) -> tuple[list[tuple[Word, int]], tuple[str, ...]]:
-    """Each word with the level that most of its examples have, in order of length, then symbols; and notes."""
+        votes.setdefault(word, Counter())[int(level)] += 1
     decided, outvoted, split = [], 0, 0
     for word in sorted(votes, key=lambda w: (len(w), w)):
         (level, most), *others = sorted(votes[word].items(), key=lambda item: (-item[1], item[0]))
         if others and others[0][1] == most:
-            split += sum(votes[word].values())
-            continue
-        outvoted += sum(count for _, count in others)
-        decided.append((word, level))
-    notes = []
-    if outvoted:
-        notes.append(f"{outvoted} strings came more often with another {what}, which was kept")
-    if split:
-        notes.append(f"{split} strings were left out: the same came as often with another {what}")
-    return decided, tuple(notes)
+            split += votes[word].total()
+        else:
+            outvoted += votes[word].total() - most
+            decided.append((word, level))
+    kept = _bounded(decided, votes, seed)
+    left = len(decided) - len(kept)
+    noted = {
+        f"{outvoted} strings came more often with another {what}, which was kept": outvoted,
+        f"{split} strings were left out: the same came as often with another {what}": split,
+        f"{left} of {len(decided)} different strings were left out: their tree has over {_MOST_NODES} nodes": left,
+    }
+    found = Transitions(0, _rpni(kept, strings.n_symbols), tuple(note for note, count in noted.items() if count))
+    return within_budget(found, *_met(found, strings), max_states)
 
 
-def _bounded(
-    decided: list[tuple[Word, int]], votes: dict[Word, dict[int, int]], seed: int
-) -> tuple[list[tuple[Word, int]], tuple[str, ...]]:
+def _bounded(decided: list[tuple[Word, int]], votes: dict[Word, Counter[int]], seed: int) -> list[tuple[Word, int]]:
     """As many words as the largest prefix tree holds: the most frequent, drawn by `seed` among equally frequent."""
 
     def rank(example: tuple[Word, int]) -> tuple[int, bytes, Word]:
         word = example[0]
-        return -sum(votes[word].values()), blake2b(repr((seed, word)).encode(), digest_size=8).digest(), word
+        return -votes[word].total(), blake2b(repr((seed, word)).encode(), digest_size=8).digest(), word
 
     if sum(len(word) for word, _ in decided) <= _MOST_NODES:
-        return decided, ()
+        return decided
     nodes: set[Word] = set()
     kept: list[tuple[Word, int]] = []
     for word, level in sorted(decided, key=rank):
@@ -127,11 +118,7 @@ def _bounded(
         if len(nodes) > _MOST_NODES and kept:
             break
         kept.append((word, level))
-    left = len(decided) - len(kept)
-    if not left:
-        return decided, ()
-    kept.sort(key=lambda example: (len(example[0]), example[0]))
-    return kept, (f"{left} of {len(decided)} different strings were left out: their tree has over {_MOST_NODES} nodes",)
+    return sorted(kept, key=lambda example: (len(example[0]), example[0]))
 
 
 def _rpni(examples: list[tuple[Word, int]], n_symbols: int) -> NDArray[np.int32]:
@@ -152,6 +139,5 @@ def _met(found: Transitions, strings: Strings) -> tuple[NDArray[np.int64], NDArr
     states, _ = walk(found.start, found.next, None, strings)
     n = found.n_states
     visits = np.bincount(states, minlength=n).astype(np.int64)
-    risk = (strings.labels.astype(np.float64) + strings.teacher) / 2
-    sums = np.stack([np.bincount(states, risk[:, i], n) for i in range(N_RISKS)], axis=1)
-    return visits, (sums + risk.mean(axis=0)) / (visits + 1)[:, None]
+    sums = np.stack([np.bincount(states, strings.target[:, i], n) for i in range(N_RISKS)], axis=1)
+    return visits, (sums + strings.target.mean(axis=0)) / (visits + 1)[:, None]

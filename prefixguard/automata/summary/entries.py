@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from prefixguard.automata.alphabets.alphabet import Alphabet
 from prefixguard.automata.material import Material
 from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.strings import before
-from prefixguard.automata.summary import Entry
 from prefixguard.bundle import Automaton
 from prefixguard.errors import DataError
 from prefixguard.learn import steps_of
@@ -37,6 +36,30 @@ _TAGS = re.compile(b"[%b]" % bytes(range(1, len(FIELDS) + 1)))
 _NOT_MET = "not met in training"
 
 Steps = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One symbol in words, from training steps.
+
+    symbol: its number. gloss: a few words, for edges. condition: the full definition in words (tree, typed), or the
+    terms of highest weight. terms: those terms with their weights. tools, statuses: what the symbol stands for, with
+    shares, most frequent first. examples: up to three steps, one line each; text from runs, as such untrusted.
+    count: training steps with it; share: of all. risk_change: mean change of the outcome risk, over steps, that it
+    brings. reads_history: whether it depends on earlier steps of the run, not on the step alone.
+    """
+
+    symbol: int
+    gloss: str
+    condition: str
+    terms: tuple[tuple[str, float], ...]
+    tools: tuple[tuple[str, float], ...]
+    statuses: tuple[tuple[str, float], ...]
+    examples: tuple[str, ...]
+    count: int
+    share: float
+    risk_change: float
+    reads_history: bool
 
 
 def make_entries(
@@ -60,7 +83,7 @@ def make_entries(
     """
     steps = _pool_steps(material, states)
     symbols = alphabet.symbols[steps]
-    strings = material.strings(alphabet.symbols, alphabet.map.n_symbols, material.pool)
+    strings = alphabet.strings(material, material.pool)
     column = columns_of(automaton.clock, strings)
     after = automaton.risk[states, column, 1]
     earlier = automaton.risk[before(strings, states, automaton.start), np.roll(column, 1), 1]

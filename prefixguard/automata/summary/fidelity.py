@@ -7,20 +7,20 @@ the thresholds below which they do are stated here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from prefixguard.alarm import Level
+from prefixguard.alarm import AlarmState, Level
 from prefixguard.automata.strings import Strings
-from prefixguard.automata.summary import Fidelity
 from prefixguard.automata.summary.state_figures import state_figures
 from prefixguard.automata.summary.wording import count_text, risk_text, share_text
-from prefixguard.bundle import Automaton
+from prefixguard.bundle import Automaton, Calibration, apply_map
 from prefixguard.errors import DataError
+from prefixguard.results import finite
 
 #: Below: rank correlation of both's outcome risks; automaton's share of its teacher's imminent AUPRC; test runs.
 AGREEMENT = 0.8
@@ -35,39 +35,88 @@ THIN_SHARE = 0.25
 Risks = NDArray[np.float64]
 
 
-def measure_fidelity(
-    automaton: Automaton,
-    test: Strings,
-    risks: Risks,
-    teacher: Risks,
-    unseen: NDArray[np.bool_],
-    *,
-    levels: Sequence[Level | None] | None = None,
-    teacher_levels: Sequence[Level | None] | None = None,
-) -> Fidelity:
-    """Agreement, and what each is worth, on runs that neither was fitted to; there may be none.
+@dataclass(frozen=True, slots=True)
+class Fidelity:
+    """How far the automaton agrees with its teacher, on test runs that neither learned from.
 
-    test: those runs; of their steps only labels are read. risks, teacher: float (steps, 2), finite, of automaton and
-    teacher (the monitor that it was learned from): imminent, outcome. unseen: bool (steps,). levels, teacher_levels:
-    one a step; steps where either has none (None, UNKNOWN) are left out, as all are where a sequence is not given.
-    A figure that is not defined is None: with one outcome only, or where a risk is the same at every step.
+    agreement: Spearman correlation of both's outcome risks over steps. same_level: share of steps at which both give
+    the same level (OK, WATCH, ALARM). auprc, rem: imminent AUPRC, and outcome AUROC at matched remaining steps, of
+    automaton and teacher; None where test runs have one outcome only. unseen_share: of transitions.
+    runs, steps: what it was measured on. care: reasons to audit with care, a sentence each; empty where all
+    thresholds are met.
+    """
+
+    agreement: float | None
+    same_level: float | None
+    auprc: float | None
+    teacher_auprc: float | None
+    rem: float | None
+    teacher_rem: float | None
+    unseen_share: float
+    runs: int
+    steps: int
+    care: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Walks:
+    """Test runs on an automaton, and what its teacher said of them; there may be none.
+
+    strings: the runs. states: int32 (steps,), after each step. unseen: bool (steps,), transitions never taken in
+    training. risks, teacher_risks: float64 (steps, 2): imminent and outcome, as readings of the automaton and of the
+    monitor that it was learned from give them. levels, teacher_levels: one a step, as sessions say them.
     Raises DataError where lengths differ.
     """
-    n = len(test.symbols)
-    given = [len(x) for x in (risks, teacher, unseen, levels, teacher_levels) if x is not None]
-    if set(given) != {n}:
-        raise DataError(f"{n:,} steps of test runs with {given} risks, flags and levels: give one each.")
-    auprc, rem = map(_known, test.figures(risks))
-    teacher_auprc, teacher_rem = map(_known, test.figures(teacher))
+
+    strings: Strings
+    states: NDArray[np.int32]
+    unseen: NDArray[np.bool_]
+    risks: Risks
+    levels: Sequence[Level]
+    teacher_risks: Risks
+    teacher_levels: Sequence[Level]
+
+    def __post_init__(self) -> None:
+        n = len(self.strings.symbols)
+        given = [len(getattr(self, field.name)) for field in fields(self)[1:]]
+        if set(given) != {n}:
+            raise DataError(f"{n:,} steps of test runs with {given} states, flags, risks and levels: give one each.")
+
+
+def rated(logits: Iterable[NDArray[np.float64]], calibration: Calibration) -> tuple[Risks, list[Level]]:
+    """Both risks, float64 (steps, 2), and the level of every step, as sessions say them.
+
+    logits: of each run, float64 (its steps, 2).
+    """
+    risks, levels = [np.empty((0, 2))], list[Level]()
+    for of_run in logits:
+        maps = enumerate((calibration.imminent, calibration.outcome))
+        risks.append(np.stack([apply_map(one, of_run[:, i]) for i, one in maps], axis=1))
+        alarm = AlarmState(calibration.policy, calibration.thresholds)
+        levels += [alarm.step(risk) for risk in risks[-1][:, 1].tolist()]
+    return np.concatenate(risks), levels
+
+
+def measure_fidelity(automaton: Automaton, walks: Walks) -> Fidelity:
+    """Agreement, and what each is worth, on runs that neither was fitted to.
+
+    A figure that is not defined is None: with one outcome only, or where a risk is the same at every step. Steps of
+    which either says UNKNOWN have no level to compare.
+    """
+    n = len(walks.strings.symbols)
+    auprc, rem = map(finite, walks.strings.figures(walks.risks))
+    teacher_auprc, teacher_rem = map(finite, walks.strings.figures(walks.teacher_risks))
+    both = zip(walks.levels, walks.teacher_levels, strict=True)
+    same = [ours == theirs for ours, theirs in both if Level.UNKNOWN not in (ours, theirs)]
     measured = Fidelity(
-        agreement=rank_correlation(risks[:, 1], teacher[:, 1]),
-        same_level=_same_level(levels, teacher_levels),
+        agreement=rank_correlation(walks.risks[:, 1], walks.teacher_risks[:, 1]),
+        same_level=sum(same) / len(same) if same else None,
         auprc=auprc,
         teacher_auprc=teacher_auprc,
         rem=rem,
         teacher_rem=teacher_rem,
-        unseen_share=float(unseen.mean()) if n else 0.0,
-        runs=len(test),
+        unseen_share=float(walks.unseen.mean()) if n else 0.0,
+        runs=len(walks.strings),
         steps=n,
         care=(),
     )
@@ -86,16 +135,6 @@ def rank_correlation(one: Risks, other: Risks) -> float | None:
     a, b = (rankdata(values) - (len(values) + 1) / 2 for values in (one, other))
     size = math.sqrt(float(a @ a) * float(b @ b))
     return min(max(float(a @ b) / size, -1.0), 1.0) if size > 0 else None
-
-
-def _same_level(one: Sequence[Level | None] | None, other: Sequence[Level | None] | None) -> float | None:
-    silent = (None, Level.UNKNOWN)
-    pairs = [(a, b) for a, b in zip(one or (), other or (), strict=False) if a not in silent and b not in silent]
-    return sum(a == b for a, b in pairs) / len(pairs) if pairs else None
-
-
-def _known(figure: float) -> float | None:
-    return figure if math.isfinite(figure) else None
 
 
 def _care(found: Fidelity, automaton: Automaton) -> Iterator[str]:

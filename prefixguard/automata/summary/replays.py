@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -10,12 +9,12 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.alarm import AlarmState, Level
+from prefixguard.alarm import Level
 from prefixguard.automata.material import Material
-from prefixguard.automata.summary import Replay, ReplayStep
 from prefixguard.automata.summary.entries import step_line
+from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.bundle import Calibration
-from prefixguard.errors import DataError
+from prefixguard.results import finite
 from prefixguard.runtime import plain
 
 MOST = 12
@@ -33,32 +32,27 @@ class ReplayKind(IntEnum):
     QUIET = 4  # succeeds, and nothing sounds
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Walks:
-    """Test runs on the automaton, run by run in the order of the material's test side; there may be none.
+@dataclass(frozen=True, slots=True)
+class ReplayStep:
+    """One step of a run on the automaton. text: the step in one line, from the run. teacher: its outcome risk."""
 
-    symbols, states: int32 (steps,). unseen: bool (steps,). risks: float64 (steps, 2): imminent and outcome as readings
-    give them, the calibration's maps applied, so that thresholds are met as at run time. teacher: float (steps,), what
-    the teacher says of the outcome, NaN where it says nothing; None without one.
-    """
-
-    symbols: NDArray[np.int32]
-    states: NDArray[np.int32]
-    unseen: NDArray[np.bool_]
-    risks: NDArray[np.float64]
-    teacher: NDArray[np.float64] | None = None
+    symbol: int
+    state: int
+    unseen: bool
+    imminent: float
+    outcome: float
+    level: str
+    text: str
+    teacher: float | None
 
 
-def levels_of(outcome: NDArray[np.float64], first: NDArray[np.int64], calibration: Calibration) -> list[Level]:
-    """The level of every step, by the alarm that a session has.
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A run that the page replays. failed: None where the outcome is not known."""
 
-    outcome: float64 (steps,), outcome risks of runs one after the other; NaN: not judged. first: int64 (n + 1,).
-    """
-    levels: list[Level] = []
-    for a, b in zip(first[:-1].tolist(), first[1:].tolist(), strict=True):
-        alarm = AlarmState(calibration.policy, calibration.thresholds)
-        levels += [alarm.step(risk) for risk in outcome[a:b].tolist()]
-    return levels
+    run_id: str
+    failed: bool | None
+    steps: tuple[ReplayStep, ...]
 
 
 def choose_replays(
@@ -70,15 +64,9 @@ def choose_replays(
     failures and false alarms those come first whose outcome risk moves most, of quiet ones those whose peak is lowest;
     runs of extreme lengths come last. Without an alarm threshold a run counts as caught where it reaches WATCH.
     horizon: steps from the end within which an alarm is late. examples: False leaves out the texts of steps, and ids
-    of runs become numbers. Raises DataError where there is not one symbol a step.
+    of runs become numbers.
     """
-    corpus, test = material.corpus, material.test
-    first = np.concatenate(([0], np.cumsum(corpus.lengths[test]))).astype(np.int64)
-    if len(walks.symbols) != first[-1]:
-        raise DataError(
-            f"{len(walks.symbols):,} symbols for {first[-1]:,} steps of test runs: give the steps of the test side."
-        )
-    levels = levels_of(walks.risks[:, 1], first, calibration)
+    corpus, test, first, levels = material.corpus, material.test, walks.strings.first, walks.levels
     sounds = {Level.ALARM} if calibration.thresholds.alarm is not None else {Level.WATCH}
     queues: dict[ReplayKind, list[tuple[tuple[bool, bool, float, str, int], int]]] = {kind: [] for kind in ReplayKind}
     for i, r in enumerate(test.tolist()):
@@ -97,7 +85,7 @@ def choose_replays(
             Replay(
                 run_id=plain(corpus.run_ids[r], _ID) if examples else str(number),
                 failed=bool(corpus.failed[r]),
-                steps=tuple(_step(walks, at, levels[at], text) for at, text in zip(steps, texts, strict=True)),
+                steps=tuple(_step(walks, at, text) for at, text in zip(steps, texts, strict=True)),
             )
         )
     return tuple(replays)
@@ -129,15 +117,14 @@ def _take_turns(queues: list[list[int]], tasks: NDArray[np.int64]) -> list[int]:
     return [i for out in taken for i in out]
 
 
-def _step(walks: Walks, at: int, level: Level, text: str) -> ReplayStep:
-    teacher = None if walks.teacher is None else float(walks.teacher[at])
+def _step(walks: Walks, at: int, text: str) -> ReplayStep:
     return ReplayStep(
-        symbol=int(walks.symbols[at]),
+        symbol=int(walks.strings.symbols[at]),
         state=int(walks.states[at]),
         unseen=bool(walks.unseen[at]),
         imminent=float(walks.risks[at, 0]),
         outcome=float(walks.risks[at, 1]),
-        level=level.value,
+        level=walks.levels[at].value,
         text=text,
-        teacher=None if teacher is None or not math.isfinite(teacher) else teacher,
+        teacher=finite(float(walks.teacher_risks[at, 1])),
     )

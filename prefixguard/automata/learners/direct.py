@@ -1,9 +1,9 @@
-"""Ladder: states are ordered intervals of the teacher's risk, and each (state, symbol) leads to the interval that the
-teacher's risk has there on average.
+"""Learners that search for nothing: memoryless, whose state is the last symbol, and ladder.
 
-Where a run stands is first taken from the teacher; since at run time the automaton follows its own state, not the
-teacher's, transitions are then refined on the automaton's own roll-outs. The target of a pair that is seldom seen is
-shrunk to what its state and its symbol say on their own, added up.
+Ladder orders states by risk: they are intervals of the teacher's risk, and each (state, symbol) leads to the interval
+that the teacher's risk has there on average. Where a run is, is first read from the teacher; since an automaton in use
+follows its own state, transitions are then refined on the automaton's own roll-outs. The target of a pair that is
+seldom seen is shrunk to the sum of what its state and its symbol say on their own.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.automata.strings import Strings, Transitions, before, log_odds, walk
-from prefixguard.bundle import UNSEEN
+from prefixguard.automata.strings import Strings, Transitions, before, log_odds, taken, walk
 
 _ROUNDS = 6
 _SHRINK = 20.0  # steps that the sum of state's and symbol's effects counts for
@@ -22,7 +21,21 @@ _BACKFITS = 8
 Floats = NDArray[np.float64]
 
 
-def learn(strings: Strings, *, max_states: int, seed: int) -> Transitions:
+def learn_memoryless(strings: Strings, *, max_states: int, seed: int) -> Transitions:
+    """The start, and one state a symbol; where the limit is smaller, the rarest symbols share the last state.
+
+    Every learner with a memory has to beat this one. seed: not used, the learner draws nothing.
+    """
+    del seed
+    k = strings.n_symbols
+    order = np.argsort(-np.bincount(strings.symbols, minlength=k), kind="stable")
+    state = np.empty(k, dtype=np.int32)
+    state[order] = np.minimum(np.arange(1, k + 1), max_states - 1)
+    notes = (f"{k + 2 - max_states} symbols share a state",) if k > max_states - 1 else ()
+    return taken(Transitions(0, np.tile(state, (min(k, max_states - 1) + 1, 1)), notes), strings)
+
+
+def learn_ladder(strings: Strings, *, max_states: int, seed: int) -> Transitions:
     """At most `max_states` states: the start, and one for each interval of the teacher's imminent risk.
 
     seed: not used, the learner draws nothing.
@@ -35,9 +48,7 @@ def learn(strings: Strings, *, max_states: int, seed: int) -> Transitions:
         target = _targets(strings, before(strings, states, 0), risk, len(cuts) + 2)
         following = 1 + np.searchsorted(cuts, target, side="right").astype(np.int32)
         states, _ = walk(0, following, None, strings)
-    taken = np.zeros(following.shape, dtype=np.bool_)
-    taken[before(strings, states, 0), strings.symbols] = True
-    return Transitions(0, np.where(taken, following, UNSEEN).astype(np.int32))
+    return taken(Transitions(0, following), strings)
 
 
 def _quantiles(values: Floats, weight: Floats, n: int) -> Floats:
