@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.automata.alphabets import Alphabet, Given, fit_alphabet
+from prefixguard.automata.alphabets import Alphabet, fit_alphabet
 from prefixguard.automata.alphabets.model_symbols import Intervals
 from prefixguard.automata.build import walk_training
 from prefixguard.automata.learners import LEARNERS
@@ -78,7 +78,7 @@ def gather(
         with np.load(folder / f"{name}-{k}-{backend}.npz") as data:
             scores[backend] = dict(data)
     blend = (scores["gru"]["scores"] + scores["gbdt"]["scores"]) / 2
-    intervals = Intervals(material, steps_of(corpus, train))
+    intervals = Intervals(material)
     p = np.clip(taught.astype(np.float64), 1e-4, 1 - 1e-4)
     quantized = intervals.of(np.log(p / (1 - p)))
     quantized[steps_of(corpus, test)] = intervals.of(blend)
@@ -137,16 +137,15 @@ def row(
     """Scores on the test runs with and without a clock, states, seconds of learning."""
     material = fold.material
     given = {
-        "gumbel": Given(fold.gumbel, int(fold.gumbel.max()) + 1),
-        "quantized": Given(fold.quantized, fold.intervals.n_symbols),
+        "gumbel": Alphabet.of_model("gumbel", fold.gumbel, int(fold.gumbel.max()) + 1),
+        "quantized": Alphabet.of_model("quantized", fold.quantized, fold.intervals.n_symbols),
     }
     began = time.process_time()
     key = f"{alphabet} {max_states}"
     if key not in alphabets:
         alphabets[key] = fit_alphabet(alphabet, material, fold.train, max_states, given)
-    symbols, n_symbols = alphabets[key].symbols, alphabets[key].map.n_symbols
-    train = material.strings(symbols, n_symbols, fold.train)
-    test = material.strings(symbols, n_symbols, fold.test)
+    n_symbols = alphabets[key].map.n_symbols
+    train, test = (alphabets[key].strings(material, side) for side in (fold.train, fold.test))
     walked = walk_training(LEARNERS[learner](train, max_states=max_states, seed=material.seed), train)
     n = walked.transitions.n_states
     states, unseen = walked.walk(test)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from lab_export import material_of
 
-from prefixguard.automata.alphabets import ALPHABETS, OF_MODEL, Alphabet, Given, fit_alphabet
+from prefixguard.automata.alphabets import ALPHABETS, OF_MODEL, Alphabet, fit_alphabet
 from prefixguard.automata.alphabets.tree_words import SHORT, explain, name_leaves, reads_history, repeats, say, ways
 from prefixguard.automata.alphabets.tree_words import SplitTest as Asked
 from prefixguard.automata.material import Material
@@ -154,10 +154,19 @@ def test_symbols_that_look_at_the_past_say_so(fitted: dict[str, Alphabet]) -> No
 def test_alphabets_of_a_model_have_all_the_symbols_that_it_can_give(material: Material) -> None:
     symbols = np.zeros(len(material.labels), dtype=np.int32)
     symbols[3] = 2
-    found = fit_alphabet("quantized", material, material.pool, 24, {"quantized": Given(symbols, 5, tuple("abcde"))})
+    found = fit_alphabet(
+        "quantized",
+        material,
+        material.pool,
+        24,
+        {"quantized": Alphabet.of_model("quantized", symbols, 5, tuple("abcde"))},
+    )
     assert found.map == ModelMap(5)
     assert found.glosses == tuple("abcde") and found.conditions == ("",) * 5 and found.reads_history == (True,) * 5
-    assert fit_alphabet("gumbel", material, material.pool, 24, {"gumbel": Given(symbols, 4)}).glosses == ("",) * 4
+    assert (
+        fit_alphabet("gumbel", material, material.pool, 24, {"gumbel": Alphabet.of_model("gumbel", symbols, 4)}).glosses
+        == ("",) * 4
+    )
 
 
 def test_unknown_and_missing_alphabets(material: Material) -> None:

@@ -1,4 +1,5 @@
-"""Whatever a learner leaves, the automaton holds exactly the transitions that training runs took."""
+"""Whatever a learner leaves, the automaton holds exactly the transitions that training runs took; making it smaller
+changes no answer, or says what it changed."""
 
 from __future__ import annotations
 
@@ -10,20 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from words import strings_of
 
-from prefixguard.automata.build import build, walk_training
+from prefixguard.automata.build import build, minimize, reachable, walk_training, within_budget
 from prefixguard.automata.learners import LEARNERS
-from prefixguard.automata.minimization import reachable
 from prefixguard.automata.strings import Strings, Transitions
 from prefixguard.bundle import UNSEEN, TypedMap, automaton_from_bytes, automaton_to_bytes
+from prefixguard.errors import ConfigError, DataError
 
 WORDS = [(0, 1, 1), (2,), (0, 2, 0, 1, 2), (0, 1, 0)]
 
 
-def drawn(seed: int, n_states: int, n_symbols: int, unseen: float) -> Transitions:
+def drawn(seed: int, n_states: int = 9, n_symbols: int = 3, unseen: float = 0.2) -> Transitions:
     rng = np.random.default_rng(seed)
     following = rng.integers(0, n_states, (n_states, n_symbols)).astype(np.int32)
     following[rng.random(following.shape) < unseen] = UNSEEN
-    return Transitions(int(rng.integers(0, n_states)), following)
+    return Transitions(int(rng.integers(0, n_states)), following, ("before",))
 
 
 def test_reachable_renumbers_breadth_first_and_tells_what_is_gone() -> None:
@@ -120,3 +121,119 @@ def test_a_built_automaton_is_one_that_a_bundle_takes(learner: str) -> None:
     read, _, _ = automaton_from_bytes(data)
     for name in ("transitions", "risk", "interval", "edges", "visits", "evidence", "evidence_runs", "stand_in"):
         np.testing.assert_array_equal(getattr(read, name), getattr(automaton, name))
+
+
+# Smaller machines
+
+
+def answers(transitions: Transitions, classes: np.ndarray, word: list[int]) -> list[int]:
+    """The class after each symbol; -1 from the first unseen transition on."""
+    state, said = transitions.start, []
+    for symbol in word:
+        state = int(transitions.next[state, symbol]) if state != UNSEEN else UNSEEN
+        said.append(int(classes[state]) if state != UNSEEN else UNSEEN)
+    return said
+
+
+def classes_after(before: Transitions, classes: np.ndarray, after: Transitions) -> np.ndarray:
+    """The class of each state of the smaller machine, by walking both side by side."""
+    pairs, out = [(before.start, after.start)], {after.start: int(classes[before.start])}
+    for old, new in pairs:
+        for k in range(before.next.shape[1]):
+            pair = int(before.next[old, k]), int(after.next[new, k])
+            assert (pair[0] == UNSEEN) == (pair[1] == UNSEEN)
+            if pair[0] != UNSEEN and pair not in pairs:
+                pairs.append(pair)
+                assert out.setdefault(pair[1], int(classes[pair[0]])) == int(classes[pair[0]])
+    return np.array([out[s] for s in range(after.n_states)])
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(deadline=None, max_examples=60)
+def test_reachable_drops_only_what_no_string_reaches(seed: int) -> None:
+    one = drawn(seed, unseen=0.6)
+    found = reachable(one)
+    classes_after(one, np.arange(9), found)  # walks both, and holds that they agree
+    assert found.n_states == len(set(classes_after(one, np.arange(9), found).tolist()))
+    assert reachable(found).next.tobytes() == found.next.tobytes()
+    lost = 9 - found.n_states
+    said = f"{lost} state{'s' if lost > 1 else ''} that no training run reaches: dropped"
+    assert found.notes == (("before", said) if lost else ("before",))
+
+
+@given(seed=st.integers(0, 10_000), word=st.lists(st.integers(0, 2), max_size=12))
+@settings(deadline=None, max_examples=120)
+def test_a_minimal_machine_says_the_same_and_has_no_twins(seed: int, word: list[int]) -> None:
+    one = drawn(seed)
+    classes = np.random.default_rng(seed).integers(0, 2, 9)
+    found = minimize(one, classes)
+    smaller = classes_after(one, classes, found)
+    assert answers(found, smaller, word) == answers(one, classes, word)
+    again = minimize(found, smaller)
+    assert again.next.tobytes() == found.next.tobytes()
+    # no two states agree on all words of up to as many symbols as there are states
+    block = smaller.copy()
+    for _ in range(found.n_states):
+        rows = np.concatenate((block[:, None], np.where(found.next == UNSEEN, UNSEEN, block[found.next])), axis=1)
+        block = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+    assert len(set(block.tolist())) == found.n_states
+
+
+def test_minimising_tells_how_many_were_merged() -> None:
+    twins = Transitions(0, np.array([[1, 2], [0, 1], [0, 2]], np.int32), ("before",))
+    found = minimize(twins, np.array([0, 1, 1]))
+    assert found.next.tolist() == [[1, 1], [0, 1]]
+    assert found.notes == ("before", "1 state merged into equivalent ones")
+    kept = minimize(twins, np.array([0, 1, 2]))
+    assert (kept.n_states, kept.notes) == (3, ("before",))
+
+
+def test_an_unseen_transition_is_a_difference() -> None:
+    one = Transitions(0, np.array([[1, 2], [0, UNSEEN], [0, 0]], np.int32))
+    assert minimize(one, np.array([0, 1, 1])).n_states == 3
+
+
+def test_one_class_a_state_is_asked_for() -> None:
+    with pytest.raises(DataError, match="give one class a state"):
+        minimize(drawn(0), np.zeros(3, dtype=np.int64))
+
+
+def test_the_most_visited_stay_and_others_lead_to_the_nearest() -> None:
+    chain = Transitions(0, np.array([[1], [2], [3], [0]], np.int32))
+    visits = np.array([0, 50, 3, 40])
+    risks = np.array([[0.0, 0.0], [0.1, 0.1], [0.7, 0.5], [0.9, 0.6]])
+    found = within_budget(chain, visits, risks, 3)
+    # 0 is the start and stays; 2 has few visits: whoever went there goes to 3 now
+    assert found.next.tolist() == [[1], [2], [0]]
+    assert found.notes == ("1 state beyond the limit of 3 merged into the nearest that stayed",)
+
+
+@given(seed=st.integers(0, 10_000), max_states=st.integers(1, 12))
+@settings(deadline=None, max_examples=60)
+def test_the_budget_is_kept_whatever_the_machine(seed: int, max_states: int) -> None:
+    one, rng = drawn(seed), np.random.default_rng(seed)
+    found = within_budget(one, rng.integers(0, 5, 9), rng.random((9, 2)), max_states)
+    assert found.n_states <= max_states
+    assert found.start == 0
+    assert found.next.max() < found.n_states
+    if max_states >= 9:
+        assert found.next.tobytes() == reachable(one).next.tobytes()
+    else:
+        assert any(f"beyond the limit of {max_states}" in note for note in found.notes)
+
+
+def test_a_budget_of_nothing_is_refused() -> None:
+    with pytest.raises(ConfigError, match="max_states is 0"):
+        within_budget(drawn(0), np.ones(9, np.int64), np.ones((9, 2)), 0)
+
+
+def test_inputs_are_left_alone() -> None:
+    one = drawn(3)
+    following = one.next.copy()
+    classes, visits, risks = np.zeros(9, np.int64), np.arange(9), np.random.default_rng(0).random((9, 2))
+    reachable(one)
+    minimize(one, classes)
+    within_budget(one, visits, risks, 2)
+    np.testing.assert_array_equal(one.next, following)
+    assert (classes == 0).all()
+    assert visits.tolist() == list(range(9))

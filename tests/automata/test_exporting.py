@@ -170,7 +170,7 @@ def test_readings_are_what_the_workshop_computed(way: str, exported: Exports) ->
     assert choice is not None
     alphabet = fit_alphabet(way, material, material.pool, choice.max_states, given)
     others = np.concatenate((material.held_out, material.alarm, material.test))
-    strings = material.strings(alphabet.symbols, alphabet.map.n_symbols, others)
+    strings = alphabet.strings(material, others)
     states, unseen = walk(automaton.start, automaton.transitions, automaton.fallback, strings)
     place = {material.corpus.run_ids[r]: i for i, r in enumerate(others.tolist())}
     compared = guessed = 0

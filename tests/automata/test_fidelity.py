@@ -1,15 +1,17 @@
-"""What an automaton is worth beside its teacher, against plain computations; and a sentence for every mark missed."""
+"""What an automaton is worth beside its teacher, by plain computations; a sentence for every threshold missed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lab_automaton import Learned, lab_material, learned, strings_of
+from lab_automaton import Learned, lab_material, learned
 from scipy.stats import spearmanr
 from sklearn.metrics import average_precision_score, roc_auc_score
 from tiny_automaton import by_hand
@@ -17,7 +19,7 @@ from tiny_automaton import by_hand
 from prefixguard.alarm import Level
 from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary import Fidelity
-from prefixguard.automata.summary.fidelity import measure_fidelity, rank_correlation
+from prefixguard.automata.summary.fidelity import Walks, measure_fidelity, rank_correlation
 from prefixguard.bundle import Automaton
 from prefixguard.errors import DataError
 
@@ -52,16 +54,30 @@ def drawn(n_runs: int = 60, length: int = 8, failed: float = 0.5) -> tuple[Strin
     return strings, np.clip(0.25 + 0.4 * labels + rng.normal(0, 0.15, labels.shape), 0.01, 0.99)
 
 
-def measured(strings: Strings, risks: np.ndarray, teacher: np.ndarray, unseen: float = 0.0, **other) -> Fidelity:  # type: ignore[no-untyped-def]
+def walks_of(
+    strings: Strings,
+    risks: np.ndarray,
+    teacher: np.ndarray,
+    unseen: float = 0.0,
+    levels: Sequence[Level] | None = None,
+    teacher_levels: Sequence[Level] | None = None,
+) -> Walks:
     n = len(strings.symbols)
-    return measure_fidelity(sound(), strings, risks, teacher, np.arange(n) < unseen * n, **other)
+    silent = [Level.UNKNOWN] * n
+    missing = np.arange(n) < unseen * n
+    return Walks(strings, strings.symbols, missing, risks, levels or silent, teacher, teacher_levels or silent)
+
+
+def measured(strings: Strings, risks: np.ndarray, teacher: np.ndarray, **other: Any) -> Fidelity:
+    return measure_fidelity(sound(), walks_of(strings, risks, teacher, **other))
 
 
 def test_figures_of_the_lab(lab: Learned) -> None:
     """Figures that scikit-learn and scipy compute too; the teacher's are those of labels blurred by seed."""
     n = len(lab.test.symbols)
     teacher = np.clip(0.6 * lab.test.labels + np.random.default_rng(0).random((n, 2)) * 0.4, 0, 1)
-    found = measure_fidelity(lab.automaton, lab.test, lab.risks, teacher, lab.unseen)
+    walks = replace(walks_of(lab.test, lab.risks, teacher), unseen=lab.unseen)
+    found = measure_fidelity(lab.automaton, walks)
     assert (found.runs, found.steps) == (len(lab.test), n)
     assert found.runs > 30
     assert found.agreement == pytest.approx(spearmanr(lab.risks[:, 1], teacher[:, 1]).statistic)
@@ -78,7 +94,7 @@ def test_figures_of_the_lab(lab: Learned) -> None:
     assert found.unseen_share == lab.unseen.mean()
     assert found.same_level is None
     assert any("imminent AUPRC" in sentence for sentence in found.care)
-    assert found == measure_fidelity(lab.automaton, lab.test, lab.risks, teacher, lab.unseen)
+    assert found == measure_fidelity(lab.automaton, walks)
 
 
 def test_the_teacher_itself_needs_no_care() -> None:
@@ -96,7 +112,7 @@ def test_a_monotone_change_of_risks_changes_nothing() -> None:
     assert other.agreement == pytest.approx(1)
 
 
-def test_each_mark_that_is_missed_has_its_sentence() -> None:
+def test_each_threshold_that_is_missed_has_its_sentence() -> None:
     strings, teacher = drawn()
     rng = np.random.default_rng(9)
     noise = np.clip(teacher + rng.normal(0, 0.25, teacher.shape), 0, 1)
@@ -128,7 +144,7 @@ def test_thin_states_count_where_runs_went(visits: tuple[int, ...], said: str | 
     """A state that no training run ended in, as the start, is not to be held against an automaton."""
     strings, teacher = drawn()
     automaton = replace(by_hand(()), visits=np.array(visits, np.int64))
-    care = measure_fidelity(automaton, strings, teacher, teacher, np.zeros(480, np.bool_)).care
+    care = measure_fidelity(automaton, walks_of(strings, teacher, teacher)).care
     assert len(care) == (said is not None)
     assert said is None or (said in care[0] and "more than 25 %" in care[0])
 
@@ -145,7 +161,7 @@ def test_one_outcome_leaves_no_figure_and_is_said(failed: float) -> None:
 
 
 def test_no_test_run_is_said_and_nothing_is_measured(lab: Learned) -> None:
-    none = strings_of(lab.material, lab.alphabet, np.empty(0, np.int64))
+    none = lab.alphabet.strings(lab.material, np.empty(0, np.int64))
     nothing = np.empty((0, 2))
     found = measured(none, nothing, nothing, levels=(), teacher_levels=())
     assert replace(found, care=()) == Fidelity(None, None, None, None, None, None, 0.0, 0, 0, ())
@@ -161,11 +177,11 @@ def test_a_constant_risk_agrees_with_nothing() -> None:
 
 def test_levels_are_compared_where_both_have_one() -> None:
     strings, teacher = drawn(1)
-    one = [Level.OK, Level.WATCH, Level.ALARM, Level.UNKNOWN, None, Level.OK, Level.OK, Level.OK]
-    other = [Level.OK, Level.OK, Level.ALARM, Level.UNKNOWN, Level.OK, None, Level.OK, Level.OK]
+    none = Level.UNKNOWN
+    one = [Level.OK, Level.WATCH, Level.ALARM, none, none, Level.OK, Level.OK, Level.OK]
+    other = [Level.OK, Level.OK, Level.ALARM, none, Level.OK, none, Level.OK, Level.OK]
     assert measured(strings, teacher, teacher, levels=one, teacher_levels=other).same_level == 4 / 5
     assert measured(strings, teacher, teacher, levels=one).same_level is None
-    assert measured(strings, teacher, teacher, levels=[None] * 8, teacher_levels=other).same_level is None
 
 
 def test_sides_of_different_lengths_are_refused() -> None:

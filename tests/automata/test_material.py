@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from lab_export import corpus_of, material_of, one_teacher
 
+from prefixguard.automata.alphabets import Alphabet
 from prefixguard.automata.material import Material, gather
 from prefixguard.bundle import Bundle, open_bundle
 from prefixguard.errors import DataError
@@ -69,7 +70,7 @@ def test_the_teacher_says_nothing_of_runs_outside_the_pool(material: Material) -
 
 def test_strings_of_a_side_are_those_of_its_runs(material: Material) -> None:
     numbers = np.arange(len(material.labels), dtype=np.int32)
-    strings = material.strings(numbers, len(numbers), material.held_out)
+    strings = Alphabet.of_model("gumbel", numbers, len(numbers)).strings(material, material.held_out)
     corpus = material.corpus
     steps = [s for r in material.held_out.tolist() for s in range(corpus.first[r], corpus.first[r + 1])]
     assert strings.symbols.tolist() == steps

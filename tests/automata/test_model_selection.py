@@ -10,7 +10,7 @@ import pytest
 from lab_export import material_of
 from sklearn.metrics import average_precision_score
 
-from prefixguard.automata.alphabets import ALPHABETS
+from prefixguard.automata.alphabets import ALPHABETS, Alphabet
 from prefixguard.automata.learners import LEARNERS
 from prefixguard.automata.material import Material
 from prefixguard.automata.model_selection import (
@@ -184,7 +184,7 @@ def test_soft_average_precision_weighs_a_step_by_its_degree() -> None:
 
 def test_figures_of_a_perfect_and_a_blind_score(material: Material) -> None:
     perfect = material.labels[steps_of(material.corpus, material.test)].astype(np.float64)
-    test = material.strings(np.zeros(len(material.labels), np.int32), 1, material.test)
+    test = Alphabet.of_model("gumbel", np.zeros(len(material.labels), np.int32), 1).strings(material, material.test)
     auprc, rem = test.figures(perfect)
     assert (auprc, rem) == (1.0, 1.0)
     _, rem = test.figures(np.zeros_like(perfect))

@@ -41,7 +41,7 @@ def test_gumbel_symbols_are_what_a_session_reads(material: Material, bundle: Bun
     given = ask_model(bundle, material, ("gumbel", "typed"))
     assert set(given) == {"gumbel"}
     found = given["gumbel"]
-    assert (found.n_symbols, found.glosses, found.model) == (16, (), bundle.model_bytes)
+    assert (found.map.n_symbols, set(found.glosses), found.model) == (16, {""}, bundle.model_bytes)
     at = 0
     for scored in score(load(bundle.path), lab_file):
         said = [reading.symbol for reading in scored.readings]
@@ -81,7 +81,7 @@ def test_the_edited_model_gives_the_intervals_of_its_own_logits(cut: tuple[Bundl
     own = np.stack([apply_map(m, np.concatenate(every)[:, i]) for i, m in enumerate(maps)], axis=1)
     material = replace(material, teacher=own.astype(np.float32))
     given = ask_model(bundle, material, {"quantized"})["quantized"]
-    intervals = Intervals(material, steps_of(material.corpus, material.pool), maps)
+    intervals = Intervals(material, maps)
     edited = open_model(replace(bundle, model_bytes=given.model, reasons_bytes=None))
     symbols = said_by(edited, material)
     for run, logits in enumerate(every):
@@ -98,19 +98,19 @@ def test_the_edited_model_gives_the_intervals_of_its_own_logits(cut: tuple[Bundl
 def test_of_the_pool_the_teachers_risks_are_cut(cut: tuple[Bundle, Material]) -> None:
     bundle, material = cut
     given = ask_model(bundle, material, {"quantized"})["quantized"]
-    intervals = Intervals(material, steps_of(material.corpus, material.pool))
+    intervals = Intervals(material)
     inside = steps_of(material.corpus, material.pool)
     np.testing.assert_array_equal(given.symbols[inside], intervals.of(log_odds(material.teacher[inside])))
     counts = np.bincount(given.symbols[inside] // 4, minlength=12)
     assert counts.min() > 0.5 * counts.mean()  # intervals share the pool's steps about alike
-    assert given.n_symbols == 48 == len(given.glosses) == len(set(given.glosses))
+    assert given.map.n_symbols == 48 == len(given.glosses) == len(set(given.glosses))
     assert given.glosses[0] == "imminent risk level 1 of 12, outcome 1 of 4"
     assert given.glosses[-1] == "imminent risk level 12 of 12, outcome 4 of 4"
 
 
 def test_logits_on_a_cut_and_on_either_side_of_it(bundle: Bundle, material: Material) -> None:
     """As float32, which is what the graph compares; an interval ends with its upper cut."""
-    intervals = Intervals(material, steps_of(material.corpus, material.pool))
+    intervals = Intervals(material)
     (imminent, outcome) = intervals.cuts
     at = np.array([[float(imminent[0]), float(outcome[1])]])
     beyond = np.array(
@@ -126,7 +126,7 @@ def test_a_teacher_with_few_risks_has_few_intervals(bundle: Bundle, material: Ma
     teacher = np.full_like(material.teacher, 0.3)
     teacher[::2, 0] = 0.6
     for said in (teacher, np.full_like(teacher, 0.5)):
-        intervals = Intervals(replace(material, teacher=said), steps_of(material.corpus, material.pool))
+        intervals = Intervals(replace(material, teacher=said))
         assert all(len(np.unique(cuts)) == len(cuts) for cuts in intervals.cuts)
         assert len(intervals.glosses()) == intervals.n_symbols
         assert bundle.model_bytes is not None
@@ -142,7 +142,7 @@ def test_the_graph_cuts_a_logit_on_a_cut_as_the_workshop_does(bundle: Bundle, ma
     run = int(material.test[np.argmax(material.corpus.lengths[material.test])])
     first, last = material.corpus.first[run : run + 2]
     logits = model_logits(open_model(bundle), material.corpus, material.rows, run)
-    intervals = Intervals(material, steps_of(material.corpus, material.pool))
+    intervals = Intervals(material)
     intervals.cuts = [np.unique(logits[:, i].astype(np.float32))[1:4] for i in range(2)]
     intervals.logit_cuts = intervals.cuts
     assert bundle.model_bytes is not None
@@ -152,7 +152,7 @@ def test_the_graph_cuts_a_logit_on_a_cut_as_the_workshop_does(bundle: Bundle, ma
 
 @pytest.mark.parametrize("risk_map", [Platt(0.4, -1.5), Platt(1e-3, -2.0), Beta(0.7, 1.8, -0.5)])
 def test_logits_are_cut_where_their_risk_is(risk_map: Platt | Beta, material: Material) -> None:
-    intervals = Intervals(material, steps_of(material.corpus, material.pool), (risk_map, Platt(1.0, 0.0)))
+    intervals = Intervals(material, (risk_map, Platt(1.0, 0.0)))
     logits = np.stack((np.linspace(-12, 12, 4001), np.full(4001, 0.1)), axis=1)
     risks = np.stack((apply_map(risk_map, logits[:, 0]), apply_map(Platt(1.0, 0.0), logits[:, 1])), axis=1)
     by_risk = intervals.of(np.log(risks / (1 - risks)))
@@ -166,7 +166,7 @@ def test_intervals_are_of_the_named_steps_alone(material: Material) -> None:
     inside = steps_of(material.corpus, material.pool)
     teacher = np.random.default_rng(0).random(material.teacher.shape, dtype=np.float32)
     teacher[inside] = material.teacher[inside]
-    one, other = (Intervals(m, inside) for m in (material, replace(material, teacher=teacher)))
+    one, other = (Intervals(m) for m in (material, replace(material, teacher=teacher)))
     for a, b in zip(one.cuts, other.cuts, strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -187,7 +187,7 @@ def test_what_needs_no_model_asks_none(bundle: Bundle, material: Material) -> No
 def test_a_manifest_without_the_size_leaves_the_symbols_that_were_met(bundle: Bundle, material: Material) -> None:
     bare = {name: value for name, value in bundle.manifest.items() if name != "config"}
     given = ask_model(replace(bundle, manifest=MappingProxyType(bare)), material, {"gumbel"})["gumbel"]
-    assert given.n_symbols == given.symbols.max() + 1
+    assert given.map.n_symbols == given.symbols.max() + 1
 
 
 def test_log_odds_of_sure_risks_are_finite() -> None:

@@ -13,8 +13,10 @@ from invented_summary import HOSTILE
 from lab_automaton import SHARES, Learned, lab_material, lay_out, learned, material_of, run_of, typed
 
 from prefixguard.alarm import AlarmPolicy, Level, Thresholds
-from prefixguard.automata.summary.replays import Walks, choose_replays, levels_of
-from prefixguard.bundle import Calibration, Platt, apply_map, automaton_to_bytes, write_bundle
+from prefixguard.automata.state_risk import columns_of
+from prefixguard.automata.summary.fidelity import Walks, rated
+from prefixguard.automata.summary.replays import choose_replays
+from prefixguard.bundle import Calibration, Platt, automaton_to_bytes, write_bundle
 from prefixguard.errors import DataError
 from prefixguard.learn import featurise
 from prefixguard.runtime import load, risk_logits, score
@@ -35,12 +37,11 @@ def calibration(alarm: float | None, watch: float = 0.3, **policy: float) -> Cal
 
 
 def walks_of(lab: Learned, found: Calibration) -> Walks:
-    """With risks as readings have them."""
-    logits = risk_logits(lab.automaton)
-    columns = [lab.automaton.column(step) for step in lab.test.index.tolist()]
-    at = [logits[s][c] for s, c in zip(lab.test_states.tolist(), columns, strict=True)]
-    risks = [apply_map(m, [pair[i] for pair in at]) for i, m in enumerate((found.imminent, found.outcome))]
-    return Walks(lab.test.symbols, lab.test_states, lab.unseen, np.stack(risks, axis=1), np.linspace(0, 1, len(at)))
+    """With risks and levels as readings have them; the teacher's risks rise over all steps."""
+    logits = np.array(risk_logits(lab.automaton))[lab.test_states, columns_of(lab.automaton.clock, lab.test)]
+    risks, levels = rated(np.split(logits, lab.test.first[1:-1]), found)
+    teacher = np.linspace(0, 1, len(risks))[:, None].repeat(2, axis=1)
+    return Walks(lab.test, lab.test_states, lab.unseen, risks, levels, teacher, levels)
 
 
 def test_a_replay_is_what_a_session_says(lab: Learned, lab_file: Path, tmp_path: Path) -> None:
@@ -81,9 +82,8 @@ def kind(levels: list[str], failed: bool | None, sound: str = "ALARM", horizon: 
 def test_every_kind_of_run_is_there_failed_ones_first(lab: Learned) -> None:
     found = calibration(float(np.quantile(lab.risks[:, 1], 0.9)))
     walks = walks_of(lab, found)
-    replays = choose_replays(lab.material, walks, found, horizon=3)
+    levels, replays = walks.levels, choose_replays(lab.material, walks, found, horizon=3)
     kinds = [kind([step.level for step in replay.steps], replay.failed) for replay in replays]
-    levels = levels_of(walks.risks[:, 1], lab.test.first, found)
     there = Counter(
         kind([level.value for level in levels[a:b]], bool(failed))
         for a, b, failed in zip(lab.test.first[:-1], lab.test.first[1:], lab.test.failed, strict=True)
@@ -130,10 +130,8 @@ def test_without_examples_no_text_and_no_name_of_a_run_is_left(lab: Learned) -> 
 def test_a_teacher_may_be_silent(lab: Learned) -> None:
     found = calibration(0.6)
     walks = walks_of(lab, found)
-    none = choose_replays(lab.material, replace(walks, teacher=None), found, horizon=3)
-    assert {step.teacher for replay in none for step in replay.steps} == {None}
-    assert walks.teacher is not None
-    gaps = replace(walks, teacher=np.where(np.arange(len(walks.teacher)) % 2, np.nan, walks.teacher))
+    odd = np.arange(len(walks.risks))[:, None] % 2
+    gaps = replace(walks, teacher_risks=np.where(odd, np.nan, walks.teacher_risks))
     said = [s.teacher for r in choose_replays(lab.material, gaps, found, horizon=3) for s in r.steps]
     assert None in said and all(0 <= risk <= 1 for risk in said if risk is not None) and len(set(said)) > 2
 
@@ -155,26 +153,29 @@ def test_an_alarm_is_early_beyond_the_horizon_and_telling_runs_come_first() -> N
     material = lay_out(
         corpus, {Side.TRAIN: np.arange(8), Side.CALIBRATION: np.arange(0), Side.TEST: np.arange(8)}, teach=False
     )
-    zero = np.zeros(64, np.int32)
-    outcome = np.concatenate([risk for _, risk in risks.values()])
-    walks = Walks(zero, zero, zero > 0, np.stack([outcome / 2, outcome], axis=1))
-    replays = choose_replays(material, walks, calibration(0.7), horizon=3)
+    strings = typed(material).strings(material, material.test)
+    outcome = [np.array(risk) for _, risk in risks.values()]
+    logits = [np.log(np.stack([r / 2, r], axis=1) / (1 - np.stack([r / 2, r], axis=1))) for r in outcome]
+    said, zero = rated(logits, calibration(0.7)), np.zeros(64, np.int32)
+    replays = choose_replays(material, Walks(strings, zero, zero > 0, *said, *said), calibration(0.7), horizon=3)
     expected = ["early, larger", "early", "late", "missed", "false, larger", "false", "quieter", "quiet"]
     assert [replay.run_id for replay in replays] == expected
-    assert [step.imminent for step in replays[0].steps] == [0.005] * 3 + [0.475] * 5
+    assert [step.imminent for step in replays[0].steps] == pytest.approx([0.005] * 3 + [0.475] * 5)
 
 
 def test_levels_start_anew_with_every_run() -> None:
-    levels = levels_of(np.array([0.9, 0.1, 0.1, np.nan, 0.4]), np.array([0, 2, 5], np.int64), calibration(0.7))
+    logits = np.array([9.0, -9.0, -9.0, np.nan, 0.4])[:, None].repeat(2, axis=1)
+    _, levels = rated((logits[:2], logits[2:]), calibration(0.7))
     assert levels == [Level.ALARM, Level.ALARM, Level.OK, Level.UNKNOWN, Level.WATCH]
 
 
 def test_an_empty_test_side_has_no_replay(lab: Learned) -> None:
     material = replace(lab.material, test=np.empty(0, np.int64))
-    none = np.empty(0, np.int32)
-    walks = Walks(none, none, np.empty(0, np.bool_), np.empty((0, 2)))
+    nothing = rated((), calibration(0.5))
+    none = lab.alphabet.strings(material, material.test)
+    walks = Walks(none, none.symbols, none.symbols > 0, *nothing, *nothing)
     assert choose_replays(material, walks, calibration(0.5), horizon=3) == ()
-    with pytest.raises(DataError, match=r"0 symbols for .* steps of test runs: give the steps of the test side"):
+    with pytest.raises(DataError, match=r"walks of 0 runs for .* test runs: give those of the test side"):
         choose_replays(lab.material, walks, calibration(0.5), horizon=3)
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.automata.strings import fallback_of
-from prefixguard.automata.summary import AutomatonSummary, Entry, Fidelity, Replay, ReplayStep
+from prefixguard.automata.summary import AutomatonSummary, Entry, Fidelity, Replay
+from prefixguard.automata.summary.replays import ReplayStep
 from prefixguard.bundle import UNSEEN, Automaton
 
 #: Gloss, tool, status, push of the outcome risk in log-odds, whether it reads history.

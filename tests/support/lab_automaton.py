@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.automata.alphabets.alphabet import Alphabet, fit_typed
-from prefixguard.automata.learners import ladder, memoryless
+from prefixguard.automata.build import build, walk_training
+from prefixguard.automata.learners import LEARNERS
 from prefixguard.automata.material import Material
-from prefixguard.automata.state_risk import calibrate, columns_of
-from prefixguard.automata.strings import Strings, Transitions, before, fallback_of, walk
+from prefixguard.automata.state_risk import columns_of
+from prefixguard.automata.strings import Strings
 from prefixguard.bundle import Automaton
 from prefixguard.encoder import fit_vocabulary
-from prefixguard.learn import Corpus, featurise, labels, out_of_fold, sparse_matrix, steps_of
+from prefixguard.learn import Corpus, featurise, labels, out_of_fold, sparse_matrix
 from prefixguard.stepview import StepRecord, load_adapter, read_runs
 from prefixguard.trace import Outcome, Run, Side, split_tasks
 
-LEARNERS: dict[str, Callable[..., Transitions]] = {"memoryless": memoryless.learn, "ladder": ladder.learn}
 SHARES = {Side.TRAIN: 0.45, Side.CALIBRATION: 0.25, Side.TEST: 0.3}
 
 
@@ -80,7 +80,7 @@ def lab_material(path: Path) -> Material:
 
 
 def typed(material: Material) -> Alphabet:
-    return fit_typed(material.tools, material.corpus.context, steps_of(material.corpus, material.pool))
+    return fit_typed(material, material.pool)
 
 
 def wordless(alphabet: Alphabet) -> Alphabet:
@@ -94,44 +94,12 @@ def learned(
 ) -> Learned:
     """From material to an automaton of at most 12 states."""
     alphabet = alphabet or typed(material)
-    pool, held_out, test = (
-        strings_of(material, alphabet, runs) for runs in (material.pool, material.held_out, material.test)
-    )
-    found = LEARNERS[learner](pool, max_states=12, seed=0)
-    nowhere = np.full(pool.n_symbols, -1, dtype=np.int32)
-    states, _ = walk(found.start, found.next, nowhere, pool)
-    edges = np.zeros(found.next.shape, dtype=np.int64)
-    np.add.at(edges, (before(pool, states, found.start), pool.symbols), 1)
-    fallback = fallback_of(edges, found.next)
-    held_out_states, _ = walk(found.start, found.next, fallback, held_out)
-    told = calibrate(pool, states, held_out, held_out_states, found.n_states, clock)
-    automaton = Automaton(
-        start=found.start,
-        transitions=found.next,
-        fallback=fallback,
-        clock=clock,
-        risk=told.risk,
-        interval=told.interval,
-        edges=edges,
-        visits=np.bincount(states, minlength=found.n_states).astype(np.int64),
-        evidence=told.evidence,
-        evidence_runs=told.evidence_runs,
-        stand_in=told.stand_in,
-    )
-    test_states, unseen = walk(automaton.start, automaton.transitions, automaton.fallback, test)
+    pool, held_out, test = (alphabet.strings(material, r) for r in (material.pool, material.held_out, material.test))
+    walked = walk_training(LEARNERS[learner](pool, max_states=12, seed=0), pool)
+    automaton = build(walked, pool, held_out, clock)
+    test_states, unseen = walked.walk(test)
     risks = automaton.risk[test_states, columns_of(clock, test)]
-    return Learned(material, alphabet, automaton, pool, states, test, test_states, unseen, risks)
-
-
-def strings_of(material: Material, alphabet: Alphabet, runs: NDArray[np.int64]) -> Strings:
-    """`Material.strings`, for no run at all too."""
-    every = material.strings(alphabet.symbols, alphabet.map.n_symbols, np.arange(len(material.corpus)))
-    if len(runs):
-        return every.of(runs)
-    none = np.empty((0, 2), np.float32)
-    return Strings(
-        every.symbols[:0], every.n_symbols, np.zeros(1, np.int64), every.failed[:0], every.tasks[:0], none, none
-    )
+    return Learned(material, alphabet, automaton, pool, walked.states, test, test_states, unseen, risks)
 
 
 def run_of(name: str, records: Sequence[dict[str, str]], *, failed: bool, task: str | None = None) -> Run[StepRecord]:

@@ -30,3 +30,6 @@ class AutomatonSummary:
     watch: float
     alarm: float | None
     base: float
+
+
+__all__ = ["AutomatonSummary", "Entry", "Fidelity", "Replay"]

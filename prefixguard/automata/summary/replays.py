@@ -14,6 +14,7 @@ from prefixguard.automata.material import Material
 from prefixguard.automata.summary.entries import step_line
 from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.bundle import Calibration
+from prefixguard.errors import DataError
 from prefixguard.results import finite
 from prefixguard.runtime import plain
 
@@ -64,9 +65,13 @@ def choose_replays(
     failures and false alarms those come first whose outcome risk moves most, of quiet ones those whose peak is lowest;
     runs of extreme lengths come last. Without an alarm threshold a run counts as caught where it reaches WATCH.
     horizon: steps from the end within which an alarm is late. examples: False leaves out the texts of steps, and ids
-    of runs become numbers.
+    of runs become numbers. Raises DataError where the walks are of other runs than the material's test side.
     """
     corpus, test, first, levels = material.corpus, material.test, walks.strings.first, walks.levels
+    if walks.strings.lengths.tolist() != corpus.lengths[test].tolist():
+        raise DataError(
+            f"walks of {len(walks.strings):,} runs for {len(test):,} test runs: give those of the test side."
+        )
     sounds = {Level.ALARM} if calibration.thresholds.alarm is not None else {Level.WATCH}
     queues: dict[ReplayKind, list[tuple[tuple[bool, bool, float, str, int], int]]] = {kind: [] for kind in ReplayKind}
     for i, r in enumerate(test.tolist()):
