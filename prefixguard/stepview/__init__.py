@@ -10,12 +10,12 @@ from prefixguard.stepview.adapter import (
     read_events,
     wide_view,
 )
-from prefixguard.stepview.compiling import Place, Reading, overlaps
+from prefixguard.stepview.compiling import DataPlace, PlaceReading, overlaps
 from prefixguard.stepview.fills import SERIES, EventGaps, FillCounts, fill_marks
 from prefixguard.stepview.fills import WINDOW as GAP_WINDOW
 from prefixguard.stepview.found import contained
 from prefixguard.stepview.identity import kind_of
-from prefixguard.stepview.json_containers import NO_GROUP
+from prefixguard.stepview.json_formats import NO_GROUP
 from prefixguard.stepview.jsontext import canonical, decode, decode_text
 from prefixguard.stepview.losses import FEWEST, NEARLY, Loss, losses
 from prefixguard.stepview.parser import Parser
@@ -42,6 +42,7 @@ __all__ = [
     "NO_GROUP",
     "SERIES",
     "Adapter",
+    "DataPlace",
     "EventGaps",
     "EventLine",
     "Exchange",
@@ -49,9 +50,8 @@ __all__ = [
     "Loss",
     "Parser",
     "Pattern",
-    "Place",
+    "PlaceReading",
     "ReadReport",
-    "Reading",
     "Recognised",
     "RunFiles",
     "Scope",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from prefixguard.stepview.compiling import Site, known_keys
+from prefixguard.stepview.compiling import Site
 from prefixguard.stepview.paths import MISSING, Getter, Scope, is_path, is_present
 from prefixguard.stepview.schema import Pattern
 from prefixguard.stepview.text import searchable, to_text
@@ -16,8 +16,6 @@ from prefixguard.stepview.values import compile_value
 Condition = Callable[[Scope], bool]
 Test = Callable[[Any, Scope], bool]
 T = TypeVar("T")
-
-_TESTS = ("eq", "present", "in", "re", "ge", "gt", "le", "lt", "type", "not")
 
 
 def compile_when(spec: Any, site: Site) -> Condition:
@@ -31,40 +29,7 @@ def compile_when(spec: Any, site: Site) -> Condition:
     if not isinstance(spec, dict) or not spec:
         raise site.error('a condition is an object of tests ({"@.role": "user"}), or "else".')
     site = replace(site, in_test=True)
-    parts: list[Condition] = []
-    for key, test in spec.items():
-        here = site.at(key)
-        if key == "open_call":
-            if not isinstance(test, bool):
-                raise here.error("open_call is true or false.")
-            parts.append((lambda scope: scope.open_calls > 0) if test else (lambda scope: scope.open_calls == 0))
-        elif key == "not":
-            inner = compile_when(test, here)
-            parts.append(_negated(inner))
-        elif key == "any":
-            if not isinstance(test, list) or not test:
-                raise here.error("any holds a list of conditions.")
-            parts.append(_either(tuple(compile_when(one, here.at(f"[{i}]")) for i, one in enumerate(test))))
-        elif key == "value":
-            if "is" not in spec:
-                raise here.error('a tested value is {"value": value, "is": test}.')
-            parts.append(
-                _on(
-                    compile_value(test, _looking(site, spec["is"]).at("value")), compile_test(spec["is"], site.at("is"))
-                )
-            )
-        elif key == "is":
-            if "value" not in spec:
-                raise here.error('"is" goes with "value".')
-        elif key in site.fields:
-            parts.append(_on(_field(key), compile_test(test, here)))
-        elif is_path(key):
-            parts.append(_on(compile_value(key, _looking(here, test)), compile_test(test, here)))
-        else:
-            fields = f", a field ({', '.join(site.fields)})" if site.fields else ""
-            raise here.error(
-                f"{key!r} cannot be tested; a key is a path{fields}, open_call, not, any, or value with is."
-            )
+    parts = [part for key in spec if (part := _condition(spec, key, site)) is not None]
     if len(parts) == 1:
         return parts[0]
     if len(parts) == 2:
@@ -72,6 +37,46 @@ def compile_when(spec: Any, site: Site) -> Condition:
         return lambda scope: one(scope) and two(scope)
     every = tuple(parts)
     return lambda scope: all(part(scope) for part in every)
+
+
+def _condition(spec: dict[str, Any], key: str, site: Site) -> Condition | None:
+    """The condition under one key; None for `is`, which belongs to `value`."""
+    here, test = site.at(key), spec[key]
+    if key == "open_call":
+        if not isinstance(test, bool):
+            raise here.error("open_call is true or false.")
+        return lambda scope: (scope.open_calls > 0) is test
+    if key == "not":
+        inner = compile_when(test, here)
+        return lambda scope: not inner(scope)
+    if key == "any":
+        if not isinstance(test, list) or not test:
+            raise here.error("any holds a list of conditions.")
+        parts = tuple(compile_when(one, here.at(f"[{i}]")) for i, one in enumerate(test))
+        return lambda scope: any(part(scope) for part in parts)
+    if key == "value":
+        if "is" not in spec:
+            raise here.error('a tested value is {"value": value, "is": test}.')
+        return _tested(test, spec["is"], here, site.at("is"))
+    if key == "is":
+        if "value" not in spec:
+            raise here.error('"is" goes with "value".')
+        return None
+    if key in site.fields:
+        holds = compile_test(test, here)
+        return lambda scope: holds((scope.fields or {}).get(key, MISSING), scope)
+    if is_path(key):
+        return _tested(key, test, here, here)
+    fields = f", a field ({', '.join(site.fields)})" if site.fields else ""
+    raise here.error(f"{key!r} cannot be tested; a key is a path{fields}, open_call, not, any, or value with is.")
+
+
+def _tested(value: Any, test: Any, here: Site, of_test: Site) -> Condition:
+    """The test of a value. Tests of presence and of type learn nothing of what is inside."""
+    if isinstance(test, dict) and set(test) <= {"present", "type"}:
+        here = replace(here, looks_inside=False)
+    get, holds = compile_value(value, here), compile_test(test, of_test)
+    return lambda scope: holds(get(scope), scope)
 
 
 def compile_cases(
@@ -86,7 +91,7 @@ def compile_cases(
         here = site.at(f"[{i}]")
         if not isinstance(case, dict) or not is_path(case.get("path")):
             raise here.error(f'a case is {{"when": condition over {root}, "path": "{path}"}}.')
-        known_keys(case, ("when", "path", "comment"), here)
+        here.keys(case, ("when", "path", "comment"))
         when = compile_when(case.get("when", "else"), here.at("when"))
         cases.append((when, compiled(case["path"], here.at("path"))))
     if not cases:
@@ -94,35 +99,15 @@ def compile_cases(
     return cases
 
 
-def _looking(site: Site, test: Any) -> Site:
-    """Tests of presence and of type learn nothing of what is inside."""
-    return site.peeking() if isinstance(test, dict) and set(test) <= {"present", "type"} else site
-
-
-def _negated(inner: Condition) -> Condition:
-    return lambda scope: not inner(scope)
-
-
-def _either(parts: tuple[Condition, ...]) -> Condition:
-    return lambda scope: any(part(scope) for part in parts)
-
-
-def _on(get: Getter, test: Test) -> Condition:
-    return lambda scope: test(get(scope), scope)
-
-
-def _field(name: str) -> Getter:
-    return lambda scope: (scope.fields or {}).get(name, MISSING)
-
-
 def compile_test(spec: Any, site: Site) -> Test:
     """A test of one value: a plain value (equality), or an object of which every test must hold."""
     if not isinstance(spec, dict):
-        return _equals(spec, site)
+        if isinstance(spec, list):
+            raise site.error('a list is not a test; "one of these" is {"in": [...]}.')
+        return _eq(spec, site)
     if not spec:
         raise site.error(f"an empty test; it can have: {', '.join(_TESTS)}.")
-    known_keys(spec, _TESTS, site)
-    tests = tuple(_BUILD[name](spec[name], site.at(name)) for name in spec)
+    tests = tuple(_TESTS[name](wanted, site.at(name)) for name, wanted in site.keys(spec, tuple(_TESTS)).items())
     if len(tests) == 1:
         return tests[0]
     return lambda value, scope: all(test(value, scope) for test in tests)
@@ -135,17 +120,11 @@ def same(value: Any, wanted: Any) -> bool:
     return bool(value == wanted) and value is not MISSING
 
 
-def _equals(wanted: Any, site: Site) -> Test:
-    if isinstance(wanted, list):
-        raise site.error('a list is not a test; "one of these" is {"in": [...]}.')
+def _eq(wanted: Any, site: Site) -> Test:
     if wanted is None or isinstance(wanted, bool):
         return lambda value, scope: value is wanted
     if isinstance(wanted, str):
         return lambda value, scope: bool(value == wanted)
-    return lambda value, scope: same(value, wanted)
-
-
-def _eq(wanted: Any, site: Site) -> Test:
     return lambda value, scope: same(value, wanted)
 
 
@@ -156,13 +135,10 @@ def _present(wanted: Any, site: Site) -> Test:
 
 
 def _in(wanted: Any, site: Site) -> Test:
-    if isinstance(wanted, list):
-        if all(isinstance(item, str) for item in wanted):
-            texts = frozenset(wanted)
-            return lambda value, scope: isinstance(value, str) and value in texts
-        items = tuple(wanted)
-        return lambda value, scope: any(same(value, item) for item in items)
-    get = compile_value(wanted, site)
+    if isinstance(wanted, list) and all(isinstance(item, str) for item in wanted):
+        texts = frozenset(wanted)
+        return lambda value, scope: isinstance(value, str) and value in texts
+    get: Getter = (lambda scope: wanted) if isinstance(wanted, list) else compile_value(wanted, site)
 
     def test(value: Any, scope: Scope) -> bool:
         found = get(scope)
@@ -172,11 +148,9 @@ def _in(wanted: Any, site: Site) -> Test:
 
 
 def _re(source: Any, site: Site) -> Test:
-    pattern = Pattern(source, site.where)
-    found = pattern.found
-    if site.in_record:
-        return lambda value, scope: value is not MISSING and value is not None and found(searchable(to_text(value)))
-    return lambda value, scope: value is not MISSING and value is not None and found(to_text(value))
+    found = Pattern(source, site.where).found
+    read = (lambda value: searchable(to_text(value))) if site.in_record else to_text
+    return lambda value, scope: value is not MISSING and value is not None and found(read(value))
 
 
 def is_number(value: Any) -> bool:
@@ -215,7 +189,8 @@ def _not(spec: Any, site: Site) -> Test:
     return lambda value, scope: not inner(value, scope)
 
 
-_BUILD: dict[str, Callable[[Any, Site], Test]] = {
+#: By name: what compiles the test.
+_TESTS: dict[str, Callable[[Any, Site], Test]] = {
     "eq": _eq,
     "present": _present,
     "in": _in,

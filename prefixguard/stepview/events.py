@@ -1,5 +1,4 @@
-"""Where the events of a run come from, and in which order: path, zip, split, flatten, and what can be said about
-them."""
+"""Where the events of a run come from, and in which order: path, zip, split, flatten, and what modifies them."""
 
 from __future__ import annotations
 
@@ -8,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from prefixguard.errors import TraceError
-from prefixguard.stepview.compiling import Base, Site, known_keys
+from prefixguard.stepview.compiling import Base, Site
 from prefixguard.stepview.conditions import Condition, compile_cases, compile_when
 from prefixguard.stepview.paths import MISSING, Getter, Scope, describe, getter, is_multiple, is_path, parse_path
 from prefixguard.stepview.schema import Pattern
 from prefixguard.stepview.spellings import unflatten
 from prefixguard.stepview.splitter import Split
-from prefixguard.stepview.values import compile_value, read_json
+from prefixguard.stepview.values import compile_value, patterns, read_json
 
 _MODIFIERS = ("order_by", "window", "drop_last", "until", "keep", "drop_repeats", "decode", "unflatten", "comment")
 
@@ -24,8 +23,7 @@ class EventSource:
     """The compiled `events` of a spec.
 
     listing: all events of a whole run, or MISSING. split: for runs that are text. levels: getters from an outer
-    element to
-    the inner ones. Modifiers as in the spec. base, parent, grandparent: what @, ^ and ^^ stand for.
+    element to the inner ones. Modifiers as in the spec. base, parent, grandparent: what @, ^ and ^^ stand for.
     """
 
     base: Base
@@ -54,35 +52,31 @@ def compile_events(spec: Any, site: Site) -> EventSource:
     if len(kinds) != 1:
         raise site.error(f"events has exactly one of path, zip, split, flatten; here: {' and '.join(kinds) or 'none'}.")
     kind = kinds[0]
-    known_keys(spec, (kind, *_MODIFIERS, *(("pad", "optional") if kind == "zip" else ())), site)
+    site.keys(spec, (kind, *_MODIFIERS, *(("pad", "optional") if kind == "zip" else ())))
     source = {"path": _path, "zip": _zip, "split": _split, "flatten": _flatten}[kind](spec, site)
-    return _modified(source, spec, site)
-
-
-def _modified(source: EventSource, spec: dict[str, Any], site: Site) -> EventSource:
     inner = site.with_roots({"@": source.base, "^": source.parent})
-    changes: dict[str, Any] = {}
-    for name in ("order_by", "drop_repeats"):
-        if name in spec:
-            changes[name] = compile_value(spec[name], inner.at(name))
-    if "until" in spec:
-        changes["until"] = compile_when(spec["until"], inner.at("until"))
-    for name, lowest in (("drop_last", 1), ("window", 1)):
-        if name in spec:
-            number = spec[name]
-            if isinstance(number, bool) or not isinstance(number, int) or not lowest <= number <= 10_000:
-                raise site.at(name).error(f"a whole number from {lowest} to 10000, not {number!r}.")
-            changes[name] = number
-    if "keep" in spec:
-        if not isinstance(spec["keep"], bool) or "until" not in spec:
-            raise site.at("keep").error(
-                "keep is true or false and goes with until: is the event that stops the run its last?"
-            )
-        changes["keep"] = spec["keep"]
-    for opens, example in (("decode", "@.payload"), ("unflatten", "@.attributes")):
-        if opens in spec:
-            changes[opens] = _fields(spec[opens], site.at(opens), example)
-    return replace(source, **changes)
+    said = "keep is true or false and goes with until: is the event that stops the run its last?"
+    keep = inner.choice(spec, "keep", (False, True), said)
+    if "keep" in spec and "until" not in spec:
+        raise site.at("keep").error(said)
+    return replace(
+        source,
+        order_by=inner.optional(spec, "order_by", compile_value),
+        drop_repeats=inner.optional(spec, "drop_repeats", compile_value),
+        until=inner.optional(spec, "until", compile_when),
+        keep=keep,
+        drop_last=_number(spec, "drop_last", 0, site),
+        window=_number(spec, "window", 64, site),
+        decode=_fields(spec.get("decode", []), site.at("decode"), "@.payload"),
+        unflatten=_fields(spec.get("unflatten", []), site.at("unflatten"), "@.attributes"),
+    )
+
+
+def _number(spec: dict[str, Any], name: str, default: int, site: Site) -> int:
+    number = spec.get(name, default)
+    if name in spec and (type(number) is not int or not 1 <= number <= 10_000):
+        raise site.at(name).error(f"a whole number from 1 to 10000, not {number!r}.")
+    return int(number)
 
 
 def _fields(spec: Any, site: Site, example: str) -> tuple[str, ...]:
@@ -96,10 +90,6 @@ def _fields(spec: Any, site: Site, example: str) -> tuple[str, ...]:
     return tuple(fields)
 
 
-def _run_base(site: Site) -> Base:
-    return site.roots.get("$", Base(None))
-
-
 def _path(spec: dict[str, Any], site: Site) -> EventSource:
     here = site.at("path")
     if isinstance(spec["path"], list):
@@ -109,7 +99,7 @@ def _path(spec: dict[str, Any], site: Site) -> EventSource:
     root_and_steps = parse_path(path[:-3], here.where) if is_path(path) and path.endswith("[*]") else None
     if root_and_steps is not None and not is_multiple(root_and_steps[1]):
         get = getter(*root_and_steps)  # the array itself, so that what is no array can be told
-    return EventSource(here.base_of(path), _run_base(site), None, get)
+    return EventSource(here.base_of(path), site.base("$"), None, get)
 
 
 def _cases(spec: list[Any], site: Site) -> EventSource:
@@ -122,7 +112,7 @@ def _cases(spec: list[Any], site: Site) -> EventSource:
     found = [site.at(f"[{i}].path").base_of(case["path"]).place for i, case in enumerate(spec)]
     places = tuple(place for place in found if place is not None)
     base = Base(places[0], also=places[1:]) if places else Base(None)
-    return EventSource(base, _run_base(site), None, get)
+    return EventSource(base, site.base("$"), None, get)
 
 
 def _zip(spec: dict[str, Any], site: Site) -> EventSource:
@@ -136,11 +126,8 @@ def _zip(spec: dict[str, Any], site: Site) -> EventSource:
         if not isinstance(names, list) or not all(name in tuple(columns) for name in names):
             raise site.at(label).error(f"a list of names that zip has: {', '.join(columns)}.")
     getters = {name: compile_value(path, here.at(name).listing()) for name, path in columns.items()}
-    places = {}
-    for name, path in columns.items():
-        base = here.at(name).base_of(path)
-        if base.place is not None:
-            places[name] = base.place
+    bases = {name: here.at(name).base_of(path).place for name, path in columns.items()}
+    places = {name: place for name, place in bases.items() if place is not None}
 
     def listing(scope: Scope) -> Any:
         found: dict[str, list[Any]] = {}
@@ -171,29 +158,24 @@ def _zip(spec: dict[str, Any], site: Site) -> EventSource:
                 )
         return [{name: items[i] for name, items in found.items() if i < len(items)} for i in range(total)]
 
-    return EventSource(Base(None, columns=places), _run_base(site), None, listing)
+    return EventSource(Base(None, columns=places), site.base("$"), None, listing)
 
 
 def _split(spec: dict[str, Any], site: Site) -> EventSource:
-    part = spec["split"]
     here = site.at("split")
-    if not isinstance(part, dict) or "head" not in part:
-        raise here.error('split is {"of": "$.log", "head": "(?P<kind>Thought|Action) \\\\d+: "}.')
-    known_keys(part, ("of", "head", "cut"), here)
+    example = 'split is {"of": "$.log", "head": "(?P<kind>Thought|Action) \\\\d+: "}.'
+    part = here.keys(spec["split"], ("of", "head", "cut"), example, needs=("head",))
     of = part.get("of", "$.text")
     get = compile_value(of, here.at("of").listing())
-    cuts = part.get("cut", [])
-    patterns = tuple(Pattern(one, here.at("cut").where) for one in (cuts if isinstance(cuts, list) else [cuts]))
+    cuts = patterns(part.get("cut", []), here.at("cut"))
     base = here.base_of(of)
-    is_cut = bool(patterns) or base.is_cut or (isinstance(of, dict) and "cut" in of)
+    is_cut = bool(cuts) or base.is_cut
     if isinstance(of, dict) and "cut" in of:
-        base = here.base_of(of.get("of"))
+        base, is_cut = here.base_of(of.get("of")), True
     head = Pattern(part["head"], here.at("head").where)
     if "body" in head.names:
         raise here.at("head").error("a group cannot be called body: that is the text up to the next head.")
-    return EventSource(
-        Base(base.place, is_text=True, is_cut=is_cut), _run_base(site), None, get, split=Split(head, patterns)
-    )
+    return EventSource(Base(base.place, is_text=True, is_cut=is_cut), site.base("$"), None, get, Split(head, cuts))
 
 
 def _flatten(spec: dict[str, Any], site: Site) -> EventSource:
@@ -202,7 +184,7 @@ def _flatten(spec: dict[str, Any], site: Site) -> EventSource:
     if not isinstance(paths, list) or not 2 <= len(paths) <= 3:
         raise here.error('flatten holds two or three paths from outside in: ["$.rounds[*]", "@.calls[*]"].')
     first = compile_value(paths[0], here.at("[0]").listing())
-    bases = [_run_base(site), here.base_of(paths[0])]
+    bases = [site.base("$"), here.base_of(paths[0])]
     levels = []
     for i, path in enumerate(paths[1:], 1):
         inner = here.with_roots({"@": bases[-1], "^": bases[-2]})

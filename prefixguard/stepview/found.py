@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from prefixguard.errors import PrefixGuardError, TraceError
+from prefixguard.stepview.compiling import Base, DataPlace
 from prefixguard.stepview.jsontext import decode, decode_text
 from prefixguard.stepview.paths import MISSING, Companions, Getter
 from prefixguard.trace.documents import Document
@@ -17,8 +16,12 @@ from prefixguard.trace.documents import Document
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One run in its document. position: from 1. key: its name in an object of runs. several: can there be more than
-    one. alone: is there no other; known where labels are joined."""
+    """One run in its document.
+
+    document: the JSON value that holds the run. position: from 1. key: its name in an object of runs. several: whether
+    there can be more than one. is_json: the run is a value of JSON, so it must be an object or an array. alone: whether
+    there is no other; known where labels are joined.
+    """
 
     run: Any
     document: Any
@@ -38,19 +41,25 @@ class Unread:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
-    """The compiled `container` of a spec. `runs` yields what a document holds; TraceError if it cannot be read at
-    all."""
-
-    format: str
-    files: tuple[str, ...]
-    runs: Runs
-    group_by: Getter | None = None  # which run a line is of, where lines are events
-
-
 #: From a document to its runs.
 Runs = Callable[[Document, Companions, "Counts"], Iterator[Found | Unread]]
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """The compiled `container` of a spec.
+
+    runs: yields what a document holds; TraceError if it cannot be read at all. files: globs of its documents. group_by:
+    which run a line is of, where lines are events. run, document: what $ and % stand for; % cannot be used where it is
+    None.
+    """
+
+    runs: Runs
+    files: tuple[str, ...]
+    format: str = ""
+    group_by: Getter | None = None
+    run: Base = field(default_factory=lambda: Base(DataPlace("run")))
+    document: Base | None = None
 
 
 class Counts:
@@ -62,18 +71,17 @@ class Counts:
         self.bad_bytes = 0
 
     def text(self, data: bytes) -> str:
-        """UTF-8, with what is not replaced by U+FFFD and counted."""
+        """UTF-8; bytes that are not are replaced by U+FFFD and counted."""
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError:
             text = data.decode("utf-8", "replace")
-            self.bad_bytes += text.count("�") - data.count(b"\xef\xbf\xbd")
+            self.bad_bytes += text.count("\ufffd") - data.count(b"\xef\xbf\xbd")
             return text
 
     def json(self, data: bytes, where: str, line: int | None = None) -> Any:
         """JSON bytes as values. TraceError with the place and what to do."""
-        if data.startswith(b"\xef\xbb\xbf"):
-            data = data[3:]
+        data = data.removeprefix(b"\xef\xbb\xbf")
         try:
             try:
                 return decode(data)
@@ -106,19 +114,14 @@ class SharedCounts(Counts):
 
 
 def _not_json(exc: ValueError, data: bytes, where: str, line: int | None) -> str:
-    message = getattr(exc, "msg", None) or str(exc)
-    at = ""
-    if isinstance(exc, orjson.JSONDecodeError) or hasattr(exc, "lineno"):
-        row = getattr(exc, "lineno", 1)
-        column = getattr(exc, "colno", 1)
-        at = f" line {line}, column {column}" if line is not None else f" line {row}, column {column}"
-    elif line is not None:
-        at = f" line {line}"
+    at = "" if line is None else f" line {line}"
+    if hasattr(exc, "lineno"):
+        at = f" line {exc.lineno if line is None else line}, column {getattr(exc, 'colno', 1)}"
     if not data.strip():
         return f"{where}{at}: the file is empty. Remove it, or write the run again."
     cut_off = getattr(exc, "pos", 0) >= len(data.rstrip()) - 2
     hint = "It looks cut off; write it again." if cut_off else "Mend or remove it, or name another adapter."
-    return f"{where}{at}: not JSON ({message}). {hint}"
+    return f"{where}{at}: not JSON ({getattr(exc, 'msg', None) or exc}). {hint}"
 
 
 #: Characters of a foreign error that a message shows.

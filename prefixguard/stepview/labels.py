@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from prefixguard.stepview.compiling import Base, Site, known_keys
+from prefixguard.stepview.compiling import Base, Site
 from prefixguard.stepview.conditions import Condition, compile_when
 from prefixguard.stepview.events import EventSource
 from prefixguard.stepview.paths import MISSING, Getter, Scope
@@ -96,19 +96,17 @@ class RunLabels:
 
 def compile_labels(spec: Any, site: Site, events: EventSource) -> RunLabels:
     """The `run.labels` of a spec; what they read goes to the site's sink. AdapterError says what is wrong."""
-    if not isinstance(spec, dict):
-        raise site.error(f"an object with {', '.join(KEYS)}.")
-    known_keys(spec, KEYS, site)
+    site.keys(spec, KEYS, f"an object with {', '.join(KEYS)}.")
     base = spec.get("step_base", 0)
     if base not in (0, 1) or isinstance(base, bool):
         raise site.error("step_base is 0 or 1: what the set calls the first event.")
     return RunLabels(
         events,
-        compile_value(spec["mistake_step"], site.at("mistake_step")) if "mistake_step" in spec else None,
-        compile_value(spec["mistake_agent"], site.at("mistake_agent")) if "mistake_agent" in spec else None,
+        site.optional(spec, "mistake_step", compile_value),
+        site.optional(spec, "mistake_agent", compile_value),
         int(base),
         _step_field(spec, site.at("step_field"), events) if "step_field" in spec else None,
-        _faults(spec["faults"], site.at("faults")) if "faults" in spec else None,
+        site.optional(spec, "faults", _faults),
     )
 
 
@@ -124,16 +122,16 @@ def _step_field(spec: dict[str, Any], site: Site, events: EventSource) -> Getter
 
 
 def _faults(spec: Any, site: Site) -> _Faults:
-    if not isinstance(spec, dict) or "each" not in spec or not {"agent", "mode"} & spec.keys():
-        raise site.error('{"each": "$.faulty_agents", "agent": "@.agent_name", "mode": "@.error_type"}.')
-    known_keys(spec, _FAULT_KEYS, site)
-    each = compile_value(spec["each"], site.at("each"))
+    example = '{"each": "$.faulty_agents", "agent": "@.agent_name", "mode": "@.error_type"}.'
+    if not isinstance(spec, dict) or not {"agent", "mode"} & spec.keys():
+        raise site.error(example)
+    site.keys(spec, _FAULT_KEYS, example, needs=("each",))
     inner = site.with_roots({"@": Base(None), "^": site.roots["$"]})  # inside `each`, which is hidden as a whole
     return _Faults(
-        each,
-        compile_when(spec["when"], inner.at("when")) if "when" in spec else None,
-        compile_value(spec["agent"], inner.at("agent")) if "agent" in spec else None,
-        compile_value(spec["mode"], inner.at("mode")) if "mode" in spec else None,
+        compile_value(spec["each"], site.at("each")),
+        inner.optional(spec, "when", compile_when),
+        inner.optional(spec, "agent", compile_value),
+        inner.optional(spec, "mode", compile_value),
     )
 
 

@@ -1,12 +1,10 @@
 """Turns what rules say about events into records: joins calls with results, and emits a record when it is complete.
 
-A record is complete as soon as nothing more can join it: speech at once, a call when its result is in. Calls leave
-in the
-order in which they were made, so one whose result came early waits for those before it. A call that is open when the
-agent
-acts again, or when the stream ends, leaves with status unknown. Memory is bounded: what waits shares a room of bytes.
-Where it is too small, the longest texts are cut, and where there are too many calls, the oldest leave; both are
-counted.
+A record is complete as soon as nothing more can join it: speech at once, a call when its result is in. Calls leave in
+the order in which they were made, so one whose result came early waits for those before it. A call that is open when
+the agent acts again, or when the stream ends, leaves with status unknown. Memory is bounded: what waits shares a room
+of bytes. Where it is too small, the longest texts are cut, and where there are too many calls, the oldest leave; both
+are counted.
 """
 
 from __future__ import annotations
@@ -17,7 +15,6 @@ from typing import Any
 
 from prefixguard.stepview.identity import Turn
 from prefixguard.stepview.live_state import SHORTEST, checked, checked_counts, cost, cut_to, level, size
-from prefixguard.stepview.paths import Scope
 from prefixguard.stepview.record import Status, StepRecord, raw_record
 
 #: Calls that can wait for results at once, if there is room; the oldest leaves when there is one more.
@@ -39,8 +36,6 @@ _STATE = {
     "pending": str, "results": int, "turn": (None, str, int, float, bool),
 }  # fmt: skip
 
-StatusOf = Callable[[Scope, "OpenStep"], Status]
-
 
 @dataclass(frozen=True, slots=True)
 class CallJoin:
@@ -50,7 +45,6 @@ class CallJoin:
     fallbacks: tuple[str, ...] = ("next",)
     parallel: bool = False
     any_id: bool = False
-    message_scope: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -165,8 +159,7 @@ class Machine:
     def hold(self, draft: OpenStep) -> None:
         """Speech that waits for the call or step that follows; more of it is put together."""
         if self.held is not None and self.held.waits:
-            draft.observation = self.held.observation or draft.observation
-            draft.action = _together(self.held.action, draft.action)
+            self.take(draft)
         else:
             self.release()
         draft.waits = True
@@ -184,17 +177,15 @@ class Machine:
         """Speech, or a whole step: complete at once, or with the turn where turns are told apart."""
         if turn is None:
             self._emit(draft)
-            return
-        if self.held is None:
+        elif self.held is None:
             if self.open:  # the same turn goes on to speak after it called
                 self.flush()
             self.held = draft
         else:
-            held = self.held
-            held.action = _together(held.action, draft.action)
-            held.status = draft.status
+            self.held.action = _together(self.held.action, draft.action)
+            self.held.status = draft.status
 
-    def call(self, draft: OpenStep, turn: Any) -> None:
+    def call(self, draft: OpenStep) -> None:
         """A call begins to wait for its result."""
         self.take(draft)
         draft.position = self.open[-1].position + 1 if self.open else self.results

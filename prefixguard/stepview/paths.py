@@ -7,6 +7,7 @@ has that value). After one of the last two a path yields a list. No recursion, n
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -98,6 +99,11 @@ def is_path(spec: Any) -> bool:
 MOST_STEPS = 64
 
 
+_STEP = re.compile(
+    r"""\.(?P<name>[^.\[]*)|\[(?P<quote>['"])(?P<quoted>.*?)(?P=quote)\]|\[(?!['"])(?P<inside>[^\]]*)\]""", re.DOTALL
+)
+
+
 def parse_path(text: Any, where: str) -> tuple[str, tuple[Step, ...]]:
     """Root and steps of a path. AdapterError where it is none.
 
@@ -115,23 +121,14 @@ def parse_path(text: Any, where: str) -> tuple[str, tuple[Step, ...]]:
     at = len(root)
     steps: list[Step] = []
     while at < len(text):
-        if text[at] == ".":
-            end = at + 1
-            while end < len(text) and text[end] not in ".[":
-                end += 1
-            name = text[at + 1 : end]
-            if not name:
-                raise AdapterError(f"{where}: path {text!r} has an empty name at character {at + 1}.")
-            steps.append(("all",) if name == "*" else ("name", name))
-            at = end
-        elif text[at] == "[":
-            step, at = _bracket(text, at, where)
-            steps.append(step)
-        else:
-            raise AdapterError(
-                f"{where}: path {text!r} cannot be read at character {at + 1}; after {text[:at]!r} comes .name or "
-                f"[...]."
-            )
+        found = _STEP.match(text, at)
+        if found is None or found["name"] == "":
+            wrong = f"cannot be read at character {at + 1}; after {text[:at]!r} comes .name or [...]."
+            if text[at] in ".[":
+                wrong = f"has an {'empty name' if found else 'open bracket'} at character {at + 1}."
+            raise AdapterError(f"{where}: path {text!r} {wrong}")
+        steps.append(_step(found, text, where))
+        at = found.end()
     if len(steps) > MOST_STEPS:
         raise AdapterError(
             f"{where}: path {text[:60]!r}... has {len(steps):,} steps; at most {MOST_STEPS} are read. Name a place "
@@ -140,26 +137,21 @@ def parse_path(text: Any, where: str) -> tuple[str, tuple[Step, ...]]:
     return root, tuple(steps)
 
 
-def _bracket(text: str, at: int, where: str) -> tuple[Step, int]:
-    quote = text[at + 1 : at + 2]
-    if quote in ("'", '"'):
-        end = text.find(quote + "]", at + 2)
-        if end < 0:
-            raise AdapterError(f"{where}: path {text!r} has an open bracket at character {at + 1}.")
-        return ("name", text[at + 2 : end]), end + 2
-    end = text.find("]", at)
-    if end < 0:
-        raise AdapterError(f"{where}: path {text!r} has an open bracket at character {at + 1}.")
-    inner = text[at + 1 : end]
-    if inner == "*":
-        return ("all",), end + 1
-    if _INDEX.fullmatch(inner):
-        return ("index", int(inner)), end + 1
-    key, equals, value = inner.partition("=")
-    if equals and key and value:
-        return ("filter", key, value.strip("'\"")), end + 1
+def _step(found: re.Match[str], text: str, where: str) -> Step:
+    if found["quote"]:
+        return ("name", found["quoted"])
+    if found["name"]:
+        return ("all",) if found["name"] == "*" else ("name", found["name"])
+    inside = found["inside"]
+    if inside == "*":
+        return ("all",)
+    if _INDEX.fullmatch(inside):
+        return ("index", int(inside))
+    key, _, value = inside.partition("=")
+    if key and value:
+        return ("filter", key, value.strip("'\""))
     raise AdapterError(
-        f'{where}: path {text!r} has [{inner}]; brackets hold a number, * , "a name" in quotes, or key=value.'
+        f'{where}: path {text!r} has [{inside}]; brackets hold a number, * , "a name" in quotes, or key=value.'
     )
 
 
@@ -174,28 +166,10 @@ def walk(steps: tuple[Step, ...]) -> Callable[[Any], Any]:
         return lambda value: value
     if is_multiple(steps):
         return _walk_many(steps)
-    if all(step[0] == "name" for step in steps):
-        names = tuple(step[1] for step in steps)
-        if len(names) == 1:
-            only = names[0]
-            return lambda value: value.get(only, MISSING) if type(value) is dict else _item(value, only)
-        return _walk_names(names)
+    if len(steps) == 1 and steps[0][0] == "name":
+        only = steps[0][1]
+        return lambda value: value.get(only, MISSING) if isinstance(value, dict) else MISSING
     return _walk_one(steps)
-
-
-def _item(value: Any, name: str) -> Any:
-    return value.get(name, MISSING) if isinstance(value, dict) else MISSING
-
-
-def _walk_names(names: tuple[str, ...]) -> Callable[[Any], Any]:
-    def get(value: Any) -> Any:
-        for name in names:
-            if not isinstance(value, dict):
-                return MISSING
-            value = value.get(name, MISSING)
-        return value
-
-    return get
 
 
 def _walk_one(steps: tuple[Step, ...]) -> Callable[[Any], Any]:
@@ -273,20 +247,16 @@ def getter(root: str, steps: tuple[Step, ...]) -> Getter:
     """The closure from a scope to what the path finds."""
     attribute = _SPECIAL.get(root) or ROOTS[root]
     if not steps:
-        return lambda scope: getattr(scope, attribute)
+        return operator.attrgetter(attribute)
     if attribute == "event" and len(steps) == 1 and steps[0][0] == "name":
         name = steps[0][1]
 
         def field(scope: Scope) -> Any:
             event = scope.event
-            return event.get(name, MISSING) if type(event) is dict else _item(event, name)
+            return event.get(name, MISSING) if isinstance(event, dict) else MISSING
 
         return field
     inside = walk(steps)
     if attribute == "event":
         return lambda scope: inside(scope.event)
-    if attribute == "parent":
-        return lambda scope: inside(scope.parent)
-    if attribute == "run":
-        return lambda scope: inside(scope.run)
     return lambda scope: inside(getattr(scope, attribute))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from prefixguard.errors import AdapterError
-from prefixguard.stepview.compiling import Base, Place, Reading, Readings, Site, known_keys, refuse_hidden
-from prefixguard.stepview.conditions import TYPES, Test, compile_test
+from prefixguard.stepview.compiling import Base, DataPlace, PlaceReading, Readings, Site
+from prefixguard.stepview.conditions import TYPES, compile_test
 from prefixguard.stepview.containers import compile_container
 from prefixguard.stepview.events import EventSource, compile_events
 from prefixguard.stepview.found import Container
@@ -28,25 +28,9 @@ SCHEMA = schema_of(NEWEST)
 VIEWS = ("steps", "raw")
 
 _TOP = (
-    "schema",
-    "name",
-    "version",
-    "description",
-    "container",
-    "run",
-    "events",
-    "rules",
-    "status",
-    "join",
-    "turn",
-    "kind",
-    "budgets",
-    "view",
-    "hidden",
-    "waived",
-    "comment",
-    "$schema",
-)
+    "schema", "name", "version", "description", "container", "run", "events", "rules", "status", "join", "turn", "kind",
+    "budgets", "view", "hidden", "waived", "comment", "$schema",
+)  # fmt: skip
 _RUN = ("id", "task", "groups", "preamble", "outcome", "labels", "comment")
 
 
@@ -74,7 +58,6 @@ class Program:
     room: int  # bytes for what waits in a run
     body: tuple[int, int]  # bytes kept of the text of an event, head and tail
     readings: Readings  # the places that it reads, and that it says are hidden or waived
-    run_base: Base  # what $ stands for in the data
     is_raw: bool = False  # view "raw": records are one text
 
 
@@ -86,73 +69,60 @@ def compile_program(spec: Any, where: str = "adapter") -> Program:
     spec = lift(spec, where)
     name = spec.get("name")
     top = Site(f"adapter {name}" if isinstance(name, str) else where, {})
-    known_keys(spec, _TOP, top)
+    top.keys(spec, _TOP)
     for key in ("name", "version"):
         if not isinstance(spec.get(key), str) or not spec[key]:
             raise top.error(f"{key!r} is a text that is not empty.")
     for key in ("container", "events", "rules"):
         if key not in spec:
             raise top.error(f"{key!r} is missing.")
-    readings = Readings()
     try:
-        container, document, run = compile_container(spec["container"], _site("container"))
-        roots: dict[str, Base] = {"$": run}
-        if document is not None:
-            roots["%"] = document
-        record = Site("", roots, readings.record, in_record=True)
-        return _compile(spec, container, record, readings)
+        return _compile(spec)
     except AdapterError as exc:
         text = str(exc)
         raise AdapterError(text if text.startswith("adapter ") else f"adapter {name}, {text}") from exc
 
 
-def _site(where: str) -> Site:
-    return Site(where, {"%": Base(Place("document", ())), "$": Base(Place("document", ()))})
-
-
-def _compile(spec: dict[str, Any], container: Container, record: Site, readings: Readings) -> Program:
+def _compile(spec: dict[str, Any]) -> Program:
+    readings = Readings()
+    whole = Base(DataPlace("document"))
+    container = compile_container(spec["container"], Site("container", {"%": whole, "$": whole}))
+    roots = {"$": container.run} | ({} if container.document is None else {"%": container.document})
+    record = Site("", roots, readings.record, in_record=True)
     events = compile_events(spec["events"], record.at("events"))
-    inner = record.with_roots({"@": events.base, "^": events.parent})
-    if events.grandparent is not None:
-        inner = inner.with_roots({"^^": events.grandparent})
+    above = {} if events.grandparent is None else {"^^": events.grandparent}
+    inner = record.with_roots({"@": events.base, "^": events.parent, **above})
     budgets = _budgets(spec.get("budgets", {}), record.at("budgets"))
     room = room_for(budgets)
     join = _join(spec.get("join", {}), record.at("join"))
     judge = compile_status(spec.get("status", []), inner.at("status"))
-    turn = compile_value(spec["turn"], inner.at("turn")) if "turn" in spec else None
+    turn = inner.optional(spec, "turn", compile_value)
     if not isinstance(spec["rules"], list) or not spec["rules"]:
         raise record.error("rules: a list of at least one rule.")
     shared = RuleSite(inner, budgets, judge, join.parallel)
     rules = tuple(compile_rule(rule, i, shared) for i, rule in enumerate(spec["rules"]))
-    seen: list[Reading] = []
-    kind = compile_value(spec["kind"], replace(inner.at("kind"), sink=seen)) if "kind" in spec else None
-    view = spec.get("view", VIEWS[0])
-    if view not in VIEWS:
-        raise record.at("view").error('"steps" (fields apart, the default) or "raw" (all text of a step in one).')
+    kind_site = replace(inner, sink=[])
+    kind = kind_site.optional(spec, "kind", compile_value)
+    said = '"steps" (fields apart, the default) or "raw" (all text of a step in one).'
+    view = record.choice(spec, "view", VIEWS, said)
     run = spec.get("run", {})
     if not isinstance(run, dict):
         raise record.error("run: an object with id, task, groups, preamble, outcome.")
-    known_keys(run, _RUN, record.at("run"))
-    preamble = None
-    if "preamble" in run:
-        text = compile_text(run["preamble"], record.at("run.preamble"))
-        cut = cutter(budgets["observation"])
-        preamble = lambda scope: cut(text(scope))  # noqa: E731
-    judged = Site("run", record.roots, [])
-    names = replace(judged, all_parts=True)
+    of_run = record.at("run")
+    of_run.keys(run, _RUN)
+    cut = cutter(budgets["observation"])
+    text = of_run.optional(run, "preamble", compile_text)
+    judged = Site("run", roots, readings.outcome)
+    names = Site("run", roots, all_parts=True)
     groups = run.get("groups", {})
     if not isinstance(groups, dict):
         raise record.error("run.groups: names and their values.")
-    told = Site("run.labels", record.roots, [])
-    labels = compile_labels(run.get("labels", {}), told, events)
-    outcome = (
-        compile_outcome(run["outcome"], replace(judged.at("outcome"), sink=readings.outcome))
-        if "outcome" in run
-        else None
-    )
+    secret = Site("run.labels", roots)
+    labels = compile_labels(run.get("labels", {}), secret, events)
+    outcome = judged.optional(run, "outcome", compile_outcome)
     _visibility(spec, inner, readings)
-    readings.hidden.extend(told.sink)
-    refuse_hidden(readings, spec["name"])
+    readings.hidden.extend(secret.sink)
+    readings.refuse_hidden(spec["name"])
     return Program(
         name=spec["name"],
         version=spec["version"],
@@ -161,25 +131,24 @@ def _compile(spec: dict[str, Any], container: Container, record: Site, readings:
         events=events,
         rules=rules,
         join=join,
-        cut_observation=cutter(budgets["observation"]),
-        preamble=preamble,
-        run_id=compile_value(run["id"], names.at("id")) if "id" in run else None,
-        task=compile_value(run["task"], names.at("task")) if "task" in run else None,
+        cut_observation=cut,
+        preamble=None if text is None else lambda scope: cut(text(scope)),
+        run_id=names.optional(run, "id", compile_value),
+        task=names.optional(run, "task", compile_value),
         groups=tuple((key, compile_value(value, names.at(f"groups.{key}"))) for key, value in groups.items()),
         outcome=outcome or (lambda scope: Outcome.UNKNOWN),
         labels=labels,
         kind=kind,
         turn=turn,
-        header=compile_header(_of_run(readings.record + seen)),
+        header=compile_header(_of_run(readings.record + kind_site.sink)),
         room=room,
         body=body_for(budgets, room),
         readings=readings,
-        run_base=record.base("$"),
         is_raw=view == "raw",
     )
 
 
-def _of_run(readings: list[Reading]) -> list[tuple[Step, ...]]:
+def _of_run(readings: list[PlaceReading]) -> list[tuple[Step, ...]]:
     """Paths from the run that an event of a live run can need. Its events and its preamble are read before."""
     before = ("events.path", "events.zip", "events.split", "events.flatten", "run.preamble")
     found = [one for one in readings if one.of_run and not one.where.startswith(before)]
@@ -188,10 +157,7 @@ def _of_run(readings: list[Reading]) -> list[tuple[Step, ...]]:
 
 def _budgets(spec: Any, site: Site) -> dict[str, tuple[int, int]]:
     budgets = dict(DEFAULT_BUDGETS)
-    if not isinstance(spec, dict):
-        raise site.error('an object such as {"result": [1200, 800]}.')
-    known_keys(spec, tuple(DEFAULT_BUDGETS), site)
-    for name, pair in spec.items():
+    for name, pair in site.keys(spec, tuple(DEFAULT_BUDGETS), 'an object such as {"result": [1200, 800]}.').items():
         whole = isinstance(pair, list) and len(pair) == 2 and all(type(n) is int and 0 <= n <= 100_000 for n in pair)
         if not whole or sum(pair) == 0:
             raise site.at(name).error(f"head and tail in code points, such as [1200, 800], not {pair!r}.")
@@ -200,25 +166,17 @@ def _budgets(spec: Any, site: Site) -> dict[str, tuple[int, int]]:
 
 
 def _join(spec: Any, site: Site) -> CallJoin:
-    if not isinstance(spec, dict):
-        raise site.error('an object such as {"by": "id", "scope": "run", "else": "next"}.')
-    known_keys(spec, ("by", "scope", "else", "parallel", "mismatch", "comment"), site)
-    by, scope, mismatch = spec.get("by", "id"), spec.get("scope", "message"), spec.get("mismatch", "late")
-    if by not in ("id", "order"):
-        raise site.at("by").error('"id" or "order".')
-    if scope not in ("message", "run"):
-        raise site.at("scope").error('"message" or "run".')
-    if mismatch not in ("late", "else"):
-        raise site.at("mismatch").error(
-            '"late" (a result whose id no open call has is late) or "else" (it goes by order).'
-        )
-    other = spec.get("else", "next")
-    fallbacks = tuple(other) if isinstance(other, list) else (other,)
+    example = 'an object such as {"by": "id", "scope": "run", "else": "next"}.'
+    site.keys(spec, ("by", "scope", "else", "parallel", "mismatch", "comment"), example)
+    by = site.choice(spec, "by", ("id", "order"))
+    scope = site.choice(spec, "scope", ("message", "run"))
+    said = '"late" (a result whose id no open call has is late) or "else" (it goes by order).'
+    mismatch = site.choice(spec, "mismatch", ("late", "else"), said)
+    fallbacks = spec.get("else", "next")
+    fallbacks = fallbacks if isinstance(fallbacks, list) else [fallbacks]
     if not all(one in ("next", "last", "position", "none") for one in fallbacks):
         raise site.at("else").error('"next", "last", "position" or "none".')
-    parallel = spec.get("parallel", False)
-    if not isinstance(parallel, bool):
-        raise site.at("parallel").error("true or false.")
+    parallel = site.choice(spec, "parallel", (False, True), "true or false.")
     return CallJoin(
         by_id=by == "id",
         fallbacks=tuple(one for one in fallbacks if one != "none"),
@@ -229,77 +187,67 @@ def _join(spec: Any, site: Site) -> CallJoin:
 
 def _visibility(spec: dict[str, Any], site: Site, readings: Readings) -> None:
     unseen = replace(site, sink=[])
-    hidden = spec.get("hidden", [])
+    hidden, waived = spec.get("hidden", []), spec.get("waived", [])
     if not isinstance(hidden, list):
         raise site.error('hidden: a list of paths (or {"sibling": ..., "path": ...}).')
     for i, entry in enumerate(hidden):
         readings.hidden.extend(_places(entry, unseen.at(f"hidden[{i}]")))
-    waived = spec.get("waived", [])
     if not isinstance(waived, list):
         raise site.error('waived: a list of {"path": ..., "reason": ...}.')
     for i, entry in enumerate(waived):
         here = unseen.at(f"waived[{i}]")
         if not isinstance(entry, dict) or not isinstance(entry.get("reason"), str) or not entry["reason"].strip():
             raise here.error('{"path": ..., "reason": ...}: why is it harmless that a record reads it?')
-        known_keys(entry, ("path", "reason"), here)
-        if entry.get("path") in FIELDS:
-            continue  # what a search for leaks found in that field; no reading is allowed by it
-        readings.waived.extend(reading.place for reading in _places(entry.get("path"), here))
+        here.keys(entry, ("path", "reason"))
+        if entry.get("path") not in FIELDS:  # else: what a search for leaks found in that field; it allows no reading
+            readings.waived.extend(reading.place for reading in _places(entry.get("path"), here))
 
 
-def _places(entry: Any, site: Site) -> list[Reading]:
+def _places(entry: Any, site: Site) -> list[PlaceReading]:
     if isinstance(entry, dict) and "sibling" in entry:
         probe = replace(site, sink=[])
         compile_value(entry, probe)
         return probe.sink
     root, steps = parse_path(entry, site.where)
-    return [Reading(place, site.where, spelled=entry) for place in site.resolve(root, steps)]
+    return [PlaceReading(place, site.where, spelled=entry) for place in site.resolve(root, steps)]
 
 
 def compile_outcome(spec: Any, site: Site) -> Callable[[Scope], Outcome]:
-    """How a run ended. What neither side covers, or both do, is UNKNOWN; so is whatever a missing file would have
-    told."""
-    if not isinstance(spec, dict):
-        raise site.error('{"of": value, "type": "number", "success": test, "failure": test}.')
-    known_keys(spec, ("of", "type", "success", "failure", "comment"), site)
+    """How a run ended. What neither side covers, or both do, is UNKNOWN, and so is whatever a file that is missing
+    would have said."""
+    example = '{"of": value, "type": "number", "success": test, "failure": test}.'
     for name in ("of", "success", "failure"):
-        if name not in spec:
+        if name not in site.keys(spec, ("of", "type", "success", "failure", "comment"), example):
             raise site.error(f"{name!r} is missing.")
     get = compile_value(spec["of"], site.at("of"))
     kind = spec.get("type")
     if kind is not None and kind not in tuple(TYPES):
         raise site.at("type").error(f"{kind!r}; it is one of {', '.join(TYPES)}.")
-    of_kind = TYPES[kind] if kind is not None else None
-    success, failure = _side(spec, "success", site), _side(spec, "failure", site)
-    if success is None and failure is None:
+    of_kind = TYPES[kind] if kind is not None else lambda value: value is not None
+    sides = {}
+    for name in ("success", "failure"):
+        if spec[name] != "else":
+            sides[name] = compile_test(spec[name], site.at(name))
+        elif "type" not in spec:
+            raise site.at(name).error('"else" needs a "type": it covers present values of that type only.')
+    if not sides:
         raise site.error('"else" can be one side only.')
+    success, failure = sides.get("success"), sides.get("failure")
 
     def judge(scope: Scope) -> Outcome:
         scope.companion_missing = False
         value = get(scope)
-        if value is MISSING or value is None or (of_kind is not None and not of_kind(value)):
+        if value is MISSING or value is None or not of_kind(value):
             return Outcome.UNKNOWN
         won = success is not None and success(value, scope)
-        lost = failure is not None and failure(value, scope)
-        if scope.companion_missing:
-            return Outcome.UNKNOWN
+        lost = not won if failure is None else failure(value, scope)
         if success is None:
             won = not lost
-        if failure is None:
-            lost = not won
-        if won is lost:
+        if scope.companion_missing or won is lost:
             return Outcome.UNKNOWN
         return Outcome.SUCCESS if won else Outcome.FAILURE
 
     return judge
-
-
-def _side(spec: dict[str, Any], name: str, site: Site) -> Test | None:
-    if spec[name] == "else":
-        if "type" not in spec:
-            raise site.at(name).error('"else" needs a "type": it covers present values of that type only.')
-        return None
-    return compile_test(spec[name], site.at(name))
 
 
 __all__ = ["SCHEMA", "Program", "compile_program"]

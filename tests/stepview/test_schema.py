@@ -51,7 +51,7 @@ def test_every_construct_is_in_it() -> None:
     formats = {one["properties"]["format"]["const"]: one for one in defs["container"]["anyOf"] if "properties" in one}
     assert set(formats) == set(containers.FORMATS)
     for form, one in formats.items():
-        assert set(one["properties"]) == {"format", "files", "comment", *containers._KEYS[form]}
+        assert set(one["properties"]) == {"format", "files", "comment", *containers.FORMATS[form][1]}
     for one in defs["events"]["anyOf"]:
         if "properties" in one:
             assert set(events._MODIFIERS) <= set(one["properties"])

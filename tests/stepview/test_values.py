@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from prefixguard.errors import AdapterError
-from prefixguard.stepview.compiling import Base, Place, Site
+from prefixguard.stepview.compiling import Base, DataPlace, Site
 from prefixguard.stepview.paths import MISSING, Scope
 from prefixguard.stepview.values import as_id, compile_arguments, compile_text, compile_value
 
@@ -25,7 +25,7 @@ EVENT = {
 
 
 def site(**options: Any) -> Site:
-    return Site("here", {"@": Base(Place("run", ())), "$": Base(Place("run", ()))}, **options)
+    return Site("here", {"@": Base(DataPlace("run", ())), "$": Base(DataPlace("run", ()))}, **options)
 
 
 def value(spec: Any, **options: Any) -> Any:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from prefixguard.induce.checks.evidence import Evidence, SeenRun
 from prefixguard.induce.checks.finding import Finding
 from prefixguard.induce.checks.raw_leaves import is_within, leaves, spell
-from prefixguard.stepview import FIELDS, Place, Reading, StepRecord, overlaps
+from prefixguard.stepview import FIELDS, DataPlace, PlaceReading, StepRecord, overlaps
 
 #: Words of raw text that are compared in all, and at the head of one leaf.
 MOST_WORDS = 2_000_000
@@ -75,7 +75,7 @@ def check_coverage(evidence: Evidence) -> list[Finding]:
     told = program.readings
     outcome = [one for one in told.outcome if not _is_shared(one.place, told.record)]
     unseen = [*told.hidden, *outcome]
-    kept_out: dict[Place, bool] = {}
+    kept_out: dict[DataPlace, bool] = {}
     for seen in _spread(evidence.seen):
         if left <= 0:
             break
@@ -104,7 +104,7 @@ def check_coverage(evidence: Evidence) -> list[Finding]:
     return [*_kinds(evidence, by_kind, total), *_places(by_place, total)]
 
 
-def _is_shared(place: Place, record: list[Reading]) -> bool:
+def _is_shared(place: DataPlace, record: list[PlaceReading]) -> bool:
     """Do records read this place too, what it stands in, or a part of it?"""
     return any(one.looks_inside and overlaps(one.place, place) for one in record)
 

@@ -12,7 +12,7 @@ from prefixguard.induce.checks.finding import Finding, Severity
 from prefixguard.induce.checks.raw_leaves import leaves, spell
 from prefixguard.induce.checks.waivers import Suspicion
 from prefixguard.induce.names import polarity
-from prefixguard.stepview import Place, Reading, overlaps
+from prefixguard.stepview import DataPlace, PlaceReading, overlaps
 
 #: Fields that say what an event is.
 _KINDS = ("type", "name", "kind", "event", "role", "event_type")
@@ -35,7 +35,7 @@ def find_judged_events(evidence: Evidence) -> Iterator[Suspicion]:
     so and speaks as an agent, or in mid-run."""
     met: Counter[str] = Counter()
     live: Counter[str] = Counter()  # runs in which it is a speaker of the run
-    places: dict[str, Place] = {}  # where the name stands: a team may have an agent that is called Verifier
+    places: dict[str, DataPlace] = {}  # where the name stands: a team may have an agent that is called Verifier
     for seen in evidence.seen:
         kinds: dict[int, str] = {}
         for i, event in enumerate(seen.events):
@@ -80,10 +80,10 @@ def find_last_status(evidence: Evidence) -> Iterator[Suspicion]:
     read = [one for one in program.readings.record if "status" in one.where and one.looks_inside]
     if not read:
         return
-    ends: dict[Place, Counter[str]] = defaultdict(Counter)
-    others: dict[Place, set[str]] = defaultdict(set)
+    ends: dict[DataPlace, Counter[str]] = defaultdict(Counter)
+    others: dict[DataPlace, set[str]] = defaultdict(set)
     for seen in evidence.seen:
-        values: dict[Place, list[str]] = defaultdict(list)
+        values: dict[DataPlace, list[str]] = defaultdict(list)
         for leaf in leaves(evidence, seen):
             if leaf.event >= 0 and len(str(leaf.value)) <= 40 and _is_itself(leaf.place, read):
                 values[leaf.place].append(str(leaf.value))
@@ -103,6 +103,6 @@ def find_last_status(evidence: Evidence) -> Iterator[Suspicion]:
         yield Suspicion(Finding("leaks.last_status", severity, what, where, {"runs": runs}, remedy), place)
 
 
-def _is_itself(place: Place, readings: list[Reading]) -> bool:
+def _is_itself(place: DataPlace, readings: list[PlaceReading]) -> bool:
     """Is the place one of these itself, not something inside it?"""
     return any(len(one.place.steps) == len(place.steps) and overlaps(one.place, place) for one in readings)

@@ -19,7 +19,7 @@ from prefixguard.induce.checks.evidence import Evidence, SeenRun
 from prefixguard.induce.checks.finding import Finding, Severity
 from prefixguard.induce.checks.raw_leaves import is_read, is_within, leaves, spell
 from prefixguard.induce.checks.waivers import Suspicion
-from prefixguard.stepview import Place
+from prefixguard.stepview import DataPlace
 
 #: Runs of each outcome, the area from which something is said, and how much it must rise at the last value.
 FEWEST = 12
@@ -65,10 +65,10 @@ def find_by_numbers(evidence: Evidence) -> Iterator[Suspicion]:
         yield Suspicion(Finding("leaks.raw_value", severity, what, where, numbers, remedy), place)
 
 
-def _values(evidence: Evidence, runs: list[SeenRun]) -> dict[Place, _Values]:
+def _values(evidence: Evidence, runs: list[SeenRun]) -> dict[DataPlace, _Values]:
     told = evidence.adapter.program.readings
-    table: dict[Place, _Values] = defaultdict(_Values)
-    read: dict[Place, bool] = {}
+    table: dict[DataPlace, _Values] = defaultdict(_Values)
+    read: dict[DataPlace, bool] = {}
     for number, seen in enumerate(runs):
         for leaf in leaves(evidence, seen):
             if isinstance(leaf.value, str) or leaf.value != leaf.value:
@@ -96,7 +96,7 @@ def _is_ordinary(values: _Values, outcomes: list[bool]) -> bool:
     return True
 
 
-def _is_own(evidence: Evidence, place: Place) -> bool:
+def _is_own(evidence: Evidence, place: DataPlace) -> bool:
     readers = [one for one in evidence.adapter.program.readings.record if one.looks_inside and is_within(place, [one])]
     return all(any(f"{part}." in f"{one.where}." for part in _OWN) for one in readers)
 

@@ -17,7 +17,7 @@ from prefixguard.induce.checks.finding import Finding
 from prefixguard.induce.checks.raw_leaves import Leaf, is_within, leaves, spell
 from prefixguard.induce.checks.waivers import Suspicion
 from prefixguard.induce.names import Meaning, affinity
-from prefixguard.stepview import Place, Reading, overlaps
+from prefixguard.stepview import DataPlace, PlaceReading, overlaps
 
 #: How much a name must speak for a meaning, by what it would tell.
 RUN_NAMES = {Meaning.OUTCOME: 0.85, Meaning.AFTER_END: 1.0, Meaning.HARNESS: 0.95, Meaning.MISTAKE: 1.0}
@@ -46,7 +46,7 @@ _NAMED = 8
 def find_by_place(evidence: Evidence) -> Iterator[Suspicion]:
     """Judge every place that a record reads by its name, and by what stands beside it."""
     told = evidence.adapter.program.readings
-    said: set[tuple[Place, str]] = set()
+    said: set[tuple[DataPlace, str]] = set()
     for reading in told.record:
         if not reading.looks_inside or reading.is_cut or _SILENT.search(reading.where):
             continue
@@ -59,29 +59,29 @@ def find_by_place(evidence: Evidence) -> Iterator[Suspicion]:
     yield from _unnamed(evidence)
 
 
-def _inner_names(evidence: Evidence, place: Place) -> tuple[list[str], bool]:
+def _inner_names(evidence: Evidence, place: DataPlace) -> tuple[list[str], bool]:
     """The names from the event or the run to the place, and whether it is in an event."""
     program = evidence.adapter.program
     events = program.events.base
     bases = [base for base in (events.place, *events.also) if base is not None]
     columns = list((events.columns or {}).values())
     for base in bases:
-        if _starts(place, base) and base.steps != (program.run_base.place or Place("run", ())).steps:
+        if _starts(place, base) and base.steps != (program.container.run.place or DataPlace("run", ())).steps:
             return [str(step[1]) for step in place.steps[len(base.steps) :] if step[0] == "name"], True
     for column in columns:
         if _starts(place, column):
             steps = column.steps[-2:] + place.steps[len(column.steps) :]
             return [str(step[1]) for step in steps if step[0] == "name"], True
-    run = program.run_base.place or Place("run", ())
+    run = program.container.run.place or DataPlace("run", ())
     steps = place.steps[len(run.steps) :] if _starts(place, run) else place.steps
     return [str(step[1]) for step in steps if step[0] == "name"], False
 
 
-def _starts(place: Place, base: Place) -> bool:
+def _starts(place: DataPlace, base: DataPlace) -> bool:
     return len(base.steps) <= len(place.steps) and overlaps(base, place)
 
 
-def _by_name(evidence: Evidence, reading: Reading) -> Iterator[Suspicion]:
+def _by_name(evidence: Evidence, reading: PlaceReading) -> Iterator[Suspicion]:
     names, in_event = _inner_names(evidence, reading.place)
     where = spell(reading.place, evidence)
     judged = [(name, _EVENT if in_event else _OUTER) for name in names[:-1]]
@@ -118,7 +118,7 @@ def _by_name(evidence: Evidence, reading: Reading) -> Iterator[Suspicion]:
             yield Suspicion(finding, reading.place)
 
 
-def _varies(evidence: Evidence, place: Place) -> bool:
+def _varies(evidence: Evidence, place: DataPlace) -> bool:
     """Does the place hold values at many events of the runs, and other ones at other events?"""
     long, differing, events, holding = 0, 0, 0, 0
     for seen in evidence.seen[:_LOOKED_UP]:
@@ -134,7 +134,7 @@ def _varies(evidence: Evidence, place: Place) -> bool:
     return long > 0 and holding >= _AT_STEPS * events and differing >= _DIFFERING * long
 
 
-def _held_names(evidence: Evidence, place: Place, in_event: bool) -> list[str]:
+def _held_names(evidence: Evidence, place: DataPlace, in_event: bool) -> list[str]:
     """Names inside a place that is read whole: all of them in the run's own fields, those of the event itself in events
     (what stands deeper there may be what a tool said)."""
     base = evidence.adapter.program.events.base.place
@@ -182,8 +182,8 @@ def _by_neighbours(evidence: Evidence) -> Iterator[Suspicion]:
     `info.task.instruction` beside `info.reward_info`: what the simulated user was told, not what it said.
     """
     told = evidence.adapter.program.readings
-    run = evidence.adapter.program.run_base.place or Place("run", ())
-    wanted: dict[Place, Reading] = {}
+    run = evidence.adapter.program.container.run.place or DataPlace("run", ())
+    wanted: dict[DataPlace, PlaceReading] = {}
     for reading in told.record:
         names, in_event = _inner_names(evidence, reading.place)
         if not reading.looks_inside or reading.is_cut or in_event or len(names) < 2:
@@ -192,9 +192,9 @@ def _by_neighbours(evidence: Evidence) -> Iterator[Suspicion]:
             wanted[reading.place] = reading
     if not wanted:
         return
-    beside: dict[Place, str] = {}
-    unsaid: dict[Place, int] = defaultdict(int)
-    looked: dict[Place, int] = defaultdict(int)
+    beside: dict[DataPlace, str] = {}
+    unsaid: dict[DataPlace, int] = defaultdict(int)
+    looked: dict[DataPlace, int] = defaultdict(int)
     for seen in evidence.seen[:_LOOKED_UP]:
         found = list(leaves(evidence, seen))
         for place in wanted:

@@ -13,7 +13,7 @@ from prefixguard.induce.checks.finding import Finding
 from prefixguard.induce.checks.raw_leaves import is_within, leaves, spell
 from prefixguard.induce.checks.waivers import Suspicion
 from prefixguard.induce.names import Meaning, affinity
-from prefixguard.stepview import Pattern, Place, Reading, overlaps
+from prefixguard.stepview import DataPlace, Pattern, PlaceReading, overlaps
 
 _SEEN_FIELDS = ("observation", "result", "action", "arguments")
 #: A hidden text this long (words), most of which stands in the first observation, was given away.
@@ -46,7 +46,7 @@ def find_outcome_left(evidence: Evidence) -> Iterator[Suspicion]:
                 yield Suspicion(Finding("leaks.outcome", "error", what, field, {"runs": n}, remedy))
 
 
-def _is_shared(outcome: Place, reading: Reading, is_log: bool) -> bool:
+def _is_shared(outcome: DataPlace, reading: PlaceReading, is_log: bool) -> bool:
     """Does a record read text that the outcome is read from? Logs have their text under two names."""
     names = {steps[-1] for steps in (outcome.steps, reading.place.steps) if steps}
     same_log = is_log and names <= {("name", "text"), ("name", "body")}
@@ -72,7 +72,7 @@ def find_hidden_texts(evidence: Evidence) -> Iterator[Suspicion]:
     have repeated them."""
     told = evidence.adapter.program.readings
     gone = [*told.hidden, *told.outcome]
-    found: dict[Place, int] = defaultdict(int)
+    found: dict[DataPlace, int] = defaultdict(int)
     runs = 0
     for seen in evidence.seen:
         first = seen.wide[0].observation
@@ -102,7 +102,7 @@ def find_hidden_texts(evidence: Evidence) -> Iterator[Suspicion]:
             yield Suspicion(Finding("leaks.hidden", "error", what, "observation", {"runs": n}, remedy), None)
 
 
-def _is_harness(place: Place) -> bool:
+def _is_harness(place: DataPlace) -> bool:
     return any(step[0] == "name" and affinity(str(step[1]), Meaning.HARNESS) >= 1.0 for step in place.steps)
 
 

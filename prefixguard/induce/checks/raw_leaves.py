@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from prefixguard.induce.checks.evidence import Evidence, SeenRun
-from prefixguard.stepview import Place, Reading, kind_of, overlaps
+from prefixguard.stepview import DataPlace, PlaceReading, kind_of, overlaps
 
 #: Leaves of one run that are looked at.
 MOST_LEAVES = 100_000
@@ -21,7 +21,7 @@ class Leaf:
     """A text, number or boolean. place: positions in lists are [*]. event: its event, from 0; -1 for values of the run.
     kind: of the event, "run" for values of the run."""
 
-    place: Place
+    place: DataPlace
     event: int
     kind: str
     value: str | int | float | bool
@@ -30,7 +30,7 @@ class Leaf:
 def leaves(evidence: Evidence, seen: SeenRun) -> Iterator[Leaf]:
     """Leaves of `$` in the order of the data. A text that is split comes as its pieces."""
     program = evidence.adapter.program
-    base = program.run_base.place or Place("run", ())
+    base = program.run_base.place or DataPlace("run", ())
     events = program.events
     if events.split is not None:
         yield from _pieces(seen, events.base.place or base)
@@ -45,34 +45,34 @@ def leaves(evidence: Evidence, seen: SeenRun) -> Iterator[Leaf]:
     yield from _Walk(base.root, known, columns).under(seen.scope.run, base.steps, -1, "run", 0)
 
 
-def spell(place: Place, evidence: Evidence) -> str:
+def spell(place: DataPlace, evidence: Evidence) -> str:
     """The place as the spec would spell it: from @ inside an event, from $ inside a run."""
     program = evidence.adapter.program
     for root, base in (("@", program.events.base.place), ("$", program.run_base.place)):
         if base is not None and base.root == place.root and place.steps[: len(base.steps)] == base.steps:
-            return root + str(Place("run", place.steps[len(base.steps) :]))[1:]
+            return root + str(DataPlace("run", place.steps[len(base.steps) :]))[1:]
     return str(place)
 
 
-def is_within(place: Place, readings: list[Reading]) -> bool:
+def is_within(place: DataPlace, readings: list[PlaceReading]) -> bool:
     """Does the place stand in one of these?"""
     return any(len(one.place.steps) <= len(place.steps) and overlaps(one.place, place) for one in readings)
 
 
-def is_read(place: Place, readings: list[Reading]) -> bool:
+def is_read(place: DataPlace, readings: list[PlaceReading]) -> bool:
     """Is the place, or what it stands in, read for its value?"""
     return any(
         one.looks_inside and len(one.place.steps) <= len(place.steps) and overlaps(one.place, place) for one in readings
     )
 
 
-def _is_log(leaf: Leaf, base: Place, log: Place | None) -> bool:
+def _is_log(leaf: Leaf, base: DataPlace, log: DataPlace | None) -> bool:
     """Is this leaf the text that is split, or the same text with its head?"""
     tail = leaf.place.steps[len(base.steps) :]
     return (log is not None and leaf.place == log) or tail in ((("name", "text"),), (("name", "body"),))
 
 
-def _pieces(seen: SeenRun, place: Place) -> Iterator[Leaf]:
+def _pieces(seen: SeenRun, place: DataPlace) -> Iterator[Leaf]:
     for i, piece in enumerate(seen.events):
         heads = [value for name, value in piece.items() if name != "body" and isinstance(value, str)]
         yield Leaf(place, i, heads[0][:40] if heads else "before the first head", piece.get("body", ""))
@@ -81,7 +81,7 @@ def _pieces(seen: SeenRun, place: Place) -> Iterator[Leaf]:
 class _Walk:
     """A walk that knows which objects are events, and which columns of parallel lists."""
 
-    def __init__(self, root: str, events: dict[int, int], columns: dict[Place, str]) -> None:
+    def __init__(self, root: str, events: dict[int, int], columns: dict[DataPlace, str]) -> None:
         self.root = root
         self.events = events
         self.columns = columns
@@ -104,7 +104,7 @@ class _Walk:
                 yield from self.under(inner, (*steps, ("all",)), where[0], where[1], depth + 1)
         elif value is not None:
             self.left -= 1
-            yield Leaf(Place(self.root, steps), event, kind, value)
+            yield Leaf(DataPlace(self.root, steps), event, kind, value)
 
     def _column(self, steps: Steps) -> str | None:
         for place, name in self.columns.items():

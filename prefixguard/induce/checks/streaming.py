@@ -10,7 +10,7 @@ from typing import Any
 from prefixguard.errors import AdapterError, PrefixGuardError
 from prefixguard.induce.checks.evidence import SEED, Evidence, SeenRun, feed_of
 from prefixguard.induce.checks.finding import Finding
-from prefixguard.stepview import Place, Reading, StepRecord, overlaps
+from prefixguard.stepview import DataPlace, PlaceReading, StepRecord, overlaps
 
 #: Runs that are fed live.
 MOST_RUNS = 60
@@ -99,11 +99,11 @@ def header_of(evidence: Evidence, seen: SeenRun) -> dict[str, Any] | None:
     if not isinstance(run, dict):
         return None
     program = evidence.adapter.program
-    base = program.run_base.place or Place("run", ())
+    base = program.run_base.place or DataPlace("run", ())
     events = program.events.base
     streams = [place for place in (events.place, *events.also, *(events.columns or {}).values()) if place is not None]
     streams = [
-        Place(place.root, place.steps[:-1] if place.steps[-1:] == (("all",),) else place.steps) for place in streams
+        DataPlace(place.root, place.steps[:-1] if place.steps[-1:] == (("all",),) else place.steps) for place in streams
     ]
     gone = [
         one.place for one in (*program.readings.hidden, *_unshared(program.readings.outcome, program.readings.record))
@@ -112,12 +112,12 @@ def header_of(evidence: Evidence, seen: SeenRun) -> dict[str, Any] | None:
     return pruned if isinstance(pruned, dict) else None
 
 
-def _unshared(outcome: list[Reading], record: list[Reading]) -> list[Reading]:
+def _unshared(outcome: list[PlaceReading], record: list[PlaceReading]) -> list[PlaceReading]:
     """Places that only the outcome is read from: what a record shares with it, it reads with a cut."""
     return [one for one in outcome if not any(overlaps(one.place, other.place) and other.is_cut for other in record)]
 
 
-def _without(places: list[Place], at: Place, value: Any, depth: int) -> Any:
+def _without(places: list[DataPlace], at: DataPlace, value: Any, depth: int) -> Any:
     """The value with these places taken out; what is not touched is shared with the original."""
     touched = [place for place in places if overlaps(place, at) and len(place.steps) > len(at.steps)]
     if not touched or depth > 6:
@@ -125,14 +125,14 @@ def _without(places: list[Place], at: Place, value: Any, depth: int) -> Any:
     if isinstance(value, dict):
         kept = {}
         for name, inner in value.items():
-            here = Place(at.root, (*at.steps, ("name", name)))
+            here = DataPlace(at.root, (*at.steps, ("name", name)))
             if not any(overlaps(place, here) and len(place.steps) == len(here.steps) for place in touched):
                 kept[name] = _without(touched, here, inner, depth + 1)
         return kept
     if isinstance(value, list):
         kept_items = []
         for i, inner in enumerate(value):
-            here = Place(at.root, (*at.steps, ("index", i)))
+            here = DataPlace(at.root, (*at.steps, ("index", i)))
             if not any(overlaps(place, here) and len(place.steps) == len(here.steps) for place in touched):
                 kept_items.append(_without(touched, here, inner, depth + 1))
         return kept_items

@@ -14,7 +14,7 @@ from typing import Any
 from prefixguard.induce.checks.evidence import Evidence
 from prefixguard.induce.checks.finding import Finding
 from prefixguard.induce.checks.raw_leaves import spell
-from prefixguard.stepview import FIELDS, Place, overlaps
+from prefixguard.stepview import FIELDS, DataPlace, overlaps
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Suspicion:
     """A finding, and the place it is about; None where it is about the record field that `finding.where` names."""
 
     finding: Finding
-    place: Place | None = None
+    place: DataPlace | None = None
 
 
 def waiving(spec: Mapping[str, Any], waive: Mapping[str, str]) -> dict[str, Any]:

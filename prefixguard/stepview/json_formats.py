@@ -1,0 +1,274 @@
+"""Container formats of JSON values: documents, lines, lines grouped into runs, zip archives and tables."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from prefixguard.errors import TraceError, missing_extra
+from prefixguard.stepview.compiling import Base, DataPlace, Site
+from prefixguard.stepview.conditions import compile_cases
+from prefixguard.stepview.found import Container, Counts, Found, Unread, contained
+from prefixguard.stepview.paths import MISSING, Companions, Scope, Step, is_multiple, parse_path, walk
+from prefixguard.stepview.values import as_id, compile_value
+from prefixguard.trace.archives import most_unpacked, refuse_too_much
+from prefixguard.trace.documents import LARGEST_DOCUMENT, Document, glob_pattern, too_long
+
+Spec = dict[str, Any]
+#: What compiles a container, and the keys that it may have besides.
+Format = tuple[Callable[[Spec, Site], Container], tuple[str, ...]]
+#: A part of a document that is one JSON value: where it stands, and what reads it.
+Part = tuple[str, Callable[[], Any]]
+Parts = Callable[[Document, Counts], Iterator[Part | Unread]]
+#: From a document to its runs: (key or MISSING, run), or MISSING where the path leads nowhere.
+Listing = Callable[[Any], Any]
+
+#: Why a line that no group takes is not read: it ends so.
+NO_GROUP = "no value to group by, so it belongs to no run."
+
+
+def globs(spec: Spec, key: str, default: tuple[str, ...], site: Site) -> tuple[str, ...]:
+    """Globs under a key of a container: one, or a list of them. AdapterError for anything else."""
+    found = spec.get(key, list(default))
+    found = [found] if isinstance(found, str) else found
+    if not isinstance(found, list) or not all(isinstance(one, str) and one for one in found):
+        raise site.at(key).error('a glob such as "**/trajs/*.traj", or a list of them.')
+    return tuple(found)
+
+
+def _document_path(path: Any, site: Site) -> tuple[Step, ...]:
+    root, steps = parse_path(path, site.where)
+    if root not in ("$", "%"):
+        raise site.error("a path from the document: $[*], $.simulations[*], $.* for an object of runs.")
+    return steps
+
+
+def _cases(spec: list[Any], site: Site) -> Listing:
+    judged = Site(site.where, {"%": Base(DataPlace("document"))})
+    cases = compile_cases(spec, judged, "%", "$[*]", lambda path, here: _listing(_document_path(path, here)))
+
+    def listing(document: Any) -> Any:
+        scope = Scope(document=document)
+        return next((runs(document) for when, runs in cases if when(scope)), MISSING)
+
+    return listing
+
+
+def _listing(steps: tuple[Step, ...]) -> Listing:
+    """Runs at a path of a document. Where the path ends with all elements, those of an object have its names."""
+    by_name = steps[-1:] == (("all",),)
+    inner = steps[:-1] if by_name else steps
+    find, spread = walk(inner), is_multiple(inner)
+
+    def runs(document: Any) -> Any:
+        found = find(document)
+        if found is MISSING:
+            return MISSING
+        found = found if spread else [found]
+        if not by_name:
+            return [(MISSING, run) for run in found]
+        groups = [one for one in found if isinstance(one, dict | list)]
+        named = (one.items() if isinstance(one, dict) else ((MISSING, run) for run in one) for one in groups)
+        return [pair for pairs in named for pair in pairs] if groups else MISSING
+
+    return runs
+
+
+def _runs_of(listing: Listing, place: Any, document: Any, where: str) -> list[tuple[Any, Any]]:
+    runs = listing(document)
+    if runs is MISSING:
+        kind = "an object" if isinstance(document, dict) else "an array" if isinstance(document, list) else "one value"
+        keys = ", ".join(sorted(map(str, document))[:8]) if isinstance(document, dict) else ""
+        at = " or ".join(case["path"] for case in place) if isinstance(place, list) else place
+        raise TraceError(
+            f"{where}: no runs at {at}; the document is {kind}{' with ' + keys if keys else ''}. "
+            "It may be of another format: see what an adapter reads with prefixguard parse."
+        )
+    found: list[tuple[Any, Any]] = runs
+    return found
+
+
+def _each(parts: Iterator[Part | Unread], find: Callable[[Any, str], list[Any]]) -> Iterator[Any]:
+    """For every part of a document: where it stands, its JSON, and what is found in it; or why it cannot be read."""
+    for part in parts:
+        if isinstance(part, Unread):
+            yield part
+            continue
+        where, read = part
+        try:
+            with contained(where):
+                value = read()
+                found = find(value, where)
+        except TraceError as exc:
+            yield Unread(where, str(exc))
+            continue
+        yield where, value, found
+
+
+def _listed(spec: Spec, site: Site, parts: Parts, files: tuple[str, ...]) -> Container:
+    """Runs at the path `runs` of every part of a document."""
+    here, at = site.at("runs"), spec.get("runs", "$")
+    is_document, several = spec["format"] == "json", spec["format"] != "json" or "runs" in spec
+    steps = None if isinstance(at, list) else _document_path(at, here) if "runs" in spec else ()
+    listing = _cases(at, here) if steps is None else _listing(steps)
+
+    def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
+        position = 0
+        for part in _each(parts(document, counts), lambda value, where: _runs_of(listing, at, value, where)):
+            if isinstance(part, Unread):
+                yield part
+                continue
+            where, value, found = part
+            for key, run in found:
+                position += 1
+                shown = f"{where} run {position}" if is_document and several else where
+                yield Found(run, value, position, shown, key, several, is_json=True)
+
+    if steps is None:
+        return Container(runs, files)
+    return Container(runs, files, run=Base(DataPlace("document", steps)), document=Base(DataPlace("document")))
+
+
+def _json(spec: Spec, site: Site) -> Container:
+    def whole(document: Document, counts: Counts) -> Iterator[Part | Unread]:
+        yield document.where, lambda: counts.json(document.read(), document.where)
+
+    return _listed(spec, site, whole, ("**/*.json",))
+
+
+def _lines(document: Document, counts: Counts) -> Iterator[Part | Unread]:
+    """Every line that is not blank."""
+    for number, line in enumerate(document.lines(), 1):
+        where = f"{document.where} line {number}"
+        if line is None:
+            yield Unread(where, f"{where}: {too_long()}")
+        elif line.strip():
+            yield where, partial(counts.json, line.rstrip(b"\r\n"), document.where, number)
+
+
+def _jsonl(spec: Spec, site: Site) -> Container:
+    files = ("**/*.jsonl", "**/*.ndjson")
+    return _grouped(spec, site, files) if "group_by" in spec else _listed(spec, site, _lines, files)
+
+
+def _grouped(spec: Spec, site: Site, files: tuple[str, ...]) -> Container:
+    """Lines are events; events of one group are one run, in the order in which groups begin."""
+    group_by = compile_value(spec["group_by"], Site(site.at("group_by").where, {"@": Base(None), "^": Base(None)}))
+    root, steps = parse_path(spec.get("elements", "@"), site.at("elements").where)
+    if root != "@":
+        raise site.at("elements").error("a path from the line: @.resourceSpans[*].scopeSpans[*].spans[*].")
+    elements = walk(steps)
+
+    def of_line(value: Any, where: str) -> list[Any]:
+        found = elements(value) if "elements" in spec else [value]
+        if not isinstance(found, list):
+            raise TraceError(f"{where}: nothing at {spec['elements']}.")
+        return found
+
+    def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
+        groups: dict[str, list[Any]] = {}
+        scope = Scope(file=document.path)
+        for part in _each(_lines(document, counts), of_line):
+            if isinstance(part, Unread):
+                yield part
+                continue
+            where, scope.parent, found = part
+            for scope.event in found:
+                try:
+                    with contained(where):
+                        group = as_id(group_by(scope))
+                except TraceError as exc:
+                    yield Unread(where, str(exc))
+                    continue
+                if group is None:
+                    yield Unread(where, f"{where}: {NO_GROUP}")
+                else:
+                    groups.setdefault(group, []).append(scope.event)
+        for position, (group, events) in enumerate(groups.items(), 1):
+            run = {"events": events, "group": group}
+            yield Found(run, MISSING, position, f"{document.where} group {group}", group)
+
+    return Container(runs, files, group_by=group_by)
+
+
+def _zip(spec: Spec, site: Site) -> Container:
+    wanted = glob_pattern(globs(spec, "entries", ("**/*.json",), site))
+
+    def members(document: Document, counts: Counts) -> Iterator[Part | Unread]:
+        with document.seekable() as stream:
+            allowed = most_unpacked(stream.seek(0, io.SEEK_END))
+            try:
+                archive = zipfile.ZipFile(stream)
+            except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError) as exc:
+                raise TraceError(
+                    f"{document.where}: not a zip archive ({exc}). It may be cut off; copy it again."
+                ) from exc
+            chosen = [one for one in archive.infolist() if not one.is_dir() and wanted(one.filename)]
+            refuse_too_much(document.where, len(archive.infolist()), sum(one.file_size for one in chosen), allowed)
+            for info in sorted(chosen, key=lambda one: one.filename):
+                where = f"{document.where}/{info.filename}"
+                if info.file_size > LARGEST_DOCUMENT:
+                    most = f"{info.file_size:,} bytes unpacked, and at most {LARGEST_DOCUMENT:,} are read"
+                    yield Unread(where, f"{where}: {most}. Unpack it, and write its runs as JSON lines.")
+                else:
+                    yield where, partial(_member, archive, info, where, counts)
+
+    return _listed(spec, site, members, ("**/*.zip", "**/*.eval"))
+
+
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str, counts: Counts) -> Any:
+    try:
+        data = archive.read(info)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as exc:
+        raise TraceError(f"{where}: cannot be unpacked ({exc}).") from exc
+    return counts.json(data, where)
+
+
+def _parquet(spec: Spec, site: Site) -> Container:
+    columns = spec.get("json", [])
+    columns = [columns] if isinstance(columns, str) else columns
+    if not isinstance(columns, list):
+        raise site.at("json").error("the column, or a list of the columns, that hold JSON text.")
+
+    def read(row: dict[str, Any], where: str, counts: Counts) -> dict[str, Any]:
+        # Tables hold NaN where a number is missing: a merged table, in rows of a file that had no such column.
+        row = {name: None if isinstance(value, float) and value != value else value for name, value in row.items()}
+        for name in columns:
+            value = row.get(name)
+            if isinstance(value, str | bytes):
+                data = value.encode("utf-8", "replace") if isinstance(value, str) else value
+                row[name] = counts.json(data, f"{where} column {name}")
+        return row
+
+    def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
+        try:
+            import pyarrow.parquet as parquet
+        except ImportError as exc:
+            raise missing_extra(f"{document.where}: reading parquet", "data", exc) from exc
+        try:
+            with document.seekable() as stream:
+                batches = parquet.ParquetFile(stream).iter_batches(batch_size=16)
+                for position, row in enumerate((row for batch in batches for row in batch.to_pylist()), 1):
+                    where = f"{document.where} row {position}"
+                    try:
+                        found: Found | Unread = Found(read(row, where, counts), MISSING, position, where)
+                    except TraceError as exc:
+                        found = Unread(where, str(exc))
+                    yield found
+        except (OSError, ValueError) as exc:
+            if isinstance(exc, TraceError):
+                raise
+            raise TraceError(f"{document.where}: not a parquet file ({exc}). Copy it again.") from exc
+
+    return Container(runs, ("**/*.parquet",))
+
+
+JSON_FORMATS: dict[str, Format] = {
+    "json": (_json, ("runs",)),
+    "jsonl": (_jsonl, ("runs", "group_by", "elements")),
+    "zip": (_zip, ("runs", "entries")),
+    "parquet": (_parquet, ("json",)),
+}
