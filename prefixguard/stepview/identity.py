@@ -125,13 +125,13 @@ class RunSigns:
     group_by: Getter | None  # which run an event is of, where the format says so
     window: int  # events that wait before rules see them
     reason: str | None = None
-    _known: dict[str, int] = field(default_factory=dict)  # the first id of each field that named one, as a hash
-    _seen: int = 0  # events, as far as they matter
-    _kind: str = ""  # of the first event
-    _opening: int | None = None  # its hash, as long as it can be an opening
-    _is_short: bool = False
-    _first: str | None = None  # the number that it bears
-    _left: bool = False  # an event of its kind bore another
+    known: dict[str, int] = field(default_factory=dict)  # the first id of each field that named one, as a hash
+    seen: int = 0  # events, as far as they matter
+    kind: str = ""  # of the first event
+    opening: int | None = None  # its hash, as long as it can be an opening
+    is_short: bool = False
+    first: str | None = None  # the number that it bears
+    left: bool = False  # an event of its kind bore another
 
     def look(self, scope: Scope, has_acted: bool, has_pending: bool) -> None:
         """The event in the scope, before rules see it. has_acted: the agent did, in this run. has_pending: an
@@ -140,27 +140,27 @@ class RunSigns:
             return
         event = scope.event
         self._names(scope, event)
-        if not self._seen:
-            self._kind = kind_of(event)[:_LONGEST_KIND]
+        if not self.seen:
+            self.kind = kind_of(event)[:_LONGEST_KIND]
             said = canonical(_lasting(event, 0))
-            self._opening, self._is_short = fingerprint(said), len(said) < _SHORTEST_OPENING
-            self._first = _number(event)
-        elif self._opening is not None or self._first is not None:
-            if self._seen == 1 + self.window and (has_acted or (self._is_short and has_pending)):
-                self._opening = None
-            if has_acted and kind_of(event)[:_LONGEST_KIND] == self._kind:
+            self.opening, self.is_short = fingerprint(said), len(said) < _SHORTEST_OPENING
+            self.first = _number(event)
+        elif self.opening is not None or self.first is not None:
+            if self.seen == 1 + self.window and (has_acted or (self.is_short and has_pending)):
+                self.opening = None
+            if has_acted and kind_of(event)[:_LONGEST_KIND] == self.kind:
                 self._begins(event)
-        self._seen = min(self._seen + 1, self.window + 2)
+        self.seen = min(self.seen + 1, self.window + 2)
 
     def _begins(self, event: Any) -> None:
-        if self._opening is not None and fingerprint(canonical(_lasting(event, 0))) == self._opening:
+        if self.opening is not None and fingerprint(canonical(_lasting(event, 0))) == self.opening:
             self.reason = "the run begins a second time: its first event comes again after steps"
         number = _number(event)
-        if self._first is None or number is None:
+        if self.first is None or number is None:
             return
-        if number != self._first:
-            self._left = True
-        elif self._left:
+        if number != self.first:
+            self.left = True
+        elif self.left:
             self.reason = f"the run begins a second time: its steps are numbered from {number} again"
 
     def _names(self, scope: Scope, event: Any) -> None:
@@ -172,32 +172,23 @@ class RunSigns:
                     self._is_same(name, as_id(event[name]))
 
     def _is_same(self, name: str, value: str | None) -> None:
-        if value is not None and self._known.setdefault(name, fingerprint(value)) != fingerprint(value):
+        if value is not None and self.known.setdefault(name, fingerprint(value)) != fingerprint(value):
             self.reason = f"{name} is {value[:40]!r} and was another at first"
 
     def state(self) -> dict[str, Any]:
         """What is kept between two events."""
-        return {
-            "known": dict(self._known),
-            "seen": self._seen,
-            "kind": self._kind,
-            "opening": self._opening,
-            "is_short": self._is_short,
-            "first": self._first,
-            "left": self._left,
-            "reason": self.reason,
-        }
+        return {name: getattr(self, name) for name in _STATE} | {"known": dict(self.known)}
 
     def resume(self, state: Any) -> None:
         """TraceError where it is no state of this."""
         checked(state, _STATE, "state.signs")
         names = [name for name in state["known"] if name in (*RUN_FIELDS, _GROUP)]
-        self._known = dict(checked(state["known"], dict.fromkeys(names, int), "state.signs.known"))
-        self._seen = min(state["seen"], self.window + 2)
-        self._kind = state["kind"][:_LONGEST_KIND]
-        self._opening, self._is_short, self._left = state["opening"], state["is_short"], state["left"]
-        self._first = None if state["first"] is None else state["first"][:_LONGEST_NUMBER]
-        self.reason = None if state["reason"] is None else state["reason"][:_LONGEST_REASON]
+        self.known = dict(checked(state["known"], dict.fromkeys(names, int), "state.signs.known"))
+        self.seen = min(state["seen"], self.window + 2)
+        self.opening, self.is_short, self.left = state["opening"], state["is_short"], state["left"]
+        self.kind = state["kind"][:_LONGEST_KIND]
+        self.first = state["first"] and state["first"][:_LONGEST_NUMBER]
+        self.reason = state["reason"] and state["reason"][:_LONGEST_REASON]
 
 
 _LONGEST_NUMBER = 9
@@ -237,11 +228,5 @@ def kind_of(event: Any) -> str:
             if isinstance(kind, str) and kind:
                 return f"{name}={to_text(kind)[:40]}"
         return "object with " + ", ".join(sorted(str(key)[:20] for key in list(event)[:4])) if event else "empty object"
-    return {
-        "str": "text",
-        "list": "list",
-        "NoneType": "null",
-        "int": "number",
-        "float": "number",
-        "bool": "boolean",
-    }.get(type(event).__name__, type(event).__name__)
+    names = {"str": "text", "NoneType": "null", "int": "number", "float": "number", "bool": "boolean"}
+    return names.get(type(event).__name__, type(event).__name__)

@@ -36,44 +36,36 @@ class Parser:
     """
 
     __slots__ = (
-        "_machine",
-        "_program",
-        "_reorder",
-        "_repeats",
-        "_scope",
-        "_seen",
-        "_signs",
-        "_splitter",
-        "_stopped",
-        "gaps",
-    )
+        "_machine", "_program", "_reorder", "_repeats", "_scope", "_seen", "_signs", "_splitter", "_stopped", "gaps",
+    )  # fmt: skip
 
     def __init__(self, program: Program, scope: Scope, *, live: bool) -> None:
         """scope: of the run; its `run` is the header, of which only what rules read is kept."""
         events = program.events
         self._program = program
         header = program.header(scope.run)
-        self._machine = Machine(program.join, program.cut_observation, _left(program, header), program.is_raw)
+        self._machine = machine = Machine(
+            program.join, program.cut_observation, _left(program, header), program.is_raw
+        )
         if header.is_cut:
-            self._machine.count("header_cut")
+            machine.count("header_cut")
         #: How the events so far fell to records.
         self.gaps = EventGaps()
-        self._splitter = (
-            Splitter(events.split, partial(body_within, program.body, self._machine), self._machine.leave)
-            if events.split is not None
-            else None
-        )
-        self._reorder = None
+        self._splitter = self._reorder = self._repeats = self._signs = None
+        if events.split is not None:
+            self._splitter = Splitter(events.split, partial(body_within, program.body, machine), machine.leave)
         if events.order_by is not None:
-            self._reorder = Reorder(events.window, _WINDOW_ROOM) if live else Reorder(1 << 62, None)
-        self._repeats = Repeats() if events.drop_repeats is not None else None
-        waits = events.window if events.order_by is not None else 0
-        self._signs = RunSigns(program.container.group_by, waits) if live else None
+            n_parts = 3 if events.levels else 1
+            self._reorder = Reorder(events.window, _WINDOW_ROOM, n_parts) if live else Reorder(1 << 62, None, n_parts)
+        if events.drop_repeats is not None:
+            self._repeats = Repeats()
+        if live:
+            self._signs = RunSigns(program.container.group_by, events.window if events.order_by is not None else 0)
         self._seen = 0
         self._stopped = False
         if program.preamble is not None:
-            self._machine.observe(program.preamble(scope))
-            self._machine.rest()
+            machine.observe(program.preamble(scope))
+            machine.rest()
         self._scope = copy(scope)
         self._scope.run = header.run
 
@@ -100,7 +92,6 @@ class Parser:
 
         TraceError for what cannot be an event of this adapter at all.
         """
-        machine = self._machine
         try:
             if self._splitter is not None:
                 for piece in self._splitter.feed(event):
@@ -111,11 +102,7 @@ class Parser:
                 self._arrive(event)
         finally:
             self._forget()
-        out = machine.out
-        if not out:
-            return []  # never the list that the machine goes on to fill
-        machine.out = []
-        return out
+        return self._records()
 
     def end(self) -> list[StepRecord]:
         """The stream is over: records that were waiting for more."""
@@ -124,12 +111,19 @@ class Parser:
                 self._arrive(piece)
         if self._reorder is not None:
             for parts, index in self._reorder.rest():
-                self._take(*self._placed(parts), index)
+                self._take(self._at(parts, index))
         self._machine.wake()
         self._machine.end()
         self._machine.rest()
         self._forget()
-        out, self._machine.out = self._machine.out, []
+        return self._records()
+
+    def _records(self) -> list[StepRecord]:
+        """The records that are complete; never the list that the machine goes on to fill."""
+        out = self._machine.out
+        if not out:
+            return []
+        self._machine.out = []
         return out
 
     def state(self) -> dict[str, Any]:
@@ -139,12 +133,18 @@ class Parser:
             "seen": self._seen,
             "stopped": self._stopped,
             "header": None if self._scope.run is MISSING else spelled(self._scope.run),
-            "gaps": self.gaps.state(),
-            "machine": self._machine.state(),
-            "splitter": None if self._splitter is None else self._splitter.state(),
-            "window": None if self._reorder is None else self._reorder.state(),
-            "repeats": None if self._repeats is None else self._repeats.state(),
-            "signs": None if self._signs is None else self._signs.state(),
+            **{name: None if part is None else part.state() for name, part in self._parts().items()},
+        }
+
+    def _parts(self) -> dict[str, EventGaps | Machine | Splitter | Reorder | Repeats | RunSigns | None]:
+        """What keeps a state of its own, by its name there; None where the format does not need it."""
+        return {
+            "gaps": self.gaps,
+            "machine": self._machine,
+            "splitter": self._splitter,
+            "window": self._reorder,
+            "repeats": self._repeats,
+            "signs": self._signs,
         }
 
     def resume(self, state: Any) -> None:
@@ -163,17 +163,11 @@ class Parser:
         self._scope.run = kept.run
         self._machine.room = _left(self._program, kept)
         self._seen, self._stopped = state["seen"], state["stopped"]
-        self.gaps.resume(state["gaps"])
-        self._machine.resume(state["machine"])
-        for name, part in (("splitter", self._splitter), ("repeats", self._repeats), ("signs", self._signs)):
+        for name, part in self._parts().items():
             if part is not None:
                 part.resume(state[name])
             else:
                 checked(state[name], None, f"state.{name}")
-        if self._reorder is not None:
-            self._reorder.resume(state["window"], 3 if self._program.events.levels else 1)
-        else:
-            checked(state["window"], None, "state.window")
 
     def _forget(self) -> None:
         """Nothing of an event is kept that is over."""
@@ -183,36 +177,36 @@ class Parser:
 
     def _arrive(self, element: Any) -> None:
         source = self._program.events
-        scope = self._scope
-        for event, parent, grandparent in expand(source, scope, element):
+        for event, parent, grandparent in expand(source, self._scope, element):
             if source.unflatten or source.decode:
                 event = opened(event, source)
             index = self._seen
             self._seen = index + 1
-            scope.event, scope.parent, scope.grandparent, scope.index = event, parent, grandparent, index
+            scope = self._at([event, parent, grandparent], index)
             if self._signs is not None:
                 self._signs.look(scope, self._machine.has_acted, self._machine.has_pending)
             if self._reorder is None or source.order_by is None:
-                self._take(event, parent, grandparent, index)
+                self._take(scope)
                 continue
             parts = [event, parent, grandparent] if source.levels else [event]
             for ready, position in self._reorder.push(source.order_by(scope), parts, index):
-                self._take(*self._placed(ready), position)
+                self._take(self._at(ready, position))
 
-    def _placed(self, parts: list[Any]) -> tuple[Any, Any, Any]:
-        if len(parts) == 3:
-            return parts[0], parts[1], parts[2]
-        return parts[0], self._scope.run, MISSING
+    def _at(self, parts: list[Any], index: int) -> Scope:
+        """The scope at an event: itself, and what it stands in unless that is the run."""
+        scope = self._scope
+        scope.event, scope.parent, scope.grandparent = parts if len(parts) == 3 else (parts[0], scope.run, MISSING)
+        scope.index = index
+        return scope
 
-    def _take(self, event: Any, parent: Any, grandparent: Any, index: int) -> None:
+    def _take(self, scope: Scope) -> None:
+        """An event, in its place in the order."""
         machine = self._machine
         if self._stopped:
             machine.count("after_until")
             return
         source = self._program.events
-        scope = self._scope
         machine.wake()
-        scope.event, scope.parent, scope.grandparent, scope.index = event, parent, grandparent, index
         scope.open_calls = len(machine.open)
         if (
             source.drop_repeats is not None
@@ -240,18 +234,11 @@ class Parser:
                     break
                 scope.open_calls = len(machine.open)
         if not taken:
-            self._skip(event)
+            kind = None if self._program.kind is None else self._program.kind(scope)
+            name = repair(kind[:60]) if isinstance(kind, str) and kind else kind_of(scope.event)
+            machine.count(f"skipped: {name}", "skipped: other kinds")
         machine.rest()
         self.gaps.count(not taken, machine.index)
-
-    def _skip(self, event: Any) -> None:
-        program = self._program
-        name = kind_of(event)
-        if program.kind is not None:
-            kind = program.kind(self._scope)
-            if isinstance(kind, str) and kind:
-                name = repair(kind[:60])
-        self._machine.count(f"skipped: {name}", "skipped: other kinds")
 
 
 _STATE = {
@@ -285,8 +272,7 @@ def live_parser(program: Program, header: Mapping[str, Any] | None) -> Parser:
     if program.events.drop_last:
         raise AdapterError(
             f"adapter {program.name} drops the last {program.events.drop_last} event(s) of a run, and a live run has "
-            f"no last "
-            'event yet. Use it on whole runs, or replace drop_last by a test of the event itself ("until").'
+            'no last event yet. Use it on whole runs, or replace drop_last by a test of the event itself ("until").'
         )
     scope = Scope()
     if header is not None:
@@ -312,17 +298,12 @@ def parse_whole(
         )
     if found is MISSING or found is None:
         return parser.end(), parser, False
-    if program.events.split is not None:
-        if not isinstance(found, str):
-            raise TraceError(f"the log is {describe(found)}, not a text")
-        records.extend(parser.observe(found))
-        records.extend(parser.end())
-        return records, parser, bool(found.strip())
-    if not isinstance(found, list):
-        raise TraceError(f"the events are {describe(found)}, not a list")
-    if program.events.drop_last:
-        found = found[: -program.events.drop_last]
-    for event in found:
+    is_text = program.events.split is not None
+    if not isinstance(found, str if is_text else list):
+        what, wanted = ("the log is", "a text") if is_text else ("the events are", "a list")
+        raise TraceError(f"{what} {describe(found)}, not {wanted}")
+    events = [found] if is_text else found[: len(found) - program.events.drop_last]
+    for event in events:
         records.extend(parser.observe(event))
     records.extend(parser.end())
-    return records, parser, True
+    return records, parser, bool(found.strip()) if is_text else True

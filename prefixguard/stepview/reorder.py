@@ -25,14 +25,13 @@ class Reorder:
 
     window: events that wait. room: bytes that they may take, as JSON text; None where they are kept as they are (a
     whole run, which is in memory anyway). What does not fit is released early, the first in order first. An event is a
-    list of its parts: itself, and what it stands in where that has to wait with it.
+    list of `n_parts` parts: itself, and what it stands in where that has to wait with it.
     """
 
-    __slots__ = ("_heap", "_last", "_number", "_released", "_room", "_used", "_window", "early", "late")
+    __slots__ = ("_heap", "_last", "_n_parts", "_number", "_released", "_room", "_used", "_window", "early", "late")
 
-    def __init__(self, window: int, room: int | None) -> None:
-        self._window = window
-        self._room = room
+    def __init__(self, window: int, room: int | None, n_parts: int) -> None:
+        self._window, self._room, self._n_parts = window, room, n_parts
         self._heap: list[tuple[Key, int, int, Any, int]] = []  # key, number, bytes, event, position
         self._number = 0
         self._last: Key = (0, 0)
@@ -86,29 +85,28 @@ class Reorder:
             "late": self.late,
         }
 
-    def resume(self, state: Any, n_parts: int) -> None:
-        """n_parts: of an event. TraceError where it is no state of this."""
+    def resume(self, state: Any) -> None:
+        """TraceError where it is no state of this."""
         checked(state, _STATE, "state.window")
-        self._heap = []
-        self._used = 0
-        for entry in state["waiting"]:
-            if len(entry) != 5 or not (isinstance(entry[3], str) and type(entry[2]) is type(entry[4]) is int):
-                raise TraceError("state.window does not hold events. Restore the run from the state that was saved.")
+        self._heap = [self._resumed(entry) for entry in state["waiting"]]
+        heapq.heapify(self._heap)
+        self._used = sum(entry[2] for entry in self._heap)
+        self._number = state["number"]
+        self._last = _read_key(state["last"])
+        self._released = None if state["released"] is None else _read_key(state["released"])
+        self.early, self.late = state["early"], state["late"]
+
+    def _resumed(self, entry: list[Any]) -> tuple[Key, int, int, Any, int]:
+        if len(entry) == 5 and isinstance(entry[3], str) and type(entry[2]) is type(entry[4]) is int:
             data = entry[3].encode("utf-8", "replace")
             try:
                 parts = _read(data)
             except ValueError as exc:
                 raise TraceError(f"state.window holds an event that is no JSON ({exc}). Save the run again.") from exc
-            if not isinstance(parts, list) or len(parts) != n_parts or len(data) + _ENTRY > (self._room or 0):
-                raise TraceError("state.window does not hold events. Restore the run from the state that was saved.")
             size = len(data) + _ENTRY
-            self._used += size
-            self._heap.append((_read_key(entry[:2]), entry[2], size, data, entry[4]))
-        heapq.heapify(self._heap)
-        self._number = state["number"]
-        self._last = _read_key(state["last"])
-        self._released = None if state["released"] is None else _read_key(state["released"])
-        self.early, self.late = state["early"], state["late"]
+            if isinstance(parts, list) and len(parts) == self._n_parts and size <= (self._room or 0):
+                return _read_key(entry[:2]), entry[2], size, data, entry[4]
+        raise TraceError("state.window does not hold events. Restore the run from the state that was saved.")
 
 
 _STATE = {

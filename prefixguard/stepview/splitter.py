@@ -229,8 +229,7 @@ class Splitter:
 _CONTINUED = bytes(range(0x80, 0xC0))
 _STATE = {
     "line": [str], "at": int, "controls": bool, "begun": bool, "fields": (None, dict), "head": str, "tail": str,
-    "lines": int,
-    "most": [int], "is_lost": bool, "bytes": [int], "bad_bytes": int, "cut": int,
+    "lines": int, "most": [int], "is_lost": bool, "bytes": [int], "bad_bytes": int, "cut": int,
 }  # fmt: skip
 
 

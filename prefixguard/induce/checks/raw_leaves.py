@@ -30,7 +30,7 @@ class Leaf:
 def leaves(evidence: Evidence, seen: SeenRun) -> Iterator[Leaf]:
     """Leaves of `$` in the order of the data. A text that is split comes as its pieces."""
     program = evidence.adapter.program
-    base = program.run_base.place or DataPlace("run", ())
+    base = program.container.run.place or DataPlace("run", ())
     events = program.events
     if events.split is not None:
         yield from _pieces(seen, events.base.place or base)
@@ -48,7 +48,7 @@ def leaves(evidence: Evidence, seen: SeenRun) -> Iterator[Leaf]:
 def spell(place: DataPlace, evidence: Evidence) -> str:
     """The place as the spec would spell it: from @ inside an event, from $ inside a run."""
     program = evidence.adapter.program
-    for root, base in (("@", program.events.base.place), ("$", program.run_base.place)):
+    for root, base in (("@", program.events.base.place), ("$", program.container.run.place)):
         if base is not None and base.root == place.root and place.steps[: len(base.steps)] == base.steps:
             return root + str(DataPlace("run", place.steps[len(base.steps) :]))[1:]
     return str(place)

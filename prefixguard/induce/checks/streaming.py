@@ -99,7 +99,7 @@ def header_of(evidence: Evidence, seen: SeenRun) -> dict[str, Any] | None:
     if not isinstance(run, dict):
         return None
     program = evidence.adapter.program
-    base = program.run_base.place or DataPlace("run", ())
+    base = program.container.run.place or DataPlace("run", ())
     events = program.events.base
     streams = [place for place in (events.place, *events.also, *(events.columns or {}).values()) if place is not None]
     streams = [
