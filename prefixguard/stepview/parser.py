@@ -44,9 +44,7 @@ class Parser:
         events = program.events
         self._program = program
         header = program.header(scope.run)
-        self._machine = machine = Machine(
-            program.join, program.cut_observation, _left(program, header), program.is_raw
-        )
+        self._machine = machine = Machine(program.join, program.cut_observation, _left(program, header), program.is_raw)
         if header.is_cut:
             machine.count("header_cut")
         #: How the events so far fell to records.
@@ -298,12 +296,15 @@ def parse_whole(
         )
     if found is MISSING or found is None:
         return parser.end(), parser, False
-    is_text = program.events.split is not None
-    if not isinstance(found, str if is_text else list):
-        what, wanted = ("the log is", "a text") if is_text else ("the events are", "a list")
-        raise TraceError(f"{what} {describe(found)}, not {wanted}")
-    events = [found] if is_text else found[: len(found) - program.events.drop_last]
+    if program.events.split is not None:
+        if not isinstance(found, str):
+            raise TraceError(f"the log is {describe(found)}, not a text")
+        had_events, events = bool(found.strip()), [found]
+    elif isinstance(found, list):
+        had_events, events = True, found[: len(found) - program.events.drop_last]
+    else:
+        raise TraceError(f"the events are {describe(found)}, not a list")
     for event in events:
         records.extend(parser.observe(event))
     records.extend(parser.end())
-    return records, parser, bool(found.strip()) if is_text else True
+    return records, parser, had_events

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -11,9 +13,9 @@ from typing import Any
 from prefixguard.errors import TraceError
 from prefixguard.stepview.adapter import Adapter
 from prefixguard.stepview.fills import FillCounts, highest
-from prefixguard.stepview.found import Counts, Found, Unread, contained
+from prefixguard.stepview.found import Counts, Found, contained
 from prefixguard.stepview.jsontext import decode, decode_text
-from prefixguard.stepview.parser import parse_whole
+from prefixguard.stepview.parser import Parser, parse_whole
 from prefixguard.stepview.paths import MISSING, Scope, describe
 from prefixguard.stepview.program import Program
 from prefixguard.stepview.record import StepRecord
@@ -35,9 +37,9 @@ class ReadReport:
     documents, runs: read, and yielded. empty: runs without a record, by outcome; they are not yielded.
     skipped: what could not be read, as (where, reason). events_skipped: events that no rule took, by kind.
     duplicate_ids: runs whose id another run had (they are called ID#2 ...). labels: how the labels met the runs.
-    companions_missing: outcomes that a companion file should tell and is not there.
-    events: that rules were tried on. longest_without_step, most_skipped: of every run, see `EventGaps`; number of runs
-    by number of events. fills: how the fields of the records are filled (`losses` says what is missing).
+    companions_missing: outcomes that a companion file should give, and the file is not there.
+    events: events that rules were tried on. longest_without_step, most_skipped: of every run, see `EventGaps`; number
+    of runs by number of events. fills: how the fields of the records are filled (`losses` says what is missing).
     """
 
     documents: int = 0
@@ -68,16 +70,33 @@ class ReadReport:
             }
         return found
 
+    @property
+    def looked_at(self) -> int:
+        """Runs and documents that were looked at: read, empty, or not to be read."""
+        return self.runs + len(self.skipped) + sum(self.empty.values())
+
+    def count(self, parser: Parser) -> None:
+        """What the parser of one run met."""
+        for counter, n in parser.counters.items():
+            kind = counter.removeprefix("skipped: ")
+            into = self.events_skipped if kind != counter else self.counters
+            into[kind] = into.get(kind, 0) + n
+        self.late_results += parser.counters.get("late_results", 0)
+        self.events += parser.gaps.events
+
     def left_out(self) -> Iterator[str]:
         """A sentence on what could not be read, with the first few places and reasons, and on labels that met no run;
         none where nothing was lost."""
         if self.skipped:
             count = len(self.skipped)
-            what = "run or file" if count == 1 else "runs or files"
-            shown = [why if where in why else f"{where}: {why}" for where, why in self.skipped[:_SHOWN]]
-            was = "was" if count == 1 else "were"
-            yield f"{count:,} {what} could not be read and {was} skipped; the first: {' | '.join(shown)}"
+            what, was = ("run or file", "was") if count == 1 else ("runs or files", "were")
+            shown = " | ".join(_placed(where, why) for where, why in self.skipped[:_SHOWN])
+            yield f"{count:,} {what} could not be read and {was} skipped; the first: {shown}"
         yield from self.labels.notes()
+
+
+def _placed(where: str, why: str) -> str:
+    return why if where in why else f"{where}: {why}"
 
 
 class _Companions:
@@ -111,20 +130,18 @@ class _Companions:
         data = self.raw(beside, relative)
         value: Any = MISSING
         if data is not None:
-            if as_text:
-                value = self._counts.text(data)
-            else:
-                try:
-                    value = decode(data)
-                except ValueError:
-                    try:
-                        value = decode_text(self._counts.text(data))
-                    except ValueError:
-                        value = MISSING
+            with suppress(ValueError):  # what cannot be read is as if it were not there
+                value = self._counts.text(data) if as_text else self._decoded(data)
         if len(self._kept) >= _KEPT:
             del self._kept[next(iter(self._kept))]
         self._kept[key] = value
         return value
+
+    def _decoded(self, data: bytes) -> Any:
+        try:
+            return decode(data)
+        except ValueError:
+            return decode_text(self._counts.text(data))
 
 
 def read_runs(
@@ -148,39 +165,19 @@ def read_runs(
     same documents. TraceError if nothing at all could be read, DataError if no label is of a run.
     """
     report = ReadReport() if report is None else report
-    told = read_labels(Path(labels)) if labels is not None else {}
-    ids: dict[str, int] = {}
+    outcomes = read_labels(Path(labels)) if labels is not None else {}
     counts = Counts() if counts is None else counts
-    program = adapter.program
     with open_documents(source) as documents:
-        companions = _Companions(documents, counts)
-        matching = list(documents.matching(program.container.files))
+        matching = list(documents.matching(adapter.program.container.files))
         if strict and documents.left_out:
             where, reason = next(iter(documents.left_out.items()))
             raise TraceError(f"{where}: {reason}")
-        book = LabelBook(told, (one.path for one in matching) if told else (), documents.folders)
-        for document in matching:
-            report.documents += 1
-            in_document = _found(program, document, companions, counts, strict, report)
-            for found in _those_alone(in_document) if told else in_document:
-                scope = Scope()
-                try:
-                    with contained(found.where):
-                        run = _read_run(program, found, scope, document, companions, ids, book, strict, report)
-                except TraceError as exc:
-                    if strict:
-                        raise
-                    report.skipped.append((found.where, str(exc)))
-                    continue
-                report.bad_bytes = counts.bad_bytes
-                if run is not None:
-                    if witness is not None:
-                        witness(scope)
-                    yield run
-                if most is not None and _looked_at(report) >= most:
-                    break
-            if most is not None and _looked_at(report) >= most:
-                break
+        book = LabelBook(outcomes, (one.path for one in matching) if outcomes else (), documents.folders)
+        reading = _Reader(adapter.program, _Companions(documents, counts), counts, book, bool(outcomes), strict, report)
+        for run, scope in reading.runs(matching, sys.maxsize if most is None else most):
+            if witness is not None:
+                witness(scope)
+            yield run
         report.skipped.extend(documents.left_out.items())
     report.bad_bytes = counts.bad_bytes
     report.labels = book.tally()
@@ -189,32 +186,9 @@ def read_runs(
         book.refuse_strangers(Path(labels))
 
 
-def _looked_at(report: ReadReport) -> int:
-    return report.runs + len(report.skipped) + sum(report.empty.values())
-
-
 def companions_of(scope: Scope) -> tuple[str, ...]:
     """For a witness: files that were asked for since the run before."""
     return scope.companions.touched() if isinstance(scope.companions, _Companions) else ()
-
-
-def _found(
-    program: Program, document: Document, companions: _Companions, counts: Counts, strict: bool, report: ReadReport
-) -> Iterator[Found]:
-    """Runs of one document; what cannot be read goes to the report, or is raised if strict."""
-    try:
-        with contained(document.where):
-            for found in program.container.runs(document, companions, counts):
-                if isinstance(found, Unread):
-                    if strict:
-                        raise TraceError(found.reason)
-                    report.skipped.append((found.where, found.reason))
-                else:
-                    yield found
-    except TraceError as exc:
-        if strict:
-            raise
-        report.skipped.append((document.where, str(exc)))
 
 
 def _those_alone(found: Iterator[Found]) -> Iterator[Found]:
@@ -227,80 +201,113 @@ def _those_alone(found: Iterator[Found]) -> Iterator[Found]:
         yield from found
 
 
-def _read_run(
-    program: Program,
-    found: Found,
-    scope: Scope,
-    document: Document,
-    companions: _Companions,
-    ids: dict[str, int],
-    book: LabelBook,
-    strict: bool,
-    report: ReadReport,
-) -> Run[StepRecord] | None:
-    if found.is_json and not isinstance(found.run, dict | list):
-        raise TraceError(f"{found.where}: a run that is {describe(found.run)}. Remove it, or name another adapter.")
-    scope.run, scope.document, scope.key, scope.position = found.run, found.document, found.key, found.position
-    scope.file, scope.companions = document.path, companions
-    own = as_id(program.run_id(scope)) if program.run_id is not None else None
-    name = own or _default_id(document.path, found)
-    scope.values = {"id": own or name}
-    task = as_id(program.task(scope)) if program.task is not None else None
-    if task is not None:
-        scope.values["task"] = task
-    outcome = program.outcome(scope)
-    if scope.companion_missing:
-        report.companions_missing += 1
-    ids[name] = ids.get(name, 0) + 1
-    if ids[name] > 1:
-        if strict:
+@dataclass(slots=True, eq=False)
+class _Reader:
+    """Reads the runs of documents. What cannot be read goes to the report, or is raised if strict."""
+
+    program: Program
+    companions: _Companions
+    counts: Counts
+    book: LabelBook
+    has_labels: bool
+    strict: bool
+    report: ReadReport
+    ids: dict[str, int] = field(default_factory=dict)  # how many runs had each id so far
+
+    def runs(self, documents: list[Document], most: int) -> Iterator[tuple[Run[StepRecord], Scope]]:
+        """Runs with a record, each with its scope, until so many runs and documents were looked at."""
+        report = self.report
+        for document in documents:
+            report.documents += 1
+            in_document = self._found(document)
+            for found in _those_alone(in_document) if self.has_labels else in_document:
+                scope = Scope(
+                    found.document, found.run, key=found.key, position=found.position, file=document.path,
+                    companions=self.companions,
+                )  # fmt: skip
+                try:
+                    with contained(found.where):
+                        run = self._run(found, scope, document.path)
+                except TraceError as exc:
+                    self._skip(found.where, exc)
+                    continue
+                report.bad_bytes = self.counts.bad_bytes
+                if run is not None:
+                    yield run, scope
+                if report.looked_at >= most:
+                    return
+            if report.looked_at >= most:
+                return
+
+    def _skip(self, where: str, exc: TraceError) -> None:
+        if self.strict:
+            raise exc
+        self.report.skipped.append((where, str(exc)))
+
+    def _found(self, document: Document) -> Iterator[Found]:
+        try:
+            with contained(document.where):
+                for found in self.program.container.runs(document, self.companions, self.counts):
+                    if isinstance(found, Found):
+                        yield found
+                    else:
+                        self._skip(found.where, TraceError(found.reason))
+        except TraceError as exc:
+            self._skip(document.where, exc)
+
+    def _run(self, found: Found, scope: Scope, path: str) -> Run[StepRecord] | None:
+        """The run; None where it has no record."""
+        program, report = self.program, self.report
+        if found.is_json and not isinstance(found.run, dict | list):
+            raise TraceError(f"{found.where}: a run that is {describe(found.run)}. Remove it, or name another adapter.")
+        own = as_id(program.run_id(scope)) if program.run_id is not None else None
+        name = own or _default_id(path, found)
+        scope.values = {"id": name}
+        task = as_id(program.task(scope)) if program.task is not None else None
+        if task is not None:
+            scope.values["task"] = task
+        outcome = program.outcome(scope)
+        report.companions_missing += scope.companion_missing
+        name = self._own_name(name, found.where)
+        label = self.book.find(name, path if found.alone else None)
+        if label is not None:
+            outcome, task = label.outcome, label.task_id or task
+        groups = {key: value for key, get in program.groups if (value := as_id(get(scope))) is not None}
+        try:
+            records, parser, had_events = parse_whole(program, scope, events_needed=found.is_json)
+        except TraceError as exc:
+            raise TraceError(f"{found.where}, run {name!r}: {exc}.") from exc
+        report.count(parser)
+        if not records:
+            report.empty[outcome.value] = report.empty.get(outcome.value, 0) + 1
+            report.without_events += not had_events
+            return None
+        mistake, faults = program.labels.mistake(scope, records), program.labels.faults(scope)
+        report.runs += 1
+        report.records += len(records)
+        report.fills.add(records)
+        for tally, n in (
+            (report.longest_without_step, parser.gaps.longest_without_step),
+            (report.most_skipped, parser.gaps.most_skipped),
+        ):
+            tally[n] = tally.get(n, 0) + 1
+        return Run(name, task, outcome, tuple(records), found.where, MappingProxyType(groups), mistake, faults)
+
+    def _own_name(self, name: str, where: str) -> str:
+        """The name; where another run had it, the next of NAME#2, NAME#3 ... that no run read so far is called by."""
+        n = self.ids[name] = self.ids.get(name, 0) + 1
+        if n == 1:
+            return name
+        if self.strict:
             raise TraceError(
-                f"{found.where}: run id {name!r} occurs before. Make ids unique, or let the adapter build them from "
-                f"more fields."
+                f"{where}: run id {name!r} occurs before. Make ids unique, or let the adapter build them from more "
+                "fields."
             )
-        report.duplicate_ids += 1
-        name = _free_name(name, ids)
-    label = book.find(name, document.path if found.alone else None)
-    if label is not None:
-        outcome, task = label.outcome, label.task_id or task
-    groups = {}
-    for key, get in program.groups:
-        value = as_id(get(scope))
-        if value is not None:
-            groups[key] = value
-    try:
-        records, parser, had_events = parse_whole(program, scope, events_needed=found.is_json)
-    except TraceError as exc:
-        raise TraceError(f"{found.where}, run {name!r}: {exc}.") from exc
-    for counter, n in parser.counters.items():
-        kind = counter.removeprefix("skipped: ")
-        into = report.events_skipped if kind != counter else report.counters
-        into[kind] = into.get(kind, 0) + n
-    report.late_results += parser.counters.get("late_results", 0)
-    report.events += parser.gaps.events
-    if not records:
-        report.empty[outcome.value] = report.empty.get(outcome.value, 0) + 1
-        report.without_events += not had_events
-        return None
-    mistake, faults = program.labels.mistake(scope, records), program.labels.faults(scope)
-    report.runs += 1
-    report.records += len(records)
-    report.fills.add(records)
-    for tally, n in (
-        (report.longest_without_step, parser.gaps.longest_without_step),
-        (report.most_skipped, parser.gaps.most_skipped),
-    ):
-        tally[n] = tally.get(n, 0) + 1
-    return Run(name, task, outcome, tuple(records), found.where, MappingProxyType(groups), mistake, faults)
-
-
-def _free_name(name: str, ids: dict[str, int]) -> str:
-    """NAME#2, NAME#3 ...: the next that no run read so far is called by; it is taken from then on."""
-    n = ids[name]
-    while f"{name}#{n}" in ids:
-        n += 1
-    ids[f"{name}#{n}"] = 1
-    return f"{name}#{n}"
+        self.report.duplicate_ids += 1
+        while f"{name}#{n}" in self.ids:
+            n += 1
+        self.ids[f"{name}#{n}"] = 1
+        return f"{name}#{n}"
 
 
 def _default_id(path: str, found: Found) -> str:
@@ -323,9 +330,7 @@ def _refuse_nothing(source: str, adapter: Adapter, report: ReadReport) -> None:
     if report.skipped:
         where, reason = report.skipped[0]
         more = f" ({len(report.skipped)} such)" if len(report.skipped) > 1 else ""
-        raise TraceError(
-            f"{reason if where in reason else f'{where}: {reason}'}{more} No run was read from {source}. {remedy}"
-        )
+        raise TraceError(f"{_placed(where, reason)}{more} No run was read from {source}. {remedy}")
     if skipped := sum(report.events_skipped.values()):
         most = sorted(report.events_skipped.items(), key=lambda kv: (-kv[1], kv[0]))[:5]
         why = f"skipped all {skipped} events: {', '.join(f'{n} {kind}' for kind, n in most)}"

@@ -99,8 +99,6 @@ def _tried(runs: str | Path, name: str, counts: Counts) -> Recognised | None:
         return None
     if not report.runs:
         return None
-    empty = sum(report.empty.values())
-    looked_at = report.runs + len(report.skipped) + empty
     return Recognised(
         name,
         report.runs,
@@ -108,8 +106,8 @@ def _tried(runs: str | Path, name: str, counts: Counts) -> Recognised | None:
         outcomes / report.runs,
         tools / report.records,
         sum(report.events_skipped.values()) / max(report.events, 1),
-        len(report.skipped) / looked_at,
-        empty / looked_at,
+        len(report.skipped) / report.looked_at,
+        sum(report.empty.values()) / report.looked_at,
         filled,
     )
 

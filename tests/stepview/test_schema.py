@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -25,6 +27,7 @@ from prefixguard.stepview import (
 
 SCHEMA_FILE = resources.files("prefixguard.stepview") / "adapter.schema.json"
 SCHEMA: dict[str, Any] = json.loads(SCHEMA_FILE.read_text("utf-8"))
+DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "adapter-spec.md").read_text("utf-8")
 CHECK = jsonschema.Draft202012Validator(SCHEMA)
 
 
@@ -48,13 +51,22 @@ def test_every_construct_is_in_it() -> None:
     assert set(told) == set(labels.KEYS)
     assert set(told["faults"]["properties"]) == set(labels._FAULT_KEYS)
     assert set(defs["rule"]["properties"]["emit"]["enum"]) == set(rules.EMITS)
-    formats = {one["properties"]["format"]["const"]: one for one in defs["container"]["anyOf"] if "properties" in one}
-    assert set(formats) == set(containers.FORMATS)
-    for form, one in formats.items():
-        assert set(one["properties"]) == {"format", "files", "comment", *containers.FORMATS[form][1]}
     for one in defs["events"]["anyOf"]:
         if "properties" in one:
             assert set(events._MODIFIERS) <= set(one["properties"])
+
+
+def test_container_formats_stand_in_the_schema_and_the_documentation() -> None:
+    """Whoever adds a format is told here what else to write."""
+    short, *whole = SCHEMA["$defs"]["container"]["anyOf"]
+    formats = {one["properties"]["format"]["const"]: set(one["properties"]) for one in whole}
+    expected = {form: {"format", "files", "comment", *keys} for form, (_, keys) in containers.FORMATS.items()}
+    assert formats == expected, "adapter.schema.json: $defs.container has an object for every format, with its keys"
+    needing = {one["properties"]["format"]["const"] for one in whole if one["required"] != ["format"]}
+    assert set(short["enum"]) == set(expected) - needing, "adapter.schema.json: a format that needs no key has a name"
+    rows = re.findall(r"(?m)^\| `(\w+)` \| (.*) \|$", DOCUMENTATION.partition("## Containers")[2])
+    documented = {form for form, _ in rows if form in expected}
+    assert documented == set(expected), "docs/adapter-spec.md: the table of containers has a row for every format"
 
 
 def described(node: Any, path: str = "$") -> None:
