@@ -14,7 +14,9 @@ PRODUCTION = (
     "distribution", "errors", "store", "trace", "stepview", "encoder", "context", "alarm", "bundle", "runtime",
     "escalate",
 )  # fmt: skip
-WORKSHOP = ("results", "metrics", "learn", "automata", "evaluation", "auditor", "induce", "simulation", "lab", "cli")
+WORKSHOP = (
+    "results", "lexicon", "metrics", "learn", "automata", "evaluation", "auditor", "induce", "simulation", "lab", "cli",
+)  # fmt: skip
 ORDER = {room: place for place, room in enumerate(PRODUCTION + WORKSHOP)}
 RUN_TIME_PACKAGES = {"numpy", "onnxruntime", "re2", "orjson"}
 ON_DEMAND = {  # optional: signatures, an endpoint, parquet files

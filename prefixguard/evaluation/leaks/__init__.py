@@ -1,21 +1,18 @@
 """Leak audit: does a labelled corpus tell its outcomes in ways that no live run would?"""
 
 from prefixguard.evaluation.leaks.audit import LeakAudit, audit_leaks, find_leaks
-from prefixguard.evaluation.leaks.chance import LEVEL, rank_area, ranked_by_chance
-from prefixguard.evaluation.leaks.confirmation import own_results
 from prefixguard.evaluation.leaks.finding import LeakFinding, Severity, waivers_of
 from prefixguard.evaluation.leaks.material import GIVEN
+from prefixguard.evaluation.leaks.raw import RawRuns, find_in_raw
 
 __all__ = [
     "GIVEN",
-    "LEVEL",
     "LeakAudit",
     "LeakFinding",
+    "RawRuns",
     "Severity",
     "audit_leaks",
+    "find_in_raw",
     "find_leaks",
-    "own_results",
-    "rank_area",
-    "ranked_by_chance",
     "waivers_of",
 ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from prefixguard.results import Block, Result, Text, finite
-from prefixguard.stepview import Adapter
+from prefixguard.stepview import Adapter, Place
 
 Severity = Literal["error", "warning", "note"]
 #: Characters of a token that are shown.
@@ -19,14 +19,17 @@ _SHOWN = 60
 class LeakFinding(Result):
     """A leak or a shortcut.
 
-    kind: last_step, token, number, identifier, hidden_text, later_text, whole_rest, countdown, run_length, or shortcut.
-    field: field of the records that it stands in; "length" where it is the number of records.
+    kind: last_step, token, number, identifier, hidden_text, later_text, whole_rest, countdown, run_length, shortcut; of
+        raw data name, identity, neighbours, unnamed, outcome, verdict, hidden, judged_event, last_status, raw_value.
+    field: field of the records that it stands in; "length" where it is the number of records; a raw place as the spec
+        spells it.
     token: what stands there: a word, a pair of words, `= value` for a whole value, `(empty)`; for a name, the kind of
         name and one of them; empty where no one token says it.
     severity: an error is what no live run has, or what nothing but a verdict looks like; a warning is worth a look; a
         note is waived.
     figures: the numbers; shares, p-values (corrected for everything tried) and areas in [0, 1], counts as floats.
     text: the same in words, a sentence or two. waived: the reason why it is called harmless; else empty.
+    remedy, place: of what the raw data shows: what to do, and the raw place that it is about.
     """
 
     kind: str
@@ -36,6 +39,8 @@ class LeakFinding(Result):
     figures: Mapping[str, float]
     text: str
     waived: str = ""
+    remedy: str = ""
+    place: Place | None = None
 
     @property
     def option(self) -> str:

@@ -2,55 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections import defaultdict
 
-from prefixguard.induce.checks.evidence import Evidence, SeenRun
+from prefixguard.evaluation.leaks.raw import MOST_WORDS as WORDS_OF_A_LEAF
+from prefixguard.evaluation.leaks.raw import RecordWords, SeenRun, is_within
+from prefixguard.induce.checks.evidence import Evidence
 from prefixguard.induce.checks.finding import Finding
-from prefixguard.induce.checks.raw_leaves import is_within, leaves, spell
-from prefixguard.stepview import FIELDS, DataPlace, PlaceReading, StepRecord, overlaps
+from prefixguard.stepview import FIELDS, DataPlace, PlaceReading, overlaps
 
-#: Words of raw text that are compared in all, and at the head of one leaf.
+#: Words of raw text that are compared in all.
 MOST_WORDS = 2_000_000
-WORDS_OF_A_LEAF = 2_000
 #: Share of the text of a place past which leaving it out is worth a warning.
 MUCH = 0.10
 _LISTED = 12
-_WORDS = re.compile(r"\w+")
-
-Pair = tuple[str, str]
-
-
-def words(text: str, most: int = WORDS_OF_A_LEAF) -> list[str]:
-    """The first words of a text: runs of letters, digits and underscores."""
-    if len(text) > 12 * most:
-        text = text[: 12 * most]
-    return _WORDS.findall(text)[:most]
-
-
-class RecordWords:
-    """Words, and pairs of neighbouring words, of the records of a run: what raw text is looked up in. Pairs survive
-    what records do to text: sorted keys, cut-out markers, joined blocks."""
-
-    def __init__(self, records: tuple[StepRecord, ...]) -> None:
-        self.single: set[str] = set()
-        self.pairs: set[Pair] = set()
-        for record in records:
-            for text in (record.tool, record.arguments, record.observation, record.action, record.result, record.agent):
-                found = _WORDS.findall(text)
-                self.single.update(found)
-                self.pairs.update(itertools.pairwise(found))
-
-    def share(self, text: str) -> float:
-        """Share of the text's words that stand beside the same neighbour in a record, in [0, 1]."""
-        found = words(text)
-        if not found:
-            return 1.0
-        if len(found) == 1:
-            return float(found[0] in self.single)
-        hits = [pair in self.pairs for pair in itertools.pairwise(found)]
-        return sum(map(max, [False, *hits], [*hits, False])) / len(found)
 
 
 class _Tally:
@@ -80,7 +44,7 @@ def check_coverage(evidence: Evidence) -> list[Finding]:
         if left <= 0:
             break
         inside = RecordWords(seen.wide)
-        for leaf in leaves(evidence, seen):
+        for leaf in evidence.leaves(seen):
             if not isinstance(leaf.value, str) or not leaf.value:
                 continue
             if leaf.place not in kept_out:
@@ -93,7 +57,7 @@ def check_coverage(evidence: Evidence) -> list[Finding]:
                 continue
             share = inside.share(leaf.value)
             left -= min(WORDS_OF_A_LEAF, size // 6 + 1)
-            by_place.add(spell(leaf.place, evidence), size, share)
+            by_place.add(evidence.spell(leaf.place), size, share)
             by_kind.add(leaf.kind, size, share)
     total = sum(by_place.text.values())
     evidence.figures["raw_characters"] = int(total)

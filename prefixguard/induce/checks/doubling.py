@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 
-from prefixguard.induce.checks.evidence import Evidence, SeenRun
+from prefixguard.evaluation.leaks.raw import SeenRun
+from prefixguard.induce.checks.evidence import Evidence
 from prefixguard.induce.checks.finding import Finding
 from prefixguard.stepview import StepRecord
 

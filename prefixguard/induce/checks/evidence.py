@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from prefixguard.errors import AdapterError, TraceError
+from prefixguard.evaluation.leaks.raw import RawRuns, SeenRun
 from prefixguard.induce.checks.record_digest import COUNTED_RUNS, RunDigest
 from prefixguard.stepview import Adapter, Parser, ReadReport, Scope, Splitter, StepRecord, read_runs
 from prefixguard.trace import Outcome, Run
@@ -26,35 +27,12 @@ SEED = 20_251
 
 
 @dataclass(frozen=True, slots=True)
-class SeenRun:
-    """One sampled run.
-
-    events: what `events` of the spec finds; for text, the pieces from head to head. wide: its records with the widest
-    budgets; same number and order as run.records. seconds: time that each event took, with the spec's own budgets.
-    """
-
-    run: Run[StepRecord]
-    scope: Scope
-    events: tuple[Any, ...]
-    wide: tuple[StepRecord, ...]
-    seconds: tuple[float, ...]
-
-    @property
-    def won(self) -> bool | None:
-        """True for success, False for failure, None where unknown."""
-        return None if self.run.outcome is Outcome.UNKNOWN else self.run.outcome is Outcome.SUCCESS
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(RawRuns):
     """A set of runs, read. seen: the sample, in the order of the set. digest: of the first `counted` runs."""
 
-    adapter: Adapter
-    spec: Mapping[str, Any]
     source: str
     labels: Path | None
     report: ReadReport
-    seen: tuple[SeenRun, ...]
     outcomes: Mapping[Outcome, int]
     without_task: int
     digest: str
@@ -112,7 +90,7 @@ def gather(adapter: Adapter, source: str | Path, labels: Path | None = None) -> 
         seen.append(_look(adapter, wide, run, scope))
         text += sum(map(_length, seen[-1].wide))
     return Evidence(
-        adapter, spec, str(source), labels, report, tuple(seen), outcomes, without_task, digest.value(), digest.runs
+        adapter, spec, tuple(seen), str(source), labels, report, outcomes, without_task, digest.value(), digest.runs
     )
 
 

@@ -6,7 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from prefixguard.induce.checks.evidence import Evidence, SeenRun
+from prefixguard.evaluation.leaks.raw import SeenRun
+from prefixguard.induce.checks.evidence import Evidence
 from prefixguard.induce.checks.finding import Finding
 from prefixguard.stepview import StepRecord
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from prefixguard.induce.checks.evidence import Evidence
 from prefixguard.induce.checks.finding import Finding
-from prefixguard.induce.checks.waivers import Suspicion, settled
+from prefixguard.induce.checks.waivers import settled
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Outcome
 
@@ -48,7 +48,7 @@ def check_sense(evidence: Evidence) -> list[Finding]:
     if not records:
         return []
     found = [*_tools(records), *_answers(evidence, records)]
-    return [*settled(map(Suspicion, found), evidence), *_runs(evidence), *_text(evidence)]
+    return [*settled(((one, None) for one in found), evidence), *_runs(evidence), *_text(evidence)]
 
 
 def is_call(record: StepRecord) -> bool:

@@ -8,7 +8,8 @@ from dataclasses import fields
 from typing import Any
 
 from prefixguard.errors import AdapterError, PrefixGuardError
-from prefixguard.induce.checks.evidence import SEED, Evidence, SeenRun, feed_of
+from prefixguard.evaluation.leaks.raw import SeenRun
+from prefixguard.induce.checks.evidence import SEED, Evidence, feed_of
 from prefixguard.induce.checks.finding import Finding
 from prefixguard.stepview import DataPlace, PlaceReading, StepRecord, overlaps
 

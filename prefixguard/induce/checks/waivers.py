@@ -8,21 +8,13 @@ path still hears that a field tells the outcome.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from prefixguard.evaluation.leaks.raw import covers
 from prefixguard.induce.checks.evidence import Evidence
 from prefixguard.induce.checks.finding import Finding
-from prefixguard.induce.checks.raw_leaves import spell
-from prefixguard.stepview import FIELDS, DataPlace, overlaps
-
-
-@dataclass(frozen=True, slots=True)
-class Suspicion:
-    """A finding, and the place it is about; None where it is about the record field that `finding.where` names."""
-
-    finding: Finding
-    place: DataPlace | None = None
+from prefixguard.stepview import FIELDS, DataPlace
 
 
 def waiving(spec: Mapping[str, Any], waive: Mapping[str, str]) -> dict[str, Any]:
@@ -49,28 +41,25 @@ def unused(waive: Mapping[str, str], findings: Iterable[Finding]) -> list[Findin
     return notes
 
 
-def settled(suspicions: Iterable[Suspicion], evidence: Evidence) -> list[Finding]:
-    """The findings, those that the spec waives as notes with its reason."""
+def settled(found: Iterable[tuple[Finding, DataPlace | None]], evidence: Evidence) -> list[Finding]:
+    """The findings, those that the spec waives as notes with its reason.
+
+    found: each with the place it is about; None where it is about the record field that `Finding.where` names.
+    """
     waived = evidence.spec.get("waived", [])
     fields = {entry["path"]: entry["reason"] for entry in waived if entry["path"] in FIELDS}
-    paths = [entry["reason"] for entry in waived if entry["path"] not in FIELDS]
+    paths = "; ".join(entry["reason"] for entry in waived if entry["path"] not in FIELDS)
     places = evidence.adapter.program.readings.waived
-    found = []
-    for one in suspicions:
-        reason = None
-        if one.place is not None:
-            for place in places:
-                if len(place.steps) <= len(one.place.steps) and overlaps(place, one.place):
-                    reason = "; ".join(paths)
-                    break
-        else:
-            reason = fields.get(one.finding.where)
-        finding = one.finding
+    findings = []
+    for finding, place in found:
+        reason = fields.get(finding.where)
+        if place is not None:
+            reason = paths if any(covers(one, place) for one in places) else None
         if finding.severity != "note":
             if reason is not None:
                 finding = replace(finding, severity="note", what=f"waived ({reason}): {finding.what}")
-            elif one.place is not None or finding.where in FIELDS:
-                named = finding.where if one.place is None else spell(one.place, evidence)
+            elif place is not None or finding.where in FIELDS:
+                named = finding.where if place is None else evidence.spell(place)
                 finding = replace(finding, option=f"--waive '{named}=REASON'")
-        found.append(finding)
-    return found
+        findings.append(finding)
+    return findings

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.places import DEEPEST, Place, find, own_leaves, text_size
+from prefixguard.lexicon import Meaning, affinity
 from prefixguard.stepview import decode, decode_text
 
 #: Nodes of a document that are walked; what comes later in it counts as not there.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from prefixguard.induce.names import Meaning, affinity, words
 from prefixguard.induce.offline.places import Place
 from prefixguard.induce.offline.plan_types import CallPlan, KindPlan, ResultPlan
 from prefixguard.induce.offline.shapes import CallShape
 from prefixguard.induce.offline.speakers import Part
 from prefixguard.induce.offline.texts import Said, complete, said_in
 from prefixguard.induce.offline.units import Column, Unit
+from prefixguard.lexicon import Meaning, affinity, words
 
 
 def same_place(plans: Sequence[KindPlan]) -> None:

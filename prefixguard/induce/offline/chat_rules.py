@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity, words
 from prefixguard.induce.offline.places import spell
 from prefixguard.induce.offline.plan_types import CallPlan, KindPlan, Plans, ResultPlan
 from prefixguard.induce.offline.shapes import arguments_value
 from prefixguard.induce.offline.speakers import Part
 from prefixguard.induce.offline.texts import Said
 from prefixguard.induce.offline.units import Table, Unit
+from prefixguard.lexicon import Meaning, affinity, words
 
 
 def chat_rules(table: Table, plans: Plans) -> list[dict[str, Any]]:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from prefixguard.errors import AdapterError
-from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.draft import Draft
 from prefixguard.induce.offline.places import leaves, spell
 from prefixguard.induce.offline.speakers import Part
 from prefixguard.induce.proposal import LeftOut, Mapped
+from prefixguard.lexicon import Meaning, affinity
 from prefixguard.stepview import parse_path
 
 #: Names from an event to a place.

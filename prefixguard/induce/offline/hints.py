@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prefixguard.errors import AdapterError
-from prefixguard.induce.names import polarity
 from prefixguard.induce.offline.beside import is_inside
 from prefixguard.induce.offline.joins import Join
 from prefixguard.induce.offline.places import Place, place_of
@@ -20,6 +19,7 @@ from prefixguard.induce.offline.shapes import call_shape
 from prefixguard.induce.offline.speakers import Part
 from prefixguard.induce.offline.texts import Said
 from prefixguard.induce.offline.units import Column, Unit
+from prefixguard.lexicon import polarity
 
 #: Hints about what is in an event.
 OF_EVENTS = ("role", "tool", "arguments", "call_id", "result", "action", "status")

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.shapes import call_shape
 from prefixguard.induce.offline.speakers import Part
 from prefixguard.induce.offline.units import Column, Unit
+from prefixguard.lexicon import Meaning, affinity
 
 #: Least weight of a pair of columns that counts as a join.
 _LEAST = 0.75

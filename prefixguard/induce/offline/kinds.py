@@ -8,9 +8,9 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.places import Place, own_leaves, spell
 from prefixguard.induce.offline.speakers import part_of
+from prefixguard.lexicon import Meaning, affinity
 
 #: Most values a field that tells kinds apart may have.
 MOST_KINDS = 40

@@ -8,13 +8,13 @@ from itertools import islice
 from statistics import median
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.arrays import INSIDE, survey
 from prefixguard.induce.offline.globs import narrow
 from prefixguard.induce.offline.places import Place, find, first, place_of, spell, text_size
 from prefixguard.induce.offline.run_places import RunView
 from prefixguard.induce.offline.source import MOST_RUNS, Source, spread
 from prefixguard.induce.samples import SampleFile
+from prefixguard.lexicon import Meaning, affinity
 
 
 def line_sources(

@@ -6,10 +6,10 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.arrays import parse_inside
 from prefixguard.induce.offline.places import spell, text_size
 from prefixguard.induce.offline.source import Source
+from prefixguard.lexicon import Meaning, affinity
 from prefixguard.stepview import unflatten
 
 

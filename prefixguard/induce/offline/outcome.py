@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity, is_undecided, path_names, polarity, says_something
+from prefixguard.lexicon import Meaning, affinity, is_undecided, path_names, polarity, says_something
 from prefixguard.stepview import MISSING
 
 #: A place with more different words than this tells something else.

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity, words
 from prefixguard.induce.offline.beside import inline_result, is_inside, results_beside, same_place
 from prefixguard.induce.offline.hints import joins_by, named_calls, obey
 from prefixguard.induce.offline.joins import find_joins
@@ -25,6 +24,7 @@ from prefixguard.induce.offline.speakers import Part
 from prefixguard.induce.offline.texts import said_in
 from prefixguard.induce.offline.turn_order import by_form, by_order
 from prefixguard.induce.offline.units import Column, Table, Unit, part_of_unit
+from prefixguard.lexicon import Meaning, affinity, words
 
 
 def plan(table: Table, units: Sequence[Unit], hints: Mapping[str, str]) -> Plans:

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity, words
 from prefixguard.induce.offline.call_forms import CallForm, infer_call_form
 from prefixguard.induce.offline.hints import column_at, named_calls
 from prefixguard.induce.offline.shapes import CallShape, arguments_value, call_shape
 from prefixguard.induce.offline.text_words import prose_share
 from prefixguard.induce.offline.units import Column, Unit
+from prefixguard.lexicon import Meaning, affinity, words
 
 _DOES = frozenset("action actions act command commands cmd call move operation code move do click".split())  # noqa: SIM905
 _WORD = re.compile(r"[A-Za-z0-9]{3,}")

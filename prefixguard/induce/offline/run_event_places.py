@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.outcome import judge_values
 from prefixguard.induce.offline.places import spell
 from prefixguard.induce.offline.run_events import as_text
 from prefixguard.induce.offline.run_outcome import OutcomeCandidate
 from prefixguard.induce.offline.run_places import Column, Places, RunView
+from prefixguard.lexicon import Meaning, affinity
 from prefixguard.stepview import MISSING
 
 #: Runs in which fields are counted before those said once are read in all.

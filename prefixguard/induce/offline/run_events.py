@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.outcome import OutcomeForm, judge_values
 from prefixguard.induce.offline.places import Place, spell
 from prefixguard.induce.offline.run_outcome import OutcomeCandidate
 from prefixguard.induce.offline.run_places import Node, Places, RunView, inner_places
+from prefixguard.lexicon import Meaning, affinity
 from prefixguard.stepview import MISSING, to_text
 
 #: Events looked at, at the end of each run.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.places import Place, spell
 from prefixguard.induce.offline.run_places import Node, Places
+from prefixguard.lexicon import Meaning, affinity
 
 _AFTER = (Meaning.AFTER_END, Meaning.HARNESS, Meaning.OUTCOME, Meaning.MISTAKE)
 _BEFORE = (Meaning.SETUP, Meaning.GROUP, Meaning.MODEL, Meaning.AGENT, Meaning.TASK_ID, Meaning.RUN_ID)

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity, words
 from prefixguard.induce.offline.run_places import Column, Places, RunView
+from prefixguard.lexicon import Meaning, affinity, words
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity, path_names, polarity
 from prefixguard.induce.offline.outcome import OutcomeForm, judge_values
 from prefixguard.induce.offline.places import Place, spell
 from prefixguard.induce.offline.run_beside import Beside
 from prefixguard.induce.offline.run_outcome import OutcomeCandidate
 from prefixguard.induce.offline.run_places import Column, Node, inner_places
 from prefixguard.induce.samples import Kind, SampleFile
+from prefixguard.lexicon import Meaning, affinity, path_names, polarity
 from prefixguard.stepview import MISSING
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity, is_foreign, path_names, polarity, words
 from prefixguard.induce.offline.outcome import OutcomeForm, judge_values
 from prefixguard.induce.offline.run_places import Column, Places, RunView, sides_by
+from prefixguard.lexicon import Meaning, affinity, is_foreign, path_names, polarity, words
 from prefixguard.stepview import MISSING
 
 #: Below this, a candidate is named in a note and not taken.

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity, words
 from prefixguard.induce.offline.places import Place
 from prefixguard.induce.offline.run_outcome import OutcomeCandidate
 from prefixguard.induce.offline.run_places import Column, Node, Places, RunView
 from prefixguard.induce.offline.run_task_evidence import longest_text
+from prefixguard.lexicon import Meaning, affinity, words
 from prefixguard.stepview import MISSING
 
 _LATE = (Meaning.AFTER_END, Meaning.HARNESS, Meaning.OUTCOME, Meaning.MISTAKE)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.places import Place, first, leaves, spell
 from prefixguard.induce.offline.run_places import Column, Places, RunView
 from prefixguard.induce.offline.run_task_evidence import LEAST_TEXT, Key, constant_within, evidence_of, opening_text
+from prefixguard.lexicon import Meaning, affinity
 from prefixguard.stepview import canonical
 
 #: Share of runs that must agree before two columns count as saying the same.

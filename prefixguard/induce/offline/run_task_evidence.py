@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.run_places import Places, RunView
+from prefixguard.lexicon import Meaning, affinity
 from prefixguard.stepview import canonical
 
 #: Texts from this length on are compared as what a task says.

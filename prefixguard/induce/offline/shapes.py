@@ -7,9 +7,9 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.arrays import parse_inside
 from prefixguard.induce.offline.units import Column, Unit
+from prefixguard.lexicon import Meaning, affinity
 
 #: More names than this are no vocabulary of tools.
 MOST_TOOLS = 64

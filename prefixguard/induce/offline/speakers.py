@@ -6,7 +6,7 @@ from __future__ import annotations
 from enum import StrEnum
 from functools import lru_cache
 
-from prefixguard.induce.names import words
+from prefixguard.lexicon import words
 
 
 class Part(StrEnum):

@@ -10,11 +10,11 @@ from typing import Any
 
 import re2
 
-from prefixguard.induce.names import Meaning, affinity, polarity
 from prefixguard.induce.offline.outcome import judge_values
 from prefixguard.induce.offline.text_heads import Lines, Mark
 from prefixguard.induce.offline.text_lines import Token, heads_of, mask, regex_of, tokens_of
 from prefixguard.induce.offline.text_runs import Span
+from prefixguard.lexicon import Meaning, affinity, polarity
 
 #: A line of a verdict is no longer than this.
 LONGEST = 160

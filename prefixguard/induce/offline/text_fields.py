@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity, polarity
 from prefixguard.induce.offline.call_forms import vocabulary
 from prefixguard.induce.offline.outcome import judge_values
 from prefixguard.induce.offline.status import infer_status
@@ -22,6 +21,7 @@ from prefixguard.induce.offline.text_runs import RunPlan, Span
 from prefixguard.induce.offline.text_source import TextSource
 from prefixguard.induce.offline.text_words import is_prose
 from prefixguard.induce.proposal import LeftOut, Mapped
+from prefixguard.lexicon import Meaning, affinity, polarity
 
 _PAIR = re.compile(r'([A-Za-z_][\w.-]*)=("(?:[^"\\]|\\.)*"|[^\s"]*)')
 _KIND_NAMES = frozenset(

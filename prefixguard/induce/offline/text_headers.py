@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity, polarity
 from prefixguard.induce.offline.outcome import judge_values
 from prefixguard.induce.offline.text_lines import literal
+from prefixguard.lexicon import Meaning, affinity, polarity
 
 #: A block has no more lines than this.
 LONGEST = 60

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from prefixguard.induce.names import words
 from prefixguard.induce.offline.call_forms import CallForm, infer_call_form, vocabulary
 from prefixguard.induce.offline.text_words import prose_share
+from prefixguard.lexicon import words
 
 #: Words that name a part of a step. The last word of a head that is here counts.
 _ROLES: dict[str, str] = {

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity, polarity
 from prefixguard.induce.offline.outcome import judge_values
 from prefixguard.induce.offline.run_hints import as_spec, getter_of
 from prefixguard.induce.offline.text_draft import Draft
@@ -18,6 +17,7 @@ from prefixguard.induce.offline.text_runs import RunPlan
 from prefixguard.induce.offline.text_source import TextSource, flat_values
 from prefixguard.induce.offline.text_words import is_prose, reads_as_prose
 from prefixguard.induce.proposal import Choice, Mapped, Option
+from prefixguard.lexicon import Meaning, affinity, polarity
 from prefixguard.stepview import Scope
 
 

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from prefixguard.induce.names import polarity, words
 from prefixguard.induce.offline.text_heads import Lines, Mark
 from prefixguard.induce.offline.text_lines import Head, Token, heads_of, literal, mask, regex_of, tokens_of, whole_line
+from prefixguard.lexicon import polarity, words
 
 _RUN_WORDS = frozenset(
     [

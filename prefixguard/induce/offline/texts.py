@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity
 from prefixguard.induce.offline.arrays import parse_inside
 from prefixguard.induce.offline.places import Place, find
 from prefixguard.induce.offline.speakers import Part
 from prefixguard.induce.offline.units import Column, Unit, part_of_unit
+from prefixguard.lexicon import Meaning, affinity
 
 
 @dataclass(slots=True)

@@ -10,11 +10,11 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from prefixguard.induce.names import Meaning, affinity, words
 from prefixguard.induce.offline.arrays import parse_inside
 from prefixguard.induce.offline.kinds import ABSENT, PRESENT, Kind, divide
 from prefixguard.induce.offline.places import Place, find, own_leaves, spell
 from prefixguard.induce.offline.speakers import Part, part_of
+from prefixguard.lexicon import Meaning, affinity, words
 from prefixguard.stepview import to_text
 
 #: Events that inference looks at, and lists inside an event that it opens, one inside another.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefixguard.induce.names import Meaning, affinity, is_foreign, path_names, polarity, says_something, words
+from prefixguard.lexicon import Meaning, affinity, is_foreign, path_names, polarity, says_something, words
 
 
 @pytest.mark.parametrize(
