@@ -2,7 +2,7 @@
 
 from prefixguard.evaluation.leaks.audit import LeakAudit, audit_leaks, find_leaks
 from prefixguard.evaluation.leaks.finding import LeakFinding, Severity, waivers_of
-from prefixguard.evaluation.leaks.material import GIVEN
+from prefixguard.evaluation.leaks.judged import GIVEN
 from prefixguard.evaluation.leaks.raw import RawRuns, find_in_raw
 
 __all__ = [

@@ -7,19 +7,19 @@ from where is looked at beside it while the adapter is made or checked (`induce.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from prefixguard.errors import ConfigError
-from prefixguard.evaluation.leaks.finding import LeakFinding, settled
+from prefixguard.evaluation.leaks.finding import LeakFinding
+from prefixguard.evaluation.leaks.judged import FEWEST, GIVEN, Judged, sample
 from prefixguard.evaluation.leaks.last_step import find_last_step
 from prefixguard.evaluation.leaks.later_text import find_later_text
-from prefixguard.evaluation.leaks.material import FEWEST, GIVEN, Material, gather
 from prefixguard.evaluation.leaks.names import find_hidden_text, find_identifiers, find_model_names
 from prefixguard.evaluation.leaks.numbers import find_numbers, find_run_lengths
 from prefixguard.evaluation.leaks.shortcuts import find_groups, find_lengths
-from prefixguard.evaluation.leaks.tokens import find_tokens, token_tables
+from prefixguard.evaluation.leaks.tokens import TokenTables, find_tokens
 from prefixguard.results import Block, Result, Text
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
@@ -87,23 +87,30 @@ def audit_leaks(
         raise ConfigError(f"most_runs is {most_runs}; it must be 1 or more.")
     tell = on_stage or (lambda stage: None)
     tell("runs")
-    material = gather(runs, most=most_runs, seed=seed)
-    found = settled(_search(material, seed, tell), waive)
-    judged = material.judged
+    chosen, met = sample(runs, most=most_runs, seed=seed)
+    judged = Judged.of(chosen, seed, GIVEN)
+    found = [_settled(one, waive) for one in _search(chosen, judged, seed, tell)]
     notes = []
     if not judged.enough:
         notes.append(
             f"Nothing was tested against outcomes: that takes {FEWEST} tasks of each outcome, with runs of two records "
             "and more."
         )
-    if material.met > len(material.runs):
-        notes.append(f"A sample of {len(material.runs)} of {material.met} runs was audited.")
+    if met > len(chosen):
+        notes.append(f"A sample of {len(chosen)} of {met} runs was audited.")
     fields = {one.field for one in found}
     notes += [f"{field!r} waived nothing: nothing was found there." for field in waive if field not in fields]
     found.sort(key=lambda one: ("error", "warning", "note").index(one.severity))  # stable: stages keep their order
-    n_failed = int(judged.failed.sum())
-    n_tasks = int(judged.single.sum())
-    return LeakAudit(material.met, len(material.runs), len(judged), n_failed, n_tasks, tuple(found), tuple(notes))
+    counts = len(judged), int(judged.failed.sum()), int(judged.single.sum())
+    return LeakAudit(met, len(chosen), *counts, tuple(found), tuple(notes))
+
+
+def _settled(one: LeakFinding, waive: Mapping[str, str]) -> LeakFinding:
+    """In a waived field a note with the reason; else with the option that would waive it."""
+    reason = waive.get(one.field)
+    if reason is None:
+        return replace(one, text=f"{one.text} Harmless, because a live run shows it too? Say so: {one.option}")
+    return replace(one, severity="note", waived=reason, text=f"waived ({reason}): {one.text}")
 
 
 def find_leaks(runs: Iterable[Run[StepRecord]], *, seed: int = 13, given: Collection[str] = GIVEN) -> list[LeakFinding]:
@@ -111,33 +118,28 @@ def find_leaks(runs: Iterable[Run[StepRecord]], *, seed: int = 13, given: Collec
 
     given: fields that hold what the agent was given; in the raw view, which has all text in one field, that one too.
     """
-    return list(_search(gather(runs, most=sys.maxsize, seed=seed, given=given), seed, lambda _: None))
+    chosen, _ = sample(runs, most=sys.maxsize, seed=seed)
+    return list(_search(chosen, Judged.of(chosen, seed, given), seed, lambda _: None))
 
 
-def _search(material: Material, seed: int, tell: Callable[[str], None]) -> Iterator[LeakFinding]:
-    yield from _over_text(material, seed, tell)
-    if material.judged.enough:
-        yield from _over_outcomes(material, seed, tell)
-
-
-def _over_text(material: Material, seed: int, tell: Callable[[str], None]) -> Iterator[LeakFinding]:
+def _search(
+    runs: Sequence[Run[StepRecord]], judged: Judged, seed: int, tell: Callable[[str], None]
+) -> Iterator[LeakFinding]:
     tell("later text")
-    yield from find_later_text(material.runs)
+    yield from find_later_text(runs)
     tell("hidden text")
-    yield from find_hidden_text(material.runs)
+    yield from find_hidden_text(runs)
     tell("identifiers")
-    named = list(find_identifiers(material.runs, seed))
+    named = list(find_identifiers(runs, seed))
     yield from named
     said = {one.field for one in named if one.severity == "error"}
-    yield from (one for one in find_model_names(material.runs) if one.field not in said)
+    yield from (one for one in find_model_names(runs) if one.field not in said)
     tell("run lengths in text")
-    yield from find_run_lengths(material.runs)
-
-
-def _over_outcomes(material: Material, seed: int, tell: Callable[[str], None]) -> Iterator[LeakFinding]:
-    judged = material.judged
+    yield from find_run_lengths(runs)
+    if not judged.enough:
+        return
     tell("tokens")
-    tables = token_tables(judged)
+    tables = TokenTables.of(judged)
     tokens = list(find_tokens(judged, tables))
     tell("last step")
     yield from find_last_step(judged, tables, tokens, seed)

@@ -6,6 +6,10 @@ import math
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import hypergeom, rankdata
+
+Float = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
 
 #: Corrected p-value below which something is said.
 LEVEL = 0.01
@@ -13,64 +17,38 @@ LEVEL = 0.01
 PERMUTATIONS = 999
 
 
-def fisher(a: int, n: int, b: int, m: int) -> float:
-    """Two-sided chance that a of n and b of m differ so much: twice the smaller tail, at most 1.
+def fisher(a: npt.ArrayLike, n: int, b: npt.ArrayLike, m: int) -> Float:
+    """Two-sided chance that a of n and b of m differ so much: twice the smaller tail, at most 1. a, b: counts, (...).
 
-    >>> round(fisher(3, 3, 0, 3), 3), fisher(1, 2, 1, 2)
-    (0.1, 1.0)
+    >>> fisher([3, 1], 3, [0, 1], 3).round(3).tolist()
+    [0.1, 1.0]
     """
-    have = a + b
-    whole = _choose(n + m, have)
-
-    def tail(ks: range) -> float:
-        return math.fsum(math.exp(_choose(n, k) + _choose(m, have - k) - whole) for k in ks)
-
-    low, high = max(0, have - m), min(n, have)
-    return min(1.0, 2 * min(tail(range(a, high + 1)), tail(range(low, a + 1))))
+    have, here = np.add(a, b), np.asarray(a)
+    tails = hypergeom.cdf(here, n + m, have, n), hypergeom.sf(here - 1, n + m, have, n)
+    return np.minimum(1.0, 2 * np.minimum(*tails))
 
 
-def _choose(n: int, k: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
-
-
-def midranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Ranks from 1, ties the mean of theirs; float (N,).
-
-    >>> midranks(np.array([3.0, 1.0, 3.0])).tolist()
-    [2.5, 1.0, 2.5]
-    """
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    ends = np.append(starts[1:], len(values))
-    ranks = np.empty(len(values))
-    ranks[order] = np.repeat((starts + 1 + ends) / 2, ends - starts)
-    return ranks
-
-
-def rank_area(failed: npt.NDArray[np.bool_], scores: npt.NDArray[np.float64]) -> float:
+def rank_area(failed: Bool, scores: Float) -> float:
     """AUROC of scores for failure; NaN where one class is missing."""
     n, m = int(failed.sum()), int((~failed).sum())
     if not n or not m:
         return float("nan")
-    return float((midranks(scores)[failed].sum() - n * (n + 1) / 2) / (n * m))
+    return float((rankdata(scores)[failed].sum() - n * (n + 1) / 2) / (n * m))
 
 
-def ranked_by_chance(failed: npt.NDArray[np.bool_], values: npt.NDArray[np.float64]) -> float:
+def ranked_by_chance(failed: Bool, values: Float) -> float:
     """Two-sided chance that values rank the outcomes so well, after Mann and Whitney, ties counted; one unit a task."""
     n, m = int(failed.sum()), int((~failed).sum())
-    ranks = midranks(values)
+    ranks = rankdata(values)
     spread = math.sqrt(n * m / (n + m) * float(ranks.var(ddof=1)))
     return math.erfc(abs(float(ranks[failed].sum()) - n * (n + m + 1) / 2) / spread / math.sqrt(2)) if spread else 1.0
 
 
-def area_by_chance(
-    failed: npt.NDArray[np.bool_], scores: npt.NDArray[np.float64], seed: int, n: int = PERMUTATIONS
-) -> float:
+def area_by_chance(failed: Bool, scores: Float, seed: int, n: int = PERMUTATIONS) -> float:
     """Chance of an AUROC as far from one half, outcomes permuted; one unit a task. Two-sided, never 0."""
-    ranks = midranks(scores)
-    lost, won = int(failed.sum()), int((~failed).sum())
-    if not lost or not won:
+    ranks = rankdata(scores)
+    lost = int(failed.sum())
+    if lost in (0, len(failed)):
         return 1.0
     middle = lost * (len(failed) + 1) / 2
     found = abs(ranks[failed].sum() - middle) - 1e-9
@@ -80,18 +58,13 @@ def area_by_chance(
 
 
 def difference_by_chance(
-    failed: npt.NDArray[np.bool_],
-    one: npt.NDArray[np.float64],
-    other: npt.NDArray[np.float64],
-    tasks: npt.NDArray[np.int64],
-    seed: int,
-    n: int = PERMUTATIONS,
+    failed: Bool, one: Float, other: Float, tasks: npt.NDArray[np.int64], seed: int, n: int = PERMUTATIONS
 ) -> float:
     """Chance that AUROC(one) - AUROC(other) is as large when the two scores of a task's runs are swapped at random.
 
     Scores are compared by their ranks. One-sided, never 0. Source: paired permutation test, units are tasks.
     """
-    a, b = midranks(one), midranks(other)
+    a, b = rankdata(one), rankdata(other)
     found = rank_area(failed, a) - rank_area(failed, b) - 1e-9
     codes = np.unique(tasks, return_inverse=True)[1]
     generator = np.random.default_rng(seed)
@@ -100,3 +73,12 @@ def difference_by_chance(
         swap = (generator.random(int(codes.max()) + 1) < 0.5)[codes]
         as_far += rank_area(failed, np.where(swap, b, a)) - rank_area(failed, np.where(swap, a, b)) >= found
     return (1 + as_far) / (1 + n)
+
+
+def in_words(p: float) -> str:
+    """A corrected p-value in words.
+
+    >>> in_words(0.004), in_words(1e-30)
+    ('p = 0.004', 'p < 1e-6')
+    """
+    return "p < 1e-6" if p < 1e-6 else f"p = {p:.2g}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from prefixguard.results import Block, Result, Text, finite
@@ -76,31 +76,6 @@ def shown(token: str) -> str:
     """
     clean = "".join(c if c.isprintable() else " " for c in token[: _SHOWN + 1])
     return f"'{clean[:_SHOWN]}…'" if len(clean) > _SHOWN else f"'{clean}'"
-
-
-def chance(p: float) -> str:
-    """A corrected p-value in words.
-
-    >>> chance(0.004), chance(1e-30)
-    ('p = 0.004', 'p < 1e-6')
-    """
-    return "p < 1e-6" if p < 1e-6 else f"p = {p:.2g}"
-
-
-def settled(findings: Iterable[LeakFinding], waive: Mapping[str, str]) -> list[LeakFinding]:
-    """The findings, those in a waived field as notes with the reason, the others with the option that would waive them.
-
-    waive: field of a finding to reason.
-    """
-    found = []
-    for one in findings:
-        reason = waive.get(one.field)
-        if reason is None:
-            text = f"{one.text} Harmless, because a live run shows it too? Say so: {one.option}"
-            found.append(replace(one, text=text))
-        else:
-            found.append(replace(one, severity="note", waived=reason, text=f"waived ({reason}): {one.text}"))
-    return found
 
 
 def waivers_of(adapter: Adapter, given: Mapping[str, str]) -> dict[str, str]:

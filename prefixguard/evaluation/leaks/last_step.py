@@ -11,20 +11,18 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from prefixguard.evaluation.leaks.chance import LEVEL, difference_by_chance, rank_area
-from prefixguard.evaluation.leaks.finding import LeakFinding, Severity, chance, shown
-from prefixguard.evaluation.leaks.material import Judged
-from prefixguard.evaluation.leaks.telling import at
+from prefixguard.evaluation.leaks.chance import LEVEL, difference_by_chance, in_words, rank_area
+from prefixguard.evaluation.leaks.features import incidence, seen_at
+from prefixguard.evaluation.leaks.finding import LeakFinding, Severity, shown
+from prefixguard.evaluation.leaks.judged import Judged
 from prefixguard.evaluation.leaks.tokens import JUMP, TokenTables
 from prefixguard.stepview import FIELDS
 
 #: Features a probe uses, chosen anew in every fold, and runs that must have one.
-_USED = 64
-_SUPPORT = 4
+_USED, _SUPPORT = 64, 4
 FOLDS = 5
 #: Area under the ROC curve that a probe of a last record must reach for a finding, and alone for an error.
-_AREA = 0.75
-_AREA_ALONE = 0.97
+_AREA, _AREA_ALONE = 0.75, 0.97
 
 
 def find_last_step(
@@ -36,9 +34,7 @@ def find_last_step(
     although the record before tells little; otherwise a warning, since ends of runs differ naturally.
     """
     for field in FIELDS:
-        last, before = (
-            probe_scores([look(run) for run in judged.runs], judged, seed) for look in (at(field, -1), at(field, -2))
-        )
+        last, before = (probe_scores(seen_at(judged.runs, field, position), judged, seed) for position in (-1, -2))
         area, was = rank_area(judged.failed, last), rank_area(judged.failed, before)
         if not (area >= _AREA and area - was >= JUMP):
             continue
@@ -48,11 +44,11 @@ def find_last_step(
         named = [one for one in tokens if one.field == field and one.kind == "token" and "before" in one.figures]
         alone = field in judged.given and area >= _AREA_ALONE and was < 0.75 and not named
         severity: Severity = "error" if alone or any(one.severity == "error" for one in named) else "warning"
-        top = tables.last[field].told[:1]
-        token = named[0].token if named else (top[0].feature if top else "")
+        top = [one.token for one in named] + [one.feature for one in tables.signs["last", field].found[:1]]
+        token = top[0] if top else ""
         text = (
             f"A probe that reads {field} alone tells the outcome of runs of other tasks with an area of {area:.2f} at "
-            f"the last record and {was:.2f} at the one before ({chance(p)}, tasks permuted)"
+            f"the last record and {was:.2f} at the one before ({in_words(p)}, tasks permuted)"
         )
         text += f"; most by {shown(token)}." if token else "."
         figures = {"last": area, "before": was, "p": p, "runs": float(len(judged)), "folds": float(FOLDS)}
@@ -65,27 +61,22 @@ def probe_scores(seen: Sequence[set[str]], judged: Judged, seed: int) -> npt.NDA
     seen: the features of one record of each run. Naive Bayes over yes-or-no features.
     """
     count = Counter(feature for one in seen for feature in one)
-    code = {feature: i for i, feature in enumerate(sorted(f for f, n in count.items() if n >= _SUPPORT))}
-    rows = np.repeat(np.arange(len(seen)), [sum(f in code for f in one) for one in seen])
-    ids = np.array([i for one in seen for i in sorted(code[f] for f in one if f in code)], dtype=np.int64)
+    names = sorted(feature for feature, n in count.items() if n >= _SUPPORT)
     scores = np.zeros(len(seen))
-    if not code:
+    if not names:
         return scores
-    n_tasks = int(judged.tasks.max()) + 1
-    fold = np.random.default_rng(seed).permutation(n_tasks)[judged.tasks] % FOLDS
+    table = incidence(seen, names)
+    fold = np.random.default_rng(seed).permutation(int(judged.tasks.max()) + 1)[judged.tasks] % FOLDS
     for k in range(FOLDS):
-        train, test = fold != k, fold == k
-        lost, won = train & judged.failed, train & ~judged.failed
-        n = np.array([lost.sum(), won.sum()], dtype=np.float64)
+        test = fold == k
+        sides = np.stack([~test & judged.failed, ~test & ~judged.failed])  # (2, N)
+        n = sides.sum(axis=1).astype(np.float64)
         if not n.all() or not test.any():
             continue
-        has = np.stack([np.bincount(ids[which[rows]], minlength=len(code)) for which in (lost, won)])  # (2, F)
-        share = (has + 0.5) / (n[:, None] + 1)
-        gap = np.abs(share[0] - share[1])
-        used = np.zeros(len(code), dtype=np.bool_)
-        used[np.argsort(-gap, kind="stable")[:_USED]] = True
+        share = (sides @ table + 0.5) / (n[:, None] + 1)  # (2, F)
+        used = np.zeros(len(names), dtype=np.bool_)
+        used[np.argsort(-np.abs(share[0] - share[1]), kind="stable")[:_USED]] = True
         present = np.where(used, np.log(share[0]) - np.log(share[1]), 0.0)
         absent = np.where(used, np.log1p(-share[0]) - np.log1p(-share[1]), 0.0)
-        found = np.bincount(rows, weights=(present - absent)[ids], minlength=len(seen))
-        scores[test] = found[test] + absent.sum()
+        scores[test] = (table @ (present - absent))[test] + absent.sum()
     return scores

@@ -14,11 +14,11 @@ from pathlib import PurePosixPath
 import numpy as np
 import numpy.typing as npt
 
-from prefixguard.evaluation.leaks.chance import LEVEL, PERMUTATIONS, rank_area
+from prefixguard.evaluation.leaks.chance import LEVEL, PERMUTATIONS, in_words, rank_area
 from prefixguard.evaluation.leaks.features import cut, words
-from prefixguard.evaluation.leaks.finding import LeakFinding, Severity, chance, shown
+from prefixguard.evaluation.leaks.finding import LeakFinding, Severity, shown
+from prefixguard.evaluation.leaks.judged import FEWEST, task_of
 from prefixguard.evaluation.leaks.last_step import FOLDS
-from prefixguard.evaluation.leaks.material import FEWEST, task_of
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Outcome, Run
 
@@ -169,11 +169,11 @@ def _finding(
     )
     if p < LEVEL:
         text += (
-            f" The name alone, learned on other tasks, tells the outcome with an area of {area:.2f} ({chance(p)}, "
+            f" The name alone, learned on other tasks, tells the outcome with an area of {area:.2f} ({in_words(p)}, "
             f"{judged} tasks)."
         )
     elif area == area:
-        text += f" The name alone does not tell the outcome beyond chance ({chance(p)}, {judged} tasks)."
+        text += f" The name alone does not tell the outcome beyond chance ({in_words(p)}, {judged} tasks)."
     text += " A name says how good somebody is on average, or which task it is, and not how this run goes: cut it."
     return LeakFinding("identifier", place, f"{kind}: {token}", severity, figures, text)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from prefixguard.evaluation.leaks.chance import LEVEL, rank_area, ranked_by_chance
+from prefixguard.evaluation.leaks.chance import LEVEL, in_words, rank_area, ranked_by_chance
 from prefixguard.evaluation.leaks.confirmation import says_harness
 from prefixguard.evaluation.leaks.features import cut, is_verdict_like
-from prefixguard.evaluation.leaks.finding import LeakFinding, Severity, chance, shown
-from prefixguard.evaluation.leaks.material import FEWEST, Judged
+from prefixguard.evaluation.leaks.finding import LeakFinding, Severity, shown
+from prefixguard.evaluation.leaks.judged import FEWEST, Judged
 from prefixguard.evaluation.leaks.tokens import JUMP
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
@@ -63,13 +63,13 @@ def find_numbers(judged: Judged) -> Iterator[LeakFinding]:
         side = "failure" if area > 0.5 else "success"
         text = (
             f"The number after {shown(label)} in the {field} of the last record tells the outcome: larger means "
-            f"{side}, area {max(area, 1 - area):.2f}; in the record before, {earlier:.2f} ({chance(p)}, {n} runs)."
+            f"{side}, area {max(area, 1 - area):.2f}; in the record before, {earlier:.2f} ({in_words(p)}, {n} runs)."
         )
         figures = {"area": max(area, 1 - area), "before": earlier, "p": p, "runs": float(n), "tried": float(tried)}
         yield LeakFinding("number", field, label, severity, figures, text)
 
 
-def find_run_lengths(runs: tuple[Run[StepRecord], ...]) -> Iterator[LeakFinding]:
+def find_run_lengths(runs: Sequence[Run[StepRecord]]) -> Iterator[LeakFinding]:
     """Numbers that are the length of the run from its first record on, or that count down to its end."""
     totals: dict[tuple[str, str], list[bool]] = defaultdict(list)
     downs: dict[tuple[str, str], list[bool]] = defaultdict(list)

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from prefixguard.evaluation.leaks.chance import LEVEL, area_by_chance, fisher, rank_area
-from prefixguard.evaluation.leaks.finding import LeakFinding, chance
-from prefixguard.evaluation.leaks.material import FEWEST, Judged
+from prefixguard.evaluation.leaks.chance import LEVEL, area_by_chance, fisher, in_words, rank_area
+from prefixguard.evaluation.leaks.finding import LeakFinding
+from prefixguard.evaluation.leaks.judged import FEWEST, Judged
 from prefixguard.runtime import plain
 
 #: How far from one half the area of the length must be.
@@ -38,7 +38,8 @@ def find_lengths(judged: Judged, seed: int) -> Iterator[LeakFinding]:
         longer = "longer" if area > 0.5 else "shorter"
         text = (
             f"Failed runs are {longer}: the number of steps alone ranks failed before successful runs with an area of "
-            f"{area:.2f} (0.5 is nothing; {chance(p)}). Compare runs at the same step and at the same remaining steps."
+            f"{area:.2f} (0.5 is nothing; {in_words(p)}). Compare runs at the same step and at the same remaining "
+            "steps."
         )
         figures = {"area": area, "p": p, "runs": float(len(judged))}
         yield LeakFinding("shortcut", "length", "number of steps", "warning", figures, text)
@@ -57,11 +58,11 @@ def _cap(judged: Judged, lengths: np.ndarray) -> Iterator[LeakFinding]:
         return
     there, elsewhere = float(failed[capped].mean()), float(failed[~capped].mean())
     lost, won = one & failed, one & ~failed
-    p = fisher(int((capped & lost).sum()), int(lost.sum()), int((capped & won).sum()), int(won.sum()))
-    p = min(1.0, _TESTS * p)
+    chances = fisher((capped & lost).sum(), int(lost.sum()), (capped & won).sum(), int(won.sum()))
+    p = min(1.0, _TESTS * float(chances))
     text = (
         f"{pile} of {len(judged)} runs have exactly {top} steps, the most there are: a step cap. {there:.0%} of them "
-        f"failed, of the others {elsewhere:.0%} ({chance(p)})."
+        f"failed, of the others {elsewhere:.0%} ({in_words(p)})."
     )
     if p < LEVEL:
         text += " Near the cap a clock tells what a monitor seems to."

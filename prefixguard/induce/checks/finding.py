@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
+from prefixguard.results import finite
+
 Severity = Literal["error", "warning", "note"]
 
 #: Worst first.
@@ -32,13 +34,13 @@ class Finding:
     option: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """As JSON values; a figure that is no number is None."""
         return {
             "check": self.check,
             "severity": self.severity,
             "what": self.what,
             "where": self.where,
-            "numbers": dict(self.numbers),
+            "numbers": {name: finite(value) for name, value in self.numbers.items()},
             "remedy": self.remedy,
             "option": self.option,
         }
