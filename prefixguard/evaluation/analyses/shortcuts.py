@@ -29,6 +29,7 @@ from prefixguard.results import Block, Result, Table, Text, fields_of, finite, n
 from prefixguard.runtime import plain
 
 Float = npt.NDArray[np.float64]
+Int = npt.NDArray[np.int64]
 
 #: Folds of tasks behind the row that knows the group only.
 FOLDS = 5
@@ -163,7 +164,8 @@ def shortcuts(
     scores = flat[judged]
     fold_of_task = _deal(prefixes.n_tasks, folds, seed)
     fold = fold_of_task[prefixes.task]  # (R,)
-    by_share = _shares_of_others(groups, prefixes.failed, fold)[prefixes.run]
+    code = np.unique(np.array([*groups], dtype=np.str_), return_inverse=True)[1]
+    by_share = share_elsewhere(code, prefixes.failed, fold)[prefixes.run]
     has_share = ~np.isnan(by_share)
     rankings = {
         "pooled": at_remaining(prefixes, scores),
@@ -187,18 +189,21 @@ def _deal(n_tasks: int, folds: int, seed: int) -> npt.NDArray[np.int64]:
     return dealt
 
 
-def _shares_of_others(groups: Sequence[str], failed: npt.NDArray[np.bool_], fold: npt.NDArray[np.int64]) -> Float:
-    """Failure share of each run's group in the other folds, (R,); of all groups where it has no run there, NaN where
-    no other fold has a run."""
-    names = np.array([*groups], dtype=np.str_)
+def share_elsewhere(code: Int, failed: npt.NDArray[np.bool_], fold: Int, prior: float = 0.0) -> Float:
+    """Failure share of each run's group in the other folds, (R,); NaN where no other fold has a run.
+
+    code: number of each run's group. prior: so many runs of the failure share of all groups there are added to a group;
+    one without runs there gets that share.
+    """
     shares = np.full(len(failed), np.nan)
     for place in np.unique(fold):
         here, there = fold == place, fold != place
-        if not there.any():
-            continue
-        for name in np.unique(names[here]):
-            others = there & (names == name)
-            shares[here & (names == name)] = failed[others if others.any() else there].mean()
+        if there.any():
+            base = failed[there].mean()
+            n, lost = (np.bincount(code[there], weights, int(code.max()) + 1) for weights in (None, failed[there]))
+            known = n + prior > 0
+            share = np.divide(lost + prior * base, n + prior, out=np.full(len(n), base), where=known)
+            shares[here] = share[code[here]]
     return shares
 
 

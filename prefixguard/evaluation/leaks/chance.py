@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import hypergeom, rankdata
+from scipy.stats import rankdata
 
 Float = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
@@ -17,15 +17,24 @@ LEVEL = 0.01
 PERMUTATIONS = 999
 
 
-def fisher(a: npt.ArrayLike, n: int, b: npt.ArrayLike, m: int) -> Float:
-    """Two-sided chance that a of n and b of m differ so much: twice the smaller tail, at most 1. a, b: counts, (...).
+def fisher(a: int, n: int, b: int, m: int) -> float:
+    """Two-sided chance that a of n and b of m differ so much: twice the smaller tail, at most 1.
 
-    >>> fisher([3, 1], 3, [0, 1], 3).round(3).tolist()
-    [0.1, 1.0]
+    >>> round(fisher(3, 3, 0, 3), 3), fisher(1, 2, 1, 2)
+    (0.1, 1.0)
     """
-    have, here = np.add(a, b), np.asarray(a)
-    tails = hypergeom.cdf(here, n + m, have, n), hypergeom.sf(here - 1, n + m, have, n)
-    return np.minimum(1.0, 2 * np.minimum(*tails))
+    have = a + b
+    whole = _choose(n + m, have)
+
+    def tail(ks: range) -> float:
+        return math.fsum(math.exp(_choose(n, k) + _choose(m, have - k) - whole) for k in ks)
+
+    low, high = max(0, have - m), min(n, have)
+    return min(1.0, 2 * min(tail(range(a, high + 1)), tail(range(low, a + 1))))
+
+
+def _choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 def rank_area(failed: Bool, scores: Float) -> float:

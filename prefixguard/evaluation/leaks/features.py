@@ -153,10 +153,9 @@ def signs(seen: Sequence[set[str]], judged: Judged) -> Signs:
     lost, won = ((runs @ (judged.single & side).astype(float)).astype(int) for side in sides)
     n_lost, n_won = (int((judged.single & side).sum()) for side in sides)
     gap = has[1] / totals[1] - has[0] / totals[0]
-    kept = np.flatnonzero((1 + np.abs(gap)) / 2 >= _LEAST)
     found = []
-    for i, p in zip(kept.tolist(), fisher(won[kept], n_won, lost[kept], n_lost).tolist(), strict=True):
-        side = int(gap[i] > 0)
+    for i in np.flatnonzero((1 + np.abs(gap)) / 2 >= _LEAST).tolist():
+        side, p = int(gap[i] > 0), fisher(int(won[i]), n_won, int(lost[i]), n_lost)
         share = float(has[side][i] / (has[0][i] + has[1][i])), float(has[side][i] / totals[side])
         found.append(Sign(names[i], float(1 + abs(gap[i])) / 2, *share, p, side == 1, int(lost[i] + won[i])))
     found.sort(key=lambda one: (-round(one.separates, 3), not one.is_verdict_like, len(one.feature), one.feature))

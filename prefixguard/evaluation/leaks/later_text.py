@@ -46,19 +46,19 @@ _OWN = ("action", "arguments")
 
 
 @dataclass(frozen=True, slots=True)
-class _Text:
-    """A text first said at a record. grams: those looked up. whole: for comparing. beside: hashes of words that must
+class _FirstSaid:
+    """A text first said at a record. grams: those looked up. whole: for comparing. tool: hashes of words that must
     stand where it is found."""
 
     at: int
     field: str
     grams: tuple[int, ...]
     whole: int
-    beside: tuple[int, ...] = ()
+    tool: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
-class _Tally:
+class _Overlap:
     """Over runs: in how many it could have been seen, in how many it was, and texts held and looked for."""
 
     runs: int = 0
@@ -66,18 +66,29 @@ class _Tally:
     held: int = 0
     texts: int = 0
 
+    def add(self, hit: bool, held: int, texts: int) -> None:
+        self.runs, self.hit = self.runs + 1, self.hit + hit
+        self.held, self.texts = self.held + held, self.texts + texts
+
+
+#: By kind of finding, field, and whose text it is.
+_Overlaps = dict[tuple[str, str, str], _Overlap]
+_SAYS = {
+    "whole_rest": "one {} holds word for word nearly all that {} in the records after it",
+    "later_text": "the {} of most records holds word for word what {} in a later one",
+}
+
 
 def find_later_text(runs: Sequence[Run[StepRecord]]) -> Iterator[LeakFinding]:
     """Findings of kind whole_rest (one record holds what is still to come), later_text (records hold the next one's
     text) and countdown (a field shrinks with every step down to the end)."""
-    rest: dict[tuple[str, str], _Tally] = defaultdict(_Tally)
-    following: dict[tuple[str, str], _Tally] = defaultdict(_Tally)
+    overlaps: _Overlaps = defaultdict(_Overlap)
     falls: Counter[str] = Counter()
     fallen: Counter[str] = Counter()
     for run in runs:
         records = run.records[:_MOST_STEPS]
         if len(records) > _FEWEST:
-            _look(records, rest, following)
+            _look(records, overlaps)
         for field in _GIVEN:
             lengths = [len(getattr(record, field)) for record in records]
             while lengths and not lengths[-1]:  # the last record may have nothing after it
@@ -85,12 +96,9 @@ def find_later_text(runs: Sequence[Run[StepRecord]]) -> Iterator[LeakFinding]:
             if len(lengths) > _FALLS:
                 falls[field] += 1
                 fallen[field] += all(b < a for a, b in pairwise(lengths))
-    for (field, whose), tally in sorted(rest.items()):
-        says = f"one {field} holds word for word nearly all that {whose} in the records after it"
-        yield from _finding("whole_rest", field, whose, says, tally)
-    for (field, whose), tally in sorted(following.items()):
-        says = f"the {field} of most records holds word for word what {whose} in a later one"
-        yield from _finding("later_text", field, whose, says, tally)
+    for kind in _SAYS:
+        for key in sorted(key for key in overlaps if key[0] == kind):
+            yield from _finding(*key, overlaps[key])
     for field, n in sorted(fallen.items()):
         share = n / falls[field]
         if falls[field] >= _FEWEST_FALLING and share > 0.6:
@@ -99,34 +107,28 @@ def find_later_text(runs: Sequence[Run[StepRecord]]) -> Iterator[LeakFinding]:
             yield LeakFinding("countdown", field, "length of the text", "error", figures, text)
 
 
-def _finding(kind: str, field: str, whose: str, says: str, tally: _Tally) -> Iterator[LeakFinding]:
-    share = tally.hit / tally.runs if tally.runs else 0.0
+def _finding(kind: str, field: str, whose: str, one: _Overlap) -> Iterator[LeakFinding]:
+    share = one.hit / one.runs if one.runs else 0.0
     least, surely = _SHARES[whose]
-    if tally.hit < max(1, min(_FEWEST_RUNS, tally.runs)) or share < least:
+    if one.hit < max(1, min(_FEWEST_RUNS, one.runs)) or share < least:
         return
     is_own = field in _OWN  # an agent that plans, or dreams up what comes back
     severity: Severity = "error" if share >= surely and not is_own else "warning"
-    text = f"In {tally.hit} of {tally.runs} runs {says} ({tally.held} of {tally.texts} texts)."
+    says = _SAYS[kind].format(field, whose)
+    text = f"In {one.hit} of {one.runs} runs {says} ({one.held} of {one.texts} texts)."
     text += " The agent wrote it: it may have foreseen it." if is_own else " Read only what belongs to the record."
-    figures = {
-        "runs": float(tally.hit),
-        "of": float(tally.runs),
-        "share": share,
-        "held": float(tally.held),
-        "texts": float(tally.texts),
-    }
-    yield LeakFinding(kind, field, whose, severity, figures, text)
+    counts = {"runs": one.hit, "of": one.runs, "share": share, "held": one.held, "texts": one.texts}
+    yield LeakFinding(kind, field, whose, severity, {name: float(n) for name, n in counts.items()}, text)
 
 
-def _look(
-    records: Sequence[StepRecord],
-    rest: dict[tuple[str, str], _Tally],
-    following: dict[tuple[str, str], _Tally],
-) -> None:
+def _look(records: Sequence[StepRecord], overlaps: _Overlaps) -> None:
     """Count one run. Every gram knows the records in which it stands as bits of a number: linear in the text."""
-    said = _texts(records, _OWN)
-    given = {"is seen": _texts(records, ("observation",)), "comes back": _texts(records, ("result",))}
-    wanted = {gram for texts in (said, *given.values()) for text in texts for gram in (*text.grams, *text.beside)}
+    texts = {
+        "the agent says": _texts(records, _OWN),
+        "is seen": _texts(records, ("observation",)),
+        "comes back": _texts(records, ("result",)),
+    }
+    wanted = {gram for found in texts.values() for text in found for gram in (*text.grams, *text.tool)}
     for field in (*_GIVEN, *_OWN):
         where: dict[int, int] = {}
         whole: list[int] = []
@@ -135,60 +137,59 @@ def _look(
             whole.append(hash(tuple(found)))
             for gram in {*_grams(found), *map(_named, set(found))} & wanted:
                 where[gram] = where.get(gram, 0) | 1 << at
-        if field in _GIVEN:
-            _count(said, field, where, whole, rest[field, "the agent says"], following[field, "the agent says"])
-        for whose, texts in given.items():
-            _count(texts, field, where, whole, rest[field, whose], following[field, whose])
+        for whose in texts:
+            if field in _GIVEN or whose != "the agent says":
+                _count(texts[whose], field, whose, where, whole, overlaps)
 
 
 def _count(
-    texts: Sequence[_Text], field: str, where: dict[int, int], whole: list[int], rest: _Tally, following: _Tally
+    texts: Sequence[_FirstSaid],
+    field: str,
+    whose: str,
+    where: dict[int, int],
+    whole: Sequence[int],
+    overlaps: _Overlaps,
 ) -> None:
-    later_texts: Counter[int] = Counter()
+    holding: Counter[int] = Counter()  # by record, how many later texts it holds
     looked = held_before = 0
     for text in texts:
-        if not text.at:
-            continue
-        holding = (1 << text.at) - 1  # records before it
-        for name in text.beside:
-            holding &= where.get(name, 0)
-        misses = len(text.grams) // 8  # a text may be cut a little
-        hits: Counter[int] = Counter()
-        for gram in text.grams:
-            bits = where.get(gram, 0) & holding
-            while bits:
-                lowest = bits & -bits
-                hits[lowest.bit_length() - 1] += 1
-                bits ^= lowest
-        # What came back to one step may be said again as what was seen before the next.
-        shift = text.field == "observation" and field == "result"
-        held = [
-            at
-            for at, n in hits.items()
-            if n >= len(text.grams) - misses and whole[at] != text.whole and not (shift and at == text.at - 1)
-        ]
-        looked += 1
-        held_before += any(at == text.at - 1 for at in held)
-        later_texts.update(held)
+        if text.at:
+            held = _holders(text, field, where, whole)
+            looked += 1
+            held_before += text.at - 1 in held
+            holding.update(held)
     if looked < _FEWEST:
         return
-    places = [text.at for text in texts]
     best = 0
-    for at, n in later_texts.items():
-        later = sum(place > at for place in places)
+    for at, n in holding.items():
+        later = sum(text.at > at for text in texts)
         if later >= _FEWEST and n >= _REST * later:
             best = max(best, n)
-    rest.runs += 1
-    rest.hit += best > 0
-    rest.held += best
-    rest.texts += looked
-    following.runs += 1
-    following.hit += held_before >= max(2, _NEXT * looked)
-    following.held += held_before
-    following.texts += looked
+    overlaps["whole_rest", field, whose].add(best > 0, best, looked)
+    overlaps["later_text", field, whose].add(held_before >= max(2, _NEXT * looked), held_before, looked)
 
 
-def _texts(records: Sequence[StepRecord], fields: Sequence[str]) -> list[_Text]:
+def _holders(text: _FirstSaid, field: str, where: dict[int, int], whole: Sequence[int]) -> list[int]:
+    """Records before a text that hold it in this field."""
+    before = (1 << text.at) - 1
+    for name in text.tool:
+        before &= where.get(name, 0)
+    hits: Counter[int] = Counter()
+    for gram in text.grams:
+        bits = where.get(gram, 0) & before
+        while bits:
+            lowest = bits & -bits
+            hits[lowest.bit_length() - 1] += 1
+            bits ^= lowest
+    least = len(text.grams) - len(text.grams) // 8  # a text may be cut a little
+    # What came back to one step may be said again as what was seen before the next.
+    shift = text.field == "observation" and field == "result"
+    return [
+        at for at, n in hits.items() if n >= least and whole[at] != text.whole and not (shift and at == text.at - 1)
+    ]
+
+
+def _texts(records: Sequence[StepRecord], fields: Sequence[str]) -> list[_FirstSaid]:
     """Long texts where they first stand, each once."""
     known: set[int] = set()
     found = []
@@ -203,8 +204,8 @@ def _texts(records: Sequence[StepRecord], fields: Sequence[str]) -> list[_Text]:
             known.add(whole)
             grams = _grams(said)
             step = max(1, len(grams) // _LOOKED_UP)
-            beside = tuple(map(_named, words(record.tool))) if field == "arguments" else ()
-            found.append(_Text(at, field, tuple(dict.fromkeys(grams[::step][:_LOOKED_UP])), whole, beside))
+            tool = tuple(map(_named, words(record.tool))) if field == "arguments" else ()
+            found.append(_FirstSaid(at, field, tuple(dict.fromkeys(grams[::step][:_LOOKED_UP])), whole, tool))
     return found
 
 

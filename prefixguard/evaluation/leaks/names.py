@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 import numpy as np
-import numpy.typing as npt
 
+from prefixguard.evaluation.analyses.shortcuts import share_elsewhere
 from prefixguard.evaluation.leaks.chance import LEVEL, PERMUTATIONS, in_words, rank_area
 from prefixguard.evaluation.leaks.features import cut, words
 from prefixguard.evaluation.leaks.finding import LeakFinding, Severity, shown
@@ -22,81 +23,93 @@ from prefixguard.evaluation.leaks.last_step import FOLDS
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Outcome, Run
 
-#: Field names of published formats that are no part of what an agent is shown.
-_SCRIPT = frozenset(
-    (
+#: Field names of published formats that are no part of what an agent is shown, by what a harness gives them to.
+_HARNESS_NAMES: Mapping[str, tuple[str, ...]] = {
+    "the simulator's script": (
         "user_scenario", "user_instruction", "reason_for_call", "known_info", "unknown_info", "task_instructions",
         "user_persona",
-    )
-)  # fmt: skip
-_VERDICT = frozenset(
-    (
+    ),
+    "a verdict": (
         "reward_info", "reward_breakdown", "is_resolved", "parser_results", "final_metrics", "final_reward",
         "termination_reason", "mistake_step", "mistake_reason", "mistake_agent", "mistake_type", "faulty_agents",
         "injected_agents", "is_injected", "injection_strategy", "mast_annotation", "unsafe_source", "exit_status",
         "is_correct", "evaluation_criteria", "gold_answer", "expected_actions", "evaluation_result", "db_check",
-    )
-)  # fmt: skip
-_NAMES = frozenset(
-    (
+    ),
+    "the harness's own names": (
         "trial_id", "trial_name", "trial_uri", "agent_model", "user_model", "agent_llm", "user_llm",
         "simulation_id",
-    )
-)  # fmt: skip
-_ALL = _SCRIPT | _VERDICT | _NAMES
-_WHAT = (
-    (_SCRIPT, "the simulator's script"),
-    (_VERDICT, "a verdict"),
-    (_NAMES, "the harness's own names"),
-)
-_TEXTS = ("observation", "result", "action", "arguments")
+    ),
+}  # fmt: skip
+_ALL = frozenset(name for names in _HARNESS_NAMES.values() for name in names)
 #: Share of runs from which it is a finding, and from which it is an error where one record of a run has it.
-_HIDDEN = 0.05
-_HIDDEN_ERROR = 0.30
-_HIDDEN_RUNS = 3
+_HIDDEN, _HIDDEN_ERROR, _HIDDEN_RUNS = 0.05, 0.30, 3
 
 
 def find_hidden_text(runs: Sequence[Run[StepRecord]]) -> Iterator[LeakFinding]:
     """A finding a field and kind of name. An agent that programs may meet such names in what it reads: then few runs
     have them, or many records of a run; that is a warning."""
-    met: Counter[tuple[str, str]] = Counter()
-    records: Counter[tuple[str, str]] = Counter()
-    for run in runs:
-        seen: Counter[tuple[str, str]] = Counter()
-        for record in run.records:
-            for field in _TEXTS:
-                text = getattr(record, field)
-                if "_" in text:
-                    seen.update((field, word) for word in _ALL.intersection(words(text)))
-        met.update(seen.keys())
-        records.update(seen)
-    for field in _TEXTS:
-        for names, what in _WHAT:
-            n, word = max((met[field, name], name) for name in sorted(names))
+    for place in ("observation", "result", "action", "arguments"):
+        met: Counter[str] = Counter()
+        records: Counter[str] = Counter()
+        for run in runs:
+            texts = (getattr(record, place) for record in run.records)
+            seen = Counter(word for text in texts if "_" in text for word in _ALL.intersection(words(text)))
+            met.update(seen.keys())
+            records.update(seen)
+        for what, names in _HARNESS_NAMES.items():
+            n, word = max((met[name], name) for name in names)
             if n < max(_HIDDEN_RUNS, _HIDDEN * len(runs)):
                 continue
-            each = records[field, word] / n
-            share = n / len(runs)
+            each, share = records[word] / n, n / len(runs)
             severity: Severity = "error" if share >= _HIDDEN_ERROR and each <= 1.5 else "warning"
-            more = sorted(name for name in names if name != word and met[field, name] >= _HIDDEN * len(runs))
+            more = sorted(name for name in names if name != word and met[name] >= _HIDDEN * len(runs))
             text = (
-                f"The {field} of {n} of {len(runs)} runs holds {shown(word)}, {each:.1f} record(s) a run: a name that "
+                f"The {place} of {n} of {len(runs)} runs holds {shown(word)}, {each:.1f} record(s) a run: a name that "
                 f"a harness gives to {what}, which no live run shows."
             )
             text += f" Beside it: {', '.join(more[:4])}." if more else ""
             figures = {"runs": float(n), "share": share, "records_a_run": each}
-            yield LeakFinding("hidden_text", field, word, severity, figures, text)
+            yield LeakFinding("hidden_text", place, word, severity, figures, text)
 
 
 _FIELDS = ("tool", "arguments", "observation", "action", "result")
 #: Share of the runs with such a name in which it must stand, and how much oftener than some other run's name.
-_SHARE = 0.10
-_TIMES = 4.0
-_FEWEST_RUNS = 5
+_SHARE, _TIMES, _FEWEST_RUNS = 0.10, 4.0, 5
 #: Words in the keys of groups that say who acted.
 _WHO = ("agent", "model", "llm", "policy", "engine", "scaffold", "author")
 #: Steps of a run that are searched, half from each end.
 _MOST_STEPS = 200
+
+
+@dataclass(slots=True)
+class _NamesOfKind:
+    """Names of one kind, such as task. owner: the name of each run that has one, by the number of the run.
+
+    foils: another name for each run, drawn among the other names. held: by field, how often each name stands in it in
+    the runs that it belongs to; foiled: by field, in how many runs their foil does.
+    """
+
+    owner: dict[int, str] = field(default_factory=dict)
+    foils: dict[int, str] = field(default_factory=dict)
+    held: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    foiled: Counter[str] = field(default_factory=Counter)
+
+    def draw_foils(self, generator: np.random.Generator) -> None:
+        """Another run's name for each run; none where there is but one name."""
+        names = sorted(set(self.owner.values()))
+        code = {name: i for i, name in enumerate(names)}
+        for number, name in sorted(self.owner.items()) if len(names) > 1 else ():
+            self.foils[number] = names[(code[name] + 1 + int(generator.integers(len(names) - 1))) % len(names)]
+
+    def count(self, number: int, place: str, text: str) -> None:
+        """Look for a run's name, and its foil, in a field."""
+        if _stands(self.owner[number], text):
+            self.held[place][self.owner[number]] += 1
+        self.foiled[place] += number in self.foils and _stands(self.foils[number], text)
+
+    def place(self) -> str:
+        """The field in which most runs hold their name."""
+        return max(self.held, key=lambda place: (self.held[place].total(), place), default="")
 
 
 def find_identifiers(runs: Sequence[Run[StepRecord]], seed: int) -> Iterator[LeakFinding]:
@@ -105,55 +118,39 @@ def find_identifiers(runs: Sequence[Run[StepRecord]], seed: int) -> Iterator[Lea
     A name counts only where runs hold their own far oftener than another run's: a domain called `retail`, or a task
     called after what it is about, is in the text by itself. Run, file, agent and model are errors, others warnings.
     """
-    kinds: dict[str, dict[int, str]] = defaultdict(dict)  # by kind, the name of each run that has one, by its number
+    kinds: dict[str, _NamesOfKind] = defaultdict(_NamesOfKind)
     for number, run in enumerate(runs):
         for kind, name in _names(run):
-            kinds[kind].setdefault(number, name)
+            kinds[kind].owner.setdefault(number, name)
     generator = np.random.default_rng(seed)
-    foils = {kind: _foils(one, generator) for kind, one in sorted(kinds.items())}
-    own: dict[str, Counter[str]] = defaultdict(Counter)
-    others: dict[str, Counter[str]] = defaultdict(Counter)
-    held: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for _, one in sorted(kinds.items()):
+        one.draw_foils(generator)
     for number, run in enumerate(runs):
-        wanted = {kind: one[number] for kind, one in kinds.items() if number in one}
-        if not wanted:
-            continue
-        for place in _FIELDS:
+        wanted = [one for one in kinds.values() if number in one.owner]
+        for place in _FIELDS if wanted else ():
             text = _text(run, place)
-            for kind, name in wanted.items():
-                if _stands(name, text):
-                    own[kind][place] += 1
-                    held[kind, place][name] += 1
-                foil = foils[kind].get(number)
-                if foil is not None and _stands(foil, text):
-                    others[kind][place] += 1
-    best: dict[str, tuple[int, str, str]] = {}
+            for one in wanted:
+                one.count(number, place, text)
+    best: dict[
+        str, tuple[int, str]
+    ] = {}  # of names that contain each other, such as a file and its stem, the commonest
     for kind, one in sorted(kinds.items()):
-        if not own[kind]:
+        held = one.held[one.place()]
+        n, foiled = held.total(), one.foiled[one.place()]
+        if n < max(_FEWEST_RUNS, _SHARE * len(one.owner)) or n < _TIMES * foiled or len(held) < 2:
             continue
-        place, n = max(own[kind].items(), key=lambda item: (item[1], item[0]))
-        total, foiled = len(one), others[kind][place]
-        if n < max(_FEWEST_RUNS, _SHARE * total) or n < _TIMES * foiled or len(held[kind, place]) < 2:
-            continue
-        if kind.split()[0] not in best or n > best[kind.split()[0]][0] or kind.startswith("group"):
-            best[kind if kind.startswith("group") else kind.split()[0]] = n, kind, place
-    for n, kind, place in best.values():
-        foiled = others[kind][place]
-        yield _finding(kind, place, runs, kinds[kind], held[kind, place], n, foiled, seed)
+        family = kind if kind.startswith("group") else kind.split()[0]
+        if family not in best or n > best[family][0]:
+            best[family] = n, kind
+    for _, kind in best.values():
+        yield _finding(kind, kinds[kind], runs, seed)
 
 
-def _finding(
-    kind: str,
-    place: str,
-    runs: Sequence[Run[StepRecord]],
-    owner: dict[int, str],
-    held: Counter[str],
-    n: int,
-    foiled: int,
-    seed: int,
-) -> LeakFinding:
+def _finding(kind: str, names: _NamesOfKind, runs: Sequence[Run[StepRecord]], seed: int) -> LeakFinding:
     severity: Severity = "error" if kind.split()[0] in ("run", "file") or _is_who(kind) else "warning"
-    token = held.most_common(1)[0][0]
+    place, owner = names.place(), names.owner
+    held, foiled = names.held[place], names.foiled[place]
+    n, token = held.total(), held.most_common(1)[0][0]
     area, p, judged = _predicts(runs, owner, seed)
     figures = {
         "runs": float(n),
@@ -199,18 +196,6 @@ def _is_who(key: str) -> bool:
     return any(word in key.lower() for word in _WHO)
 
 
-def _foils(owner: dict[int, str], generator: np.random.Generator) -> dict[int, str]:
-    """Another name for each run, drawn among the other names."""
-    names = sorted(set(owner.values()))
-    if len(names) < 2:
-        return {}
-    code = {name: i for i, name in enumerate(names)}
-    return {
-        number: names[(code[name] + 1 + int(generator.integers(len(names) - 1))) % len(names)]
-        for number, name in sorted(owner.items())
-    }
-
-
 def _text(run: Run[StepRecord], place: str) -> str:
     records = run.records
     if len(records) > _MOST_STEPS:
@@ -233,7 +218,7 @@ def _stands(name: str, text: str) -> bool:
     return False
 
 
-def _predicts(runs: Sequence[Run[StepRecord]], owner: dict[int, str], seed: int) -> tuple[float, float, int]:
+def _predicts(runs: Sequence[Run[StepRecord]], owner: Mapping[int, str], seed: int) -> tuple[float, float, int]:
     """How well the failure rate of a name among other tasks ranks runs: area, chance, tasks; one run a task.
 
     NaN where there are too few tasks of an outcome, or every name has one task.
@@ -244,27 +229,19 @@ def _predicts(runs: Sequence[Run[StepRecord]], owner: dict[int, str], seed: int)
             drawn.setdefault(task_of(runs[number]), number)
     numbers = sorted(drawn.values())
     failed = np.array([runs[i].outcome is Outcome.FAILURE for i in numbers], dtype=np.bool_)
-    lost = int(failed.sum())
-    codes = {name: code for code, name in enumerate(sorted({owner[i] for i in numbers}))}
-    if min(lost, len(failed) - lost) < FEWEST or len(codes) > len(numbers) / 2:
+    names, code = np.unique([owner[i] for i in numbers], return_inverse=True)
+    if min(int(failed.sum()), int((~failed).sum())) < FEWEST or len(names) > len(numbers) / 2:
         return float("nan"), float("nan"), len(numbers)
-    code = np.array([codes[owner[i]] for i in numbers], dtype=np.int64)
     generator = np.random.default_rng(seed)
     fold = generator.permutation(len(numbers)) % FOLDS
-    area = _cross_fitted(failed, code, fold)
-    as_good = sum(_cross_fitted(generator.permutation(failed), code, fold) >= area - 1e-9 for _ in range(PERMUTATIONS))
+    nobody = np.zeros_like(code)
+
+    def area_of(failed: np.ndarray) -> float:  # what a name adds to the failure rate of all names in the other folds
+        return rank_area(failed, share_elsewhere(code, failed, fold, 2.0) - share_elsewhere(nobody, failed, fold))
+
+    area = area_of(failed)
+    as_good = sum(area_of(generator.permutation(failed)) >= area - 1e-9 for _ in range(PERMUTATIONS))
     return area, (1 + as_good) / (1 + PERMUTATIONS), len(numbers)
-
-
-def _cross_fitted(failed: npt.NDArray[np.bool_], code: npt.NDArray[np.int64], fold: npt.NDArray[np.int64]) -> float:
-    """AUROC of each run's score: the failure rate of its name in the other folds, shrunk towards theirs."""
-    scores = np.zeros(len(failed))
-    for k in range(FOLDS):
-        train, test = fold != k, fold == k
-        n, lost = (np.bincount(code[train], weights=w, minlength=code.max() + 1) for w in (None, failed[train]))
-        base = failed[train].mean()
-        scores[test] = ((lost + 2 * base) / (n + 2) - base)[code[test]]
-    return rank_area(failed, scores)
 
 
 _MODEL = re.compile(
@@ -272,9 +249,7 @@ _MODEL = re.compile(
     r"[-_ ]?[a-z0-9](?:[a-z0-9.:-]{0,38}[a-z0-9])?\b"
 )
 #: Share of runs that must name one model, and from which it is an error; runs of each of two models there must be.
-_MODEL_SHARE = 0.10
-_MODEL_ERROR = 0.50
-_EACH = 3
+_MODEL_SHARE, _MODEL_ERROR, _EACH = 0.10, 0.50, 3
 
 
 def find_model_names(runs: Sequence[Run[StepRecord]]) -> Iterator[LeakFinding]:
@@ -282,13 +257,13 @@ def find_model_names(runs: Sequence[Run[StepRecord]]) -> Iterator[LeakFinding]:
 
     Runs that talk about several models (an agent that researches them) do not count.
     """
-    for field in ("observation", "action", "result", "arguments"):
+    for place in ("observation", "action", "result", "arguments"):
         owner: dict[int, str] = {}
         for number, run in enumerate(runs):
             names = {
                 name
                 for record in run.records
-                for name in _MODEL.findall(cut(getattr(record, field)).lower())
+                for name in _MODEL.findall(cut(getattr(record, place)).lower())
                 if any(c.isdigit() for c in name)
             }
             if len(names) == 1:
@@ -305,7 +280,7 @@ def find_model_names(runs: Sequence[Run[StepRecord]]) -> Iterator[LeakFinding]:
         severity: Severity = "error" if share >= _MODEL_ERROR else "warning"
         top = min(count, key=lambda name: (-count[name], name))
         text = (
-            f"The {field} of {len(owner)} of {len(runs)} runs names one language model ({len(count)} names, such as "
+            f"The {place} of {len(owner)} of {len(runs)} runs names one language model ({len(count)} names, such as "
             f"{shown(top)})."
         )
         figures = {"runs": float(len(owner)), "share": share, "names": float(len(count))}
@@ -314,4 +289,4 @@ def find_model_names(runs: Sequence[Run[StepRecord]]) -> Iterator[LeakFinding]:
             figures |= {"failed_least": low, "failed_most": high}
             text += f" From {low:.0%} to {high:.0%} of a name's runs failed."
         text += " Which model acts is a shortcut, and not how the run goes: cut it."
-        yield LeakFinding("identifier", field, f"model: {top}", severity, figures, text)
+        yield LeakFinding("identifier", place, f"model: {top}", severity, figures, text)

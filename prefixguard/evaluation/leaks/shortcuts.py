@@ -58,8 +58,8 @@ def _cap(judged: Judged, lengths: np.ndarray) -> Iterator[LeakFinding]:
         return
     there, elsewhere = float(failed[capped].mean()), float(failed[~capped].mean())
     lost, won = one & failed, one & ~failed
-    chances = fisher((capped & lost).sum(), int(lost.sum()), (capped & won).sum(), int(won.sum()))
-    p = min(1.0, _TESTS * float(chances))
+    p = fisher(int((capped & lost).sum()), int(lost.sum()), int((capped & won).sum()), int(won.sum()))
+    p = min(1.0, _TESTS * p)
     text = (
         f"{pile} of {len(judged)} runs have exactly {top} steps, the most there are: a step cap. {there:.0%} of them "
         f"failed, of the others {elsewhere:.0%} ({in_words(p)})."
