@@ -3,9 +3,8 @@
 from prefixguard.evaluation.data_check.budgets import BudgetCheck, SideCount
 from prefixguard.evaluation.data_check.checking import Audit, check_corpus, check_data
 from prefixguard.evaluation.data_check.curve import CurvePoint, LearningCurve
-from prefixguard.evaluation.data_check.finding import DataFinding, SaidFinding
-from prefixguard.evaluation.data_check.result import DataCheck
-from prefixguard.evaluation.data_check.shortcuts import GroupCheck, GroupValue, LengthCheck, RepeatCheck
+from prefixguard.evaluation.data_check.result import DataCheck, SaidFinding
+from prefixguard.evaluation.data_check.traits import DataFinding, GroupCheck, GroupValue, LengthCheck, RepeatCheck
 
 __all__ = [
     "Audit",

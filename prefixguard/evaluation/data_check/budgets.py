@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from prefixguard.alarm import AlarmPolicy, runs_needed, smallest_budget
-from prefixguard.evaluation.data_check.finding import DataFinding
+from prefixguard.evaluation.data_check.traits import DataFinding
 from prefixguard.learn import Corpus
 from prefixguard.trace import DEFAULT_SHARES, Side, link_tasks, move_tasks, split_tasks
 

@@ -9,9 +9,9 @@ from prefixguard.alarm import BUDGETS
 from prefixguard.errors import DataError
 from prefixguard.evaluation.data_check.budgets import FEWEST_RUNS, budget_findings, plan_split, size_findings
 from prefixguard.evaluation.data_check.curve import curve_findings, learning_curve
-from prefixguard.evaluation.data_check.finding import SEVERITIES, DataFinding, SaidFinding
-from prefixguard.evaluation.data_check.result import DataCheck
-from prefixguard.evaluation.data_check.shortcuts import (
+from prefixguard.evaluation.data_check.result import SEVERITIES, DataCheck, SaidFinding
+from prefixguard.evaluation.data_check.traits import (
+    DataFinding,
     check_groups,
     check_lengths,
     check_repeats,
@@ -129,7 +129,7 @@ def check_corpus(
         lengths=lengths,
         groups=groups,
         curve=drawn,
-        findings=tuple(sorted(findings, key=lambda one: SEVERITIES.index(one.severity))),
+        findings=tuple(sorted(findings, key=lambda one: list(SEVERITIES).index(one.severity))),
         leaks=tuple(leaks),
     )
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from prefixguard.encoder import fit_vocabulary
 from prefixguard.errors import DataError
-from prefixguard.evaluation.data_check.finding import DataFinding
+from prefixguard.evaluation.data_check.traits import DataFinding
 from prefixguard.learn import Corpus, LearnListener, TrainConfig, fit_monitor
 from prefixguard.metrics import (
     Prefixes,

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from prefixguard.evaluation.data_check.budgets import BudgetCheck, SideCount
 from prefixguard.evaluation.data_check.curve import LearningCurve
-from prefixguard.evaluation.data_check.finding import SEVERITIES, DataFinding, SaidFinding, subject
-from prefixguard.evaluation.data_check.shortcuts import GroupCheck, LengthCheck, RepeatCheck
+from prefixguard.evaluation.data_check.traits import DataFinding, GroupCheck, LengthCheck, RepeatCheck
+from prefixguard.evaluation.leaks import LeakFinding
 from prefixguard.results import Block, Bullets, Result, Table, Text, fields_of, number, percent, spread
 from prefixguard.runtime import plain
 
-_MARKS = {"error": "ERROR", "warning": "warning", "note": "note"}
+#: A finding of the check, or of the leak audit that it carries along.
+SaidFinding: TypeAlias = DataFinding | LeakFinding
+#: Severities as they are shown, worst first.
+SEVERITIES = {"error": "ERROR", "warning": "warning", "note": "note"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ class DataCheck(Result):
 
         What the audit says too, such as a step cap, is said once, in its words: they come with a test.
         """
-        said = {subject(one) for one in leaks} - {""}
+        said = {_subject(one) for one in leaks} - {""}
         own = tuple(one for one in self.findings if one.about not in said)
         return replace(self, findings=own, leaks=tuple(leaks), audited=True)
 
@@ -71,53 +74,54 @@ class DataCheck(Result):
 
     def blocks(self) -> tuple[Block, ...]:
         """The check for people: counts, tables, then what was found, worst first."""
-        tables = [self._split(), self._budgets()]
-        if self.groups:
-            tables.append(_groups(self.groups))
-        curve = () if self.curve is None or not self.curve.points else _curve(self.curve)
-        return (self._head(), *tables, *curve, self._found())
-
-    def _head(self) -> Text:
         left = [f"{n:,} {what}" for n, what in ((self.without_outcome, "without outcome"), (self.empty, "empty")) if n]
-        out = f" Left out: {', '.join(left)}." if left else ""
-        failed = f"{self.failed:,} failed, {self.runs - self.failed:,} succeeded"
-        lengths = f"median {self.lengths.median}, at most {self.lengths.longest} a run"
-        return Text(f"{self.runs:,} runs of {self.tasks:,} tasks ({failed}), {self.steps:,} steps ({lengths}).{out}")
-
-    def _split(self) -> Table:
-        rows = [[one.side, f"{one.tasks:,}", f"{one.runs:,}", f"{one.failed:,}"] for one in self.sides]
-        return Table.of("The split of a training", ["", "tasks", "runs", "failed"], rows)
+        head = (
+            f"{self.runs:,} runs of {self.tasks:,} tasks ({self.failed:,} failed, {self.runs - self.failed:,} "
+            f"succeeded), {self.steps:,} steps (median {self.lengths.median}, at most {self.lengths.longest} a run)."
+            + (f" Left out: {', '.join(left)}." if left else "")
+        )
+        sides = [[one.side, f"{one.tasks:,}", f"{one.runs:,}", f"{one.failed:,}"] for one in self.sides]
+        return (
+            Text(head),
+            Table.of("The split of a training", ["", "tasks", "runs", "failed"], sides),
+            self._budgets(),
+            *([_groups(self.groups)] if self.groups else []),
+            *([] if self.curve is None or not self.curve.points else _curve(self.curve)),
+            self._found(),
+        )
 
     def _budgets(self) -> Table:
         head = ["", "confidence", "successful tasks needed", "by split", "with moves", "more tasks"]
         rows = []
         for one in sorted(self.budgets, key=lambda check: check.budget):
-            more = "?" if one.more_tasks is None else f"~{one.more_tasks:,}"
-            rows.append(
-                [
-                    f"{100 * one.budget:g} %" + (" (asked for)" if one is self.budgets[0] else ""),
-                    f"{100 * one.confidence:g} %",
-                    f"{one.needed:,}",
-                    f"{one.by_split:,}",
-                    f"{one.available:,}",
-                    "enough" if one.supported else more,
-                ]
-            )
+            more = "enough" if one.supported else "?" if one.more_tasks is None else f"~{one.more_tasks:,}"
+            name = f"{100 * one.budget:g} %" + (" (asked for)" if one is self.budgets[0] else "")
+            counts = (f"{n:,}" for n in (one.needed, one.by_split, one.available))
+            rows.append([name, f"{100 * one.confidence:g} %", *counts, more])
         return Table.of("Alarm budgets", head, rows)
 
     def _found(self) -> Block:
         found: list[tuple[str, str]] = [(one.severity, one.text) for one in (*self.leaks, *self.findings)]
-        known: tuple[str, ...] = SEVERITIES
+        known = list(SEVERITIES)
         found.sort(key=lambda one: known.index(one[0]) if one[0] in known else len(known))
         verdict = "Fit to train on." if self.ok else "Not fit to train on as they are."
         if self.audited and all(one.severity == "note" for one in self.leaks):
             found.append(("note", "The leak audit found no leak."))
         if not found:
             return Text(f"{verdict} Nothing stood out.")
-        return Bullets(tuple(f"{_MARKS.get(level, level)}: {text}" for level, text in found), verdict)
+        return Bullets(tuple(f"{SEVERITIES.get(level, level)}: {text}" for level, text in found), verdict)
 
 
-def _groups(checks: tuple[GroupCheck, ...]) -> Table:
+def _subject(finding: SaidFinding) -> str:
+    """What a finding of the leak audit is about, as `DataFinding.about` says it; "" where it is of no such kind."""
+    if not isinstance(finding, LeakFinding) or finding.kind != "shortcut":
+        return ""
+    if finding.field != "length":
+        return finding.field
+    return "length" if finding.token == "number of steps" else "step cap"
+
+
+def _groups(checks: Sequence[GroupCheck]) -> Table:
     rows = []
     for check in checks:
         rows.append([f"{check.name} ({check.n_values} values)", "", "", number(check.auroc)])
@@ -141,8 +145,8 @@ def _curve(curve: LearningCurve) -> tuple[Table, Text]:
         ]
         for point in curve.points
     ]
-    rows.append(["step index", "", "", number(curve.clock_auprc)])
-    rows.append(["prevalence, chance", "", "", number(curve.prevalence), ".500"])
+    rows += [["step index", "", "", number(curve.clock_auprc)]]
+    rows += [["prevalence, chance", "", "", number(curve.prevalence), ".500"]]
     head = ["", "tasks", "runs", "imminent AUPRC", "rem"]
     held = f"On {curve.test_runs:,} held-out runs of {curve.test_tasks:,} tasks."
     return (

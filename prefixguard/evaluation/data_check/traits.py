@@ -1,15 +1,16 @@
-"""What outcomes are told by, beside what runs do: repeats of a run, the number of its steps, and who made it."""
+"""What is found in runs without fitting anything, beside what they do: repeats, the number of steps, and who acted."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from prefixguard.evaluation.data_check.finding import DataFinding
+from prefixguard.evaluation.analyses.shortcuts import FOLDS, share_elsewhere
+from prefixguard.evaluation.leaks import Severity
 from prefixguard.learn import Corpus
 from prefixguard.metrics import Ranking, auroc
 from prefixguard.trace import repeat_groups, task_hash
@@ -23,11 +24,25 @@ _LENGTH_TELLS = 0.20
 _PILE_SHARE, _PILE_RUNS, _PILE_TIMES, _BELOW = 0.05, 5, 3.0, 5
 #: Failure share at the cap from which getting there is nearly the label.
 _NEARLY = 0.90
-_FOLDS = 5
 #: AUROC from which knowing the group alone is worth a warning.
 _GROUP_TELLS = 0.65
 #: Runs from which a value that ended one way only is worth a word; values that a table shows.
 _ONE_WAY, _SHOWN = 10, 8
+
+
+@dataclass(frozen=True, slots=True)
+class DataFinding:
+    """One thing to know before training.
+
+    severity: an error makes training pointless or the alarm's budget impossible; a warning is worth a look.
+    text: a sentence or two, with its numbers and, where there is one, the remedy.
+    about: "length", "step cap" or "group" and its name, where a leak audit may say the same; "loss: " and a field; else
+        empty.
+    """
+
+    severity: Severity
+    text: str
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +110,8 @@ def check_lengths(corpus: Corpus, horizon: int) -> LengthCheck:
     lengths, failed = corpus.lengths, corpus.failed
     longest = int(lengths.max())
     top = lengths == longest
-    below = [int((lengths == longest - k).sum()) for k in range(1, _BELOW + 1) if longest - k >= 1]
-    usual = float(np.mean(below)) if below else 0.0
-    count = int(top.sum())
-    piled = (
-        bool(below)
-        and count < len(lengths)
-        and count >= max(_PILE_RUNS, _PILE_SHARE * len(lengths))
-        and count >= _PILE_TIMES * usual
-    )
+    count, below = int(top.sum()), [int((lengths == longest - k).sum()) for k in range(1, min(_BELOW, longest - 1) + 1)]
+    is_pile = count >= max(_PILE_RUNS, _PILE_SHARE * len(lengths), _PILE_TIMES * float(np.mean(below or [0])))
     return LengthCheck(
         auroc=auroc(failed, lengths),
         median=int(np.median(lengths)),
@@ -111,7 +119,7 @@ def check_lengths(corpus: Corpus, horizon: int) -> LengthCheck:
         at_longest=count,
         failed_at_longest=float(failed[top].mean()),
         failed_below=float(failed[~top].mean()) if count < len(lengths) else math.nan,
-        piled=piled,
+        piled=is_pile and bool(below) and count < len(lengths),
         short_failures=float((lengths[failed] <= horizon + 1).mean()) if failed.any() else math.nan,
     )
 
@@ -173,9 +181,8 @@ class GroupCheck:
 
 def check_groups(corpus: Corpus, seed: int) -> tuple[GroupCheck, ...]:
     """Every group with at least two values, by name; one in which every run has its own value says nothing."""
-    names = sorted({name for group in corpus.groups for name in group})
     found = []
-    for name in names:
+    for name in sorted({name for group in corpus.groups for name in group}):
         values = [group.get(name, "") for group in corpus.groups]
         count, failed = Counter(values), Counter(v for v, f in zip(values, corpus.failed.tolist(), strict=True) if f)
         if not 1 < len(count) < len(values):
@@ -186,25 +193,16 @@ def check_groups(corpus: Corpus, seed: int) -> tuple[GroupCheck, ...]:
     return tuple(found)
 
 
-def _auroc(corpus: Corpus, values: list[str], seed: int) -> float:
+def _auroc(corpus: Corpus, values: Sequence[str], seed: int) -> float:
     """Each run scored by the failure share of its value on other folds of tasks; compared within its fold.
 
     Compared across folds, a fold's own failures would lower the shares that it is scored by, and turn the score round.
     """
     tasks = sorted(set(corpus.task_ids), key=lambda task: task_hash(f"{seed}:groups:{task}"))
-    fold_of = {task: number % _FOLDS for number, task in enumerate(tasks)}
+    fold_of = {task: number % FOLDS for number, task in enumerate(tasks)}
     fold = np.array([fold_of[task] for task in corpus.task_ids])
-    codes = {value: code for code, value in enumerate(dict.fromkeys(values))}
-    code = np.array([codes[value] for value in values])
-    scores = np.zeros(len(values))
-    for number in range(_FOLDS):
-        others, here = fold != number, fold == number
-        if not others.any() or not here.any():
-            continue
-        base = corpus.failed[others].mean()
-        total = np.bincount(code[others], minlength=len(codes))
-        failures = np.bincount(code[others], weights=corpus.failed[others], minlength=len(codes))
-        scores[here] = ((failures + base) / (total + 1))[code[here]]
+    code = np.unique(values, return_inverse=True)[1]
+    scores = np.nan_to_num(share_elsewhere(code, corpus.failed, fold, prior=1.0))
     return float(Ranking(corpus.failed.astype(np.uint8), scores, strata=fold).auroc())
 
 
