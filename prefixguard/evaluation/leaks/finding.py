@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from prefixguard.results import Block, Result, Text, finite
-from prefixguard.stepview import Adapter, Place
+from prefixguard.stepview import Adapter, DataPlace
 
 Severity = Literal["error", "warning", "note"]
 #: Characters of a token that are shown.
@@ -40,7 +40,7 @@ class LeakFinding(Result):
     text: str
     waived: str = ""
     remedy: str = ""
-    place: Place | None = None
+    place: DataPlace | None = None
 
     @property
     def option(self) -> str:

@@ -15,7 +15,7 @@ from prefixguard.evaluation.leaks.chance import LEVEL, rank_area, ranked_by_chan
 from prefixguard.evaluation.leaks.finding import LeakFinding, Severity
 from prefixguard.evaluation.leaks.raw.runs import RawRuns, RecordWords, SeenRun, covers, is_within, ngrams
 from prefixguard.lexicon import Meaning, affinity, polarity
-from prefixguard.stepview import Pattern, DataPlace, PlaceReading, overlaps
+from prefixguard.stepview import DataPlace, Pattern, PlaceReading, overlaps
 
 #: Runs of each outcome, the area from which something is said, and how much it must rise at the last value.
 FEWEST, SEPARATES, JUMP = 12, 0.80, 0.15
