@@ -11,8 +11,7 @@ from head_laws import splice
 from prefixguard.alarm import AlarmPolicy, run_maximum
 from prefixguard.errors import ConfigError, DataError, MissingExtraError, missing_extra
 from prefixguard.evaluation.controls import CONTROLS, Control, ControlSides, control_rows
-from prefixguard.evaluation.controls.fits import last_step_words, words_so_far
-from prefixguard.evaluation.controls.material import Material
+from prefixguard.evaluation.controls.fits import ControlRuns, last_step_words, words_so_far
 from prefixguard.learn import draw_alarm_runs, featurise
 from prefixguard.metrics import Prefixes, auroc
 from prefixguard.simulation import write_runs
@@ -178,7 +177,7 @@ def test_context_alone_reads_no_word(corpus, sides, rows):
 
 
 def test_words_of_the_last_step_forget_and_words_so_far_know_no_order(corpus, sides):
-    material = Material(corpus, sides.train, 3, 13)
+    material = ControlRuns(corpus, sides.train, 3, 13)
     last, so_far = last_step_words(material), words_so_far(material)
     turned = [np.arange(corpus.first[r], corpus.first[r + 1])[::-1] for r in sides.test.tolist()]
     other = replace_corpus(material, other_test_runs(corpus, sides, turned))
@@ -192,12 +191,12 @@ def test_words_of_the_last_step_forget_and_words_so_far_know_no_order(corpus, si
 
 
 def replace_corpus(material, corpus):
-    return Material(corpus, material.train, material.horizon, material.seed)
+    return ControlRuns(corpus, material.train, material.horizon, material.seed)
 
 
 def test_tasks_weigh_alike(corpus, sides):
     uneven = ControlSides(sides.train[1:], sides.alarm, sides.test)  # the first task has a run less
-    weights = Material(corpus, uneven.train, 3, 13).weights
+    weights = ControlRuns(corpus, uneven.train, 3, 13).weights
     task = np.repeat([corpus.task_ids[r] for r in uneven.train.tolist()], corpus.lengths[uneven.train])
     sums = [weights[task == name].sum() for name in set(task.tolist())]
     assert np.ptp(sums) < 1e-9 * max(sums) and weights.mean() == pytest.approx(1)

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from prefixguard.evaluation.controls.material import Float, Material, Scorer
+from prefixguard.evaluation.controls.fits import ControlRuns, Float, Scorer
 from prefixguard.learn import Corpus
 from prefixguard.trace import task_hash
 
@@ -53,30 +53,31 @@ class ActivityLstm(nn.Module):
         return logits
 
 
-def process_mining(material: Material) -> Scorer:
+def process_mining(runs: ControlRuns) -> Scorer:
     """Fit on the CPU, in one thread, seeded; the global generator of torch is left as it was."""
-    corpus = material.corpus
-    names = sorted({name for r in material.train.tolist() for name in _names(corpus, r)})
+    corpus = runs.corpus
+    words = [_names(corpus, r) for r in runs.train.tolist()]
+    names = sorted({name for word in words for name in word})
     code = {name: number for number, name in enumerate(names, _UNKNOWN + 1)}
 
-    def codes(run: int) -> NDArray[np.int64]:
-        return np.array([code.get(name, _UNKNOWN) for name in _names(corpus, run)], dtype=np.int64)
+    def codes(word: list[str]) -> NDArray[np.int64]:
+        return np.array([code.get(name, _UNKNOWN) for name in word], dtype=np.int64)
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(material.seed)
+            torch.manual_seed(runs.seed)
             model = ActivityLstm(len(names) + 1)
-            _train(model, material, [codes(r) for r in material.train.tolist()])
+            _train(model, runs, [codes(word) for word in words])
     finally:
         torch.set_num_threads(threads)
 
-    def score(runs: NDArray[np.int64]) -> list[Float]:
+    def score(scored: NDArray[np.int64]) -> list[Float]:
         found = []
         with torch.no_grad():
-            for r in runs.tolist():  # one by one: no run's scores depend on how long another is
-                logits = model(torch.from_numpy(codes(r))[None])[0]
+            for r in scored.tolist():  # one by one: no run's scores depend on how long another is
+                logits = model(torch.from_numpy(codes(_names(corpus, r)))[None])[0]
                 found.append(torch.sigmoid(logits.double()).numpy())
         return found
 
@@ -87,11 +88,11 @@ def _names(corpus: Corpus, run: int) -> list[str]:
     return [activity(corpus.tool(step)) for step in range(int(corpus.first[run]), int(corpus.first[run + 1]))]
 
 
-def _train(model: ActivityLstm, material: Material, words: list[NDArray[np.int64]]) -> None:
+def _train(model: ActivityLstm, runs: ControlRuns, words: list[NDArray[np.int64]]) -> None:
     """AdamW, one cycle. The loss is the weighted mean over steps, in which tasks count alike; its value on an eighth of
     the training tasks, which is not learned from, chooses the epoch."""
-    cells = _Cells(material, words)
-    chosen_by = _slice(material)
+    cells = _Cells(runs, words)
+    chosen_by = _slice(runs)
     learned, held = np.flatnonzero(~chosen_by), np.flatnonzero(chosen_by)
     optimizer = torch.optim.AdamW(model.parameters(), lr=_RATE, weight_decay=1e-2)
     per_epoch = -(-len(learned) // _BATCH)
@@ -115,12 +116,12 @@ def _train(model: ActivityLstm, material: Material, words: list[NDArray[np.int64
 class _Cells:
     """Codes, targets and weights of the training runs, as padded batches."""
 
-    def __init__(self, material: Material, words: list[NDArray[np.int64]]) -> None:
+    def __init__(self, runs: ControlRuns, words: list[NDArray[np.int64]]) -> None:
         self.words = words
         self.lengths = np.array([len(word) for word in words], dtype=np.int64)
         cuts = np.cumsum(self.lengths)[:-1]
-        self.targets = np.split(material.targets, cuts)
-        self.weights = np.split(material.weights.astype(np.float32), cuts)
+        self.targets = np.split(runs.targets, cuts)
+        self.weights = np.split(runs.weights.astype(np.float32), cuts)
 
     def loss(self, model: ActivityLstm, runs: list[int]) -> tuple[Tensor, float]:
         """Weighted cross-entropy of both risks, added up over the steps of these runs; the sum of the weights."""
@@ -142,12 +143,11 @@ class _Cells:
         return loss, float(weight.sum())
 
 
-def _slice(material: Material) -> NDArray[np.bool_]:
+def _slice(runs: ControlRuns) -> NDArray[np.bool_]:
     """Which training runs choose the epoch, bool (n,): those of each eighth task by hash; none of fewer than eight."""
-    tasks = [material.corpus.task_ids[r] for r in material.train.tolist()]
-    order = sorted(set(tasks), key=lambda task: task_hash(f"{material.seed}:activities:{task}"))
+    order = sorted(set(runs.tasks), key=lambda task: task_hash(f"{runs.seed}:activities:{task}"))
     chosen = set(order[_SLICES - 1 :: _SLICES])
-    return np.array([task in chosen for task in tasks], dtype=np.bool_)
+    return np.array([task in chosen for task in runs.tasks], dtype=np.bool_)
 
 
 def _batches(runs: NDArray[np.int64], lengths: NDArray[np.int64]) -> Iterator[list[int]]:

@@ -12,15 +12,14 @@ from prefixguard.alarm import AlarmPolicy, Thresholds, alarm_table, run_maximum
 from prefixguard.bundle import Bundle
 from prefixguard.errors import ConfigError, DataError, MissingExtraError
 from prefixguard.evaluation.controls.fits import (
-    RAW_NOTE,
-    RAW_TEXT,
+    ControlRuns,
+    Scorer,
     boosting,
     context_alone,
     last_step_words,
     raw_text,
     words_so_far,
 )
-from prefixguard.evaluation.controls.material import Material, Scorer
 from prefixguard.evaluation.controls.sides import ControlSides, sides_of
 from prefixguard.evaluation.evaluation import alarm_thresholds
 from prefixguard.evaluation.rows import ScoreRow
@@ -35,13 +34,13 @@ from prefixguard.trace import Run
 class Control:
     """A row that has to be trained. fit: learns from the training runs. note: what it is, in words."""
 
-    fit: Callable[[Material], Scorer]
+    fit: Callable[[ControlRuns], Scorer]
     note: str
 
 
-def _process_mining(material: Material) -> Scorer:
+def _process_mining(runs: ControlRuns) -> Scorer:
     activities = torch_part("prefixguard.evaluation.controls.activities", "the control process mining")
-    scorer: Scorer = activities.process_mining(material)
+    scorer: Scorer = activities.process_mining(runs)
     return scorer
 
 
@@ -60,7 +59,11 @@ CONTROLS: Mapping[str, Control] = {
     "process mining": Control(
         _process_mining, "a small LSTM on the names of activities (the tool, or message), as process monitoring does"
     ),
-    RAW_TEXT: Control(raw_text, RAW_NOTE),
+    "raw text": Control(
+        raw_text,
+        "boosted trees on the text of each step without fields, tools and status (the raw view), and on what can be "
+        "counted there",
+    ),
 }
 
 
@@ -92,7 +95,7 @@ def control_rows(
     if unknown:
         raise ConfigError(f"no control is called {unknown[0]!r}. Choose from: {', '.join(CONTROLS)}.")
     sides.check(corpus)
-    material = Material(corpus, sides.train, horizon, seed)
+    runs = ControlRuns(corpus, sides.train, horizon, seed)
     rows = []
     for name, control in CONTROLS.items():
         if name not in names:
@@ -100,7 +103,7 @@ def control_rows(
         if on_stage:
             on_stage(name)
         try:
-            scorer = control.fit(material)
+            scorer = control.fit(runs)
         except MissingExtraError as exc:
             if wanted is not None:
                 raise
@@ -131,7 +134,7 @@ def scored_row(
     drawn = draw_alarm_runs(corpus, seed, sides.alarm)
     maxima = [run_maximum(risk[:, 1], policy) for risk in (scorer(drawn) if len(drawn) else [])]
     thresholds: dict[float | None, Thresholds] = {
-        float(budget): mark for budget, mark in alarm_table(maxima, policy, budgets=budgets).items()
+        float(budget): found for budget, found in alarm_table(maxima, policy, budgets=budgets).items()
     }
     return ScoreRow(
         name,
