@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from prefixguard.alarm import draw_one_per_task
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluation.analyses import Transitions
+from prefixguard.evaluation.analyses import UnseenTransitions
 from prefixguard.evaluation.rules import rule_scores
 from prefixguard.runtime import Monitor
 from prefixguard.stepview import ReadReport, SpooledRuns, StepRecord, read_runs, serialize
@@ -60,7 +60,7 @@ class Heard:
     def __init__(self, monitor: Monitor, *, include_used: bool, with_rules: bool = False) -> None:
         bundle = monitor.bundle
         self.monitor, self._include_used, self._with_rules = monitor, include_used, with_rules
-        self.transitions = Transitions(bundle.automaton) if bundle.automaton is not None else None
+        self.transitions = UnseenTransitions(bundle.automaton) if bundle.automaton is not None else None
         self.scored: dict[Key, ScoredRun] = {}
         self.without_outcome: set[Key] = set()
         self.empty: set[Key] = set()

@@ -12,7 +12,7 @@ import tiny_monitor
 
 from prefixguard.bundle import write_bundle
 from prefixguard.evaluation import evaluate
-from prefixguard.evaluation.analyses.fidelity import Transitions
+from prefixguard.evaluation.analyses.fidelity import UnseenTransitions
 from prefixguard.runtime import Monitor, load
 from prefixguard.stepview import read_runs
 from prefixguard.trace import task_hash
@@ -86,4 +86,4 @@ def test_a_network_has_no_such_section(runs: Path, tmp_path: Path) -> None:
 
 
 def test_no_transition_has_no_share() -> None:
-    assert math.isnan(Transitions(tiny_automaton.by_hand()).unseen_share)
+    assert math.isnan(UnseenTransitions(tiny_automaton.by_hand()).unseen_share)

@@ -1,7 +1,7 @@
 """What else an evaluation looks at: observability, prevalence, shortcuts, fidelity, and whether alarm bounds hold."""
 
 from prefixguard.evaluation.analyses.alarm_resampling import AlarmResampling, HeldShare, expected_held, resample_alarms
-from prefixguard.evaluation.analyses.fidelity import AutomatonFidelity, Transitions, automaton_fidelity
+from prefixguard.evaluation.analyses.fidelity import AutomatonFidelity, UnseenTransitions, automaton_fidelity
 from prefixguard.evaluation.analyses.observability import Observability, observability
 from prefixguard.evaluation.analyses.prevalence import PrevalenceTable, prevalence_table
 from prefixguard.evaluation.analyses.shortcuts import Shortcuts, shortcuts
@@ -13,7 +13,7 @@ __all__ = [
     "Observability",
     "PrevalenceTable",
     "Shortcuts",
-    "Transitions",
+    "UnseenTransitions",
     "automaton_fidelity",
     "expected_held",
     "observability",

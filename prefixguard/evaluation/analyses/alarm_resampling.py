@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import betabinom
 
 from prefixguard.alarm import AlarmPolicy, alarm_threshold, allowed_exceedances, run_maximum, runs_needed
 from prefixguard.errors import ConfigError, DataError
@@ -50,17 +51,8 @@ def expected_held(n: int, m: int, budget: float, delta: float) -> float:
     if m < 1:
         raise ConfigError(f"a test half of {m} runs shows nothing: use at least 1.")
     j = allowed_exceedances(n, budget, delta)
-    if j is None:
-        return math.nan
-    a, b = j + 1, n - j
-    log_beta = math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
-    return min(1.0, math.fsum(
-        math.exp(
-            math.lgamma(m + 1) - math.lgamma(k + 1) - math.lgamma(m - k + 1)
-            + math.lgamma(k + a) + math.lgamma(m - k + b) - math.lgamma(m + a + b) - log_beta
-        )
-        for k in range(_most(budget, m) + 1)
-    ))  # fmt: skip
+    most = math.floor(round(budget * m, 9))  # rounded, so that 10 % of 30 is 3 and not slightly less
+    return math.nan if j is None else float(betabinom.cdf(most, m, j + 1, n - j))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,42 +160,45 @@ def resample_alarms(
         raise ConfigError(f"horizon is {horizon}: it counts steps before the end, so use 0 or more.")
     maxima = np.array([run_maximum(score, policy) for score in scores], dtype=np.float64)
     # An alert with more than H steps left is an alert within the first T - H - 1 steps.
-    early = np.array(
-        [run_maximum(np.asarray(score)[: max(0, len(np.asarray(score)) - horizon - 1)], policy) for score in scores]
-    )
-    codes = {task: code for code, task in enumerate(sorted(set(tasks)))}
-    task = np.array([codes[t] for t in tasks], dtype=np.int64)
-    fail = np.asarray(failed, dtype=np.bool_)
-    may = _mask(calibrates, len(tasks)) & ~fail
-    counted = _mask(tested, len(tasks))
-    runs = _Runs(maxima, early, task, len(codes), may, counted & ~fail, counted & fail)
-    n_tasks = int((runs.calibrating.count > 0).sum())
-    if n_tasks < 2 or not runs.tested.count.any():
+    begun = [np.asarray(score)[: max(0, len(np.asarray(score)) - horizon - 1)] for score in scores]
+    early = np.array([run_maximum(score, policy) for score in begun])
+    names, task = np.unique(np.array([*tasks], dtype=np.str_), return_inverse=True)
+    fail, counted = np.asarray(failed, dtype=np.bool_), _mask(tested, len(tasks))
+    may, good, bad = _mask(calibrates, len(tasks)) & ~fail, counted & ~fail, counted & fail
+    calibrating, passing = _TaskRuns(may, task, len(names)), _TaskRuns(good, task, len(names))
+    n_tasks = int((calibrating.count > 0).sum())
+    if n_tasks < 2 or not passing.count.any():
         raise DataError(
-            f"{n_tasks} tasks have a successful run to calibrate on and {int((runs.tested.count > 0).sum())} one to "
+            f"{n_tasks} tasks have a successful run to calibrate on and {int((passing.count > 0).sum())} one to "
             "count: at least 2 and 1 are needed. Give more runs."
         )
+
+    def price(side: Bool, theta: float) -> tuple[float, float]:
+        """Share of this side's failed runs that alarm, and that alarm early; NaN where there is none."""
+        of = bad & side[task]
+        return (float((maxima[of] > theta).mean()), float((early[of] > theta).mean())) if of.any() else _NOTHING
+
     rng = np.random.default_rng(seed)
-    drawn, weighted, shared = _Tally(policy), _Tally(policy), _Tally(policy)
+    drawn: list[_Split] = []
+    weighted: list[_Split] = []
+    shared: list[_Split] = []
     reason = None
     for _ in range(rounds):
-        at_calibration = _halve(runs.calibrating.count > 0, rng)
-        one_each = runs.calibrating.draw(at_calibration, rng)
-        other_each = runs.tested.draw(~at_calibration, rng)
-        mark = alarm_threshold(maxima[one_each], policy)
-        reason = reason or mark.reason
-        if mark.alarm is not None and len(other_each):
-            price = runs.price(~at_calibration, mark.alarm)
-            n, over = len(one_each), maxima[other_each] > mark.alarm
-            drawn.add(n, len(over), float(over.mean()), price)
-            by_task = runs.rates(~at_calibration, mark.alarm)
-            weighted.add(n, len(by_task), float(by_task.mean()), price)
-        every = np.flatnonzero(may & at_calibration[task])
-        every_other = np.flatnonzero(runs.succeeded & ~at_calibration[task])
+        at_calibration = _halve(calibrating.count > 0, rng)
+        other = ~at_calibration
+        one_each, other_each = calibrating.draw(at_calibration, rng), passing.draw(other, rng)
+        found = alarm_threshold(maxima[one_each], policy)
+        reason = reason or found.reason
+        if found.alarm is not None and len(other_each):
+            costs, n, over = price(other, found.alarm), len(one_each), maxima > found.alarm
+            drawn.append((n, len(other_each), float(over[other_each].mean()), *costs))
+            by_task = passing.rates(other, over)
+            weighted.append((n, len(by_task), float(by_task.mean()), *costs))
+        every, every_other = np.flatnonzero(may & at_calibration[task]), np.flatnonzero(good & other[task])
         broken = alarm_threshold(maxima[every], policy)
         if broken.alarm is not None and len(every_other):
             rate = float((maxima[every_other] > broken.alarm).mean())
-            shared.add(len(every), len(every_other), rate, runs.price(~at_calibration, broken.alarm))
+            shared.append((len(every), len(every_other), rate, *price(other, broken.alarm)))
     return AlarmResampling(
         budget=policy.budget,
         confidence=policy.confidence,
@@ -213,17 +208,23 @@ def resample_alarms(
         seed=seed,
         tasks=n_tasks,
         needed=runs_needed(policy.budget, policy.delta),
-        drawn=drawn.summary(),
-        weighted=weighted.summary(),
-        shared=shared.summary(),
+        drawn=_held(drawn, policy),
+        weighted=_held(weighted, policy),
+        shared=_held(shared, policy),
         reason=reason,
     )
 
 
-class _ByTask:
-    """The runs of a mask, task by task, so that one of each can be drawn at once."""
+#: Of one split: runs that calibrate, runs counted, their rate of false alarms, failed runs that alarm, and early.
+_Split = tuple[float, float, float, float, float]
+_NOTHING = math.nan, math.nan
+
+
+class _TaskRuns:
+    """The runs of a mask, task by task, so that one of each can be drawn at once. count: runs of each task."""
 
     def __init__(self, mask: Bool, task: Int, n_tasks: int) -> None:
+        self.mask, self.task = mask, task
         chosen = np.flatnonzero(mask)
         self.runs = chosen[np.argsort(task[chosen], kind="stable")]
         self.count: Int = np.bincount(task[chosen], minlength=n_tasks)
@@ -232,56 +233,27 @@ class _ByTask:
     def draw(self, side: Bool, rng: np.random.Generator) -> Int:
         """One run, uniformly, of every task of this side that has one."""
         of = np.flatnonzero(side & (self.count > 0))
-        within = (rng.random(len(of)) * self.count[of]).astype(np.int64)
-        drawn: Int = self.runs[self.start[of] + within]
+        drawn: Int = self.runs[self.start[of] + (rng.random(len(of)) * self.count[of]).astype(np.int64)]
         return drawn
 
-
-class _Runs:
-    """All runs as two numbers each: what threshold they pass at all, and what early enough."""
-
-    def __init__(self, maxima: Float, early: Float, task: Int, n: int, may: Bool, good: Bool, bad: Bool) -> None:
-        self.maxima, self.early, self.task, self.n_tasks = maxima, early, task, n
-        self.calibrating, self.tested = _ByTask(may, task, n), _ByTask(good, task, n)
-        self.succeeded, self.failed = good, bad
-
-    def rates(self, side: Bool, theta: float) -> Float:
-        """Share of successful runs that alarm, a number a task of this side that has one."""
-        over = np.bincount(self.task, weights=self.succeeded & (self.maxima > theta), minlength=self.n_tasks)
-        of = side & (self.tested.count > 0)
-        rates: Float = over[of] / self.tested.count[of]
+    def rates(self, side: Bool, over: Bool) -> Float:
+        """Share of runs that alarm, a number a task of this side that has one. over: which runs alarm."""
+        of = side & (self.count > 0)
+        rates: Float = np.bincount(self.task, self.mask & over, len(self.count))[of] / self.count[of]
         return rates
 
-    def price(self, side: Bool, theta: float) -> tuple[float, float]:
-        """Share of this side's failed runs that alarm, and that alarm early; NaN where there is none."""
-        of = self.failed & side[self.task]
-        if not of.any():
-            return math.nan, math.nan
-        return float((self.maxima[of] > theta).mean()), float((self.early[of] > theta).mean())
 
-
-class _Tally:
-    """Sums over the splits."""
-
-    def __init__(self, policy: AlarmPolicy) -> None:
-        self._policy = policy
-        self._rows: list[tuple[float, ...]] = []
-
-    def add(self, n: int, m: int, rate: float, price: tuple[float, float]) -> None:
-        budget, delta = self._policy.budget, self._policy.delta
-        # A hair of room for rates that are sums of thirds and the like.
-        held = rate <= budget + 1e-12
-        self._rows.append((n, m, held, expected_held(n, m, budget, delta), rate, *price))
-
-    def summary(self) -> HeldShare | None:
-        """Means; None where no split had a threshold."""
-        if not self._rows:
-            return None
-        table = np.array(self._rows, dtype=np.float64)
-        n, m, held, expected, rate = table[:, :5].mean(axis=0).tolist()
-        known = table[~np.isnan(table[:, 5]), 5:]
-        alerted, early = known.mean(axis=0).tolist() if len(known) else (math.nan, math.nan)
-        return HeldShare(n, m, held, math.sqrt(held * (1 - held) / len(table)), expected, rate, alerted, early)
+def _held(splits: Sequence[_Split], policy: AlarmPolicy) -> HeldShare | None:
+    """Means over the splits; None where no split had a threshold."""
+    if not splits:
+        return None
+    table = np.array(splits, dtype=np.float64)
+    n, m, rate = table[:, :3].mean(axis=0).tolist()
+    held = float((table[:, 2] <= policy.budget + 1e-12).mean())  # rates may be sums of thirds and the like
+    expected = float(np.mean([expected_held(int(a), int(b), policy.budget, policy.delta) for a, b, *_ in splits]))
+    known = table[~np.isnan(table[:, 3]), 3:]
+    alerted, early = known.mean(axis=0).tolist() if len(known) else _NOTHING
+    return HeldShare(n, m, held, math.sqrt(held * (1 - held) / len(table)), expected, rate, alerted, early)
 
 
 def _halve(can: Bool, rng: np.random.Generator) -> Bool:
@@ -293,14 +265,7 @@ def _halve(can: Bool, rng: np.random.Generator) -> Bool:
 
 
 def _mask(chosen: Sequence[bool] | None, n: int) -> Bool:
-    if chosen is None:
-        return np.ones(n, dtype=np.bool_)
-    mask = np.asarray(chosen, dtype=np.bool_)
+    mask = np.ones(n, dtype=np.bool_) if chosen is None else np.asarray(chosen, dtype=np.bool_)
     if mask.shape != (n,):
         raise DataError(f"a choice of {mask.size} runs for {n}: say yes or no for each.")
     return mask
-
-
-def _most(budget: float, m: int) -> int:
-    """The most of m runs that may alarm within the budget; rounded, so that 10 % of 30 is 3 and not a hair under it."""
-    return math.floor(round(budget * m, 9))

@@ -46,7 +46,7 @@ class AutomatonFidelity(Result):
         )
 
 
-class Transitions:
+class UnseenTransitions:
     """Counts transitions of one automaton, and those that no training run took."""
 
     def __init__(self, automaton: Automaton) -> None:
@@ -69,7 +69,7 @@ class Transitions:
         return self._unseen / self._all if self._all else float("nan")
 
 
-def automaton_fidelity(bundle: Bundle, transitions: Transitions | None) -> AutomatonFidelity | None:
+def automaton_fidelity(bundle: Bundle, transitions: UnseenTransitions | None) -> AutomatonFidelity | None:
     """What is known of a bundle's automaton; None where it holds none."""
     automaton = bundle.automaton
     if automaton is None or transitions is None:

@@ -46,7 +46,7 @@ WARNING = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ScalePlace:
     """One set of prefixes, and where the monitor and the clock stand among them. NaN: it does not exist.
 
     step: the step index of the prefixes; None: all prefixes.
@@ -75,9 +75,9 @@ class Observability(Result):
     """
 
     horizon: int
-    outcome: Place
+    outcome: ScalePlace
     scale: tuple[tuple[float, float], ...]
-    imminent: tuple[Place, ...]
+    imminent: tuple[ScalePlace, ...]
     too_few: tuple[int, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -165,12 +165,12 @@ def _place(
     labels: npt.NDArray[np.uint8],
     scores: npt.NDArray[np.float64],
     clock: npt.NDArray[np.float64] | None,
-) -> Place:
+) -> ScalePlace:
     n, positives = int(rows.sum()), int(labels[rows].sum())
     prevalence = float(ratio(positives, n))
     monitor = average_precision(labels[rows], scores[rows])
     by_clock = math.nan if clock is None else average_precision(labels[rows], clock[rows])
-    return Place(
+    return ScalePlace(
         step=step,
         prefixes=n,
         positives=positives,
@@ -182,7 +182,7 @@ def _place(
     )
 
 
-def _cells(name: str, place: Place) -> list[str]:
+def _cells(name: str, place: ScalePlace) -> list[str]:
     cells = [name, f"{place.positives:,} of {place.prefixes:,}", number(place.prevalence)]
     cells += [number(place.monitor), number(place.monitor_crossing)]
     # At one step every clock shows the same time: no figure, rather than that of a constant.

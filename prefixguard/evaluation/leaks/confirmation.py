@@ -56,7 +56,7 @@ def own_results(
     """
     names = frozenset(wanted)
     calls: Counter[str] = Counter()
-    said: dict[str, _Said] = {name: _Said() for name in names}
+    said: dict[str, _OwnAnswers] = {name: _OwnAnswers() for name in names}
     last_lines: Counter[tuple[str, str]] = Counter()  # results by tool and first word of their last line
     for records in runs:
         for record in records:
@@ -68,7 +68,7 @@ def own_results(
     return frozenset(name for name, one in said.items() if one.is_own(calls, last_lines))
 
 
-class _Said:
+class _OwnAnswers:
     """Results that have a feature. placed: how many of a tool have it in the answer itself; behind: how many have it in
     their last line, by the line's first word."""
 
