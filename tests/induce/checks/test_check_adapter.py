@@ -330,3 +330,9 @@ def test_a_real_set_and_its_leaking_twin() -> None:
     leaking = check_adapter(Adapter(spec), root, processes=False)
     errors = {one.check for one in leaking.findings if one.severity == "error"}
     assert {"leaks.last_step", "leaks.outcome", "leaks.verdict"} <= errors
+
+
+def test_a_figure_that_is_no_number_is_null() -> None:
+    """Of few tasks nobody can say how well a name tells outcomes; the JSON of a report has no NaN."""
+    finding = Finding("leaks.identifier", "warning", "a name", "result", {"area": float("nan"), "runs": 3})
+    assert json.loads(json.dumps(finding.to_dict(), allow_nan=False))["numbers"] == {"area": None, "runs": 3}
