@@ -30,7 +30,8 @@ from prefixguard.automata.model_selection import (
 )
 from prefixguard.automata.page import to_page
 from prefixguard.automata.page.glossary import to_glossary
-from prefixguard.automata.picture import to_dot, to_svg
+from prefixguard.automata.picture.dot import to_dot
+from prefixguard.automata.picture.svg import to_svg
 from prefixguard.automata.state_risk import fit_clock
 from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary import AutomatonSummary

@@ -14,8 +14,7 @@ from browser import Browser, chromium, find_chromium
 from invented_summary import HOSTILE, invented_summary
 
 from prefixguard.automata.page import to_page
-from prefixguard.automata.picture.levels import level_of, risk_levels
-from prefixguard.automata.picture.scene import figures_of, scene_of
+from prefixguard.automata.picture.scene import figures_of, level_of, risk_levels, scene_of
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.wording import one_line, risk_text
 

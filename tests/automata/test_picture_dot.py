@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from invented_summary import HOSTILE, invented_summary
 
-from prefixguard.automata.picture import to_dot
+from prefixguard.automata.picture.dot import to_dot
 from prefixguard.automata.picture.scene import scene_of
 from prefixguard.automata.summary import AutomatonSummary
 
@@ -31,18 +31,17 @@ def read_by_dot(text: str) -> Any:
 
 @needs_dot
 @pytest.mark.parametrize(
-    ("summary", "collapsed"),
+    "summary",
     [
-        (invented_summary(1, 3), False),
-        (invented_summary(12, clock=(10, 20)), False),
-        (invented_summary(64, 16), False),
-        (invented_summary(150, 32), True),
-        (invented_summary(12, hostile=True, care=HOSTILE), False),
+        invented_summary(1, 3),
+        invented_summary(12, clock=(10, 20)),
+        invented_summary(64, 16),
+        invented_summary(12, hostile=True, care=HOSTILE),
     ],
-    ids=["1 state", "clock", "64 states", "150 states collapsed", "hostile"],
+    ids=["1 state", "clock", "64 states", "hostile"],
 )
-def test_dot_reads_the_very_nodes_and_edges_of_the_scene(summary: AutomatonSummary, collapsed: bool) -> None:
-    graph, scene = read_by_dot(to_dot(summary, collapsed=collapsed)), scene_of(summary, collapsed=collapsed)
+def test_dot_reads_the_very_nodes_and_edges_of_the_scene(summary: AutomatonSummary) -> None:
+    graph, scene = read_by_dot(to_dot(summary)), scene_of(summary)
     nodes = {node["id"]: node for node in graph["objects"] if node.get("class") in ("node", "start")}
     others = {node.get("class", "column") for node in graph["objects"] if node.get("id") not in nodes}
     edges = {edge["id"]: edge for edge in graph["edges"] if edge.get("class") == "edge"}
@@ -80,9 +79,8 @@ def test_any_gloss_is_a_label_and_nothing_else(text: str) -> None:
     assert unescaped(graph["label"].replace("\\l", "\\n")).startswith(scene.name[:20])
 
 
-def test_the_same_atlas_gives_the_same_text() -> None:
+def test_the_same_summary_gives_the_same_text() -> None:
     assert to_dot(invented_summary(24)) == to_dot(invented_summary(24))
-    assert to_dot(invented_summary(24)) != to_dot(invented_summary(24), collapsed=True)
 
 
 def test_care_and_rare_connections_are_said_in_the_legend() -> None:

@@ -10,7 +10,7 @@ import pytest
 from invented_summary import invented_summary
 
 from prefixguard.alarm import Level
-from prefixguard.automata.picture.levels import level_of, risk_levels
+from prefixguard.automata.picture.scene import level_of, risk_levels
 from prefixguard.automata.summary.state_figures import THIN_RUNS, state_figures
 from prefixguard.results import colour_of, ink_on, luminance
 

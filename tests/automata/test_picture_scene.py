@@ -11,8 +11,7 @@ from invented_summary import invented_summary
 
 from prefixguard.automata.picture.edge_names import LINE_LETTERS, edge_names
 from prefixguard.automata.picture.layout import LINE_HEIGHT, label_width, lay_out
-from prefixguard.automata.picture.levels import level_of
-from prefixguard.automata.picture.scene import Scene, columns_of, figures_of, scene_of
+from prefixguard.automata.picture.scene import Scene, columns_of, figures_of, level_of, scene_of
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.bundle import UNSEEN
 

@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 import pytest
 from invented_summary import HOSTILE, invented_summary
 
-from prefixguard.automata.picture import to_svg
 from prefixguard.automata.picture.scene import scene_of
+from prefixguard.automata.picture.svg import to_svg
 from prefixguard.automata.summary import AutomatonSummary
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"

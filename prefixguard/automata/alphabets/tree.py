@@ -22,7 +22,7 @@ from sklearn.linear_model import Ridge
 from sklearn.tree import DecisionTreeRegressor
 
 from prefixguard.automata.alphabets.alphabet import Alphabet
-from prefixguard.automata.alphabets.tree_words import name_leaves, reads_history, repeats, say, ways
+from prefixguard.automata.alphabets.tree_words import OF_STEP, ONCE, name_leaves, reads_history, repeats, say, ways
 from prefixguard.automata.material import Material
 from prefixguard.automata.strings import log_odds
 from prefixguard.bundle import N_RISKS, TreeMap, WordScore
@@ -38,8 +38,6 @@ _WORDS = 1000  # terms of a score
 _FOLDS = 3
 _TERMS = 150  # terms that a tree over steps may ask for
 _RARE, _COMMON = 0.01, 0.9  # share of steps that such a term must be in
-_OF_STEP = ("is_message", "is_error", "size_arguments", "size_action", "size_result", "size_observation")
-_ONCE = ("call_seen", "message_seen")  # of the past, a step alone knows whether it repeats, not how often
 _AT = {feature.name: place for place, feature in enumerate(FEATURES)}
 
 
@@ -88,9 +86,9 @@ def fit_tree(steps: TreeSteps, leaves: int, *, words: bool = True) -> Alphabet:
 
 def fit_step_tree(steps: TreeSteps, leaves: int) -> Alphabet:
     """A tree over the step alone, fitted to both risks alike: either may be what the automaton has to remember."""
-    places = [_AT[name] for name in (*_OF_STEP, *_ONCE)]
+    places = [_AT[name] for name in (*OF_STEP, *ONCE)]
     own = steps.context[:, places].astype(np.float64)
-    own[:, len(_OF_STEP) :] = np.minimum(own[:, len(_OF_STEP) :], 1)
+    own[:, len(OF_STEP) :] = np.minimum(own[:, len(OF_STEP) :], 1)
     columns = _telling_terms(steps)
     present = (steps.rows[:, columns] > 0).toarray() if len(columns) else np.empty((len(own), 0))
     features = np.column_stack((own, present))

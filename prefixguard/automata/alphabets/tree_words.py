@@ -23,8 +23,9 @@ from prefixguard.runtime import say_term
 #: What the scores of words are called, in their order; and in a name.
 SCORES = ("words of runs about to fail", "words of runs that fail")
 SHORT_SCORES = ("near-failure words", "words of failed runs")
-_OF_STEP = {"is_message", "is_error", "size_arguments", "size_action", "size_result", "size_observation"}
-_ONCE = {"call_seen", "message_seen"}
+#: Features of the step itself; and those of which a step knows whether it repeats, not how often.
+OF_STEP = ("is_message", "is_error", "size_arguments", "size_action", "size_result", "size_observation")
+ONCE = ("call_seen", "message_seen")
 _NOT = {"is_message": "this step is no message", "is_error": "this step did not fail"}
 _UNITS = (", in characters", ", in bits")
 _FEW = 0.01  # of a share
@@ -110,12 +111,12 @@ def ways(tree: TreeMap) -> list[tuple[SplitTest, ...]]:
 
 def reads_history(test: SplitTest) -> bool:
     """Whether a test asks for more than the step itself."""
-    return 0 <= test.feature < N_FEATURES and FEATURES[test.feature].name not in _OF_STEP
+    return 0 <= test.feature < N_FEATURES and FEATURES[test.feature].name not in OF_STEP
 
 
 def repeats(test: SplitTest) -> bool:
     """Whether a test finds that the step's call or message was made before: all that a step alone knows of the past."""
-    return 0 <= test.feature < N_FEATURES and FEATURES[test.feature].name in _ONCE and test.low >= 0
+    return 0 <= test.feature < N_FEATURES and FEATURES[test.feature].name in ONCE and test.low >= 0
 
 
 #: Training values of each score of words, ascending: a score means nothing but where it stands among them.
@@ -194,10 +195,8 @@ def _per_cent(value: float) -> str:
 
 def _whole_range(low: float, high: float) -> str:
     """What whole numbers lie above low and not above high."""
-    first, last = (
-        math.floor(low) + 1 if math.isfinite(low) else low,
-        math.floor(high) if math.isfinite(high) else high,
-    )
+    first = math.floor(low) + 1 if math.isfinite(low) else low
+    last = math.floor(high) if math.isfinite(high) else high
     if first == last or (last == 0 and low < 0):
         return f"= {last}"
     if not math.isfinite(low):
@@ -218,41 +217,28 @@ def _number(value: float) -> str:
     )
 
 
-_MEANINGS = (
-    (
-        SCORES[0],
-        f'"{SCORES[0].capitalize()}" (in names: "{SHORT_SCORES[0]}"): one number for the words of the step alone, '
-        "a sum of weights learned from training runs; high where a failure was near. Steps are ranked by it: the "
-        "highest 1 % are the training steps whose words speak most for a failure within the next steps, and from 14 % "
-        "to 22 % are those above the lowest 14 % and within the lowest 22 %.",
-    ),
-    (
-        SCORES[1],
-        f'"{SCORES[1].capitalize()}" (in names: "{SHORT_SCORES[1]}"): a number of the same kind; high where the run '
-        "failed in the end, near or far.",
-    ),
-    (
-        "typical length",
-        'Typical length (in names: "typical result" and the like): the geometric mean over all steps so far, those '
-        "without such a text counted as empty; below one character, most were empty.",
-    ),
-    (
-        "identifiers",
-        "Identifiers: words with a digit in a call's arguments. Nowhere before (in names: new): neither earlier in the "
-        "run nor in what the agent was shown at this step.",
-    ),
-    ("new words", "New words: words that stood nowhere earlier in the run."),
-    (
-        "recent",
-        "Recent (in names: lately): an average in which each step counts half as much as the next one of its kind.",
-    ),
-    ("this very", "This very call (message, result): the same words, and of a call the same tool."),
-    ("were repeats", "Repeats: calls and messages that were made before in the run, in the same words."),
-    ("observation", "Observation: what the agent was shown before it acted."),
-    ("bits", "Spread over tools: 0 bits where all calls went to one tool, 1 where two had half each, 2 with four."),
-    (": any", "Any: more than next to none; the threshold between the two, less than 1 %, is given with it."),
-    (": next to none", "Next to none: not above a threshold of less than 1 %, which is given with it."),
-)
+#: What stands in a condition, and a sentence on what it means.
+_MEANINGS = {
+    SCORES[0]: f'"{SCORES[0].capitalize()}" (in names: "{SHORT_SCORES[0]}"): one number for the words of the step '
+    "alone, a sum of weights learned from training runs; high where a failure was near. Steps are ranked by it: the "
+    "highest 1 % are the training steps whose words speak most for a failure within the next steps, and from 14 % to "
+    "22 % are those above the lowest 14 % and within the lowest 22 %.",
+    SCORES[1]: f'"{SCORES[1].capitalize()}" (in names: "{SHORT_SCORES[1]}"): a number of the same kind; high where the '
+    "run failed in the end, near or far.",
+    "typical length": 'Typical length (in names: "typical result" and the like): the geometric mean over all steps so '
+    "far, those without such a text counted as empty; below one character, most were empty.",
+    "identifiers": "Identifiers: words with a digit in a call's arguments. Nowhere before (in names: new): neither "
+    "earlier in the run nor in what the agent was shown at this step.",
+    "new words": "New words: words that stood nowhere earlier in the run.",
+    "recent": "Recent (in names: lately): an average in which each step counts half as much as the next one of its "
+    "kind.",
+    "this very": "This very call (message, result): the same words, and of a call the same tool.",
+    "were repeats": "Repeats: calls and messages that were made before in the run, in the same words.",
+    "observation": "Observation: what the agent was shown before it acted.",
+    "bits": "Spread over tools: 0 bits where all calls went to one tool, 1 where two had half each, 2 with four.",
+    ": any": "Any: more than next to none; the threshold between the two, less than 1 %, is given with it.",
+    ": next to none": "Next to none: not above a threshold of less than 1 %, which is given with it.",
+}
 _QUOTED = re.compile("`[^`]*`")
 
 
@@ -263,7 +249,7 @@ def explain(conditions: Iterable[str]) -> tuple[str, ...]:
     'New words: words that stood nowhere earlier in the run.'
     """
     said = "\n".join(_QUOTED.sub("", condition) for condition in conditions)
-    return tuple(meaning for phrase, meaning in _MEANINGS if phrase in said)
+    return tuple(meaning for phrase, meaning in _MEANINGS.items() if phrase in said)
 
 
 #: Letters of a name: up to the first number it says two tests unasked, beyond the second it has a number instead.
@@ -278,39 +264,24 @@ def name_leaves(ways: Sequence[Sequence[SplitTest]], terms: Sequence[str], score
     """
     # Last first: that test tells a leaf from its neighbour.
     said = [[say(test, terms, scores, short=True) for test in reversed(way)] for way in ways]
-    told = [_first(tests) for tests in said]
-    names = [_join(tests, places) for tests, places in zip(said, told, strict=True)]
-    growing = True
+    first = [{0, 1} if len(tests) > 1 and len(", ".join(tests[:2])) <= _SHORT else {0} for tests in said]
+    places, growing = [set(of) for of in first], True
     while growing:
-        growing = False
-        alike: dict[str, list[int]] = {}
-        for leaf, name in enumerate(names):
-            alike.setdefault(name, []).append(leaf)
-        for group in alike.values():
-            for leaf in group if len(group) > 1 else ():
-                new = _telling(leaf, group, said, told)
-                if new is not None:
-                    told[leaf].add(new)
+        growing, names = False, [_join(*pair) for pair in zip(said, places, strict=True)]
+        for name in [name for name, often in Counter(names).items() if often > 1]:
+            group = [leaf for leaf, other in enumerate(names) if other == name]
+            shared = set.intersection(*(set(said[leaf]) for leaf in group))
+            for leaf in group:
+                apart = (p for p, test in enumerate(said[leaf]) if p not in places[leaf] and test not in shared)
+                if (new := next(apart, None)) is not None:
+                    places[leaf].add(new)
                     growing = True
-        names = [_join(tests, places) for tests, places in zip(said, told, strict=True)]
     often = Counter(names)
     return tuple(
-        name if often[name] == 1 and len(name) <= _LONG else f"{leaf}: {_join(said[leaf], _first(said[leaf]))}"
+        name if often[name] == 1 and len(name) <= _LONG else f"{leaf}: {_join(said[leaf], first[leaf])}"
         for leaf, name in enumerate(names)
     )
 
 
-def _first(tests: list[str]) -> set[int]:
-    """Places of the tests that a name begins with: two where there is room."""
-    return {0, 1} if len(", ".join(tests[:2])) <= _SHORT and len(tests) > 1 else {0}
-
-
-def _telling(leaf: int, group: list[int], said: list[list[str]], told: list[set[int]]) -> int | None:
-    """Place of the leaf's next test that not all leaves of the group share."""
-    shared = set.intersection(*(set(said[other]) for other in group))
-    places = range(len(said[leaf]))
-    return next((p for p in places if p not in told[leaf] and said[leaf][p] not in shared), None)
-
-
-def _join(tests: list[str], places: set[int]) -> str:
+def _join(tests: Sequence[str], places: set[int]) -> str:
     return ", ".join(tests[p] for p in sorted(places) if p < len(tests)) or "any step"

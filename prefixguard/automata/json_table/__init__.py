@@ -11,16 +11,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from prefixguard.alarm import AlarmPolicy, Thresholds
-from prefixguard.bundle import (
-    Automaton,
-    Bundle,
-    BundleParts,
-    Calibration,
-    SymbolMap,
-    TypedMap,
-    automaton_from_bytes,
-)
+from prefixguard.alarm import Thresholds
+from prefixguard.bundle import Automaton, Bundle, BundleParts, Calibration, SymbolMap, TypedMap, automaton_from_bytes
 from prefixguard.errors import DataError, OutputError
 from prefixguard.runtime import risk_logits
 
@@ -48,20 +40,19 @@ def write_json_table(
         table = _table(monitor.automaton, monitor.symbol_map, monitor.glosses, monitor.calibration)
     else:
         table = _table(*automaton_from_bytes(monitor.automaton), monitor.calibration)
-    files = {TABLE: table}
-    files |= {name: (Path(__file__).parent / name).read_bytes() for name in INTERPRETERS}
     target = Path(folder)
-    written = tuple(target / name for name in files)
+    files = {target / TABLE: table}
+    files |= {target / name: (Path(__file__).parent / name).read_bytes() for name in INTERPRETERS}
     try:
         check_table_target(target, overwrite)
         target.mkdir(parents=True, exist_ok=True)
-        for path, data in zip(written, files.values(), strict=True):
+        for path, data in files.items():
             path.write_bytes(data)
     except OutputError:
         raise
     except OSError as exc:
         raise OutputError(f"{target}: cannot be written ({exc.strerror}). Choose a folder you may write to.") from exc
-    return written
+    return tuple(files)
 
 
 def check_table_target(folder: Path, overwrite: bool) -> None:
@@ -93,34 +84,28 @@ def what_groups_take(calibration: Calibration) -> str | None:
     )
 
 
-def _in_force(thresholds: Thresholds, policy: AlarmPolicy) -> dict[str, float | None]:
-    """alarm, watch and release in force."""
-    release, watch = policy.release, thresholds.watch
-    if thresholds.alarm is not None:
-        watch = min(watch, thresholds.alarm)
-        release = None if release is None else min(release, thresholds.alarm)
-    return {"alarm": thresholds.alarm, "watch": watch, "release": release}
-
-
 def _table(
     automaton: Automaton, symbol_map: SymbolMap | None, glosses: tuple[str, ...], calibration: Calibration
 ) -> bytes:
     """table.json, one line a field and a state. Thresholds are those in force, as `AlarmState` has them; `groups` has
     those of each value with a threshold of its own, None where there is none."""
     policy, groups = calibration.policy, calibration.groups
+
+    def in_force(thresholds: Thresholds) -> dict[str, float | None]:
+        alarm, watch, release = thresholds.alarm, thresholds.watch, policy.release
+        if alarm is None:
+            return {"alarm": None, "watch": watch, "release": release}
+        return {"alarm": alarm, "watch": min(watch, alarm), "release": None if release is None else min(release, alarm)}
+
     by_group = None
     if groups is not None:
-        own = {value: _in_force(one, policy) for value, one in groups.of.items() if one.alarm is not None}
+        own = {value: in_force(one) for value, one in groups.of.items() if one.alarm is not None}
         by_group = {"by": groups.by, "of": own}
-    risks = [
-        [[calibration.imminent(imminent), calibration.outcome(outcome)] for imminent, outcome in row]
-        for row in risk_logits(automaton)
-    ]
     fields: dict[str, Any] = {
         "schema": SCHEMA,
         "start": automaton.start,
         "clock": list(automaton.clock),
-        **_in_force(calibration.thresholds, policy),
+        **in_force(calibration.thresholds),
         "consecutive": policy.consecutive,
         "cooldown": policy.cooldown,
         "groups": by_group,
@@ -129,10 +114,8 @@ def _table(
         "glosses": list(glosses),
         "fallback": automaton.fallback.tolist(),
     }
-    lines = [f' "{name}": {json.dumps(value, allow_nan=False)},\n' for name, value in fields.items()]
-    rows = {"transitions": automaton.transitions.tolist(), "risks": risks}
-    tables = [
-        f' "{name}": [\n' + ",\n".join(f"  {json.dumps(row, allow_nan=False)}" for row in table) + "\n ]"
-        for name, table in rows.items()
-    ]
-    return ("{\n" + "".join(lines) + ",\n".join(tables) + "\n}\n").encode()
+    risks = [[[calibration.imminent(i), calibration.outcome(o)] for i, o in row] for row in risk_logits(automaton)]
+    lines = [f' "{name}": {json.dumps(value, allow_nan=False)}' for name, value in fields.items()]
+    for name, rows in (("transitions", automaton.transitions.tolist()), ("risks", risks)):
+        lines.append(f' "{name}": [\n' + ",\n".join(f"  {json.dumps(row, allow_nan=False)}" for row in rows) + "\n ]")
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()

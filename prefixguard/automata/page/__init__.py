@@ -10,9 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from prefixguard.automata.picture.drawing import to_svg
-from prefixguard.automata.picture.levels import level_of
-from prefixguard.automata.picture.scene import MANY_STATES, Scene, figures_of, scene_of
+from prefixguard.automata.picture.scene import MANY_STATES, Scene, figures_of, level_of, scene_of
+from prefixguard.automata.picture.svg import to_svg
 from prefixguard.automata.summary import AutomatonSummary, Fidelity
 from prefixguard.automata.summary.state_figures import THIN_RUNS, StateFigures
 from prefixguard.automata.summary.wording import count_text, one_line, risk_text, share_text
@@ -119,10 +118,10 @@ def page_data(summary: AutomatonSummary) -> Json:
     Texts stand on one line and are cut, probabilities are rounded to four digits, and what is not a number is None.
     Scenes are by name: "states", and "levels" where there is more than one state; nodes and edges in their order.
     """
-    scenes = {"states": scene_of(summary)}
+    states = scene_of(summary)
+    scenes = {"states": states}
     if summary.automaton.n_states > 1:
         scenes["levels"] = scene_of(summary, collapsed=True)
-    states = scenes["states"]
     levels = [
         {**asdict(level), "colour": level.colour, "ink": ink_on(level.colour), "used": number in states.used_levels}
         for number, level in enumerate(states.levels)
@@ -164,13 +163,8 @@ def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene) -> Js
         for column, outcome in enumerate(figures.by_clock)
     ]
     level = level_of(figures.peak, scene.levels)
-    return {
-        **known,
-        "thin": figures.thin,
-        "level": level,
-        "columns": columns,
-        "examples": summary.state_examples[state],
-    }
+    examples = summary.state_examples[state]
+    return {**known, "thin": figures.thin, "level": level, "columns": columns, "examples": examples}
 
 
 def _scene(scene: Scene) -> Json:

@@ -9,28 +9,26 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from prefixguard.automata.picture.drawing import FONT, LINE, TEXT
 from prefixguard.automata.picture.scene import Scene, SceneNode, columns_of, level_text, scene_of
+from prefixguard.automata.picture.svg import FONT, LINE, TEXT
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.results import ink_on
 
 _WIDTH = 120  # columns that the legend is wrapped to
 
 
-def to_dot(summary: AutomatonSummary, *, collapsed: bool = False) -> str:
-    """The automaton as a DOT digraph, or with `collapsed` its levels of risk; the same text for the same summary.
+def to_dot(summary: AutomatonSummary) -> str:
+    """The automaton as a DOT digraph; the same text for the same summary.
 
     One rank a column of the picture, lowest risk left, held by a chain of headings; transitions do not move ranks, so
     that a place from left to right always means a risk.
     """
-    lines = _lines(scene_of(summary, collapsed=collapsed))
-    return "".join(("digraph automaton {\n", *(f"  {line};\n" for line in lines), "}\n"))
+    return "".join(("digraph automaton {\n", *(f"  {line};\n" for line in _lines(scene_of(summary))), "}\n"))
 
 
 def _lines(scene: Scene) -> Iterator[str]:
     care = [f"Audit with care: {sentence}" for sentence in scene.care]
-    title = f"{scene.name}: {'levels of risk' if scene.collapsed else 'states'}"
-    legend = [line for text in (title, *care, *scene.legend) for line in textwrap.wrap(text, _WIDTH)]
+    legend = [line for text in (f"{scene.name}: states", *care, *scene.legend) for line in textwrap.wrap(text, _WIDTH)]
     look = {"fontname": FONT, "fontcolor": TEXT}
     yield "graph" + _attributes(label=_label(legend, "\\l"), labelloc="b", labeljust="l", fontsize=11, **look)
     yield "graph" + _attributes(rankdir="LR", bgcolor="white", nodesep=0.25, ranksep=1.1, pad=0.3)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from prefixguard.automata.picture.scene import Scene, SceneEdge, SceneNode, columns_of
 
@@ -26,20 +26,7 @@ _PASSING = 7.0  # height of a stop without label
 _BEND = 22.0  # room for lines to bend, on each side of a gap's labels
 _GRAVITY = 0.06  # how strongly everything is pulled to the middle, beside its neighbours
 
-
-@dataclass(slots=True)
-class Stop:
-    """Something that takes room in a layer: a node, a label, or a line that passes.
-
-    y: middle. above, below: room it takes upwards and downwards from there. beside: stops of neighbouring layers that
-    it is connected with, with weights.
-    """
-
-    layer: int
-    above: float
-    below: float
-    y: float = 0.0
-    beside: list[tuple[Stop, float]] = field(default_factory=list)
+Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,48 +49,73 @@ class PlacedEdge:
     """
 
     edge: SceneEdge
-    points: tuple[tuple[float, float], ...]
+    points: tuple[Point, ...]
     turns: bool
-    label: tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Stripe:
-    """The columns of one level: its number, left and right end."""
-
-    level: int
-    left: float
-    right: float
+    label: Point
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where everything stands; (0, 0) is the upper left corner of the columns."""
+    """Places of all nodes and drawn edges; (0, 0) is the upper left corner. stripes: level, left and right end."""
 
     nodes: tuple[PlacedNode, ...]
     edges: tuple[PlacedEdge, ...]
-    stripes: tuple[Stripe, ...]
+    stripes: tuple[tuple[int, float, float], ...]
     width: float
     height: float
+
+
+@dataclass(slots=True, eq=False)
+class _Stop:
+    """Something that takes room in a layer: a node, a label, or a line that passes.
+
+    y: middle. above, below: room it takes upwards and downwards from there. beside: stops of neighbouring layers that
+    it is connected with, with weights.
+    """
+
+    layer: int
+    above: float
+    below: float
+    y: float = 0.0
+    beside: list[tuple[_Stop, float]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """An edge with its stops between the ends, and which of them holds the label."""
+
+    edge: SceneEdge
+    stops: tuple[_Stop, ...]
+    labelled: int
 
 
 def lay_out(scene: Scene) -> Layout:
     """Places all nodes and the drawn edges of a scene; the same places for the same scene."""
     columns = columns_of(scene)
-    layers: list[list[Stop]] = [[] for _ in range(2 * len(columns))]  # even: nodes, odd: the gap after them
-    stops: dict[str, Stop] = {}
-    place: dict[str, int] = {}
+    layers: list[list[_Stop]] = [[] for _ in range(2 * len(columns))]  # even: nodes, odd: the gap after them
     loops = {edge.tail: edge for edge in scene.drawn if edge.tail == edge.head}
+    stops: dict[str, _Stop] = {}
     for number, column in enumerate(columns):
         for node in column:
             ry = _radii(node)[1]
             loop = LOOP + LINE_HEIGHT * len(loops[node.key].label) if node.key in loops else 0.0
-            stops[node.key] = Stop(2 * number, ry + loop + _NODE_GAP / 2, ry + _NODE_GAP / 2)
-            place[node.key] = number
+            stops[node.key] = _Stop(2 * number, ry + loop + _NODE_GAP / 2, ry + _NODE_GAP / 2)
             layers[2 * number].append(stops[node.key])
-    routes = _routes(scene, place, stops, layers)
+    routes = _routes([edge for edge in scene.drawn if edge.tail != edge.head], stops, layers)
     _settle(layers)
-    return _placed(scene, columns, layers, stops, routes)
+    spans = _spans(columns, routes, loops)
+    nodes, stripes = {}, dict[int, Point]()
+    for column, (left, right) in zip(columns, spans[::2], strict=True):
+        for node in column:
+            nodes[node.key] = PlacedNode(node, (left + right) / 2, stops[node.key].y, *_radii(node))
+        level = column[0].level
+        stripes[level] = (stripes.get(level, (left, right))[0], right)
+    ports = _ports(routes, nodes, spans)
+    edges = [_placed_edge(route, ports, nodes, spans) for route in routes]
+    edges += [_placed_loop(edge, nodes[edge.tail]) for edge in loops.values()]
+    height = max(stop.y + stop.below for layer in layers for stop in layer)
+    ends = tuple((level, *span) for level, span in stripes.items())
+    return Layout(tuple(nodes.values()), tuple(edges), ends, spans[-1][1], height)
 
 
 def label_width(edge: SceneEdge) -> float:
@@ -111,42 +123,26 @@ def label_width(edge: SceneEdge) -> float:
     return LETTER_WIDTH * max(len(line) for line in edge.label)
 
 
-def _radii(node: SceneNode) -> tuple[float, float]:
+def _radii(node: SceneNode) -> Point:
     ry = 25.0 + 5.5 * max(len(node.lines) - 2, 0) + 17.0 * node.size
     widest = max(len(line) for line in (*node.lines[1:], node.title))
     return max(1.3 * ry, 3.1 * widest + 10.0), ry
 
 
-@dataclass(frozen=True, slots=True)
-class _Route:
-    edge: SceneEdge
-    stops: tuple[Stop, ...]  # between the ends
-    labelled: int  # which of them holds the label
-
-
-def _routes(scene: Scene, place: dict[str, int], stops: dict[str, Stop], layers: list[list[Stop]]) -> list[_Route]:
-    """Gives every drawn edge its stops, busiest first; each label goes to the emptiest gap on its way."""
+def _routes(edges: Sequence[SceneEdge], stops: dict[str, _Stop], layers: list[list[_Stop]]) -> list[_Route]:
+    """Gives every edge its stops, busiest first; each label goes to the emptiest gap on its way."""
     load = [0.0] * len(layers)
     routes = []
-    for edge in scene.drawn:
-        if edge.tail == edge.head:
-            continue
-        a, b = place[edge.tail], place[edge.head]
-        if a == b:
-            on_the_way = [2 * a + 1]
-        elif a < b:
-            on_the_way = list(range(2 * a + 1, 2 * b))
-        else:
-            on_the_way = list(range(2 * a - 1, 2 * b, -1))
+    for edge in edges:
+        a, b = stops[edge.tail].layer, stops[edge.head].layer
+        way = [a + 1] if a == b else list(range(a + 1, b) if a < b else range(a - 1, b, -1))
         tall = LINE_HEIGHT * len(edge.label) + 6.0
-        gaps = [at for at, layer in enumerate(on_the_way) if layer % 2 == 1]
-        labelled = min(gaps, key=lambda at: (load[on_the_way[at]], at))
-        load[on_the_way[labelled]] += tall
-        chain = []
-        for at, layer in enumerate(on_the_way):
-            half = tall / 2 if at == labelled else _PASSING / 2
-            chain.append(Stop(layer, half, half))
-            layers[layer].append(chain[-1])
+        labelled = min((at for at, layer in enumerate(way) if layer % 2 == 1), key=lambda at: (load[way[at]], at))
+        load[way[labelled]] += tall
+        halves = [tall / 2 if at == labelled else _PASSING / 2 for at in range(len(way))]
+        chain = [_Stop(layer, half, half) for layer, half in zip(way, halves, strict=True)]
+        for stop in chain:
+            layers[stop.layer].append(stop)
         weight = 0.5 + edge.size
         whole = [stops[edge.tail], *chain, stops[edge.head]]
         for at, (left, right) in enumerate(pairwise(whole)):
@@ -157,37 +153,36 @@ def _routes(scene: Scene, place: dict[str, int], stops: dict[str, Stop], layers:
     return routes
 
 
-def _settle(layers: list[list[Stop]]) -> None:
-    """Orders each layer and gives it heights."""
+def _settle(layers: list[list[_Stop]]) -> None:
+    """Orders each layer and gives it heights, from 0 down."""
     for layer in layers:
         _place(layer, [0.0] * len(layer))
     for sweep in range(_SWEEPS):
-        there = layers if sweep % 2 == 0 else layers[::-1]
-        for layer in there:
+        for layer in layers if sweep % 2 == 0 else layers[::-1]:
             wanted = [_pull(stop) for stop in layer]
-            # The last sweeps only move; the first also reorder.
-            if sweep < _SWEEPS - 4:
-                order = sorted(range(len(layer)), key=lambda at: wanted[at])
-                layer[:] = [layer[at] for at in order]
-                wanted = [wanted[at] for at in order]
+            if sweep < _SWEEPS - 4:  # the last sweeps only move; the first also reorder
+                order = sorted(range(len(layer)), key=wanted.__getitem__)
+                layer[:], wanted = [layer[at] for at in order], [wanted[at] for at in order]
             _place(layer, wanted)
+    top = min(stop.y - stop.above for layer in layers for stop in layer)
+    for layer in layers:
+        for stop in layer:
+            stop.y -= top
 
 
-def _pull(stop: Stop) -> float:
+def _pull(stop: _Stop) -> float:
     total = sum(weight for _, weight in stop.beside)
     return sum(other.y * weight for other, weight in stop.beside) / (total * (1 + _GRAVITY)) if total else stop.y
 
 
-def _place(layer: list[Stop], wanted: Sequence[float]) -> None:
+def _place(layer: list[_Stop], wanted: Sequence[float]) -> None:
     """Puts the stops, in their order, as near as can be to where they want to be without touching each other.
 
     Least squares under "each after the one before": with the room between subtracted this is isotonic regression,
     solved by pooling adjacent violators.
     """
-    offsets, at = [], 0.0
-    for number, stop in enumerate(layer):
-        at += stop.above + (layer[number - 1].below if number else 0.0)
-        offsets.append(at)
+    above = [0.0, *(stop.below for stop in layer[:-1])]
+    offsets = list(accumulate(stop.above + below for stop, below in zip(layer, above, strict=False)))
     pools: list[tuple[float, int]] = []  # mean of the wanted places less their offsets, how many
     for want, offset in zip(wanted, offsets, strict=True):
         mean, size = want - offset, 1
@@ -195,71 +190,33 @@ def _place(layer: list[Stop], wanted: Sequence[float]) -> None:
             before, n = pools.pop()
             mean, size = (mean * size + before * n) / (size + n), size + n
         pools.append((mean, size))
-    means = [mean for mean, size in pools for _ in range(size)]
+    means = (mean for mean, size in pools for _ in range(size))
     for stop, mean, offset in zip(layer, means, offsets, strict=True):
         stop.y = mean + offset
 
 
-def _placed(
-    scene: Scene, columns: list[list[SceneNode]], layers: list[list[Stop]], stops: dict[str, Stop], routes: list[_Route]
-) -> Layout:
-    loops = [edge for edge in scene.drawn if edge.tail == edge.head]
-    top = min(stop.y - stop.above for layer in layers for stop in layer)
-    for layer in layers:
-        for stop in layer:
-            stop.y -= top
-    height = max(stop.y + stop.below for layer in layers for stop in layer)
-    spans = _spans(columns, routes, loops)
-    nodes, stripes = [], list[Stripe]()
-    for number, column in enumerate(columns):
-        left, right = spans[2 * number]
-        for node in column:
-            rx, ry = _radii(node)
-            nodes.append(PlacedNode(node, (left + right) / 2, stops[node.key].y, rx, ry))
-        level = column[0].level
-        if stripes and stripes[-1].level == level:
-            stripes[-1] = Stripe(level, stripes[-1].left, right)
-        else:
-            stripes.append(Stripe(level, left, right))
-    by_key = {placed.node.key: placed for placed in nodes}
-    ports = _ports(routes, by_key, spans)
-    edges = [_placed_edge(route, ports, by_key, spans) for route in routes]
-    edges += [_placed_loop(edge, by_key[edge.tail]) for edge in loops]
-    return Layout(tuple(nodes), tuple(edges), tuple(stripes), spans[-1][1], height)
-
-
-def _spans(columns: list[list[SceneNode]], routes: list[_Route], loops: list[SceneEdge]) -> list[tuple[float, float]]:
+def _spans(columns: list[list[SceneNode]], routes: list[_Route], loops: dict[str, SceneEdge]) -> list[Point]:
     """Left and right end of each layer; a gap is as wide as its widest label, a column as its widest node or loop."""
-    looped = {edge.tail: label_width(edge) for edge in loops}
-    widest = [0.0] * (2 * len(columns))
+    looped = {key: label_width(edge) for key, edge in loops.items()}
+    widest = [2 * _BEND] * (2 * len(columns) - 1) + [0.0]
     for number, column in enumerate(columns):
         widest[2 * number] = max(max(2 * _radii(node)[0], looped.get(node.key, 0.0)) for node in column)
     for route in routes:
         layer = route.stops[route.labelled].layer
         widest[layer] = max(widest[layer], label_width(route.edge) + 2 * _BEND)
-    for layer in range(1, len(widest) - 1, 2):
-        widest[layer] = max(widest[layer], 2 * _BEND)
-    spans, at = [], 0.0
-    for width in widest:
-        spans.append((at, at + width))
-        at += width
-    return spans
+    return list(pairwise(accumulate(widest, initial=0.0)))
 
 
-_Port = tuple[str, int]  # key of the edge; 0 where it leaves its tail, 1 where it enters its head
-
-
-def _ports(
-    routes: list[_Route], nodes: dict[str, PlacedNode], spans: list[tuple[float, float]]
-) -> dict[_Port, tuple[float, float]]:
-    """Where each edge touches its nodes: spread along the sides, in the order of where the edges go."""
-    sides: dict[tuple[str, bool], list[tuple[float, int, _Port]]] = {}
+def _ports(routes: list[_Route], nodes: dict[str, PlacedNode], spans: list[Point]) -> dict[tuple[str, int], Point]:
+    """Where each edge touches its nodes, by its key and 0 for its tail or 1 for its head: spread along the sides, in
+    the order of where the edges go."""
+    sides: dict[tuple[str, bool], list[tuple[float, int, tuple[str, int]]]] = {}
     for number, route in enumerate(routes):
         for end, key, stop in ((0, route.edge.tail, route.stops[0]), (1, route.edge.head, route.stops[-1])):
             right = spans[stop.layer][0] > nodes[key].x
             sides.setdefault((key, right), []).append((stop.y, number, (route.edge.key, end)))
     ports = {}
-    for (key, right), touching in sorted(sides.items()):
+    for (key, right), touching in sides.items():
         placed = nodes[key]
         for at, (_, _, port) in enumerate(sorted(touching)):
             part = (at + 1) / (len(touching) + 1) * 2 - 1  # -1 to 1, top to bottom
@@ -270,38 +227,31 @@ def _ports(
 
 
 def _placed_edge(
-    route: _Route,
-    ports: dict[_Port, tuple[float, float]],
-    nodes: dict[str, PlacedNode],
-    spans: list[tuple[float, float]],
+    route: _Route, ports: dict[tuple[str, int], Point], nodes: dict[str, PlacedNode], spans: list[Point]
 ) -> PlacedEdge:
-    edge = route.edge
-    turns = len(route.stops) == 1 and nodes[edge.tail].x == nodes[edge.head].x
-    forward = nodes[edge.tail].x < nodes[edge.head].x
-    points = [ports[edge.key, 0]]
-    label = (0.0, 0.0)
+    edge, tail, head = route.edge, nodes[route.edge.tail], nodes[route.edge.head]
+    turns = len(route.stops) == 1 and tail.x == head.x
+    points, label = [ports[edge.key, 0]], (0.0, 0.0)
     for at, stop in enumerate(route.stops):
         left, right = spans[stop.layer]
-        middle = (left + right) / 2
+        middle, half = (left + right) / 2, label_width(edge) / 2
         if turns:  # the label stands to the right of the bend
             points.append((left + _BEND, stop.y))
-            label = (left + _BEND + 5.0 + label_width(edge) / 2, stop.y)
-        elif stop.layer % 2 == 0:
-            points += [(left, stop.y), (right, stop.y)] if forward else [(right, stop.y), (left, stop.y)]
+            label = (left + _BEND + 5.0 + half, stop.y)
+            continue
+        ends = [(middle, stop.y)]
+        if stop.layer % 2 == 0:
+            ends = [(left, stop.y), (right, stop.y)]
         elif at == route.labelled:  # the line runs under its label
-            label = (middle, stop.y - 2.0)
-            under, half = stop.y + stop.below - 3.0, label_width(edge) / 2
-            points += [(middle - half, under), (middle + half, under)][:: 1 if forward else -1]
-        else:
-            points.append((middle, stop.y))
-    points.append(ports[edge.key, 1])
-    return PlacedEdge(edge, tuple(points), turns, label)
+            label, under = (middle, stop.y - 2.0), stop.y + stop.below - 3.0
+            ends = [(middle - half, under), (middle + half, under)]
+        points += ends[:: 1 if tail.x < head.x else -1]
+    return PlacedEdge(edge, (*points, ports[edge.key, 1]), turns, label)
 
 
 def _placed_loop(edge: SceneEdge, placed: PlacedNode) -> PlacedEdge:
     dx = 0.36 * placed.rx
-    dy = placed.ry * (1 - (dx / placed.rx) ** 2) ** 0.5
-    y = placed.y - dy
+    y = placed.y - placed.ry * (1 - (dx / placed.rx) ** 2) ** 0.5
     top = placed.y - placed.ry - LOOP
     label = (placed.x, top - LINE_HEIGHT * len(edge.label) / 2 + 1.0)
     return PlacedEdge(edge, ((placed.x - dx, y), (placed.x, top), (placed.x + dx, y)), True, label)

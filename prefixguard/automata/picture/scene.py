@@ -1,18 +1,20 @@
 """What is drawn of an automaton, before anything has a place: nodes, edges, levels of risk and a legend.
 
-Both layouts and the page draw the same scene. A node is a state, or in the collapsed scene a level of risk with all of
-its states.
+SVG, DOT and the page draw the same scene. A node is a state, or in the collapsed scene a level of risk with all of its
+states. Levels are intervals of the outcome risk, each with a colour that stays distinct without colour vision.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
+from prefixguard.alarm import Level
 from prefixguard.automata.picture.edge_names import edge_names
-from prefixguard.automata.picture.levels import RiskLevel, level_of, risk_levels
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.state_figures import THIN_RUNS, StateFigures, state_figures
 from prefixguard.automata.summary.wording import count_text, one_line, range_text, risk_text, share_text
@@ -30,6 +32,28 @@ DRAWN_A_NODE = 3
 FEW_NODES = 20
 #: Up to this many nodes an edge names two glosses, else one.
 ROOMY = 12
+#: Where levels end when no threshold is near; denser at the low end, where most states are.
+ENDS = (0.05, 0.15, 0.30, 0.50, 0.75)
+
+#: A threshold takes the place of a standard end that is nearer than this, in log-odds.
+_NEAR = 0.55
+
+
+@dataclass(frozen=True, slots=True)
+class RiskLevel:
+    """Outcome risks above `low` and up to `high` (the first level holds 0 too).
+
+    says: what a monitor says there: OK, WATCH or ALARM.
+    """
+
+    low: float
+    high: float
+    says: Level
+
+    @property
+    def colour(self) -> str:
+        """Colour of the risk in its middle, "#rrggbb"."""
+        return colour_of((self.low + self.high) / 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +168,35 @@ def columns_of(scene: Scene) -> list[list[SceneNode]]:
         size = -(-len(nodes) // parts)
         columns += [nodes[at : at + size] for at in range(0, len(nodes), size)]
     return columns
+
+
+def risk_levels(watch: float, alarm: float | None) -> tuple[RiskLevel, ...]:
+    """All levels from 0 to 1, lowest first; the thresholds of watch and alarm always end a level.
+
+    watch, alarm: thresholds of the outcome risk, in [0, 1]; alarm None: nothing is called ALARM.
+
+    >>> [(level.low, level.high, str(level.says)) for level in risk_levels(0.31, 0.62)][2:]
+    [(0.15, 0.31, 'OK'), (0.31, 0.62, 'WATCH'), (0.62, 0.75, 'ALARM'), (0.75, 1.0, 'ALARM')]
+    """
+    thresholds = sorted({threshold for threshold in (watch, alarm) if threshold is not None and 0.0 < threshold < 1.0})
+    kept = [end for end in ENDS if all(abs(_log_odds(end) - _log_odds(threshold)) >= _NEAR for threshold in thresholds)]
+
+    def says(low: float) -> Level:
+        if alarm is not None and low >= alarm:
+            return Level.ALARM
+        return Level.WATCH if low >= watch else Level.OK
+
+    ends = sorted({0.0, *kept, *thresholds, 1.0})
+    return tuple(RiskLevel(low, high, says(low)) for low, high in pairwise(ends))
+
+
+def level_of(risk: float, levels: tuple[RiskLevel, ...]) -> int:
+    """Which level holds this risk. A risk at a threshold is still below it, as for the alarm itself."""
+    return min(bisect_left([level.high for level in levels], risk), len(levels) - 1)
+
+
+def _log_odds(risk: float) -> float:
+    return math.log(risk / (1 - risk))
 
 
 def level_text(level: RiskLevel) -> str:

@@ -82,9 +82,8 @@ def make_entries(
     Raises DataError where there is not one state a step.
     """
     steps = _pool_steps(material, states)
-    symbols = alphabet.symbols[steps]
     strings = alphabet.strings(material, material.pool)
-    column = columns_of(automaton.clock, strings)
+    symbols, column = strings.symbols, columns_of(automaton.clock, strings)
     after = automaton.risk[states, column, 1]
     earlier = automaton.risk[before(strings, states, automaton.start), np.roll(column, 1), 1]
     base = float(material.corpus.failed[material.pool].mean())
@@ -104,9 +103,9 @@ def make_entries(
             Entry(
                 symbol=k,
                 gloss=alphabet.glosses[k] or _gloss(tools, terms, {entry.gloss for entry in entries}),
-                condition=alphabet.conditions[k] or _condition(terms, count),
+                condition=alphabet.conditions[k] or (_condition(terms) if count else _NOT_MET),
                 terms=tuple((plain(term, _NAME), float(contrast[c])) for term, c in zip(terms, top, strict=True)),
-                tools=tuple((_tool(tool), share) for tool, share in tools),
+                tools=tuple((plain(tool, _NAME) or "no tool", share) for tool, share in tools),
                 statuses=tuple(_shares(statuses[i] for i in np.flatnonzero(mine).tolist())),
                 examples=shown[k] if shown else (),
                 count=count,
@@ -115,26 +114,15 @@ def make_entries(
                 reads_history=alphabet.reads_history[k],
             )
         )
-    return _told_apart(entries)
-
-
-def _told_apart(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    often = Counter(entry.gloss for entry in entries)
-    return tuple(
-        replace(entry, gloss=f"{entry.symbol}: {entry.gloss}")
-        if often[entry.gloss] > 1 and entry.gloss != _NOT_MET
-        else entry
-        for entry in entries
-    )
+    often = Counter(entry.gloss for entry in entries if entry.gloss != _NOT_MET)
+    return tuple(replace(e, gloss=f"{e.symbol}: {e.gloss}") if often[e.gloss] > 1 else e for e in entries)
 
 
 def state_examples(
     material: Material, automaton: Automaton, states: NDArray[np.int32], *, examples: bool = True
 ) -> tuple[tuple[str, ...], ...]:
-    """For each state up to three steps of different tasks that ended in it, one line each; the most typical ones.
-
-    states, examples, errors: as in `make_entries`.
-    """
+    """For each state up to three typical steps of different tasks that ended in it, one line each; the arguments and
+    errors are those of `make_entries`."""
     steps = _pool_steps(material, states)
     if not examples:
         return ((),) * automaton.n_states
@@ -214,27 +202,19 @@ def _examples(
     found = []
     for group in range(n_groups):
         mine = np.flatnonzero(groups == group)
-        lines: list[str] = []
-        tasks: set[int] = set()
-        for i in mine[_by_distance(material.matrix[steps[mine]])][:_TRIED].tolist() if len(mine) else ():
-            if int(task[i]) in tasks:
-                continue
-            line = step_line(corpus.documents.read(int(steps[i]), int(steps[i]) + 1))
-            if line not in lines:
-                lines.append(line)
-                tasks.add(int(task[i]))
-            if len(lines) == EXAMPLES:
-                break
+        lines: dict[str, int] = {}  # with the task of each
+        if len(mine):
+            rows = material.matrix[steps[mine]].astype(np.float64)
+            mean = np.asarray(rows.mean(axis=0)).ravel()
+            distance = np.asarray(rows.power(2).sum(axis=1)).ravel() - 2 * (rows @ mean)
+            # What differs by rounding alone keeps its order.
+            mine = mine[np.argsort(np.round(distance, 6), kind="stable")]
+        for i in mine[:_TRIED].tolist():
+            if len(lines) < EXAMPLES and int(task[i]) not in lines.values():
+                line = step_line(corpus.documents.read(int(steps[i]), int(steps[i]) + 1))
+                lines.setdefault(line, int(task[i]))
         found.append(tuple(lines))
     return tuple(found)
-
-
-def _by_distance(rows: csr_matrix) -> NDArray[np.int64]:
-    """Rows by their distance to the mean, nearest first; what differs by rounding alone keeps its order."""
-    rows = rows.astype(np.float64)
-    mean = np.asarray(rows.mean(axis=0)).ravel()
-    squared = np.asarray(rows.power(2).sum(axis=1)).ravel() - 2 * (rows @ mean)
-    return np.argsort(np.round(squared, 6), kind="stable")
 
 
 def _shares(names: Iterable[str]) -> list[tuple[str, float]]:
@@ -244,13 +224,7 @@ def _shares(names: Iterable[str]) -> list[tuple[str, float]]:
     return [(name, counts[name] / total) for name in sorted(counts, key=lambda name: (-counts[name], name))[:SHARES]]
 
 
-def _tool(tool: str) -> str:
-    return plain(tool, _NAME) or "no tool"
-
-
-def _condition(terms: Sequence[str], count: int) -> str:
-    if not count:
-        return _NOT_MET
+def _condition(terms: Sequence[str]) -> str:
     return "stands out by " + "; ".join(map(say_term, terms)) if terms else "no word of its own"
 
 
@@ -258,7 +232,7 @@ def _gloss(tools: Sequence[tuple[str, float]], terms: Sequence[str], taken: set[
     """The most frequent tool and the strongest term beside its name; the next one where another symbol is called so."""
     if not tools:
         return _NOT_MET
-    tool = "speaks" if tools[0][0] == "respond" else _tool(tools[0][0])
+    tool = "speaks" if tools[0][0] == "respond" else plain(tools[0][0], _NAME) or "no tool"
     words = [term.partition(":")[2] for term in terms if not term.startswith(("tool:", "actor:"))]
     for said in [f"{tool}: {plain(word, _GLOSS)}" for word in words]:
         if (short := plain(said, _GLOSS)) not in taken:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from prefixguard.bundle import Automaton
 
@@ -57,18 +56,19 @@ def state_figures(automaton: Automaton, walked: Iterable[tuple[int, int]] = ()) 
     nothing is known of a state, all columns count. Means are weighted by the state's own evidence, alike where it has
     none.
     """
-    evidence = automaton.evidence.astype(np.float64)  # (S, C)
+    start, evidence = automaton.start, automaton.evidence.astype(np.float64)  # (S, C)
     total = evidence.sum(axis=1, keepdims=True)
     weight = np.where(total > 0, evidence / np.maximum(total, 1), 1 / evidence.shape[1])  # (S, C), rows sum to 1
     risk = (automaton.risk * weight[:, :, None]).sum(axis=1)  # (S, 2)
-    entered, met = _entered(automaton), evidence > 0  # (S,), (S, C)
+    entered, met = np.ones(automaton.n_states, dtype=np.bool_), evidence > 0  # (S,), (S, C)
+    leads_to_start = (automaton.transitions == start).any() or (automaton.fallback == start).any()
+    entered[start] = leads_to_start or automaton.visits[start] > 0 or automaton.n_states == 1
     for state, column in walked:
         met[state, column] = True
     met[~entered, 0] = True  # of a start that no step ends in, the risk before the first step
     met[~met.any(axis=1)] = True
     by_clock = automaton.risk[:, :, 1]
     highest = np.where(met, by_clock, -1).argmax(axis=1)  # (S,)
-    least = np.where(met, by_clock, 2).min(axis=1)
     steps = max(int(automaton.visits.sum()), 1)
     return tuple(
         StateFigures(
@@ -77,7 +77,7 @@ def state_figures(automaton: Automaton, walked: Iterable[tuple[int, int]] = ()) 
             outcome=float(risk[state, 1]),
             by_clock=tuple(by_clock[state].tolist()),
             met=tuple(met[state].tolist()),
-            least=float(least[state]),
+            least=float(by_clock[state, met[state]].min()),
             peak=float(by_clock[state, highest[state]]),
             low=float(automaton.interval[state, highest[state], 1, 0]),
             high=float(automaton.interval[state, highest[state], 1, 1]),
@@ -91,12 +91,3 @@ def state_figures(automaton: Automaton, walked: Iterable[tuple[int, int]] = ()) 
         )
         for state, stand_in in enumerate(automaton.stand_in.tolist())
     )
-
-
-def _entered(automaton: Automaton) -> NDArray[np.bool_]:
-    """Whether a step can end in each state, bool (S,); what is not the start is there because steps end in it."""
-    entered = np.ones(automaton.n_states, dtype=np.bool_)
-    start = automaton.start
-    leads_there = (automaton.transitions == start).any() or (automaton.fallback == start).any()
-    entered[start] = bool(leads_there) or automaton.visits[start] > 0 or automaton.n_states == 1
-    return entered

@@ -26,8 +26,7 @@ def one_line(text: str, longest: int) -> str:
     """
     # Cut before cleaning, with room for the white space that cleaning takes out: the cost is that of the line.
     text = _SPACES.sub(" ", text[: 4 * longest + 64]).strip()
-    if not text.isprintable():
-        text = "".join(_visible(letter) for letter in text)
+    text = text if text.isprintable() else "".join(map(_visible, text))
     return text if len(text) <= longest else text[: longest - 1].rstrip() + CUT
 
 
