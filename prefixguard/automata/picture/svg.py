@@ -64,12 +64,12 @@ def _stripes(scene: Scene, layout: Layout) -> Iterator[str]:
     """A tinted ground for each level, with a heading in its colour."""
     for number, left, right in layout.stripes:
         level = scene.levels[number]
-        across = {"x": left - 6, "width": right - left + 12}
+        x, width = left - 6, right - left + 12
         yield '<g class="level">'
         ground = {"height": layout.height + 16, "rx": 8, "fill": level.colour, "fill_opacity": "0.16"}
-        yield _tag("rect", class_="ground", x=left - 6, y=-8, width=across["width"], **ground)
+        yield _tag("rect", class_="ground", x=x, y=-8, width=width, **ground)
         heading = {"height": 36, "rx": 8, "fill": level.colour, "stroke": LINE, "stroke_width": 0.5}
-        yield _tag("rect", x=left - 6, y=-_HEAD, width=across["width"], **heading)
+        yield _tag("rect", x=x, y=-_HEAD, width=width, **heading)
         ink = {"font_weight": "bold", "fill": ink_on(level.colour)}
         for dy, text, size in ((-37, str(level.says), 12), (-22, level_text(level).split(" ", 1)[1], 11)):
             yield _tag("text", text, x=(left + right) / 2, y=dy, text_anchor="middle", font_size=size, **ink)
@@ -157,7 +157,7 @@ def _arrow_head(tip: Point, heading: Point, pen: float, colour: str) -> str:
     return _tag("polygon", points=" ".join(f"{_n(a)},{_n(b)}" for a, b in corners), fill=colour)
 
 
-def _tag(name: str, content: str = "", **attributes: object) -> str:
+def _tag(name: str, content: str = "", /, **attributes: object) -> str:
     """An element; floats with one decimal, and empty attributes left out. In names, _ stands for -."""
     given = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items() if value != ""}
     said = "".join(f' {key}="{_n(value) if isinstance(value, float) else value}"' for key, value in given.items())
