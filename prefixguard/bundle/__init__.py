@@ -4,11 +4,10 @@ from prefixguard.bundle.automaton import N_RISKS, UNSEEN, Automaton, automaton_f
 from prefixguard.bundle.calibration import Beta, Calibration, Platt, RiskMap, apply_map
 from prefixguard.bundle.card import write_card
 from prefixguard.bundle.files import replace_file
-from prefixguard.bundle.parts import Bundle, BundleParts
-from prefixguard.bundle.reading import open_bundle, read_signature
+from prefixguard.bundle.reading import Bundle, open_bundle, read_signature
 from prefixguard.bundle.signature import Key, KeyPair, Signature, Trust, new_key
 from prefixguard.bundle.symbol_map import ModelMap, SymbolMap, TreeMap, TypedMap, WordScore
-from prefixguard.bundle.writing import Signed, check_target, parts_of, sign, write_bundle
+from prefixguard.bundle.writing import BundleParts, Signed, check_target, parts_of, sign, write_bundle
 
 __all__ = [
     "N_RISKS",

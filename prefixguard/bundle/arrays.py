@@ -39,6 +39,8 @@ def arrays_to_bytes(arrays: Mapping[str, NDArray[Any]]) -> bytes:
             if array.dtype.kind not in _KINDS:
                 raise DataError(f"array {name!r} has dtype {array.dtype}; a bundle holds numbers and text only.")
             array = array.astype(array.dtype.newbyteorder("<"), copy=False)
+            if array.dtype.kind == "U" and not _is_text(array.tobytes()):
+                raise DataError(f"array {name!r} holds a text with half a character (a lone surrogate). Leave it out.")
             member = io.BytesIO()
             npy.write_array(member, array, version=(1, 0), allow_pickle=False)
             info = zipfile.ZipInfo(f"{name}.npy", date_time=_EPOCH)
@@ -81,8 +83,12 @@ def _array(data: bytes) -> NDArray[Any]:
     if math.prod(shape) * dtype.itemsize != held or dtype.itemsize == 0 or max(shape, default=0) > len(data):
         raise ValueError(f"an array of shape {shape} and type {dtype} does not fill {held} bytes")
     array = np.frombuffer(data, dtype, math.prod(shape), found.end()).reshape(shape)
-    if dtype.kind == "U":
-        points = np.frombuffer(data, "<u4", held // 4, found.end())
-        if ((points > 0x10FFFF) | (points >> 11 == 0x1B)).any():  # 0xD800 to 0xDFFF are halves of a pair
-            raise ValueError("a text holds what is no character")
+    if dtype.kind == "U" and not _is_text(data[found.end() :]):
+        raise ValueError("a text holds what is no character")
     return array
+
+
+def _is_text(data: bytes) -> bool:
+    """Whether four bytes each are characters; 0xD800 to 0xDFFF are halves of a pair."""
+    points = np.frombuffer(data, "<u4")
+    return not ((points > 0x10FFFF) | (points >> 11 == 0x1B)).any()

@@ -11,30 +11,40 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
 from prefixguard.errors import BundleError, BundleVersionError, DataError
+
+
+class File(StrEnum):
+    """The files of a bundle. SIGNATURE stands beside those of a signed one; the manifest does not name it, since it
+    signs the manifest. The last four are what people look at in a bundle of kind automaton; none is read to run one."""
+
+    MANIFEST = "manifest.json"
+    ADAPTER = "adapter.json"
+    VOCABULARY = "vocabulary.bin"
+    CONTEXT = "context.npz"
+    MODEL = "model.onnx"
+    REASONS = "reasons.onnx"
+    CALIBRATION = "calibration.json"
+    CARD = "CARD.md"
+    AUTOMATON = "automaton.json"
+    SIGNATURE = "signature.json"
+    DOT = "automaton.dot"
+    SVG = "automaton.svg"
+    PAGE = "automaton.html"
+    GLOSSARY = "GLOSSARY.md"
+
+
+PICTURES = (File.DOT, File.SVG, File.PAGE, File.GLOSSARY)
 
 SCHEMA_PREFIX = "prefixguard/bundle/v"
 #: Newest layout that this release reads.
 VERSION = 3
 #: First release that reads each layout; stands in the manifest, so that an older release can name it when it refuses.
 READ_BY: Mapping[int, str] = MappingProxyType({1: "0.1.0", 2: "0.2.0", 3: "0.3.0"})
-
-MANIFEST = "manifest.json"
-ADAPTER = "adapter.json"
-VOCABULARY = "vocabulary.bin"
-CONTEXT = "context.npz"
-MODEL = "model.onnx"
-REASONS = "reasons.onnx"
-CALIBRATION = "calibration.json"
-CARD = "CARD.md"
-AUTOMATON_FILE = "automaton.json"
-#: Stands beside the files of a signed bundle; the manifest does not name it, since it signs the manifest.
-SIGNATURE = "signature.json"
-#: What people look at in a bundle of kind automaton; nothing of it is read to run one.
-PICTURES = ("automaton.dot", "automaton.svg", "automaton.html", "GLOSSARY.md")
 
 ONNX = "onnx"
 AUTOMATON = "automaton"
@@ -45,29 +55,23 @@ SINCE: Mapping[str, int] = MappingProxyType({ONNX: 1, AUTOMATON: 2})
 #: hold every run to the common threshold without a word.
 GROUPED = 3
 #: Files of each kind besides the manifest: those that must be there, and those that may.
-REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        ONNX: (ADAPTER, CALIBRATION, CARD, CONTEXT, MODEL, VOCABULARY),
-        AUTOMATON: (ADAPTER, AUTOMATON_FILE, CALIBRATION, CARD, CONTEXT, VOCABULARY),
-    }
+_ALWAYS = (File.ADAPTER, File.CALIBRATION, File.CARD, File.CONTEXT, File.VOCABULARY)
+REQUIRED: Mapping[str, tuple[File, ...]] = MappingProxyType(
+    {ONNX: (*_ALWAYS, File.MODEL), AUTOMATON: (*_ALWAYS, File.AUTOMATON)}
 )
-OPTIONAL: Mapping[str, tuple[str, ...]] = MappingProxyType({ONNX: (REASONS,), AUTOMATON: (MODEL, *PICTURES)})
+OPTIONAL: Mapping[str, tuple[File, ...]] = MappingProxyType({ONNX: (File.REASONS,), AUTOMATON: (File.MODEL, *PICTURES)})
 
 _MIB = 1 << 20
 #: Bytes a file may have; a larger one is refused before it is read.
 LIMITS: Mapping[str, int] = MappingProxyType(
     {
-        MANIFEST: 16 * _MIB,
-        ADAPTER: 4 * _MIB,
-        VOCABULARY: 256 * _MIB,
-        CONTEXT: 64 * _MIB,
-        MODEL: 1024 * _MIB,
-        REASONS: 1024 * _MIB,
-        CALIBRATION: _MIB,
-        CARD: _MIB,
-        AUTOMATON_FILE: 16 * _MIB,
-        **dict.fromkeys(PICTURES, 64 * _MIB),
-        SIGNATURE: 4096,
+        **dict.fromkeys(File, 64 * _MIB),
+        **dict.fromkeys((File.CALIBRATION, File.CARD), _MIB),
+        **dict.fromkeys((File.MANIFEST, File.AUTOMATON), 16 * _MIB),
+        **dict.fromkeys((File.MODEL, File.REASONS), 1024 * _MIB),
+        File.ADAPTER: 4 * _MIB,
+        File.VOCABULARY: 256 * _MIB,
+        File.SIGNATURE: 4096,
     }
 )
 
@@ -129,7 +133,7 @@ def make_manifest(
         },
     }
     manifest["id"] = bundle_id(manifest)
-    manifest["seal"] = _seal(manifest)
+    manifest["seal"] = _digest(manifest)
     return manifest
 
 
@@ -138,11 +142,7 @@ def bundle_id(manifest: Mapping[str, Any]) -> str:
     return _digest(manifest, ("id", "seal", TIME))
 
 
-def _seal(manifest: Mapping[str, Any]) -> str:
-    return _digest(manifest, ("seal",))
-
-
-def _digest(manifest: Mapping[str, Any], leave_out: tuple[str, ...]) -> str:
+def _digest(manifest: Mapping[str, Any], leave_out: tuple[str, ...] = ("seal",)) -> str:
     rest = {name: value for name, value in manifest.items() if name not in leave_out}
     return hashlib.sha256(canonical(rest)).hexdigest()
 
@@ -165,25 +165,20 @@ def read_manifest(data: bytes, where: str) -> dict[str, Any]:
         raise BundleError(f"{where}: names no schema, so this is not a bundle's manifest. {_AGAIN}")
     _check_version(manifest, where)
     try:
-        intact = render(manifest) == data and manifest.get("seal") == _seal(manifest)
+        intact = render(manifest) == data and manifest.get("seal") == _digest(manifest)
         intact = intact and manifest.get("id") == bundle_id(manifest)
     except (DataError, ValueError, RecursionError):
         intact = False
     if not intact:
         raise BundleError(f"{where}: changed since it was written (its id does not match). {_AGAIN}")
     _check_files(manifest, where)
-    _check_facts(manifest, where)
-    return manifest
-
-
-def _check_facts(manifest: Mapping[str, Any], where: str) -> None:
-    """Whether what readers look into is of the type that they take it for."""
     for name in _OBJECTS:
         if not isinstance(manifest.get(name), dict | None):
             raise BundleError(f"{where}: {name} is not an object. {_AGAIN}")
     horizon = manifest.get("horizon")
     if horizon is not None and not (type(horizon) is int and 0 <= horizon < _LONGEST_HORIZON):
         raise BundleError(f"{where}: the horizon is not a number of steps. {_AGAIN}")
+    return manifest
 
 
 def _check_version(manifest: Mapping[str, Any], where: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,25 +19,8 @@ from numpy.typing import NDArray
 from prefixguard.bundle.arrays import arrays_from_bytes
 from prefixguard.bundle.automaton import Automaton, automaton_from_bytes
 from prefixguard.bundle.calibration import Calibration
-from prefixguard.bundle.manifest import (
-    ADAPTER,
-    AUTOMATON_FILE,
-    CALIBRATION,
-    CARD,
-    CONTEXT,
-    LIMITS,
-    MANIFEST,
-    MODEL,
-    PICTURES,
-    REASONS,
-    SIGNATURE,
-    VOCABULARY,
-    read_manifest,
-    schema_of,
-    version_of,
-)
+from prefixguard.bundle.manifest import LIMITS, PICTURES, File, read_manifest, schema_of, version_of
 from prefixguard.bundle.onnx_check import check_onnx
-from prefixguard.bundle.parts import Bundle
 from prefixguard.bundle.signature import Signature, Trust, public_keys, unsigned
 from prefixguard.bundle.symbol_map import ModelMap, SymbolMap, TreeMap
 from prefixguard.context import FEATURES
@@ -44,6 +28,42 @@ from prefixguard.encoder import Vocabulary
 from prefixguard.errors import AdapterError, BundleError, UntrustedBundleError
 from prefixguard.stepview import Adapter
 from prefixguard.trace import read_named
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bundle:
+    """An opened bundle: every file verified against the manifest, then parsed. Never changed afterwards.
+
+    id: SHA-256 of the manifest, times aside. kind: `onnx` or `automaton`.
+    horizon: H of the imminent label, None if not stated.
+    typical: float32 (d,), read-only, median of each context feature over training steps.
+    arrays: all of context.npz. reasons_bytes: None where no reasons.onnx is there.
+    model_bytes: None in an automaton whose symbols need no model.
+    automaton, symbol_map: None in kind onnx. glosses: one a symbol, in words; () in kind onnx.
+    """
+
+    path: Path
+    id: str
+    kind: str
+    manifest: Mapping[str, Any]
+    adapter: Adapter
+    vocabulary: Vocabulary
+    typical: NDArray[np.float32]
+    arrays: Mapping[str, NDArray[Any]]
+    model_bytes: bytes | None
+    reasons_bytes: bytes | None
+    calibration: Calibration
+    card: str
+    automaton: Automaton | None = None
+    symbol_map: SymbolMap | None = None
+    glosses: tuple[str, ...] = ()
+
+    @property
+    def horizon(self) -> int | None:
+        """Steps before the end of a failed run at which it counts as imminent (inclusive), as trained."""
+        value = self.manifest.get("horizon")
+        return value if isinstance(value, int) else None
+
 
 _AGAIN = "Copy the bundle again, or train it again."
 
@@ -63,24 +83,24 @@ def open_bundle(path: str | os.PathLike[str], *, trust: Trust | None = None) -> 
         what = "is a file, a bundle is a folder" if folder.exists() else "does not exist"
         raise BundleError(f"No bundle at {folder}: it {what}. Name the folder that `train` wrote.")
     keys = None if trust is None else public_keys(trust)
-    data = _read(folder, MANIFEST)
+    data = _read(folder, File.MANIFEST)
     if keys is not None:
         found = read_signature(folder)
         if found is None:
             raise unsigned(folder, keys)
-        found.check(data, keys, str(folder / SIGNATURE))
-    manifest = read_manifest(data, str(folder / MANIFEST))
+        found.check(data, keys, str(folder / File.SIGNATURE))
+    manifest = read_manifest(data, str(folder / File.MANIFEST))
     files = {name: _verified(folder, name, entry) for name, entry in manifest["files"].items()}
     return _parse(folder, manifest, files)
 
 
 def read_signature(folder: Path) -> Signature | None:
     """The signature beside a bundle's files, not checked; None where there is none. UntrustedBundleError if damaged."""
-    where = folder / SIGNATURE
+    where = folder / File.SIGNATURE
     if not os.path.lexists(where):
         return None
     try:
-        data = _read(folder, SIGNATURE)
+        data = _read(folder, File.SIGNATURE)
     except BundleError as exc:
         raise UntrustedBundleError(str(exc)) from exc
     return Signature.from_bytes(data, str(where))
@@ -110,28 +130,28 @@ def _read(folder: Path, name: str, size: int | None = None) -> bytes:
 
 def _parse(folder: Path, manifest: dict[str, Any], files: Mapping[str, bytes]) -> Bundle:
     """Parse verified files, and check that they belong together and to this release."""
-    where = str(folder / ADAPTER)
+    where = str(folder / File.ADAPTER)
     try:
-        adapter = Adapter.from_bytes(files[ADAPTER], where)
+        adapter = Adapter.from_bytes(files[File.ADAPTER], where)
     except AdapterError as exc:
         raise BundleError(f"{where}: {exc}") from exc
     named = manifest.get("adapter")
     if not isinstance(named, dict) or named.get("sha256") != adapter.sha256:
         raise BundleError(f"{where}: not the adapter that the manifest names. {_AGAIN}")
-    arrays = arrays_from_bytes(files[CONTEXT], str(folder / CONTEXT))
+    arrays = arrays_from_bytes(files[File.CONTEXT], str(folder / File.CONTEXT))
     try:
-        card = files[CARD].decode("utf-8")
+        card = files[File.CARD].decode("utf-8")
     except UnicodeDecodeError as exc:
-        raise BundleError(f"{folder / CARD}: not UTF-8 text. {_AGAIN}") from exc
-    vocabulary = Vocabulary.from_bytes(files[VOCABULARY], str(folder / VOCABULARY))
+        raise BundleError(f"{folder / File.CARD}: not UTF-8 text. {_AGAIN}") from exc
+    vocabulary = Vocabulary.from_bytes(files[File.VOCABULARY], str(folder / File.VOCABULARY))
     automaton, symbol_map, glosses = _automaton(folder, files, len(vocabulary))
-    where = str(folder / CALIBRATION)
-    calibration = Calibration.from_bytes(files[CALIBRATION], where)
+    where = str(folder / File.CALIBRATION)
+    calibration = Calibration.from_bytes(files[File.CALIBRATION], where)
     version = version_of(manifest["kind"], grouped=calibration.groups is not None)
     if manifest["schema"] != schema_of(version):
         raise BundleError(f"{where}: is of {schema_of(version)!r}, the manifest of another layout. {_AGAIN}")
-    typical = _typical(arrays, str(folder / CONTEXT))
-    for name in (MODEL, REASONS):
+    typical = _typical(arrays, str(folder / File.CONTEXT))
+    for name in (File.MODEL, File.REASONS):
         if name in files:
             check_onnx(files[name], len(vocabulary), len(typical), str(folder / name))
     return Bundle(
@@ -143,8 +163,8 @@ def _parse(folder: Path, manifest: dict[str, Any], files: Mapping[str, bytes]) -
         vocabulary=vocabulary,
         typical=typical,
         arrays=MappingProxyType(arrays),
-        model_bytes=files.get(MODEL),
-        reasons_bytes=files.get(REASONS),
+        model_bytes=files.get(File.MODEL),
+        reasons_bytes=files.get(File.REASONS),
         calibration=calibration,
         card=card,
         automaton=automaton,
@@ -157,13 +177,13 @@ def _automaton(
     folder: Path, files: Mapping[str, bytes], n_terms: int
 ) -> tuple[Automaton | None, SymbolMap | None, tuple[str, ...]]:
     """The automaton with its map and glosses, after checking that the other files have what the map needs."""
-    if AUTOMATON_FILE not in files:
+    if File.AUTOMATON not in files:
         return None, None, ()
-    where = str(folder / AUTOMATON_FILE)
-    automaton, symbol_map, glosses = automaton_from_bytes(files[AUTOMATON_FILE], where)
-    if isinstance(symbol_map, ModelMap) != (MODEL in files):
+    where = str(folder / File.AUTOMATON)
+    automaton, symbol_map, glosses = automaton_from_bytes(files[File.AUTOMATON], where)
+    if isinstance(symbol_map, ModelMap) != (File.MODEL in files):
         needs = "come from" if isinstance(symbol_map, ModelMap) else "need no"
-        raise BundleError(f"{where}: its symbols {needs} {MODEL}; export the monitor again.")
+        raise BundleError(f"{where}: its symbols {needs} {File.MODEL}; export the monitor again.")
     if isinstance(symbol_map, TreeMap) and symbol_map.columns and symbol_map.columns[-1] >= n_terms:
         raise BundleError(
             f"{where}: asks for term {symbol_map.columns[-1]}, the vocabulary has {n_terms}; export the monitor again."

@@ -10,38 +10,70 @@ import os
 import secrets
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from prefixguard.bundle.arrays import arrays_to_bytes
 from prefixguard.bundle.automaton import automaton_from_bytes, automaton_to_bytes
+from prefixguard.bundle.calibration import Calibration
 from prefixguard.bundle.card import write_card
 from prefixguard.bundle.files import output_error, replace_file, sync_folder, write_file
 from prefixguard.bundle.manifest import (
-    ADAPTER,
     AUTOMATON,
-    AUTOMATON_FILE,
-    CALIBRATION,
-    CARD,
-    CONTEXT,
     LIMITS,
-    MANIFEST,
-    MODEL,
+    ONNX,
     OPTIONAL,
     PICTURES,
-    REASONS,
     REQUIRED,
     RESERVED,
-    SIGNATURE,
-    VOCABULARY,
+    File,
     make_manifest,
     render,
 )
-from prefixguard.bundle.parts import Bundle, BundleParts
-from prefixguard.bundle.reading import open_bundle, read_pictures
+from prefixguard.bundle.reading import Bundle, open_bundle, read_pictures
 from prefixguard.bundle.signature import Key, Signature, private_key
 from prefixguard.errors import BundleError, OutputError
 from prefixguard.stepview import Adapter
+
+
+@dataclass(frozen=True, slots=True)
+class BundleParts:
+    """All that makes a bundle, as bytes, arrays and plain values; what trained it is not needed.
+
+    Its kind is automaton where `automaton` is given, else onnx.
+
+    adapter: `Adapter.to_bytes()`. vocabulary: `Vocabulary.to_bytes()`.
+    context_arrays: at least `typical` float32 (d,), the median of each context feature over training steps, and
+        `names` (d,), the features' names in order.
+    model: ONNX of one step: (indices int64 (nnz,), values float32 (nnz,), context float32 (d,), state float32 (S,))
+        -> (logits float32 (2,): imminent, outcome; symbol int64 (); state_out float32 (S,)). The state before the
+        first step is zeros. Of an automaton: None, but where its symbol map is a `ModelMap`; only the symbol counts.
+    reasons: ONNX of the same inputs -> (context_contributions float32 (d,), term_contributions float32 (nnz,)): how
+        much each moved the outcome logit, positive towards failure. None: readings give no reasons; so of an
+        automaton, which gives reasons of its own.
+    info: the rest of the manifest: horizon, seed, config, split, data, metrics, training_seconds ...; plain JSON.
+    card: CARD.md; None: written from `info` (see `write_card`).
+    automaton: `automaton_to_bytes(...)`. pictures: files of `manifest.PICTURES` by name, for people.
+    """
+
+    adapter: bytes
+    vocabulary: bytes
+    context_arrays: Mapping[str, NDArray[Any]]
+    model: bytes | None
+    reasons: bytes | None
+    calibration: Calibration
+    info: Mapping[str, Any] = field(default_factory=dict)
+    card: str | None = None
+    automaton: bytes | None = None
+    pictures: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        """`onnx` or `automaton`."""
+        return ONNX if self.automaton is None else AUTOMATON
 
 
 def write_bundle(path: str | os.PathLike[str], parts: BundleParts, *, overwrite: bool = False) -> str:
@@ -61,15 +93,15 @@ def write_bundle(path: str | os.PathLike[str], parts: BundleParts, *, overwrite:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
         raise output_error(target, exc) from exc
-    mark = secrets.token_hex(4)
-    temporary = target.parent / f".{target.name}.{mark}.tmp"
+    unique = secrets.token_hex(4)
+    temporary = target.parent / f".{target.name}.{unique}.tmp"
     try:
         os.mkdir(temporary)  # noqa: PTH102  - one call, whose mode follows the process's umask
         for name, data in files.items():
             write_file(temporary / name, data)
         sync_folder(temporary)
         open_bundle(temporary)
-        _swap(temporary, target, target.parent / f".{target.name}.{mark}.old" if replaces else None)
+        _swap(temporary, target, target.parent / f".{target.name}.{unique}.old" if replaces else None)
     except OSError as exc:
         if isinstance(exc, OutputError):
             raise
@@ -81,14 +113,14 @@ def write_bundle(path: str | os.PathLike[str], parts: BundleParts, *, overwrite:
 
 def _contents(parts: BundleParts) -> tuple[dict[str, bytes], Mapping[str, object]]:
     """Bytes of every file, the manifest last, and the manifest."""
-    adapter = Adapter.from_bytes(parts.adapter, ADAPTER)
+    adapter = Adapter.from_bytes(parts.adapter, File.ADAPTER)
     named = {"name": adapter.name, "version": adapter.version, "sha256": adapter.sha256}
-    optional = {MODEL: parts.model, REASONS: parts.reasons, AUTOMATON_FILE: parts.automaton}
+    optional = {File.MODEL: parts.model, File.REASONS: parts.reasons, File.AUTOMATON: parts.automaton}
     files = {
-        ADAPTER: parts.adapter,
-        CALIBRATION: parts.calibration.to_bytes(),
-        CONTEXT: arrays_to_bytes(parts.context_arrays),
-        VOCABULARY: parts.vocabulary,
+        File.ADAPTER: parts.adapter,
+        File.CALIBRATION: parts.calibration.to_bytes(),
+        File.CONTEXT: arrays_to_bytes(parts.context_arrays),
+        File.VOCABULARY: parts.vocabulary,
         **{name: data for name, data in optional.items() if data is not None},
         **parts.pictures,
     }
@@ -96,7 +128,7 @@ def _contents(parts: BundleParts) -> tuple[dict[str, bytes], Mapping[str, object
     if card is None:
         automaton = None if parts.automaton is None else automaton_from_bytes(parts.automaton)[0]
         card = write_card(named, parts.calibration, parts.info, automaton, sorted(parts.pictures))
-    files[CARD] = card.encode("utf-8", "replace")
+    files[File.CARD] = card.encode("utf-8", "replace")
     known = REQUIRED[parts.kind] + OPTIONAL[parts.kind]
     odd = sorted(set(parts.pictures) - set(PICTURES)) or sorted(set(files) - set(known))
     odd = odd or sorted(set(REQUIRED[parts.kind]) - set(files))
@@ -104,7 +136,7 @@ def _contents(parts: BundleParts) -> tuple[dict[str, bytes], Mapping[str, object
         raise BundleError(f"A bundle of kind {parts.kind} has {', '.join(sorted(known))}; check {odd[0]}.")
     grouped = parts.calibration.groups is not None
     manifest = make_manifest(parts.kind, files, named, parts.info, grouped=grouped)
-    files[MANIFEST] = render(manifest)
+    files[File.MANIFEST] = render(manifest)
     return files, manifest
 
 
@@ -120,7 +152,7 @@ def check_target(target: Path, overwrite: bool) -> bool:
         raise output_error(target, exc) from exc
     if not held:
         return True
-    if MANIFEST not in held:
+    if File.MANIFEST not in held:
         raise OutputError(f"{target} is a folder with other things in it. Choose another name.")
     if not overwrite:
         raise OutputError(f"{target} holds a bundle already. Choose another name, or ask for it to be overwritten.")
@@ -186,7 +218,7 @@ def sign(monitor: str | os.PathLike[str], key: Key) -> Signed:
     private = private_key(key)
     bundle = open_bundle(monitor)
     signature = Signature.of(render(dict(bundle.manifest)), private)
-    target = bundle.path / SIGNATURE
+    target = bundle.path / File.SIGNATURE
     try:
         replace_file(target, signature.to_bytes())
     except OSError as exc:

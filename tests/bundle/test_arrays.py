@@ -18,6 +18,10 @@ ARRAYS = hnp.arrays(DTYPES, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0,
 
 @given(st.dictionaries(st.text("abc_", min_size=1, max_size=5), ARRAYS, max_size=4))
 def test_arrays_round_trip(arrays: dict[str, np.ndarray]) -> None:
+    if any("\ud800" <= letter <= "\udfff" for array in arrays.values() for letter in "".join(map(str, array.ravel()))):
+        with pytest.raises(DataError, match="half a character"):
+            arrays_to_bytes(arrays)
+        return
     data = arrays_to_bytes(arrays)
     back = arrays_from_bytes(data, "context.npz")
     assert back.keys() == arrays.keys()

@@ -19,10 +19,10 @@ from prefixguard.bundle import TreeMap, automaton_to_bytes, open_bundle, write_b
 from prefixguard.bundle.manifest import (
     AUTOMATON,
     LIMITS,
-    MANIFEST,
     OPTIONAL,
     PICTURES,
     REQUIRED,
+    File,
     bundle_id,
     canonical,
     render,
@@ -30,7 +30,7 @@ from prefixguard.bundle.manifest import (
 from prefixguard.errors import BundleError
 
 PICTURED: dict[str, bytes] = {name: f"what {name} shows".encode() for name in PICTURES}
-FILES = sorted((MANIFEST, *REQUIRED[AUTOMATON], *OPTIONAL[AUTOMATON]))
+FILES = sorted((File.MANIFEST, *REQUIRED[AUTOMATON], *OPTIONAL[AUTOMATON]))
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_each_kind_names_the_first_release_that_reads_it(tmp_path: Path) -> None
 
 def test_pictures_are_carried_and_verified(bundle_path: Path) -> None:
     manifest = json.loads((bundle_path / "manifest.json").read_bytes())
-    assert sorted(manifest["files"]) == [name for name in FILES if name != MANIFEST]
+    assert sorted(manifest["files"]) == [name for name in FILES if name != File.MANIFEST]
     for name, data in PICTURED.items():
         assert (bundle_path / name).read_bytes() == data
     card = (bundle_path / "CARD.md").read_text()

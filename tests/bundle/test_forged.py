@@ -13,7 +13,7 @@ import tiny_automaton
 import tiny_monitor
 
 from prefixguard.bundle import write_bundle
-from prefixguard.bundle.manifest import CARD
+from prefixguard.bundle.manifest import File
 from prefixguard.errors import BundleError
 from prefixguard.runtime import load
 
@@ -46,7 +46,7 @@ def test_every_damage_is_refused_or_harmless(kind: str, bundles: dict[str, Path]
     original = {file.name: file.read_bytes() for file in folder.iterdir()}
     before = _peak()
     refused = 0
-    for name in sorted(set(original) - {CARD}):
+    for name in sorted(set(original) - {File.CARD}):
         for seed in SEEDS:
             forged_bundle.forge(folder, name, forged_bundle.damaged(name, original[name], seed))
             said, seconds = forged_bundle.judge(folder)

@@ -14,11 +14,11 @@ from prefixguard.bundle import open_bundle, write_bundle
 from prefixguard.bundle import reading as reading_module
 from prefixguard.bundle.manifest import (
     LIMITS,
-    MANIFEST,
     ONNX,
     OPTIONAL,
     REQUIRED,
     RESERVED,
+    File,
     bundle_id,
     canonical,
     make_manifest,
@@ -27,7 +27,7 @@ from prefixguard.bundle.manifest import (
 )
 from prefixguard.errors import BundleError, BundleVersionError, DataError
 
-FILES = sorted((MANIFEST, *REQUIRED[ONNX], *OPTIONAL[ONNX]))
+FILES = sorted((File.MANIFEST, *REQUIRED[ONNX], *OPTIONAL[ONNX]))
 
 
 def test_what_was_written_comes_back(bundle_path: Path) -> None:
