@@ -13,9 +13,8 @@ bytes; the reader takes nothing else, whoever wrote it.
 from __future__ import annotations
 
 import json
-import math
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.bundle.strict_json import exactly, listed, load_json, wholes
+from prefixguard.bundle.strict_json import exactly, listed, load_json, share, wholes
 from prefixguard.bundle.symbol_map import SymbolMap, symbol_map_from_json
 from prefixguard.errors import BundleError, DataError
 
@@ -89,7 +88,11 @@ MOST_COLUMNS = 1 << 10
 MOST_GLOSS = 2000
 _MOST_COUNT = 1 << 53
 _OF_AUTOMATON = ("clock", "fallback", "glosses", "schema", "start", "states", "symbol_map")
-_OF_STATE = ("transitions", "edges", "visits", "risk", "interval", "evidence", "evidence_runs", "stand_in")
+#: What a state has, in the order in which it is written, and the arrays that hold it for all states.
+_OF_STATE: Mapping[str, type[Any]] = {
+    "transitions": np.int32, "edges": np.int64, "visits": np.int64, "risk": np.float64, "interval": np.float64,
+    "evidence": np.int64, "evidence_runs": np.int64, "stand_in": np.int32,
+}  # fmt: skip
 
 
 def automaton_to_bytes(automaton: Automaton, symbol_map: SymbolMap, glosses: Sequence[str]) -> bytes:
@@ -149,16 +152,9 @@ def _parse(document: Any) -> tuple[Automaton, SymbolMap, tuple[str, ...]]:
         _check_state(state, f"state {s}", len(states), n_symbols, len(clock) + 1)
     automaton = Automaton(
         start=wholes([document["start"]], "the start", 0, len(states), 1)[0],
-        transitions=_array(states, "transitions", np.int32),
         fallback=_frozen(wholes(document["fallback"], "the fallback", UNSEEN, len(states), n_symbols), np.int32),
         clock=clock,
-        risk=_array(states, "risk", np.float64),
-        interval=_array(states, "interval", np.float64),
-        edges=_array(states, "edges", np.int64),
-        visits=_array(states, "visits", np.int64),
-        evidence=_array(states, "evidence", np.int64),
-        evidence_runs=_array(states, "evidence_runs", np.int64),
-        stand_in=_array(states, "stand_in", np.int32),
+        **{name: _frozen([state[name] for state in states], dtype) for name, dtype in _OF_STATE.items()},
     )
     return automaton, symbol_map, tuple(glosses)
 
@@ -167,34 +163,22 @@ def _check_state(state: Any, name: str, n_states: int, n_symbols: int, columns: 
     """Every value of a state: lists of the right lengths, numbers of the right kind in range."""
     exactly(state, _OF_STATE, name)
     wholes(state["transitions"], f"{name}: transitions", UNSEEN, n_states, n_symbols)
-    wholes(state["edges"], f"{name}: edges", 0, _MOST_COUNT, n_symbols)
-    wholes(state["evidence"], f"{name}: evidence", 0, _MOST_COUNT, columns)
-    wholes(state["evidence_runs"], f"{name}: evidence_runs", 0, _MOST_COUNT, columns)
-    wholes([state["visits"]], f"{name}: visits", 0, _MOST_COUNT, 1)
-    wholes([state["stand_in"]], f"{name}: stand_in", 0, n_states, 1)
+    for field, n in (("edges", n_symbols), ("evidence", columns), ("evidence_runs", columns)):
+        wholes(state[field], f"{name}: {field}", 0, _MOST_COUNT, n)
+    for field, most in (("visits", _MOST_COUNT), ("stand_in", n_states)):
+        wholes([state[field]], f"{name}: {field}", 0, most, 1)
     for risks in listed(state["risk"], f"{name}: risk", columns):
-        _chances(risks, f"{name}: risk")
+        for risk in listed(risks, f"{name}: risk", N_RISKS):
+            share(risk, f"{name}: risk")
     for pairs in listed(state["interval"], f"{name}: interval", columns):
         for ends in listed(pairs, f"{name}: interval", N_RISKS):
-            low, high = _chances(ends, f"{name}: interval")
+            low, high = (share(end, f"{name}: interval") for end in listed(ends, f"{name}: interval", 2))
             if low > high:
                 raise ValueError(f"{name}: interval: {low} is above {high}")
 
 
-def _chances(value: Any, what: str) -> list[float]:
-    """Two probabilities."""
-    for x in listed(value, what, 2):
-        if type(x) not in (int, float) or not math.isfinite(x) or not 0.0 <= x <= 1.0:
-            raise ValueError(f"{what}: {str(x)[:40]} is not a probability")
-    return list(value)
-
-
-def _array(states: list[Any], name: str, dtype: type[Any]) -> NDArray[Any]:
-    """One array with a row a state. All is checked by now: numbers fit, and lengths agree."""
-    return _frozen([state[name] for state in states], dtype)
-
-
 def _frozen(values: list[Any], dtype: type[Any]) -> NDArray[Any]:
+    """All is checked by now: numbers fit, and lengths agree."""
     array = np.array(values, dtype=dtype)
     array.setflags(write=False)
     return array

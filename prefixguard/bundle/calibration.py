@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.alarm import AlarmPolicy, GroupThresholds, Thresholds
-from prefixguard.bundle.strict_json import exactly, load_json
+from prefixguard.bundle.strict_json import instance, load_json, optional, share, text, whole
 from prefixguard.errors import BundleError, ConfigError, PrefixGuardError
 
 SCHEMA = "prefixguard/calibration/v1"
@@ -118,6 +118,7 @@ class Calibration:
 
     def to_bytes(self) -> bytes:
         """`calibration.json`, the same bytes for the same content."""
+        by_value = {value: asdict(one) for value, one in (self.groups.of if self.groups else {}).items()}
         document = {
             "schema": SCHEMA if self.groups is None else GROUPED_SCHEMA,
             "imminent": {"map": _map_to_json(self.imminent)},
@@ -125,7 +126,7 @@ class Calibration:
                 "map": _map_to_json(self.outcome),
                 "thresholds": asdict(self.thresholds),
                 "policy": asdict(self.policy),
-                **({} if self.groups is None else {"groups": _groups_to_json(self.groups)}),
+                **({} if self.groups is None else {"groups": {"by": self.groups.by, "of": by_value}}),
             },
         }
         try:
@@ -145,8 +146,10 @@ class Calibration:
                 imminent=_map_from_json(document["imminent"]["map"]),
                 outcome=_map_from_json(outcome["map"]),
                 thresholds=_thresholds(outcome["thresholds"]),
-                policy=AlarmPolicy(**_exact(outcome["policy"], AlarmPolicy)),
-                groups=_groups(outcome["groups"]) if document["schema"] == GROUPED_SCHEMA else None,
+                policy=instance(AlarmPolicy, outcome["policy"]),
+                groups=instance(GroupThresholds, outcome["groups"], by=text, of=_of_values)
+                if document["schema"] == GROUPED_SCHEMA
+                else None,
             )
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError, PrefixGuardError) as exc:
             raise BundleError(
@@ -160,40 +163,18 @@ def _map_to_json(risk_map: RiskMap) -> dict[str, Any]:
 
 
 def _map_from_json(document: Mapping[str, Any]) -> RiskMap:
-    kind = document["kind"]
+    kind, rest = document["kind"], {name: value for name, value in document.items() if name != "kind"}
     if kind not in _KINDS:
         raise ValueError(f"map kind {kind!r}, known: {', '.join(_KINDS)}")
-    cls = _KINDS[kind]
-    return cls(**_exact({name: value for name, value in document.items() if name != "kind"}, cls))
+    return instance(_KINDS[kind], rest)
 
 
-def _thresholds(document: Any) -> Thresholds:
-    thresholds = Thresholds(**_exact(document, Thresholds))
-    for name in ("alarm", "watch"):
-        mark = getattr(thresholds, name)
-        if not (mark is None and name == "alarm") and not (type(mark) in (int, float) and 0.0 <= mark <= 1.0):
-            raise ValueError(f"Thresholds: {name} is {mark!r}, not a risk from 0 to 1")
-    for name in ("n_runs", "allowed", "needed"):
-        if type(getattr(thresholds, name)) is not int:
-            raise ValueError(f"Thresholds: {name} is {getattr(thresholds, name)!r}, not a count")
-    if not isinstance(thresholds.reason, str | None):
-        raise ValueError("Thresholds: reason is not text")
-    return thresholds
+def _thresholds(document: Any, what: str = "") -> Thresholds:
+    counts = {"n_runs": whole, "allowed": whole, "needed": whole}
+    return instance(Thresholds, document, alarm=optional(share), watch=share, reason=optional(text), **counts)
 
 
-def _groups_to_json(groups: GroupThresholds) -> dict[str, Any]:
-    return {"by": groups.by, "of": {value: asdict(thresholds) for value, thresholds in groups.of.items()}}
-
-
-def _groups(document: Any) -> GroupThresholds:
-    found = _exact(document, GroupThresholds)
-    if not isinstance(found["by"], str) or not isinstance(found["of"], dict) or not found["of"]:
-        raise ValueError("GroupThresholds: by is a name and of is an object with at least one value")
-    return GroupThresholds(
-        found["by"], MappingProxyType({value: _thresholds(one) for value, one in found["of"].items()})
-    )
-
-
-def _exact(document: Any, cls: type[Any]) -> dict[str, Any]:
-    """The document, if its keys are exactly the fields of `cls`."""
-    return exactly(document, (field.name for field in fields(cls)), cls.__name__)
+def _of_values(document: Any, what: str) -> Mapping[str, Thresholds]:
+    if not isinstance(document, dict) or not document:
+        raise ValueError(f"{what} is not an object with at least one value")
+    return MappingProxyType({value: _thresholds(one) for value, one in document.items()})

@@ -88,8 +88,8 @@ def _what(adapter: Mapping[str, str], info: Mapping[str, Any]) -> str:
 
 def _automaton(automaton: Automaton, pictures: Sequence[str]) -> str:
     shown = f" Shown to people in {', '.join(f'`{name}`' for name in pictures)}." if pictures else ""
-    marks = ", ".join(map(str, automaton.clock))
-    clock = f" A clock beside it gives every state other risks from step {marks} on." if marks else ""
+    begins = ", ".join(map(str, automaton.clock))
+    clock = f" A clock beside it gives every state other risks from step {begins} on." if begins else ""
     return (
         f"## Automaton\n\nA finite automaton of {automaton.n_states} states over {automaton.n_symbols} symbols, in "
         f"`automaton.json`.{shown} A reading names the state that the run is in; its risks were set on runs that the "
@@ -98,7 +98,7 @@ def _automaton(automaton: Automaton, pictures: Sequence[str]) -> str:
 
 
 def _alarm(calibration: Calibration, info: Mapping[str, Any]) -> str:
-    """The marks in force; by group where there are such; and on what they were set anew."""
+    """The thresholds in force; by group where there are such; and on what they were set anew."""
     parts = [f"## Alarm\n\n{_common(calibration)}", *_groups(calibration), *_recalibrated(info)]
     return "\n\n".join(parts)
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
 
 
 def load_json(data: bytes) -> Any:
@@ -20,6 +23,41 @@ def exactly(document: Any, names: Iterable[str], what: str) -> dict[str, Any]:
     if odd:
         raise ValueError(f"{what}: fields missing or unknown: {', '.join(odd)[:120]}")
     return document
+
+
+def instance(cls: type[_T], document: Any, **readers: Callable[[Any, str], Any]) -> _T:
+    """The dataclass from an object that has exactly its fields. readers: by field, what checks a value; given the value
+    and how to name it. What they pass over, the dataclass checks itself."""
+    found = exactly(document, (field.name for field in fields(cls)), cls.__name__)  # type: ignore[arg-type]
+    return cls(
+        **{name: readers[name](v, f"{cls.__name__}: {name}") if name in readers else v for name, v in found.items()}
+    )
+
+
+def optional(read: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    """The reader, for a value that may be null."""
+    return lambda value, what: None if value is None else read(value, what)
+
+
+def text(value: Any, what: str) -> str:
+    """A text."""
+    if not isinstance(value, str):
+        raise ValueError(f"{what} is not text")
+    return value
+
+
+def whole(value: Any, what: str) -> int:
+    """A whole number; a bool is none."""
+    if type(value) is not int:
+        raise ValueError(f"{what} is {str(value)[:40]}, not a count")
+    return value
+
+
+def share(value: Any, what: str) -> float:
+    """A number from 0 to 1."""
+    if type(value) not in (int, float) or not 0.0 <= value <= 1.0:
+        raise ValueError(f"{what}: {str(value)[:40]} is not a probability")
+    return value  # type: ignore[no-any-return]
 
 
 def listed(value: Any, what: str, n: int | None = None) -> list[Any]:

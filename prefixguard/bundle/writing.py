@@ -115,13 +115,13 @@ def _contents(parts: BundleParts) -> tuple[dict[str, bytes], Mapping[str, object
     """Bytes of every file, the manifest last, and the manifest."""
     adapter = Adapter.from_bytes(parts.adapter, File.ADAPTER)
     named = {"name": adapter.name, "version": adapter.version, "sha256": adapter.sha256}
-    optional = {File.MODEL: parts.model, File.REASONS: parts.reasons, File.AUTOMATON: parts.automaton}
-    files = {
+    optional = ((File.MODEL, parts.model), (File.REASONS, parts.reasons), (File.AUTOMATON, parts.automaton))
+    files: dict[str, bytes] = {
         File.ADAPTER: parts.adapter,
         File.CALIBRATION: parts.calibration.to_bytes(),
         File.CONTEXT: arrays_to_bytes(parts.context_arrays),
         File.VOCABULARY: parts.vocabulary,
-        **{name: data for name, data in optional.items() if data is not None},
+        **{name: data for name, data in optional if data is not None},
         **parts.pictures,
     }
     card = parts.card

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from prefixguard.bundle import Bundle
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import BundleError
+from prefixguard.runtime.host import TURN
 from prefixguard.runtime.reading import say_reasons
-from prefixguard.runtime.turn import TURN
 
 
 class Step(NamedTuple):

@@ -11,7 +11,7 @@ from prefixguard.bundle import Bundle, Trust, open_bundle
 from prefixguard.errors import BundleError, OtherAdapterError, PrefixGuardError, SavedSessionError, TraceError
 from prefixguard.runtime.automaton_model import AutomatonModel
 from prefixguard.runtime.drift_signal import DriftReference, DriftSignal
-from prefixguard.runtime.host_errors import is_hosts
+from prefixguard.runtime.host import is_hosts
 from prefixguard.runtime.model import OnnxModel, StepModel
 from prefixguard.runtime.reading import Reading
 from prefixguard.runtime.saved_session import SavedSession

@@ -10,7 +10,7 @@ A session never raises into its host. What it cannot judge becomes a reading of 
 - steps or events that are no longer read as those of the training runs were (`field_dropout`): a field that stays
   empty, no step for too long, too many events of unknown kinds; until that is over.
 
-What the host raises while a call is under way (`host_errors` says what that is) passes through to it, and from then on
+What the host raises while a call is under way (`host` says what that is) passes through to it, and from then on
 the session is UNKNOWN, since nobody knows how far the call had come. Likewise in a child that was forked during a call
 of another thread. A call from within a call, by a callback, a signal handler or a finaliser, is one UNKNOWN and changes
 nothing.
@@ -33,11 +33,10 @@ from prefixguard.encoder import tokenize
 from prefixguard.errors import SavedSessionError, TraceError, UsageError
 from prefixguard.runtime.drift import Drift, RunSummary, Tally, summarise_run
 from prefixguard.runtime.field_dropout import Expected, FieldDropout
-from prefixguard.runtime.host_errors import is_hosts, was_interrupted
+from prefixguard.runtime.host import PROCESS, TURN, is_hosts, was_interrupted
 from prefixguard.runtime.model import StepModel
 from prefixguard.runtime.reading import Reading, plain
 from prefixguard.runtime.saved_session import SavedSession
-from prefixguard.runtime.turn import PROCESS, TURN
 from prefixguard.stepview import GAP_WINDOW, Parser, StepRecord, serialize
 
 #: Bytes of a serialised step that are read; adapters keep steps far below it. A larger one is UNKNOWN.

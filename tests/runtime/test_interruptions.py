@@ -22,8 +22,7 @@ from tiny_monitor import call, calm_run, failing_run, result, say
 from prefixguard.bundle import write_bundle
 from prefixguard.errors import UsageError
 from prefixguard.runtime import Level, Monitor, Reading, Session, load
-from prefixguard.runtime.host_errors import is_hosts
-from prefixguard.runtime.turn import Turn
+from prefixguard.runtime.host import Turn, is_hosts
 from prefixguard.stepview import StepRecord
 
 
