@@ -126,7 +126,7 @@ def _recalibrated(info: Mapping[str, Any]) -> list[str]:
     if not isinstance(value, Mapping):
         return []
     said = (
-        f"Both marks were set anew, without retraining, on {value.get('runs')} runs of which "
+        f"Both thresholds were set anew, without retraining, on {value.get('runs')} runs of which "
         f"{value.get('successful')} succeeded; the monitor before was {_plain(str(value.get('monitor')))[:12]}."
     )
     if value.get("in_sample"):
@@ -152,7 +152,7 @@ def _common(calibration: Calibration) -> str:
         + (f" for {policy.consecutive} steps in a row" if policy.consecutive > 1 else "")
         + f", WATCH above {thresholds.watched_from:.4f}. Of runs that would succeed, at most {policy.budget:.0%} "
         f"raise an alarm, with confidence {policy.confidence:.0%} (set on {thresholds.n_runs} successful runs, one a "
-        f"task, {thresholds.allowed} above the mark allowed)."
+        f"task, {thresholds.allowed} above the threshold allowed)."
     )
 
 

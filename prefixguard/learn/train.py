@@ -237,7 +237,7 @@ def _calibrate(
     alarm_runs: NDArray[np.int64],
     logits: Mapping[int, NDArray[np.float64]],
 ) -> tuple[Calibration, dict[float, Thresholds], str | None]:
-    """Maps and the watch mark on the calibration side, thresholds on the alarm side; why an alarm was refused."""
+    """Maps and the watch threshold on the calibration side, thresholds on the alarm side; why an alarm was refused."""
     targets = labels(corpus, config.horizon)[steps_of(corpus, runs)].astype(np.float64)
     flat = np.concatenate([logits[r] for r in runs.tolist()])
     imminent, outcome = (fit_platt(flat[:, i], targets[:, i]) for i in range(2))

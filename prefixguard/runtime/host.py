@@ -17,8 +17,8 @@ left taken mends itself.
   it interrupted, and by that it is known;
 - an exception of a class of the host's with no code of the host's under ours, as PyThreadState_SetAsyncExc raises it.
 
-Ours, so reported in a reading of level UNKNOWN: other exceptions of the classes of Python, numpy, onnxruntime, re2, orjson
-and this package, and whatever an event's own methods raise.
+Ours, so reported in a reading of level UNKNOWN: other exceptions of the classes of Python, numpy, onnxruntime, re2,
+orjson and this package, and whatever an event's own methods raise.
 
 A StopIteration that interrupts is beyond this rule: Python itself takes it for the end of the loop that it meets. A
 host must not raise one.

@@ -12,10 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from prefixguard.errors import ConfigError, OutputError
 from prefixguard.simulation import WORLDS, generate, write_runs
+from prefixguard.simulation.rng import Rng
 from prefixguard.simulation.support.faults import FAULTS, PROFILES
+from prefixguard.stepview import ReadReport, load_adapter, read_runs, serialize
 
 Runs = list[dict[str, Any]]
 
@@ -151,3 +155,55 @@ def test_thousands_of_runs_in_seconds() -> None:
     count = sum(1 for _ in generate(200, seed=8))
     seconds = time.process_time() - start
     assert count / seconds > 100, f"{count / seconds:.0f} runs a second; about 500 are expected on an idle core"
+
+
+def test_a_name_is_a_stream_for_ever() -> None:
+    """Written once: other releases of Python must give the same."""
+    rng = Rng("prefixguard")
+    assert (rng.digits(6), rng.below(100), rng.pick("abcdef"), rng.some("abcdef", 3)) == (
+        "536012",
+        51,
+        "e",
+        ["a", "c", "e"],
+    )
+
+
+@given(name=st.text(), low=st.integers(-50, 50), width=st.integers(0, 50))
+def test_numbers_stay_in_range(name: str, low: int, width: int) -> None:
+    rng = Rng(name)
+    assert 0 <= rng.below(7) < 7
+    assert low <= rng.between(low, low + width) <= low + width
+    assert len(rng.digits(8)) == 8
+    assert sorted(rng.some("abcd", 9)) == list("abcd")
+
+
+def test_weights_are_shares() -> None:
+    rng = Rng("weights")
+    drawn = [rng.weighted("abc", (1.0, 0.0, 3.0)) for _ in range(4000)]
+    assert drawn.count("b") == 0
+    assert 0.22 < drawn.count("a") / 4000 < 0.28
+
+
+def test_the_shipped_adapter_reads_the_lab(tmp_path: Path, lab_runs: list[dict[str, Any]]) -> None:
+    path = tmp_path / "lab.jsonl"
+    write_runs(path, 200, seed=13)
+    report = ReadReport()
+    runs = list(read_runs(path, load_adapter("openai_chat"), report=report))
+    assert (report.runs, report.skipped, report.empty, report.late_results) == (200, [], {}, 0)
+    for run, raw in zip(runs, lab_runs, strict=False):
+        assert (run.run_id, run.task_id, run.outcome) == (raw["run_id"], raw["task_id"], raw["outcome"])
+        assert dict(run.groups) == {"agent": raw["agent"]}
+        assert len(run.records) == len(raw["metadata"]["true_risk"]), "its records are the simulation's steps"
+        errors = [message["content"].startswith("Error") for message in raw["messages"] if message["role"] == "tool"]
+        assert [record.status == "error" for record in run.records if record.tool != "respond"] == errors
+
+
+def test_a_monitor_sees_the_same_live_whatever_stands_beside_the_messages(lab_runs: list[dict[str, Any]]) -> None:
+    adapter = load_adapter("openai_chat")
+    for raw in lab_runs[:50]:
+        seen = []
+        for header in (None, {key: value for key, value in raw.items() if key != "messages"}):
+            parser = adapter.parser(header)
+            records = [record for message in raw["messages"] for record in parser.observe(message)] + parser.end()
+            seen.append([serialize(record) for record in records])
+        assert seen[0] == seen[1]
