@@ -64,15 +64,9 @@ class EventGaps:
 
 #: What is watched, in the order of `fill_marks`.
 SERIES = (
-    "the tool",
-    "calls",
-    "the arguments of calls",
-    "the observation",
-    "the agent's text",
-    "the agent's text where it speaks",
-    "the results of calls",
-    "the status of calls",
-)
+    "the tool", "calls", "the arguments of calls", "the observation", "the agent's text",
+    "the agent's text where it speaks", "the results of calls", "the status of calls",
+)  # fmt: skip
 
 
 def fill_marks(record: StepRecord) -> tuple[bool | None, ...]:
@@ -143,11 +137,11 @@ class FillCounts:
             steps += 1
             observed += record.observation != ""
             self._texts(record)
-            for i, mark in enumerate(fill_marks(record)):
-                if mark is None:
+            for i, is_filled in enumerate(fill_marks(record)):
+                if is_filled is None:
                     continue
                 self.applies[i] += 1
-                if mark:
+                if is_filled:
                     self.filled[i] += 1
                     stretch[i] = 0
                 else:
@@ -177,14 +171,10 @@ class FillCounts:
     def to_json(self) -> dict[str, Any]:
         """Runs, and for every series the steps that it applies to, the share in which it is filled and its longest
         stretch of empty steps."""
-        fields = {
-            name: {
-                "steps": self.applies[i],
-                "filled": round(self.filled[i] / self.applies[i], 6) if self.applies[i] else 0.0,
-                "longest_empty": highest(self.longest[i]),
-            }
-            for i, name in enumerate(SERIES)
-        }
+        fields = {}
+        for name, n, filled, longest in zip(SERIES, self.applies, self.filled, self.longest, strict=True):
+            share = round(filled / n, 6) if n else 0.0
+            fields[name] = {"steps": n, "filled": share, "longest_empty": highest(longest)}
         return {"runs": self.runs, "fields": fields}
 
 

@@ -1,5 +1,5 @@
 """What a live parser keeps between two events: room in bytes for texts that wait and for the header of the run, and the
-checks of a state that was saved."""
+check of a state that was saved."""
 
 from __future__ import annotations
 

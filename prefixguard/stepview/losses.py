@@ -71,71 +71,58 @@ def written(adapter: Adapter) -> frozenset[str]:
 
 
 def _nothing_to_learn(fills: FillCounts, look: str) -> Iterator[Loss]:
-    if not fills.with_text and (fills.same["tool"].texts == 0 or not fills.same["tool"].differs):
-        yield Loss(
-            "error",
-            "action",
-            f"None of the {fills.steps:,} steps has a text: no observation, words of the agent, arguments or result. "
-            f"Nothing can be learned from them. {look}",
-        )
-    elif fills.steps >= FEWEST and fills.same["step"].texts == fills.steps and not fills.same["step"].differs:
-        yield Loss(
-            "error",
-            "action",
-            f"All {fills.steps:,} steps say the same, word for word, so nothing can be learned from them: the adapter "
-            f"may read a constant. {look}",
-        )
+    tool, step = fills.same["tool"], fills.same["step"]
+    what = ""
+    if not fills.with_text and (tool.texts == 0 or not tool.differs):
+        what = f"None of the {fills.steps:,} steps has a text: no observation, words of the agent, arguments or result. "
+        what += "Nothing can be learned from them."
+    elif fills.steps >= FEWEST and step.texts == fills.steps and not step.differs:
+        what = f"All {fills.steps:,} steps say the same, word for word, so nothing can be learned from them: the "
+        what += "adapter may read a constant."
+    if what:
+        yield Loss("error", "action", f"{what} {look}")
 
 
 def _fields(fills: FillCounts, adapter: Adapter, look: str) -> Iterator[Loss]:
     reads = written(adapter)
     switch = f" In the framework: {_SWITCHES[adapter.name]}." if adapter.name in _SWITCHES else ""
 
-    def remedy(field: str, otherwise: str = "") -> str:
-        return f"{otherwise}{switch} In the adapter: what its rules read as `{field}`. {look}".strip()
+    def lost(field: str, what: str, otherwise: str = "") -> Loss:
+        remedy = f"{otherwise}{switch} In the adapter: what its rules read as `{field}`. {look}".strip()
+        return Loss("warning", field, f"{what} {remedy}")
 
     calls, answered = fills.series("the results of calls")
     if calls >= FEWEST and calls - answered >= NEARLY * calls:
-        what = f"{calls - answered:,} of {calls:,} calls ({_share(calls - answered, calls)}) have no result: "
+        what = f"{_of(calls - answered, calls, 'calls')} have no result:"
         if "result" in reads:
-            what += "what came back is not in the runs, or does not reach its call. "
-            yield Loss("warning", "result", what + remedy("result"))
+            yield lost("result", f"{what} what came back is not in the runs, or does not reach its call.")
         else:
-            what += "the adapter reads none, so a monitor sees what the agent does and not what comes of it."
-            yield Loss("note", "result", what)
+            why = "the adapter reads none, so a monitor sees what the agent does and not what comes of it."
+            yield Loss("note", "result", f"{what} {why}")
     if fills.runs >= _FEWEST_RUNS and fills.unseen >= NEARLY * fills.runs and "observation" in reads:
-        what = f"{fills.unseen:,} of {fills.runs:,} runs ({_share(fills.unseen, fills.runs)}) have no observation: "
-        what += "neither the task nor anything a user or the environment said is in a step. "
-        yield Loss("warning", "observation", what + remedy("observation"))
+        what = f"{_of(fills.unseen, fills.runs, 'runs')} have no observation: neither the task nor anything a user or "
+        yield lost("observation", f"{what}the environment said is in a step.")
     steps, worded = fills.series("the agent's text")
     bare = calls - fills.calls_with_words
     spoken, said = fills.series("the agent's text where it speaks")
     if spoken >= FEWEST and spoken - said >= NEARLY * spoken:
-        what = f"{spoken - said:,} of {spoken:,} steps in which the agent speaks have no text. "
-        yield Loss("warning", "action", what + remedy("action"))
+        yield lost("action", f"{spoken - said:,} of {spoken:,} steps in which the agent speaks have no text.")
     elif "action" in reads and steps >= FEWEST and steps - worded >= NEARLY * steps and bare >= NEVER * calls:
-        what = f"The agent's text is empty in {steps - worded:,} of {steps:,} steps ({_share(steps - worded, steps)})"
-        what += f", in {bare:,} of {calls:,} calls. "
+        what = f"The agent's text is empty in {_of(steps - worded, steps, 'steps')}, in {bare:,} of {calls:,} calls."
         otherwise = "That is right where the agent calls tools without a word; otherwise its words are lost."
-        yield Loss("warning", "action", what + remedy("action", otherwise))
+        yield lost("action", what, otherwise)
     called, given = fills.series("the arguments of calls")
     if "arguments" in reads and called >= FEWEST and called - given >= NEVER * called:
-        what = f"{called - given:,} of {called:,} calls ({_share(called - given, called)}) have no arguments. "
-        yield Loss("warning", "arguments", what + remedy("arguments"))
+        yield lost("arguments", f"{_of(called - given, called, 'calls')} have no arguments.")
 
 
 def _alike(fills: FillCounts, look: str) -> Iterator[Loss]:
-    names = {"observation": "observations", "action": "texts of the agent", "result": "results"}
-    for field, name in names.items():
+    for field, name in (("observation", "observations"), ("action", "texts of the agent"), ("result", "results")):
         same = fills.same[field]
         if same.texts >= FEWEST and not same.differs:
             shown = "".join(c if c.isprintable() else " " for c in same.shown)
-            yield Loss(
-                "warning",
-                field,
-                f"All {same.texts:,} {name} are the same ({shown!r}), so they tell nothing: the adapter may read a "
-                f"constant as `{field}`. {look}",
-            )
+            what = f"All {same.texts:,} {name} are the same ({shown!r}), so they tell nothing:"
+            yield Loss("warning", field, f"{what} the adapter may read a constant as `{field}`. {look}")
     tool = fills.same["tool"]
     if tool.texts >= FEWEST and not tool.differs:
         said = "the agent speaks and calls no tool" if tool.shown == "respond" else f"the tool is {tool.shown!r}"
@@ -144,14 +131,10 @@ def _alike(fills: FillCounts, look: str) -> Iterator[Loss]:
 
 def _short(fills: FillCounts, look: str) -> Iterator[Loss]:
     if fills.runs >= _FEWEST_RUNS and fills.one_step >= NEARLY * fills.runs:
-        yield Loss(
-            "warning",
-            "runs",
-            f"{fills.one_step:,} of {fills.runs:,} runs ({_share(fills.one_step, fills.runs)}) have one step, so a "
-            f"monitor can say nothing before they end: a whole run may be one event, or each step may have been taken "
-            f"for a run (`container`, `events` of the adapter). {look}",
-        )
+        what = f"{_of(fills.one_step, fills.runs, 'runs')} have one step, so a monitor can say nothing before they end:"
+        why = "a whole run may be one event, or each step may have been taken for a run (`container`, `events` of the "
+        yield Loss("warning", "runs", f"{what} {why}adapter). {look}")
 
 
-def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.0f} %"
+def _of(part: int, whole: int, what: str) -> str:
+    return f"{part:,} of {whole:,} {what} ({100 * part / whole:.0f} %)"

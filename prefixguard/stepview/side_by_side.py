@@ -37,14 +37,11 @@ def run_files(
     source: str | Path, adapter: Adapter, *, labels: Path | None = None, report: ReadReport | None = None
 ) -> Iterator[RunFiles]:
     """Runs as `read_runs` gives them, each with its files."""
-    place: list[tuple[str, int, str | None, tuple[str, ...]]] = []
-
-    def witness(scope: Scope) -> None:
+    scopes: list[Scope] = []
+    for run in read_runs(source, adapter, labels=labels, report=report, witness=scopes.append):
+        scope = scopes.pop()
         key = scope.key if isinstance(scope.key, str) else None
-        place.append((scope.file or "", scope.position, key, companions_of(scope)))
-
-    for run in read_runs(source, adapter, labels=labels, report=report, witness=witness):
-        yield RunFiles(run, *place.pop())
+        yield RunFiles(run, scope.file or "", scope.position, key, companions_of(scope))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +86,14 @@ def side_by_side(
 def _exchanges(program: Program, scope: Scope) -> Iterator[Exchange]:
     """Feed the run once more, one event (one line of text) at a time."""
     found = program.events.listing(scope)
-    if isinstance(found, str):
-        events: list[Any] = found.splitlines(keepends=True)
-    else:
-        events = found if isinstance(found, list) else []
-        events = events[: len(events) - program.events.drop_last]
+    events: list[Any] = found.splitlines(keepends=True) if isinstance(found, str) else []
+    if isinstance(found, list):
+        events = found[: len(found) - program.events.drop_last]
     parser = Parser(program, scope, live=False)
     waiting: list[Any] = []
     for event in events:
         waiting.append(event)
-        records = parser.observe(event)
-        if records:
+        if records := parser.observe(event):
             yield Exchange(tuple(waiting), tuple(records))
             waiting = []
     records = parser.end()

@@ -14,19 +14,7 @@ _TOKEN = re.compile(
 )
 _WORDS = {"True": "true", "False": "false", "None": "null"}
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U(000[0-9a-fA-F]{5}|0010[0-9a-fA-F]{4})|(.))")
-_LETTERS = {
-    "n": "\n",
-    "t": "\t",
-    "r": "\r",
-    "0": "\0",
-    "a": "\a",
-    "b": "\b",
-    "f": "\f",
-    "v": "\v",
-    "\\": "\\",
-    "'": "'",
-    '"': '"',
-}
+_LETTERS = dict(zip("ntr0abfv\\'\"", "\n\t\r\0\a\b\f\v\\'\"", strict=True))
 
 
 def read_literal(text: str) -> Any:
@@ -118,17 +106,13 @@ def unflatten(attributes: Any) -> Any:
         return flat
     tree: dict[str, Any] = {}
     for name, value in flat.items():
-        parts = name.split(".", _DEEPEST)
+        *above, last = name.split(".", _DEEPEST)
         node = tree
-        for part in parts[:-1]:
+        for part in above:
             below = node.get(part)
             if not isinstance(below, _Branch):
-                branch = _Branch()
-                if below is not None:
-                    branch[""] = below
-                node[part] = below = branch
+                node[part] = below = _Branch() if below is None else _Branch({"": below})
             node = below
-        last = parts[-1]
         at = node.get(last)
         if isinstance(at, _Branch):
             at[""] = plain(value)

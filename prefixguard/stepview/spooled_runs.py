@@ -7,6 +7,8 @@ import tempfile
 import weakref
 from array import array
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
+from operator import attrgetter
 from pathlib import Path
 from typing import IO
 
@@ -100,16 +102,15 @@ class SpooledRuns:
             yield _loaded(self._spool.read(place, place + 1))
 
 
+_FIELDS = attrgetter(*(one.name for one in fields(StepRecord)))
+
+
 def _dumped(run: Run[StepRecord]) -> bytes:
     """A run as JSON; texts keep every code point, lone surrogates among them."""
     mistake = None if run.mistake is None else [run.mistake.step, run.mistake.agent]
     faults = [[fault.agent, fault.mode] for fault in run.faults]
     head = [run.run_id, run.task_id, run.outcome.value, run.source, dict(run.groups), mistake, faults]
-    records = [
-        [r.index, r.actor, r.agent, r.tool, r.arguments, r.observation, r.action, r.result, r.status, r.event]
-        for r in run.records
-    ]
-    return json.dumps([head, records], ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return json.dumps([head, list(map(_FIELDS, run.records))], ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def _loaded(data: bytes) -> Run[StepRecord]:

@@ -27,12 +27,7 @@ MOST_BLOCKS = 10_000
 _MOST_CHARACTERS = 1 << 24
 _DEEPEST, _DEAR = 8, 100
 
-_MARKERS = {
-    "image_url": "<image>",
-    "input_image": "<image>",
-    "input_audio": "<audio>",
-    "input_file": "<file>",
-}
+_MARKERS = {"image_url": "<image>", "input_image": "<image>", "input_audio": "<audio>", "input_file": "<file>"}
 
 
 def repair(text: str) -> str:
@@ -52,9 +47,7 @@ def cut(text: str, head: int, tail: int) -> str:
     >>> cut("abcdefgh", 2, 1)
     'ab\\n[...]\\nh'
     """
-    if len(text) > head + tail:
-        text = text[:head] + CUT_MARK + (text[-tail:] if tail else "")
-    return repair(text)
+    return cutter((head, tail))(text)
 
 
 def cutter(budget: tuple[int, int]) -> Callable[[str], str]:
@@ -116,16 +109,12 @@ class _Blocks:
                 parts.append(CUT_MARK.strip())
                 break
             self._visits -= 1
-            if isinstance(block, str):
-                part = block
-            elif isinstance(block, dict):
+            if isinstance(block, dict):
                 part = self.block(block, depth + 1)
             elif isinstance(block, list):
                 part = self.text(block, depth + 1)
-            elif block is None:
-                continue
             else:
-                part = canonical(block)
+                part = to_text(block)
             if part:
                 self._characters -= len(part)
                 parts.append(part)
@@ -137,15 +126,13 @@ class _Blocks:
             return text
         if isinstance(text, dict) and isinstance(text.get("value"), str):
             return str(text["value"])
-        kind = block.get("type")
         content = block.get("content")
         if isinstance(content, str):
             return content
         if isinstance(content, list):
             return self.text(content, depth + 1)
-        if isinstance(kind, str):
-            for name in ("thinking", "refusal", "summary"):
-                if kind == name and isinstance(block.get(name), str):
-                    return str(block[name])
-            return _MARKERS.get(kind, f"<{kind}>")
-        return canonical(block)
+        kind = block.get("type")
+        if not isinstance(kind, str):
+            return canonical(block)
+        own = block.get(kind) if kind in ("thinking", "refusal", "summary") else None
+        return own if isinstance(own, str) else _MARKERS.get(kind, f"<{kind}>")

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, BinaryIO
 
 import re2
 
 from prefixguard.errors import TraceError
 from prefixguard.trace.archives import SUFFIXES, unpack
-from prefixguard.trace.named_file import is_inherited_pipe, open_named, read_bounded
+from prefixguard.trace.named_file import is_inherited_pipe, open_named, read_bounded, read_named
 
 #: A document that has to be read whole, such as one JSON value, may have so many bytes.
 LARGEST_DOCUMENT = 1 << 30
@@ -148,60 +149,53 @@ def standard_input() -> BinaryIO:
     return sys.stdin.buffer
 
 
+@dataclass(slots=True, eq=False)
 class Documents:
     """A folder of runs, opened.
 
-    root: the folder on disk; None for a stream. left_out: what is in the folder, should be a document, and cannot
-    be one, with the reason; complete once `matching` was called.
+    source: as it was named. root: the folder on disk; None for a stream. shown: what messages call the folder; None:
+    its path. single: the only document. pipe: the stream; None for standard input. pattern: the glob that documents are
+    asked for by. unpacked_without: members of an archive that are not in the folder, and why. left_out: what is in the
+    folder, should be a document, and cannot be one, with the reason; complete once `matching` was called.
     """
 
-    def __init__(
-        self,
-        source: str,
-        root: Path | None,
-        *,
-        shown: str | None = None,
-        single: Path | None = None,
-        pipe: BinaryIO | None = None,
-        pattern: str | None = None,
-        unpacked_without: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
-        """shown: what messages call the folder; None: its path. single: the only document. pipe: the stream; None
-        for standard input. pattern: the glob that documents are asked for by. unpacked_without: members of an archive
-        that are not in the folder, and why."""
-        self.source = source
-        self.root = None if root is None else root.resolve()
-        self.left_out: dict[str, str] = {}
-        self._shown = ("" if root is None else root.as_posix()) if shown is None else shown
-        self._single = single
-        self._pipe = pipe
-        self._pattern = pattern
-        self._unpacked_without = unpacked_without
+    source: str
+    root: Path | None
+    shown: str | None = None
+    single: Path | None = None
+    pipe: BinaryIO | None = None
+    pattern: str | None = None
+    unpacked_without: Mapping[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.shown is None:
+            self.shown = "" if self.root is None else self.root.as_posix()
+        self.root = None if self.root is None else self.root.resolve()
 
     @property
     def folders(self) -> tuple[str, ...]:
         """What the folder is called: absolute paths, as it was written and with links resolved; none for a stream."""
         if self.root is None:
             return ()
-        return tuple(dict.fromkeys((os.path.normpath(Path(self._shown).absolute()), self.root.as_posix())))
+        return tuple(dict.fromkeys((os.path.normpath(Path(self.shown or "").absolute()), self.root.as_posix())))
 
     def matching(self, patterns: Sequence[str]) -> Iterator[Document]:
         """Documents that match one of the globs, by path. A source that is one file, or a glob itself, is taken as
         it is."""
         if self.root is None:
-            where = "standard input" if self._pipe is None else self.source
-            return iter([Document("stdin", where, None, self._pipe)])
-        if self._single is not None:
-            return iter([Document(self._single.name, self.source, self._single)])
-        wanted = glob_pattern([self._pattern] if self._pattern is not None else patterns)
-        self.left_out = {self._where(path): why for path, why in self._unpacked_without.items() if wanted(path)}
-        return iter(
-            [Document(path, self._where(path), self.root / path) for path in sorted(self._walk(self.root, wanted))]
-        )
+            where = "standard input" if self.pipe is None else self.source
+            return iter([Document("stdin", where, None, self.pipe)])
+        if self.single is not None:
+            return iter([Document(self.single.name, self.source, self.single)])
+        wanted = glob_pattern([self.pattern] if self.pattern is not None else patterns)
+        self.left_out = {self._where(path): why for path, why in self.unpacked_without.items() if wanted(path)}
+        paths = sorted(self._walk(self.root, wanted))
+        return iter([Document(path, self._where(path), self.root / path) for path in paths])
 
     def _where(self, path: str) -> str:
         readable = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-        return readable if self._shown in ("", ".") else f"{self._shown}/{readable}"
+        return readable if self.shown in ("", ".") else f"{self.shown}/{readable}"
 
     def _walk(self, root: Path, wanted: Callable[[str], bool]) -> Iterator[str]:
         """Paths of what is to be read; what is left out is noted."""
@@ -225,28 +219,15 @@ class Documents:
                 elif name not in linked:
                     yield path
 
-    def size(self, path: str) -> int:
-        """Bytes of the file at this path inside the folder; 0 where there is none."""
-        try:
-            return (self.root / path).stat().st_size if self.root is not None else 0
-        except (OSError, ValueError):
-            return 0
-
     def companion(self, beside: str, relative: str) -> bytes | None:
         """Bytes of the file at `relative` to the document at `beside`; None where there is none, or outside the
         folder."""
-        root = self.root
-        if root is None or "\x00" in relative:
-            return None
         path = companion_path(beside, relative)
-        if path is None:
+        if self.root is None or path is None or "\x00" in relative:
             return None
         try:
-            file = (root / path).resolve()
-            if not file.is_relative_to(root):
-                return None
-            with open_named(file) as stream:
-                return read_bounded(stream, LARGEST_DOCUMENT, path, _TOO_LARGE)
+            file = (self.root / path).resolve()
+            return read_named(file, LARGEST_DOCUMENT) if file.is_relative_to(self.root) else None
         except (OSError, ValueError, RuntimeError):  # TraceError is a ValueError; a loop of links, a RuntimeError
             return None
 
@@ -295,33 +276,19 @@ def glob_pattern(patterns: Iterable[str]) -> Callable[[str], bool]:
     >>> match("trajs/a.traj"), match("x/y/trajs/a.traj"), match("trajs/b/a.traj")
     (True, True, False)
     """
-    alternatives = []
-    for pattern in patterns:
-        out = []
-        at = 0
-        while at < len(pattern):
-            if pattern.startswith("**/", at):
-                out.append("(?:.*/)?")
-                at += 3
-            elif pattern.startswith("**", at):
-                out.append(".*")
-                at += 2
-            elif pattern[at] == "*":
-                out.append("[^/]*")
-                at += 1
-            elif pattern[at] == "?":
-                out.append("[^/]")
-                at += 1
-            elif pattern[at] == "{" and "}" in pattern[at:]:
-                end = pattern.index("}", at)
-                out.append("(?:" + "|".join(re2.escape(one) for one in pattern[at + 1 : end].split(",")) + ")")
-                at = end + 1
-            else:
-                out.append(re2.escape(pattern[at]))
-                at += 1
-        alternatives.append("".join(out))
-    compiled = re2.compile("(?s)(?:" + "|".join(alternatives) + ")")
+    globs = "|".join(_GLOB.sub(_as_expression, pattern) for pattern in patterns)
+    compiled = re2.compile(f"(?s)(?:{globs})")
     return lambda path: compiled.fullmatch(path.encode("utf-8", "replace").decode()) is not None
+
+
+_GLOB = re.compile(r"(\*\*/|\*\*?|\?)|\{([^}]*)\}|.", re.DOTALL)
+_WILD = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
+
+def _as_expression(found: re.Match[str]) -> str:
+    if found[2] is not None:
+        return "(?:" + "|".join(re2.escape(one) for one in found[2].split(",")) + ")"
+    return _WILD[found[1]] if found[1] else str(re2.escape(found[0]))
 
 
 @contextmanager
@@ -339,7 +306,8 @@ def open_documents(source: str | Path) -> Iterator[Documents]:
         mode = path.stat().st_mode
     except (OSError, ValueError) as exc:
         if any(character in text for character in "*?"):
-            fixed = Path(*_fixed_part(path))
+            whole = takewhile(lambda part: not set("*?{") & set(part), path.parts[:-1])
+            fixed = Path(*whole)
             if not fixed.is_dir():
                 raise TraceError(f"{text}: there is no folder {fixed}. Check the path.") from exc
             yield Documents(text, fixed, pattern=path.relative_to(fixed).as_posix())
@@ -360,11 +328,3 @@ def open_documents(source: str | Path) -> Iterator[Documents]:
         open_named(path).close()  # refuses what is no file, before anything else is done
         yield Documents(text, path.parent, single=path)
 
-
-def _fixed_part(path: Path) -> list[str]:
-    parts: list[str] = []
-    for part in path.parts[:-1]:
-        if any(character in part for character in "*?{"):
-            break
-        parts.append(part)
-    return parts or ["."]

@@ -142,10 +142,8 @@ class LabelTally:
             )
         if self.unlabelled:
             has = "run has" if self.unlabelled == 1 else "runs have"
-            yield (
-                f"{self.unlabelled:,} {has} no label and the outcome that the trace gives: "
-                f"{_shown(self.first_unlabelled, self.unlabelled)}."
-            )
+            first = _shown(self.first_unlabelled, self.unlabelled)
+            yield f"{self.unlabelled:,} {has} no label and the outcome that the trace gives: {first}."
 
 
 class LabelBook:
@@ -190,18 +188,17 @@ class LabelBook:
         usual = max(often, key=lambda above: (often[above], -above), default=0)
         claims: dict[str, list[str]] = {}
         for label, fits in fitting.items():
-            ranked = [((above != usual, above != 0, left_out), file) for above, left_out, file in fits]
-            first = min((rank for rank, _ in ranked), default=None)
-            nearest = [file for rank, file in ranked if rank == first]
+            ranked = sorted(((above != usual, above != 0, left_out), file) for above, left_out, file in fits)
+            nearest = [file for rank, file in ranked if rank == ranked[0][0]]
             if len(nearest) == 1:
                 claims.setdefault(nearest[0], []).append(label)
             elif nearest:
                 self._ambiguous.add(label)
-        for file, told in claims.items():
-            if len({self._labels[label] for label in told}) == 1:
-                self._of_file[file] = told[0]
+        for file, names in claims.items():
+            if len({self._labels[label] for label in names}) == 1:
+                self._of_file[file] = names[0]
             else:
-                self._ambiguous.update(told)
+                self._ambiguous.update(names)
 
     def find(self, run_id: str, file: str | None = None) -> Label | None:
         """The label of a run; None where it has none. file: the path of its document, if it is alone in it."""
@@ -239,11 +236,11 @@ class LabelBook:
         """DataError if there are labels and runs, and not one of the labels is of one of the runs."""
         if not self._labels or not self._n_runs or len(self._unused) < len(self._labels):
             return
-        told = ", ".join(map(repr, list(self._labels)[:SHOWN]))
+        labels = ", ".join(map(repr, list(self._labels)[:SHOWN]))
         runs = ", ".join(map(repr, self._runs))
         several = " Names that several files have label none of them." if self._ambiguous else ""
         raise DataError(
-            f"{path}: none of its {len(self._labels)} labels is of a run that was read. It labels {told}; the runs "
+            f"{path}: none of its {len(self._labels)} labels is of a run that was read. It labels {labels}; the runs "
             f"are {runs}.{several} Write the run ids, or the paths of the files, as they are there."
         )
 

@@ -18,6 +18,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import accumulate
 from types import MappingProxyType
 from typing import Any
 
@@ -117,19 +118,20 @@ def split_tasks(
     tasks = list(dict.fromkeys(task_ids))
     if not tasks:
         raise DataError("there is no task to split: the corpus has no run with an outcome.")
-    _check_shares(shares)
+    shown = ", ".join(f"{side} {share:g}" for side, share in shares.items())
+    if any(not math.isfinite(share) or share < 0 for share in shares.values()):
+        raise ConfigError(f"split shares ({shown}) must be 0 or more each.")
+    if not math.isclose(sum(shares.values()), 1.0, abs_tol=1e-6):
+        raise ConfigError(f"split shares ({shown}) sum to {sum(shares.values()):g}: make them sum to 1.")
     asked = set(tasks)
     groups = [[task for task in group if task in asked] for group in components(tasks, linked)]
     placed = sorted((_place(group, seed), group) for group in groups if group)
-    ends = _cumulative(_largest_remainder(len(tasks), [shares.get(side, 0.0) for side in Side]))
+    ends = list(accumulate(_largest_remainder(len(tasks), [shares.get(side, 0.0) for side in Side])))
     sides: dict[str, Side] = {}
-    start = 0
     for _, group in placed:
-        middle = start + len(group) / 2
+        middle = len(sides) + len(group) / 2
         side = next(side for side, end in zip(Side, ends, strict=True) if middle <= end)
-        for task in group:
-            sides[task] = side
-        start += len(group)
+        sides |= dict.fromkeys(group, side)
     return {task: sides[task] for task in tasks}
 
 
@@ -212,17 +214,9 @@ def _place(group: Sequence[str], seed: int) -> str:
     return min(task_hash(f"{seed}:{task}") for task in group)
 
 
-def _check_shares(shares: Mapping[Side, float]) -> None:
-    shown = ", ".join(f"{side} {share:g}" for side, share in shares.items())
-    if any(not math.isfinite(share) or share < 0 for share in shares.values()):
-        raise ConfigError(f"split shares ({shown}) must be 0 or more each.")
-    if not math.isclose(sum(shares.values()), 1.0, abs_tol=1e-6):
-        raise ConfigError(f"split shares ({shown}) sum to {sum(shares.values()):g}: make them sum to 1.")
-
-
 def _largest_remainder(total: int, shares: Sequence[float]) -> list[int]:
     """Whole sizes that sum to `total`; ties go to the earlier side."""
-    # Rounded, so that .55 * 20 is 11 and not a hair under it.
+    # Rounded, so that .55 * 20 is 11 and not a little less.
     exact = [round(share * total, 9) for share in shares]
     sizes = [math.floor(value) for value in exact]
     by_remainder = sorted(range(len(shares)), key=lambda i: (sizes[i] - exact[i], i))
@@ -230,9 +224,3 @@ def _largest_remainder(total: int, shares: Sequence[float]) -> list[int]:
         sizes[i] += 1
     return sizes
 
-
-def _cumulative(sizes: Sequence[int]) -> list[int]:
-    ends: list[int] = []
-    for size in sizes:
-        ends.append(size + (ends[-1] if ends else 0))
-    return ends
