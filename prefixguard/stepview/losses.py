@@ -74,8 +74,8 @@ def _nothing_to_learn(fills: FillCounts, look: str) -> Iterator[Loss]:
     tool, step = fills.same["tool"], fills.same["step"]
     what = ""
     if not fills.with_text and (tool.texts == 0 or not tool.differs):
-        what = f"None of the {fills.steps:,} steps has a text: no observation, words of the agent, arguments or result. "
-        what += "Nothing can be learned from them."
+        what = f"None of the {fills.steps:,} steps has a text: no observation, words of the agent, arguments or "
+        what += "result. Nothing can be learned from them."
     elif fills.steps >= FEWEST and step.texts == fills.steps and not step.differs:
         what = f"All {fills.steps:,} steps say the same, word for word, so nothing can be learned from them: the "
         what += "adapter may read a constant."

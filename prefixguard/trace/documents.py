@@ -327,4 +327,3 @@ def open_documents(source: str | Path) -> Iterator[Documents]:
     else:
         open_named(path).close()  # refuses what is no file, before anything else is done
         yield Documents(text, path.parent, single=path)
-

@@ -223,4 +223,3 @@ def _largest_remainder(total: int, shares: Sequence[float]) -> list[int]:
     for i in by_remainder[: total - sum(sizes)]:
         sizes[i] += 1
     return sizes
-
