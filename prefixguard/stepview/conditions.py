@@ -149,8 +149,9 @@ def _in(wanted: Any, site: Site) -> Test:
 
 def _re(source: Any, site: Site) -> Test:
     found = Pattern(source, site.where).found
-    read: Callable[[Any], str] = (lambda value: searchable(to_text(value))) if site.in_record else to_text
-    return lambda value, scope: value is not MISSING and value is not None and found(read(value))
+    if site.in_record:
+        return lambda value, scope: value is not MISSING and value is not None and found(searchable(to_text(value)))
+    return lambda value, scope: value is not MISSING and value is not None and found(to_text(value))
 
 
 def is_number(value: Any) -> bool:

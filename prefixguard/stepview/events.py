@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -193,22 +193,18 @@ def _flatten(spec: dict[str, Any], site: Site) -> EventSource:
     return EventSource(bases[-1], bases[-2], bases[-3], first, levels=tuple(levels))
 
 
-def expand(source: EventSource, scope: Scope, element: Any) -> Iterator[tuple[Any, Any, Any]]:
+def expand(source: EventSource, scope: Scope, element: Any) -> list[tuple[Any, Any, Any]]:
     """The inner events of an outer one, each with its parent and grandparent."""
-    run = scope.run
-    if not source.levels:
-        yield element, run, MISSING
-        return
-    stack = [(element, run, MISSING)]
+    events = [(element, scope.run, MISSING)]
     for level in source.levels:
         inner: list[tuple[Any, Any, Any]] = []
-        for event, parent, _ in stack:
+        for event, parent, _ in events:
             scope.event, scope.parent = event, parent
             found = level(scope)
             if isinstance(found, list):
                 inner.extend((item, event, parent) for item in found)
-        stack = inner
-    yield from stack
+        events = inner
+    return events
 
 
 def opened(event: Any, source: EventSource) -> Any:

@@ -175,12 +175,14 @@ class Parser:
 
     def _arrive(self, element: Any) -> None:
         source = self._program.events
-        for event, parent, grandparent in expand(source, self._scope, element):
+        scope = self._scope
+        inner = expand(source, scope, element) if source.levels else ((element, scope.run, MISSING),)
+        for event, parent, grandparent in inner:
             if source.unflatten or source.decode:
                 event = opened(event, source)
             index = self._seen
             self._seen = index + 1
-            scope = self._at([event, parent, grandparent], index)
+            scope.event, scope.parent, scope.grandparent, scope.index = event, parent, grandparent, index
             if self._signs is not None:
                 self._signs.look(scope, self._machine.has_acted, self._machine.has_pending)
             if self._reorder is None or source.order_by is None:

@@ -253,7 +253,7 @@ def getter(root: str, steps: tuple[Step, ...]) -> Getter:
 
         def field(scope: Scope) -> Any:
             event = scope.event
-            return event.get(name, MISSING) if isinstance(event, dict) else MISSING
+            return event.get(name, MISSING) if type(event) is dict or isinstance(event, dict) else MISSING
 
         return field
     inside = walk(steps)

@@ -219,6 +219,13 @@ class Documents:
                 elif name not in linked:
                     yield path
 
+    def size(self, path: str) -> int:
+        """Bytes of the file at this path inside the folder; 0 where there is none."""
+        try:
+            return (self.root / path).stat().st_size if self.root is not None else 0
+        except (OSError, ValueError):
+            return 0
+
     def companion(self, beside: str, relative: str) -> bytes | None:
         """Bytes of the file at `relative` to the document at `beside`; None where there is none, or outside the
         folder."""
