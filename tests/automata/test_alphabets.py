@@ -154,19 +154,14 @@ def test_symbols_that_look_at_the_past_say_so(fitted: dict[str, Alphabet]) -> No
 def test_alphabets_of_a_model_have_all_the_symbols_that_it_can_give(material: Material) -> None:
     symbols = np.zeros(len(material.labels), dtype=np.int32)
     symbols[3] = 2
-    found = fit_alphabet(
-        "quantized",
-        material,
-        material.pool,
-        24,
-        {"quantized": Alphabet.of_model("quantized", symbols, 5, tuple("abcde"))},
-    )
+    given = {
+        "quantized": Alphabet.of_model("quantized", symbols, 5, tuple("abcde")),
+        "gumbel": Alphabet.of_model("gumbel", symbols, 4),
+    }
+    found = fit_alphabet("quantized", material, material.pool, 24, given)
     assert found.map == ModelMap(5)
     assert found.glosses == tuple("abcde") and found.conditions == ("",) * 5 and found.reads_history == (True,) * 5
-    assert (
-        fit_alphabet("gumbel", material, material.pool, 24, {"gumbel": Alphabet.of_model("gumbel", symbols, 4)}).glosses
-        == ("",) * 4
-    )
+    assert fit_alphabet("gumbel", material, material.pool, 24, given).glosses == ("",) * 4
 
 
 def test_unknown_and_missing_alphabets(material: Material) -> None:
@@ -174,12 +169,6 @@ def test_unknown_and_missing_alphabets(material: Material) -> None:
         fit_alphabet("words", material, material.pool, 24)
     with pytest.raises(ConfigError, match=r"^alphabet 'gumbel': its symbols come from a monitor's model"):
         fit_alphabet("gumbel", material, material.pool, 24)
-
-
-def test_same_steps_same_tree(fitted: dict[str, Alphabet], material: Material) -> None:
-    again = fit_alphabet("tree", material, material.pool, 24)
-    assert again.map.to_json() == fitted["tree"].map.to_json()
-    assert again.conditions == fitted["tree"].conditions
 
 
 def test_too_few_steps_leave_one_symbol(material: Material) -> None:
@@ -204,64 +193,39 @@ def test_ways_join_the_tests_on_one_feature_and_end_with_the_last() -> None:
 
 
 def test_a_very_deep_tree_is_in_words_too() -> None:
-    n = 3000
-    step = PLACES["step"]
+    n, step = 3000, PLACES["step"]
     tree = TreeMap.of([step] * n, [t + 0.5 for t in range(n)], [-1 - i for i in range(n)], [*range(1, n), -1 - n])
     assert ways(tree)[n - 1] == (Asked(step, n - 1.5, n - 0.5),)
+
+
+INF = math.inf
+REPEATS = "share of steps so far that were repeats"
 
 
 @pytest.mark.parametrize(
     ("feature", "low", "high", "full", "short"),
     [
-        ("errors", 1.5, math.inf, "failed steps so far >= 2", "failed steps >= 2"),
-        ("errors", -math.inf, 2.5, "failed steps so far <= 2", "failed steps <= 2"),
-        ("errors", -math.inf, 0.5, "failed steps so far = 0", "failed steps = 0"),
+        ("errors", 1.5, INF, "failed steps so far >= 2", "failed steps >= 2"),
+        ("errors", -INF, 2.5, "failed steps so far <= 2", "failed steps <= 2"),
+        ("errors", -INF, 0.5, "failed steps so far = 0", "failed steps = 0"),
         ("errors", 1.5, 2.5, "failed steps so far = 2", "failed steps = 2"),
         ("errors", 1.0, 3.0, "failed steps so far 2 to 3", "failed steps 2 to 3"),
-        ("is_error", 0.5, math.inf, "this step failed", "this step failed"),
-        ("is_error", -math.inf, 0.5, "this step did not fail", "this step did not fail"),
-        (
-            "repeat_rate",
-            0.000753,
-            math.inf,
-            "share of steps so far that were repeats: any (> 0.0753 %)",
-            "share of repeats: any",
-        ),
-        (
-            "repeat_rate",
-            -math.inf,
-            0.000753,
-            "share of steps so far that were repeats: next to none (<= 0.0753 %)",
-            "share of repeats: next to none",
-        ),
-        (
-            "repeat_rate",
-            0.000753,
-            0.4,
-            "share of steps so far that were repeats 0.0753 to 40 %",
-            "share of repeats 0.0753 to 40 %",
-        ),
+        ("is_error", 0.5, INF, "this step failed", "this step failed"),
+        ("is_error", -INF, 0.5, "this step did not fail", "this step did not fail"),
+        ("repeat_rate", 0.000753, INF, f"{REPEATS}: any (> 0.0753 %)", "share of repeats: any"),
+        ("repeat_rate", -INF, 0.000753, f"{REPEATS}: next to none (<= 0.0753 %)", "share of repeats: next to none"),
+        ("repeat_rate", 0.000753, 0.4, f"{REPEATS} 0.0753 to 40 %", "share of repeats 0.0753 to 40 %"),
         ("tool_entropy", 1.0, 1.58496, "spread of calls over tools 1 to 1.58 bits", "spread over tools 1 to 1.58"),
+        # Sizes are said as they are counted, not as they are kept, which is as a logarithm.
+        ("size_result", 0, 10.5, "length of the result 1 to 10 characters", "length of result 1 to 10"),
+        ("size_result", 10.5, INF, "length of the result >= 11 characters", "length of result >= 11"),
+        ("size_result", 0, 1.5, "length of the result = 1 character", "length of result = 1"),
     ],
 )
 def test_tests_in_words(feature: str, low: float, high: float, full: str, short: str) -> None:
+    if FEATURES[PLACES[feature]].kind == "logarithm":
+        low, high = math.log1p(low), math.log1p(high)
     asked = Asked(PLACES[feature], low, high)
-    assert (say(asked, ()), say(asked, (), short=True)) == (full, short)
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "full", "short"),
-    [
-        (0, 10.5, "length of the result 1 to 10 characters", "length of result 1 to 10"),
-        (10.5, math.inf, "length of the result >= 11 characters", "length of result >= 11"),
-        (0, 1.5, "length of the result = 1 character", "length of result = 1"),
-    ],
-)
-def test_sizes_are_said_as_they_are_counted_not_as_they_are_kept(
-    low: float, high: float, full: str, short: str
-) -> None:
-    assert FEATURES[PLACES["size_result"]].kind == "logarithm"
-    asked = Asked(PLACES["size_result"], math.log1p(low), math.log1p(high))
     assert (say(asked, ()), say(asked, (), short=True)) == (full, short)
 
 

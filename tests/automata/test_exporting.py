@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from finished_run import summarise_records
 from lab_export import corpus_of, material_of, one_teacher
 
 import prefixguard
-from prefixguard.alarm import AlarmState, Level
+from prefixguard.alarm import AlarmState, Level, draw_one_per_task
 from prefixguard.automata import ExportResult, export
 from prefixguard.automata import material as materials
 from prefixguard.automata.alphabets import fit_alphabet
@@ -35,8 +36,9 @@ from prefixguard.errors import (
     UsageError,
 )
 from prefixguard.learn import LearnListener, TrainConfig, out_of_fold, train
-from prefixguard.runtime import load, score
+from prefixguard.runtime import DriftReference, NewTasks, load, score
 from prefixguard.simulation import generate
+from prefixguard.stepview import read_runs
 from prefixguard.trace import Side, task_hash
 
 #: By a name: how each is learned. All are small, so that tests take seconds.
@@ -222,6 +224,37 @@ def test_words_are_the_glossarys(exported: Exports) -> None:
     assert all(re.fullmatch(r"imminent risk level \d+ of 12, outcome \d of 4", gloss) for gloss in bundle.glosses)
 
 
+# It knows how runs of its alarm side look to it
+
+
+def test_its_reference_of_drift_is_what_its_sessions_say(exported: Exports) -> None:
+    automaton = load(exported("typed").path)
+    manifest = automaton.bundle.manifest
+    tasks = set(manifest["tasks"][Side.ALARM.value])
+    runs = [run for run in read_runs(exported.runs, automaton.bundle.adapter) if task_hash(run.task_id) in tasks]
+    drawn = draw_one_per_task([r.task_id for r in runs], [r.run_id for r in runs], seed=manifest["seed"])
+    looks = [summarise_records(automaton, runs[i].records) for i in drawn]
+    assert manifest["drift"] == DriftReference.of(looks).to_json()
+    assert sum(count for _, count in manifest["drift"]["cells"]["unseen_transitions"]) == len(tasks)
+
+
+def test_its_reference_of_drift_is_its_own_and_not_the_teacher_s(exported: Exports) -> None:
+    automaton = load(exported("typed").path)
+    of_teacher = load(exported.monitor).bundle.manifest["drift"]["cells"]
+    assert "unseen_transitions" not in of_teacher
+    assert automaton.bundle.manifest["drift"]["cells"]["mean_risk"] != of_teacher["mean_risk"]
+    assert set(automaton.drift_signal().evidence) == set(of_teacher) | {"unseen_transitions"}
+
+
+def test_new_runs_of_the_same_world_give_no_signal(exported: Exports, fresh_lab_file: Path) -> None:
+    automaton = load(exported("typed").path)
+    signal, new = automaton.drift_signal(), NewTasks(automaton.bundle.manifest)
+    for one in score(automaton, fresh_lab_file):
+        if new.take(one.run):
+            signal.observe_run(one.summary)
+    assert signal.runs == 6 and signal.report is None
+
+
 # Which runs made what
 
 
@@ -360,19 +393,34 @@ def test_bad_options_are_told_before_anything_is_read(
     assert not (tmp_path / "x").exists()
 
 
-def test_runs_are_needed(exported: Exports) -> None:
-    with pytest.raises(UsageError) as told:
-        export(exported.monitor)
-    assert str(told.value) == (
-        f"{exported.monitor}: an automaton is learned from the runs that its monitor learned from. Name them: "
-        f"prefixguard export {exported.monitor} RUNS --to dfa"
-    )
-
-
-def test_an_automaton_is_not_exported_again(exported: Exports) -> None:
-    path = exported("typed").path
-    with pytest.raises(UsageError, match=r"is an automaton already\. For its table, say --to json-table\.$"):
-        export(path, exported.runs)
+@pytest.mark.parametrize(
+    ("monitor", "runs", "kind", "message"),
+    [
+        (
+            "monitor", None, UsageError,
+            "{monitor}: an automaton is learned from the runs that its monitor learned from. Name them: "
+            "prefixguard export {monitor} RUNS --to dfa",
+        ),
+        ("typed", "runs", UsageError, "{monitor}: is an automaton already. For its table, say --to json-table."),
+        ("none", "runs", BundleError, "No bundle at"),
+        ("monitor", "none.jsonl", TraceError, ""),
+        ("monitor", "other", DataError, "trained on, 0 are among these 24. An automaton is learned from the runs"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_exported_is_refused(
+    monitor: str, runs: str | None, kind: type[PrefixGuardError], message: str,
+    exported: Exports, fresh_lab_file: Path, tmp_path: Path,
+) -> None:  # fmt: skip
+    paths = {
+        "monitor": exported.monitor,
+        "typed": exported("typed").path,
+        "runs": exported.runs,
+        "other": fresh_lab_file,
+    }
+    path = paths.get(monitor, tmp_path / monitor)
+    with pytest.raises(kind) as told:
+        export(path, runs and paths.get(runs, tmp_path / runs), out=tmp_path / "x")
+    assert message.format(monitor=path) in str(told.value)
 
 
 def test_what_is_there_is_not_replaced_unasked(exported: Exports, tmp_path: Path) -> None:
@@ -391,18 +439,6 @@ def test_what_is_there_is_not_replaced_unasked(exported: Exports, tmp_path: Path
     )
 
 
-def test_no_monitor_and_no_runs(exported: Exports, tmp_path: Path) -> None:
-    with pytest.raises(BundleError, match="No bundle at"):
-        export(tmp_path / "none", exported.runs)
-    with pytest.raises(TraceError):
-        export(exported.monitor, tmp_path / "none.jsonl", out=tmp_path / "x")
-
-
-def test_other_runs_are_refused(exported: Exports, fresh_lab_file: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"trained on, 0 are among these 24\. An automaton is learned from the runs"):
-        export(exported.monitor, fresh_lab_file, out=tmp_path / "x")
-
-
 def test_runs_without_outcomes_are_refused_with_what_to_add(exported: Exports, tmp_path: Path) -> None:
     runs = changed(exported.runs, tmp_path, lambda run: {k: v for k, v in run.items() if k != "outcome"})
     with pytest.raises(DataError, match=r"0 are among these 0\. .* 160 have no outcome: add one with --labels\."):
@@ -417,10 +453,15 @@ def test_runs_without_outcomes_are_refused_with_what_to_add(exported: Exports, t
 # Odd corpora
 
 
+def without(exported: Exports, folder: Path, side: Side) -> ExportResult:
+    """The typed automaton of the runs without those of a side."""
+    gone = set(open_bundle(exported.monitor).manifest["tasks"][side.value])
+    runs = changed(exported.runs, folder, lambda run: None if task_hash(run["task_id"]) in gone else run)
+    return export(exported.monitor, runs, out=folder / "x", **WAYS["typed"])
+
+
 def test_without_a_test_run_there_are_no_figures_and_that_is_said(exported: Exports, tmp_path: Path) -> None:
-    gone = set(open_bundle(exported.monitor).manifest["tasks"][Side.TEST.value])
-    runs = changed(exported.runs, tmp_path, lambda run: None if task_hash(run["task_id"]) in gone else run)
-    found = export(exported.monitor, runs, out=tmp_path / "x", **WAYS["typed"])
+    found = without(exported, tmp_path, Side.TEST)
     assert files(found, "automaton.json") == files(exported("typed"), "automaton.json")
     assert found.fidelity is not None and found.fidelity.runs == 0
     assert "There was no test run" in found.fidelity.care[0]
@@ -429,14 +470,10 @@ def test_without_a_test_run_there_are_no_figures_and_that_is_said(exported: Expo
 
 
 def test_without_an_alarm_run_there_is_no_alarm_and_that_is_said(exported: Exports, tmp_path: Path) -> None:
-    gone = set(open_bundle(exported.monitor).manifest["tasks"][Side.ALARM.value])
-    runs = changed(exported.runs, tmp_path, lambda run: None if task_hash(run["task_id"]) in gone else run)
-    found = export(exported.monitor, runs, out=tmp_path / "x", **WAYS["typed"])
+    found = without(exported, tmp_path, Side.ALARM)
     bundle, _ = automaton_of(found)
     assert bundle.calibration.thresholds.alarm is None
-    assert found.notes[-1].startswith("no alarm: ") and found.notes[-1].endswith(
-        "The automaton says WATCH and OK only."
-    )
+    assert re.fullmatch("no alarm: .* The automaton says WATCH and OK only.", found.notes[-1])
     assert list(found.notes) == bundle.manifest["automaton"]["notes"]
 
 
@@ -477,17 +514,13 @@ def test_an_automaton_that_can_never_alarm_says_so(exported: Exports) -> None:
     made = export(
         monitor, runs, out=monitor.parent / "mute", alphabet="typed", learner="rpni", clock=False, max_states=2
     )
-    bundle, automaton = automaton_of(made)
-    mark = bundle.calibration.thresholds.alarm
-    can = mark is not None and float(automaton.risk[..., 1].max()) > mark
-    assert made.fidelity is not None and any("It never alarms" in told for told in made.fidelity.care) == (not can)
-    assert not can, "with two states a tenth of the successful runs reaches the higher one"
-    for way in ("typed", "tree"):
-        bundle, automaton = automaton_of(exported(way))
-        mark = bundle.calibration.thresholds.alarm
-        can = mark is not None and float(automaton.risk[..., 1].max()) > mark
-        care = exported(way).fidelity.care  # type: ignore[union-attr]
-        assert any("It never alarms" in told for told in care) == (not can)
+    for result in (made, exported("typed"), exported("tree")):
+        bundle, automaton = automaton_of(result)
+        threshold = bundle.calibration.thresholds.alarm
+        can = threshold is not None and float(automaton.risk[..., 1].max()) > threshold
+        assert result.fidelity is not None
+        assert any("It never alarms" in told for told in result.fidelity.care) == (not can)
+        assert not (can and result is made), "with two states a tenth of the successful runs reaches the higher one"
 
 
 def test_thresholds_by_group_are_carried_into_a_table_and_not_into_an_automaton(
@@ -504,7 +537,7 @@ def test_thresholds_by_group_are_carried_into_a_table_and_not_into_an_automaton(
     table = json.loads((tmp_path / "table" / "table.json").read_text())
     own = {value: one.alarm for value, one in bundle.groups.of.items() if one.alarm is not None}
     assert own and table["groups"]["by"] == "agent"
-    assert {value: marks["alarm"] for value, marks in table["groups"]["of"].items()} == own
+    assert {value: one["alarm"] for value, one in table["groups"]["of"].items()} == own
     teacher = prefixguard.calibrate(lab_bundle, later, out=tmp_path / "teacher", group_by="agent")
     result = export(teacher.path, lab_file, out=tmp_path / "automaton", **WAYS["typed"])
     assert open_bundle(result.path).calibration.groups is None

@@ -8,10 +8,9 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pytest
 from browser import Browser, chromium, find_chromium
-from invented_summary import HOSTILE, invented_summary
+from invented_summary import HOSTILE, invented_summary, started_elsewhere
 
 from prefixguard.automata.page import to_page
 from prefixguard.automata.picture.scene import figures_of, level_of, risk_levels, scene_of
@@ -22,7 +21,7 @@ CHROMIUM = find_chromium()
 
 
 def without_texts(summary: AutomatonSummary) -> AutomatonSummary:
-    """The same without a word from any run, and without an alarm mark."""
+    """The same without a word from any run, and without an alarm threshold."""
     return replace(
         summary,
         alarm=None,
@@ -32,23 +31,6 @@ def without_texts(summary: AutomatonSummary) -> AutomatonSummary:
             replace(replay, steps=tuple(replace(step, text="") for step in replay.steps)) for replay in summary.replays
         ),
     )
-
-
-def started_elsewhere(summary: AutomatonSummary) -> AutomatonSummary:
-    """The same with a start that no step ends in, whose risk another state lends."""
-    automaton, start = summary.automaton, summary.automaton.start
-    other = np.int32((start + 1) % automaton.n_states)
-    mine = np.arange(automaton.n_states) == start
-    left = replace(
-        automaton,
-        transitions=np.where(automaton.transitions == start, other, automaton.transitions),
-        fallback=np.where(automaton.fallback == start, other, automaton.fallback),
-        evidence=np.where(mine[:, None], 0, automaton.evidence),
-        evidence_runs=np.where(mine[:, None], 0, automaton.evidence_runs),
-        visits=np.where(mine, 0, automaton.visits),
-        stand_in=np.where(mine, other, automaton.stand_in),
-    )
-    return replace(summary, automaton=left, replays=())
 
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: the page cannot be opened")
@@ -293,7 +275,9 @@ def test_a_start_that_no_step_ends_in_is_not_called_thin(browser: Browser, folde
 
 @pytest.mark.parametrize("name", ["plain", "near"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_the_names_of_the_marks_do_not_cover_each_other(browser: Browser, folder: Path, name: str, width: int) -> None:
+def test_the_names_of_the_thresholds_do_not_cover_each_other(
+    browser: Browser, folder: Path, name: str, width: int
+) -> None:
     browser.size(width, 844, phone=width < 500)
     opened(browser, folder, name, "run=0&step=2")
     boxes = browser.run(

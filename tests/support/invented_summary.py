@@ -1,12 +1,13 @@
 """Invented automata with all that explains them, of any size: a ladder of risks that a booking agent goes up and down.
 
-Nothing is learned here. Each symbol pushes the risk up or down; seeded runs walk the ladder, and everything that an
+Nothing is learned here. Each symbol pushes the risk up or down; seeded runs walk the ladder, and everything that a
 summary counts is counted on those walks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,6 +105,23 @@ def invented_summary(
         alarm=alarm,
         base=0.34,
     )
+
+
+def started_elsewhere(summary: AutomatonSummary) -> AutomatonSummary:
+    """The same with a start that no step ends in, whose risk another state lends."""
+    automaton, start = summary.automaton, summary.automaton.start
+    other = np.int32((start + 1) % automaton.n_states)
+    mine = np.arange(automaton.n_states) == start
+    left = replace(
+        automaton,
+        transitions=np.where(automaton.transitions == start, other, automaton.transitions),
+        fallback=np.where(automaton.fallback == start, other, automaton.fallback),
+        evidence=np.where(mine[:, None], 0, automaton.evidence),
+        evidence_runs=np.where(mine[:, None], 0, automaton.evidence_runs),
+        visits=np.where(mine, 0, automaton.visits),
+        stand_in=np.where(mine, other, automaton.stand_in),
+    )
+    return replace(summary, automaton=left, replays=())
 
 
 _Say = Callable[[str, int], str]  # plain text and a number: the text to use

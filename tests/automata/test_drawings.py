@@ -1,0 +1,383 @@
+"""Every form that an automaton is written in: SVG, DOT, one HTML file, a glossary in Markdown. Each shows the scene or
+the symbols, loads nothing, and no text of a run breaks out of its place."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from invented_summary import HOSTILE, invented_summary
+
+from prefixguard.automata.page import page_data, page_json, to_page
+from prefixguard.automata.page.glossary import NAME_LETTERS, SENTENCE_LETTERS, to_glossary
+from prefixguard.automata.picture.dot import to_dot
+from prefixguard.automata.picture.scene import scene_of
+from prefixguard.automata.picture.svg import to_svg
+from prefixguard.automata.summary import AutomatonSummary, Fidelity
+from prefixguard.automata.summary.wording import one_line
+
+FORMS: list[Callable[[AutomatonSummary], str | bytes]] = [to_svg, to_dot, to_page, to_glossary]
+CARE = "Ranks little better than chance."
+
+
+@pytest.mark.parametrize("write", FORMS)
+def test_the_same_summary_gives_the_same_bytes(write: Callable[[AutomatonSummary], str | bytes]) -> None:
+    one, two = (write(invented_summary(24, hostile=True)) for _ in range(2))
+    assert one == two
+
+
+@pytest.mark.parametrize("write", FORMS)
+def test_care_is_said(write: Callable[[AutomatonSummary], str | bytes]) -> None:
+    said, unsaid = (write(invented_summary(24, care=care)) for care in ((CARE,), ()))
+    shown, quiet = (text.decode() if isinstance(text, bytes) else text for text in (said, unsaid))
+    assert "Audit with care" in shown and CARE in shown
+    assert "Audit with care" not in quiet.partition("<script")[0]
+    assert "connections are drawn" in shown or write is to_glossary
+
+
+# SVG
+
+
+NAMESPACE = "{http://www.w3.org/2000/svg}"
+#: All that a drawing needs; nothing that runs, loads or links.
+HARMLESS = {"svg", "g", "title", "path", "polygon", "ellipse", "rect", "text"}
+
+
+def parsed(picture: bytes) -> ET.Element:
+    root = ET.fromstring(picture)
+    assert root.tag == NAMESPACE + "svg"
+    return root
+
+
+def groups(root: ET.Element, kind: str) -> dict[str, ET.Element]:
+    found = [group for group in root.iter(NAMESPACE + "g") if kind in group.attrib.get("class", "").split()]
+    return {group.attrib["id"]: group for group in found}
+
+
+@pytest.mark.parametrize(
+    ("summary", "collapsed"),
+    [
+        (invented_summary(1, 3), False),
+        (invented_summary(12, clock=(10, 20)), False),
+        (invented_summary(64, 16), False),
+        (invented_summary(64, 16), True),
+        (invented_summary(150, 32), True),
+        (invented_summary(12, hostile=True, care=HOSTILE), False),
+    ],
+    ids=["1 state", "clock", "64 states", "64 collapsed", "150 collapsed", "hostile"],
+)
+def test_it_shows_the_scene_and_nothing_from_outside(summary: AutomatonSummary, collapsed: bool) -> None:
+    picture = to_svg(summary, collapsed=collapsed)
+    root, scene = parsed(picture), scene_of(summary, collapsed=collapsed)
+    nodes, edges = groups(root, "node"), groups(root, "edge")
+    assert sorted(nodes) == sorted(node.key for node in scene.nodes)
+    assert sorted(edges) == sorted(edge.key for edge in scene.drawn)
+    for node in scene.nodes:
+        shown = [text.text for text in nodes[node.key].iter(NAMESPACE + "text")]
+        assert [text for text in shown if text != "start"] == [node.title, *node.lines]
+        assert nodes[node.key].findtext(NAMESPACE + "title") == node.spoken
+        body = [ellipse.attrib for ellipse in nodes[node.key].iter(NAMESPACE + "ellipse")]
+        assert any(look.get("fill") == node.colour for look in body)
+        assert any("stroke-dasharray" in look for look in body) == node.thin
+    for edge in scene.drawn:
+        assert [text.text for text in edges[edge.key].iter(NAMESPACE + "text")] == list(edge.label)
+    assert {element.tag.removeprefix(NAMESPACE) for element in root.iter()} <= HARMLESS
+    for element in root.iter():
+        for name, value in element.attrib.items():
+            assert "href" not in name and not name.startswith("on") and name != "style", name
+            assert "url(" not in value
+    assert picture.count(b"http") - picture.count(b"http://www.w3.org/2000/svg") == sum(
+        (text or "").count("http")
+        for element in root.iter()
+        for text in (element.text, element.attrib.get("aria-label"))
+    )
+    assert not picture.count(b"<!")
+
+
+@pytest.mark.parametrize("n_states", [1, 12, 24, 64])
+@pytest.mark.parametrize("collapsed", [False, True])
+def test_the_word_start_stands_beside_the_start(n_states: int, collapsed: bool) -> None:
+    """Nearer to the start than to any other state, and not far from it."""
+    summary = invented_summary(n_states, clock=(10, 20))
+    nodes = groups(parsed(to_svg(summary, collapsed=collapsed)), "node")
+    (start,) = [node.key for node in scene_of(summary, collapsed=collapsed).nodes if node.start]
+    words = {key: [t for t in group.iter(NAMESPACE + "text") if t.text == "start"] for key, group in nodes.items()}
+    assert [key for key, found in words.items() if found] == [start]
+    (word,) = words[start]
+
+    def away(key: str) -> float:
+        """From the word to a state's outline."""
+        ring = list(nodes[key].iter(NAMESPACE + "ellipse"))[-1].attrib
+        dx, dy = (float(word.attrib[side]) - float(ring["c" + side]) for side in "xy")
+        length = (dx * dx + dy * dy) ** 0.5
+        return length * (1 - 1 / ((dx / float(ring["rx"])) ** 2 + (dy / float(ring["ry"])) ** 2) ** 0.5)
+
+    far = {key: away(key) for key in nodes}
+    assert min(far, key=lambda key: far[key]) == start and 0 < far[start] < 60
+
+
+# DOT
+
+
+DOT = shutil.which("dot")
+needs_dot = pytest.mark.skipif(DOT is None, reason="Graphviz is not installed: no dot program to read the text with")
+
+
+def read_by_dot(text: str) -> Any:
+    """The graph as `dot` understands it, laid out by nothing."""
+    assert DOT is not None
+    done = subprocess.run([DOT, "-Tdot_json"], input=text.encode(), capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"syntax error" not in done.stderr
+    return json.loads(done.stdout)
+
+
+@needs_dot
+@pytest.mark.parametrize(
+    "summary",
+    [
+        invented_summary(1, 3),
+        invented_summary(12, clock=(10, 20)),
+        invented_summary(64, 16),
+        invented_summary(12, hostile=True, care=HOSTILE),
+    ],
+    ids=["1 state", "clock", "64 states", "hostile"],
+)
+def test_dot_reads_the_very_nodes_and_edges_of_the_scene(summary: AutomatonSummary) -> None:
+    graph, scene = read_by_dot(to_dot(summary)), scene_of(summary)
+    nodes = {node["id"]: node for node in graph["objects"] if node.get("class") in ("node", "start")}
+    others = {node.get("class", "column") for node in graph["objects"] if node.get("id") not in nodes}
+    edges = {edge["id"]: edge for edge in graph["edges"] if edge.get("class") == "edge"}
+    assert sorted(nodes) == sorted(node.key for node in scene.nodes)
+    assert others <= {"level", "column"}
+    assert sorted(edges) == sorted(edge.key for edge in scene.drawn)
+    for edge in scene.drawn:
+        label = edges[edge.key].get("label") or edges[edge.key]["xlabel"]
+        assert unescaped(label) == "\n".join(edge.label)
+    for node in scene.nodes:
+        assert nodes[node.key]["fillcolor"] == node.colour
+        assert ("dashed" in nodes[node.key]["style"]) == node.thin
+        assert all(line in nodes[node.key]["label"] for line in (node.title, *node.lines))
+        assert ("start" in nodes[node.key].get("xlabel", "")) == node.start
+
+
+def unescaped(label: str) -> str:
+    """A label as it is shown: `\\n` ends a line, `\\\\` is a backslash."""
+    return html.unescape(label.replace("\\\\", "\0").replace("\\n", "\n").replace("\0", "\\"))
+
+
+@needs_dot
+@pytest.mark.parametrize(
+    "text", [*HOSTILE, "<b>bold</b>", "<not closed", "\\", "\\\\", 'a"', "\\N\\E\\T", "/*", "#x", ""]
+)
+def test_any_gloss_is_a_label_and_nothing_else(text: str) -> None:
+    summary = invented_summary(2, 2)
+    entries = tuple(replace(entry, gloss=text) for entry in summary.entries)
+    summary = replace(summary, name=text, entries=entries)
+    graph, scene = read_by_dot(to_dot(summary)), scene_of(summary)
+    shown = [
+        unescaped(edge.get("label") or edge.get("xlabel")) for edge in graph["edges"] if edge.get("class") == "edge"
+    ]
+    assert sorted(shown) == sorted("\n".join(edge.label) for edge in scene.drawn)
+    assert unescaped(graph["label"].replace("\\l", "\\n")).startswith(scene.name[:20])
+
+
+# HTML
+
+
+#: What the page is made of. An image, a frame, a form or a link that text brought in would stand out.
+ELEMENTS = {
+    *("html", "head", "meta", "title", "style", "body", "a", "header", "h1", "bdi", "p", "section", "h2", "ul", "li"),
+    *("dl", "div", "dt", "dd", "b", "noscript", "main", "button", "label", "span", "input", "svg", "rect", "g", "path"),
+    *("polygon", "ellipse", "text", "select", "i", "details", "summary", "footer", "script"),
+}
+
+
+class Reader(HTMLParser):
+    """Elements and the content of scripts and styles."""
+
+    def __init__(self, page: bytes) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {"script": [], "style": [], "title": [], "li": [], "h1": []}
+        self._open: list[str] = []
+        self.feed(page.decode())
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag in self.texts:
+            self.texts[tag].append("")
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._open and self._open[-1] == tag:
+            self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.texts[self._open[-1]][-1] += data
+
+
+@pytest.mark.parametrize("hostile", [False, True], ids=["plain", "hostile"])
+def test_nothing_breaks_out_and_nothing_is_loaded(hostile: bool) -> None:
+    summary = invented_summary(12, hostile=hostile, care=HOSTILE if hostile else ())
+    page = to_page(summary)
+    read = Reader(page)
+    assert {tag for tag, _ in read.elements} <= ELEMENTS
+    assert [tag for tag, _ in read.elements].count("script") == 2
+    for tag, attributes in read.elements:
+        assert not {"src", "action", "data", "poster", "style", "srcset", "xlink:href"} & set(attributes), tag
+        assert not [name for name in attributes if name.startswith("on")], tag
+        assert (attributes.get("href") or "#").startswith("#")
+    addresses = set(re.findall(rb"(?:https?:)?//[\w.]+", page))
+    # The name of SVG, which nobody asks for, and quoted text.
+    assert {address for address in addresses if b"//examp" not in address} <= {b"http://www.w3.org"}
+    assert b"@import" not in page and b"url(" not in page
+    if hostile:
+        assert one_line(summary.name, 80) in (read.texts["h1"][0], read.texts["title"][0].removesuffix(": automaton"))
+        assert [text for text in read.texts["li"] if text] == [one_line(sentence, 400) for sentence in HOSTILE]
+
+
+@pytest.mark.parametrize("hostile", [False, True], ids=["plain", "hostile"])
+def test_the_data_come_back_as_they_are(hostile: bool) -> None:
+    summary = invented_summary(64, 16, clock=(4, 9), hostile=hostile)
+    read = Reader(to_page(summary))
+    data = json.loads(read.texts["script"][0])
+    assert data == json.loads(json.dumps(page_data(summary)))
+    assert [symbol["gloss"] for symbol in data["symbols"]] == [one_line(entry.gloss, 120) for entry in summary.entries]
+    assert [len(replay["steps"]) for replay in data["replays"]] == [len(replay.steps) for replay in summary.replays]
+    assert data["states"][5]["columns"][1]["outcome"] == round(float(summary.automaton.risk[5, 1, 1]), 4)
+    raw = page_json(summary)
+    assert raw.isascii() and not set("<>&") & set(raw)
+
+
+def test_only_its_own_script_and_style_may_run() -> None:
+    read = Reader(to_page(invented_summary(3)))
+    (policy,) = [attrs["content"] or "" for tag, attrs in read.elements if attrs.get("http-equiv")]
+    hashes = {
+        kind: "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for kind, text in (("script", read.texts["script"][1]), ("style", read.texts["style"][0]))
+    }
+    assert policy == (
+        f"default-src 'none'; style-src '{hashes['style']}'; script-src '{hashes['script']}'; base-uri 'none';"
+        " form-action 'none'"
+    )
+
+
+def test_trace_text_is_never_parsed_as_markup() -> None:
+    (script,) = [text for text in Reader(to_page(invented_summary(2))).texts["script"] if "use strict" in text]
+    for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "DOMParser"):
+        assert way not in script
+    for way in ("fetch(", "XMLHttpRequest", "WebSocket", "EventSource", "sendBeacon", "import(", "localStorage"):
+        assert way not in script
+
+
+@pytest.mark.parametrize("n_states", [1, 64, 150])
+def test_any_size_makes_a_page(n_states: int) -> None:
+    read = Reader(to_page(invented_summary(n_states, 16)))
+    nodes = [attrs for tag, attrs in read.elements if tag == "g" and "node" in (attrs.get("class") or "").split()]
+    states = [attrs["id"] for attrs in nodes if (attrs["id"] or "").startswith("s")]
+    levels = [attrs["id"] for attrs in nodes if (attrs["id"] or "").startswith("l")]
+    assert len(states) == n_states == len(set(states))
+    assert bool(levels) == (n_states > 1)
+    ids = [attrs["id"] for _, attrs in read.elements if "id" in attrs]
+    assert len(ids) == len(set(ids))
+
+
+def test_figures_that_do_not_exist_are_left_out() -> None:
+    nothing = Fidelity(None, None, None, None, None, None, float("nan"), 1, 1, ())
+    page = to_page(replace(invented_summary(2), fidelity=nothing)).decode()
+    assert "AUPRC" not in page.partition("<main>")[0] and "1 test run (1 step)" in page
+
+
+def test_fidelity_is_said_in_words_before_the_graph() -> None:
+    page = to_page(invented_summary(6, care=(CARE,))).decode()
+    assert page.index("Audit with care") < page.index(CARE) < page.index("<main>")
+    assert "Measured on 240 test runs (3,720 steps) that neither of them learned from." in page
+
+
+# Markdown
+
+
+markdown_it = pytest.importorskip("markdown_it")
+
+#: Blocks and inlines of the glossary itself; what else comes out has broken out of a cell.
+OURS = {
+    *("heading_open", "heading_close", "inline", "paragraph_open", "paragraph_close"),
+    *("blockquote_open", "blockquote_close", "table_open", "table_close", "thead_open", "thead_close"),
+    *("tbody_open", "tbody_close", "tr_open", "tr_close", "th_open", "th_close", "td_open", "td_close"),
+}
+
+
+def blocks(text: str) -> list:  # type: ignore[type-arg]
+    return markdown_it.MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
+
+
+def shown(inline) -> str:  # type: ignore[no-untyped-def]
+    return "".join(child.content for child in inline.children)
+
+
+@pytest.mark.parametrize("hostile", [False, True], ids=["plain", "hostile"])
+def test_every_symbol_has_its_table_and_nothing_breaks_out(hostile: bool) -> None:
+    summary = invented_summary(12, hostile=hostile, care=HOSTILE if hostile else ("Ranks little better than chance.",))
+    tokens = blocks(to_glossary(summary))
+    assert {token.type for token in tokens} <= OURS
+    inlines = [token for token in tokens if token.type == "inline"]
+    assert {child.type for inline in inlines for child in inline.children} <= {"text"}
+    assert sum(token.type == "table_open" for token in tokens) == 1 + len(summary.entries)
+    headings = [shown(after) for token, after in pairwise(tokens) if token.type == "heading_open"]
+    assert headings[1:] == [f"{entry.symbol}: {one_line(entry.gloss, NAME_LETTERS)}" for entry in summary.entries]
+    cells = [shown(after) for token, after in pairwise(tokens) if token.type == "td_open"]
+    for entry in summary.entries:
+        for example in entry.examples:
+            assert one_line(example, SENTENCE_LETTERS) in cells
+        assert one_line(entry.condition, SENTENCE_LETTERS) in cells
+    assert sum(token.type == "tr_open" for token in tokens) == 1 + len(summary.entries) * (1 + 1 + 7 + 3)
+
+
+@given(st.text(alphabet=st.sampled_from("a_*`|\\[]()<>!&;:/#~$ -w.\n1x"), min_size=1, max_size=24))
+def test_any_text_is_taken_literally(text: str) -> None:
+    summary = invented_summary(2, 2)
+    odd = replace(summary.entries[0], gloss=f"a{text}", condition=f"b{text}", examples=(f"c{text}",))
+    tokens = blocks(to_glossary(replace(summary, name=f"d{text}", entries=(odd, *summary.entries[1:]))))
+    assert {token.type for token in tokens} <= OURS
+    inlines = [token for token in tokens if token.type == "inline"]
+    assert {child.type for inline in inlines for child in inline.children} <= {"text"}
+    seen = {shown(inline) for inline in inlines}
+    wanted = [one_line(f"{letter}{text}", NAME_LETTERS) for letter in "abcd"]
+    assert {f"0: {wanted[0]}", *wanted[1:3], f"{wanted[3]}: symbols"} <= seen
+
+
+def test_a_symbol_without_words_is_named_by_its_number() -> None:
+    summary = invented_summary(3, 3)
+    bare = replace(summary.entries[0], gloss="", condition="", terms=(), tools=(), statuses=(), examples=())
+    text = to_glossary(replace(summary, entries=(bare, *summary.entries[1:])))
+    assert "## 0: symbol 0" in text
+    assert {token.type for token in blocks(text)} <= OURS
+
+
+def test_expressions_that_do_not_explain_themselves_are_explained() -> None:
+    summary = invented_summary(3, 3)
+    condition = "words of runs that fail: the highest 9 % of steps; " + "failed steps so far = 0; " * 40 + "the end"
+    scored = replace(summary.entries[0], condition=condition)
+    tokens = blocks(to_glossary(replace(summary, entries=(scored, *summary.entries[1:]))))
+    texts = [shown(token) for token in tokens if token.type == "inline"]
+    said = [text for text in texts if text.startswith("What the expressions mean. ")]
+    assert len(said) == 1 and '"Words of runs that fail" (in names: "words of failed runs")' in said[0]
+    assert condition in texts  # a definition is never cut
+    assert "What the expressions mean" not in to_glossary(summary)
