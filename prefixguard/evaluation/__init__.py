@@ -21,8 +21,8 @@ from prefixguard.evaluation.figures import Difference, RiskFigures
 from prefixguard.evaluation.rows import ScoreRow, oracle_rows, rule_threshold
 from prefixguard.evaluation.rules import StuckDetector, StuckRule, rule_rows, rule_scores, stuck_scores
 from prefixguard.evaluation.scoring import evaluate_scores
-from prefixguard.evaluation.table import BaselineRow, Behind, EvaluationTable, LeftOut, RunKey
-from prefixguard.evaluation.verdict import Verdict
+from prefixguard.evaluation.table import BaselineRow, Behind, EvaluationTable, RunKey, RunsLeftOut
+from prefixguard.evaluation.verdict import EvaluationVerdict
 
 __all__ = [
     "AlarmResampling",
@@ -33,19 +33,19 @@ __all__ = [
     "Comparison",
     "Difference",
     "EvaluationTable",
+    "EvaluationVerdict",
     "HeldShare",
-    "LeftOut",
     "MonitorAlerts",
     "MonitorColumn",
     "Observability",
     "PrevalenceTable",
     "RiskFigures",
     "RunKey",
+    "RunsLeftOut",
     "ScoreRow",
     "Shortcuts",
     "StuckDetector",
     "StuckRule",
-    "Verdict",
     "alarm_thresholds",
     "compare",
     "evaluate",

@@ -1,38 +1,36 @@
-"""First alerts of a score at each budget, and the alarm threshold of each run where groups have their own."""
+"""What the alarm would have done at each budget: who is alerted, how early, and what that costs.
+
+A column is added in `_COLUMNS`; the terminal, the report and Markdown show it. JSON has the names in `_IN_JSON`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from prefixguard.alarm import AlarmPolicy, GroupThresholds, Thresholds, first_alert
+from prefixguard.alarm import AlarmPolicy, GroupThresholds, Thresholds
 from prefixguard.bundle import Bundle
-from prefixguard.metrics import FirstAlerts, Prefixes, Resamples, first_alerts, interval, ratio
-from prefixguard.results import finite
+from prefixguard.metrics import FirstAlerts, Prefixes, Resamples, first_alerts
+from prefixguard.results import Block, Cell, Column, Table, Text, number, percent, percents, plain_value
+from prefixguard.runtime import plain
 
 Float = npt.NDArray[np.float64]
-_SHARES = ("false_alarm_rate", "false_alarm_rate_by_task", "alerted", "early")
-_LEADS = ("lead_median", "lead_low", "lead_high", "steps_saved", "steps_lost")
-
-
-@dataclass(frozen=True, slots=True)
-class TextSaved:
-    """Text after first alerts, in bytes of what the records hold: a stand-in for tokens, which records do not count.
-
-    saved: share of the text of failed runs that comes after their first alert. lost: the same of successful runs.
-    Both in [0, 1], NaN where no run could count. intervals: 95 % over tasks, by name.
-    """
-
-    saved: float
-    lost: float
-    intervals: Mapping[str, tuple[float, float]]
+#: A threshold on the outcome score for each budget; the key None is a rule that needs no calibration.
+ByBudget = Mapping[float | None, Thresholds]
+#: Values of a group that a table lists; JSON has all.
+SHOWN = 20
+_NAME_LETTERS = 80
+#: Figures of first alerts in JSON.
+_IN_JSON = (
+    *("false_alarm_rate", "false_alarm_rate_by_task", "alerted", "early"),
+    *("lead_median", "lead_low", "lead_high", "steps_saved", "steps_lost", "intervals"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +46,12 @@ class GroupAlerts:
     runs: int
     alerts: FirstAlerts | None
 
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, NaN as None."""
+        has = self.thresholds
+        found = {"value": self.value, "runs": self.runs, "threshold": has.alarm, "calibration_runs": has.n_runs}
+        return {**found, **_figures(self.alerts)}
+
 
 @dataclass(frozen=True, slots=True)
 class AlertRow:
@@ -57,7 +61,6 @@ class AlertRow:
     thresholds: what the budget led to for all runs. alerts: what came of it; None where the budget was refused.
     grouped_by, groups: where runs are judged by thresholds of their group, its name, and each part of the runs alone;
         `alerts` is then over all runs, each by its own threshold, and there even where the common one was refused.
-    text: None where the sizes of steps are not known.
     """
 
     budget: float | None
@@ -65,7 +68,6 @@ class AlertRow:
     alerts: FirstAlerts | None
     grouped_by: str | None = None
     groups: tuple[GroupAlerts, ...] = ()
-    text: TextSaved | None = None
 
     @property
     def reason(self) -> str | None:
@@ -74,40 +76,27 @@ class AlertRow:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, NaN as None."""
-        text = self.text
-        spreads = {} if text is None else {f"text_{name}": list(ends) for name, ends in text.intervals.items()}
-        shares = _shares_json(self.alerts)
+        has, found = self.thresholds, self.alerts
         return {
             "budget": self.budget,
             "risk": "outcome",
-            "threshold": self.thresholds.alarm,
-            **shares,
-            "text_saved": None if text is None else finite(text.saved),
-            "text_lost": None if text is None else finite(text.lost),
-            "leads": [] if self.alerts is None else list(self.alerts.leads),
-            "intervals": {**shares["intervals"], **spreads},
-            "calibration_runs": self.thresholds.n_runs,
-            "calibration_runs_needed": self.thresholds.needed,
-            "reason": self.reason,
+            "threshold": has.alarm,
+            **_figures(found),
+            "text_saved": plain_value(found and found.text_saved),
+            "text_lost": plain_value(found and found.text_lost),
+            "leads": [] if found is None else list(found.leads),
+            "calibration_runs": has.n_runs,
+            "calibration_runs_needed": has.needed,
+            "reason": has.reason,
             "grouped_by": self.grouped_by,
-            "groups": [
-                {
-                    "value": part.value,
-                    "runs": part.runs,
-                    "threshold": part.thresholds.alarm,
-                    "calibration_runs": part.thresholds.n_runs,
-                    **_shares_json(part.alerts),
-                }
-                for part in self.groups
-            ],
+            "groups": plain_value(self.groups),
         }
 
 
-def _shares_json(found: FirstAlerts | None) -> dict[str, Any]:
-    return {
-        **{name: None if found is None else finite(getattr(found, name)) for name in (*_SHARES, *_LEADS)},
-        "intervals": {} if found is None else {name: list(ends) for name, ends in found.intervals.items()},
-    }
+def _figures(found: FirstAlerts | None) -> dict[str, Any]:
+    if found is None:
+        return {**dict.fromkeys(_IN_JSON), "intervals": {}}
+    return {name: plain_value(getattr(found, name)) for name in _IN_JSON}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,69 +116,40 @@ class AlarmGroups:
         found = bundle.calibration.groups
         return None if found is None else cls(found, tuple(group.get(found.by) for group in groups))
 
-    def has_own(self, value: str | None) -> bool:
-        """Whether runs of this value have a threshold of their own."""
-        own = None if value is None else self.thresholds.of.get(value)
-        return own is not None and own.alarm is not None
-
-    def marks(self, common: Thresholds) -> list[float | None]:
-        """The alarm threshold in force for each run, as a live run of its value gets it; None where it has none."""
+    def in_force(self, common: Thresholds) -> list[float | None]:
+        """The alarm threshold of each run, as a live run of its value gets it; None where it has none."""
         return [self.thresholds.pick(value, common).alarm for value in self.values]
 
-    def parts(self) -> list[tuple[str | None, npt.NDArray[np.int64]]]:
+    def parts(self) -> list[tuple[str | None, list[int]]]:
         """Values with a threshold of their own and the positions of their runs, in the order of values; at the end
         None and the runs that go by the common threshold. What no run has is left out."""
-        kept = [value if self.has_own(value) else None for value in self.values]
-        order = [*sorted(value for value in set(kept) if value is not None), None]
-        counts = Counter(kept)
-        return [
-            (value, np.array([i for i, one in enumerate(kept) if one == value], dtype=np.int64))
-            for value in order
-            if counts[value]
-        ]
+        own = {value for value, one in self.thresholds.of.items() if one.alarm is not None}
+        places: dict[str | None, list[int]] = {}
+        for place, value in enumerate(self.values):
+            places.setdefault(value if value in own else None, []).append(place)
+        return sorted(places.items(), key=lambda part: (part[0] is None, part[0] or ""))
 
     def as_json(self) -> dict[str, Any]:
-        """The thresholds as plain values."""
-        return thresholds_json(self.thresholds)
-
-
-def thresholds_json(groups: GroupThresholds) -> dict[str, Any]:
-    """Thresholds by group as plain values; alarm None where the common one holds, `reason` says why.
-
-    >>> found = GroupThresholds("tier", {"gold": Thresholds(0.8, 0.3, 30, 0, 22, None)})
-    >>> thresholds_json(found)["of"]["gold"]
-    {'alarm': 0.8, 'watch': 0.3, 'runs': 30, 'needed': 22, 'reason': None}
-    """
-    return {
-        "by": groups.by,
-        "of": {
-            value: {
-                "alarm": one.alarm,
-                "watch": one.watch,
-                "runs": one.n_runs,
-                "needed": one.needed,
-                "reason": one.reason,
-            }
-            for value, one in groups.of.items()
-        },
-    }
-
-
-def crossings(scores: Sequence[Float], marks: Sequence[float | None]) -> list[Float]:
-    """1 where a score lies above its own run's mark, else 0; NaN where it was not judged; (T,) a run.
-
-    Above a mark of 0.5 these alarm exactly where the scores alarm above their own marks.
-    """
-    return [
-        np.where(np.isnan(score), np.nan, np.zeros(len(score)) if mark is None else (score > mark).astype(np.float64))
-        for score, mark in zip(scores, marks, strict=True)
-    ]
+        """The thresholds as plain values; alarm None where the common one holds, `reason` says why."""
+        return {
+            "by": self.thresholds.by,
+            "of": {
+                value: {
+                    "alarm": one.alarm,
+                    "watch": one.watch,
+                    "runs": one.n_runs,
+                    "needed": one.needed,
+                    "reason": one.reason,
+                }
+                for value, one in self.thresholds.of.items()
+            },
+        }
 
 
 def alert_rows(
     scores: Sequence[Float],
     prefixes: Prefixes,
-    thresholds: Mapping[float | None, Thresholds],
+    thresholds: ByBudget,
     policy: AlarmPolicy,
     *,
     horizon: int,
@@ -204,77 +164,113 @@ def alert_rows(
     """
     rows = []
     for budget in sorted(thresholds, key=lambda b: -1.0 if b is None else b):
-        mark = thresholds[budget]
-        under = AlarmPolicy() if budget is None else policy
-        by_group = groups if budget == policy.budget else None
-        if mark.alarm is None and by_group is None:
-            rows.append(AlertRow(budget, mark, None))
-            continue
-        marks = [mark.alarm] * len(scores) if by_group is None else by_group.marks(mark)
-        over = crossings(scores, marks)
-        alerts_of = partial(_alerts, over, prefixes, under, horizon, resamples)
-        parts: list[GroupAlerts] = []
-        for value, runs in () if by_group is None else by_group.parts():
-            own = mark if by_group is None else by_group.thresholds.pick(value, mark)
-            there = None if own.alarm is None else alerts_of(runs, own.alarm)
-            parts.append(GroupAlerts(value, own, len(runs), there))
-        rows.append(
-            AlertRow(
-                budget,
-                mark,
-                alerts_of(np.arange(len(scores)), mark.alarm),
-                None if by_group is None else by_group.thresholds.by,
-                tuple(parts),
-                None if sizes is None else _text_saved(over, sizes, prefixes, under, resamples),
-            )
+        common = thresholds[budget]
+        alerts_at = partial(
+            first_alerts, policy=AlarmPolicy() if budget is None else policy, horizon=horizon, resamples=resamples
         )
+        by_group = groups if budget == policy.budget else None
+        if by_group is None:
+            at = common.alarm
+            found = None if at is None else alerts_at(scores, prefixes.failed.tolist(), prefixes.task, at, sizes=sizes)
+            rows.append(AlertRow(budget, common, found))
+            continue
+        parts = []
+        for value, runs in by_group.parts():
+            own = by_group.thresholds.pick(value, common)
+            among = [scores[run] for run in runs], prefixes.failed[runs].tolist(), prefixes.task[runs]
+            parts.append(
+                GroupAlerts(value, own, len(runs), None if own.alarm is None else alerts_at(*among, own.alarm))
+            )
+        whole = alerts_at(scores, prefixes.failed.tolist(), prefixes.task, by_group.in_force(common), sizes=sizes)
+        rows.append(AlertRow(budget, common, whole, by_group.thresholds.by, tuple(parts)))
     return tuple(rows)
 
 
-def _alerts(
-    over: Sequence[Float],
-    prefixes: Prefixes,
-    policy: AlarmPolicy,
-    horizon: int,
-    resamples: Resamples,
-    runs: npt.NDArray[np.int64],
-    threshold: float | None,
-) -> FirstAlerts:
-    """Of these runs, by their crossings. threshold: the one to name; None: there is none for all."""
-    found = first_alerts(
-        [over[i] for i in runs.tolist()],
-        prefixes.failed[runs].tolist(),
-        prefixes.task[runs],
-        0.5,
-        policy,
-        horizon=horizon,
-        resamples=resamples,
-    )
-    return replace(found, threshold=math.nan if threshold is None else float(threshold))
+def budget_of(alert: AlertRow) -> str:
+    """A budget in words; a rule has none."""
+    return "rule" if alert.budget is None else f"{100 * alert.budget:g} %"
 
 
-def _text_saved(
-    over: Sequence[Float], sizes: Sequence[Float], prefixes: Prefixes, policy: AlarmPolicy, resamples: Resamples
-) -> TextSaved:
-    n_units = resamples.weights.shape[1]
-    steps = [first_alert(one, 0.5, policy) for one in over]
-    after = np.array([0.0 if k is None else size[k:].sum() for size, k in zip(sizes, steps, strict=True)])
-    whole = np.array([size.sum() for size in sizes])
-    value: dict[str, float] = {}
-    intervals: dict[str, tuple[float, float]] = {}
-    for name, among in (("saved", prefixes.failed), ("lost", ~prefixes.failed)):
-        # By task, (U, 2): bytes after the alert, and all bytes.
-        sums = np.stack(
-            [np.bincount(prefixes.task, weights=part * among, minlength=n_units) for part in (after, whole)], axis=1
-        ).astype(np.float64)
-        share = partial(_share, sums)
-        value[name] = float(share(np.ones(n_units)))
-        found = interval(resamples.figures(share, 2 * n_units))
-        if found is not None and not math.isnan(value[name]):
-            intervals[name] = found
-    return TextSaved(value["saved"], value["lost"], intervals)
+def share_cell(found: FirstAlerts, which: str) -> Cell:
+    """A share of first alerts, with its interval; an empty cell where it was not measured."""
+    value = getattr(found, which)
+    return Cell() if value is None else Cell(percent(value), percents(found.intervals.get(which)))
 
 
-def _share(sums: Float, weights: Float) -> Float:
-    """First column over second, of rows drawn by weights, (U,) or (R, U)."""
-    return ratio(weights @ sums[:, 0], weights @ sums[:, 1])
+def lead_steps(found: FirstAlerts) -> Cell:
+    """Steps left at the first alert: median, and quartiles."""
+    return Cell(f"{found.lead_median:g}", f"[{found.lead_low:g}, {found.lead_high:g}]") if found.leads else Cell("–")
+
+
+#: Columns after name, budget and threshold, and what fills them: a share of first alerts, or a function of them.
+_COLUMNS: tuple[tuple[Column, str | Callable[[FirstAlerts], Cell]], ...] = (
+    (Column("false alarms", "number"), "false_alarm_rate"),
+    (Column("failed runs alerted", "number", "alerted", brief=True), "alerted"),
+    (Column("alerted early", "number", "early"), "early"),
+    (Column("lead, steps", "number", "lead"), lead_steps),
+    (Column("steps saved", "number", "steps", brief=True), "steps_saved"),
+    (Column("steps lost", "number", hidden=True), "steps_lost"),
+    (Column("text saved", "number", "text", brief=True), "text_saved"),
+)
+
+
+def alert_blocks(rows: Mapping[str, Sequence[AlertRow]], horizon: int) -> tuple[Block, ...]:
+    """The table by budget, why budgets were refused, and whose threshold runs are judged by; () where nothing alarms.
+
+    rows: by name, the monitor's first; of others only what alarmed.
+    """
+    (first, own), *others = rows.items()
+    shown = [(first, alert) for alert in own]
+    shown += [(name, alert) for name, alerts in others for alert in alerts if alert.alerts]
+    if not shown:
+        return ()
+    sized = any(alert.alerts is not None and alert.alerts.text_saved is not None for _, alert in shown)
+    cells = [line for title, alert in shown for line in _lines(plain(title, _NAME_LETTERS), alert)]
+    refused = [
+        f"Refused at {budget_of(alert)}{' for all runs' if alert.groups else ''}: {alert.reason}"
+        for _, alert in shown
+        if alert.reason and (alert.alerts is None or alert.groups)
+    ]
+    head = ["Alarm by", "budget", "threshold", *(column for column, _ in _COLUMNS)]
+    marked = {i for i, row in enumerate(cells) if row[0].text == first}
+    blocks: list[Block] = [
+        Table.of("First alerts by budget, on the risk of failing at all", head, cells, marked=marked),
+        Text(
+            f"Budget: the share of successful runs that may ever alarm. Early: more than {horizon} steps were left. "
+            "Lead: steps left at the first alert, median and quartiles. Steps saved: the share of the steps of "
+            "failed runs that come after the alert. Steps lost, in the report: of successful runs, after a false alarm."
+            + " Text saved: the same as steps saved, in bytes of the records, which do not count tokens."
+            * sized
+        ),
+        *(Text(reason, "faint") for reason in dict.fromkeys(refused)),
+    ]
+    for grouped in [alert for alert in own if alert.groups][:1]:
+        by = plain(grouped.grouped_by or "", _NAME_LETTERS)
+        blocks.append(
+            Text(
+                f"At {budget_of(grouped)} each run is judged by the threshold of its {by}, where that has one of its "
+                "own, as it would be while it runs; at other budgets there is one for all. The rows below it are runs "
+                "of each value alone."
+            )
+        )
+    return tuple(blocks)
+
+
+def _lines(title: str, alert: AlertRow) -> Iterator[list[Cell]]:
+    """The line of an alert, and one for each group."""
+    yield _line(title, alert, alert.thresholds, alert.alerts, "refused")
+    for part in alert.groups[:SHOWN]:
+        value = "others" if part.value is None else plain(part.value, _NAME_LETTERS)
+        yield _line(f"· {value} ({part.runs:,} runs)", alert, part.thresholds, part.alerts, "none")
+    if len(alert.groups) > SHOWN:
+        yield [Cell(f"· and {len(alert.groups) - SHOWN} more")]
+
+
+def _line(title: str, alert: AlertRow, has: Thresholds, found: FirstAlerts | None, without: str) -> list[Cell]:
+    start = [Cell(title), Cell(budget_of(alert))]
+    if found is None:
+        return [*start, Cell(without)]
+    at = math.nan if has.alarm is None else has.alarm  # a risk, or a number of steps; NaN: there is none for all runs
+    threshold = "none" if math.isnan(at) else number(at) if at <= 1 else f"{at:g}"
+    figures = (share_cell(found, what) if isinstance(what, str) else what(found) for _, what in _COLUMNS)
+    return [*start, Cell("" if alert.budget is None else threshold), *figures]

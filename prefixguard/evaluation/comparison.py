@@ -1,4 +1,4 @@
-"""The result of a comparison: figures of several monitors on the same runs."""
+"""Monitors on the same runs, that none of them was made from: what a comparison finds, and how it is shown."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from prefixguard.evaluation.alert_table import lead_steps, share_cell
-from prefixguard.evaluation.alerts import AlertRow
-from prefixguard.evaluation.figures import Difference, RiskFigures
-from prefixguard.evaluation.risk_table import lead_cell, reading_help, risk_cells, risk_columns
+from prefixguard.evaluation.alerts import AlertRow, budget_of, lead_steps, share_cell
+from prefixguard.evaluation.figures import (
+    Difference,
+    RiskFigures,
+    lead_cell,
+    reading_help,
+    risk_cells,
+    risk_columns,
+)
+from prefixguard.evaluation.table import counts_of_runs
 from prefixguard.results import Block, Cell, Column, Result, Table, Text, fields_of, percent, plain_value
 from prefixguard.runtime import plain
 
-#: The figure whose difference is shown, of either risk.
+#: The figure whose difference is shown, of either risk: its name in the head, and in JSON.
 _SHOWN = {"imminent": ("AUPRC", "auprc"), "outcome": ("rem", "outcome_auroc_at_remaining")}
 #: Figures that are not shown.
 _NOT_SHOWN = ("auroc",)
@@ -37,7 +43,7 @@ class MonitorAlerts:
     only_first: int | None
 
     def as_json(self) -> dict[str, Any]:
-        """The row, and what it is beside the first."""
+        """The row, and how it differs from the first."""
         found = fields_of(self)
         return {**found.pop("row"), **found}
 
@@ -106,29 +112,22 @@ class Comparison(Result):
 
     def blocks(self) -> tuple[Block, ...]:
         """Counts, figures of both risks and first alerts of every monitor, and notes."""
+        head = counts_of_runs(
+            f"{len(self.monitors)} monitors on {self.runs:,} runs of {self.tasks:,} tasks, {self.failed_runs:,} failed "
+            f"({100 * self.failed_runs / self.runs:.1f} %)",
+            self.in_sample,
+            "a monitor",
+            {reason.replace("_", " "): count for reason, count in self.left_out.items()},
+        )
         return (
-            *map(Text, self._head()),
+            *map(Text, head),
             self._risk("Imminent risk", "imminent"),
             self._risk("Outcome risk", "outcome"),
-            *reading_help(self.grouped_by, oracles=False, more=["The same resamples for all."]),
+            reading_help(self.grouped_by, oracles=False, more="The same resamples for all."),
             *self._alerts(),
             *([Text("The end oracle knows what no monitor can know.")] if self.clocks else []),
             *map(Text, self.notes),
         )
-
-    def _head(self) -> Iterator[str]:
-        share = 100 * self.failed_runs / self.runs
-        yield (
-            f"{len(self.monitors)} monitors on {self.runs:,} runs of {self.tasks:,} tasks, {self.failed_runs:,} failed "
-            f"({share:.1f} %)"
-        )
-        if self.in_sample:
-            yield (
-                f"IN SAMPLE: {self.in_sample:,} runs are of tasks that a monitor was made from; the figures flatter it"
-            )
-        parts = [f"{count:,} {reason.replace('_', ' ')}" for reason, count in self.left_out.items() if count]
-        if parts:
-            yield f"left out: {sum(self.left_out.values()):,} runs ({', '.join(parts)})"
 
     def _risk(self, title: str, which: str) -> Table:
         short, shown = _SHOWN[which]
@@ -147,31 +146,28 @@ class Comparison(Result):
         return Table.of(title, ["", "H", *risk_columns(self.grouped_by, _NOT_SHOWN), last], cells)
 
     def _alerts(self) -> Iterator[Block]:
-        """A block a budget, monitors below each other; a budget that all refuse is only named."""
+        """The monitors below each other, budget by budget; a budget that all refuse is only named."""
         cells: list[list[str | Cell]] = []
         refused = []
-        for beside in zip(*(column.alerts for column in self.monitors), strict=True):
-            budget = f"{100 * (beside[0].row.budget or 0):g} %"
-            for column, alerts in zip(self.monitors, beside, strict=True):
-                found = alerts.row.alerts
-                if found is None:
-                    has = alerts.row.thresholds
-                    refused.append(f"{column.name} at {budget} (has {has.n_runs:,}, needs {has.needed:,})")
-                    if any(other.row.alerts is not None for other in beside):
-                        cells.append([plain(column.name, 40), budget, "refused"])
-                    continue
-                counts = (alerts.only_this, alerts.only_first, alerts.both)
-                cells.append(
-                    [
-                        plain(column.name, 40),
-                        budget,
+        for at_budget in zip(*(column.alerts for column in self.monitors), strict=True):
+            granted = any(alerts.row.alerts is not None for alerts in at_budget)
+            for column, alerts in zip(self.monitors, at_budget, strict=True):
+                budget, found = budget_of(alerts.row), alerts.row.alerts
+                if found is not None:
+                    counts = (alerts.only_this, alerts.only_first, alerts.both)
+                    figures = [
                         share_cell(found, "false_alarm_rate"),
                         Cell(percent(found.alerted), _points(alerts.ahead.get("alerted"))),
                         Cell(percent(found.early), _points(alerts.ahead.get("early"))),
                         lead_steps(found),
-                        "" if None in counts else "/".join(f"{count:,}" for count in counts),
+                        Cell("" if None in counts else "/".join(f"{count:,}" for count in counts)),
                     ]
-                )
+                    cells.append([plain(column.name, 40), budget, *figures])
+                    continue
+                has = alerts.row.thresholds
+                refused.append(f"{column.name} at {budget} (has {has.n_runs:,}, needs {has.needed:,})")
+                if granted:
+                    cells.append([plain(column.name, 40), budget, "refused"])
         if cells:
             head = ["", "budget", "false alarms", "alerted", "early", "lead", "it/first/both"]
             yield Table.of("First alerts, on the outcome risk", head, cells)

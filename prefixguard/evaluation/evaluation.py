@@ -15,9 +15,9 @@ from prefixguard.evaluation.alerts import AlarmGroups
 from prefixguard.evaluation.analyses import automaton_fidelity
 from prefixguard.evaluation.rows import ScoreRow
 from prefixguard.evaluation.rules import rule_rows
-from prefixguard.evaluation.scored_runs import USES, Heard, ScoredRun, choose_groups, listen
+from prefixguard.evaluation.scored_runs import USES, Heard, HeardRun, choose_groups, listen
 from prefixguard.evaluation.scoring import RESAMPLES, evaluate_scores
-from prefixguard.evaluation.table import EvaluationTable, LeftOut, RunKey
+from prefixguard.evaluation.table import EvaluationTable, RunKey, RunsLeftOut
 from prefixguard.runtime import Monitor, load
 from prefixguard.stepview import Adapter, StepRecord
 from prefixguard.trace import Run
@@ -86,7 +86,7 @@ def evaluate(
         calibration_lengths=bundle.manifest.get("alarm_lengths"),
         resamples=resamples,
         seed=seed,
-        left_out=LeftOut(
+        left_out=RunsLeftOut(
             by_use={} if all else {use.value: used[use.value] for use in USES},
             without_outcome=len(heard.without_outcome),
             empty=len(heard.empty) + empty,
@@ -113,7 +113,7 @@ def alarm_thresholds(bundle: Bundle) -> dict[float, Thresholds]:
     return dict(sorted(table.items()))
 
 
-def _notes(bundle: Bundle, kept: Sequence[ScoredRun]) -> Iterator[str]:
+def _notes(bundle: Bundle, kept: Sequence[HeardRun]) -> Iterator[str]:
     if not bundle.manifest.get("tasks"):
         yield (
             "The bundle does not say which tasks it was made from, so none could be left out: make sure that these "

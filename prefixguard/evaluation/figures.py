@@ -1,8 +1,13 @@
-"""The figures of one score over a set of runs, with intervals over tasks."""
+"""The figures of one score over a set of runs, with intervals over tasks, and their columns in tables.
+
+A figure is added in three places of this file: a field of `RiskFigures`, what computes it in `Basis`, its column.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,13 +21,14 @@ from prefixguard.metrics import (
     Resamples,
     at_index,
     at_remaining,
-    interval,
     paired_difference,
     ratio,
 )
-from prefixguard.results import fields_of
+from prefixguard.results import Cell, Column, Plot, Table, Text, fields_of, number, signed, spread
 
 Float = npt.NDArray[np.float64]
+Interval = tuple[float, float]
+RISKS = ("imminent", "outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +36,7 @@ class Difference:
     """Monitor minus baseline in one figure, over the same resamples. value may be NaN; interval None where unknown."""
 
     value: float
-    interval: tuple[float, float] | None
-
-
-#: Names of the figures, in order.
-FIGURES = (
-    "auprc",
-    "auroc",
-    "prevalence",
-    "brier",
-    "ece",
-    "outcome_auroc_at_remaining",
-    "outcome_auroc_at_index",
-    "outcome_auroc_within_groups",
-)
+    interval: Interval | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +60,7 @@ class RiskFigures:
     outcome_auroc_at_remaining: float
     outcome_auroc_at_index: float
     outcome_auroc_within_groups: float
-    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
     differences: Mapping[str, Difference] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
@@ -76,6 +69,10 @@ class RiskFigures:
         if not self.differences:
             del found["differences"]
         return found
+
+
+#: Names of the figures, in order.
+FIGURES = tuple(one.name for one in dataclasses.fields(RiskFigures))[:-2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,55 +87,65 @@ class Measured:
     judged: npt.NDArray[np.bool_]
     samples: Mapping[str, Float]
 
+    @classmethod
+    def of(
+        cls,
+        values: Mapping[str, float],
+        intervals: Mapping[str, Interval],
+        samples: Mapping[str, Float],
+        judged: npt.NDArray[np.bool_],
+    ) -> Measured:
+        """From what was computed; what is not among the values does not exist."""
+        every = dict.fromkeys(FIGURES, math.nan) | dict(values)
+        return cls(RiskFigures(intervals=intervals, **every), judged, samples)
 
-def measure(
-    prefixes: Prefixes,
-    scores: Float,
-    labels: npt.NDArray[np.uint8],
-    resamples: Resamples,
-    *,
-    probability: bool,
-    groups: Sequence[str] | None,
-) -> Measured:
-    """All figures of a score.
 
-    scores: (N,), NaN where a prefix was not judged; such prefixes are left out. labels: (N,), of this risk.
-    probability: whether Brier and ECE mean something. groups: one name a run, or None.
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What scores are measured on: prefixes of runs, the horizon of imminent, resamples of tasks, groups of runs.
+
+    groups: one name a run, within which runs are compared; None: there are none.
     """
-    judged = ~np.isnan(scores)
-    kept, values, positive = prefixes.keep(judged), scores[judged], labels[judged]
-    units = kept.units
-    n = len(kept)
-    ranking = Ranking(positive, values, units=units)
-    mass = _ByTask(units, positive, prefixes.n_tasks)
-    figures: dict[str, tuple[Callable[[Float], Float], int]] = {
-        "auprc": (ranking.average_precision, n),
-        "auroc": (ranking.auroc, n),
-        "prevalence": (mass.share, prefixes.n_tasks),
-        "outcome_auroc_at_remaining": (at_remaining(kept, values).auroc, n),
-        "outcome_auroc_at_index": (at_index(kept, values).auroc, n),
-    }
-    if probability:
-        reliability = Reliability(positive, values, units=units)
-        figures["brier"] = (reliability.brier, prefixes.n_tasks)
-        figures["ece"] = (reliability.ece, 20 * prefixes.n_tasks)
-    if groups is not None:
-        figures["outcome_auroc_within_groups"] = (at_remaining(kept, values, groups=groups).auroc, n)
-    whole = np.ones(prefixes.n_tasks)
-    value = dict.fromkeys(FIGURES, float("nan"))
-    samples: dict[str, Float] = {}
-    intervals: dict[str, tuple[float, float]] = {}
-    for name in FIGURES:
-        if name not in figures:
-            continue
-        figure, rows = figures[name]
-        value[name] = float(figure(whole))
-        samples[name] = resamples.figures(figure, rows)
-        # One task has no spread to show; a figure that does not exist has no interval.
-        found = interval(samples[name]) if prefixes.n_tasks > 1 and not np.isnan(value[name]) else None
-        if found is not None:
-            intervals[name] = found
-    return Measured(RiskFigures(intervals=intervals, differences={}, **value), judged, samples)
+
+    prefixes: Prefixes
+    horizon: int
+    resamples: Resamples
+    groups: Sequence[str] | None = None
+
+    def measure(self, scores: Sequence[Float], *, probability: bool) -> dict[str, Measured]:
+        """All figures of a score, by risk.
+
+        scores: imminent and outcome, (N,) each, NaN where a prefix was not judged; such prefixes are left out.
+        probability: whether Brier and ECE mean something.
+        """
+        labels = self.prefixes.imminent_labels(self.horizon), self.prefixes.outcome_labels
+        both = zip(RISKS, scores, labels, strict=True)
+        return {risk: self._measure(score, label, probability) for risk, score, label in both}
+
+    def _measure(self, scores: Float, labels: npt.NDArray[np.uint8], probability: bool) -> Measured:
+        judged = ~np.isnan(scores)
+        kept, values, positive = self.prefixes.keep(judged), scores[judged], labels[judged]
+        units, n, n_tasks = kept.units, len(kept), self.prefixes.n_tasks
+        ranking = Ranking(positive, values, units=units)
+        positives = np.bincount(units, weights=positive.astype(np.float64), minlength=n_tasks)
+        every = np.bincount(units, minlength=n_tasks).astype(np.float64)
+        # By name: the figure for weights of tasks, and how many rows it spreads them over.
+        figures: dict[str, tuple[Callable[[Float], Float], int]] = {
+            "auprc": (ranking.average_precision, n),
+            "auroc": (ranking.auroc, n),
+            "prevalence": (lambda weights: ratio(weights @ positives, weights @ every), n_tasks),
+        }
+        if probability:
+            reliability = Reliability(positive, values, units=units)
+            figures["brier"] = (reliability.brier, n_tasks)
+            figures["ece"] = (reliability.ece, 20 * n_tasks)
+        figures["outcome_auroc_at_remaining"] = (at_remaining(kept, values).auroc, n)
+        figures["outcome_auroc_at_index"] = (at_index(kept, values).auroc, n)
+        if self.groups is not None:
+            figures["outcome_auroc_within_groups"] = (at_remaining(kept, values, groups=self.groups).auroc, n)
+        found = self.resamples.estimate(figures)
+        intervals = found.intervals if n_tasks > 1 else {}  # one task has no spread to show
+        return Measured.of(found.values, intervals, found.samples, judged)
 
 
 def compared(monitor: Measured, baseline: Measured) -> RiskFigures:
@@ -155,17 +162,102 @@ def lead(this: Measured, other: Measured) -> dict[str, Difference]:
         if name != "prevalence" and name in this.samples and name in other.samples:
             value = getattr(this.figures, name) - getattr(other.figures, name)
             known = name in this.figures.intervals and name in other.figures.intervals
-            spread = paired_difference(this.samples[name], other.samples[name]) if known else None
-            differences[name] = Difference(value, spread)
+            ends = paired_difference(this.samples[name], other.samples[name]) if known else None
+            differences[name] = Difference(value, ends)
     return differences
 
 
-class _ByTask:
-    """Share of positive prefixes for each set of weights."""
+#: Figures in the order of their columns: name, name in the terminal, whether the terminal shows its interval.
+_COLUMNS = {
+    "auprc": ("AUPRC", "", True),
+    "auroc": ("AUROC", "", False),
+    "outcome_auroc_at_remaining": ("at equal steps left", "rem", True),
+    "outcome_auroc_at_index": ("at equal steps passed", "idx", False),
+    "outcome_auroc_within_groups": ("within the same {group}", "group", False),
+    "brier": ("Brier", "", False),
+    "ece": ("ECE", "", False),
+}
 
-    def __init__(self, units: npt.NDArray[np.int64], labels: npt.NDArray[np.uint8], n_tasks: int) -> None:
-        self._positive = np.bincount(units, weights=labels.astype(np.float64), minlength=n_tasks)
-        self._all = np.bincount(units, minlength=n_tasks).astype(np.float64)
 
-    def share(self, weights: Float) -> Float:
-        return ratio(weights @ self._positive, weights @ self._all)
+def risk_columns(grouped_by: str | None, leave_out: Collection[str] = ()) -> list[Column]:
+    """Columns of `risk_cells`. grouped_by: what runs are compared within. leave_out: names of figures."""
+    return [
+        Column(title.format(group=grouped_by or "group"), "number", short, brief=not interval)
+        for name, (title, short, interval) in _COLUMNS.items()
+        if name not in leave_out
+    ]
+
+
+def risk_cells(figures: RiskFigures, leave_out: Collection[str] = ()) -> list[Cell]:
+    """One row of figures, each with its interval."""
+    return [
+        Cell(number(getattr(figures, name)), spread(figures.intervals.get(name)))
+        for name in _COLUMNS
+        if name not in leave_out
+    ]
+
+
+def lead_cell(difference: Difference | None) -> Cell:
+    """A difference with its interval; an empty cell where there is none.
+
+    >>> lead_cell(Difference(0.1, (-0.01, 0.2)))
+    Cell(text='+.100', small='[-.010, +.200]', svg='')
+    """
+    if difference is None:
+        return Cell()
+    text = signed(difference.value) if math.isfinite(difference.value) else number(difference.value)
+    return Cell(text, spread(difference.interval, with_sign=True))
+
+
+def risk_table(
+    caption: str,
+    rows: Iterable[tuple[str, RiskFigures, bool]],
+    *,
+    ahead: str,
+    grouped_by: str | None = None,
+    leave_out: Collection[str] = (),
+    drawn: str = "",
+) -> Table:
+    """A score above all that it is compared with, one risk.
+
+    rows: name, figures, and whether it knows what no monitor can know, which marks it *; the first is what others are
+    compared with. ahead: head of the column of its lead in AUPRC. drawn: head of a column that draws AUPRC; "": none.
+    """
+    cells: list[list[str | Cell]] = []
+    listed = list(rows)
+    for name, figures, oracle in listed:
+        auprc, *rest = risk_cells(figures, leave_out)
+        whisker = [_whisker(figures, listed[0][1].prevalence, oracle)] if drawn else []
+        leads = lead_cell(figures.differences.get("auprc"))
+        cells.append([f"{name} *" if oracle else name, auprc, *whisker, leads, *rest])
+    first, *others = risk_columns(grouped_by, leave_out)
+    head = ["Scores by" if drawn else "", first, *([Column(drawn)] if drawn else []), Column(ahead, "number", "ahead")]
+    return Table.of(caption, [*head, *others], cells, marked={0})
+
+
+def reading_help(grouped_by: str | None, *, oracles: bool, more: str) -> Text:
+    """How to read the columns, a sentence each. oracles: whether a row is marked *. more: a further sentence."""
+    group = grouped_by or "agent"
+    lines = [
+        "In brackets, or small: 95 % intervals, from resampling tasks.",
+        more,
+        "At equal steps left (rem; 0 to 10) or passed (idx; 1 to 30): AUROC of failed against successful runs at the "
+        "same place, which a clock cannot earn.",
+        f"Within the same {group} (group): the former among runs of the same {group} only, so that knowing the {group} "
+        "does not help." + ("" if grouped_by else " These runs name none, or only one."),
+        *(["* knows what no monitor can know; it is there for comparison only."] if oracles else []),
+    ]
+    return Text(" ".join(lines), "faint")
+
+
+def _whisker(figures: RiskFigures, prevalence: float, oracle: bool) -> Cell:
+    """AUPRC as a dot, its interval as a line, the prevalence as a tick; the same scale in every row."""
+    plot = Plot((0.0, 1.0), (0.0, 1.0), width=132, height=18, margins=(5, 0, 5, 0))
+    plot.line([(0.0, 0.5), (1.0, 0.5)], "rail")
+    if math.isfinite(prevalence):
+        plot.line([(prevalence, 0.05), (prevalence, 0.95)], "chance")
+    if math.isfinite(figures.auprc):
+        low, high = figures.intervals.get("auprc", (figures.auprc, figures.auprc))
+        plot.line([(low, 0.5), (high, 0.5)], "spread")
+        plot.dot((figures.auprc, 0.5), "point oracle" if oracle else "point", 4)
+    return Cell(svg=plot.svg("whisker"))

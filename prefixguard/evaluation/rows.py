@@ -1,7 +1,7 @@
-"""What stands in a table: scores of every prefix, by the monitor, by what it has to beat, or by an oracle.
+"""The rows of a table: scores of every prefix, by the monitor, by what it has to beat, or by an oracle.
 
-The end oracle (`clock_rows`) knows when a run ends and nothing of how. Its siblings (`oracle_rows`): one knows how and
-not when, two know something of both. Between them a reader sees what an AUPRC of .6 can be made of on these runs.
+The end oracle (`clock_rows`) knows when a run ends and nothing of how. Of the other oracles (`oracle_rows`) one knows
+how and not when, two know something of both. Together they show what an AUPRC of .6 can be made of on these runs.
 """
 
 from __future__ import annotations
@@ -41,13 +41,15 @@ class ScoreRow:
 
     def flat(self, lengths: Sequence[int]) -> tuple[Float, Float]:
         """Imminent and outcome scores of all prefixes, both (N,). Raises DataError where lengths are not the runs'."""
+        flat = []
         for risk, scores in (("imminent", self.imminent), ("outcome", self.outcome)):
             if [len(score) for score in scores] != list(lengths):
                 raise DataError(
                     f"row {self.name!r}: its {risk} scores are not one a step of every run "
                     f"({len(scores)} runs for {len(lengths)}). Score the same runs, step by step."
                 )
-        return _joined(self.imminent), _joined(self.outcome)
+            flat.append(np.concatenate([np.zeros(0), *scores]).astype(np.float64))
+        return flat[0], flat[1]
 
 
 def rule_threshold() -> Thresholds:
@@ -68,28 +70,24 @@ def clock_rows(
     calibration_lengths: steps of the successful runs that set alarm thresholds, one run a task; gives the step index
         its thresholds ("alarm after step n"). None: it gets none.
     """
-    steps = cut(step_index(prefixes), lengths)
-    ends = cut(end_oracle(prefixes), lengths)
-    thresholds: dict[float | None, Thresholds] = {}
-    if calibration_lengths is not None:
-        maxima = [run_maximum(np.arange(1, n + 1), policy) for n in calibration_lengths]
-        for budget, mark in alarm_table(maxima, policy, budgets=budgets).items():
-            thresholds[budget] = mark
+    steps, ends = (cut(scores, lengths) for scores in (step_index(prefixes), end_oracle(prefixes)))
+    maxima = [run_maximum(np.arange(1, n + 1), policy) for n in calibration_lengths or ()]
+    after_step = {} if calibration_lengths is None else alarm_table(maxima, policy, budgets=budgets)
+    shares = [
+        float(labels.mean()) if len(labels) else 0.0
+        for labels in (prefixes.imminent_labels(horizon), prefixes.outcome_labels)
+    ]
+    imminent, outcome = ([np.full(n, share) for n in lengths] for share in shares)
+    constant = "the same risk at every step: the share of positive prefixes of these very runs"
     return [
-        ScoreRow(
-            "constant",
-            _constant(prefixes.imminent_labels(horizon), lengths),
-            _constant(prefixes.outcome_labels, lengths),
-            probability=True,
-            note="the same risk at every step: the share of positive prefixes of these very runs",
-        ),
-        ScoreRow("step index", steps, steps, thresholds=thresholds, note="the number of the step and nothing else"),
+        ScoreRow("constant", imminent, outcome, probability=True, note=constant),
+        ScoreRow("step index", steps, steps, thresholds={**after_step}, note="the number of the step and nothing else"),
         ScoreRow("end oracle", ends, ends, oracle=True, note="knows when the run ends, nothing of how"),
     ]
 
 
 def oracle_rows(prefixes: Prefixes, lengths: Sequence[int], horizon: int, seed: int = 13) -> list[ScoreRow]:
-    """The oracles beside the end oracle, in this order:
+    """The oracles besides the end oracle, in this order:
 
     - outcome oracle: 1 at every prefix of a failed run, else 0. Nothing of the end, so for the imminent risk it marks
       failed runs from their first step on. Its outcome figures are 1.
@@ -115,45 +113,26 @@ def oracle_rows(prefixes: Prefixes, lengths: Sequence[int], horizon: int, seed: 
             f"{len(prefixes)} prefixes. Give all prefixes of the same runs."
         )
     rng = np.random.default_rng(seed)
-    outcome = cut(prefixes.outcome_labels.astype(np.float64), lengths)
+    labels = prefixes.imminent_labels(horizon), prefixes.outcome_labels
     known_tasks = rng.permutation(prefixes.n_tasks) < (prefixes.n_tasks + 1) // 2  # bool (U,)
     known = known_tasks[prefixes.units]
-    half = [
-        cut(np.where(known, labels, 0.5), lengths)
-        for labels in (prefixes.imminent_labels(horizon), prefixes.outcome_labels)
-    ]
+    half = [np.where(known, label, 0.5) for label in labels]
     shift = rng.integers(-horizon, horizon + 1, size=len(prefixes.failed))  # int64 (R,)
     left = np.maximum(0, prefixes.remaining + shift[prefixes.run])
     below = -float(left.max(initial=0)) - 1.0
-    blurred = cut(np.where(prefixes.failed[prefixes.run], -left.astype(np.float64), below), lengths)
+    blurred = np.where(prefixes.failed[prefixes.run], -left.astype(np.float64), below)
+    outcome = labels[1].astype(np.float64)
+    rows = {
+        "outcome oracle": (outcome, outcome, "knows how the run ends, nothing of when"),
+        "half oracle": (*half, "knows how and when the runs of half of the tasks end, nothing of the others"),
+        "blurred oracle": (blurred, outcome, f"knows how the run ends, and when to within {horizon} steps"),
+    }
     return [
-        ScoreRow("outcome oracle", outcome, outcome, oracle=True, note="knows how the run ends, nothing of when"),
-        ScoreRow(
-            "half oracle",
-            half[0],
-            half[1],
-            oracle=True,
-            note="knows how and when the runs of half of the tasks end, nothing of the others",
-        ),
-        ScoreRow(
-            "blurred oracle",
-            blurred,
-            outcome,
-            oracle=True,
-            note=f"knows how the run ends, and when to within {horizon} steps",
-        ),
+        ScoreRow(name, cut(soon, lengths), cut(at_all, lengths), oracle=True, note=note)
+        for name, (soon, at_all, note) in rows.items()
     ]
-
-
-def _constant(labels: npt.NDArray[np.uint8], lengths: Sequence[int]) -> list[Float]:
-    share = float(labels.mean()) if len(labels) else 0.0
-    return [np.full(n, share) for n in lengths]
 
 
 def cut(flat: Float, lengths: Sequence[int]) -> list[Float]:
     """Scores of all prefixes, (N,), as one array a run."""
     return np.split(flat, np.cumsum(lengths)[:-1]) if len(lengths) else []
-
-
-def _joined(scores: Sequence[Float]) -> Float:
-    return np.concatenate(scores).astype(np.float64) if len(scores) else np.zeros(0)

@@ -1,4 +1,4 @@
-"""Incumbent rules: what people run today instead of a monitor, as causal scores and as rows of a table.
+"""Heuristic baselines: rules that people run today instead of a monitor, as causal scores and as rows of a table.
 
 A rule is a count over a run and a number at which it fires. Untuned it has the number of the field and whatever
 false-alarm rate that brings; tuned, its count is a score like any other and the number is set from successful runs at
@@ -21,13 +21,13 @@ the budgets of the monitor, under the same bound. Each count is the largest so f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from prefixguard.alarm import AlarmPolicy, Thresholds, alarm_table, run_maximum
+from prefixguard.alarm import AlarmPolicy, alarm_table, run_maximum
 from prefixguard.errors import ConfigError
 from prefixguard.evaluation.rows import ScoreRow, rule_threshold
 from prefixguard.stepview import StepRecord
@@ -207,35 +207,15 @@ def rule_rows(
     An untuned rule scores 0 until it fires and 1 from then on, alarms when it fires, and has no budget. A tuned one
     scores its count; too few calibration runs for a budget refuse it, as they do for a monitor.
     """
-    rows = [
-        _row(rule.untuned, scores, _fired(rule), {None: rule_threshold()}, f"untuned rule: {rule.note}")
-        for rule in RULES
-    ]
-    if calibration is None:
-        return rows
+    rows = []
     for rule in RULES:
-        maxima = [run_maximum(run[rule.name], policy) for run in calibration]
-        table = alarm_table(maxima, policy, budgets=budgets)
-        marks: dict[float | None, Thresholds] = {float(budget): mark for budget, mark in table.items()}
+        fired = [(run[rule.name] >= rule.fires).astype(np.float64) for run in scores]
+        note = f"untuned rule: {rule.note}"
+        rows.append(ScoreRow(rule.untuned, fired, fired, thresholds={None: rule_threshold()}, note=note))
+    for rule in RULES if calibration is not None else ():
+        counts = [run[rule.name] for run in scores]
+        maxima = [run_maximum(run[rule.name], policy) for run in calibration or ()]
+        table = {float(budget): one for budget, one in alarm_table(maxima, policy, budgets=budgets).items()}
         note = f"the largest count so far of the rule {rule.name!r}, its alarm set from successful runs"
-        rows.append(_row(rule.name, scores, _count(rule), marks, note))
+        rows.append(ScoreRow(rule.name, counts, counts, thresholds={**table}, note=note))
     return rows
-
-
-def _fired(rule: Rule) -> Callable[[Scores], Float]:
-    return lambda run: (run[rule.name] >= rule.fires).astype(np.float64)
-
-
-def _count(rule: Rule) -> Callable[[Scores], Float]:
-    return lambda run: run[rule.name]
-
-
-def _row(
-    name: str,
-    scores: Sequence[Scores],
-    read: Callable[[Scores], Float],
-    marks: Mapping[float | None, Thresholds],
-    note: str,
-) -> ScoreRow:
-    column = [read(run) for run in scores]
-    return ScoreRow(name, column, column, thresholds=marks, note=note)

@@ -29,7 +29,7 @@ USES = (Side.TRAIN, Side.VALIDATION, Side.CALIBRATION, Side.ALARM)
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredRun:
+class HeardRun:
     """One run as one monitor heard it.
 
     digest: of its records. named: whether it names its task. use: what it was used for when the monitor was made; None:
@@ -54,14 +54,14 @@ class Heard:
     """All runs as one monitor heard them, one at a time.
 
     include_used: whether runs that the monitor was made from are scored too. with_rules: whether rules score them.
-    scored: by key. without_outcome, empty: runs whose end nobody judged, and those without a step.
+    scored: by key. without_outcome, empty: runs whose outcome is not known, and those without a step.
     """
 
     def __init__(self, monitor: Monitor, *, include_used: bool, with_rules: bool = False) -> None:
         bundle = monitor.bundle
         self.monitor, self._include_used, self._with_rules = monitor, include_used, with_rules
         self.transitions = UnseenTransitions(bundle.automaton) if bundle.automaton is not None else None
-        self.scored: dict[Key, ScoredRun] = {}
+        self.scored: dict[Key, HeardRun] = {}
         self.without_outcome: set[Key] = set()
         self.empty: set[Key] = set()
         named = [
@@ -83,7 +83,7 @@ class Heard:
         if self.transitions is not None:
             self.transitions.add(readings)
         sets_alarm = use == Side.ALARM.value and run.outcome is Outcome.SUCCESS
-        self.scored[key] = ScoredRun(
+        self.scored[key] = HeardRun(
             run_id=run.run_id,
             digest=digest,
             failed=run.outcome is Outcome.FAILURE,
@@ -101,7 +101,7 @@ class Heard:
         """Whether the monitor was made from this run's task, or from a repeat of it."""
         return key in self.scored and self.scored[key].use is not None
 
-    def kept(self) -> list[ScoredRun]:
+    def kept(self) -> list[HeardRun]:
         """The runs that count, in the order in which they were read."""
         return [run for run in self.scored.values() if run.use is None or self._include_used]
 
@@ -140,14 +140,11 @@ def listen(
     done = empty = 0
     for listeners in by_adapter.values():
         report, names = runs.report if isinstance(runs, SpooledRuns) else ReadReport(), Counter[str]()
-        parsed: Iterable[Run[StepRecord]]
+        parsed: Iterable[Run[StepRecord]] = () if isinstance(runs, (str, os.PathLike)) else runs
         if isinstance(runs, (str, os.PathLike)):
-            source = runs if isinstance(runs, str) else Path(runs)
-            companion = None if labels is None else Path(labels)
+            source, companion = runs if isinstance(runs, str) else Path(runs), None if labels is None else Path(labels)
             adapter = listeners[0].monitor.bundle.adapter
             parsed = read_runs(source, adapter, labels=companion, strict=strict, report=report)
-        else:
-            parsed = runs
         for run in parsed:
             done += 1
             if progress is not None:
@@ -162,46 +159,6 @@ def listen(
         names_of = ", ".join(dict.fromkeys(one.monitor.bundle.adapter.name for one in heard))
         notes.append(f"Each monitor reads the runs through its own adapter ({names_of}); they are matched by run id.")
     return notes, empty
-
-
-def shared_runs(heard: Sequence[Heard], *, include_used: bool) -> tuple[list[Key], dict[str, int], list[str]]:
-    """The runs that count, in the order in which they were read; those that do not, by reason; notes."""
-    out = dict.fromkeys(("not_read_by_all", "without_outcome", "outcomes_differ", "used_by_a_monitor"), 0)
-    kept, other_task = [], 0
-    for key in dict.fromkeys(key for one in heard for key in (*one.scored, *one.without_outcome, *one.empty)):
-        if any(key in one.without_outcome or key in one.empty for one in heard):
-            out["without_outcome"] += 1
-            continue
-        if any(key not in one.scored for one in heard):
-            out["not_read_by_all"] += 1
-            continue
-        if len({one.scored[key].failed for one in heard}) > 1:
-            out["outcomes_differ"] += 1
-            continue
-        if not include_used and any(one.used(key) for one in heard):
-            out["used_by_a_monitor"] += 1
-            continue
-        kept.append(key)
-        other_task += len({one.scored[key].task for one in heard}) > 1
-    notes = []
-    if any(not one.monitor.bundle.manifest.get("tasks") for one in heard):
-        notes.append(
-            "A bundle does not say which tasks it was made from, so that its own could not be left out: make sure that "
-            "these runs are new to it."
-        )
-    if other_task:
-        notes.append(f"The adapters name other tasks for {other_task} runs; the first monitor's are drawn.")
-    return kept, out, notes
-
-
-def nothing_left(left_out: Mapping[str, int]) -> str:
-    parts = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in left_out.items() if count)
-    if not parts:
-        return "there is no run to compare on. See what the adapters read with: prefixguard parse RUNS"
-    return (
-        f"no run is left that all monitors can be compared on: {parts}. Give runs of other tasks, with outcomes, or "
-        "--all to count those that a monitor was made from too, marked as in-sample."
-    )
 
 
 #: Groups that say who acted, in the order in which they are looked for.

@@ -6,22 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from prefixguard.evaluation.alert_table import alert_blocks
-from prefixguard.evaluation.alerts import AlarmGroups, AlertRow
-from prefixguard.evaluation.figures import RiskFigures
-from prefixguard.evaluation.risk_table import lead_cell, reading_help, risk_cells, risk_columns, whisker
+from prefixguard.evaluation.alerts import AlarmGroups, AlertRow, alert_blocks
+from prefixguard.evaluation.figures import RiskFigures, reading_help, risk_table
 from prefixguard.evaluation.rows import ScoreRow
-from prefixguard.evaluation.verdict import Verdict
-from prefixguard.results import Block, Cell, Column, Heading, Result, Table, Text, fields_of, number
+from prefixguard.evaluation.verdict import EvaluationVerdict
+from prefixguard.metrics import Prefixes
+from prefixguard.results import Block, Heading, Result, Text, fields_of, number
 from prefixguard.runtime import plain
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class RunsLeftOut:
     """Runs that were not evaluated, and why.
 
     by_use: runs whose task (or whose word-for-word repeat) the monitor was trained, validated or calibrated on, by use.
-    without_outcome: runs whose end nobody judged. empty: runs without a step.
+    without_outcome: runs whose outcome is not known. empty: runs without a step.
     in_sample: such runs that were counted nevertheless, because that was asked for: the figures flatter the monitor.
     """
 
@@ -67,6 +66,11 @@ class Behind:
     alarm_groups: AlarmGroups | None = None
     keys: tuple[RunKey, ...] = ()
 
+    @property
+    def prefixes(self) -> Prefixes:
+        """All prefixes of the runs."""
+        return Prefixes.of(self.lengths, self.failed, self.tasks)
+
 
 @dataclass(frozen=True, slots=True)
 class EvaluationTable(Result):
@@ -82,12 +86,12 @@ class EvaluationTable(Result):
     unknown_prefixes: int
     horizon: int
     grouped_by: str | None
-    left_out: LeftOut
+    left_out: RunsLeftOut
     imminent: RiskFigures
     outcome: RiskFigures
     first_alert: tuple[AlertRow, ...]
     baselines: Mapping[str, BaselineRow]
-    verdict: Verdict
+    verdict: EvaluationVerdict
     notes: tuple[str, ...] = ()
     sections: Mapping[str, Result] = field(default_factory=dict)
     behind: Behind | None = field(default=None, repr=False, compare=False)
@@ -98,9 +102,8 @@ class EvaluationTable(Result):
 
     def as_json(self) -> dict[str, Any]:
         """The stable structure that `evaluate --json` writes; plain values, no NaN."""
-        found = fields_of(self)
+        found, out = fields_of(self), self.left_out
         sections = found.pop("sections")
-        out = self.left_out
         counts = {
             "left_out": out.runs,
             "left_out_by": {**out.by_use, "without_outcome": out.without_outcome, "empty": out.empty},
@@ -122,16 +125,27 @@ class EvaluationTable(Result):
         )
 
     def score_blocks(self) -> tuple[Block, ...]:
-        """The monitor beside everything it has to beat, for both risks, and how to read that."""
-        return (
-            self._risk("imminent", f"Failing soon (imminent risk): fails, and ends within {self.horizon} more steps"),
-            self._risk("outcome", "Failing at all (outcome risk): fails"),
-            *reading_help(
-                self.grouped_by,
-                oracles=any(row.oracle for row in self.baselines.values()),
-                more=["Ahead: the monitor's lead in AUPRC over that row, on the same resamples."],
-            ),
-        )
+        """The monitor with everything it has to beat, for both risks, and how to read that."""
+        meanings = {
+            "imminent": f"Failing soon (imminent risk): fails, and ends within {self.horizon} more steps",
+            "outcome": "Failing at all (outcome risk): fails",
+        }
+        tables = []
+        for which, meaning in meanings.items():
+            mine: RiskFigures = getattr(self, which)
+            rows = [(plain(name, 80), getattr(row, which), row.oracle) for name, row in self.baselines.items()]
+            tables.append(
+                risk_table(
+                    f"{meaning} (prevalence {number(mine.prevalence)})",
+                    [("monitor", mine, False), *rows],
+                    ahead="monitor ahead by",
+                    grouped_by=self.grouped_by,
+                    drawn="drawn, 0 to 1",
+                )
+            )
+        oracles = any(row.oracle for row in self.baselines.values())
+        more = "Ahead: the monitor's lead in AUPRC over that row, on the same resamples."
+        return (*tables, reading_help(self.grouped_by, oracles=oracles, more=more))
 
     def alert_blocks(self) -> tuple[Block, ...]:
         """What the alarm would have done, at each budget."""
@@ -139,32 +153,23 @@ class EvaluationTable(Result):
         return alert_blocks(rows, self.horizon)
 
     def _head(self) -> list[str]:
-        share = 100 * self.failed_runs / self.runs
-        lines = [
-            f"{self.runs:,} runs of {self.tasks:,} tasks, {self.failed_runs:,} failed ({share:.1f} %), "
-            f"{self.prefixes:,} prefixes"
-        ]
         out = self.left_out
-        if out.in_sample:
-            lines.append(
-                f"IN SAMPLE: {out.in_sample:,} runs are of tasks the monitor was made from; the figures flatter it"
-            )
-        parts = [f"{count:,} {use}" for use, count in out.by_use.items() if count]
-        parts += [f"{out.without_outcome:,} without outcome"] * bool(out.without_outcome)
-        parts += [f"{out.empty:,} without steps"] * bool(out.empty)
-        return [*lines, f"left out: {out.runs:,} runs ({', '.join(parts)})"] if parts else lines
+        named = {**out.by_use, "without outcome": out.without_outcome, "without steps": out.empty}
+        return counts_of_runs(
+            f"{self.runs:,} runs of {self.tasks:,} tasks, {self.failed_runs:,} failed "
+            f"({100 * self.failed_runs / self.runs:.1f} %), {self.prefixes:,} prefixes",
+            out.in_sample,
+            "the monitor",
+            named,
+        )
 
-    def _risk(self, which: str, meaning: str) -> Table:
-        mine: RiskFigures = getattr(self, which)
-        rows = [("monitor", mine, False)]
-        rows += [(plain(name, 80), getattr(row, which), row.oracle) for name, row in self.baselines.items()]
-        first, *others = risk_columns(self.grouped_by)
-        ahead = Column("monitor ahead by", "number", "ahead")
-        cells: list[list[str | Cell]] = []
-        for name, figures, oracle in rows:
-            auprc, *rest = risk_cells(figures)
-            lead = lead_cell(figures.differences.get("auprc"))
-            drawn = whisker(figures, mine.prevalence, oracle)
-            cells.append([f"{name} *" if oracle else name, auprc, drawn, lead, *rest])
-        caption = f"{meaning} (prevalence {number(mine.prevalence)})"
-        return Table.of(caption, ["Scores by", first, Column("drawn, 0 to 1"), ahead, *others], cells, marked={0})
+
+def counts_of_runs(counted: str, in_sample: int, maker: str, left_out: Mapping[str, int]) -> list[str]:
+    """The first lines of a result: the runs that count, those that flatter it, and those left out, by reason."""
+    parts = [f"{count:,} {reason}" for reason, count in left_out.items() if count]
+    return [
+        counted,
+        *[f"IN SAMPLE: {in_sample:,} runs are of tasks {maker} was made from; the figures flatter it"]
+        * bool(in_sample),
+        *[f"left out: {sum(left_out.values()):,} runs ({', '.join(parts)})"] * bool(parts),
+    ]

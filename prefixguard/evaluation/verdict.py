@@ -1,4 +1,4 @@
-"""What the numbers say, in words.
+"""What the numbers say, in words: does the monitor rank, and does its alarm warn?
 
 A monitor can rank prefixes well and still give no alarm worth having. Two questions, answered from the outcome risk:
 
@@ -15,9 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from prefixguard.evaluation.alerts import AlertRow
+from prefixguard.evaluation.alerts import AlertRow, budget_of
 from prefixguard.evaluation.figures import RiskFigures
+from prefixguard.metrics import FirstAlerts
+from prefixguard.results import number, percent, spread
 
 #: A budget beyond this is no low false-alarm rate any more.
 MAX_BUDGET = 0.10
@@ -26,59 +29,103 @@ EARLY_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """rankable, alarm_separable: None where the data cannot say. text: one or two sentences."""
+class EvaluationVerdict:
+    """rankable, alarm_separable: None where the data cannot say. headline: both in words. ranking, alarm: a sentence
+    on each, with its figures.
+    """
 
     rankable: bool | None
     alarm_separable: bool | None
-    text: str
+    headline: str
+    ranking: str
+    alarm: str
+
+    @property
+    def text(self) -> str:
+        """All of it in words."""
+        return f"{self.headline}. {self.ranking} {self.alarm}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Both answers and the text."""
+        return {"rankable": self.rankable, "alarm_separable": self.alarm_separable, "text": self.text}
 
 
-def judge(outcome: RiskFigures, alerts: Sequence[AlertRow], horizon: int, clock: RiskFigures | None = None) -> Verdict:
+def verdict_of(
+    outcome: RiskFigures, alerts: Sequence[AlertRow], horizon: int, clock: RiskFigures | None = None
+) -> EvaluationVerdict:
     """The verdict over the monitor's outcome risk and its first alerts, `alerts` ascending by budget.
 
     clock: the figures of the step index on the same runs, if known.
     """
-    value = outcome.outcome_auroc_at_remaining
-    spread = outcome.intervals.get("outcome_auroc_at_remaining")
-    if outcome.prevalence in (0.0, 1.0):
-        one, other, rest = (
-            ("failed", "succeeded", "What alerts would cost cannot be told either.")
-            if outcome.prevalence
-            else ("succeeded", "failed", "Of alarms only the false ones can be counted.")
-        )
-        return Verdict(
-            None, None, f"Nothing can be said about ranking: all runs {one}, and it takes runs that {other} too. {rest}"
-        )
-    if spread is None:
-        return Verdict(
-            None,
-            None,
-            "Nothing can be said about ranking: the runs do not hold failures and successes, with equally many steps "
-            "left, of more than one task.",
-        )
-    auroc = f"outcome AUROC at matched remaining steps {value:.3f} [{spread[0]:.3f}, {spread[1]:.3f}]"
-    if clock is not None and clock.outcome_auroc_at_remaining >= value:
-        auroc += f" (no better than a clock: the step index alone has {clock.outcome_auroc_at_remaining:.3f})"
-    if spread[0] <= 0.5:
-        return Verdict(False, False, f"Not rankable: {auroc}, which does not exclude chance.")
-    usable = [
-        (row.budget, row.alerts)
-        for row in alerts
-        if row.budget is not None and row.budget <= MAX_BUDGET and row.alerts is not None
-    ]
-    if not usable:
-        reason = next((row.reason for row in alerts if row.reason), "the monitor carries no alarm threshold.")
-        return Verdict(True, None, f"Rankable: {auroc}. Alarms cannot be judged: {reason}")
-    # Who is alerted at a budget is alerted at every larger one, so the largest is the one with most to show.
-    budget, found = usable[-1]
+    rankable, ranking = _ranking(outcome, clock)
+    row = working_alert(alerts)
+    alarm = _alarm(row, alerts, horizon, outcome.prevalence)
+    separable = None
+    if rankable is None:
+        headline = "Nothing can be said about ranking"
+    elif not rankable:
+        headline, separable = "Not rankable", False
+    elif row is None or row.alerts is None:
+        headline = "Rankable; alarms cannot be judged"
+    else:
+        separable = _warns(row.alerts)
+        headline = f"Rankable {'and' if separable else 'but not'} alarm-separable"
+    return EvaluationVerdict(rankable, separable, headline, ranking, alarm)
+
+
+def working_alert(alerts: Sequence[AlertRow]) -> AlertRow | None:
+    """First alerts at the largest budget of at most 10 % that was granted: what the verdict goes by.
+
+    Who is alerted at a budget is alerted at every larger one, so the largest is the one with most to show.
+    """
+    granted = [row for row in alerts if row.budget is not None and row.budget <= MAX_BUDGET and row.alerts is not None]
+    return granted[-1] if granted else None
+
+
+def _warns(found: FirstAlerts) -> bool:
     low = found.intervals.get("early", (0.0, 0.0))[0]
-    separable = found.early >= EARLY_SHARE and low > found.false_alarm_rate
-    shares = (
-        f"at a false-alarm budget of {100 * budget:g} % (achieved {100 * found.false_alarm_rate:.1f} %) "
-        f"{100 * found.alerted:.0f} % of failed runs are alerted, {100 * found.early:.0f} % with more than {horizon} "
-        "steps left"
+    return found.early >= EARLY_SHARE and low > found.false_alarm_rate
+
+
+def _ranking(outcome: RiskFigures, clock: RiskFigures | None) -> tuple[bool | None, str]:
+    value = outcome.outcome_auroc_at_remaining
+    ends = outcome.intervals.get("outcome_auroc_at_remaining")
+    if outcome.prevalence in (0.0, 1.0):
+        one, other = ("failed", "succeeded") if outcome.prevalence else ("succeeded", "failed")
+        return None, f"All runs {one}, and ranking takes runs that {other} too."
+    if ends is None:
+        return None, "Ranking takes failures and successes with equally many steps left, of more than one task."
+    said = (
+        f"Of a failed and a successful run with equally many steps left it rates the failed one higher in "
+        f"{100 * value:.1f} % of cases (AUROC {number(value)} {spread(ends)}; a coin has .500)"
     )
-    if separable:
-        return Verdict(True, True, f"Rankable and alarm-separable: {auroc}; {shares}.")
-    return Verdict(True, False, f"Rankable but not alarm-separable: {auroc}, but {shares}.")
+    if ends[0] <= 0.5:
+        said += ", which does not exclude chance"
+    if clock is not None and clock.outcome_auroc_at_remaining >= value:
+        said += f"; counting steps does as well ({number(clock.outcome_auroc_at_remaining)})"
+    return ends[0] > 0.5, f"{said}."
+
+
+def _alarm(row: AlertRow | None, alerts: Sequence[AlertRow], horizon: int, failing: float) -> str:
+    """failing: share of prefixes that are of failed runs."""
+    if row is None or row.alerts is None:
+        reason = next((one.reason for one in alerts if one.reason), "the monitor carries no alarm threshold.")
+        return f"Alarms cannot be judged: {reason}"
+    found = row.alerts
+    caught = f"{percent(found.alerted)} of failed runs, {percent(found.early)} with more than {horizon} steps left"
+    if failing == 1.0:
+        return (
+            f"With a budget of {budget_of(row)} of successful runs it alerts {caught}; how many successful runs that "
+            "costs cannot be told."
+        )
+    said = (
+        f"Allowed false alarms on {budget_of(row)} of successful runs, it raises them on "
+        f"{percent(found.false_alarm_rate)}"
+    )
+    if failing == 0.0:
+        return f"{said}; what it would alert of failed runs cannot be told."
+    said += f" and alerts {caught}"
+    if found.leads:
+        left = "step" if found.lead_median == 1 else "steps"
+        said += f"; half of its alerts on failed runs come with at least {found.lead_median:g} {left} left"
+    return f"{said}."

@@ -27,7 +27,7 @@ from prefixguard.metrics.ranking import (
     average_precision_at,
 )
 from prefixguard.metrics.reliability import Reliability, ReliabilityBin, brier, ece, reliability_curve
-from prefixguard.metrics.resampling import Resamples, interval, paired_difference, ratio
+from prefixguard.metrics.resampling import Estimates, Resamples, interval, paired_difference, ratio
 
 __all__ = [
     "ATTRIBUTION_FIGURES",
@@ -38,6 +38,7 @@ __all__ = [
     "AuditCounts",
     "AuditOutcome",
     "AuditedRun",
+    "Estimates",
     "FaultFigures",
     "FaultRow",
     "FaultSets",

@@ -1,28 +1,31 @@
-"""What an alarm would have done: who is alerted, how early, at what price.
+"""What an alarm would have done: which runs are alerted, how early, and what that costs.
 
 Source: PrefixGuard RQ4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from prefixguard.alarm import AlarmPolicy, first_alert
 from prefixguard.errors import DataError
-from prefixguard.metrics.resampling import Resamples, exact_interval, interval, ratio
+from prefixguard.metrics.resampling import Resamples, exact_interval, ratio
 
 Float = npt.NDArray[np.float64]
+#: Shares of runs: where all or none alarm, no resample differs, and the bootstrap would claim certainty.
+_COUNTED = ("false_alarm_rate", "false_alarm_rate_by_task", "alerted", "early")
 
 
 @dataclass(frozen=True, slots=True)
 class FirstAlerts:
-    """First alerts of one threshold over a set of runs. Shares are in [0, 1]; NaN where no run could count.
+    """First alerts over a set of runs. Shares are in [0, 1]; NaN where no run could count.
 
-    threshold: the risk that must be exceeded.
+    threshold: the risk that must be exceeded; NaN where runs have thresholds of their own.
     false_alarm_rate: share of successful runs that alarm.
     false_alarm_rate_by_task: the same with tasks weighted alike, which is what the alarm bound speaks of.
     alerted: share of failed runs that alarm.
@@ -31,7 +34,9 @@ class FirstAlerts:
     leads: all those leads, ascending.
     steps_saved: share of the steps of failed runs that come after their first alert.
     steps_lost: share of the steps of successful runs that come after a false alarm.
-    intervals: by name of a share above, over tasks; empty where no resamples were given.
+    intervals: by name of a share, over tasks; empty where no resamples were given.
+    text_saved, text_lost: as steps_saved and steps_lost, in bytes of what the records hold (a stand-in for tokens,
+        which records do not count); None where the sizes of steps were not given.
     """
 
     threshold: float
@@ -46,82 +51,78 @@ class FirstAlerts:
     steps_saved: float
     steps_lost: float
     intervals: dict[str, tuple[float, float]]
+    text_saved: float | None = None
+    text_lost: float | None = None
 
 
 def first_alerts(
     scores: Sequence[npt.ArrayLike],
     failed: Sequence[bool],
     tasks: npt.NDArray[np.int64],
-    threshold: float,
+    threshold: float | Sequence[float | None],
     policy: AlarmPolicy,
     *,
     horizon: int,
     resamples: Resamples | None = None,
+    sizes: Sequence[npt.ArrayLike] | None = None,
 ) -> FirstAlerts:
     """The first alerts of a threshold.
 
     scores: one float (T,) a run, NaN where a step was not judged. failed: the outcomes. tasks: int64 (R,), task codes.
+    threshold: one for all runs, or one for each; None for a run that has none and never alarms.
     horizon: H; an alert is early when more than H steps remain after it.
+    sizes: bytes of text of each step, (T,) a run. Raises DataError where counts differ.
     """
     if not len(scores) == len(failed) == len(tasks):
         raise DataError(f"{len(scores)} runs with {len(failed)} outcomes and {len(tasks)} tasks: give one each.")
+    own = threshold if isinstance(threshold, Sequence) else [threshold] * len(scores)
+    steps = [first_alert(score, at, policy) for score, at in zip(scores, own, strict=True)]
     lengths = np.array([len(np.asarray(score)) for score in scores], dtype=np.float64)
-    lead = np.full(len(scores), np.nan)  # steps left at the first alert; NaN: none
-    for i, score in enumerate(scores):
-        step = first_alert(score, threshold, policy)
-        if step is not None:
-            lead[i] = lengths[i] - step
+    lead = lengths - np.array([np.nan if step is None else step for step in steps], dtype=np.float64)  # NaN: no alert
     fail = np.asarray(failed, dtype=np.float64)
     good = 1.0 - fail
     alert = (~np.isnan(lead)).astype(np.float64)
     is_early = (np.nan_to_num(lead, nan=-1.0) > horizon).astype(np.float64)
     left = np.nan_to_num(lead, nan=0.0)
-    n_units = int(tasks.max(initial=-1)) + 1 if resamples is None else resamples.weights.shape[1]
+    drawn = Resamples.draw(int(tasks.max(initial=-1)) + 1, n=0) if resamples is None else resamples
 
     def by_task(values: Float) -> Float:
-        return np.bincount(tasks, weights=values, minlength=n_units).astype(np.float64)
-
-    def share(values: Float, among: Float) -> Callable[[Float], Float]:
-        above, below = by_task(values * among), by_task(among)
-        return lambda w: ratio(w @ above, w @ below)
+        return np.bincount(tasks, weights=values, minlength=drawn.weights.shape[1]).astype(np.float64)
 
     per_task = ratio(by_task(alert * good), by_task(good))  # NaN: the task has no successful run
-    has_success = ~np.isnan(per_task)
-    shares = {
-        "false_alarm_rate": share(alert, good),
-        "false_alarm_rate_by_task": lambda w: ratio(w @ np.nan_to_num(per_task), w @ has_success.astype(np.float64)),
-        "alerted": share(alert, fail),
-        "early": share(is_early, fail),
-        "steps_saved": _step_share(by_task, left * fail, lengths * fail),
-        "steps_lost": _step_share(by_task, left * good, lengths * good),
+    sums = {  # above and below the line, by task, (U,) each
+        "false_alarm_rate": (by_task(alert * good), by_task(good)),
+        "false_alarm_rate_by_task": (np.nan_to_num(per_task), (~np.isnan(per_task)).astype(np.float64)),
+        "alerted": (by_task(alert * fail), by_task(fail)),
+        "early": (by_task(is_early * fail), by_task(fail)),
+        "steps_saved": (by_task(left * fail), by_task(lengths * fail)),
+        "steps_lost": (by_task(left * good), by_task(lengths * good)),
     }
-    value = {name: float(figure(np.ones(n_units))) for name, figure in shares.items()}
-    intervals: dict[str, tuple[float, float]] = {}
-    if resamples is not None:
-        for name, figure in shares.items():
-            found = interval(resamples.figures(figure, n_units))
-            if found is not None and found[0] == found[1] and name in _COUNTED:
-                among = good if name.startswith("false") else fail
-                found = exact_interval(value[name], int(np.count_nonzero(by_task(among))))
-            if found is not None:
-                intervals[name] = found
+    if sizes is not None:
+        text = [np.asarray(size, dtype=np.float64) for size in sizes]
+        whole = np.array([size.sum() for size in text])
+        after = np.array([0.0 if k is None else size[k:].sum() for size, k in zip(text, steps, strict=True)])
+        sums["text_saved"] = (by_task(after * fail), by_task(whole * fail))
+        sums["text_lost"] = (by_task(after * good), by_task(whole * good))
+    found = drawn.estimate({name: (partial(_share, *parts), len(parts[0])) for name, parts in sums.items()})
+    intervals = found.intervals
+    for name in _COUNTED:
+        if name in intervals and intervals[name][0] == intervals[name][1]:
+            among = good if name.startswith("false") else fail
+            intervals[name] = exact_interval(found.values[name], int(np.count_nonzero(by_task(among))))
     leads = np.sort(lead[(fail > 0) & (alert > 0)])
     low, median, high = np.quantile(leads, [0.25, 0.5, 0.75]) if len(leads) else (np.nan, np.nan, np.nan)
     return FirstAlerts(
-        threshold=float(threshold),
+        threshold=np.nan if isinstance(threshold, Sequence) else float(threshold),
         lead_median=float(median),
         lead_low=float(low),
         lead_high=float(high),
         leads=tuple(int(steps) for steps in leads),
         intervals=intervals,
-        **value,
+        **found.values,
     )
 
 
-#: Shares of runs: where all or none alarm, no resample differs, and the bootstrap would claim to know.
-_COUNTED = ("false_alarm_rate", "false_alarm_rate_by_task", "alerted", "early")
-
-
-def _step_share(by_task: Callable[[Float], Float], left: Float, steps: Float) -> Callable[[Float], Float]:
-    above, below = by_task(left), by_task(steps)
-    return lambda w: ratio(w @ above, w @ below)
+def _share(above: Float, below: Float, weights: Float) -> Float:
+    """above / below by task, (U,) each, weighed by (U,) or (R, U)."""
+    return ratio(weights @ above, weights @ below)

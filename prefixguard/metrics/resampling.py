@@ -1,12 +1,13 @@
 """Ratios of sums, and how sure they are: resamples of tasks, percentile intervals, paired differences.
 
-Prefixes of a run and runs of a task hang together, so tasks are what is drawn. A resample is a vector that says how
-often each task was drawn; figures take it as weights.
+The prefixes of a run depend on each other, and so do the runs of a task; so tasks are what is drawn. A resample is a
+vector that says how often each task was drawn; figures take it as weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +41,22 @@ def exact_interval(share: float, n_tasks: int) -> tuple[float, float]:
     return (0.0, reach) if share < 0.5 else (1.0 - reach, 1.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """Figures by name. values: NaN where one does not exist. samples: float64 (R,), of every resample.
+
+    intervals: 95 %, of the figures that exist in enough resamples.
+    """
+
+    values: dict[str, float]
+    samples: dict[str, Float]
+
+    @property
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        known = {name: interval(self.samples[name]) for name, value in self.values.items() if not math.isnan(value)}
+        return {name: ends for name, ends in known.items() if ends is not None}
+
+
 #: Weights times rows that are held at once, about 32 MB an array.
 _CHUNK = 4_000_000
 
@@ -70,6 +87,17 @@ class Resamples:
         step = max(1, _CHUNK // max(rows, 1))
         parts = [figure(self.weights[i : i + step]) for i in range(0, len(self.weights), step)]
         return np.concatenate(parts) if parts else np.zeros(0)
+
+    def estimate(self, figures: Mapping[str, tuple[Callable[[Float], Float], int]]) -> Estimates:
+        """Each figure over all tasks, (U,) weights of one, and over every resample.
+
+        figures: by name, the figure and its rows, as at `figures`; it takes weights of either shape.
+        """
+        whole = np.ones(self.weights.shape[1])
+        return Estimates(
+            {name: float(figure(whole)) for name, (figure, _) in figures.items()},
+            {name: self.figures(figure, rows) for name, (figure, rows) in figures.items()},
+        )
 
 
 def interval(samples: npt.ArrayLike, level: float = 0.95) -> tuple[float, float] | None:

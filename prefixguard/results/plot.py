@@ -136,3 +136,27 @@ def counts(top: float, most: int = 6) -> list[tuple[float, str]]:
             break
     ticks = range(0, int(-(-max(top, 1) // size)) * size + 1, size)
     return [(float(value), f"{value:,}") for value in ticks]
+
+
+def bar_chart(
+    names: Sequence[str],
+    bars: Sequence[Sequence[tuple[float, float, str]]],
+    ticks: Sequence[tuple[float, str]],
+    x_name: str,
+    y_name: str,
+    *,
+    height: float,
+    names_shown: int,
+) -> str:
+    """Bars next to each other, 720 pixels wide, as SVG.
+
+    names: under each bar, at most `names_shown` of them. bars: the parts of each: from, to and style. ticks: of the
+    upward axis, ascending; the first and the last are its ends. height: pixels.
+    """
+    plot = Plot((0.0, float(len(names))), (ticks[0][0], ticks[-1][0]), width=720, height=height)
+    every = max(1, -(-len(names) // names_shown))
+    plot.axes([(i + 0.5, said) for i, said in enumerate(names) if i % every == 0], ticks, x_name, y_name)
+    for i, parts in enumerate(bars):
+        for low, high, style in parts:
+            plot.box((i + 0.06, low), (i + 0.94, high), style)
+    return plot.svg()

@@ -116,7 +116,7 @@ def test_the_report_shows_each_example_by_its_own_threshold(tiers: Tiers) -> Non
         alarms = [step["step"] for step in example["steps"] if step["level"] == "ALARM"]
         assert alarms[:1] == ([] if example["first_alert"] is None else [example["first_alert"]])
     assert set(sections["reproduction"]["thresholds_by_group"]["of"]) == {"brisk", "patient"}
-    assert sections["reproduction"]["facts"]["marks set anew on"].startswith("100 runs, ")
+    assert sections["reproduction"]["facts"]["thresholds set anew on"].startswith("100 runs, ")
     page = report.to_html().decode()
     assert (
         "Thresholds by agent, at a budget of 25&nbsp;%" in page or "Thresholds by agent, at a budget of 25\xa0%" in page
@@ -156,7 +156,7 @@ def test_a_group_with_an_alarm_where_all_runs_have_none() -> None:
         ("gold", 2, False),
         (None, 2, True),
     ]
-    assert row.text.saved == pytest.approx(8 / 20) and row.text.lost == 0.0
+    assert row.alerts.text_saved == pytest.approx(8 / 20) and row.alerts.text_lost == 0.0
     assert table.as_json()["first_alert"][0]["threshold"] is None
     text = table.to_text()
     assert "Refused at 10 % for all runs: 9 runs are too few." in text and "· others (2 runs)" in text

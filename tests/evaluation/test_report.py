@@ -17,16 +17,16 @@ from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluation import evaluate_scores
 from prefixguard.evaluation.report import (
     AutomatonView,
+    EvaluationReport,
+    ExampleKind,
     ExampleRun,
-    Kind,
-    Report,
     ReportInput,
     SymbolLine,
     choose_examples,
     write_report,
 )
-from prefixguard.evaluation.report.curves import POINTS, precision_recall
 from prefixguard.evaluation.report.report import TITLES
+from prefixguard.evaluation.report.sections import POINTS, precision_recall
 from prefixguard.metrics import average_precision
 from prefixguard.results import Block, Card, Figure, Folded, Pair, Result, Table, Text, escaped, number, percent
 from prefixguard.runtime import load
@@ -42,8 +42,8 @@ def given() -> ReportInput:
 
 
 @pytest.fixture(scope="module")
-def report(given: ReportInput) -> Report:
-    return Report.of(given)
+def report(given: ReportInput) -> EvaluationReport:
+    return EvaluationReport.of(given)
 
 
 def words(page: bytes) -> str:
@@ -61,11 +61,11 @@ def inside(blocks: tuple[Block, ...]) -> list[Block]:
     return found
 
 
-def tables(report: Report, key: str) -> list[Table]:
+def tables(report: EvaluationReport, key: str) -> list[Table]:
     return [block for block in inside(report.section(key).blocks) if isinstance(block, Table)]
 
 
-def test_tables_hold_the_figures_of_the_table_json(report: Report) -> None:
+def test_tables_hold_the_figures_of_the_table_json(report: EvaluationReport) -> None:
     plain = report.table.as_json()
     names = ["auprc", "auroc", "outcome_auroc_at_remaining", "outcome_auroc_at_index", "outcome_auroc_within_groups"]
     for shown, which in zip(tables(report, "scores")[:2], ("imminent", "outcome"), strict=True):
@@ -90,7 +90,7 @@ def test_tables_hold_the_figures_of_the_table_json(report: Report) -> None:
 
 
 @pytest.mark.parametrize("form", ["page", "markdown"])
-def test_every_cell_stands_in_page_and_markdown(report: Report, form: str) -> None:
+def test_every_cell_stands_in_page_and_markdown(report: EvaluationReport, form: str) -> None:
     text = words(report.to_html()) if form == "page" else report.to_markdown()
     for key in ("scores", "first_alerts", "reliability", "composition", "reproduction", "examples"):
         for table in tables(report, key):
@@ -101,7 +101,7 @@ def test_every_cell_stands_in_page_and_markdown(report: Report, form: str) -> No
         assert (sentence if form == "page" else escaped(sentence)) in text
 
 
-def test_three_sentences_with_the_figures_of_the_table(report: Report) -> None:
+def test_three_sentences_with_the_figures_of_the_table(report: EvaluationReport) -> None:
     ranking, lead, alarm = report.verdict.sentences
     table = report.table
     assert number(table.outcome.outcome_auroc_at_remaining) in ranking
@@ -120,7 +120,7 @@ def test_no_figure_where_there_is_none() -> None:
     """One class, one task, no alarm: the report says so and stays whole."""
     risks = [np.array([0.2, 0.3]), np.array([0.5])]
     table = evaluate_scores(risks, risks, [False, False], ["a", "a"], resamples=5)
-    report = Report.of(ReportInput(with_ids(table, ["x", "y"])))
+    report = EvaluationReport.of(ReportInput(with_ids(table, ["x", "y"])))
     assert report.verdict.headline == "Nothing can be said about ranking"
     assert {"precision_recall", "first_alerts", "examples"} <= {one.key for one in report.sections if one.missing}
     assert "nan" not in words(report.to_html()).lower().split()
@@ -128,7 +128,7 @@ def test_no_figure_where_there_is_none() -> None:
 
 
 def test_missing_sections_say_what_would_fill_them() -> None:
-    report = Report.of(invented_input(30, bare=True))
+    report = EvaluationReport.of(invented_input(30, bare=True))
     page, markdown = words(report.to_html()), report.to_markdown()
     missing = [key for key in TITLES if report.section(key) is None]
     assert {"leaks", "automaton", "examples", "ablation"} <= set(missing)
@@ -138,14 +138,14 @@ def test_missing_sections_say_what_would_fill_them() -> None:
         assert report.as_json()["sections"][key] is None
 
 
-def test_same_bytes_for_the_same_input(report: Report) -> None:
-    again = Report.of(invented_input())
+def test_same_bytes_for_the_same_input(report: EvaluationReport) -> None:
+    again = EvaluationReport.of(invented_input())
     assert again.to_html() == report.to_html()
     assert again.to_markdown() == report.to_markdown()
     assert json.dumps(again.as_json()) == json.dumps(report.as_json())
 
 
-def test_json_holds_the_table_and_no_nan(report: Report) -> None:
+def test_json_holds_the_table_and_no_nan(report: EvaluationReport) -> None:
     plain = json.loads(json.dumps(report.as_json(), allow_nan=False))
     assert plain["table"] == json.loads(report.table.to_json())
     assert list(plain["sections"]) == list(TITLES)
@@ -154,7 +154,7 @@ def test_json_holds_the_table_and_no_nan(report: Report) -> None:
 
 def test_hostile_text_is_text() -> None:
     """No tag, attribute or entity comes from a run; Markdown forms no image and no link."""
-    report = Report.of(invented_input(hostile=True))
+    report = EvaluationReport.of(invented_input(hostile=True))
     page = report.to_html().decode()
     for attack in ("<script>window", "<img src=x", "</title></svg>", "onerror='", "'onmouseover='"):
         assert attack not in page
@@ -172,15 +172,17 @@ def test_examples_are_what_their_kind_says(given: ReportInput) -> None:
     assert working is not None and working[0] == 0.1
     outcome = given.behind.rows[0].outcome
     chosen = choose_examples(outcome, given.behind.failed, RUN_IDS, working[1], given.policy, horizon=3)
-    assert [choice.kind for choice in chosen] == list(Kind)
+    assert [choice.kind for choice in chosen] == list(ExampleKind)
     for choice in chosen:
         alert = first_alert(outcome[choice.run], working[1], given.policy)
         assert choice.alert == alert
-        assert given.behind.failed[choice.run] == (choice.kind in (Kind.EARLY, Kind.LATE, Kind.MISSED))
+        assert given.behind.failed[choice.run] == (
+            choice.kind in (ExampleKind.EARLY, ExampleKind.LATE, ExampleKind.MISSED)
+        )
         if alert is None:
-            assert choice.kind in (Kind.MISSED, Kind.PASSED)
+            assert choice.kind in (ExampleKind.MISSED, ExampleKind.PASSED)
         elif given.behind.failed[choice.run]:
-            assert (choice.kind is Kind.EARLY) == (len(outcome[choice.run]) - alert > 3)
+            assert (choice.kind is ExampleKind.EARLY) == (len(outcome[choice.run]) - alert > 3)
 
 
 def test_choice_takes_the_middle_and_does_not_mind_the_order(given: ReportInput) -> None:
@@ -199,9 +201,9 @@ def test_choice_takes_the_middle_and_does_not_mind_the_order(given: ReportInput)
 
 
 def test_cards_come_in_the_order_of_kinds(given: ReportInput) -> None:
-    report = Report.of(replace(given, examples=given.examples[::-1]))
+    report = EvaluationReport.of(replace(given, examples=given.examples[::-1]))
     cards = [block for block in report.section("examples").blocks if isinstance(block, Card)]
-    assert [card.kind for card in cards] == [kind.value for kind in Kind]
+    assert [card.kind for card in cards] == [kind.value for kind in ExampleKind]
     ribbons = [block for card in cards for block in card.blocks if isinstance(block, Figure)]
     for example, ribbon in zip(given.examples, ribbons, strict=True):
         assert ribbon.svg.count('class="cell"') == len(example.readings)
@@ -220,7 +222,7 @@ def test_long_runs_keep_every_step_in_the_ribbon_and_the_alert_in_the_table(give
                     outcome=_with(given.behind.rows[0].outcome, example.run, risks))]  # fmt: skip
     behind = replace(given.behind, lengths=tuple(lengths), rows=tuple(rows))
     table = replace(given.table, behind=behind)
-    report = Report.of(replace(given, table=table, examples=[ExampleRun(example.run, steps, readings)]))
+    report = EvaluationReport.of(replace(given, table=table, examples=[ExampleRun(example.run, steps, readings)]))
     (card,) = [block for block in report.section("examples").blocks if isinstance(block, Card)]
     (table,) = [block for block in inside(card.blocks) if isinstance(block, Table)]
     (ribbon,) = [block for block in card.blocks if isinstance(block, Figure)]
@@ -246,13 +248,13 @@ def test_precision_recall_is_the_curve_under_which_auprc_lies() -> None:
     assert (fewer[0], fewer[-1]) == (whole[0], whole[-1])
 
 
-def test_what_the_monitor_did_not_judge_is_in_no_curve(given: ReportInput, report: Report) -> None:
+def test_what_the_monitor_did_not_judge_is_in_no_curve(given: ReportInput, report: EvaluationReport) -> None:
     assert report.table.unknown_prefixes == 1
     bins = report.section("reliability").data["outcome"]
     assert sum(point["prefixes"] for point in bins) == report.table.prefixes - 1
 
 
-def test_histogram_counts_every_lead(report: Report) -> None:
+def test_histogram_counts_every_lead(report: EvaluationReport) -> None:
     drawn = report.section("first_alerts").data["histogram"]
     found = next(row.alerts for row in report.table.first_alert if row.budget == drawn["budget"])
     assert found is not None
@@ -262,11 +264,11 @@ def test_histogram_counts_every_lead(report: Report) -> None:
 
 
 def test_two_thousand_runs_stay_small() -> None:
-    page = Report.of(invented_input(2000, resamples=5)).to_html()
+    page = EvaluationReport.of(invented_input(2000, resamples=5)).to_html()
     assert len(page) < 1_500_000
 
 
-def test_three_files_side_by_side(report: Report, tmp_path: Path) -> None:
+def test_three_files_side_by_side(report: EvaluationReport, tmp_path: Path) -> None:
     paths = write_report(report, tmp_path / "new" / "out.html")
     assert [path.name for path in paths] == ["out.html", "out.md", "out.json"]
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["out.html", "out.json", "out.md"]
@@ -310,7 +312,7 @@ def test_real_runs_of_the_lab(lab_bundle: Path, fresh_lab_file: Path) -> None:
         monitor="lab",
         manifest=monitor.bundle.manifest,
     )
-    page = words(Report.of(given).to_html())
+    page = words(EvaluationReport.of(given).to_html())
     assert monitor.bundle.id in page and "openai_chat 1.0.0" in page
     called = next(record for record in runs[0].records if record.tool not in ("", "respond"))
     assert called.tool in page and called.status in page
@@ -333,18 +335,20 @@ class Found(Result):
 
 def test_the_verdict_says_what_folds_and_the_leak_audit_found() -> None:
     given = invented_input()
-    quiet = Report.of(given).verdict.sentences
+    quiet = EvaluationReport.of(given).verdict.sentences
     rem = {"outcome_auroc_at_remaining": 0.621, "intervals": {"outcome_auroc_at_remaining": [0.574, 0.664]}}
     folds = Found(folds=3, runs=500, outcome=rem)
     leaks = Found(findings=[{"severity": "error", "field": "status"}, {"severity": "warning", "field": "length"}])
-    told = Report.of(
+    told = EvaluationReport.of(
         replace(given, table=given.table.with_sections({"folds": folds, "leaks": leaks}))
     ).verdict.sentences
     assert told[: len(quiet)] == quiet and len(told) == len(quiet) + 2
     assert "on 3 task-grouped folds" in told[-2] and "AUROC .621 [.574, .664]" in told[-2]
     assert "The leak audit found errors in status:" in told[-1]
     calm = Found(findings=[{"severity": "warning", "field": "length"}])
-    assert Report.of(replace(given, table=given.table.with_sections({"leaks": calm}))).verdict.sentences == quiet
+    assert (
+        EvaluationReport.of(replace(given, table=given.table.with_sections({"leaks": calm}))).verdict.sentences == quiet
+    )
 
 
 def test_symbols_come_from_the_manifest_and_odd_ones_do_no_harm() -> None:
@@ -363,6 +367,8 @@ def test_symbols_come_from_the_manifest_and_odd_ones_do_no_harm() -> None:
 
 def test_an_older_glossary_is_shown_as_it_stands() -> None:
     text = f"# Symbols\n\n| No. | Symbol |\n| --- | --- |\n| 0 | {HOSTILE[0]} |"
-    report = Report.of(replace(invented_input(30, bare=True), automaton=AutomatonView("a", 1, 1, glossary_text=text)))
+    report = EvaluationReport.of(
+        replace(invented_input(30, bare=True), automaton=AutomatonView("a", 1, 1, glossary_text=text))
+    )
     assert HOSTILE[0] not in report.to_html().decode() and HOSTILE[0] in words(report.to_html())
     assert text in report.to_markdown()

@@ -13,7 +13,7 @@ import pytest
 from browser import Browser, chromium, find_chromium
 from report_material import invented_input
 
-from prefixguard.evaluation.report import Report
+from prefixguard.evaluation.report import EvaluationReport
 from prefixguard.results import number
 
 CHROMIUM = find_chromium()
@@ -22,16 +22,16 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is install
 
 
 @pytest.fixture(scope="module")
-def reports() -> dict[str, Report]:
+def reports() -> dict[str, EvaluationReport]:
     return {
-        "plain": Report.of(invented_input()),
-        "hostile": Report.of(invented_input(hostile=True)),
-        "bare": Report.of(invented_input(30, bare=True)),
+        "plain": EvaluationReport.of(invented_input()),
+        "hostile": EvaluationReport.of(invented_input(hostile=True)),
+        "bare": EvaluationReport.of(invented_input(30, bare=True)),
     }
 
 
 @pytest.fixture(scope="module")
-def folder(reports: dict[str, Report], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(reports: dict[str, EvaluationReport], tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("reports")
     for name, report in reports.items():
         (place / f"{name}.html").write_bytes(report.to_html())
@@ -117,7 +117,7 @@ def test_scripts_of_others_do_not_run(browser: Browser, folder: Path) -> None:
 
 
 def test_figures_on_the_screen_are_those_of_the_json(
-    browser: Browser, folder: Path, reports: dict[str, Report]
+    browser: Browser, folder: Path, reports: dict[str, EvaluationReport]
 ) -> None:
     opened(browser, folder, "plain")
     shown = browser.run(
@@ -132,7 +132,9 @@ def test_figures_on_the_screen_are_those_of_the_json(
         assert table == wanted
 
 
-def test_a_step_is_read_by_pointer_and_by_keys(browser: Browser, folder: Path, reports: dict[str, Report]) -> None:
+def test_a_step_is_read_by_pointer_and_by_keys(
+    browser: Browser, folder: Path, reports: dict[str, EvaluationReport]
+) -> None:
     opened(browser, folder, "plain")
     first = "document.querySelector('figure.wide')"
     x, y = browser.run(

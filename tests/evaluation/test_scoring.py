@@ -5,7 +5,7 @@ import pytest
 
 from prefixguard.alarm import AlarmPolicy, alarm_table
 from prefixguard.errors import DataError
-from prefixguard.evaluation import LeftOut, ScoreRow, evaluate_scores, rule_threshold
+from prefixguard.evaluation import RunsLeftOut, ScoreRow, evaluate_scores, rule_threshold
 from prefixguard.metrics import Prefixes, at_remaining, average_precision, brier
 
 
@@ -213,15 +213,15 @@ def test_text_is_aligned_narrow_and_says_what_matters(table):
         assert row[column - 1].isdigit() and row[column] == " ", "figures stand under their heading"
     assert "* knows what no monitor can know" in text
     assert text.count("needs at least 230") == 1, "one refusal, said once"
-    assert table.verdict.text.split(":")[0] in text
+    assert table.verdict.headline in text
 
 
 def test_text_says_what_was_left_out():
-    left_out = LeftOut(by_use={"train": 3, "validation": 0, "alarm": 2}, without_outcome=1)
+    left_out = RunsLeftOut(by_use={"train": 3, "validation": 0, "alarm": 2}, without_outcome=1)
     table = evaluate_scores(*corpus(30), left_out=left_out, notes=["One thing."], resamples=10)
     assert "left out: 6 runs (3 train, 2 alarm, 1 without outcome)" in table.to_text()
     assert table.to_text().endswith("One thing.")
-    marked = evaluate_scores(*corpus(30), left_out=LeftOut(in_sample=7), resamples=10)
+    marked = evaluate_scores(*corpus(30), left_out=RunsLeftOut(in_sample=7), resamples=10)
     assert "IN SAMPLE: 7 runs are of tasks the monitor was made from" in marked.to_text()
     assert json.loads(marked.to_json())["in_sample"] is True
 

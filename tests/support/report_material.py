@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from prefixguard.alarm import AlarmPolicy, AlarmState, Level, alarm_table
-from prefixguard.evaluation import EvaluationTable, LeftOut, ScoreRow, evaluate_scores, rule_threshold
+from prefixguard.evaluation import EvaluationTable, RunsLeftOut, ScoreRow, evaluate_scores, rule_threshold
 from prefixguard.evaluation.report import (
     AutomatonView,
     ExampleRun,
@@ -87,7 +87,7 @@ def invented_input(
     run_ids = [said(i, f"run-{i}") for i in range(n)]
     groups = [said(i % 3, f"agent {i % 3}") for i in range(n)]
     policy = AlarmPolicy()
-    marks = alarm_table(np.linspace(0.2, 0.75, 60), policy, watch=0.45)
+    thresholds = alarm_table(np.linspace(0.2, 0.75, 60), policy, watch=0.45)
     repeated = [np.asarray(risk > 0.8, dtype=np.float64) for risk in outcome]
     rule = ScoreRow(
         said(0, "same call again"), repeated, repeated, thresholds={None: rule_threshold()}, note=said(1, "n in a row")
@@ -102,21 +102,21 @@ def invented_input(
         groups=groups,
         grouped_by="agent",
         policy=policy,
-        thresholds=marks,
+        thresholds=thresholds,
         baselines=[rule, oracle],
         calibration_lengths=list(range(5, 25)) * 3,
         resamples=resamples,
-        left_out=LeftOut({"train": 12}, without_outcome=2),
+        left_out=RunsLeftOut({"train": 12}, without_outcome=2),
         notes=[said(3, "One run could not be read.")],
     )
-    given = ReportInput(with_ids(table, run_ids), policy=policy, thresholds=marks, title=said(2, "Invented runs"))
+    given = ReportInput(with_ids(table, run_ids), policy=policy, thresholds=thresholds, title=said(2, "Invented runs"))
     if bare:
         return given
-    threshold = marks[0.1].alarm
+    threshold = thresholds[0.1].alarm
     chosen = choose_examples(outcome, failed, run_ids, threshold, policy, horizon=3)
     examples = []
     for choice in chosen:
-        state = AlarmState(policy, marks[0.1])
+        state = AlarmState(policy, thresholds[0.1])
         readings = []
         for step, (soon, at_all) in enumerate(zip(imminent[choice.run], outcome[choice.run], strict=True), 1):
             level = state.step(float(at_all))

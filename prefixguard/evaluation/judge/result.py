@@ -11,17 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from prefixguard.escalate import Endpoint, masked_in_words, total_masked
-from prefixguard.evaluation.figures import Measured, RiskFigures, compared, measure
+from prefixguard.evaluation.figures import RISKS, Basis, RiskFigures, compared, lead_cell, risk_cells, risk_columns
 from prefixguard.evaluation.judge.asking import Asked
 from prefixguard.evaluation.judge.plan import JudgePlan
 from prefixguard.evaluation.judge.question import JudgeOutcome, prompt_version
-from prefixguard.evaluation.risk_table import lead_cell, risk_cells, risk_columns
 from prefixguard.metrics import Resamples
 from prefixguard.results import Block, Cell, Column, Result, Table, Text, fields_of, number, percent
 
 #: Rows that are measured beside the judge, where the table has them; the monitor comes first.
 BESIDE = ("step index", "end oracle")
-RISKS = ("imminent", "outcome")
 
 Float = npt.NDArray[np.float64]
 #: Prefixes of a kind below which the text says that figures say little.
@@ -273,26 +271,19 @@ def judge_result(
 
 def _figures(plan: JudgePlan, asked: Sequence[Asked], resamples: int, seed: int) -> dict[str, dict[str, RiskFigures]]:
     prefixes, behind = plan.prefixes, plan.behind
-    scores = {risk: np.full(len(prefixes), np.nan) for risk in RISKS}
+    said = np.full((2, len(prefixes)), np.nan)  # imminent, outcome
     for row, one in zip(plan.rows.tolist(), asked, strict=True):
         if one.answer.fails is not None and one.answer.fails_soon is not None:
-            scores["imminent"][row], scores["outcome"][row] = one.answer.fails_soon, one.answer.fails
-    answered = ~np.isnan(scores["outcome"])
-    labels = {"imminent": prefixes.imminent_labels(plan.table.horizon), "outcome": prefixes.outcome_labels}
+            said[:, row] = one.answer.fails_soon, one.answer.fails
     drawn = Resamples.draw(prefixes.n_tasks, n=resamples, seed=seed)
-    others = [behind.rows[0], *(row for row in behind.rows[1:] if row.name in BESIDE)]
-    found: dict[str, dict[str, RiskFigures]] = {}
-    for place, risk in enumerate(RISKS):
-
-        def measured(values: Float, probability: bool, label: npt.NDArray[np.uint8] = labels[risk]) -> Measured:
-            kept = np.where(answered, values, np.nan)
-            return measure(prefixes, kept, label, drawn, probability=probability, groups=behind.groups)
-
-        judge = measured(scores[risk], True)
-        found[risk] = {"judge": judge.figures}
-        for row in others:
-            other = measured(row.flat(behind.lengths)[place], row.probability)
-            found[risk][row.name] = compared(judge, other)
+    basis = Basis(prefixes, plan.table.horizon, drawn, behind.groups)
+    judge = basis.measure([*said], probability=True)
+    found = {risk: {"judge": judge[risk].figures} for risk in RISKS}
+    for row in [behind.rows[0], *(row for row in behind.rows[1:] if row.name in BESIDE)]:
+        scores = np.where(np.isnan(said), np.nan, row.flat(behind.lengths))
+        other = basis.measure([*scores], probability=row.probability)
+        for risk in RISKS:
+            found[risk][row.name] = compared(judge[risk], other[risk])
     return found
 
 

@@ -1,22 +1,22 @@
 """The report of an evaluation: one page to read, the same as Markdown and JSON."""
 
-from prefixguard.evaluation.report.examples import Choice, Kind, choose_examples
-from prefixguard.evaluation.report.material import (
+from prefixguard.evaluation.report.examples import ExampleChoice, ExampleKind, choose_examples
+from prefixguard.evaluation.report.given import (
     AutomatonView,
     ExampleRun,
     ExampleStep,
     ReportInput,
     SymbolLine,
 )
-from prefixguard.evaluation.report.report import Report, report_of, write_report
+from prefixguard.evaluation.report.report import EvaluationReport, report_of, write_report
 
 __all__ = [
     "AutomatonView",
-    "Choice",
+    "EvaluationReport",
+    "ExampleChoice",
+    "ExampleKind",
     "ExampleRun",
     "ExampleStep",
-    "Kind",
-    "Report",
     "ReportInput",
     "SymbolLine",
     "choose_examples",

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from prefixguard.alarm import GroupThresholds
-from prefixguard.evaluation.report.material import TEXT_LETTERS, ReportInput, name
+from prefixguard.evaluation.report.given import TEXT_LETTERS, ReportInput, name
+from prefixguard.evaluation.report.sections import Made
 from prefixguard.results import (
     Block,
     Facts,
     Figure,
     Key,
     Pair,
-    Plot,
-    Section,
     Table,
     Verbatim,
+    bar_chart,
     counts,
     number,
     percent,
@@ -34,12 +35,11 @@ GROUPS = 20
 BARS = 30
 
 
-def composition_section(given: ReportInput) -> Section:
+def composition_section(given: ReportInput) -> Made:
     """Facts, lengths, and tables of groups, splits and what was left out, where there are such."""
-    table = given.table
-    lengths = np.asarray(given.behind.lengths)
-    failed = np.asarray(given.behind.failed, dtype=np.bool_)
-    tasks = np.unique(np.asarray(given.behind.tasks, dtype=object), return_counts=True)[1]
+    table, behind = given.table, given.behind
+    lengths, failed = np.asarray(behind.lengths), np.asarray(behind.failed, dtype=np.bool_)
+    tasks = np.array([*Counter(behind.tasks).values()])
     low, middle, high = np.quantile(lengths, (0.25, 0.5, 0.75))
     facts = Facts(
         (
@@ -50,32 +50,32 @@ def composition_section(given: ReportInput) -> Section:
         )
     )
     figure, bars = _lengths(lengths, failed)
-    tables: list[Block] = list(_tables(given))
-    data: dict[str, Any] = {
+    groups, sides = _groups(given), (given.manifest.get("data") or {}).get("by_side") or {}
+    by_side = {str(side): int(count) for side, count in sides.items()}
+    data = {
         "lengths": {"quartiles": [float(low), float(middle), float(high)], "longest": int(lengths.max()), "bars": bars},
         "runs_a_task": {"median": float(np.median(tasks)), "most": int(tasks.max())},
-        "groups": [{"group": title, "runs": n, "failed": k} for title, n, k in _groups(given)],
-        "sides": _sides(given),
+        "groups": [{"group": title, "runs": n, "failed": k} for title, n, k in groups],
+        "sides": by_side,
     }
-    blocks: tuple[Block, ...] = (facts, figure, *([Pair(tuple(tables))] if tables else []))
-    return Section("composition", "What the figures rest on", blocks, data)
+    return (facts, figure, Pair(tuple(_tables(given, groups, by_side)))), data
 
 
 def _lengths(lengths: np.ndarray[Any, Any], failed: np.ndarray[Any, Any]) -> tuple[Figure, list[dict[str, int]]]:
     """Lengths of failed runs above the line, of successful ones below."""
     width = max(1, math.ceil(int(lengths.max()) / BARS))
     n = (int(lengths.max()) - 1) // width + 1
-    above = np.bincount((lengths[failed] - 1) // width, minlength=n)
-    below = np.bincount((lengths[~failed] - 1) // width, minlength=n)
-    top = counts(float(max(above.max(), below.max())), 4)
-    plot = Plot((0.0, float(n)), (-top[-1][0], top[-1][0]), width=720, height=240)
-    every = max(1, -(-n // (12 if width == 1 else 9)))
-    names = [str(i + 1) if width == 1 else f"{i * width + 1}–{(i + 1) * width}" for i in range(n)]
-    both = [(-value, said) for value, said in reversed(top[1:])] + top
-    plot.axes([(i + 0.5, names[i]) for i in range(0, n, every)], both, "steps of a run", "runs")
-    for i in range(n):
-        plot.box((i + 0.06, 0.0), (i + 0.94, float(above[i])), "bar failed")
-        plot.box((i + 0.06, -float(below[i])), (i + 0.94, 0.0), "bar well")
+    above, below = (np.bincount((lengths[part] - 1) // width, minlength=n) for part in (failed, ~failed))
+    ticks = counts(float(max(above.max(), below.max())), 4)
+    drawing = bar_chart(
+        [str(i + 1) if width == 1 else f"{i * width + 1}–{(i + 1) * width}" for i in range(n)],
+        [[(0.0, float(above[i]), "bar failed"), (-float(below[i]), 0.0, "bar well")] for i in range(n)],
+        [(-value, said) for value, said in reversed(ticks[1:])] + ticks,
+        "steps of a run",
+        "runs",
+        height=240,
+        names_shown=12 if width == 1 else 9,
+    )
     medians = [
         f"{np.median(part):g} steps in the middle" if len(part) else "none"
         for part in (lengths[failed], lengths[~failed])
@@ -86,23 +86,18 @@ def _lengths(lengths: np.ndarray[Any, Any], failed: np.ndarray[Any, Any]) -> tup
         for i in range(n)
     ]
     alt = f"Lengths of runs. Failed: {medians[0]}; successful: {medians[1]}; longest {int(lengths.max())}."
-    return Figure(plot.svg(), alt, "How long runs are", keys, broad=True), bars
+    return Figure(drawing, alt, "How long runs are", keys, broad=True), bars
 
 
 def _groups(given: ReportInput) -> list[tuple[str, int, int]]:
     """Name, runs and failed runs of each group, most runs first."""
-    if given.behind.groups is None:
-        return []
-    found: dict[str, list[int]] = {}
-    for group, failed in zip(given.behind.groups, given.behind.failed, strict=True):
-        entry = found.setdefault(group, [0, 0])
-        entry[0] += 1
-        entry[1] += bool(failed)
-    return sorted(((group, n, k) for group, (n, k) in found.items()), key=lambda entry: (-entry[1], entry[0]))
+    groups, failed = given.behind.groups or (), given.behind.failed
+    lost = Counter(group for group, fails in zip(groups, failed, strict=False) if fails)
+    found = [(group, n, lost[group]) for group, n in Counter(groups).items()]
+    return sorted(found, key=lambda entry: (-entry[1], entry[0]))
 
 
-def _tables(given: ReportInput) -> Iterator[Table]:
-    groups = _groups(given)
+def _tables(given: ReportInput, groups: list[tuple[str, int, int]], sides: dict[str, int]) -> Iterator[Table]:
     if groups:
         shown, rest = groups[:GROUPS], groups[GROUPS:]
         if rest:
@@ -111,51 +106,51 @@ def _tables(given: ReportInput) -> Iterator[Table]:
         rows = [[name(title) or "–", f"{n:,}", f"{k:,}", percent(k / n)] for title, n, k in shown]
         yield Table.of(f"Runs by {what}", [what.capitalize(), "runs", "failed", "share"], rows)
     out = given.table.left_out
-    reasons = [(f"task or repeat used for {use}", count) for use, count in out.by_use.items()]
-    reasons += [("outcome not known", out.without_outcome), ("no step", out.empty)]
-    reasons.append(("counted although in sample", out.in_sample))
-    left = [[why, f"{count:,}"] for why, count in reasons if count]
+    reasons = {
+        **{f"task or repeat used for {use}": count for use, count in out.by_use.items()},
+        "outcome not known": out.without_outcome,
+        "no step": out.empty,
+        "counted although in sample": out.in_sample,
+    }
+    left = [[why, f"{count:,}"] for why, count in reasons.items() if count]
     yield Table.of(f"Runs left out: {out.runs:,}", ["Why", "runs"], left or [["none", "0"]])
-    if sides := [[name(side), f"{count:,}"] for side, count in _sides(given).items()]:
-        yield Table.of("Runs the monitor was made from, by use", ["Use", "runs"], sides)
+    if sides:
+        rows = [[name(side), f"{count:,}"] for side, count in sides.items()]
+        yield Table.of("Runs the monitor was made from, by use", ["Use", "runs"], rows)
 
 
-def _sides(given: ReportInput) -> dict[str, int]:
-    """Runs that the monitor was made from, by use."""
-    return {str(side): int(count) for side, count in ((given.manifest.get("data") or {}).get("by_side") or {}).items()}
-
-
-def reproduction_section(given: ReportInput) -> Section:
+def reproduction_section(given: ReportInput) -> Made:
     """The command, what it was run on, and the thresholds that were in force."""
-    facts = list(_facts(given))
-    blocks: list[Block] = []
-    if given.command:
-        blocks.append(Verbatim(visible(given.command), "Command"))
-    rows = [[what, plain(value, TEXT_LETTERS)] for what, value in facts]
+    facts, by_group = dict(_facts(given)), given.alarm_groups
+    blocks: list[Block] = [Verbatim(visible(given.command), "Command")] if given.command else []
+    rows = [[what, plain(value, TEXT_LETTERS)] for what, value in facts.items()]
     blocks.append(Table.of("Monitor, data and versions", ("What", "value"), rows, words={1}))
     if given.thresholds:
         blocks.append(_thresholds(given))
-    if given.alarm_groups is not None:
-        blocks.append(_group_thresholds(given.alarm_groups.thresholds, given.policy.budget))
+    if by_group is not None:
+        blocks.append(_group_thresholds(by_group.thresholds, given.policy.budget))
     data = {
         "command": given.command,
-        "facts": dict(facts),
+        "facts": facts,
         "policy": plain_value(given.policy),
         "thresholds": [
-            {"budget": budget, "alarm": mark.alarm, "watch": mark.watch, "runs": mark.n_runs, "needed": mark.needed}
-            for budget, mark in sorted(given.thresholds.items())
+            {"budget": budget, "alarm": one.alarm, "watch": one.watch, "runs": one.n_runs, "needed": one.needed}
+            for budget, one in sorted(given.thresholds.items())
         ],
-        "thresholds_by_group": None if given.alarm_groups is None else given.alarm_groups.as_json(),
+        "thresholds_by_group": None if by_group is None else by_group.as_json(),
     }
-    return Section("reproduction", "To make it again", tuple(blocks), data)
+    return tuple(blocks), data
 
 
 def _facts(given: ReportInput) -> Iterator[tuple[str, str]]:
-    manifest = given.manifest
+    manifest, policy = given.manifest, given.policy
     adapter, data = manifest.get("adapter") or {}, manifest.get("data") or {}
     through = [str(adapter.get("name", "")), str(adapter.get("version", ""))]
     through += [f"(sha256 {str(adapter['sha256'])[:12]})"] if adapter.get("sha256") else []
     made = [f"{data[key]:,} {key}" for key in ("runs", "tasks", "steps", "failed") if isinstance(data.get(key), int)]
+    more = "" if policy.release is None else f", released below {number(policy.release)}"
+    more += "" if not policy.cooldown else f", {policy.cooldown} steps of cool-down"
+    steps = "1 step" if policy.consecutive == 1 else f"{policy.consecutive} steps in a row"
     said = {
         "monitor": given.monitor,
         "id of its bundle": manifest.get("id"),
@@ -167,14 +162,10 @@ def _facts(given: ReportInput) -> Iterator[tuple[str, str]]:
         "seed of the training": manifest.get("seed"),
         "trained with": ", ".join(f"{key} {value}" for key, value in sorted((manifest.get("libraries") or {}).items())),
         "made from": ", ".join(made),
+        "horizon": f"{given.table.horizon} steps",
+        "alarm": f"{100 * policy.budget:g} % at {100 * policy.confidence:g} % confidence, after {steps}{more}",
     }
     yield from ((what, str(value)) for what, value in said.items() if value not in (None, ""))
-    yield "horizon", f"{given.table.horizon} steps"
-    policy = given.policy
-    more = "" if policy.release is None else f", released below {number(policy.release)}"
-    more += "" if not policy.cooldown else f", {policy.cooldown} steps of cool-down"
-    steps = "1 step" if policy.consecutive == 1 else f"{policy.consecutive} steps in a row"
-    yield "alarm", f"{100 * policy.budget:g} % at {100 * policy.confidence:g} % confidence, after {steps}{more}"
     yield from ((str(what), str(value)) for what, value in given.facts.items())
 
 

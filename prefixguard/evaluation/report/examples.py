@@ -10,13 +10,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
 
 from prefixguard.alarm import AlarmPolicy, first_alert, run_maximum
-from prefixguard.evaluation.report.material import TEXT_LETTERS, ExampleRun, ReportInput, name
+from prefixguard.evaluation.report.given import TEXT_LETTERS, ExampleRun, ReportInput, name
+from prefixguard.evaluation.report.sections import Made
 from prefixguard.results import (
     SCALE,
     Block,
@@ -28,7 +29,6 @@ from prefixguard.results import (
     Folded,
     Key,
     Plot,
-    Section,
     Table,
     Text,
     colour_of,
@@ -45,7 +45,7 @@ WIDEST, NARROWEST = 26.0, 4.0
 ROOM = 860.0
 
 
-class Kind(StrEnum):
+class ExampleKind(StrEnum):
     """What became of a run. Early: more than the horizon's steps were left at the first alert."""
 
     EARLY = "caught early"
@@ -56,24 +56,24 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ExampleChoice:
     """A run that was chosen. run: its position. alert: step of its first alert, from 1; None without one."""
 
-    kind: Kind
+    kind: ExampleKind
     run: int
     alert: int | None
 
 
 def kind_of(
     risks: npt.ArrayLike, failed: bool, threshold: float | None, policy: AlarmPolicy, horizon: int
-) -> tuple[Kind, int | None]:
-    """Kind of a run and step of its first alert. risks: outcome risks, (T,). threshold None: nothing alarms."""
+) -> tuple[ExampleKind, int | None]:
+    """ExampleKind of a run and step of its first alert. risks: outcome risks, (T,). threshold None: nothing alarms."""
     alert = first_alert(risks, threshold, policy)
     if alert is None:
-        return (Kind.MISSED if failed else Kind.PASSED), None
+        return (ExampleKind.MISSED if failed else ExampleKind.PASSED), None
     if not failed:
-        return Kind.FALSE_ALARM, alert
-    return (Kind.EARLY if len(np.asarray(risks)) - alert > horizon else Kind.LATE), alert
+        return ExampleKind.FALSE_ALARM, alert
+    return (ExampleKind.EARLY if len(np.asarray(risks)) - alert > horizon else ExampleKind.LATE), alert
 
 
 def choose_examples(
@@ -85,8 +85,8 @@ def choose_examples(
     *,
     horizon: int,
     per_kind: int = 1,
-) -> tuple[Choice, ...]:
-    """Runs to show, in the order of `Kind`; a kind that no run is of is left out.
+) -> tuple[ExampleChoice, ...]:
+    """Runs to show, in the order of `ExampleKind`; a kind that no run is of is left out.
 
     outcome: the monitor's outcome risks, one (T,) a run. threshold: of the alarm, None where it was refused; or one
     a run.
@@ -97,11 +97,11 @@ def choose_examples(
     ...     horizon=3)]
     ['caught early', 'let pass']
     """
-    found: dict[Kind, list[tuple[float, str, int, int | None]]] = {kind: [] for kind in Kind}
-    marks = threshold if isinstance(threshold, Sequence) else [threshold] * len(outcome)
-    for run, (risks, fail, mark) in enumerate(zip(outcome, failed, marks, strict=True)):
+    found: dict[ExampleKind, list[tuple[float, str, int, int | None]]] = {kind: [] for kind in ExampleKind}
+    own = threshold if isinstance(threshold, Sequence) else [threshold] * len(outcome)
+    for run, (risks, fail, at) in enumerate(zip(outcome, failed, own, strict=True)):
         values = np.asarray(risks, dtype=np.float64)
-        kind, alert = kind_of(values, fail, mark, policy, horizon)
+        kind, alert = kind_of(values, fail, at, policy, horizon)
         place = run_maximum(values, policy) if alert is None else float(len(values) - alert)
         found[kind].append((place, run_ids[run], run, alert))
     chosen = []
@@ -110,34 +110,58 @@ def choose_examples(
         places = {(len(runs) * (i + 1)) // (per_kind + 1) for i in range(per_kind)} if runs else set()
         for place in sorted(places):
             _, _, run, alert = runs[min(place, len(runs) - 1)]
-            chosen.append(Choice(kind, run, alert))
+            chosen.append(ExampleChoice(kind, run, alert))
     return tuple(chosen)
 
 
+#: Class of each kind's card; their order is that of the cards.
 _STYLES = {
-    Kind.EARLY: "fine",
-    Kind.LATE: "care",
-    Kind.MISSED: "bad",
-    Kind.FALSE_ALARM: "bad",
-    Kind.PASSED: "fine",
+    ExampleKind.EARLY: "fine",
+    ExampleKind.LATE: "care",
+    ExampleKind.MISSED: "bad",
+    ExampleKind.FALSE_ALARM: "bad",
+    ExampleKind.PASSED: "fine",
 }
-_ORDER = list(Kind)
 
 
-def examples_section(given: ReportInput) -> Section | None:
-    """A card for each example, in the order of `Kind`; None without examples."""
+@dataclass(frozen=True, slots=True)
+class _Example:
+    """An example run as its card shows it. alert: step of its first alert, from 1. peak: the step with the highest
+    risk; None where none was judged."""
+
+    shown: ExampleRun
+    run_id: str
+    task: str
+    group: str
+    failed: bool
+    threshold: float | None
+    kind: ExampleKind
+    alert: int | None
+    peak: int | None
+
+    @classmethod
+    def of(cls, given: ReportInput, shown: ExampleRun) -> _Example:
+        run, behind = shown.run, given.behind
+        risks = [math.nan if r.outcome_risk is None else r.outcome_risk for r in shown.readings]
+        failed, threshold = behind.failed[run], given.alarm_of(run)
+        kind, alert = kind_of(risks, failed, threshold, given.policy, given.table.horizon)
+        group = behind.groups[run] if behind.groups is not None else ""
+        group = f"{given.table.grouped_by or 'group'} {name(group)}" if group else ""
+        peak = None if np.isnan(risks).all() else int(np.nanargmax(risks)) + 1
+        return cls(shown, given.run_id(run), behind.tasks[run], group, failed, threshold, kind, alert, peak)
+
+    @property
+    def end(self) -> str:
+        return "failed" if self.failed else "succeeded"
+
+
+def examples_section(given: ReportInput) -> Made | None:
+    """A card for each example, in the order of `ExampleKind`; None without examples."""
     if not given.examples:
         return None
     working = given.working()
-    cards: list[tuple[tuple[int, int], Block]] = []
-    data = []
-    for example in given.examples:
-        risks = [math.nan if r.outcome_risk is None else r.outcome_risk for r in example.readings]
-        threshold = given.alarm_of(example.run)
-        kind, alert = kind_of(risks, given.behind.failed[example.run], threshold, given.policy, given.table.horizon)
-        at = (_ORDER.index(kind), len(cards))
-        cards.append((at, _card(given, example, kind, alert, threshold)))
-        data.append((at, _data(given, example, kind, alert)))
+    order = [*_STYLES]
+    examples = sorted((_Example.of(given, one) for one in given.examples), key=lambda one: order.index(one.kind))
     if working is None:
         rule = "No budget was granted, so there is no alarm, and every failed run counts as missed."
     else:
@@ -151,60 +175,48 @@ def examples_section(given: ReportInput) -> Section | None:
         f"the bar below them the level. {rule} Examples stand in the middle of their kind, ordered by lead or by "
         "highest risk; nobody picked them. Point at a step, or tap it, to read it."
     )
-    blocks: tuple[Block, ...] = (intro, _scale(), *(card for _, card in sorted(cards, key=lambda entry: entry[0])))
-    runs = [entry for _, entry in sorted(data, key=lambda entry: entry[0])]
-    return Section(
-        "examples", "Runs, step by step", blocks, {"threshold": None if working is None else working[1], "runs": runs}
-    )
-
-
-def _card(given: ReportInput, example: ExampleRun, kind: Kind, alert: int | None, threshold: float | None) -> Card:
-    steps = len(example.readings)
-    failed = given.behind.failed[example.run]
-    end = "failed" if failed else "succeeded"
-    words = [f"task {name(given.behind.tasks[example.run])}", f"{steps:,} {'step' if steps == 1 else 'steps'}", end]
-    if given.behind.groups is not None and given.behind.groups[example.run]:
-        words.insert(1, f"{given.table.grouped_by or 'group'} {name(given.behind.groups[example.run])}")
-    if alert is not None:
-        words.append(f"first alert at step {alert}, {steps - alert:,} before the end")
-    shown = alert if alert is not None else _peak(example.readings)
-    highest = "" if shown is None else f", risk {number(example.readings[shown - 1].outcome_risk or 0.0)}"
-    alt = (
-        f"Run {name(given.run_id(example.run))}, {kind.value}: {steps} steps, {end}; "
-        + ("no alert" if alert is None else f"first alert at step {alert}")
-        + ("" if shown is None else f"; at step {shown}{highest}")
-        + "."
-    )
-    blocks: list[Block] = [
-        Figure(
-            _drawing(example, failed, alert, threshold),
-            alt,
-            f"Risk of run {name(given.run_id(example.run))}",
-            wide=True,
-        )
+    data = [
+        {
+            "run_id": one.run_id,
+            "task": one.task,
+            "kind": one.kind.value,
+            "threshold": one.threshold,
+            "failed": bool(one.failed),
+            "first_alert": one.alert,
+            "steps": [reading.to_json() for reading in one.shown.readings],
+        }
+        for one in examples
     ]
+    return (intro, _scale(), *map(_card, examples)), {"threshold": working and working[1], "runs": data}
+
+
+def _card(one: _Example) -> Card:
+    readings, steps, alert = one.shown.readings, len(one.shown.readings), one.alert
+    words = [f"task {name(one.task)}", one.group, f"{steps:,} {'step' if steps == 1 else 'steps'}", one.end]
+    words.append("" if alert is None else f"first alert at step {alert}, {steps - alert:,} before the end")
+    shown = alert or one.peak
+    highest = "" if shown is None else f"; at step {shown}, risk {number(readings[shown - 1].outcome_risk or 0.0)}"
+    called = name(one.run_id)
+    alt = (
+        f"Run {called}, {one.kind.value}: {steps} steps, {one.end}; "
+        f"{'no alert' if alert is None else f'first alert at step {alert}'}{highest}."
+    )
+    blocks: list[Block] = [Figure(_drawing(one), alt, f"Risk of run {called}", wide=True)]
     if shown is not None:
-        reading = example.readings[shown - 1]
+        reading = readings[shown - 1]
         where = f"the first alert, step {shown}" if alert is not None else f"its highest, step {shown}"
+        why = "the monitor names no reasons"
+        if reading.level is Level.OK:
+            why = "that is below WATCH, and what moved the risk is told from WATCH on"
         reasons = tuple(plain(reason, TEXT_LETTERS) for reason in reading.reasons)
-        if reasons:
-            blocks.append(Bullets(reasons, f"What moved the risk at {where}:"))
-        else:
-            why = "the monitor names no reasons"
-            if reading.level is Level.OK:
-                why = "that is below WATCH, and what moved the risk is told from WATCH on"
-            blocks.append(Text(f"At {where}, the risk is {number(reading.outcome_risk or 0.0)}; {why}.", "faint"))
-    blocks.append(Folded("Step by step", (_table(given, example, alert),)))
-    return Card(kind.value, _STYLES[kind], name(given.run_id(example.run)), ", ".join(words), tuple(blocks))
+        risk = Text(f"At {where}, the risk is {number(reading.outcome_risk or 0.0)}; {why}.", "faint")
+        blocks.append(Bullets(reasons, f"What moved the risk at {where}:") if reasons else risk)
+    blocks.append(Folded("Step by step", (_table(one),)))
+    return Card(one.kind.value, _STYLES[one.kind], called, ", ".join(word for word in words if word), tuple(blocks))
 
 
-def _peak(readings: Sequence[Reading]) -> int | None:
-    risks = [-1.0 if reading.outcome_risk is None else reading.outcome_risk for reading in readings]
-    return int(np.argmax(risks)) + 1 if risks and max(risks) >= 0 else None
-
-
-def _drawing(example: ExampleRun, failed: bool, alert: int | None, threshold: float | None) -> str:
-    readings = example.readings
+def _drawing(one: _Example) -> str:
+    readings = one.shown.readings
     n = len(readings)
     wide = min(WIDEST, max(NARROWEST, ROOM / n))
     plot = Plot((0.0, float(n)), (0.0, 1.0), width=34 + n * wide + 92, height=172, margins=(34, 10, 92, 66))
@@ -212,54 +224,44 @@ def _drawing(example: ExampleRun, failed: bool, alert: int | None, threshold: fl
         y = plot.down(value)
         plot.add(f'<line class="grid" x1="34" x2="{pixels(plot.right)}" y1="{y:.1f}" y2="{y:.1f}"/>')
         plot.text(28, y + 4, said, anchor="end")
-    if threshold is not None:
-        plot.line([(0.0, threshold), (float(n), threshold)], "mark")
-        plot.text(plot.right + 6, plot.down(threshold) + 4, f"alarm {number(threshold)}")
-    for style, field in (("imminent", "imminent_risk"), ("outcome", "outcome_risk")):
-        for part in _parts([getattr(reading, field) for reading in readings]):
-            plot.line(part, style)
+    if one.threshold is not None:
+        plot.line([(0.0, one.threshold), (float(n), one.threshold)], "threshold")
+        plot.text(plot.right + 6, plot.down(one.threshold) + 4, f"alarm {number(one.threshold)}")
+    for style in ("imminent", "outcome"):
+        risks = enumerate(getattr(reading, f"{style}_risk") for reading in readings)
+        for judged, steps in groupby(risks, key=lambda step: step[1] is not None):
+            part = [(i + 0.5, risk) for i, risk in steps if judged]  # the line breaks where there is no risk
+            if part:
+                plot.line(part, style)
             if len(part) == 1:
                 plot.dot(part[0], f"single {style}", 2)
     top = plot.bottom + 8
     every = next(size for size in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000, 100_000) if n / size <= 26)
     every = max(every, 2 if wide < 18 and every == 1 else every)
-    for i, (reading, step) in enumerate(zip(readings, example.steps, strict=True), 1):
+    for i, (reading, step) in enumerate(zip(readings, one.shown.steps, strict=True), 1):
         x = plot.across(i - 1)
-        plot.add(_cell(reading, step.tool, i, n, x, top, wide))
+        plot.add(_cell(reading, f"Step {i} of {n}{': ' + name(step.tool) if step.tool else ''}", x, top, wide, i))
         if i == 1 or i % every == 0:
             plot.text(x + wide / 2, top + 53, str(i), anchor="middle")
-    if alert is not None:
-        x, y = plot.across(alert - 0.5), top + 31
+    if one.alert is not None:
+        x, y = plot.across(one.alert - 0.5), top + 31
         plot.add(f'<path class="alert" d="M{x:.1f} {y:.1f}l5.5 9h-11z"/>')
-    end, style = ("failed", "end failed") if failed else ("succeeded", "end well")
+    style = "failed" if one.failed else "well"
     plot.add(
-        f'<line class="{style}" x1="{pixels(plot.right)}" x2="{pixels(plot.right)}" y1="10" y2="{pixels(top + 22)}"/>'
+        f'<line class="end {style}" x1="{pixels(plot.right)}" x2="{pixels(plot.right)}" y1="10" '
+        f'y2="{pixels(top + 22)}"/>'
     )
-    plot.text(plot.right + 6, top + 16, ("✕ " if failed else "✓ ") + end, style=f"ended {style.split()[1]}")
+    plot.text(plot.right + 6, top + 16, ("✕ " if one.failed else "✓ ") + one.end, style=f"ended {style}")
     return plot.svg("ribbon")
 
 
-def _parts(risks: Sequence[float | None]) -> list[list[tuple[float, float]]]:
-    """Points in the middle of their columns, broken where there is no risk."""
-    parts: list[list[tuple[float, float]]] = [[]]
-    for i, risk in enumerate(risks):
-        if risk is not None:
-            parts[-1].append((i + 0.5, risk))
-        elif parts[-1]:
-            parts.append([])
-    return [part for part in parts if part]
-
-
-def _cell(reading: Reading, tool: str, step: int, n: int, x: float, top: float, wide: float) -> str:
+def _cell(reading: Reading, step: str, x: float, top: float, wide: float, number_of: int) -> str:
     risk = reading.outcome_risk
     gap = 0.6 if wide > 8 else 0.0
-    if risk is None:
-        fill, said = "url(#unknown)", "UNKNOWN"
-    else:
-        fill, said = colour_of(risk), f"{reading.level.value}, risk {number(risk)}"
-    title = html.escape(f"Step {step} of {n}{': ' + name(tool) if tool else ''}. {said}")
+    fill = "url(#unknown)" if risk is None else colour_of(risk)
+    title = html.escape(f"{step}. {'UNKNOWN' if risk is None else f'{reading.level.value}, risk {number(risk)}'}")
     return (
-        f'<g class="cell" data-step="{step}"><title>{title}</title>'
+        f'<g class="cell" data-step="{number_of}"><title>{title}</title>'
         f'<rect class="hit" x="{x:.1f}" y="10" width="{wide:.1f}" height="{top + 12:.1f}"/>'
         f'<rect class="shade" x="{x + gap / 2:.1f}" y="{top:.1f}" width="{wide - gap:.1f}" height="22" fill="{fill}"/>'
         f'<rect class="level {reading.level.value}" x="{x:.1f}" y="{top + 24:.1f}" width="{wide + 0.4:.1f}" '
@@ -268,39 +270,31 @@ def _cell(reading: Reading, tool: str, step: int, n: int, x: float, top: float, 
     )
 
 
-def _table(given: ReportInput, example: ExampleRun, alert: int | None) -> Table:
-    listed = _listed(example.readings, alert)
+def _table(one: _Example) -> Table:
+    readings = one.shown.readings
+    listed = _listed(readings, one.alert)
     rows = []
     for i in listed:
-        step, reading = example.steps[i], example.readings[i]
-        why = "; ".join(plain(reason, TEXT_LETTERS) for reason in reading.reasons)
-        if reading.unknown_reason:
-            why = plain(reading.unknown_reason, TEXT_LETTERS)
+        step, reading = one.shown.steps[i], readings[i]
+        why = reading.unknown_reason or "; ".join(plain(reason, TEXT_LETTERS) for reason in reading.reasons)
         rows.append(
-            (
-                Cell(str(i + 1)),
+            [
+                str(i + 1),
                 Cell(name(step.tool), name(step.status)),
-                Cell(_risk(reading.outcome_risk)),
-                Cell(_risk(reading.imminent_risk)),
-                Cell(reading.level.value),
-                Cell(why),
-                Cell(plain(step.text, TEXT_LETTERS)),
-            )
+                *("–" if risk is None else number(risk) for risk in (reading.outcome_risk, reading.imminent_risk)),
+                reading.level.value,
+                plain(why, TEXT_LETTERS) if reading.unknown_reason else why,
+                plain(step.text, TEXT_LETTERS),
+            ]
         )
-    cut = (
-        "" if len(listed) == len(example.readings) else f" ({len(listed)} of {len(example.readings):,}, around changes)"
-    )
+    cut = "" if len(listed) == len(readings) else f" ({len(listed)} of {len(readings):,}, around changes)"
     return Table.of(
-        f"Steps of run {name(given.run_id(example.run))}{cut}",
+        f"Steps of run {name(one.run_id)}{cut}",
         ("Step", Column("tool"), "failing at all", "failing soon", Column("level"), "what moved it", "what happened"),
         rows,
         words={5, 6},
-        marked={place for place, i in enumerate(listed) if i + 1 == alert},
+        marked={place for place, i in enumerate(listed) if i + 1 == one.alert},
     )
-
-
-def _risk(risk: float | None) -> str:
-    return "–" if risk is None else number(risk)
 
 
 def _listed(readings: Sequence[Reading], alert: int | None) -> list[int]:
@@ -316,20 +310,8 @@ def _listed(readings: Sequence[Reading], alert: int | None) -> list[int]:
     return sorted(np.argsort(-change, kind="stable")[:LISTED].tolist())
 
 
-def _data(given: ReportInput, example: ExampleRun, kind: Kind, alert: int | None) -> dict[str, Any]:
-    return {
-        "run_id": given.run_id(example.run),
-        "task": given.behind.tasks[example.run],
-        "kind": kind.value,
-        "threshold": given.alarm_of(example.run),
-        "failed": bool(given.behind.failed[example.run]),
-        "first_alert": alert,
-        "steps": [reading.to_json() for reading in example.readings],
-    }
-
-
 def _scale() -> Figure:
-    """The colours of risks, and the marks of a ribbon."""
+    """The colours of risks, and the signs of a ribbon."""
     plot = Plot((0.0, 1.0), (0.0, 1.0), width=420, height=44, margins=(8, 0, 8, 26))
     for i in range(40):
         plot.add(
@@ -342,7 +324,7 @@ def _scale() -> Figure:
     keys = (
         Key("outcome", "failing at all"),
         Key("imminent", "failing soon"),
-        Key("mark", "alarm"),
+        Key("threshold", "alarm"),
         Key("level WATCH", "WATCH"),
         Key("level ALARM", "ALARM"),
         Key("level UNKNOWN", "UNKNOWN"),

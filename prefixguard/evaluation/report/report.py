@@ -1,11 +1,11 @@
-"""The report of an evaluation: what was scored, example runs read once more, and the files it is written to."""
+"""The report of an evaluation: its sections, example runs read once more, and the files it is written to."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -16,19 +16,19 @@ from prefixguard.distribution import VERSION
 from prefixguard.errors import ConfigError
 from prefixguard.evaluation.evaluation import alarm_thresholds
 from prefixguard.evaluation.report.composition import composition_section, reproduction_section
-from prefixguard.evaluation.report.curves import curves_section, reliability_section
 from prefixguard.evaluation.report.examples import choose_examples, examples_section
-from prefixguard.evaluation.report.material import (
-    AutomatonView,
-    ExampleRun,
-    ReportInput,
-    SymbolLine,
-    name,
+from prefixguard.evaluation.report.given import AutomatonView, ExampleRun, ReportInput, SymbolLine, name
+from prefixguard.evaluation.report.sections import (
+    Made,
+    alerts_section,
+    automaton_section,
+    precision_recall_section,
+    reliability_section,
+    scores_section,
 )
-from prefixguard.evaluation.report.sections import alerts_section, automaton_section, finding_section, scores_section
-from prefixguard.evaluation.report.summary import verdict_of
+from prefixguard.evaluation.report.summary import summary_of
 from prefixguard.evaluation.table import EvaluationTable
-from prefixguard.results import Page, Section, Summary, Text, page_markdown, plain_value, to_html
+from prefixguard.results import Page, Result, Section, Summary, Text, page_markdown, plain_value, to_html
 from prefixguard.runtime import Monitor
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run, run_digest
@@ -59,13 +59,22 @@ TITLES: Mapping[str, tuple[str, str]] = {
     "composition": ("What the figures rest on", ""),
     "reproduction": ("To make it again", ""),
 }
-
-
+#: Those that are made here; the others are sections of the table.
+_MAKERS: Mapping[str, Callable[[ReportInput], Made | None]] = {
+    "scores": scores_section,
+    "precision_recall": precision_recall_section,
+    "first_alerts": alerts_section,
+    "examples": examples_section,
+    "reliability": reliability_section,
+    "automaton": automaton_section,
+    "composition": composition_section,
+    "reproduction": reproduction_section,
+}
 _PACKAGES = ("numpy", "onnxruntime")
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class EvaluationReport:
     """Everything one evaluation found, ready to be read.
 
     sections: in the order of `TITLES`, further analyses before what the figures rest on; one that is missing holds the
@@ -78,29 +87,19 @@ class Report:
     sections: tuple[Section, ...]
 
     @classmethod
-    def of(cls, given: ReportInput) -> Report:
+    def of(cls, given: ReportInput) -> EvaluationReport:
         """Computes every section there is material for. Same input, same report."""
         carried = given.table.sections
-        found = {
-            "scores": scores_section(given),
-            "precision_recall": curves_section(given),
-            "first_alerts": alerts_section(given),
-            "examples": examples_section(given),
-            "reliability": reliability_section(given),
-            "automaton": automaton_section(given.automaton, carried.get("automaton"), TITLES["automaton"][0]),
-            "composition": composition_section(given),
-            "reproduction": reproduction_section(given),
-        }
         sections: list[Section] = []
         for key, (title, line) in TITLES.items():
             if key == "composition":
-                more = [(other, said) for other, said in carried.items() if other not in TITLES]
-                for place, (other, said) in enumerate(more, 1):
-                    told = finding_section(f"other-{place}", other.replace("_", " ").capitalize(), said)
-                    sections += [] if told is None else [told]
-            section = found[key] if key in found else finding_section(key, title, carried.get(key))
-            sections.append(section or Section(key, title, (Text(line, "faint"),), missing=True))
-        return cls(given.title, given.table, verdict_of(given.table), tuple(sections))
+                for place, other in enumerate((other for other in carried if other not in TITLES), 1):
+                    shown = other.replace("_", " ").capitalize()
+                    sections.append(Section(f"other-{place}", shown, *_carried(carried[other])))
+            made = _MAKERS[key](given) if key in _MAKERS else _carried(carried[key]) if key in carried else None
+            blocks, data = made or ((Text(line, "faint"),), {})
+            sections.append(Section(key, title, blocks, data, missing=made is None))
+        return cls(given.title, given.table, summary_of(given.table), tuple(sections))
 
     def section(self, key: str) -> Section | None:
         """The section of this name; None where it is missing."""
@@ -131,6 +130,11 @@ class Report:
         }
 
 
+def _carried(found: Result) -> Made:
+    """What a section of the table shows, and its figures."""
+    return found.blocks(), found.as_json()
+
+
 def report_of(
     monitor: Monitor,
     table: EvaluationTable,
@@ -138,7 +142,7 @@ def report_of(
     *,
     title: str = "Evaluation",
     command: str = "",
-) -> Report:
+) -> EvaluationReport:
     """The report of an evaluation.
 
     table: what `evaluate` gave of this monitor; its sections (leaks, folds and the like) are shown where there are any.
@@ -163,7 +167,7 @@ def report_of(
         },
         automaton=_automaton(bundle),
     )
-    return Report.of(replace(given, examples=_examples(monitor, given, runs)))
+    return EvaluationReport.of(replace(given, examples=_examples(monitor, given, runs)))
 
 
 def _examples(monitor: Monitor, given: ReportInput, runs: Iterable[Run[StepRecord]]) -> list[ExampleRun]:
@@ -183,20 +187,19 @@ def _examples(monitor: Monitor, given: ReportInput, runs: Iterable[Run[StepRecor
             break
         place = wanted.get((run.run_id, run_digest(run.records)))
         if place is not None and place not in found:
-            found[place] = ExampleRun.of(
-                place, run.records, monitor.score_run(run.records, group=monitor.group_of(run))
-            )
+            readings = monitor.score_run(run.records, group=monitor.group_of(run))
+            found[place] = ExampleRun.of(place, run.records, readings)
     return [found[choice.run] for choice in chosen if choice.run in found]
 
 
 def _recalibration(bundle: Bundle) -> dict[str, str]:
-    """What the alarm's marks were set anew on, where they are not those of training."""
+    """What the alarm's thresholds were set anew on, where they are not those of training."""
     found = bundle.manifest.get("recalibration")
     if not isinstance(found, dict):
         return {}
     said = f"{found.get('runs')} runs, {found.get('successful')} of them successful; of the monitor "
     said += str(found.get("monitor"))[:12]
-    return {"marks set anew on": said + ("; IN SAMPLE" if found.get("in_sample") else "")}
+    return {"thresholds set anew on": said + ("; IN SAMPLE" if found.get("in_sample") else "")}
 
 
 def _automaton(bundle: Bundle) -> AutomatonView | None:
@@ -218,7 +221,7 @@ def _beside(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b""
 
 
-def write_report(report: Report, path: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
+def write_report(report: EvaluationReport, path: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
     """Writes `path` (ending in .html) and the same name with .md and .json; returns the three paths.
 
     Folders on the way are made; files that stand there are replaced, each in one move.
@@ -230,7 +233,7 @@ def write_report(report: Report, path: str | os.PathLike[str]) -> tuple[Path, Pa
     texts = {
         page: report.to_html(),
         page.with_suffix(".md"): report.to_markdown().encode("utf-8", "backslashreplace"),
-        page.with_suffix(".json"): _json(report),
+        page.with_suffix(".json"): json.dumps(report.as_json(), allow_nan=False, indent=1).encode() + b"\n",
     }
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
@@ -242,8 +245,3 @@ def write_report(report: Report, path: str | os.PathLike[str]) -> tuple[Path, Pa
         raise ConfigError(f"report {page}: cannot be written ({exc.strerror or exc}). Name another place.") from exc
     written = tuple(texts)
     return written[0], written[1], written[2]
-
-
-def _json(report: Report) -> bytes:
-    text = json.dumps(report.as_json(), allow_nan=False, ensure_ascii=True, indent=1)
-    return text.encode() + b"\n"

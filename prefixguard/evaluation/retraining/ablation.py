@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from prefixguard.errors import ConfigError
-from prefixguard.evaluation.figures import Measured, RiskFigures, compared
+from prefixguard.evaluation.figures import RISKS, Measured, RiskFigures, compared, lead_cell
 from prefixguard.evaluation.retraining.fitting import Fitting, FoldScores, OnStage, Source, corpus_of
 from prefixguard.evaluation.retraining.folds import RESAMPLES, FoldedEvaluation, measured_folds, summarise
 from prefixguard.evaluation.retraining.partition import Fold, partition
-from prefixguard.evaluation.retraining.pooled import RISKS, Pool, average
+from prefixguard.evaluation.retraining.pooled import Pool, average
 from prefixguard.evaluation.retraining.views import View, ablation_views, held_still, reads_the_same, seen_through
-from prefixguard.evaluation.risk_table import lead_cell
 from prefixguard.evaluation.scored_runs import choose_groups
 from prefixguard.learn import Corpus, TrainConfig
 from prefixguard.results import Block, Cell, Column, Result, Table, Text, fields_of, finite, number

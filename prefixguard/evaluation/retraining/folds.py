@@ -13,11 +13,20 @@ from pathlib import Path
 import numpy as np
 
 from prefixguard.alarm import AlarmPolicy
-from prefixguard.evaluation.figures import FIGURES, Measured, RiskFigures, compared
+from prefixguard.evaluation.figures import (
+    FIGURES,
+    RISKS,
+    Measured,
+    RiskFigures,
+    compared,
+    lead_cell,
+    reading_help,
+    risk_cells,
+    risk_columns,
+)
 from prefixguard.evaluation.retraining.fitting import Fitting, FoldScores, OnStage, Source, corpus_of
 from prefixguard.evaluation.retraining.partition import Fold, partition
-from prefixguard.evaluation.retraining.pooled import RISKS, Pool, average, nan_mean
-from prefixguard.evaluation.risk_table import lead_cell, reading_help, risk_cells, risk_columns
+from prefixguard.evaluation.retraining.pooled import Pool, average, nan_mean
 from prefixguard.evaluation.rows import clock_rows
 from prefixguard.evaluation.scored_runs import choose_groups
 from prefixguard.learn import TrainConfig
@@ -90,7 +99,7 @@ class FoldedEvaluation(Result):
             ),
             *self._risk("Imminent risk", f"fails, and ends within {self.horizon} more steps", "imminent"),
             *self._risk("Outcome risk", "fails", "outcome"),
-            *reading_help(self.grouped_by, oracles=True, more=["All figures are means over folds."]),
+            reading_help(self.grouped_by, oracles=True, more="All figures are means over folds."),
             *map(Text, self.notes),
         )
 

@@ -18,12 +18,11 @@ from typing import Any
 import numpy as np
 
 from prefixguard.errors import DataError
-from prefixguard.evaluation.figures import Difference, Measured, RiskFigures, compared
+from prefixguard.evaluation.figures import RISKS, Difference, Measured, RiskFigures, compared, lead_cell
 from prefixguard.evaluation.retraining.fitting import Fitting, FoldScores, OnStage, Source, corpus_of
 from prefixguard.evaluation.retraining.folds import RESAMPLES
 from prefixguard.evaluation.retraining.partition import Fold, Runs, partition
-from prefixguard.evaluation.retraining.pooled import RISKS, Pool, average, nan_mean
-from prefixguard.evaluation.risk_table import lead_cell
+from prefixguard.evaluation.retraining.pooled import Pool, average, nan_mean
 from prefixguard.evaluation.scored_runs import choose_groups
 from prefixguard.learn import Corpus, TrainConfig
 from prefixguard.results import Block, Cell, Result, Table, Text, fields_of, finite, number

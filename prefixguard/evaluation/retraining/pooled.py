@@ -14,13 +14,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from prefixguard.evaluation.figures import FIGURES, Measured, RiskFigures, measure
+from prefixguard.evaluation.figures import FIGURES, Basis, Measured
 from prefixguard.evaluation.retraining.partition import Runs
 from prefixguard.learn import Corpus
-from prefixguard.metrics import Prefixes, Resamples, interval
+from prefixguard.metrics import Estimates, Prefixes, Resamples
 
 Float = npt.NDArray[np.float64]
-RISKS = ("imminent", "outcome")
 
 
 class Pool:
@@ -52,11 +51,7 @@ class Pool:
         local = [self._code[task] for task in dict.fromkeys(self.corpus.task_ids[r] for r in runs.tolist())]
         drawn = Resamples(self._weights[:, local])
         groups = None if self.groups is None else [self.groups[r] for r in runs.tolist()]
-        targets = prefixes.imminent_labels(self.horizon), prefixes.outcome_labels
-        return {
-            risk: measure(prefixes, scores[:, column], targets[column], drawn, probability=probability, groups=groups)
-            for column, risk in enumerate(RISKS)
-        }
+        return Basis(prefixes, self.horizon, drawn, groups).measure([*scores.T], probability=probability)
 
 
 def average(measured: Sequence[Measured]) -> Measured:
@@ -64,20 +59,12 @@ def average(measured: Sequence[Measured]) -> Measured:
 
     measured: one or more, all of one score. Their prefixes differ, so `judged` says only that all folds were judged.
     """
-    value = {name: nan_mean(np.array([getattr(m.figures, name) for m in measured])) for name in FIGURES}
-    samples: dict[str, Float] = {}
-    intervals: dict[str, tuple[float, float]] = {}
-    for name in FIGURES:
-        each = [m.samples[name] for m in measured if name in m.samples]
-        if not each:
-            continue
-        samples[name] = nan_means(np.stack(each))
-        found = interval(samples[name]) if not math.isnan(value[name]) else None
-        if found is not None:
-            intervals[name] = found
-    return Measured(
-        RiskFigures(intervals=intervals, differences={}, **value), np.ones(len(measured), dtype=np.bool_), samples
+    known = [name for name in FIGURES if any(name in one.samples for one in measured)]
+    found = Estimates(
+        {name: nan_mean(np.array([getattr(one.figures, name) for one in measured])) for name in known},
+        {name: nan_means(np.stack([one.samples[name] for one in measured if name in one.samples])) for name in known},
     )
+    return Measured.of(found.values, found.intervals, found.samples, np.ones(len(measured), dtype=np.bool_))
 
 
 def nan_mean(values: Float) -> float:

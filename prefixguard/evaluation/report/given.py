@@ -20,8 +20,8 @@ from prefixguard.stepview import StepRecord
 #: Code points kept of a name (run, task, tool, row) and of a sentence or a step's text.
 NAME_LETTERS = 80
 TEXT_LETTERS = 240
-#: Of a finding's text, or a glossary's.
-LONGEST = 60_000
+#: Both risks, as titles.
+RISK_TITLES = {"imminent": "Failing soon", "outcome": "Failing at all"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class SymbolLine:
     symbol: int
     meaning: str
     condition: str = ""
-    share: float = float("nan")
-    risk_change: float = float("nan")
+    share: float = math.nan
+    risk_change: float = math.nan
     example: str = ""
 
     @classmethod
@@ -65,12 +65,9 @@ class SymbolLine:
         lines = [line for line in said if isinstance(line, dict)] if isinstance(said, list) else []
         return tuple(
             cls(
-                symbol=place,
-                meaning=str(line.get("meaning", "")),
-                condition=str(line.get("condition", "")),
-                share=_number(line.get("share")),
-                risk_change=_number(line.get("risk_change")),
-                example=str(line.get("example", "")),
+                place,
+                **{name: str(line.get(name, "")) for name in ("meaning", "condition", "example")},
+                **{name: _number(line.get(name)) for name in ("share", "risk_change")},
             )
             for place, line in enumerate(lines)
         )
@@ -145,8 +142,12 @@ class ReportInput:
 
     def judged(self) -> npt.NDArray[np.bool_]:
         """Prefixes that the monitor judged, bool (N,): all figures are about these."""
-        imminent, outcome = self.behind.rows[0].flat(self.behind.lengths)
-        return ~(np.isnan(imminent) | np.isnan(outcome))
+        return ~np.isnan(self.behind.rows[0].flat(self.behind.lengths)).any(axis=0)
+
+    def labels(self) -> dict[str, npt.NDArray[np.uint8]]:
+        """Labels of all prefixes, (N,) each, by risk."""
+        prefixes = self.behind.prefixes
+        return {"imminent": prefixes.imminent_labels(self.table.horizon), "outcome": prefixes.outcome_labels}
 
     def working(self) -> tuple[float, float | None] | None:
         """Budget and common threshold of the alarm that examples are shown with; None where every budget was refused.
