@@ -21,8 +21,6 @@ from prefixguard.results import Block, Cell, Column, Table, Text, number, percen
 from prefixguard.runtime import plain
 
 Float = npt.NDArray[np.float64]
-#: A threshold on the outcome score for each budget; the key None is a rule that needs no calibration.
-ByBudget = Mapping[float | None, Thresholds]
 #: Values of a group that a table lists; JSON has all.
 SHOWN = 20
 _NAME_LETTERS = 80
@@ -149,7 +147,7 @@ class AlarmGroups:
 def alert_rows(
     scores: Sequence[Float],
     prefixes: Prefixes,
-    thresholds: ByBudget,
+    thresholds: Mapping[Any, Thresholds],
     policy: AlarmPolicy,
     *,
     horizon: int,
@@ -160,6 +158,7 @@ def alert_rows(
     """A row a budget, ascending, a rule without budget first. Scores: the outcome scores, one (T,) a run.
 
     A rule alarms the moment it fires: `policy` is for thresholds that were set under it.
+    thresholds: by budget; the key None is a rule that needs no calibration.
     groups: thresholds by group, which hold at the policy's own budget. sizes: bytes of text of each step, (T,) a run.
     """
     rows = []
@@ -231,7 +230,7 @@ def alert_blocks(rows: Mapping[str, Sequence[AlertRow]], horizon: int) -> tuple[
         for _, alert in shown
         if alert.reason and (alert.alerts is None or alert.groups)
     ]
-    head = ["Alarm by", "budget", "threshold", *(column for column, _ in _COLUMNS)]
+    head: list[str | Column] = ["Alarm by", "budget", "threshold", *(column for column, _ in _COLUMNS)]
     marked = {i for i, row in enumerate(cells) if row[0].text == first}
     blocks: list[Block] = [
         Table.of("First alerts by budget, on the risk of failing at all", head, cells, marked=marked),

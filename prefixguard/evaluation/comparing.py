@@ -209,7 +209,9 @@ class _Contender:
             spread = None
             if first.prefixes.n_tasks > 1 and not np.isnan(value):
                 of_task = first.prefixes.task
-                spread = paired_difference(*(_shares(drawn, of_task, runs[share], among) for runs in (mine, theirs)))
+                spread = paired_difference(
+                    _shares(drawn, of_task, mine[share], among), _shares(drawn, of_task, theirs[share], among)
+                )
             ahead[share] = Difference(value, spread)
         one, other = mine["alerted"] & failed, theirs["alerted"] & failed
         both, only_this, only_first = (int(x.sum()) for x in (one & other, one & ~other, other & ~one))

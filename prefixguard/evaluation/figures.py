@@ -97,7 +97,7 @@ class Measured:
     ) -> Measured:
         """From what was computed; what is not among the values does not exist."""
         every = dict.fromkeys(FIGURES, math.nan) | dict(values)
-        return cls(RiskFigures(intervals=intervals, **every), judged, samples)
+        return cls(RiskFigures(**every, intervals=intervals, differences={}), judged, samples)
 
 
 @dataclass(frozen=True, slots=True)

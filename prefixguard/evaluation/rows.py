@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +37,7 @@ class ScoreRow:
     outcome: Sequence[Float]
     probability: bool = False
     oracle: bool = False
-    thresholds: Mapping[float | None, Thresholds] = field(default_factory=dict)
+    thresholds: Mapping[Any, Thresholds] = field(default_factory=dict)
     note: str = ""
 
     def flat(self, lengths: Sequence[int]) -> tuple[Float, Float]:
@@ -81,7 +82,7 @@ def clock_rows(
     constant = "the same risk at every step: the share of positive prefixes of these very runs"
     return [
         ScoreRow("constant", imminent, outcome, probability=True, note=constant),
-        ScoreRow("step index", steps, steps, thresholds={**after_step}, note="the number of the step and nothing else"),
+        ScoreRow("step index", steps, steps, thresholds=after_step, note="the number of the step and nothing else"),
         ScoreRow("end oracle", ends, ends, oracle=True, note="knows when the run ends, nothing of how"),
     ]
 
@@ -122,14 +123,19 @@ def oracle_rows(prefixes: Prefixes, lengths: Sequence[int], horizon: int, seed: 
     below = -float(left.max(initial=0)) - 1.0
     blurred = np.where(prefixes.failed[prefixes.run], -left.astype(np.float64), below)
     outcome = labels[1].astype(np.float64)
-    rows = {
-        "outcome oracle": (outcome, outcome, "knows how the run ends, nothing of when"),
-        "half oracle": (*half, "knows how and when the runs of half of the tasks end, nothing of the others"),
-        "blurred oracle": (blurred, outcome, f"knows how the run ends, and when to within {horizon} steps"),
-    }
+    rows = [
+        ("outcome oracle", outcome, outcome, "knows how the run ends, nothing of when"),
+        (
+            "half oracle",
+            half[0],
+            half[1],
+            "knows how and when the runs of half of the tasks end, nothing of the others",
+        ),
+        ("blurred oracle", blurred, outcome, f"knows how the run ends, and when to within {horizon} steps"),
+    ]
     return [
         ScoreRow(name, cut(soon, lengths), cut(at_all, lengths), oracle=True, note=note)
-        for name, (soon, at_all, note) in rows.items()
+        for name, soon, at_all, note in rows
     ]
 
 

@@ -217,5 +217,5 @@ def rule_rows(
         maxima = [run_maximum(run[rule.name], policy) for run in calibration or ()]
         table = {float(budget): one for budget, one in alarm_table(maxima, policy, budgets=budgets).items()}
         note = f"the largest count so far of the rule {rule.name!r}, its alarm set from successful runs"
-        rows.append(ScoreRow(rule.name, counts, counts, thresholds={**table}, note=note))
+        rows.append(ScoreRow(rule.name, counts, counts, thresholds=table, note=note))
     return rows

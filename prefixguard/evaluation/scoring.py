@@ -66,7 +66,7 @@ def evaluate_scores(
         raise DataError("there is no run to evaluate: give runs whose outcome is known.")
     policy = policy or AlarmPolicy()
     by_budget = {float(budget): one for budget, one in (thresholds or {}).items()}
-    monitor = ScoreRow("monitor", _floats(imminent_risk), _floats(outcome_risk), True, thresholds={**by_budget})
+    monitor = ScoreRow("monitor", _floats(imminent_risk), _floats(outcome_risk), True, thresholds=by_budget)
     lengths = [len(risk) for risk in monitor.outcome]
     text = None if sizes is None else _floats(sizes)
     if text is not None and [len(size) for size in text] != lengths:
@@ -74,7 +74,7 @@ def evaluate_scores(
     prefixes = Prefixes.of(lengths, failed, tasks)
     drawn = Resamples.draw(prefixes.n_tasks, n=resamples, seed=seed)
     basis = Basis(prefixes, horizon, drawn, groups)
-    unjudged = np.isnan(monitor.flat(lengths)).any(axis=0)
+    unjudged = np.logical_or(*map(np.isnan, monitor.flat(lengths)))
     rows = (
         monitor,
         *clock_rows(prefixes, lengths, horizon, policy, sorted(by_budget) or list(BUDGETS), calibration_lengths),

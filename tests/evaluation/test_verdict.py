@@ -32,9 +32,9 @@ GOOD = figures(0.75, (0.7, 0.8))
             [alerts(0.1, 0.9, (0.8, 1.0))],
             (False, False),
             "Not rankable. Of a failed and a successful run with equally many steps left it rates the failed one "
-            "higher in 53.0 % of cases (AUROC .530 [.480, .580]; a coin has .500), which does not exclude chance. Allowed "
-            "false alarms on 10 % of successful runs, it raises them on 5.0 % and alerts 50.0 % of failed runs, 90.0 % "
-            "with more than 3 steps left.",
+            "higher in 53.0 % of cases (AUROC .530 [.480, .580]; a coin has .500), which does not exclude chance. "
+            "Allowed false alarms on 10 % of successful runs, it raises them on 5.0 % and alerts 50.0 % of failed "
+            "runs, 90.0 % with more than 3 steps left.",
         ),
         (
             GOOD,

@@ -66,8 +66,11 @@ class SymbolLine:
         return tuple(
             cls(
                 place,
-                **{name: str(line.get(name, "")) for name in ("meaning", "condition", "example")},
-                **{name: _number(line.get(name)) for name in ("share", "risk_change")},
+                str(line.get("meaning", "")),
+                str(line.get("condition", "")),
+                _number(line.get("share")),
+                _number(line.get("risk_change")),
+                str(line.get("example", "")),
             )
             for place, line in enumerate(lines)
         )
@@ -142,7 +145,8 @@ class ReportInput:
 
     def judged(self) -> npt.NDArray[np.bool_]:
         """Prefixes that the monitor judged, bool (N,): all figures are about these."""
-        return ~np.isnan(self.behind.rows[0].flat(self.behind.lengths)).any(axis=0)
+        imminent, outcome = self.behind.rows[0].flat(self.behind.lengths)
+        return ~(np.isnan(imminent) | np.isnan(outcome))
 
     def labels(self) -> dict[str, npt.NDArray[np.uint8]]:
         """Labels of all prefixes, (N,) each, by risk."""

@@ -157,7 +157,7 @@ def _curves(
     plot.axes(shares(), shares(), "recall", "precision")
     if math.isfinite(mine.prevalence):
         plot.line([(0.0, mine.prevalence), (1.0, mine.prevalence)], "chance")
-    for row_name, points in reversed(curves.items()):  # the monitor last, on top
+    for row_name, points in reversed([*curves.items()]):  # the monitor last, on top
         # As AUPRC adds it up: between two recalls the precision of the higher one holds.
         before = [0.0, *(recall for recall, _ in points)]
         stairs = [at for start, (x, y) in zip(before, points, strict=False) for at in ((start, y), (x, y))]

@@ -1,8 +1,8 @@
 """Ablation: what is lost when one field of the records, or one group of the context, cannot be read?
 
-The variants stand on the very folds of the full training, so that differences are paired: run by run, task by task.
-What is lost without a thing says what it alone contributes; two that say the same lose nothing each. What is lost
-with only a thing says how much it carries by itself. Read both.
+The variants are fitted on the very folds of the full training, so that differences are paired: run by run, task by
+task. What is lost without a thing says what it alone contributes; two that say the same lose nothing each. What is
+lost with only a thing says how much it carries by itself. Read both.
 """
 
 from __future__ import annotations
@@ -14,13 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from prefixguard.errors import ConfigError
-from prefixguard.evaluation.figures import RISKS, Measured, RiskFigures, compared, lead_cell
-from prefixguard.evaluation.retraining.fitting import Fitting, FoldScores, OnStage, Source, corpus_of
-from prefixguard.evaluation.retraining.folds import RESAMPLES, FoldedEvaluation, measured_folds, summarise
-from prefixguard.evaluation.retraining.partition import Fold, partition
-from prefixguard.evaluation.retraining.pooled import Pool, average
+from prefixguard.evaluation.figures import RISKS, RiskFigures, compared, lead_cell
+from prefixguard.evaluation.retraining.fitting import RESAMPLES, FoldScores, OnStage, Retraining, Source, averaged
+from prefixguard.evaluation.retraining.folds import FoldedEvaluation, folded
 from prefixguard.evaluation.retraining.views import View, ablation_views, held_still, reads_the_same, seen_through
-from prefixguard.evaluation.scored_runs import choose_groups
 from prefixguard.learn import Corpus, TrainConfig
 from prefixguard.results import Block, Cell, Column, Result, Table, Text, fields_of, finite, number
 from prefixguard.stepview import Adapter
@@ -138,47 +135,49 @@ def ablate(
     out: keeps every fold of every variant as it is done.
     The rest, and what is raised, as at `cross_validate`; ConfigError for two variants of one name and part.
     """
-    config = config or TrainConfig(backend="gbdt")
     chosen = list(ablation_views() if views is None else views)
     if len({(view.kind, view.part, view.name) for view in chosen}) < len(chosen):
         raise ConfigError("two variants have the same name: give each once.")
-    corpus, notes = corpus_of(runs, adapter=adapter, labels=labels, strict=strict, on_stage=on_stage)
-    plan = partition(corpus, folds=folds, repeats=repeats, seeds=seeds)
-    name, groups = choose_groups(corpus.groups, group_by)
-    pool = Pool(corpus, horizon=config.horizon, groups=groups, resamples=resamples, seed=13)
-    total = len(plan) * (1 + len(chosen))
-    fitting = Fitting(corpus, config, folds=folds, total=total, out=out, on_stage=on_stage, on_progress=on_progress)
-    scored = [fitting.score("full", fold) for fold in plan]
-    full = summarise(pool, config, plan, scored, grouped_by=name, notes=notes)
-    whole = _measured(pool, plan, scored)
+    retraining = Retraining(
+        runs,
+        config or TrainConfig(backend="gbdt"),
+        adapter=adapter,
+        labels=labels,
+        strict=strict,
+        folds=folds,
+        repeats=repeats,
+        seeds=seeds,
+        group_by=group_by,
+        out=out,
+        resamples=resamples,
+        on_stage=on_stage,
+        on_progress=on_progress,
+    )
+    full, whole = folded(retraining, retraining.score_all("full", 1 + len(chosen)))
     rows = []
     for view in chosen:
-        found = _scores(fitting, corpus, plan, view)
-        own = whole if found is None else _measured(pool, plan, found)
+        scored = _scores(retraining, view)
+        own = whole if scored is None else averaged(retraining.measure_all(scored))
         imminent, outcome = (compared(whole[risk], own[risk]) for risk in RISKS)
-        rows.append(AblationRow(view.name, view.kind, view.part, imminent, outcome, same=found is None))
+        rows.append(AblationRow(view.name, view.kind, view.part, imminent, outcome, same=scored is None))
     rows.sort(key=lambda row: (math.isnan(row.lost), -row.lost if not math.isnan(row.lost) else 0.0, row.name))
     return Ablation(full, tuple(rows))
 
 
-def _scores(fitting: Fitting, corpus: Corpus, plan: Sequence[Fold], view: View) -> list[FoldScores] | None:
+def _scores(retraining: Retraining, view: View) -> list[FoldScores] | None:
     """Scores of a variant on every fold; None where it reads the same as the full training."""
-    told = {"fields": sorted(view.fields), "groups": sorted(view.groups), "text": view.text}
+    particular = {"fields": sorted(view.fields), "groups": sorted(view.groups), "text": view.text}
+    corpus = retraining.corpus
     seen: Corpus | None = None
     scores = []
-    for fold in plan:
+    for fold in retraining.plan:
         read = None
-        if fitting.kept(fold, view=told) is None:
+        if retraining.kept(fold, view=particular) is None:
             if seen is None:  # the work of blanking is done only where a fold is missing
                 seen = seen_through(corpus, view)
                 if (view.fields or not view.text) and not len(view.columns) and reads_the_same(seen, corpus):
-                    fitting.skip(len(plan))
+                    retraining.skip(len(retraining.plan))
                     return None
             read = held_still(seen, view, fold.train)
-        scores.append(fitting.score(view.name, fold, read, view=told))
+        scores.append(retraining.score(view.name, fold, read, view=particular))
     return scores
-
-
-def _measured(pool: Pool, plan: Sequence[Fold], scored: Sequence[FoldScores]) -> dict[str, Measured]:
-    each = measured_folds(pool, plan, scored)
-    return {risk: average([one[risk] for one in each]) for risk in RISKS}

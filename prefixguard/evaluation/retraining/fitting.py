@@ -1,12 +1,20 @@
-"""Fit a monitor on one fold and score what was held out of it; fits that are done are kept, and taken up again."""
+"""The engine of every evaluation that trains: fits on folds, what they say of the runs held out, and its figures.
+
+A fit that is done is kept, and taken up again. Each figure is computed on every fold alone, where all scores come from
+one fit, and averaged; scores of different fits are never ranked against each other. A resample draws tasks of the whole
+corpus and weighs every fold's tasks by it, so that the average is resampled as one. Intervals speak of other tasks, not
+of other seeds: those have their own column.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 import json
+import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +24,23 @@ from numpy.typing import NDArray
 from prefixguard.distribution import VERSION
 from prefixguard.encoder import fit_vocabulary
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluation.retraining.partition import Fold
+from prefixguard.evaluation.figures import FIGURES, RISKS, Basis, Measured
+from prefixguard.evaluation.retraining.partition import Fold, Runs, partition
+from prefixguard.evaluation.scored_runs import choose_groups
 from prefixguard.learn import Corpus, LearnListener, TrainConfig, featurise, fit_monitor, fit_platt, labels, steps_of
+from prefixguard.metrics import Estimates, Prefixes, Resamples
 from prefixguard.runtime import Monitor
 from prefixguard.stepview import Adapter, ReadReport, SpooledRuns, StepRecord, adapter_for, read_runs
 from prefixguard.store import Kept, OnProgress, Store
 from prefixguard.trace import Run
 
+Float = NDArray[np.float64]
 #: Where runs come from: a source that an adapter reads, parsed runs, or a corpus that is featurised already.
 Source = str | Path | Iterable[Run[StepRecord]] | Corpus
 #: Called with what is being done, and a detail.
 OnStage = Callable[[str, str], None]
+#: Resamples behind each interval.
+RESAMPLES = 500
 #: Options that do not change what a fold comes to, or stand in its name.
 _FREE = ("seed", "threads", "device", "budget", "confidence")
 
@@ -50,20 +64,162 @@ class FoldScores:
         return 1 / (1 + np.exp(-np.clip(self.logits * self.maps[:, 0] + self.maps[:, 1], -500, 500)))
 
 
-class StageListener(LearnListener):
+def training_of(monitor: Monitor) -> TrainConfig:
+    """The options that a monitor was trained with, as its bundle says.
+
+    Raises ConfigError where it does not, as an automaton's.
+    """
+    bundle = monitor.bundle
+    config = bundle.manifest.get("config")
+    if bundle.automaton is not None or not isinstance(config, dict):
+        raise ConfigError(
+            f"{bundle.path}: this bundle does not say how it was trained, so nothing can be trained like it. Name the "
+            "monitor that `train` wrote; of an automaton, the one it was learned from."
+        )
+    return TrainConfig.from_mapping(config, str(bundle.path / "manifest.json"))
+
+
+class Retraining:
+    """The fits of one evaluation on the folds of a corpus, and the figures of what they say of the runs held out.
+
+    runs, adapter, labels, strict: what is learned from. config: of all fits. folds, repeats, seeds: see `partition`.
+    group_by: see `choose_groups`. out: folder where fits are kept; None: nowhere. A fit is found again by release,
+    runs, options and fold, so that evaluations that make the same fit share it. resamples: of the bootstrap over the
+    corpus's tasks. within_groups: whether figures compare runs within their groups too.
+    Raises DataError where a source is given without an adapter, or where there is nothing to learn from.
+    """
+
+    def __init__(
+        self,
+        runs: Source,
+        config: TrainConfig,
+        *,
+        adapter: str | Path | Adapter | None,
+        labels: str | Path | None,
+        strict: bool,
+        folds: int,
+        repeats: int,
+        seeds: Sequence[int],
+        group_by: str | None,
+        out: str | Path | None,
+        resamples: int,
+        on_stage: OnStage | None,
+        on_progress: OnProgress | None,
+        within_groups: bool = True,
+    ) -> None:
+        self.corpus, self.notes = _corpus_of(runs, adapter, labels, strict, on_stage)
+        self.config, self.total, self._done = config, 0, 0
+        self.grouped_by, self.groups = choose_groups(self.corpus.groups, group_by)
+        self._within = self.groups if within_groups else None
+        self._folds, self._repeats, self._seeds = folds, repeats, seeds
+        self._on_stage, self._on_progress = on_stage, on_progress
+        options = {name: value for name, value in dataclasses.asdict(config).items() if name not in _FREE}
+        data = _data_hash(self.corpus) if out is not None else ""
+        self._store = Store(out, {"release": VERSION, "config": options, "folds": folds, "data": data})
+        self._code = {task: code for code, task in enumerate(sorted(set(self.corpus.task_ids)))}
+        self._weights = Resamples.draw(len(self._code), n=resamples, seed=13).weights
+
+    @cached_property
+    def plan(self) -> list[Fold]:
+        """All folds. Raises DataError for runs that cannot be split so."""
+        return partition(self.corpus, folds=self._folds, repeats=self._repeats, seeds=self._seeds)
+
+    def score_all(self, what: str, fits: int) -> list[FoldScores]:
+        """Scores of every fold. what: for messages. fits: what is going to be fitted on each fold, in all."""
+        self.total = fits * len(self.plan)
+        return [self.score(what, fold) for fold in self.plan]
+
+    def kept(self, fold: Fold, **more: Any) -> FoldScores | None:
+        """The scores of a fold, where they are kept. more: what is particular to this fit, plain values."""
+        found = self._store.get("fold", fold=fold.name, **more)
+        if found is None:
+            return None
+        scores = FoldScores(found.arrays["logits"], found.arrays["maps"], int(found.facts["trained_on"]))
+        return scores if len(scores.logits) == int(self.corpus.lengths[fold.test].sum()) else None
+
+    def score(self, what: str, fold: Fold, corpus: Corpus | None = None, **more: Any) -> FoldScores:
+        """The scores of a fold, kept or made. what: for messages. corpus: what the fit reads, where that is not all of
+        the runs as they are. more: as at `kept`."""
+        scores = self.kept(fold, **more)
+        if scores is None:
+            listener = LearnListener() if self._on_stage is None else _Stages(self._on_stage, f"{what}, {fold.name}")
+            config = dataclasses.replace(self.config, seed=fold.seed)
+            scores = _fit_and_score(corpus or self.corpus, fold, config, listener)
+            kept = Kept({"trained_on": scores.trained_on}, {"logits": scores.logits, "maps": scores.maps})
+            self._store.put(kept, "fold", fold=fold.name, **more)
+        self.skip()
+        return scores
+
+    def skip(self, fits: int = 1) -> None:
+        """So many fits are done, or are not needed."""
+        self._done += fits
+        if self._on_progress is not None:
+            self._on_progress(self._done, self.total)
+
+    def prefixes(self, runs: Runs) -> Prefixes:
+        """The prefixes of these runs."""
+        corpus = self.corpus
+        tasks = [corpus.task_ids[r] for r in runs.tolist()]
+        return Prefixes.of(corpus.lengths[runs].tolist(), corpus.failed[runs].tolist(), tasks)
+
+    def measure(self, runs: Runs, scores: Float, *, probability: bool = True) -> dict[str, Measured]:
+        """The figures of one fold, by risk.
+
+        runs: int64 (n,), one or more. scores: float64 (steps of the runs, 2), imminent and outcome.
+        """
+        local = [self._code[task] for task in dict.fromkeys(self.corpus.task_ids[r] for r in runs.tolist())]
+        groups = None if self._within is None else [self._within[r] for r in runs.tolist()]
+        basis = Basis(self.prefixes(runs), self.config.horizon, Resamples(self._weights[:, local]), groups)
+        return basis.measure([*scores.T], probability=probability)
+
+    def measure_all(self, scored: Sequence[FoldScores]) -> list[dict[str, Measured]]:
+        """Figures of each fold, by risk. scored: one a fold of the plan."""
+        return [self.measure(fold.test, one.risks) for fold, one in zip(self.plan, scored, strict=True)]
+
+
+class _Stages(LearnListener):
     """Passes the stages of a fit on."""
 
     def __init__(self, on_stage: OnStage, where: str) -> None:
         self._on_stage, self._where = on_stage, where
 
     def on_stage(self, name: str, detail: str = "") -> None:
-        """A stage of the fit begins."""
         self._on_stage(name, f"{self._where}: {detail}" if detail else self._where)
 
 
-def corpus_of(
+def averaged(each: Sequence[dict[str, Measured]]) -> dict[str, Measured]:
+    """By risk, the mean of each figure over folds, and of each resample; a fold without the figure is left out.
+
+    each: one or more folds, all of one score. Their prefixes differ, so `judged` says only that all folds were judged.
+    """
+    found = {}
+    for risk in RISKS:
+        folds = [one[risk] for one in each]
+        samples = {name: [one.samples[name] for one in folds if name in one.samples] for name in FIGURES}
+        means = Estimates(
+            {name: nan_mean([getattr(one.figures, name) for one in folds]) for name, rows in samples.items() if rows},
+            {name: _nan_means(np.stack(rows)) for name, rows in samples.items() if rows},
+        )
+        judged = np.ones(len(folds), dtype=np.bool_)
+        found[risk] = Measured.of(means.values, means.intervals, means.samples, judged)
+    return found
+
+
+def nan_mean(values: Sequence[float]) -> float:
+    """Mean of the numbers among these; NaN where there is none."""
+    known = np.array([value for value in values if not math.isnan(value)])
+    return float(known.mean()) if len(known) else math.nan
+
+
+def _nan_means(rows: Float) -> Float:
+    """`nan_mean` down each column: (n, R) -> (R,)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column without any number is NaN, as wanted
+        return np.asarray(np.nanmean(rows, axis=0), dtype=np.float64)
+
+
+def _corpus_of(
     runs: Source,
-    *,
     adapter: str | Path | Adapter | None,
     labels: str | Path | None,
     strict: bool,
@@ -101,27 +257,11 @@ def corpus_of(
     return corpus, tuple(notes)
 
 
-def training_of(monitor: Monitor) -> TrainConfig:
-    """The options that a monitor was trained with, as its bundle says.
-
-    Raises ConfigError where it does not, as an automaton's.
-    """
-    bundle = monitor.bundle
-    config = bundle.manifest.get("config")
-    if bundle.automaton is not None or not isinstance(config, dict):
-        raise ConfigError(
-            f"{bundle.path}: this bundle does not say how it was trained, so nothing can be trained like it. Name the "
-            "monitor that `train` wrote; of an automaton, the one it was learned from."
-        )
-    return TrainConfig.from_mapping(config, str(bundle.path / "manifest.json"))
-
-
-def score_fold(corpus: Corpus, fold: Fold, config: TrainConfig, listener: LearnListener | None = None) -> FoldScores:
+def _fit_and_score(corpus: Corpus, fold: Fold, config: TrainConfig, listener: LearnListener) -> FoldScores:
     """Fit on the fold's training runs, map logits to risks on its calibration runs, score its test runs.
 
     The fit never sees a calibration or a test run: vocabulary and context scale are of the training runs.
     """
-    listener = listener or LearnListener()
     listener.on_stage("vocabulary", f"{len(fold.train):,} runs")
     vocabulary = fit_vocabulary(
         corpus.texts(fold.train.tolist()), max_features=config.max_features, min_tasks=config.min_tasks
@@ -145,60 +285,7 @@ def score_fold(corpus: Corpus, fold: Fold, config: TrainConfig, listener: LearnL
     )
 
 
-class Fitting:
-    """The fits of one evaluation: those that are kept are taken up, the others made and kept.
-
-    corpus, config: of all of them. folds: of one repetition. total: fits that are going to be asked for in all.
-    out: folder where fits are kept; None: nowhere. A fit is found again by release, runs, options and fold, so that
-    evaluations that make the same fit share it.
-    """
-
-    def __init__(
-        self,
-        corpus: Corpus,
-        config: TrainConfig,
-        *,
-        folds: int,
-        total: int,
-        out: str | Path | None,
-        on_stage: OnStage | None,
-        on_progress: OnProgress | None,
-    ) -> None:
-        self._corpus, self._config, self._total, self._done = corpus, config, total, 0
-        self._on_stage, self._on_progress = on_stage, on_progress
-        options = {name: value for name, value in dataclasses.asdict(config).items() if name not in _FREE}
-        data = data_hash(corpus) if out is not None else ""
-        self._store = Store(out, {"release": VERSION, "config": options, "folds": folds, "data": data})
-
-    def kept(self, fold: Fold, **more: Any) -> FoldScores | None:
-        """The scores of a fold, where they are kept. more: what is particular to this fit, plain values."""
-        found = self._store.get("fold", fold=fold.name, **more)
-        if found is None:
-            return None
-        scores = FoldScores(found.arrays["logits"], found.arrays["maps"], int(found.facts["trained_on"]))
-        return scores if len(scores.logits) == int(self._corpus.lengths[fold.test].sum()) else None
-
-    def score(self, what: str, fold: Fold, corpus: Corpus | None = None, **more: Any) -> FoldScores:
-        """The scores of a fold, kept or made. what: for messages. corpus: what the fit reads, where that is not all of
-        the runs as they are. more: as at `kept`."""
-        scores = self.kept(fold, **more)
-        if scores is None:
-            listener = None if self._on_stage is None else StageListener(self._on_stage, f"{what}, {fold.name}")
-            config = dataclasses.replace(self._config, seed=fold.seed)
-            scores = score_fold(corpus or self._corpus, fold, config, listener)
-            kept = Kept({"trained_on": scores.trained_on}, {"logits": scores.logits, "maps": scores.maps})
-            self._store.put(kept, "fold", fold=fold.name, **more)
-        self.skip()
-        return scores
-
-    def skip(self, fits: int = 1) -> None:
-        """So many fits are done, or are not needed."""
-        self._done += fits
-        if self._on_progress is not None:
-            self._on_progress(self._done, self._total)
-
-
-def data_hash(corpus: Corpus) -> str:
+def _data_hash(corpus: Corpus) -> str:
     """SHA-256 of the runs: their names, tasks, outcomes, and what their records say."""
     digest = hashlib.sha256()
     for run, task, said, failed in zip(

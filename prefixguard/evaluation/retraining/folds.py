@@ -13,31 +13,21 @@ from pathlib import Path
 import numpy as np
 
 from prefixguard.alarm import AlarmPolicy
-from prefixguard.evaluation.figures import (
-    FIGURES,
-    RISKS,
-    Measured,
-    RiskFigures,
-    compared,
-    lead_cell,
-    reading_help,
-    risk_cells,
-    risk_columns,
+from prefixguard.evaluation.figures import FIGURES, RISKS, Measured, RiskFigures, compared, reading_help, risk_table
+from prefixguard.evaluation.retraining.fitting import (
+    RESAMPLES,
+    FoldScores,
+    OnStage,
+    Retraining,
+    Source,
+    averaged,
+    nan_mean,
 )
-from prefixguard.evaluation.retraining.fitting import Fitting, FoldScores, OnStage, Source, corpus_of
-from prefixguard.evaluation.retraining.partition import Fold, partition
-from prefixguard.evaluation.retraining.pooled import Pool, average, nan_mean
-from prefixguard.evaluation.rows import clock_rows
-from prefixguard.evaluation.scored_runs import choose_groups
+from prefixguard.evaluation.rows import ScoreRow, clock_rows
 from prefixguard.learn import TrainConfig
-from prefixguard.results import Block, Cell, Column, Result, Table, Text, number
+from prefixguard.results import Block, Result, Text, number
 from prefixguard.stepview import Adapter
 from prefixguard.store import OnProgress
-
-#: Resamples behind each interval.
-RESAMPLES = 500
-#: Figures that the text leaves out.
-_NOT_SHOWN = ("auroc",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +95,11 @@ class FoldedEvaluation(Result):
 
     def _risk(self, title: str, meaning: str, which: str) -> Iterator[Block]:
         own: RiskFigures = getattr(self, which)
-        first, *others = risk_columns(self.grouped_by, _NOT_SHOWN)
-        cells: list[list[str | Cell]] = []
-        for name, row in (("trained", self), *self.baselines.items()):
-            figures: RiskFigures = getattr(row, which)
-            auprc, *rest = risk_cells(figures, _NOT_SHOWN)
-            marked = f"{name} *" if isinstance(row, FoldedRow) and row.oracle else name
-            cells.append([marked, auprc, lead_cell(figures.differences.get("auprc")), *rest])
-        head: list[str | Column] = ["", first, Column("trained ahead by", "number", "ahead"), *others]
-        yield Table.of(f"{title}: {meaning} (prevalence {number(own.prevalence)})", head, cells, marked={0})
+        rows = [("trained", own, False)]
+        rows += [(name, getattr(row, which), row.oracle) for name, row in self.baselines.items()]
+        caption = f"{title}: {meaning} (prevalence {number(own.prevalence)})"
+        by, ahead = self.grouped_by, "trained ahead by"
+        yield risk_table(caption, rows, ahead=ahead, grouped_by=by, leave_out=("auroc",))
         seeds = [
             f"{short} {number(ends[0])} to {number(ends[1])}"
             for short, name in (("AUPRC", "auprc"), ("rem", "outcome_auroc_at_remaining"))
@@ -151,35 +137,31 @@ def cross_validate(
     Raises DataError for runs that cannot be split so, OutputError for a folder that cannot be written, TraceError as
     `read_runs` does.
     """
-    config = config or TrainConfig()
-    corpus, notes = corpus_of(runs, adapter=adapter, labels=labels, strict=strict, on_stage=on_stage)
-    plan = partition(corpus, folds=folds, repeats=repeats, seeds=seeds)
-    fitting = Fitting(corpus, config, folds=folds, total=len(plan), out=out, on_stage=on_stage, on_progress=on_progress)
-    scored = [fitting.score(config.backend, fold) for fold in plan]
-    name, groups = choose_groups(corpus.groups, group_by)
-    pool = Pool(corpus, horizon=config.horizon, groups=groups, resamples=resamples, seed=13)
-    return summarise(pool, config, plan, scored, grouped_by=name, notes=notes)
+    retraining = Retraining(
+        runs,
+        config or TrainConfig(),
+        adapter=adapter,
+        labels=labels,
+        strict=strict,
+        folds=folds,
+        repeats=repeats,
+        seeds=seeds,
+        group_by=group_by,
+        out=out,
+        resamples=resamples,
+        on_stage=on_stage,
+        on_progress=on_progress,
+    )
+    return folded(retraining, retraining.score_all(retraining.config.backend, 1))[0]
 
 
-def measured_folds(pool: Pool, plan: Sequence[Fold], scored: Sequence[FoldScores]) -> list[dict[str, Measured]]:
-    """Figures of each fold, by risk."""
-    return [pool.measure(fold.test, one.risks, probability=True) for fold, one in zip(plan, scored, strict=True)]
-
-
-def summarise(
-    pool: Pool,
-    config: TrainConfig,
-    plan: Sequence[Fold],
-    scored: Sequence[FoldScores],
-    *,
-    grouped_by: str | None,
-    notes: Sequence[str],
-) -> FoldedEvaluation:
-    """From the scores of all folds to the result."""
-    each = measured_folds(pool, plan, scored)
-    whole = {risk: average([one[risk] for one in each]) for risk in RISKS}
-    corpus = pool.corpus
-    return FoldedEvaluation(
+def folded(retraining: Retraining, scored: Sequence[FoldScores]) -> tuple[FoldedEvaluation, dict[str, Measured]]:
+    """From the scores of all folds to the result, and the means behind it, by risk."""
+    corpus, plan, config = retraining.corpus, retraining.plan, retraining.config
+    each = retraining.measure_all(scored)
+    whole, trained_on = averaged(each), [one.trained_on for one in scored]
+    seeds = tuple(dict.fromkeys(fold.seed for fold in plan))
+    found = FoldedEvaluation(
         runs=len(corpus),
         failed_runs=int(corpus.failed.sum()),
         tasks=len(set(corpus.task_ids)),
@@ -188,47 +170,46 @@ def summarise(
         backend=config.backend,
         folds=len({fold.number for fold in plan}),
         repeats=len({fold.repeat for fold in plan}),
-        seeds=tuple(dict.fromkeys(fold.seed for fold in plan)),
-        trained_on=(min(one.trained_on for one in scored), max(one.trained_on for one in scored)),
-        grouped_by=grouped_by,
+        seeds=seeds,
+        trained_on=(min(trained_on), max(trained_on)),
+        grouped_by=retraining.grouped_by,
         imminent=whole["imminent"].figures,
         outcome=whole["outcome"].figures,
-        baselines=clocks(pool, plan, whole),
-        by_seed={risk: _by_seed(plan, [one[risk] for one in each]) for risk in RISKS},
+        baselines=_clocks(retraining, whole),
+        by_seed={
+            risk: {
+                seed: _means([one[risk] for fold, one in zip(plan, each, strict=True) if fold.seed == seed])
+                for seed in seeds
+            }
+            for risk in RISKS
+        },
         by_fold={
             fold.name: {risk: {name: getattr(one[risk].figures, name) for name in FIGURES} for risk in RISKS}
             for fold, one in zip(plan, each, strict=True)
         },
-        notes=tuple(notes),
+        notes=retraining.notes,
     )
+    return found, whole
 
 
-def clocks(pool: Pool, plan: Sequence[Fold], trained: Mapping[str, Measured]) -> dict[str, FoldedRow]:
-    """The rows that read nothing, on the same folds: constant, step index, end oracle."""
-    found: dict[str, list[dict[str, Measured]]] = {}
-    kinds: dict[str, tuple[bool, str]] = {}
-    seen: dict[tuple[int, int], dict[str, dict[str, Measured]]] = {}
-    for fold in plan:
-        place = (fold.repeat, fold.number)
-        if place not in seen:  # these rows have no seed
-            prefixes, lengths = pool.prefixes(fold.test), pool.corpus.lengths[fold.test].tolist()
-            seen[place] = {}
-            for row in clock_rows(prefixes, lengths, pool.horizon, AlarmPolicy(), (), None):
-                scores = np.stack(row.flat(lengths), axis=1)
-                seen[place][row.name] = pool.measure(fold.test, scores, probability=row.probability)
-                kinds[row.name] = (row.oracle, row.note)
-        for name, measured in seen[place].items():
-            found.setdefault(name, []).append(measured)
-    rows = {}
-    for name, each in found.items():
-        imminent, outcome = (compared(trained[risk], average([one[risk] for one in each])) for risk in RISKS)
-        rows[name] = FoldedRow(imminent, outcome, *kinds[name])
-    return rows
+def _means(folds: Sequence[Measured]) -> dict[str, float]:
+    return {name: nan_mean([getattr(one.figures, name) for one in folds]) for name in FIGURES}
 
 
-def _by_seed(plan: Sequence[Fold], measured: Sequence[Measured]) -> dict[int, dict[str, float]]:
-    found: dict[int, dict[str, float]] = {}
-    for seed in dict.fromkeys(fold.seed for fold in plan):
-        own = [one.figures for fold, one in zip(plan, measured, strict=True) if fold.seed == seed]
-        found[seed] = {name: nan_mean(np.array([getattr(one, name) for one in own])) for name in FIGURES}
+def _clocks(retraining: Retraining, trained: Mapping[str, Measured]) -> dict[str, FoldedRow]:
+    """The rows that read nothing, on the same folds: constant, step index, end oracle. They have no seed."""
+    rows: dict[str, ScoreRow] = {}
+    measured: dict[tuple[int, int], dict[str, dict[str, Measured]]] = {}
+    for fold in {(fold.repeat, fold.number): fold for fold in retraining.plan}.values():
+        prefixes, lengths = retraining.prefixes(fold.test), retraining.corpus.lengths[fold.test].tolist()
+        of_fold = measured[fold.repeat, fold.number] = {}
+        for row in clock_rows(prefixes, lengths, retraining.config.horizon, AlarmPolicy(), (), None):
+            scores = np.stack(row.flat(lengths), axis=1)
+            of_fold[row.name] = retraining.measure(fold.test, scores, probability=row.probability)
+            rows[row.name] = row
+    found = {}
+    for name, row in rows.items():
+        mean = averaged([measured[fold.repeat, fold.number][name] for fold in retraining.plan])
+        imminent, outcome = (compared(trained[risk], mean[risk]) for risk in RISKS)
+        found[name] = FoldedRow(imminent, outcome, row.oracle, row.note)
     return found

@@ -18,12 +18,17 @@ from typing import Any
 import numpy as np
 
 from prefixguard.errors import DataError
-from prefixguard.evaluation.figures import RISKS, Difference, Measured, RiskFigures, compared, lead_cell
-from prefixguard.evaluation.retraining.fitting import Fitting, FoldScores, OnStage, Source, corpus_of
-from prefixguard.evaluation.retraining.folds import RESAMPLES
-from prefixguard.evaluation.retraining.partition import Fold, Runs, partition
-from prefixguard.evaluation.retraining.pooled import Pool, average, nan_mean
-from prefixguard.evaluation.scored_runs import choose_groups
+from prefixguard.evaluation.figures import RISKS, Difference, RiskFigures, compared, lead_cell
+from prefixguard.evaluation.retraining.fitting import (
+    RESAMPLES,
+    FoldScores,
+    OnStage,
+    Retraining,
+    Source,
+    averaged,
+    nan_mean,
+)
+from prefixguard.evaluation.retraining.partition import Fold
 from prefixguard.learn import Corpus, TrainConfig
 from prefixguard.results import Block, Cell, Result, Table, Text, fields_of, finite, number
 from prefixguard.runtime import plain
@@ -71,7 +76,7 @@ class AgentTransfer(Result):
 
     def mean(self, side: str, risk: str, figure: str) -> float:
         """Mean over agents of a figure. side: `known` or `unknown`. An agent without the figure is left out."""
-        return nan_mean(np.array([getattr(getattr(agent, side)[risk], figure) for agent in self.agents]))
+        return nan_mean([getattr(getattr(agent, side)[risk], figure) for agent in self.agents])
 
     def as_json(self) -> dict[str, Any]:
         """Its fields, and the means over agents."""
@@ -142,54 +147,76 @@ def leave_one_agent_out(
     out: keeps every fold as it is done. The rest, and what is raised, as at `cross_validate`; DataError where there are
     not two agents, or none has both outcomes.
     """
-    config = dataclasses.replace(config or TrainConfig(backend="gbdt"), seed=seed)
-    corpus, notes = corpus_of(runs, adapter=adapter, labels=labels, strict=strict, on_stage=on_stage)
-    name, agent_of = choose_groups(corpus.groups, group_by)
+    retraining = Retraining(
+        runs,
+        dataclasses.replace(config or TrainConfig(backend="gbdt"), seed=seed),
+        adapter=adapter,
+        labels=labels,
+        strict=strict,
+        folds=folds,
+        repeats=1,
+        seeds=(seed,),
+        group_by=group_by,
+        out=out,
+        resamples=resamples,
+        on_stage=on_stage,
+        on_progress=on_progress,
+        within_groups=False,
+    )
+    corpus, name, agent_of = retraining.corpus, retraining.grouped_by, retraining.groups
     if name is None or agent_of is None or len(set(agent_of)) < 2:
         raise DataError(
             f"all runs are of one {name or 'agent'}: there is nobody to leave out. Give runs of two agents or more, or "
             "name the group that tells them apart."
         )
     chosen, more = _choose(corpus, agent_of, name, most)
-    plan = partition(corpus, folds=folds, seeds=(seed,))
-    pool = Pool(corpus, horizon=config.horizon, groups=None, resamples=resamples, seed=13)
-    total = len(plan) * (1 + len(chosen))
-    fitting = Fitting(corpus, config, folds=folds, total=total, out=out, on_stage=on_stage, on_progress=on_progress)
-    everyone = [fitting.score("all", fold) for fold in plan]
-    agents = []
-    for agent in chosen:
-        own = np.array([other == agent for other in agent_of], dtype=np.bool_)
-        without, measured = [], []
-        for fold, full in zip(plan, everyone, strict=True):
-            left = _without(fold, own)
-            _refuse_one_outcome(corpus, left, name, agent)
-            scores = fitting.score(f"without {agent}", left, left_out=[name, agent])
-            without.append(scores)
-            mine = fold.test[own[fold.test]]
-            if len(mine):
-                measured.append([_of_runs(pool, corpus, fold.test, mine, one) for one in (full, scores)])
-        known, unknown = ({risk: average([pair[i][risk] for pair in measured]) for risk in RISKS} for i in (0, 1))
-        agents.append(
-            AgentLeftOut(
-                agent=agent,
-                runs=int(own.sum()),
-                failed_runs=int(corpus.failed[own].sum()),
-                trained_on=(
-                    float(np.mean([one.trained_on for one in everyone])),
-                    float(np.mean([one.trained_on for one in without])),
-                ),
-                known={risk: known[risk].figures for risk in RISKS},
-                unknown={risk: compared(known[risk], unknown[risk]) for risk in RISKS},
-            )
-        )
+    everyone = retraining.score_all("all", 1 + len(chosen))
+    agents = [
+        _left_out(retraining, everyone, name, agent, np.array([other == agent for other in agent_of], dtype=np.bool_))
+        for agent in chosen
+    ]
     return AgentTransfer(
         runs=len(corpus),
         tasks=len(set(corpus.task_ids)),
         folds=folds,
-        backend=config.backend,
+        backend=retraining.config.backend,
         grouped_by=name,
         agents=tuple(sorted(agents, key=lambda one: one.agent)),
-        notes=(*notes, *more),
+        notes=(*retraining.notes, *more),
+    )
+
+
+def _left_out(
+    retraining: Retraining,
+    everyone: Sequence[FoldScores],
+    name: str,
+    agent: str,
+    own: np.typing.NDArray[np.bool_],
+) -> AgentLeftOut:
+    """An agent's runs as fits on all agents judge them, and as fits without it do. own: bool (runs,), its own."""
+    corpus = retraining.corpus
+    without, known, unknown = [], [], []
+    for fold, full in zip(retraining.plan, everyone, strict=True):
+        left = _without(fold, own)
+        _refuse_one_outcome(corpus, left, name, agent)
+        scores = retraining.score(f"without {agent}", left, left_out=[name, agent])
+        without.append(scores)
+        mine = fold.test[own[fold.test]]
+        if len(mine):
+            rows = np.repeat(own[fold.test], corpus.lengths[fold.test])
+            known.append(retraining.measure(mine, full.risks[rows]))
+            unknown.append(retraining.measure(mine, scores.risks[rows]))
+    one, other = averaged(known), averaged(unknown)
+    return AgentLeftOut(
+        agent=agent,
+        runs=int(own.sum()),
+        failed_runs=int(corpus.failed[own].sum()),
+        trained_on=(
+            float(np.mean([fit.trained_on for fit in everyone])),
+            float(np.mean([fit.trained_on for fit in without])),
+        ),
+        known={risk: one[risk].figures for risk in RISKS},
+        unknown={risk: compared(one[risk], other[risk]) for risk in RISKS},
     )
 
 
@@ -227,9 +254,3 @@ def _refuse_one_outcome(corpus: Corpus, fold: Fold, name: str, agent: str) -> No
                 f"without {name} {agent!r} a fold has {len(part)} runs to learn from that do not hold both outcomes. "
                 "Give fewer folds, or runs of more tasks."
             )
-
-
-def _of_runs(pool: Pool, corpus: Corpus, test: Runs, mine: Runs, scores: FoldScores) -> dict[str, Measured]:
-    """Figures of a fold over some of its test runs."""
-    rows = np.repeat(np.isin(test, mine), corpus.lengths[test])
-    return pool.measure(mine, scores.risks[rows], probability=True)
