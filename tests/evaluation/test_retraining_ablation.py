@@ -1,7 +1,5 @@
 """Ablation: what is blanked is gone, what failures hang on is missed, and what they do not is not."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
@@ -10,20 +8,14 @@ from prefixguard.errors import ConfigError
 from prefixguard.evaluation.retraining import View, ablate, ablation_views, cross_validate, fitting, seen_through
 from prefixguard.evaluation.retraining.views import RECORD_FIELDS, held_still, reads_the_same
 from prefixguard.learn import TrainConfig, featurise, fit_monitor
-from prefixguard.learn import fit as fit_room
-from prefixguard.learn.trees import fit_trees
 from prefixguard.simulation import write_runs
 from prefixguard.stepview import FIELDS, StepRecord, load_adapter, read_runs
 from prefixguard.store import Store
 from prefixguard.trace import Outcome, Run
 
+pytestmark = pytest.mark.usefixtures("few_trees")
 TREES = TrainConfig(backend="gbdt", max_features=128)
 STEPS = 8
-
-
-@pytest.fixture(autouse=True)
-def few_trees(monkeypatch):
-    monkeypatch.setattr(fit_room, "fit_trees", partial(fit_trees, rounds=15))
 
 
 @pytest.fixture(scope="module")

@@ -1,24 +1,16 @@
 """Leave one agent out: who is trained on, who is tested, and what not knowing an agent costs."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
 from prefixguard.errors import DataError
 from prefixguard.evaluation.retraining import fitting, leave_one_agent_out, partition
 from prefixguard.learn import TrainConfig, featurise, fit_monitor
-from prefixguard.learn import fit as fit_room
-from prefixguard.learn.trees import fit_trees
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Outcome, Run
 
+pytestmark = pytest.mark.usefixtures("few_trees")
 TREES = TrainConfig(backend="gbdt", max_features=64)
-
-
-@pytest.fixture(autouse=True)
-def few_trees(monkeypatch):
-    monkeypatch.setattr(fit_room, "fit_trees", partial(fit_trees, rounds=15))
 
 
 @pytest.fixture(scope="module")

@@ -1,21 +1,18 @@
 """Task-grouped cross-validation: who stands where, what is resumed, and what the figures are."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluation.retraining import Fold, ablate, cross_validate, fitting, leave_one_agent_out, partition
 from prefixguard.learn import TrainConfig, featurise, fit_monitor
-from prefixguard.learn import fit as fit_room
-from prefixguard.learn.trees import fit_trees
 from prefixguard.metrics import average_precision
 from prefixguard.simulation import write_runs
 from prefixguard.stepview import StepRecord, load_adapter, read_runs
 from prefixguard.store import Store
 from prefixguard.trace import Outcome, Run
 
+pytestmark = pytest.mark.usefixtures("few_trees")
 TREES = TrainConfig(backend="gbdt", max_features=128)
 PARTS = ("train", "validation", "calibration", "test")
 
@@ -31,11 +28,6 @@ def short_runs_file(tmp_path_factory):
 @pytest.fixture(scope="module")
 def corpus(short_runs_file):
     return featurise(read_runs(short_runs_file, load_adapter("openai_chat")))
-
-
-@pytest.fixture(autouse=True)
-def few_trees(monkeypatch):
-    monkeypatch.setattr(fit_room, "fit_trees", partial(fit_trees, rounds=8))
 
 
 @pytest.fixture
