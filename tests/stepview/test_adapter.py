@@ -53,6 +53,63 @@ def test_an_unknown_name_tells_the_nearest_and_the_way_out() -> None:
         load_adapter("zzzzqqqq")
 
 
+NO_CONTAINER: list[tuple[Any, str]] = [
+    (None, "'container' is missing"),
+    ("xml", "one of json, jsonl, "),
+    ({"format": "json", "entries": "*"}, "unknown key 'entries'"),
+    ({"format": "json", "runs": "@.x"}, "a path from the document"),
+    ({"format": "json", "files": [3]}, "a glob such as"),
+    ({"format": "folder"}, "the name of a file that every folder of a run holds"),
+    ({"format": "folder", "marker": "../x", "members": {"a": "b"}}, "the name of a file"),
+    ({"format": "folder", "marker": "x"}, "names and files of the folder"),
+    (
+        {"format": "folder", "marker": "x", "members": {"a": {"path": "b", "format": "xml"}}},
+        '"json", "jsonl" or "text"',
+    ),
+    ({"format": "text", "runs": "$[*]"}, '{"split": {"head": RE}}'),
+    ({"format": "text", "runs": {"split": {"head": "("}}}, "not a regular expression of RE2"),
+    ({"format": "notebook", "cells": "first"}, '"all" or "last"'),
+    ({"format": "jsonl", "group_by": "@.x", "elements": "$.x"}, "a path from the line"),
+    ([], "an empty list of containers"),
+]
+NO_EVENTS: list[tuple[Any, str]] = [
+    ("messages", "events is a path"),
+    ({}, "events has exactly one of path, zip, split, flatten; here: none"),
+    ({"path": "$.a", "zip": {}}, "here: path and zip"),
+    ({"path": "$.a", "sort": 1}, "unknown key 'sort'"),
+    ({"path": "$.a", "pad": []}, "unknown key 'pad'"),
+    ({"zip": []}, "zip holds names and paths"),
+    ({"zip": {"a": "$.a[*]"}, "pad": ["b"]}, "a list of names that zip has: a"),
+    ({"split": {"of": "$.a"}}, "split is"),
+    ({"split": {"head": "(?P<body>x)"}}, "a group cannot be called body"),
+    ({"split": {"head": "("}}, "not a regular expression of RE2"),
+    ({"flatten": ["$.a[*]"]}, "two or three paths from outside in"),
+    ({"path": "$.a", "drop_last": 0}, "a whole number from 1"),
+    ({"path": "$.a", "drop_last": True}, "a whole number from 1"),
+    ({"path": "$.a", "window": "x"}, "a whole number from 1"),
+    ({"path": "$.a", "keep": True}, "keep is true or false and goes with until"),
+    ({"path": "$.a", "unflatten": "$.b"}, 'a field of the event, such as "@.attributes"'),
+    ({"path": "$.a", "decode": "@.b.c"}, 'decode: it names a field of the event, such as "@.payload"'),
+]
+NO_OUTCOME: list[tuple[Any, str]] = [
+    ({"of": "$.r", "success": 1}, "'failure' is missing"),
+    ({"of": "$.r", "success": 1, "failure": "else"}, '"else" needs a "type"'),
+    ({"of": "$.r", "type": "string", "success": "else", "failure": "else"}, "one side only"),
+    ({"of": "$.r", "type": "int", "success": 1, "failure": 0}, "it is one of string"),
+]
+NO_LABELS: list[tuple[Any, str]] = [
+    ([], "run.labels: an object with mistake_step"),
+    ({"mistake": "$.step"}, "unknown key 'mistake'"),
+    ({"mistake_step": "$.step", "step_base": 2}, "step_base is 0 or 1"),
+    ({"step_field": "@.n"}, "goes with mistake_step"),
+    ({"mistake_step": "$.step", "step_base": 1, "step_field": "@.n"}, "without step_base"),
+    ({"faults": "$.blamed"}, "run.labels.faults: "),
+    ({"faults": {"each": "$.blamed"}}, "run.labels.faults: "),
+    ({"faults": {"agent": "$.blamed"}}, "run.labels.faults: "),
+    ({"faults": {"each": "$.blamed", "agent": "@.a", "step": "@.b"}}, "unknown key 'step'"),
+]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -85,12 +142,24 @@ def test_an_unknown_name_tells_the_nearest_and_the_way_out() -> None:
         ({"hidden": "$.x"}, "hidden: a list of paths"),
         ({"hidden": [3]}, "hidden[0]"),
         ({"waived": ["$.x"]}, "why is it harmless"),
+        ({"container": []}, "an empty list of containers"),
+        ({"container": [{"format": "json", "runs": []}]}, "an empty list of cases"),
+        ({"container": [{"format": "json", "runs": [{"when": "else"}]}]}, 'a case is {"when": condition over %'),
+        ({"container": [{"format": "json", "runs": [{"path": "@.x"}]}]}, "a path from the document"),
+        ({"events": {"path": []}}, "an empty list of cases"),
+        ({"events": {"path": [{"path": {"const": 1}}]}}, 'a case is {"when": condition over $'),
+        ({"events": {"path": [{"path": "$.x", "wen": 1}]}}, "unknown key 'wen'"),
+        *(({"container": one}, message) for one, message in NO_CONTAINER),
+        *(({"events": one}, message) for one, message in NO_EVENTS),
+        *(({"run": {"outcome": one}}, message) for one, message in NO_OUTCOME),
+        *(({"run": {"labels": one}}, message) for one, message in NO_LABELS),
     ],
 )
 def test_no_adapter(make: Any, change: dict[str, Any], message: str) -> None:
     with pytest.raises(AdapterError) as caught:
         make(**change) if change != {"schema": None} else Adapter({"name": "x"})
     assert message in str(caught.value)
+    assert str(caught.value).startswith(f"adapter chat, {next(iter(change))}" if "events" in change else "adapter")
 
 
 anything = st.recursive(

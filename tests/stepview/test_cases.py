@@ -79,25 +79,6 @@ def test_an_empty_list_of_events_is_an_empty_run_and_no_error(tmp_path: Path) ->
     assert report.empty == {"unknown": 1}
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"container": []}, "an empty list of containers"),
-        ({"container": [{"format": "json", "runs": []}]}, "an empty list of cases"),
-        ({"container": [{"format": "json", "runs": [{"when": "else"}]}]}, 'a case is {"when": condition over %'),
-        ({"container": [{"format": "json", "runs": [{"path": "@.x"}]}]}, "a path from the document"),
-        ({"events": {"path": []}}, "an empty list of cases"),
-        ({"events": {"path": [{"path": {"const": 1}}]}}, 'a case is {"when": condition over $'),
-        ({"events": {"path": [{"path": "$.x", "wen": 1}]}}, "unknown key 'wen'"),
-    ],
-)
-def test_wrong_cases_are_refused_with_the_place(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(AdapterError) as caught:
-        Adapter(spec(**changes))
-    assert message in str(caught.value)
-    assert str(caught.value).startswith("adapter cases, ")
-
-
 def test_hidden_places_are_refused_in_every_case_of_the_events() -> None:
     """The second place of the events is hidden as much as the first."""
     path = [{"when": {"$.steps": {"type": "array"}}, "path": "$.steps"}, {"path": "$.verdicts"}]

@@ -25,10 +25,7 @@ EVENT = {
 
 
 def holds(spec: Any, **fields: Any) -> bool:
-    scope = Scope()
-    scope.event = EVENT
-    scope.open_calls = fields.pop("open_calls", 0)
-    scope.fields = fields or None
+    scope = Scope(event=EVENT, open_calls=fields.pop("open_calls", 0), fields=fields or None)
     return compile_when(spec, Site("here", {"@": Base(None)}, fields=("result",)))(scope)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from prefixguard.distribution import install_command
-from prefixguard.errors import AdapterError, MissingExtraError, TraceError
+from prefixguard.errors import MissingExtraError, TraceError
 from prefixguard.stepview import ReadReport, read_runs
 from prefixguard.stepview import json_formats as formats
 from prefixguard.trace import archives
@@ -207,31 +207,3 @@ def test_nested_runs(make: Any, read: Any) -> None:
     assert [r.run_id for r in read(adapter, document)] == ["1", "2", "3"]
     one = make(container={"format": "json", "runs": "$.deep.run"})
     assert [r.run_id for r in read(one, {"deep": {"run": RUN}})] == ["r"]
-
-
-@pytest.mark.parametrize(
-    ("container", "message"),
-    [
-        (None, "'container' is missing"),
-        ("xml", "one of json, jsonl, "),
-        ({"format": "json", "entries": "*"}, "unknown key 'entries'"),
-        ({"format": "json", "runs": "@.x"}, "a path from the document"),
-        ({"format": "json", "files": [3]}, "a glob such as"),
-        ({"format": "folder"}, "the name of a file that every folder of a run holds"),
-        ({"format": "folder", "marker": "../x", "members": {"a": "b"}}, "the name of a file"),
-        ({"format": "folder", "marker": "x"}, "names and files of the folder"),
-        (
-            {"format": "folder", "marker": "x", "members": {"a": {"path": "b", "format": "xml"}}},
-            '"json", "jsonl" or "text"',
-        ),
-        ({"format": "text", "runs": "$[*]"}, '{"split": {"head": RE}}'),
-        ({"format": "text", "runs": {"split": {"head": "("}}}, "not a regular expression of RE2"),
-        ({"format": "notebook", "cells": "first"}, '"all" or "last"'),
-        ({"format": "jsonl", "group_by": "@.x", "elements": "$.x"}, "a path from the line"),
-        ([], "an empty list of containers"),
-    ],
-)
-def test_no_container(make: Any, container: Any, message: str) -> None:
-    with pytest.raises(AdapterError) as caught:
-        make(container=container)
-    assert message in str(caught.value)

@@ -23,9 +23,7 @@ HEAD = r"(?P<kind>Thought|Action|Observation) (?P<number>\d+): "
 
 
 def whole(adapter: Any, run: Any) -> list[StepRecord]:
-    scope = Scope()
-    scope.run = run
-    return parse_whole(adapter.program, scope)[0]
+    return parse_whole(adapter.program, Scope(run=run))[0]
 
 
 def test_zip_pairs_parallel_lists(make: Any) -> None:
@@ -211,35 +209,6 @@ def test_a_text_without_end_is_bounded(make: Any) -> None:
     assert record.action.startswith("begin xxx")
     assert record.action.endswith("line\nline")
     assert parser.counters["long_texts_cut"] == 1
-
-
-@pytest.mark.parametrize(
-    ("events", "message"),
-    [
-        ("messages", "events is a path"),
-        ({}, "events has exactly one of path, zip, split, flatten; here: none"),
-        ({"path": "$.a", "zip": {}}, "here: path and zip"),
-        ({"path": "$.a", "sort": 1}, "unknown key 'sort'"),
-        ({"path": "$.a", "pad": []}, "unknown key 'pad'"),
-        ({"zip": []}, "zip holds names and paths"),
-        ({"zip": {"a": "$.a[*]"}, "pad": ["b"]}, "a list of names that zip has: a"),
-        ({"split": {"of": "$.a"}}, "split is"),
-        ({"split": {"head": "(?P<body>x)"}}, "a group cannot be called body"),
-        ({"split": {"head": "("}}, "not a regular expression of RE2"),
-        ({"flatten": ["$.a[*]"]}, "two or three paths from outside in"),
-        ({"path": "$.a", "drop_last": 0}, "a whole number from 1"),
-        ({"path": "$.a", "drop_last": True}, "a whole number from 1"),
-        ({"path": "$.a", "window": "x"}, "a whole number from 1"),
-        ({"path": "$.a", "keep": True}, "keep is true or false and goes with until"),
-        ({"path": "$.a", "unflatten": "$.b"}, 'a field of the event, such as "@.attributes"'),
-        ({"path": "$.a", "decode": "@.b.c"}, 'decode: it names a field of the event, such as "@.payload"'),
-    ],
-)
-def test_no_events(make: Any, events: Any, message: str) -> None:
-    with pytest.raises(AdapterError) as caught:
-        make(events=events)
-    assert message in str(caught.value)
-    assert str(caught.value).startswith("adapter chat, events")
 
 
 def test_events_of_the_wrong_type(make: Any) -> None:

@@ -32,6 +32,10 @@ def live(adapter: Adapter, *events: Any) -> list[list[StepRecord]]:
     return [parser.observe(event) for event in events] + [parser.end()]
 
 
+def records(adapter: Adapter, *events: Any) -> list[StepRecord]:
+    return [record for step in live(adapter, *events) for record in step]
+
+
 def brief(record: StepRecord) -> tuple[str, str, str, str]:
     return record.tool, record.observation, record.action, record.result
 
@@ -77,54 +81,52 @@ def test_an_open_call_leaves_unknown_at_the_end(make: Any) -> None:
     assert [(r.tool, r.result, r.status) for r in steps[-1]] == [("tool_a", "", "unknown"), ("tool_b", "B", "ok")]
 
 
-def test_results_without_ids_go_to_the_first_waiting_call(make: Any) -> None:
-    steps = live(make(), calls(None, None), result(None, "1"), result(None, "2"))
-    assert [r.result for step in steps for r in step] == ["1", "2"]
-
-
-def test_an_id_of_no_open_call_is_late_unless_the_spec_says_else(make: Any) -> None:
-    events = (calls("a"), result("zz", "stray"), result("a", "A"))
-    assert [r.result for step in live(make(), *events) for r in step] == ["A"]
-    loose = make(join={"by": "id", "else": "next", "mismatch": "else"})
-    assert [r.result for step in live(loose, *events) for r in step] == ["stray"]
-
-
-def test_repeated_ids_are_met_one_after_the_other(make: Any) -> None:
-    steps = live(make(), calls("a", "a"), result("a", "1"), result("a", "2"), calls("a"), result("a", "3"))
-    assert [r.result for step in steps for r in step] == ["1", "2", "3"]
+BY_ORDER = (calls("a", "b"), result("q", "x"), result("q", "y"))
+STRAY = (calls("a"), result("zz", "stray"), result("a", "A"))
+REPEATED = (calls("a", "a"), result("a", "1"), result("a", "2"), calls("a"), result("a", "3"))
 
 
 @pytest.mark.parametrize(
-    ("other", "expected"), [("next", ["x", "y"]), ("last", ["y", "x"]), ("position", ["x", "y"]), ("none", ["", ""])]
+    ("join", "events", "expected"),
+    [
+        pytest.param(
+            {}, (calls(None, None), result(None, "1"), result(None, "2")), ["1", "2"], id="without ids, first"
+        ),
+        pytest.param({}, STRAY, ["A"], id="an id of no open call is late"),
+        pytest.param(
+            {"by": "id", "else": "next", "mismatch": "else"}, STRAY, ["stray"], id="unless the spec says else"
+        ),
+        pytest.param({}, REPEATED, ["1", "2", "3"], id="repeated ids, one after the other"),
+        pytest.param({"by": "order", "else": "next"}, BY_ORDER, ["x", "y"], id="next"),
+        pytest.param({"by": "order", "else": "last"}, BY_ORDER, ["y", "x"], id="last"),
+        pytest.param({"by": "order", "else": "position"}, BY_ORDER, ["x", "y"], id="position"),
+        pytest.param({"by": "order", "else": "none"}, BY_ORDER, ["", ""], id="none"),
+        pytest.param(
+            {"by": "id", "else": "position"},
+            (calls("a", None, None), result("a", "0"), result(None, "1"), result(None, "2")),
+            ["0", "1", "2"],
+            id="position counts results that went by id",
+        ),
+    ],
 )
-def test_joining_by_order(make: Any, other: str, expected: list[str]) -> None:
-    adapter = make(join={"by": "order", "else": other})
-    steps = live(adapter, calls("a", "b"), result("q", "x"), result("q", "y"))
-    assert [r.result for step in steps for r in step] == expected
-
-
-def test_position_joins_past_a_result_that_went_by_id(make: Any) -> None:
-    adapter = make(join={"by": "id", "else": "position"})
-    steps = live(adapter, calls("a", None, None), result("a", "0"), result(None, "1"), result(None, "2"))
-    assert [r.result for step in steps for r in step] == ["0", "1", "2"]
+def test_which_call_a_result_belongs_to(make: Any, join: dict[str, str], events: Any, expected: list[str]) -> None:
+    assert [record.result for record in records(make(join=join), *events)] == expected
 
 
 def test_calls_in_separate_events_are_parallel_within_a_run_scope(make: Any) -> None:
     events = (calls("a"), calls("b"), result("a", "A"), result("b", "B"))
-    assert [r.result for step in live(make(), *events) for r in step] == ["", "B"]
+    assert [r.result for r in records(make(), *events)] == ["", "B"]
     wide = make(join={"by": "id", "scope": "run"})
-    assert [(r.tool, r.result) for step in live(wide, *events) for r in step] == [("tool_a", "A"), ("tool_b", "B")]
+    assert [(r.tool, r.result) for r in records(wide, *events)] == [("tool_a", "A"), ("tool_b", "B")]
 
 
 def test_a_turn_joins_lines_of_one_reply(make: Any) -> None:
     adapter = make(turn="@.turn")
-    steps = live(
+    found = records(
         adapter, user("go"), say("I look.", turn=1), calls("a", text="", turn=1), calls("b", turn=1), result("a"),
-        result("b"),
-        say("one", turn=2), say("two", turn=2), say("other", turn=3), user("bye"),
+        result("b"), say("one", turn=2), say("two", turn=2), say("other", turn=3), user("bye"),
     )  # fmt: skip
-    records = [r for step in steps for r in step]
-    assert [(r.tool, r.observation, r.action) for r in records] == [
+    assert [(r.tool, r.observation, r.action) for r in found] == [
         ("tool_a", "go", "I look."),
         ("tool_b", "", ""),
         ("respond", "", "one\ntwo"),
@@ -162,20 +164,17 @@ def test_held_speech_is_a_record_where_no_call_follows(make: Any) -> None:
     assert [[r.tool for r in step] for step in steps] == [[], ["respond"], [], ["ls"], ["respond"]]
     assert brief(steps[1][0]) == ("respond", "", "Hm.", "")
     assert steps[3][0].observation == "hurry"
-    steps = live(adapter, of("thought", "Hm."), of("answer", "42"))
-    assert [r.action for step in steps for r in step] == ["Hm.", "42"]
+    assert [r.action for r in records(adapter, of("thought", "Hm."), of("answer", "42"))] == ["Hm.", "42"]
 
 
 def test_a_held_thought_does_not_swallow_the_result_of_an_open_call(make: Any) -> None:
     adapter = make(rules=HELD, join={"by": "order"})
-    steps = live(
-        adapter, of("call", tool="ls"), of("thought", "While I wait."), of("out", "late"), of("call", tool="cat")
-    )
-    records = [r for step in steps for r in step]
-    assert [(r.tool, r.action, r.result) for r in records] == [
+    events = (of("call", tool="ls"), of("thought", "While I wait."), of("out", "late"), of("call", tool="cat"))
+    found = records(adapter, *events)
+    assert [(r.tool, r.action, r.result) for r in found] == [
         ("ls", "", ""), ("respond", "While I wait.", ""), ("cat", "", ""),
     ]  # fmt: skip
-    assert records[2].observation == "late"
+    assert found[2].observation == "late"
 
 
 def test_hold_is_true_or_false_and_goes_with_say(make: Any) -> None:

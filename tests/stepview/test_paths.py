@@ -18,9 +18,7 @@ DATA = {
 
 
 def find(path: str, data: Any = DATA) -> Any:
-    scope = Scope()
-    scope.run = data
-    return getter(*parse_path(path, "here"))(scope)
+    return getter(*parse_path(path, "here"))(Scope(run=data))
 
 
 @pytest.mark.parametrize(

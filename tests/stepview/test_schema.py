@@ -1,9 +1,11 @@
-"""The published schema of a spec: shipped adapters pass it, and it knows every construct that the interpreter does."""
+"""What a spec may be: its published schema, its bounds, and adapters that an earlier release froze."""
 
 from __future__ import annotations
 
+import copy
 import json
 import re
+import time
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -21,9 +23,12 @@ from prefixguard.stepview import (
     list_adapters,
     load_adapter,
     program,
+    read_runs,
     rules,
     values,
 )
+from prefixguard.stepview import schema as bounds
+from prefixguard.stepview.schema import MIGRATIONS, NEWEST, lift, schema_of
 
 SCHEMA_FILE = resources.files("prefixguard.stepview") / "adapter.schema.json"
 SCHEMA: dict[str, Any] = json.loads(SCHEMA_FILE.read_text("utf-8"))
@@ -107,3 +112,144 @@ def test_what_it_refuses_the_interpreter_refuses(chat: dict[str, Any]) -> None:
         assert not CHECK.is_valid(spec), change
         with pytest.raises(AdapterError):
             Adapter(spec)
+
+
+BASE = json.loads(load_adapter("openai_chat").to_bytes())
+
+
+def with_kind(value: Any) -> dict[str, Any]:
+    return {**copy.deepcopy(BASE), "kind": value}
+
+
+def nested(levels: int) -> Any:
+    value: Any = "@.a"
+    for _ in range(levels):
+        value = {"join": [value]}
+    return value
+
+
+def search(source: str) -> dict[str, Any]:
+    return {"of": "@.a", "re": source, "group": 0}
+
+
+TOO_LARGE = {
+    "nested joins": (with_kind({"join": [nested(20)] * 40_000}), "3,6.. bytes; at most 262,144 are read"),
+    "deep": (with_kind(nested(300)), "more than 48 levels"),
+    "wide": (with_kind({"join": ["@.a"] * 6000}), "more than 5,000 values"),
+    "rules": ({**BASE, "rules": BASE["rules"] * 200}, "more than 5,000 values"),
+    "expressions": (with_kind({"join": [search(f"a{i}") for i in range(65)]}), "more than 64 regular expressions"),
+    "one expression": (with_kind(search("a" * 2501)), "a regular expression of more than 2,500 characters"),
+    "its program": (with_kind(search("[^b]{1000}" * 30)), "compiles to more than 20,000 instructions"),
+    "a text": (with_kind("@" + ".a" * 6000), "a text or name of 12,001 characters; at most 10,000"),
+    "comparisons": (
+        {**with_kind("@.a"), "hidden": [f"$.h{i}" for i in range(1500)], "run": {"preamble": {"join": ["$.a"] * 1500}}},
+        "are too many to compare",
+    ),
+}
+
+
+@pytest.mark.usefixtures("collected")
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_a_spec_that_is_too_large_is_refused_at_once(name: str) -> None:
+    spec, said = TOO_LARGE[name]
+    data = json.dumps(spec).encode()
+    began = time.process_time()
+    with pytest.raises(AdapterError, match=said.replace("3,6..", r"\d+,\d+,\d+")):
+        Adapter.from_bytes(data, "adapter.json")
+    assert time.process_time() - began < 0.5
+
+
+def test_the_shipped_adapters_stay_far_below() -> None:
+    """Three times what the largest has must still be readable, or the next adapter meets a bound."""
+
+    def depth(value: Any) -> int:
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return 1 + max(map(depth, inner), default=0)
+
+    def values(value: Any) -> int:
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return 1 + sum(map(values, inner))
+
+    specs = [json.loads(load_adapter(name).to_bytes()) for name in list_adapters()]
+    assert 3 * max(map(depth, specs)) < bounds.MOST_DEPTH
+    assert 3 * max(map(values, specs)) < bounds.MOST_VALUES
+    assert 3 * max(len(json.dumps(spec)) for spec in specs) < bounds.MOST_BYTES
+
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+KEPT = sorted(GOLDEN.glob("adapters_v*"))
+#: Hashes that the kept adapters were frozen with; a monitor trained through one names it.
+HASHES = {"adapters_v1": "e149c8284e67cf54258f402993fff3548e64ea2edcc48b31b3a68382e8610380"}
+
+
+@pytest.mark.parametrize("folder", KEPT, ids=lambda path: path.name)
+def test_a_kept_adapter_opens_with_its_hash_and_reads_its_records(folder: Path) -> None:
+    adapter = load_adapter(folder / "spec.json")
+    assert adapter.sha256 == HASHES[folder.name]
+    expected = [json.loads(line) for line in (folder / "expected.jsonl").read_text().splitlines()]
+    found = [
+        {
+            "run_id": run.run_id, "task_id": run.task_id, "groups": dict(run.groups), "outcome": run.outcome.value,
+            "step": record.index, "actor": record.actor, "agent": record.agent, "tool": record.tool,
+            "arguments": record.arguments, "observation": record.observation, "action": record.action,
+            "result": record.result, "status": record.status,
+        }
+        for run in read_runs(folder / "runs", adapter, strict=True)
+        for record in run.records
+    ]  # fmt: skip
+    assert found == expected
+
+
+def test_every_schema_so_far_has_a_kept_file() -> None:
+    assert {path.name for path in KEPT} >= {f"adapters_v{n}" for n in {*MIGRATIONS, NEWEST}}
+
+
+def old(**changes: Any) -> dict[str, Any]:
+    """A spec of a schema before the first, in which `hidden` was called `secret` and views did not exist."""
+    kept = json.loads((GOLDEN / "adapters_v1" / "spec.json").read_text())
+    kept["secret"] = kept.pop("hidden")
+    return {**kept, "schema": "prefixguard/adapter/v0", **changes}
+
+
+def respell(spec: dict[str, Any]) -> dict[str, Any]:
+    return {("hidden" if key == "secret" else key): value for key, value in spec.items()}
+
+
+def test_an_old_spec_is_lifted_step_by_step_and_left_as_it_was() -> None:
+    before = old()
+    lifted = lift(before, "x", migrations={0: respell})
+    assert before == old()
+    assert lifted["schema"] == schema_of(1) and lifted["hidden"] == ["$.score"] and "secret" not in lifted
+    Adapter(lifted)
+    twice = lift(before, "x", newest=2, migrations={0: respell, 1: lambda spec: {**spec, "more": 1}})
+    assert (twice["schema"], twice["more"], twice["hidden"]) == (schema_of(2), 1, ["$.score"])
+
+
+def test_a_lifted_adapter_keeps_bytes_and_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prefixguard.stepview.program.lift", lambda spec, where: lift(spec, where, migrations=table))
+    table = {0: respell}
+    adapter = Adapter(old())
+    assert json.loads(adapter.to_bytes()) == old()
+    again = Adapter.from_bytes(adapter.to_bytes(), "bundle/adapter.json")
+    assert again.sha256 == adapter.sha256 != HASHES["adapters_v1"]
+    runs = list(read_runs(GOLDEN / "adapters_v1" / "runs", adapter))
+    assert [run.records for run in runs] == [
+        run.records
+        for run in read_runs(GOLDEN / "adapters_v1" / "runs", load_adapter(GOLDEN / "adapters_v1" / "spec.json"))
+    ]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    ["prefixguard/adapter/v2", "prefixguard/adapter/v01", "prefixguard/adapter/v", "prefixguard/adapter/v²", "v1", 1],
+)
+def test_a_newer_or_odd_schema_is_refused(schema: object) -> None:
+    with pytest.raises(AdapterError, match="A newer schema needs a newer release of prefixguard") as caught:
+        lift(old(schema=schema), "mine.json")
+    assert str(caught.value).startswith(f"mine.json: schema {schema!r}; this release reads 'prefixguard/adapter/v1'")
+
+
+def test_a_schema_too_old_says_what_to_do() -> None:
+    with pytest.raises(AdapterError, match="older than the oldest that this release reads") as caught:
+        lift(old(), "mine.json")
+    assert "prefixguard induce-adapter" in str(caught.value)

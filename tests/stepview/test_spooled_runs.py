@@ -1,4 +1,4 @@
-"""Runs that are parsed once: what is read again is what was parsed, every time."""
+"""Runs that are parsed once and read as often as wanted, and runs with the events of their records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefixguard.errors import TraceError
-from prefixguard.stepview import SpooledRuns, StepRecord, load_adapter, read_runs, spooled_runs
+from prefixguard.stepview import (
+    SpooledRuns,
+    StepRecord,
+    list_adapters,
+    load_adapter,
+    read_runs,
+    side_by_side,
+    spooled_runs,
+)
 from prefixguard.trace import Fault, Mistake, Outcome, Run, run_digest
 
 TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates and control characters among them
@@ -67,3 +75,16 @@ def test_options_are_those_of_reading(tmp_path: Path) -> None:
     (tmp_path / "runs.jsonl").write_text('{"messages": [{"role": "assistant", "content": "a"}]}\nno json\n')
     with pytest.raises(TraceError, match="line 2"):
         SpooledRuns.read(str(tmp_path / "runs.jsonl"), load_adapter("openai_chat"), strict=True)
+
+
+GOLDEN = Path(__file__).parents[2] / "stepview_adapters" / "golden"
+
+
+@pytest.mark.parametrize("name", list_adapters())
+def test_records_are_those_of_the_whole_run_each_beside_its_events(name: str) -> None:
+    runs = GOLDEN / name / "runs"
+    shown = list(side_by_side(runs, name))
+    assert [one.run for one in shown] == list(read_runs(runs, load_adapter(name)))
+    for one in shown:
+        assert tuple(record for exchange in one.exchanges for record in exchange.records) == one.run.records
+        assert all(exchange.events for exchange in one.exchanges[:-1])

@@ -29,10 +29,7 @@ def site(**options: Any) -> Site:
 
 
 def value(spec: Any, **options: Any) -> Any:
-    scope = Scope()
-    scope.event = EVENT
-    scope.file = "set/agent-x/run_7.traj.json"
-    scope.key, scope.position, scope.index = "k1", 4, 2
+    scope = Scope(event=EVENT, file="set/agent-x/run_7.traj.json", key="k1", position=4, index=2)
     return compile_value(spec, site(**options))(scope)
 
 
@@ -135,25 +132,16 @@ def test_file_names_are_not_read_into_records() -> None:
         compile_value({"file": "stem"}, site(in_record=True))
 
 
-def text(spec: Any) -> str:
-    scope = Scope()
-    scope.event = EVENT
-    return compile_text(spec, site())(scope)
+def test_values_as_text_and_as_arguments() -> None:
+    def text(spec: Any) -> str:
+        return compile_text(spec, site())(Scope(event=EVENT))
 
+    def arguments(spec: Any) -> str:
+        return compile_arguments(spec, site())(Scope(event=EVENT))
 
-def test_values_as_text() -> None:
     assert text("@.null") == text("@.absent") == ""
     assert text("@.code") == "3"
     assert text("@.blocks") == "look\n<image>"
-
-
-def arguments(spec: Any) -> str:
-    scope = Scope()
-    scope.event = EVENT
-    return compile_arguments(spec, site())(scope)
-
-
-def test_arguments_are_canonical() -> None:
     assert arguments({"json": "@.json"}) == arguments("@.json") == '{"a":{"c":[1,2]},"b":1.10}'
     assert arguments("@.broken") == "{not json"
     assert arguments("@.absent") == arguments("@.null") == ""

@@ -6,13 +6,14 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 Live = tuple[dict[str, Any], list[Any]]
+LiveForm = Callable[[Path], Iterable[Live]]
 
 #: Folder of the real set that each adapter reads.
 REAL_SETS = {
@@ -22,9 +23,54 @@ REAL_SETS = {
 }  # fmt: skip
 
 
-def _documents(root: Path, pattern: str) -> Iterator[Any]:
-    for path in sorted(root.rglob(pattern)):
-        yield json.loads(path.read_text(encoding="utf-8"))
+def _lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _documents(root: Path, *patterns: str) -> Iterator[Any]:
+    """JSON documents, and the lines of JSON lines."""
+    for pattern in patterns:
+        for path in sorted(root.rglob(pattern)):
+            yield from _lines(path) if path.suffix == ".jsonl" else [json.loads(path.read_text(encoding="utf-8"))]
+
+
+def _each(pattern: str, lives: Callable[[Any], Iterable[Live]]) -> LiveForm:
+    """What every document holds."""
+    return lambda root: (live for document in _documents(root, pattern) for live in lives(document))
+
+
+def _run_objects(*names: str) -> LiveForm:
+    """JSON files with a run, JSONL files with a run a line; the events are under the first of these names."""
+
+    def lives(root: Path) -> Iterator[Live]:
+        for run in _documents(root, "*.json", "*.jsonl"):
+            held = [run, *(run[name] for name in ("values", "outputs") if name in run)]
+            yield {}, next(one[name] for name in names for one in held if name in one)
+
+    return lives
+
+
+def _rows_of_tables(live: Callable[[Any], Live]) -> LiveForm:
+    def lives(root: Path) -> Iterator[Live]:
+        for path in sorted({*root.rglob("*.json"), *root.rglob("*.jsonl")}):
+            rows = _lines(path) if path.suffix == ".jsonl" else json.loads(path.read_text(encoding="utf-8"))
+            yield from map(live, rows)
+
+    return lives
+
+
+def _apart(events: Iterable[Any], key: Callable[[Any], Any]) -> Iterator[Live]:
+    """Events that several runs wrote to one place, apart."""
+    found: dict[Any, list[Any]] = {}
+    for event in events:
+        found.setdefault(key(event), []).append(event)
+    for of_run in found.values():
+        yield {}, of_run
+
+
+def _files_of_lines(key: Callable[[Any], Any] = lambda line: None) -> LiveForm:
+    """A file of events; those that differ in the key are of different runs."""
+    return lambda root: (live for path in sorted(root.rglob("*.jsonl")) for live in _apart(_lines(path), key))
 
 
 def _chunks(text: str) -> list[str]:
@@ -42,38 +88,13 @@ def _rows(**columns: list[Any] | None) -> list[dict[str, Any]]:
 
 
 def _openai_chat(root: Path) -> Iterator[Live]:
-    documents = [*_documents(root, "*.json")]
-    for path in sorted(root.rglob("*.jsonl")):
-        documents.extend(json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    for document in documents:
+    for document in _documents(root, "*.json", "*.jsonl"):
         is_array_of_runs = isinstance(document, list) and "role" not in document[0]
         for run in document if is_array_of_runs else [document]:
             if isinstance(run, list):
                 yield {}, run
             else:
                 yield {}, next(run[name] for name in ("messages", "history", "conversation") if name in run)
-
-
-def _tau_bench(root: Path) -> Iterator[Live]:
-    for document in _documents(root, "*.json"):
-        for run in document:
-            yield {}, run["traj"]
-
-
-def _tau2(root: Path) -> Iterator[Live]:
-    for document in _documents(root, "*.json"):
-        for run in document["simulations"]:
-            yield {}, run["messages"]
-
-
-def _sweagent(root: Path) -> Iterator[Live]:
-    for run in _documents(root, "*.traj"):
-        yield {"history": run["history"][:3]}, run["trajectory"]
-
-
-def _mini_swe_agent(root: Path) -> Iterator[Live]:
-    for run in _documents(root, "*.traj.json"):
-        yield {}, run["messages"]
 
 
 def _terminal_log(root: Path) -> Iterator[Live]:
@@ -83,28 +104,18 @@ def _terminal_log(root: Path) -> Iterator[Live]:
         yield {"instruction": json.loads(path.read_text(encoding="utf-8"))["instruction"]}, _chunks(text)
 
 
-def _webshop_react(root: Path) -> Iterator[Live]:
-    for document in _documents(root, "*.ipynb"):
-        printed = "".join(
-            part for cell in document["cells"] for output in cell.get("outputs", []) for part in output["text"]
-        )
-        for run in re.split(r"(?m)^-{17}\n\d+\n", printed)[1:]:
-            yield {}, _chunks(run)
+def _webshop_react(document: Any) -> Iterator[Live]:
+    outputs = [output for cell in document["cells"] for output in cell.get("outputs", [])]
+    printed = "".join(part for output in outputs for part in output["text"])
+    for run in re.split(r"(?m)^-{17}\n\d+\n", printed)[1:]:
+        yield {}, _chunks(run)
 
 
-def _online_mind2web(root: Path) -> Iterator[Live]:
-    for run in _documents(root, "result.json"):
-        yield {"task": run["task"]}, _rows(action=run["action_history"], thought=run["thoughts"])
-
-
-def _intercode(root: Path) -> Iterator[Live]:
-    for document in _documents(root, "*.json"):
-        for run in document.values():
-            turns = run["turn_history"]
-            yield (
-                {"query": run["query"]},
-                _rows(action=turns["actions"], observation=turns["observations"], thought=turns.get("thoughts")),
-            )
+def _intercode(document: Any) -> Iterator[Live]:
+    for run in document.values():
+        turns = run["turn_history"]
+        rows = _rows(action=turns["actions"], observation=turns["observations"], thought=turns.get("thoughts"))
+        yield {"query": run["query"]}, rows
 
 
 def _react_log(root: Path) -> Iterator[Live]:
@@ -114,141 +125,59 @@ def _react_log(root: Path) -> Iterator[Live]:
             yield {"question": question}, _chunks(rest)
 
 
-def _whoandwhen(root: Path) -> Iterator[Live]:
-    for run in _documents(root, "*.json"):
-        yield {}, run["history"]
-
-
-def _rows_of_tables(root: Path) -> Iterator[dict[str, Any]]:
-    documents = {path: json.loads(path.read_text(encoding="utf-8")) for path in root.rglob("*.json")}
-    documents |= {path: _lines(path) for path in root.rglob("*.jsonl")}
-    for path in sorted(documents):
-        yield from documents[path]
-
-
-def _aftraj(root: Path) -> Iterator[Live]:
-    for row in _rows_of_tables(root):
-        yield {"task": row["task"]}, row["turns"]
-
-
-def _tracertraj(root: Path) -> Iterator[Live]:
-    for row in _rows_of_tables(root):
-        yield {"question": row["question"]}, row["history"]
-
-
-def _aegis(root: Path) -> Iterator[Live]:
-    for row in _rows_of_tables(root):
-        yield {"input": {"query": row["input"]["query"]}}, row["input"]["conversation_history"]
-
-
-def _mast(root: Path) -> Iterator[Live]:
-    for row in _rows_of_tables(root):
-        yield {}, _chunks(row["trace"]["trajectory"])
-
-
-def _lines(path: Path) -> list[Any]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def _files_of_lines(root: Path) -> Iterator[list[Any]]:
-    for path in sorted(root.rglob("*.jsonl")):
-        yield _lines(path)
-
-
-def _run_objects(root: Path, *lists: str) -> Iterator[Live]:
-    """JSON files with a run, JSONL files with a run a line; the events are under the first of these names."""
-    runs = [*_documents(root, "*.json"), *itertools.chain.from_iterable(_files_of_lines(root))]
-    for run in runs:
-        held = [run, *(run[name] for name in ("values", "outputs") if name in run)]
-        yield {}, next(one[name] for name in lists for one in held if name in one)
-
-
-def _messages(root: Path) -> Iterator[Live]:
-    yield from _run_objects(root, "messages")
-
-
-def _a2a(root: Path) -> Iterator[Live]:
-    for document in _documents(root, "*.json"):
-        yield {}, document.get("result", document)["history"]
-
-
-def _atif(root: Path) -> Iterator[Live]:
-    for run in _documents(root, "trajectory.json"):
-        yield {}, run["steps"]
-
-
-def _apart(lines: list[Any], key: Callable[[Any], Any]) -> Iterator[Live]:
-    """Lines that several runs wrote to one place, apart."""
-    found: dict[Any, list[Any]] = {}
-    for line in lines:
-        found.setdefault(key(line), []).append(line)
-    for events in found.values():
-        yield {}, events
-
-
-def _claude_code(root: Path) -> Iterator[Live]:
-    for lines in _files_of_lines(root):
-        yield from _apart(lines, lambda line: line.get("agentId"))
-
-
-def _openai_agents(root: Path) -> Iterator[Live]:
-    for lines in _files_of_lines(root):
-        yield from _apart(lines, lambda line: line.get("trace_id") or line["id"])
-
-
-def _openai_responses(root: Path) -> Iterator[Live]:
-    yield from _run_objects(root, "items", "output")
-
-
-def _mcp(root: Path) -> Iterator[Live]:
-    for lines in _files_of_lines(root):
-        yield {}, lines
-
-
-def _smolagents(root: Path) -> Iterator[Live]:
-    yield from _run_objects(root, "steps")
-
-
-def _inspect_log(root: Path) -> Iterator[Live]:
-    for log in _documents(root, "*.json"):
-        for sample in log["samples"]:
-            yield {}, sample["messages"]
-
-
-def _openhands(root: Path) -> Iterator[Live]:
-    yield from _run_objects(root, "history")
-
-
-def _spans(export: Any) -> list[Any]:
-    return [s for resource in export["resourceSpans"] for scope in resource["scopeSpans"] for s in scope["spans"]]
-
-
 def _otlp(root: Path) -> Iterator[Live]:
     """Spans in the order in which they were exported, a trace for itself."""
-    exports = [*_documents(root, "*.json"), *itertools.chain.from_iterable(_files_of_lines(root))]
-    yield from _apart([span for export in exports for span in _spans(export)], lambda span: span["traceId"])
+    exports = _documents(root, "*.json", "*.jsonl")
+    scopes = (scope for export in exports for resource in export["resourceSpans"] for scope in resource["scopeSpans"])
+    return _apart((span for scope in scopes for span in scope["spans"]), lambda span: span["traceId"])
 
 
-def _span_events(root: Path) -> Iterator[Live]:
-    for header, spans in _otlp(root):
-        yield header, [event for span in spans for event in span["events"]]
-
-
-_LIVE: dict[str, Callable[[Path], Iterator[Live]]] = {
-    "openai_chat": _openai_chat, "tau_bench": _tau_bench, "tau2": _tau2,
-    "sweagent": _sweagent, "mini_swe_agent": _mini_swe_agent, "terminal_log": _terminal_log,
-    "webshop_react": _webshop_react, "online_mind2web": _online_mind2web,
-    "intercode": _intercode, "react_log": _react_log, "whoandwhen": _whoandwhen,
-    "a2a": _a2a, "anthropic_messages": _messages, "atif": _atif, "autogen": _messages,
-    "claude_code": _claude_code, "inspect_log": _inspect_log, "langgraph": _messages, "mcp": _mcp,
-    "openai_agents": _openai_agents, "openai_responses": _openai_responses, "openhands": _openhands,
-    "openinference": _otlp, "otel_genai": _otlp, "otel_genai_old": _span_events, "smolagents": _smolagents,
-    "whoandwhen_turns": _whoandwhen, "aftraj": _aftraj, "tracertraj": _tracertraj, "aegis": _aegis, "mast": _mast,
-}  # fmt: skip
+_messages = _run_objects("messages")
+_history = _each("*.json", lambda run: [({}, run["history"])])
+_LIVE: dict[str, LiveForm] = {
+    "openai_chat": _openai_chat,
+    "tau_bench": _each("*.json", lambda runs: (({}, run["traj"]) for run in runs)),
+    "tau2": _each("*.json", lambda found: (({}, run["messages"]) for run in found["simulations"])),
+    "sweagent": _each("*.traj", lambda run: [({"history": run["history"][:3]}, run["trajectory"])]),
+    "mini_swe_agent": _each("*.traj.json", lambda run: [({}, run["messages"])]),
+    "terminal_log": _terminal_log,
+    "webshop_react": _each("*.ipynb", _webshop_react),
+    "online_mind2web": _each(
+        "result.json",
+        lambda run: [({"task": run["task"]}, _rows(action=run["action_history"], thought=run["thoughts"]))],
+    ),
+    "intercode": _each("*.json", _intercode),
+    "react_log": _react_log,
+    "whoandwhen": _history,
+    "whoandwhen_turns": _history,
+    "a2a": _each("*.json", lambda document: [({}, document.get("result", document)["history"])]),
+    "anthropic_messages": _messages,
+    "atif": _each("trajectory.json", lambda run: [({}, run["steps"])]),
+    "autogen": _messages,
+    "claude_code": _files_of_lines(lambda line: line.get("agentId")),
+    "inspect_log": _each("*.json", lambda log: (({}, sample["messages"]) for sample in log["samples"])),
+    "langgraph": _messages,
+    "mcp": _files_of_lines(),
+    "openai_agents": _files_of_lines(lambda line: line.get("trace_id") or line["id"]),
+    "openai_responses": _run_objects("items", "output"),
+    "openhands": _run_objects("history"),
+    "openinference": _otlp,
+    "otel_genai": _otlp,
+    "otel_genai_old": lambda root: (
+        (header, [e for span in spans for e in span["events"]]) for header, spans in _otlp(root)
+    ),
+    "smolagents": _run_objects("steps"),
+    "aftraj": _rows_of_tables(lambda row: ({"task": row["task"]}, row["turns"])),
+    "tracertraj": _rows_of_tables(lambda row: ({"question": row["question"]}, row["history"])),
+    "aegis": _rows_of_tables(
+        lambda row: ({"input": {"query": row["input"]["query"]}}, row["input"]["conversation_history"])
+    ),
+    "mast": _rows_of_tables(lambda row: ({}, _chunks(row["trace"]["trajectory"]))),
+}
 
 
 @pytest.fixture(scope="session")
-def live_runs() -> dict[str, Callable[[Path], Iterator[Live]]]:
+def live_runs() -> dict[str, LiveForm]:
     """For each adapter, a function from a folder of raw runs to the header and the live events of each run."""
     return _LIVE
 

@@ -1,12 +1,31 @@
+"""Which task is used for what, tasks that hold the same run, and which prefixes are close to a failure."""
+
 import hashlib
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.trace import DEFAULT_SHARES, Outcome, Run, Side, move_tasks, split_tasks, task_hash, task_key
+from prefixguard.stepview.record import FIELDS, StepRecord
+from prefixguard.trace import (
+    DEFAULT_SHARES,
+    Outcome,
+    Run,
+    Side,
+    imminent_labels,
+    link_tasks,
+    move_tasks,
+    remaining_steps,
+    repeat_groups,
+    run_digest,
+    split_tasks,
+    task_hash,
+    task_key,
+)
+from prefixguard.trace.split import _FIELDS
 
 TASKS = [f"task-{i}" for i in range(200)]
 
@@ -118,3 +137,76 @@ def test_a_run_without_a_task_is_its_own_unit():
     assert task_key(named) == "book a flight"
     assert task_key(nameless) == "run r2"
     assert task_hash("t") == hashlib.sha256(b"t").hexdigest()
+
+
+STEP = StepRecord(1, "agent", "gpt", "search", '{"q": "x"}', "", "look", "found", "ok", 4)
+
+
+def test_the_fields_are_those_that_are_serialised():
+    assert _FIELDS == FIELDS
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_every_serialised_field_counts(field):
+    other = replace(STEP, **{field: "error" if field == "status" else "something else"})
+    assert run_digest([STEP]) != run_digest([other])
+
+
+def test_positions_and_agent_names_do_not_count():
+    assert run_digest([STEP]) == run_digest([replace(STEP, index=9, event=70, agent="claude")])
+
+
+def test_text_cannot_move_between_fields_or_records():
+    a = replace(STEP, action="ab", result="c")
+    b = replace(STEP, action="a", result="bc")
+    assert run_digest([a]) != run_digest([b])
+    assert run_digest([STEP, STEP]) != run_digest([STEP])
+    assert run_digest([a, b]) != run_digest([b, a])
+
+
+def test_lone_surrogates_are_hashed():
+    assert run_digest([replace(STEP, action="\ud800")]) != run_digest([replace(STEP, action="?")])
+
+
+def test_groups_hold_positions_of_equal_runs():
+    assert repeat_groups(["a", "b", "b", "a", "b"]) == [(0, 3), (1, 2, 4)]
+    assert repeat_groups(["a", "b"]) == []
+
+
+def test_repeats_under_two_tasks_end_up_on_one_side():
+    tasks = [f"t{i}" for i in range(50)]
+    digests = [f"d{i}" for i in range(50)]
+    digests[40] = digests[3]
+    linked = link_tasks(tasks, digests)
+    assert linked == [("t3", "t40")]
+    for seed in range(10):
+        sides = split_tasks(tasks, seed=seed, linked=linked)
+        assert sides["t3"] == sides["t40"]
+
+
+def test_repeats_within_one_task_link_nothing():
+    assert link_tasks(["t", "t"], ["a", "a"]) == []
+
+
+@given(st.integers(0, 60), st.integers(0, 70))
+def test_a_failed_run_has_up_to_horizon_plus_one_positives_at_its_end(n_steps, horizon):
+    labels = imminent_labels(n_steps, failed=True, horizon=horizon)
+    assert labels.tolist() == [int(n_steps - t <= horizon) for t in range(1, n_steps + 1)]
+    assert labels.sum() == min(n_steps, horizon + 1)
+
+
+@given(st.integers(0, 60), st.integers(0, 70))
+def test_a_successful_run_has_none(n_steps, horizon):
+    assert imminent_labels(n_steps, failed=False, horizon=horizon).sum() == 0
+
+
+def test_remaining_counts_down_to_zero():
+    assert remaining_steps(3).tolist() == [2, 1, 0]
+    assert remaining_steps(0).tolist() == []
+
+
+def test_negative_numbers_are_refused():
+    with pytest.raises(ConfigError, match="horizon is -1: it counts steps before the end"):
+        imminent_labels(3, failed=True, horizon=-1)
+    with pytest.raises(ConfigError, match="a run cannot have -2 steps"):
+        remaining_steps(-2)
