@@ -54,7 +54,14 @@ def ensemble_work(attributes: Mapping[str, Any], n_features: int) -> tuple[int, 
     places = children + np.tile(np.repeat(first, size)[at], 2)
     if len(places) != n - len(first) or np.bincount(places, minlength=1).max() > 1:
         raise ValueError("a node has no way or two ways leading to it")
-    _check_leaves(tree, first, size, ~branches, leaf_tree, leaf_number, target, targets)
+    which = np.minimum(np.searchsorted(tree[first], leaf_tree), len(first) - 1)
+    inside = (tree[first][which] == leaf_tree) & (leaf_number >= 0) & (leaf_number < size[which])
+    has_weight = np.zeros(n, np.bool_)
+    has_weight[(first[which] + leaf_number)[inside]] = True
+    if not inside.all() or not np.array_equal(has_weight, ~branches):
+        raise ValueError("a weight belongs to no leaf, or a leaf has none")
+    if (target < 0).any() or (target >= targets).any():
+        raise ValueError(f"a weight is for a target that is none of {targets}")
     depth = _depth(first, at, places)
     return targets, len(first) * depth
 
@@ -64,29 +71,6 @@ def _list(attributes: Mapping[str, Any], name: str) -> NDArray[Any]:
     if not isinstance(value, np.ndarray):
         raise ValueError(f"{name} is missing")
     return value
-
-
-def _check_leaves(
-    tree: NDArray[np.int64],
-    first: NDArray[np.int64],
-    size: NDArray[np.int64],
-    is_leaf: NDArray[np.bool_],
-    leaf_tree: NDArray[np.int64],
-    leaf_number: NDArray[np.int64],
-    target: NDArray[np.int64],
-    targets: int,
-) -> None:
-    """Every weight belongs to a leaf that is there, and every leaf has one."""
-    which = np.searchsorted(tree[first], leaf_tree)
-    inside = which < len(first)
-    which = np.minimum(which, len(first) - 1)
-    inside &= (tree[first][which] == leaf_tree) & (leaf_number >= 0) & (leaf_number < size[which])
-    has_weight = np.zeros(len(is_leaf), np.bool_)
-    has_weight[(first[which] + leaf_number)[inside]] = True
-    if not inside.all() or not np.array_equal(has_weight, is_leaf):
-        raise ValueError("a weight belongs to no leaf, or a leaf has none")
-    if (target < 0).any() or (target >= targets).any():
-        raise ValueError(f"a weight is for a target that is none of {targets}")
 
 
 def _depth(first: NDArray[np.int64], parents: NDArray[np.int64], places: NDArray[np.int64]) -> int:

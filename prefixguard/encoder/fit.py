@@ -38,6 +38,10 @@ class FitReport:
     dropped_below: int
 
 
+#: Of each n-gram: occurrences, documents and tasks; the last task it occurred in, and how often it may have been lost.
+_COLUMNS = {"tf": np.int64, "df": np.int64, "tasks": np.int32, "last_task": np.int32, "lost": np.int32}
+
+
 class _Counts:
     """Sorted table of n-gram hashes with term, document and task counts.
 
@@ -50,11 +54,7 @@ class _Counts:
         self.max_distinct = max_distinct
         self.dropped_below = 0
         self.hashes = np.empty(0, np.uint64)
-        self.tf = np.empty(0, np.int64)
-        self.df = np.empty(0, np.int64)
-        self.tasks = np.empty(0, np.int32)
-        self.last_task = np.empty(0, np.int32)
-        self.lost = np.empty(0, np.int32)
+        self.columns: dict[str, NDArray[Any]] = {name: np.empty(0, dtype) for name, dtype in _COLUMNS.items()}
 
     def add(self, h: NDArray[np.uint64], doc: NDArray[np.int64], task: NDArray[np.int32]) -> None:
         """Merge occurrences; doc and task ascend along each array and from call to call."""
@@ -76,33 +76,24 @@ class _Counts:
         new = at + np.cumsum(~known) - ~known  # places in the merged table
         is_old = np.ones(len(self.hashes) + np.count_nonzero(~known), dtype=np.bool_)
         is_old[new[~known]] = False
-        # One column after the other, so that only one is in memory twice.
         self.hashes = _spread(self.hashes, is_old, 0)
         self.hashes[new] = hashes
-        self.tf = _spread(self.tf, is_old, 0)
-        self.tf[new] += tf
-        self.df = _spread(self.df, is_old, 0)
-        self.df[new] += df
-        self.last_task = _spread(self.last_task, is_old, -1)
-        self.tasks = _spread(self.tasks, is_old, 0)
-        self.tasks[new] += tasks - (self.last_task[new] == first_task)  # a task that goes on counts once
-        self.last_task[new] = last_task
-        self.lost = _spread(self.lost, is_old, self.dropped_below)
+        columns, fill = self.columns, {"last_task": -1, "lost": self.dropped_below}
+        for name in columns:  # one column after the other, so that only one is in memory twice
+            columns[name] = _spread(columns[name], is_old, fill.get(name, 0))
+        columns["tf"][new] += tf
+        columns["df"][new] += df
+        columns["tasks"][new] += tasks - (columns["last_task"][new] == first_task)  # a task that goes on counts once
+        columns["last_task"][new] = last_task
         if len(self.hashes) > self.max_distinct:
-            self._prune()
-
-    def _prune(self) -> None:
-        """Drop all n-grams that can have occurred at most `dropped_below` times, raised to the least that helps."""
-        most = self.tf + self.lost  # as often as each can have occurred
-        n_over = len(most) - self.max_distinct
-        self.dropped_below = int(np.partition(most, n_over - 1)[n_over - 1])
-        keep = most > self.dropped_below
-        self.hashes = self.hashes[keep]
-        self.tf = self.tf[keep]
-        self.df = self.df[keep]
-        self.tasks = self.tasks[keep]
-        self.last_task = self.last_task[keep]
-        self.lost = self.lost[keep]
+            # Drop all that can have occurred at most `dropped_below` times, raised to the least that helps.
+            most = columns["tf"] + columns["lost"]
+            n_over = len(most) - self.max_distinct
+            self.dropped_below = int(np.partition(most, n_over - 1)[n_over - 1])
+            keep = most > self.dropped_below
+            self.hashes = self.hashes[keep]
+            for name in columns:
+                columns[name] = columns[name][keep]
 
 
 def _find(table: NDArray[np.uint64], h: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
@@ -157,12 +148,12 @@ def fit_vocabulary(
     flush()
 
     report = FitReport(n_documents, len(counts.hashes), counts.dropped_below)
-    eligible = np.flatnonzero(counts.tasks >= min_tasks)
+    eligible = np.flatnonzero(counts.columns["tasks"] >= min_tasks)
     if len(eligible) > max_features:
-        tf = counts.tf[eligible]
+        tf = counts.columns["tf"][eligible]
         cut = np.partition(tf, len(tf) - max_features)[len(tf) - max_features]
         eligible = eligible[tf >= cut]  # with every tie at the cut; names decide below
-    chosen, tf, df = counts.hashes[eligible], counts.tf[eligible], counts.df[eligible]
+    chosen, tf, df = counts.hashes[eligible], counts.columns["tf"][eligible], counts.columns["df"][eligible]
     names = _name(documents, chosen)
     order = sorted(range(len(chosen)), key=lambda i: (-tf[i], names[i]))[:max_features]
     order.sort(key=lambda i: names[i])

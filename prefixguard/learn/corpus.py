@@ -120,21 +120,16 @@ def featurise(runs: Iterable[Run[StepRecord]], *, on_run: Callable[[int], None] 
 
     on_run: called with the number of runs read so far.
     """
-    run_ids: list[str] = []
-    task_ids: list[str] = []
-    digests: list[str] = []
-    groups: list[dict[str, str]] = []
-    failed = array("b")
-    lengths = array("q")
-    vectors: list[NDArray[np.float32]] = []
-    documents = Spool()
-    without_task = unknown = 0
+    none = np.empty(0, np.float32)
     fills = FillCounts()
+    found = Corpus([], [], [], [], none.astype(np.bool_), none.astype(np.int64), none, Spool(), fills=fills)
+    failed, lengths = array("b"), array("q")
+    vectors = [np.empty((0, context.N_FEATURES), np.float32)]
     for n, run in enumerate(runs, 1):
         if on_run:
             on_run(n)
         if run.outcome is Outcome.UNKNOWN:
-            unknown += 1
+            found.unknown += 1
             continue
         fills.add(run.records)
         state = context.start()
@@ -142,29 +137,19 @@ def featurise(runs: Iterable[Run[StepRecord]], *, on_run: Callable[[int], None] 
         for t, record in enumerate(run.records):
             document = serialize(record)
             rows[t] = context.update(state, record, tokenize(document))
-            documents.append(document)
+            found.documents.append(document)
         vectors.append(rows)
-        run_ids.append(run.run_id)
-        without_task += run.task_id is None
-        task_ids.append(task_key(run))
-        digests.append(run_digest(run.records))
-        groups.append(dict(run.groups))
+        found.run_ids.append(run.run_id)
+        found.without_task += run.task_id is None
+        found.task_ids.append(task_key(run))
+        found.digests.append(run_digest(run.records))
+        found.groups.append(dict(run.groups))
         failed.append(run.outcome is Outcome.FAILURE)
         lengths.append(len(run.records))
-    first = np.concatenate(([0], np.cumsum(np.array(lengths, dtype=np.int64)))).astype(np.int64)
-    return Corpus(
-        run_ids=run_ids,
-        task_ids=task_ids,
-        digests=digests,
-        groups=groups,
-        failed=np.array(failed, dtype=np.bool_),
-        first=first,
-        context=np.concatenate(vectors) if vectors else np.empty((0, context.N_FEATURES), np.float32),
-        documents=documents,
-        without_task=without_task,
-        unknown=unknown,
-        fills=fills,
-    )
+    found.failed = np.array(failed, dtype=np.bool_)
+    found.first = np.concatenate(([0], np.cumsum(np.array(lengths, dtype=np.int64)))).astype(np.int64)
+    found.context = np.concatenate(vectors)
+    return found
 
 
 def labels(corpus: Corpus, horizon: int) -> NDArray[np.float32]:

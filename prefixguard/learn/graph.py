@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,8 @@ class Graph:
         self._nodes: list[onnx.NodeProto] = []
         self._constants: dict[str, onnx.TensorProto] = {}
         self._count = 0
-        self._made: dict[str, str] = {}
+        #: What `encode_context` has made of each context.
+        self.encoded: dict[str, str] = {}
 
     def node(self, op: str, *inputs: str, **attributes: Any) -> str:
         """One node with one output."""
@@ -46,12 +47,6 @@ class Graph:
         outputs = [f"{op.lower()}_{self._count}_{i}" for i in range(n_outputs)]
         self._nodes.append(helper.make_node(op, list(inputs), outputs, **attributes))
         return outputs
-
-    def once(self, key: str, make: Callable[[], str]) -> str:
-        """What `make` gives the first time it is asked for under this key."""
-        if key not in self._made:
-            self._made[key] = make()
-        return self._made[key]
 
     def constant(self, name: str, value: NDArray[Any] | np.generic) -> str:
         """A weight or table, stored once under its name."""
@@ -100,10 +95,8 @@ class Graph:
 
 def encode_context(g: Graph, scale: ContextScale, context: str) -> str:
     """(N, d) -> (N, C), as `ContextEncoding`; computed once a graph, whoever asks."""
-    return g.once(f"encoded {context}", lambda: _encode(g, scale, context))
-
-
-def _encode(g: Graph, scale: ContextScale, context: str) -> str:
+    if (made := g.encoded.get(context)) is not None:
+        return made
     low, high = g.constant("minus_4", np.float32(-4)), g.constant("plus_4", np.float32(4))
     zero, one = g.constant("zero", np.float32(0)), g.constant("one", np.float32(1))
     centred = g.node("Sub", context, g.constant("mean", scale.mean))
@@ -116,7 +109,8 @@ def _encode(g: Graph, scale: ContextScale, context: str) -> str:
     before = g.node("Sub", step, g.constant("i_one", np.int64(1)))
     row = g.node("Clip", before, g.constant("i_first", np.int64(0)), last)
     hazards = g.node("Gather", g.constant("hazards", scale.hazards), row, axis=0)
-    return g.concat([standard, bins, hazards])
+    g.encoded[context] = g.concat([standard, bins, hazards])
+    return g.encoded[context]
 
 
 def blocks(parts: list[Matrix]) -> Matrix:

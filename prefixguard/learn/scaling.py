@@ -6,7 +6,6 @@ given standardised, as piecewise-linear bins, and with the hazards of the step i
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,21 +56,16 @@ def fit_scale(
     bins: piecewise-linear bins a feature, at its quantiles; fewer where a feature has fewer distinct values.
     smoothing: standard deviation, in steps, of the kernel that smooths the hazards.
     """
-    low, width, feature = [], [], []
-    for j in range(context.shape[1]):
-        edges = np.unique(np.quantile(context[:, j], [*np.linspace(0, 1, bins + 1), *_TAIL]))
-        for a, b in itertools.pairwise(edges.tolist()):
-            low.append(a)
-            width.append(b - a)
-            feature.append(j)
+    levels = [*np.linspace(0, 1, bins + 1), *_TAIL]
+    edges = [np.unique(np.quantile(column, levels)).astype(np.float64) for column in context.T]
     std = context.std(axis=0)
     return ContextScale(
         mean=context.mean(axis=0).astype(np.float32),
         std=np.where(std > 1e-6, std, 1.0).astype(np.float32),
         typical=np.median(context, axis=0).astype(np.float32),
-        low=np.array(low, dtype=np.float32),
-        width=np.array(width, dtype=np.float32),
-        feature=np.array(feature, dtype=np.int64),
+        low=np.concatenate([e[:-1] for e in edges]).astype(np.float32),
+        width=np.concatenate([np.diff(e) for e in edges]).astype(np.float32),
+        feature=np.repeat(np.arange(len(edges)), [len(e) - 1 for e in edges]),
         hazards=_hazards(lengths, failed, horizon, smoothing),
     )
 

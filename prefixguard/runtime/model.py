@@ -66,6 +66,7 @@ class StepModel(Protocol):
 
 _STEP_OUTPUTS = {"logits": "tensor(float)", "symbol": "tensor(int64)", "state_out": "tensor(float)"}
 _REASON_OUTPUTS = {"context_contributions": "tensor(float)", "term_contributions": "tensor(float)"}
+_STEP_NAMES, _REASON_NAMES = list(_STEP_OUTPUTS), list(_REASON_OUTPUTS)
 _FATAL = 4
 
 
@@ -75,16 +76,7 @@ class OnnxModel:
     state_size: S, length of the state. initial: float32 (S,), read-only zeros, the state before the first step.
     """
 
-    __slots__ = (
-        "_reasons",
-        "_reasons_names",
-        "_step",
-        "_step_names",
-        "_typical",
-        "_vocabulary",
-        "initial",
-        "state_size",
-    )
+    __slots__ = ("_reasons", "_step", "_typical", "_vocabulary", "initial", "state_size")
 
     def __init__(self, bundle: Bundle) -> None:
         """Raises BundleError when onnxruntime cannot run the model or the model is not what the bundle promises."""
@@ -93,12 +85,10 @@ class OnnxModel:
         d = len(bundle.typical)
         self._typical, self._vocabulary = bundle.typical, bundle.vocabulary
         self._step = _session(bundle.model_bytes, f"{bundle.path}/model.onnx")
-        self._step_names = list(_STEP_OUTPUTS)
         self.state_size = _check(self._step, _STEP_OUTPUTS, f"{bundle.path}/model.onnx")
         self.initial: NDArray[np.float32] = np.zeros(self.state_size, dtype=np.float32)
         self.initial.setflags(write=False)
         self._reasons = None
-        self._reasons_names = list(_REASON_OUTPUTS)
         if bundle.reasons_bytes is not None:
             self._reasons = _session(bundle.reasons_bytes, f"{bundle.path}/reasons.onnx")
             if _check(self._reasons, _REASON_OUTPUTS, f"{bundle.path}/reasons.onnx") != self.state_size:
@@ -118,7 +108,7 @@ class OnnxModel:
     def step(self, tool: str, row: SparseRow, context: NDArray[np.float32], state: NDArray[np.float32]) -> Step:
         """One step; its state is float32 (S,). The tool's name is not looked at: it is in the row."""
         feed = {"indices": row.indices, "values": row.values, "context": context, "state": state}
-        logits, symbol, new_state = self._step.run(self._step_names, feed)
+        logits, symbol, new_state = self._step.run(_STEP_NAMES, feed)
         imminent, outcome = logits.tolist()
         return Step(imminent, outcome, int(symbol), new_state.copy())  # its own: the model's hangs on an arena
 
@@ -148,7 +138,7 @@ class OnnxModel:
         if self._reasons is None:
             return np.zeros(len(context), np.float32), np.zeros(len(row.indices), np.float32)
         feed = {"indices": row.indices, "values": row.values, "context": context, "state": state}
-        of_context, of_terms = self._reasons.run(self._reasons_names, feed)
+        of_context, of_terms = self._reasons.run(_REASON_NAMES, feed)
         return of_context, of_terms
 
     def _try_out(self, bundle: Bundle, d: int) -> None:
