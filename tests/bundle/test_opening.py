@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+import tiny_automaton
 import tiny_monitor
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,9 +14,11 @@ from hypothesis import strategies as st
 from prefixguard.bundle import open_bundle, write_bundle
 from prefixguard.bundle import reading as reading_module
 from prefixguard.bundle.manifest import (
+    AUTOMATON,
     LIMITS,
     ONNX,
     OPTIONAL,
+    PICTURES,
     REQUIRED,
     RESERVED,
     File,
@@ -27,7 +30,22 @@ from prefixguard.bundle.manifest import (
 )
 from prefixguard.errors import BundleError, BundleVersionError, DataError
 
-FILES = sorted((File.MANIFEST, *REQUIRED[ONNX], *OPTIONAL[ONNX]))
+#: A bundle of each kind that has every file that the kind can have.
+PICTURED: dict[str, bytes] = {name: f"what {name} shows".encode() for name in PICTURES}
+KINDS = {
+    ONNX: tiny_monitor.parts,
+    AUTOMATON: lambda: tiny_automaton.parts(
+        tiny_automaton.by_seed(2, 6, tiny_automaton.MODEL.n_symbols), tiny_automaton.MODEL, pictures=PICTURED
+    ),
+}
+FILES = [(kind, name) for kind in KINDS for name in sorted((File.MANIFEST, *REQUIRED[kind], *OPTIONAL[kind]))]
+OF_ONNX = [name for kind, name in FILES if kind == ONNX]
+
+
+@pytest.fixture
+def whole(kind: str, tmp_path: Path) -> Path:
+    write_bundle(tmp_path / "whole", KINDS[kind]())
+    return tmp_path / "whole"
 
 
 def test_what_was_written_comes_back(bundle_path: Path) -> None:
@@ -44,24 +62,24 @@ def test_what_was_written_comes_back(bundle_path: Path) -> None:
     assert bundle.id == bundle_id(bundle.manifest)
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(("kind", "name"), FILES)
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
-def test_a_flipped_bit_is_found(bundle_path: Path, name: str, data: st.DataObject) -> None:
+def test_a_flipped_bit_is_found(whole: Path, name: str, data: st.DataObject) -> None:
     """Any bit of any file, the training time in the manifest not excepted."""
-    path = bundle_path / name
+    path = whole / name
     good = path.read_bytes()
     bad = bytearray(good)
     bad[data.draw(st.integers(0, len(good) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     path.write_bytes(bad)
     try:
         with pytest.raises(BundleError, match=name):
-            open_bundle(bundle_path)
+            open_bundle(whole)
     finally:
         path.write_bytes(good)
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", OF_ONNX)
 @pytest.mark.parametrize("keep", [0.0, 0.5, -1])
 def test_a_truncated_file_is_found(bundle_path: Path, name: str, keep: float) -> None:
     good = (bundle_path / name).read_bytes()
@@ -70,16 +88,16 @@ def test_a_truncated_file_is_found(bundle_path: Path, name: str, keep: float) ->
         open_bundle(bundle_path)
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_missing_file_is_named(bundle_path: Path, name: str) -> None:
-    (bundle_path / name).unlink()
+@pytest.mark.parametrize(("kind", "name"), FILES)
+def test_a_missing_file_is_named(whole: Path, name: str) -> None:
+    (whole / name).unlink()
     with pytest.raises(
         BundleError, match=rf"{name}: cannot be read \(No such file or directory\)\. Copy the bundle again"
     ):
-        open_bundle(bundle_path)
+        open_bundle(whole)
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", OF_ONNX)
 def test_a_link_is_not_followed(bundle_path: Path, tmp_path: Path, name: str) -> None:
     """Even to a file with the right content: what is read must lie in the folder."""
     elsewhere = tmp_path / "elsewhere"
@@ -182,11 +200,14 @@ def test_other_context_features_are_refused(tmp_path: Path, monkeypatch: pytest.
         open_bundle(tmp_path / "b")
 
 
-def test_a_file_over_its_limit_is_not_read(bundle_path: Path) -> None:
-    with (bundle_path / "calibration.json").open("r+b") as file:
-        file.truncate(LIMITS["calibration.json"] + 1)  # sparse
-    with pytest.raises(BundleError, match=r"calibration\.json: 1,048,577 bytes, and at most [0-9,]+ are read"):
-        open_bundle(bundle_path)
+@pytest.mark.parametrize(
+    ("kind", "name"), [(ONNX, "calibration.json"), (AUTOMATON, "automaton.json"), (AUTOMATON, "automaton.html")]
+)
+def test_a_file_over_its_limit_is_not_read(whole: Path, name: str) -> None:
+    with (whole / name).open("r+b") as file:
+        file.truncate(LIMITS[name] + 1)  # sparse
+    with pytest.raises(BundleError, match=rf"{name}: {LIMITS[name] + 1:,} bytes, and at most [0-9,]+ are read"):
+        open_bundle(whole)
 
 
 @settings(max_examples=200)
