@@ -16,7 +16,7 @@ from prefixguard.alarm.threshold import Thresholds
 
 
 class AlarmState:
-    """Alarm state of one session: a few numbers, not thread-safe, one a run.
+    """The alarm of one session: a few numbers. Make one for each run; it is not thread-safe.
 
     >>> state = AlarmState(AlarmPolicy(consecutive=2), Thresholds(0.6, 0.3, 40, 1, 22, None))
     >>> [state.step(risk).value for risk in (0.1, 0.7, 0.4, 0.7, 0.8, 0.2)]

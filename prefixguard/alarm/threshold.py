@@ -106,7 +106,7 @@ class Thresholds:
 
     alarm: threshold of the alarm, in [0, 1]; None: the budget was refused and nothing ever alarms.
     watch: the watch threshold, in [0, 1]; 1.0 is never passed.
-    n_runs: successful calibration runs it rests on, one a task.
+    n_runs: successful calibration runs it rests on, one for each task.
     allowed: how many of them may exceed `alarm` (j); 0 where refused.
     needed: the fewest runs that support the budget.
     reason: why the budget was refused and what would mend it; None where it was not.
@@ -187,8 +187,8 @@ def draw_one_per_task(tasks: Sequence[str], run_ids: Sequence[str], *, seed: int
     """One run of each task, drawn by seed. Runs of one task are not independent; the bound needs runs that are.
 
     tasks, run_ids: one entry a run, successful runs only.
-    Returns positions into them, int64, one a task, ascending. The draw depends on seed, task and run id, never on the
-    order in which runs are read.
+    Returns positions into them, int64, ascending, one for each task. The draw depends on seed, task and run id, never
+    on the order in which runs are read.
 
     >>> draw_one_per_task(["a", "b", "a", "a"], ["r0", "r1", "r2", "r3"], seed=13)
     array([1, 3])
@@ -251,7 +251,7 @@ def group_thresholds(
 ) -> GroupThresholds:
     """`alarm_threshold` for every value of a group, in the order of its values.
 
-    maxima: value -> `run_maximum` of its successful calibration runs, one a task within the value.
+    maxima: value -> `run_maximum` of its successful calibration runs, one run for each task.
     """
     rows = {value: watched(alarm_threshold(maxima[value], policy), watch) for value in sorted(maxima)}
     return GroupThresholds(by, MappingProxyType(rows))

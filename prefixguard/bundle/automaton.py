@@ -2,8 +2,8 @@
 
 A run begins in `start`. A step with symbol k moves it along `transitions[state, k]`; a transition that no training run
 took is *unseen*, and then the run goes where symbol k most often led from any state (`fallback`), or stays. After the
-step, both risks are read from the state's row, at the clock's column where the automaton has a clock beside it: the
-clock is a coarse step index, and transitions never look at it.
+step, both risks are read from the state's row, at the clock's column where the automaton has a clock: a
+coarse step index, which transitions never look at.
 
 The file holds the automaton, the map to its symbols and the symbols' glosses, for people and programs alike. It has one
 line a state, so that two automata can be compared by any tool that compares texts. The same content gives the same

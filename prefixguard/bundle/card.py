@@ -1,4 +1,4 @@
-"""CARD.md: one page for people, from what the manifest says. No time stands in it: the same training, the same card."""
+"""CARD.md: one page for people, made from the manifest. It holds no time: the same training gives the same card."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def output_error(target: Path, exc: OSError) -> OutputError:
-    """What is said where the system refuses to write."""
+    """The error for a file that the system refuses to write."""
     if isinstance(exc, OutputError):
         return exc
     if exc.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -19,7 +19,7 @@ from prefixguard.errors import BundleError, BundleVersionError, DataError
 
 
 class File(StrEnum):
-    """The files of a bundle. SIGNATURE stands beside those of a signed one; the manifest does not name it, since it
+    """The files of a bundle. SIGNATURE is in the folder of a signed one; the manifest does not name it, since it
     signs the manifest. The last four are what people look at in a bundle of kind automaton; none is read to run one."""
 
     MANIFEST = "manifest.json"
@@ -114,8 +114,8 @@ def make_manifest(
 ) -> dict[str, Any]:
     """The manifest of these files, with id and seal.
 
-    kind: one of `manifest.SINCE`. adapter: name, version and sha256 of the adapter. info: everything else, as it shall
-    stand there. grouped: whether the calibration has thresholds by group.
+    kind: one of `manifest.SINCE`. adapter: name, version and sha256 of the adapter. info: everything else, as it
+    is to be written. grouped: whether the calibration has thresholds by group.
     Raises DataError when `info` names what we write ourselves, or holds what JSON cannot.
     """
     clash = [name for name in RESERVED if name in info]

@@ -39,7 +39,7 @@ class Bundle:
     typical: float32 (d,), read-only, median of each context feature over training steps.
     arrays: all of context.npz. reasons_bytes: None where no reasons.onnx is there.
     model_bytes: None in an automaton whose symbols need no model.
-    automaton, symbol_map: None in kind onnx. glosses: one a symbol, in words; () in kind onnx.
+    automaton, symbol_map: None in kind onnx. glosses: what each symbol means, in words; () in kind onnx.
     """
 
     path: Path
@@ -95,7 +95,7 @@ def open_bundle(path: str | os.PathLike[str], *, trust: Trust | None = None) -> 
 
 
 def read_signature(folder: Path) -> Signature | None:
-    """The signature beside a bundle's files, not checked; None where there is none. UntrustedBundleError if damaged."""
+    """The signature in a bundle's folder, not checked; None where there is none. UntrustedBundleError if damaged."""
     where = folder / File.SIGNATURE
     if not os.path.lexists(where):
         return None

@@ -80,7 +80,7 @@ _SIGN_AGAIN = "Sign the bundle again: prefixguard sign MONITOR --key PRIVATE_KEY
 
 
 def unsigned(folder: Path, trusted: Iterable[str]) -> UntrustedBundleError:
-    """What is said of a bundle without a signature."""
+    """The error for a bundle without a signature."""
     keys = ", ".join(map(short, trusted))
     return UntrustedBundleError(
         f"{folder}: is not signed; only bundles signed with {keys} are trusted here. Ask for a signed one, or, if you "

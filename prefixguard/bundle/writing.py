@@ -1,6 +1,6 @@
 """Write a bundle: all of it or nothing; write one again with something of it changed; sign one.
 
-Everything goes into a temporary folder beside the target, is flushed to disk, opened and verified as a reader would,
+Everything goes into a temporary folder next to the target, is flushed to disk, opened and verified as a reader would,
 and takes the target's name in one rename. On any failure the temporary folder is removed and the target is as before.
 """
 
@@ -81,7 +81,7 @@ def write_bundle(path: str | os.PathLike[str], parts: BundleParts, *, overwrite:
 
     overwrite: replace a bundle that is there. Only a bundle or an empty folder is ever replaced; a folder with
     anything else in it is left alone. If the machine stops between the two renames of a replacement, the old bundle
-    lies whole beside the target, under a name that ends in `.old`.
+    lies whole next to the target, under a name that ends in `.old`.
 
     Raises OutputError (already there, disk full, no permission), DataError (info that JSON cannot hold), BundleError
     (parts that no reader would accept).
@@ -208,7 +208,7 @@ class Signed:
 
 
 def sign(monitor: str | os.PathLike[str], key: Key) -> Signed:
-    """Sign a bundle: write `signature.json` beside its files, in place of one that is there. Nothing else changes.
+    """Sign a bundle: write `signature.json` into its folder, in place of one that is there. Nothing else changes.
 
     monitor: folder of the bundle, which is opened and checked first. key: private key of Ed25519 in PEM, without a
     passphrase: a path, or the bytes.

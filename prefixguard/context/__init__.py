@@ -1,8 +1,7 @@
 """Causal features of the run so far, in fixed memory, one implementation for training and the live path."""
 
 from prefixguard.context.features import FEATURES, GROUPS, N_FEATURES, Feature
-from prefixguard.context.packing import PACKED_BYTES, pack, unpack
-from prefixguard.context.state import ContextState, start, update
+from prefixguard.context.state import PACKED_BYTES, ContextState, pack, start, unpack, update
 
 __all__ = [
     "FEATURES",

@@ -1,4 +1,4 @@
-"""What each context feature is called, which group it belongs to, and how it is said in words."""
+"""What each context feature is called, which group it belongs to, and what it is called in words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Feature:
 
     name: stable identifier. group: one of GROUPS.
     text: how it is called in a reason, where its value follows; of a yes-or-no feature, the whole phrase.
-    kind: what the number is: "number"; "logarithm" of one plus a number, which is what people are told; "yes" (1 or 0).
+    kind: what the number is: "number"; "logarithm" of one plus a number (people see the number); "yes" (1 or 0).
     """
 
     name: str

@@ -17,7 +17,7 @@ _PLACES = struct.Struct("<HH")  # where the next new hash goes, and how many byt
 class RecentCounts:
     """Counts of the `size` different hashes that came in last; when a further one comes, the first one makes room.
 
-    All entries stand in one array of bytes: the search for a hash is then one call, and nothing else is kept.
+    All entries are in one array of bytes, so that the search for a hash is one call.
     """
 
     __slots__ = ("_at", "_entries", "_used")

@@ -2,12 +2,13 @@
 
 State has a fixed size whatever the run's length: one Bloom filter of words, six tables of recent hashes with counts,
 and counters. The same function serves training and the live path. Causal by construction: a feature of step t reads
-records 1..t only.
+records 1..t only. A packed state has one length, with all numbers at fixed places, little-endian.
 """
 
 from __future__ import annotations
 
 import math
+import struct
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from prefixguard.context import bloom
 from prefixguard.context.recent import MOST, RecentCounts
 from prefixguard.encoder import Tokens
+from prefixguard.errors import SavedSessionError
 from prefixguard.stepview.record import FIELDS, StepRecord
 
 _ARGUMENTS, _OBSERVATION, _ACTION, _RESULT = (FIELDS.index(f) for f in ("arguments", "observation", "action", "result"))
@@ -270,3 +272,41 @@ def _ungrounded(tokens: Tokens, new: NDArray[np.bool_]) -> float:
         arrived = np.sort(tokens.field(_OBSERVATION))
         n_unseen = int(np.count_nonzero(arrived.take(arrived.searchsorted(missing), mode="clip") != missing))
     return n_unseen / int(np.count_nonzero(identifier)) if n_unseen else 0.0
+
+
+_FIXED = struct.Struct(f"<{len(COUNTS) + len(HASHES)}Q{len(NUMBERS) + 4 * len(LISTS)}d")
+_MOST_COUNTED = 1 << 53
+_MOST_NUMBER = 1e18  # the sum of n * log2(n) over more steps than a run can have
+
+#: Length of a packed context.
+PACKED_BYTES = _FIXED.size + sum(getattr(ContextState(), name).packed_bytes for name in TABLES) + bloom.N_BYTES
+
+
+def pack(state: ContextState) -> bytes:
+    """All of the state, `PACKED_BYTES` long."""
+    whole = [getattr(state, name) for name in COUNTS + HASHES]
+    numbers = [getattr(state, name) for name in NUMBERS] + state.means + state.maxima
+    tables = [getattr(state, name).pack() for name in TABLES]
+    return b"".join((_FIXED.pack(*whole, *numbers), *tables, state.words.tobytes()))
+
+
+def unpack(data: bytes) -> ContextState:
+    """The state that `pack` was given. Raises SavedSessionError for bytes that no state packs to."""
+    state = ContextState()
+    if len(data) != PACKED_BYTES:
+        raise SavedSessionError(f"The saved context has {len(data)} bytes, not {PACKED_BYTES}: the session is damaged.")
+    values = _FIXED.unpack_from(data)
+    counts, hashes = values[: len(COUNTS)], values[len(COUNTS) : len(COUNTS) + len(HASHES)]
+    numbers = values[len(COUNTS) + len(HASHES) :]
+    if max(counts) >= _MOST_COUNTED or not all(math.isfinite(x) and 0 <= x <= _MOST_NUMBER for x in numbers):
+        raise SavedSessionError("The saved context holds numbers that no run gives: the session is damaged.")
+    for name, value in zip(COUNTS + HASHES + NUMBERS, counts + hashes + numbers, strict=False):
+        setattr(state, name, value)
+    state.means, state.maxima = list(numbers[-8:-4]), list(numbers[-4:])
+    at = _FIXED.size
+    for name in TABLES:
+        table = getattr(state, name)
+        table.unpack(data[at : at + table.packed_bytes])
+        at += table.packed_bytes
+    state.words = np.frombuffer(data, np.uint8, bloom.N_BYTES, at).copy()
+    return state

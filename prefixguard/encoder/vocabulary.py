@@ -42,7 +42,7 @@ class Vocabulary:
     """Columns of n-grams. Made by `fit_vocabulary` or `Vocabulary.from_bytes`; never changed afterwards.
 
     terms: names (`field:token` or `field:first second`) in column order, which is their sorted order.
-    idf: float32 (V,), one a column, ln((1 + n) / (1 + df)) + 1.
+    idf: float32 (V,), one for each column, ln((1 + n) / (1 + df)) + 1.
     """
 
     __slots__ = ("_columns", "_crowded", "_first", "_hashes", "_others", "_weights", "idf", "terms")

@@ -63,7 +63,7 @@ _FLAT = 1e-3  # slope given to a map whose data say that higher logits mean less
 def fit_platt(logits: NDArray[np.float64], target: NDArray[np.float64]) -> Platt:
     """Maximum-likelihood p = sigmoid(a * logit + b) with Platt's smoothed targets, by Newton steps.
 
-    logits, target: float64 (n,), one a step. A slope that would not be positive becomes nearly flat.
+    logits, target: float64 (n,), one for each step. A slope that would not be positive becomes nearly flat.
     Source: Platt 1999; Lin, Lin and Weng 2007.
 
     >>> fit_platt(np.array([-2.0, -1.0, 1.0, 2.0] * 50), np.array([0.0, 0.0, 1.0, 1.0] * 50)).a > 1

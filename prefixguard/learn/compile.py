@@ -22,7 +22,7 @@ _TERMS = 32  # terms of a row that reasons look at
 
 
 def compile_monitor(monitor: FittedMonitor) -> tuple[bytes, bytes]:
-    """`model.onnx` and `reasons.onnx` as bytes; what goes in and out stands at `bundle.BundleParts`."""
+    """`model.onnx` and `reasons.onnx` as bytes; `bundle.BundleParts` describes their inputs and outputs."""
     parts = [head.part(f"head{i}.") for i, head in enumerate(monitor.heads)]
     step = _StepGraph(parts, monitor.symbols, len(monitor.vocabulary), monitor.scale.typical)
     return step.model(), step.reasons()

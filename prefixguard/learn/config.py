@@ -1,4 +1,4 @@
-"""Everything training can be told, checked once; and what it tells while it goes on."""
+"""The options of a training, checked once, and the hooks it calls while it goes on."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _check_range(name: str, value: Any, low: float, high: float | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TrainConfig:
-    """Options of a training; all have defaults, all can stand in `prefixguard.toml` under `[train]`.
+    """Options of a training; all have defaults, all can be set in `prefixguard.toml` under `[train]`.
 
     backend: the head: gru, transformer, fsm, gbdt (boosted trees) or blend. blend: what `blend` averages, by comma.
     seed: of the split, the initialisation and the batches.

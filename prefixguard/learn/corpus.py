@@ -21,7 +21,7 @@ _TOOL_TAG, _AFTER_TOOL = (bytes([FIELDS.index(name) + 1]) for name in ("tool", "
 class Corpus:
     """Runs with an outcome, featurised.
 
-    run_ids, task_ids, digests: one a run; digests are equal for word-for-word repeats.
+    run_ids, task_ids, digests: one for each run; digests are equal for word-for-word repeats.
     failed: bool (n,). first: int64 (n + 1,); the steps of run i are first[i]:first[i + 1].
     groups: one mapping a run, for evaluation only. context: float32 (steps, d).
     documents: serialised records, one entry a step.

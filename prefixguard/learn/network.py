@@ -54,7 +54,7 @@ class ContextEncoding(nn.Module):
 
 
 class StepNetwork(nn.Module, ABC):
-    """One network; what it does with the sequence of steps is its subclass's affair.
+    """One network; its subclass says what it does with the sequence of steps.
 
     symbols_only: no bypass and no wide path. reads_context: whether context joins the text before the symbols
     (False with symbols_only is the paper's own setting). width: of what is read and given at a step.

@@ -204,7 +204,7 @@ class FsmNetwork(nn.Module):
         return logits
 
     def forward(self, batch: Batch, tau: float) -> tuple[Tensor, Tensor]:
-        """Logits (B, T, 2) and symbol probabilities (B, T, K). In training symbols are drawn, one a step."""
+        """Logits (B, T, 2) and symbol probabilities (B, T, K). In training one symbol is drawn at each step."""
         logits = self.symbol_logits(batch)
         if not self.training:
             p = F.softmax(logits / tau, dim=-1)

@@ -124,7 +124,7 @@ def summarise_steps(
     words: npt.ArrayLike,
     unseen_transitions: float | None = None,
 ) -> RunSummary:
-    """A run given as numbers, one a step (T,): what `Session.summary` says of its records, without a session.
+    """The summary of a run given as arrays (T,): what `Session.summary` gives for its records, without a session.
 
     outcome_risks: float, NaN where a step was not judged. terms: known terms of its row. words: words of its text.
     Raises DataError where counts differ.
@@ -149,7 +149,7 @@ def summarise_run(risks: Sequence[float | None], drift: Drift, *, has_states: bo
     """A run that has ended.
 
     risks: outcome risks of its readings, None where a step was not judged. drift: of its session. has_states: whether
-    an automaton judged it. has_events: whether it came as events; of records nothing is said of events.
+    an automaton judged it. has_events: whether it came as events; a run of records has no shares of events.
     """
     judged = [risk for risk in risks if risk is not None]
     steps = drift.steps

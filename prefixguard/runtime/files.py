@@ -45,7 +45,7 @@ def parse(
 
 @dataclass(frozen=True, slots=True)
 class ScoredRun:
-    """A run, what the monitor said after each of its steps, in order, and the whole run for a drift signal."""
+    """A run, the readings after each of its steps, in order, and its summary for a drift signal."""
 
     run: Run[StepRecord]
     readings: tuple[Reading, ...]

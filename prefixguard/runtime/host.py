@@ -93,7 +93,7 @@ class Turn:
         self.take()
 
     def leave(self) -> None:
-        """A call is over, or a part of it that is the host's affair."""
+        """A call is over, or the host's own code runs within it."""
         self._out(get_ident())
         self.give()
 
@@ -149,7 +149,7 @@ _OURS = sys.stdlib_module_names | {"builtins", "numpy", "onnxruntime", "orjson",
 
 
 def is_hosts(exc: BaseException) -> bool:
-    """Whether this exception, just caught in our code, is the host's affair."""
+    """Whether this exception, just caught in our code, belongs to the host."""
     if not isinstance(exc, Exception) or isinstance(exc, OSError) or was_interrupted(exc):
         return True
     if _is_ours(type(exc).__module__):

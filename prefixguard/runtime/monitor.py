@@ -112,9 +112,9 @@ class Monitor(ReadyBundle):
     def drift_signal(self, rate: float = 0.01) -> DriftSignal:
         """A new signal that says when finished runs are no longer like the calibration runs (`observe_run`).
 
-        rate: chance that it is ever given while runs stay like them, in (0, 1). Give it runs of new tasks, one a task.
-        It compares with as many runs as there were tasks to calibrate on; with fewer than 25, even a complete change
-        may stay unseen. It knows no outcomes: where only the runs that succeed change, and the alarm's budget speaks of
+        rate: chance that it is ever given while runs stay like them, in (0, 1). Give it one run of each new task. It
+        compares with as many runs as there were tasks to calibrate on; with fewer than 25, even a complete change may
+        stay unseen. It knows no outcomes: where only the runs that succeed change, and the alarm's budget is about
         those, it may never be given.
         Raises BundleError for a bundle that does not say how its calibration runs look, ConfigError for the rate.
         """

@@ -85,8 +85,8 @@ def calibrate(
     set them again.
 
     monitor: an opened monitor, or the folder of its bundle, which stays as it is. out: folder of the new bundle, by
-    default beside the monitor's, its name with "-calibrated"; to replace the monitor, name its own with `overwrite`.
-    runs: parsed runs, or a file, folder, glob or tar that the monitor's own adapter reads, with `labels` beside it.
+    default next to the monitor's, its name with "-calibrated"; to replace the monitor, name its own with `overwrite`.
+    runs: parsed runs, or a file, folder, glob or tar that the monitor's own adapter reads. labels: a file of outcomes.
     budget, confidence, consecutive, release, cooldown: of the alarm, see `AlarmPolicy`; None: the monitor's own.
     group_by: a group of the runs (tier, tool ...) whose values get thresholds of their own where they have enough runs.
     adapter: the one that is meant; another than the monitor's own is refused.

@@ -71,7 +71,7 @@ class Session:
     At most `Monitor.session_bytes` between two calls, however long the run is and whatever arrives.
 
     Sessions share nothing that changes, so each may live on a thread of its own. Calls from several threads on the
-    same session wait for each other; their order, and so the order of the steps, is then the caller's affair.
+    same session wait for each other; the caller has to see to their order, which is the order of the steps.
     """
 
     __slots__ = (
