@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from leaks import PLANTS, Plant, found, planted
@@ -68,56 +69,34 @@ def test_a_verdict_in_eight_of_ten_runs_is_found(runs: Runs):
 def test_a_judge_who_errs_in_one_run_of_ten_is_found(runs: Runs):
     """No token is certain, but a verdict's word tells far more than chance, and only at the end."""
     plant = next(plant for plant in PLANTS if plant.name == "reward")
-    turned = [
-        run if i % 10 else Run(run.run_id, run.task_id, _other(run.outcome), run.records, run.source, run.groups)
-        for i, run in enumerate(planted(runs, plant))
-    ]
+    other = {Outcome.FAILURE: Outcome.SUCCESS, Outcome.SUCCESS: Outcome.FAILURE}
+    turned = [run if i % 10 else replace(run, outcome=other[run.outcome]) for i, run in enumerate(planted(runs, plant))]
     token = named(audit_leaks(turned), "token", "result")
     assert token.severity == "error" and "reward" in token.token
     assert 0.8 < token.figures["separates"] < 0.97
-
-
-def _other(outcome: Outcome) -> Outcome:
-    return Outcome.FAILURE if outcome is Outcome.SUCCESS else Outcome.SUCCESS
 
 
 def test_a_name_that_tells_says_how_much(runs: Runs):
     """A model's name that stands in every action, where one model fails far oftener."""
     told = []
     for run in runs:
-        name = (
-            "weak-model-7b" if run.outcome is Outcome.FAILURE and not run.run_id.endswith("0") else "strong-model-70b"
-        )
-        records = tuple(_with_action(record, f"{name}: {record.action}") for record in run.records)
-        told.append(Run(run.run_id, run.task_id, run.outcome, records, run.source, {"model": name}))
+        is_weak = run.outcome is Outcome.FAILURE and not run.run_id.endswith("0")
+        name = "weak-model-7b" if is_weak else "strong-model-70b"
+        records = tuple(replace(record, action=f"{name}: {record.action}") for record in run.records)
+        told.append(replace(run, records=records, groups={"model": name}))
     one = named(audit_leaks(told), "identifier", "action")
     assert one.severity == "error" and one.figures["area"] > 0.75 and one.figures["p"] < 0.01
     assert "tells the outcome" in one.text and "60 tasks" in one.text
-
-
-def _with_action(record: StepRecord, action: str) -> StepRecord:
-    return StepRecord(
-        record.index,
-        record.actor,
-        record.agent,
-        record.tool,
-        record.arguments,
-        record.observation,
-        action,
-        record.result,
-        record.status,
-        record.event,
-    )
 
 
 def test_a_script_without_any_name_is_found_by_its_words():
     """All that the user will say stands in the first observation, and nothing says what it is."""
     dice = random.Random(4)
 
+    words = ("order", "lamp", "blue", "return", "card", "street", "seven", "late")
+
     def prose():
-        return " ".join(
-            dice.choice(("order", "lamp", "blue", "return", "card", "street", "seven", "late")) for _ in range(12)
-        )
+        return " ".join(dice.choice(words) for _ in range(12))
 
     runs = []
     for i in range(20):
@@ -130,3 +109,31 @@ def test_a_script_without_any_name_is_found_by_its_words():
     one = named(audit_leaks(runs), "whole_rest", "observation")
     assert one.severity == "error" and one.token == "is seen"
     assert one.figures["runs"] == 20 and one.figures["held"] == one.figures["texts"] == 80
+
+
+def in_files(runs: Runs, name: dict[Outcome, str]) -> Runs:
+    return [replace(run, groups={**run.groups, "file": name[run.outcome]}) for run in runs]
+
+
+def test_runs_sorted_into_files_by_outcome_are_a_warning(runs: Runs) -> None:
+    sorted_runs = in_files(runs, {Outcome.FAILURE: "failed.ipynb", Outcome.SUCCESS: "resolved.ipynb"})
+    one = named(audit_leaks(sorted_runs), "shortcut", "group file")
+    assert (one.severity, one.token) == ("warning", "failed.ipynb")
+    assert "'failed.ipynb' failed" in one.text and "'resolved.ipynb' succeeded" in one.text
+
+
+def test_files_that_hold_both_outcomes_are_not(runs: Runs) -> None:
+    mixed = [replace(run, groups={**run.groups, "file": f"part {i % 2}"}) for i, run in enumerate(runs)]
+    for some in (runs, mixed, in_files(runs, {Outcome.FAILURE: "all", Outcome.SUCCESS: "all"})):
+        assert not [one for one in audit_leaks(some).findings if one.field.startswith("group")]
+
+
+def test_a_word_that_parts_outcomes_perfectly_before_the_end_is_an_error(runs: Runs) -> None:
+    def marked(run: Run[StepRecord]) -> Run[StepRecord]:
+        first, *rest = run.records
+        if not rest or run.outcome is Outcome.SUCCESS:
+            return run
+        return replace(run, records=(first, replace(rest[0], result=f"{rest[0].result} zq7"), *rest[1:]))
+
+    found = [one for one in audit_leaks(map(marked, runs)).findings if "zq7" in one.token]
+    assert found and found[0].severity == "error" and found[0].field == "result"

@@ -81,28 +81,18 @@ def plan_split(corpus: Corpus, budgets: Sequence[float], confidence: float, seed
     for budget in budgets:
         needed = runs_needed(budget, AlarmPolicy(budget=budget, confidence=confidence).delta)
         available = on_alarm(moved(needed))
-        checks.append(
-            BudgetCheck(budget, confidence, needed, on_alarm(sides), available, _more(needed, available, len(sides)))
-        )
+        # further tasks until so many can be set aside, if each is worth what those here are
+        short = math.ceil(needed * len(sides) / available) - len(sides) if available else None
+        more = 0 if available >= needed else short
+        checks.append(BudgetCheck(budget, confidence, needed, on_alarm(sides), available, more))
     planned = moved(checks[0].needed)
-    return Plan(planned, _counts(corpus, planned), tuple(checks))
-
-
-def _more(needed: int, available: int, tasks: int) -> int | None:
-    """Further tasks until `needed` can be set aside, if each is worth what those here are."""
-    if available >= needed:
-        return 0
-    return math.ceil(needed * tasks / available) - tasks if available else None
-
-
-def _counts(corpus: Corpus, sides: Mapping[str, Side]) -> tuple[SideCount, ...]:
-    of_run = np.array([sides[task].value for task in corpus.task_ids])
+    of_run = np.array([planned[task].value for task in corpus.task_ids])
     counts = []
     for side in Side:
-        here = of_run == side.value
-        tasks = sum(one is side for one in sides.values())
-        counts.append(SideCount(side.value, tasks, int(here.sum()), int(corpus.failed[here].sum())))
-    return tuple(counts)
+        failed = corpus.failed[of_run == side.value]
+        tasks = sum(one is side for one in planned.values())
+        counts.append(SideCount(side.value, tasks, len(failed), int(failed.sum())))
+    return Plan(planned, tuple(counts), tuple(checks))
 
 
 def size_findings(corpus: Corpus, plan: Plan) -> Iterator[DataFinding]:

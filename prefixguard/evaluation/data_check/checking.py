@@ -90,7 +90,6 @@ def check_corpus(
     curve: bool = True,
     empty: int = 0,
     listener: LearnListener | None = None,
-    leaks: Sequence[SaidFinding] = (),
     lost: Sequence[Loss] = (),
 ) -> DataCheck:
     """`check_data` of runs already featurised, at least one. empty: runs without a step, which are counted only.
@@ -130,7 +129,6 @@ def check_corpus(
         groups=groups,
         curve=drawn,
         findings=tuple(sorted(findings, key=lambda one: list(SEVERITIES).index(one.severity))),
-        leaks=tuple(leaks),
     )
 
 

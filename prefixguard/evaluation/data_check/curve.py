@@ -25,6 +25,7 @@ from prefixguard.metrics import (
 from prefixguard.trace import Side, task_hash
 
 Float = npt.NDArray[np.float64]
+Int = npt.NDArray[np.int64]
 Interval = tuple[float, float] | None
 
 #: Parts of the training tasks.
@@ -89,23 +90,18 @@ def learning_curve(
     imminent = prefixes.imminent_labels(horizon)
     resamples = Resamples.draw(prefixes.n_tasks, n=_RESAMPLES, seed=seed)
     points: list[CurvePoint] = []
+    config = TrainConfig(backend="gbdt", seed=seed, horizon=horizon)
     samples: dict[float, Float] = {}
     left_out: dict[float, str] = {}
     for share in SHARES:
         tasks = set(trained[: max(round(share * len(trained)), 1)])
         pool = np.flatnonzero([task in tasks for task in corpus.task_ids])
-        why = _too_little(corpus, pool)
-        if why is not None:
-            left_out[share] = why
-            continue
-        listener.on_stage("trying", f"boosted trees on {share:.0%} of the training tasks, {len(pool):,} runs")
         try:
-            scores = _fit(corpus, pool, held, horizon, seed)
+            scores = _fitted(corpus, share, pool, held, config, listener)
         except DataError as exc:
             left_out[share] = str(exc)
             continue
-        ranked = Ranking(imminent, scores[:, 0], units=prefixes.units)
-        matched = at_remaining(prefixes, scores[:, 1])
+        ranked, matched = Ranking(imminent, scores[:, 0], units=prefixes.units), at_remaining(prefixes, scores[:, 1])
         samples[share] = resamples.figures(matched.auroc, len(prefixes))
         points.append(
             CurvePoint(
@@ -119,7 +115,7 @@ def learning_curve(
             )
         )
     value = {point.share: point.outcome_auroc for point in points}
-    half, whole = SHARES[-2], SHARES[-1]
+    half, whole = SHARES[-2:]
     both = half in value and whole in value
     return LearningCurve(
         points=tuple(points),
@@ -134,18 +130,12 @@ def learning_curve(
     )
 
 
-def _too_little(corpus: Corpus, pool: npt.NDArray[np.int64]) -> str | None:
+def _fitted(corpus: Corpus, share: float, pool: Int, held: Int, config: TrainConfig, listener: LearnListener) -> Float:
+    """Logits of all steps of the held-out runs, (N, 2), by trees fitted on the pool. DataError where it is small."""
     failed = int(corpus.failed[pool].sum())
     if len(pool) < _FEWEST or failed in (0, len(pool)):
-        return f"{len(pool)} runs, {failed} of which failed, are too few to learn from."
-    return None
-
-
-def _fit(
-    corpus: Corpus, pool: npt.NDArray[np.int64], held: npt.NDArray[np.int64], horizon: int, seed: int
-) -> npt.NDArray[np.float64]:
-    """Logits of all steps of the held-out runs, (N, 2), by trees fitted on the pool."""
-    config = TrainConfig(backend="gbdt", seed=seed, horizon=horizon)
+        raise DataError(f"{len(pool)} runs, {failed} of which failed, are too few to learn from.")
+    listener.on_stage("trying", f"boosted trees on {share:.0%} of the training tasks, {len(pool):,} runs")
     vocabulary = fit_vocabulary(
         corpus.texts(pool.tolist()), max_features=config.max_features, min_tasks=config.min_tasks
     )
@@ -167,30 +157,26 @@ def curve_findings(curve: LearningCurve) -> Iterator[DataFinding]:
     if last is None or last.share != SHARES[-1] or last.outcome_interval is None:
         return
     low, high = last.outcome_interval
-    held = f"on {curve.test_runs:,} held-out runs of {curve.test_tasks:,} tasks"
     if low <= 0.5:
-        enough = min(curve.test_failed, curve.test_runs - curve.test_failed) >= _ENOUGH
-        hopeless = enough and high < _NOTHING
+        hopeless = min(curve.test_failed, curve.test_runs - curve.test_failed) >= _ENOUGH and high < _NOTHING
+        so = "More runs would tell whether there is anything to learn."
+        if hopeless:
+            so = "Training on these runs is pointless as they are: look at what the records hold (prefixguard parse)."
         yield DataFinding(
             "error" if hopeless else "warning",
-            f"The quick monitor learned nothing that holds {held}: outcome AUROC at matched remaining steps "
-            f"{last.outcome_auroc:.3f} [{low:.3f}, {high:.3f}], where .5 is chance. "
-            + (
-                "Training on these runs is pointless as they are: look at what the records hold (prefixguard parse)."
-                if hopeless
-                else "More runs would tell whether there is anything to learn."
-            ),
+            f"The quick monitor learned nothing that holds on {curve.test_runs:,} held-out runs of "
+            f"{curve.test_tasks:,} tasks: outcome AUROC at matched remaining steps {last.outcome_auroc:.3f} "
+            f"[{low:.3f}, {high:.3f}], where .5 is chance. {so}",
         )
-        return
-    if curve.gain_interval is None:
-        return
-    low, high = curve.gain_interval
-    said = (
-        f"From half to all of the training tasks the outcome AUROC moved by {curve.gain:+.3f} [{low:+.3f}, {high:+.3f}]"
-    )
-    if low > 0:
-        yield DataFinding("note", f"{said}: it still rises, more tasks would teach more.")
-    elif high < 0.02:
-        yield DataFinding("note", f"{said}: more tasks of this kind would add little.")
-    else:
-        yield DataFinding("note", f"{said}: whether more tasks would teach more cannot be told from so few.")
+    elif curve.gain_interval is not None:
+        low, high = curve.gain_interval
+        so = "whether more tasks would teach more cannot be told from so few"
+        if low > 0:
+            so = "it still rises, more tasks would teach more"
+        elif high < 0.02:
+            so = "more tasks of this kind would add little"
+        yield DataFinding(
+            "note",
+            f"From half to all of the training tasks the outcome AUROC moved by {curve.gain:+.3f} "
+            f"[{low:+.3f}, {high:+.3f}]: {so}.",
+        )

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from prefixguard.induce.checks import CheckReport
-
-Check = Callable[..., CheckReport]
-Chats = Callable[..., list[dict[str, Any]]]
-
 #: A rule for every step of a list of steps, as importers write them.
-STEPS: dict[str, Any] = {
+STEPS = {
     "events": "$.steps[*]",
     "rules": [
         {
@@ -29,11 +22,11 @@ STEPS: dict[str, Any] = {
 }
 
 
-def kinds(report: CheckReport, severity: str = "error") -> set[str]:
+def kinds(report, severity="error"):
     return {finding.check for finding in report.findings if finding.severity == severity}
 
 
-def stepped(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def stepped(runs):
     """The chats as lists of steps."""
     out = []
     for run in runs:
@@ -46,14 +39,22 @@ def stepped(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return out
 
 
-def test_an_honest_adapter_has_no_leak(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+def telling(runs, good=" zorp", bad=" blip"):
+    """The chats, whose last result says how the run ends."""
+    for run in runs:
+        run["messages"].pop()
+        run["messages"][-1]["content"] += good if run["reward"] else bad
+    return runs
+
+
+def test_an_honest_adapter_has_no_leak(spec, check, make_chats):
     report = check(spec, make_chats(80))
     assert report.ok, report.findings
     assert not report.of("leaks")
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_noise_is_no_leak(seed: int, spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+def test_noise_is_no_leak(seed, spec, check, make_chats):
     runs = make_chats(60, seed=seed)
     chance = random.Random(seed)
     for run in runs:
@@ -62,9 +63,7 @@ def test_noise_is_no_leak(seed: int, spec: dict[str, Any], check: Check, make_ch
 
 
 @pytest.mark.parametrize("n", [6, 40])
-def test_a_verdict_as_the_status_of_the_last_step(
-    n: int, spec: dict[str, Any], check: Check, make_chats: Chats
-) -> None:
+def test_a_verdict_as_the_status_of_the_last_step(n, spec, check, make_chats):
     """tau2-bench, TerminalBench, SkillsBench as imported by the reference code."""
     runs = stepped(make_chats(n))
     for run in runs:
@@ -78,31 +77,24 @@ def test_a_verdict_as_the_status_of_the_last_step(
     assert report.score() == 0
 
 
-def test_a_status_that_is_the_outcome_at_every_step(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+def test_a_status_that_is_the_outcome_at_every_step(spec, check, make_chats):
     status = [{"when": {"$.reward": {"ge": 1}}, "is": "ok"}, {"is": "error"}]
     waived = [{"path": "$.reward", "reason": "we were careless"}]
     report = check(spec | {"status": status, "waived": waived}, make_chats(60))
     assert {"leaks.token", "stream"} <= kinds(report)
 
 
-def test_pages_that_hold_all_later_pages(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
-    """WebArena: an unclosed element, so that the text of a page goes on to the end of the file."""
+@pytest.mark.parametrize(
+    "words, leaks", [(True, {"leaks.whole_rest", "leaks.countdown"}), (False, {"leaks.countdown"})]
+)
+def test_pages_that_hold_all_later_pages(words, leaks, spec, check, make_chats):
+    """WebArena: an unclosed element, so that the text of a page goes on to the end of the file. words: of the agent."""
     runs = stepped(make_chats(12, steps=(6, 9)))
     for run in runs:
-        pages = [f"{step['result']}\nACTION: {step['action']}" for step in run["steps"]]
+        pages = [f"{step['result']}\nACTION: {step['action']}" if words else step["result"] for step in run["steps"]]
         for i, step in enumerate(run["steps"]):
             step["result"] = "\n".join(pages[i:])
-    report = check(spec | STEPS, runs)
-    assert {"leaks.whole_rest", "leaks.countdown"} <= kinds(report)
-
-
-def test_a_shrinking_rest_without_the_agents_words(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
-    runs = stepped(make_chats(12, steps=(6, 9)))
-    for run in runs:
-        pages = [step["result"] for step in run["steps"]]
-        for i, step in enumerate(run["steps"]):
-            step["result"] = "\n".join(pages[i:])
-    assert "leaks.countdown" in kinds(check(spec | STEPS, runs))
+    assert leaks <= kinds(check(spec | STEPS, runs))
 
 
 @pytest.mark.parametrize(
@@ -115,12 +107,10 @@ def test_a_shrinking_rest_without_the_agents_words(spec: dict[str, Any], check: 
         "output.faulty_agents", "mast_annotation", "unsafe_source", "gold_answer",
     ],
 )  # fmt: skip
-def test_names_of_what_only_the_end_or_the_harness_knows(
-    path: str, spec: dict[str, Any], check: Check, make_chats: Chats
-) -> None:
+def test_names_of_what_only_the_end_or_the_harness_knows(path, spec, check, make_chats):
     runs = make_chats(4)
     for run in runs:
-        inner: Any = "some text"
+        inner = "some text"
         for name in reversed(path.split(".")):
             inner = {name: inner}
         run.update(inner)
@@ -131,9 +121,7 @@ def test_names_of_what_only_the_end_or_the_harness_knows(
 
 
 @pytest.mark.parametrize(("of_step", "severity"), [(True, "warning"), (False, "error")])
-def test_how_a_step_went_is_not_how_the_run_ends(
-    of_step: bool, severity: str, spec: dict[str, Any], check: Check, make_chats: Chats
-) -> None:
+def test_how_a_step_went_is_not_how_the_run_ends(of_step, severity, spec, check, make_chats):
     runs = make_chats()
     for run in runs:
         for k, message in enumerate(run["messages"]):
@@ -144,7 +132,7 @@ def test_how_a_step_went_is_not_how_the_run_ends(
 
 
 @pytest.mark.parametrize("path", ["model", "trial_name", "trial_id", "run_id", "model_name"])
-def test_who_ran_it_is_no_part_of_a_record(path: str, spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+def test_who_ran_it_is_no_part_of_a_record(path, spec, check, make_chats):
     """TerminalBench and tau2 as imported by the reference code."""
     runs = make_chats(4)
     for run in runs:
@@ -153,7 +141,7 @@ def test_who_ran_it_is_no_part_of_a_record(path: str, spec: dict[str, Any], chec
     assert "leaks.identity" in kinds(check(spec, runs))
 
 
-def test_names_that_are_visible_are_not_accused(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+def test_names_that_are_visible_are_not_accused(spec, check, make_chats):
     runs = make_chats(4)
     for run in runs:
         run |= {"question": "What?", "policy": "Be kind.", "problem_statement": "It is broken."}
@@ -162,7 +150,7 @@ def test_names_that_are_visible_are_not_accused(spec: dict[str, Any], check: Che
         assert not check(spec, runs).of("leaks")
 
 
-def test_the_whole_of_an_object_that_holds_the_reward(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+def test_the_whole_of_an_object_that_holds_the_reward(spec, check, make_chats):
     runs = make_chats(4)
     for run in runs:
         run["info"] = {"domain": "shop", "reward_info": {"reward": run["reward"]}}
@@ -170,7 +158,7 @@ def test_the_whole_of_an_object_that_holds_the_reward(spec: dict[str, Any], chec
     assert "leaks.name" in kinds(check(spec, runs))
 
 
-def test_what_the_simulated_user_was_told(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+def test_what_the_simulated_user_was_told(spec, check, make_chats):
     """tau-bench: info.task.instruction, beside the expected actions."""
     runs = make_chats(10)
     for i, run in enumerate(runs):
@@ -188,9 +176,7 @@ def test_what_the_simulated_user_was_told(spec: dict[str, Any], check: Check, ma
     assert any(one.what.startswith("waived (why not)") for one in report.of("leaks.neighbours"))
 
 
-def test_a_task_beside_the_verdict_that_the_agent_was_told(
-    spec: dict[str, Any], check: Check, make_chats: Chats
-) -> None:
+def test_a_task_beside_the_verdict_that_the_agent_was_told(spec, check, make_chats):
     runs = make_chats(10)
     for run in runs:
         run["results"] = {"instruction": run["messages"][1]["content"], "is_resolved": bool(run["reward"])}
@@ -211,15 +197,12 @@ def test_a_task_beside_the_verdict_that_the_agent_was_told(
     ],
 )
 @pytest.mark.parametrize("n", [4, 60])
-def test_a_verdict_in_words(good: str, bad: str, n: int, spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
-    runs = make_chats(n)
-    for run in runs:
-        run["messages"].pop()
-        run["messages"][-1]["content"] += "\n" + (good if run["reward"] else bad)
+def test_a_verdict_in_words(good, bad, n, spec, check, make_chats):
+    runs = telling(make_chats(n), f"\n{good}", f"\n{bad}")
     assert kinds(check(spec, runs)) & {"leaks.verdict", "leaks.last_step"}
 
 
-def test_a_weak_word_must_tell_the_outcome(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+def test_a_weak_word_must_tell_the_outcome(spec, check, make_chats):
     """###STOP### of a simulated user is said in every run that ends well or badly; the agent sees it too."""
     runs = make_chats(60)
     for run in runs:
@@ -229,50 +212,39 @@ def test_a_weak_word_must_tell_the_outcome(spec: dict[str, Any], check: Check, m
     assert {one.severity for one in report.of("leaks.verdict")} == {"note"}
 
 
-def test_a_cut_that_leaves_the_score(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
-    runs = make_chats(20)
-    for run in runs:
-        run["messages"].pop()
-        run["messages"][-1]["content"] += f"\nmark={int(run['reward'])}"
-    spec["run"]["outcome"] = {
-        "of": {"re": "mark=([01])", "of": "$.messages[-1].content"},
-        "success": "1",
-        "failure": "0",
-    }
+def test_a_cut_that_leaves_the_score(spec, check, make_chats):
+    runs = telling(make_chats(20), "\nmark=1", "\nmark=0")
+    read = {"re": "mark=([01])", "of": "$.messages[-1].content"}
+    spec["run"]["outcome"] = {"of": read, "success": "1", "failure": "0"}
     content = {"cut": "score=[01]", "of": "@.content"}
+    call = {"emit": "call", "each": "@.tool_calls[*]", "call_id": "@.id", "tool": "@.name"}
     spec["rules"] = [
         {"when": {"@.role": "tool"}, "emit": "result", "call_id": "@.call_id", "result": content},
-        {
-            "when": {"@.role": "assistant"},
-            "emit": "call",
-            "each": "@.tool_calls[*]",
-            "call_id": "@.id",
-            "tool": "@.name",
-        },
+        {"when": {"@.role": "assistant"}, **call},
     ]
     assert "leaks.outcome" in kinds(check(spec, runs))
     content["cut"] = "mark=[01]"
     assert not check(spec, runs).of("leaks")
 
 
-def test_the_length_of_the_run_and_what_remains(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+@pytest.mark.parametrize(
+    ("says", "is_leak"),
+    [
+        ("Step {i} of {n}: {words}", True),
+        ("({left} remaining) {words}", True),
+        ("Step {i} of 30: {words}", False),
+    ],
+)
+def test_the_length_of_the_run_and_what_remains(says, is_leak, spec, check, make_chats):
     runs = stepped(make_chats(12))
     for run in runs:
+        n = len(run["steps"])
         for i, step in enumerate(run["steps"]):
-            step["action"] = f"Step {i + 1} of {len(run['steps'])}: {step['action']}"
-    report = check(spec | STEPS, runs)
-    assert "leaks.run_length" in kinds(report)
-    for run in runs:
-        for i, step in enumerate(run["steps"]):
-            step["action"] = f"({len(run['steps']) - i - 1} remaining) {step['context']}"
-    assert "leaks.run_length" in kinds(check(spec | STEPS, runs))
-    for run in runs:
-        for i, step in enumerate(run["steps"]):
-            step["action"] = f"Step {i + 1} of 30: {step['context']}"
-    assert not check(spec | STEPS, runs).of("leaks.run_length")
+            step["action"] = says.format(i=i + 1, n=n, left=n - i - 1, words=step["action"])
+    assert ("leaks.run_length" in kinds(check(spec | STEPS, runs))) == is_leak
 
 
-def test_an_evaluation_among_the_events(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+def test_an_evaluation_among_the_events(spec, check, make_chats):
     runs = make_chats(6)
     for run in runs:
         text = "the refund was not issued as the policy says" if run["reward"] else "all was done as wanted"
@@ -283,7 +255,7 @@ def test_an_evaluation_among_the_events(spec: dict[str, Any], check: Check, make
     assert finding.severity == "note" and "an agent is called so" in finding.what
 
 
-def test_a_reward_under_a_meaningless_name(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+def test_a_reward_under_a_meaningless_name(spec, check, make_chats):
     """Names help; where they say nothing, the numbers do."""
     runs = make_chats(60)
     for run in runs:
@@ -299,11 +271,8 @@ def test_a_reward_under_a_meaningless_name(spec: dict[str, Any], check: Check, m
     assert {("leaks.token", "observation"), ("leaks.raw_value", "$.q7"), ("leaks.raw_value", "@.w")} <= found
 
 
-def test_a_word_of_the_last_result_that_tells(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
-    runs = make_chats(60)
-    for run in runs:
-        run["messages"].pop()
-        run["messages"][-1]["content"] += " zorp" if run["reward"] else " blip"
+def test_a_word_of_the_last_result_that_tells(spec, check, make_chats):
+    runs = telling(make_chats(60))
     report = check(spec, runs)
     for kind, told in (("leaks.token", "separates"), ("leaks.last_step", "last")):
         (found,) = report.of(kind)
@@ -312,7 +281,7 @@ def test_a_word_of_the_last_result_that_tells(spec: dict[str, Any], check: Check
         assert found.numbers["before"] < 0.7
 
 
-def test_what_the_agent_itself_says_last_is_a_warning(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+def test_what_the_agent_itself_says_last_is_a_warning(spec, check, make_chats):
     runs = make_chats(60)
     for run in runs:
         run["messages"][-1]["content"] = "I could not do it." if not run["reward"] else "All is done."
@@ -321,11 +290,8 @@ def test_what_the_agent_itself_says_last_is_a_warning(spec: dict[str, Any], chec
     assert {(one.severity, one.where) for one in report.of("leaks.last_step")} == {("warning", "action")}
 
 
-def test_a_waiver_names_what_it_waives(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
-    runs = make_chats(60)
-    for run in runs:
-        run["messages"].pop()
-        run["messages"][-1]["content"] += " zorp" if run["reward"] else " blip"
+def test_a_waiver_names_what_it_waives(spec, check, make_chats):
+    runs = telling(make_chats(60))
     spec["waived"] = [{"path": "status", "reason": "another"}]
     assert not check(spec, runs).ok
     spec["waived"] = [{"path": "result", "reason": "the agent sees it"}]
@@ -334,7 +300,7 @@ def test_a_waiver_names_what_it_waives(spec: dict[str, Any], check: Check, make_
     assert all("waived (the agent sees it)" in one.what for one in report.of("leaks") if one.where == "result")
 
 
-def test_file_names_in_the_text(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+def test_file_names_in_the_text(spec, check, make_chats):
     runs = make_chats(20)
     for i, run in enumerate(runs):
         run["id"] = f"gpt-4o_run-{i}"
@@ -343,7 +309,7 @@ def test_file_names_in_the_text(spec: dict[str, Any], check: Check, make_chats: 
     assert (found.severity, found.where) == ("error", "observation")
 
 
-def test_a_harness_that_stops_at_the_first_success(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+def test_a_harness_that_stops_at_the_first_success(spec, check, make_chats):
     """Honest, if of little use: what comes back last is good in runs that succeed, because they end there."""
     chance = random.Random(3)
     runs = make_chats(80, steps=(4, 8))
@@ -358,16 +324,13 @@ def test_a_harness_that_stops_at_the_first_success(spec: dict[str, Any], check: 
     assert {one.where for one in report.of("leaks.last_step")} == {"result", "status"}
 
 
-def test_the_raw_view_has_its_verdict_found(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
-    runs = make_chats(60)
-    for run in runs:
-        run["messages"].pop()
-        run["messages"][-1]["content"] += " zorp" if run["reward"] else " blip"
+def test_the_raw_view_has_its_verdict_found(spec, check, make_chats):
+    runs = telling(make_chats(60))
     report = check(spec | {"view": "raw"}, runs)
     assert ("error", "action") in {(one.severity, one.where) for one in report.of("leaks.last_step")}
 
 
-def test_what_should_be_hidden_and_is_not_named(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+def test_what_should_be_hidden_and_is_not_named(spec, check, make_chats):
     runs = make_chats(4)
     for run in runs:
         run |= {"termination_reason": "stop", "info": {"reward_info": 1.0}, "domain": "shop"}
@@ -377,9 +340,7 @@ def test_what_should_be_hidden_and_is_not_named(spec: dict[str, Any], check: Che
     assert not check(spec | {"hidden": ["$.info", "$.termination_reason"]}, runs).of("leaks.unnamed")
 
 
-def test_an_error_flag_of_a_harness_that_stops_at_success(
-    spec: dict[str, Any], check: Check, make_chats: Chats
-) -> None:
+def test_an_error_flag_of_a_harness_that_stops_at_success(spec, check, make_chats):
     chance = random.Random(5)
     runs = make_chats(80, steps=(4, 8))
     for run in runs:
@@ -394,9 +355,7 @@ def test_an_error_flag_of_a_harness_that_stops_at_success(
 
 
 @pytest.mark.parametrize(("role", "severity"), [("assistant", "warning"), ("user", "error")])
-def test_an_agent_that_is_called_verifier(
-    role: str, severity: str, spec: dict[str, Any], check: Check, make_chats: Chats
-) -> None:
+def test_an_agent_that_is_called_verifier(role, severity, spec, check, make_chats):
     """As one of a team it is part of the run; what is written behind the run is not, whoever is named there."""
     runs = make_chats(6)
     for run in runs:
@@ -411,7 +370,7 @@ def test_an_agent_that_is_called_verifier(
     assert finding.severity == severity
 
 
-def test_a_verifier_in_mid_run_is_part_of_it(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+def test_a_verifier_in_mid_run_is_part_of_it(spec, check, make_chats):
     runs = make_chats(6)
     for run in runs:
         run["messages"].insert(
@@ -421,7 +380,7 @@ def test_a_verifier_in_mid_run_is_part_of_it(spec: dict[str, Any], check: Check,
     assert finding.severity == "warning"
 
 
-def test_what_a_tool_confirms_is_a_warning(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+def test_what_a_tool_confirms_is_a_warning(spec, check, make_chats):
     """The refund is the last call of most runs, and says whether it was done."""
     runs = make_chats(80)
     for i, run in enumerate(runs):
@@ -437,12 +396,12 @@ def test_what_a_tool_confirms_is_a_warning(spec: dict[str, Any], check: Check, m
     assert {one.where for one in report.findings if one.severity == "warning"} == {"result"}
 
 
-def test_an_agent_that_follows_links_is_no_future(spec: dict[str, Any], check: Check, make_chats: Chats) -> None:
+def test_an_agent_that_follows_links_is_no_future(spec, check, make_chats):
     runs = make_chats(20)
     for i, run in enumerate(runs):
         links = [f"https://shop.example/o/{i}{k}/track/parcel?carrier=fast&number={7 * i + k}" for k in range(6)]
         listed = json.dumps([{"title": "parcel", "url": url} for url in links])
-        pages: list[dict[str, Any]] = []
+        pages = []
         for k, url in enumerate(links):
             call = {"id": f"l{k}", "name": "open_page", "arguments": {"url": url}}
             pages += [
