@@ -10,7 +10,7 @@ from head_laws import splice
 
 from prefixguard.alarm import AlarmPolicy, run_maximum
 from prefixguard.errors import ConfigError, DataError, MissingExtraError, missing_extra
-from prefixguard.evaluation.controls import CONTROLS, Control, ControlSides, control_rows
+from prefixguard.evaluation.controls import CONTROLS, Control, ControlSides, as_raw, control_rows
 from prefixguard.evaluation.controls.fits import ControlRuns, last_step_words, words_so_far
 from prefixguard.learn import draw_alarm_runs, featurise
 from prefixguard.metrics import Prefixes, auroc
@@ -36,8 +36,13 @@ def sides_by_task(corpus):
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return lab_corpus(tmp_path_factory.mktemp("lab") / "lab.jsonl", 64)
+def path(tmp_path_factory):
+    return tmp_path_factory.mktemp("lab") / "lab.jsonl"
+
+
+@pytest.fixture(scope="module")
+def corpus(path):
+    return lab_corpus(path, 64)
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +55,14 @@ def rows(corpus, sides):
     return control_rows(corpus, sides, **OPTIONS)
 
 
+def every_document(corpus):
+    return list(corpus.documents.each(0, int(corpus.first[-1])))
+
+
 def with_documents(corpus, changed):
     """The same runs, each document changed."""
     documents = Spool()
-    for document in corpus.documents.each(0, int(corpus.first[-1])):
+    for document in every_document(corpus):
         documents.append(changed(document))
     return replace(corpus, documents=documents)
 
@@ -161,10 +170,9 @@ def test_a_tool_that_training_never_saw_is_no_error(corpus, sides, rows):
         new.add(document)
         return document[: document.index(b"\x02")] + b"\x02never seen" + document[document.index(b"\x03") :]
 
-    pieces = [np.arange(corpus.first[r], corpus.first[r + 1]) for r in sides.test.tolist()]
-    steps = set(np.concatenate(pieces).tolist())
+    steps = {step for r in sides.test.tolist() for step in range(corpus.first[r], corpus.first[r + 1])}
     documents = Spool()
-    for step, document in enumerate(corpus.documents.each(0, int(corpus.first[-1]))):
+    for step, document in enumerate(every_document(corpus)):
         documents.append(renamed(document) if step in steps else document)
     row = control_rows(replace(corpus, documents=documents), sides, **OPTIONS, wanted=["process mining"])[0]
     assert new and all(np.isfinite(scores).all() for scores in row.outcome)
@@ -177,10 +185,10 @@ def test_context_alone_reads_no_word(corpus, sides, rows):
 
 
 def test_words_of_the_last_step_forget_and_words_so_far_know_no_order(corpus, sides):
-    material = ControlRuns(corpus, sides.train, 3, 13)
-    last, so_far = last_step_words(material), words_so_far(material)
+    runs = ControlRuns(corpus, sides.train, 3, 13)
+    last, so_far = last_step_words(runs), words_so_far(runs)
     turned = [np.arange(corpus.first[r], corpus.first[r + 1])[::-1] for r in sides.test.tolist()]
-    other = replace_corpus(material, other_test_runs(corpus, sides, turned))
+    other = replace(runs, corpus=other_test_runs(corpus, sides, turned))
     for one, two in zip(last(sides.test), last_step_words(other)(sides.test), strict=True):
         np.testing.assert_allclose(one[::-1], two, atol=1e-12)
     middle = 0
@@ -188,10 +196,6 @@ def test_words_of_the_last_step_forget_and_words_so_far_know_no_order(corpus, si
         np.testing.assert_allclose(one[-1], two[-1], atol=1e-12)  # of the whole run the same words
         middle += not np.allclose(one[0], two[0], atol=1e-6)
     assert middle > len(sides.test) // 2
-
-
-def replace_corpus(material, corpus):
-    return ControlRuns(corpus, material.train, material.horizon, material.seed)
 
 
 def test_tasks_weigh_alike(corpus, sides):
@@ -231,7 +235,7 @@ def test_sides_that_would_flatter_are_refused(corpus, sides):
 
 
 def test_a_control_whose_package_is_missing_is_left_out_and_that_is_said(corpus, sides, rows, monkeypatch):
-    def missing(material):
+    def missing(runs):
         raise missing_extra("the control", "train", ModuleNotFoundError(name="torch"))
 
     alone = {"context alone": CONTROLS["context alone"], "process mining": Control(missing, "an LSTM")}
@@ -243,3 +247,23 @@ def test_a_control_whose_package_is_missing_is_left_out_and_that_is_said(corpus,
     assert told[2].startswith("process mining is left out: the control needs torch. Install it with: pip install")
     with pytest.raises(MissingExtraError, match="the control needs torch"):
         control_rows(corpus, sides, **OPTIONS, wanted=["process mining"])
+
+
+@pytest.fixture(scope="module")
+def raw(path, corpus):
+    return featurise(read_runs(str(path), load_adapter("raw:openai_chat")))
+
+
+def test_the_raw_view_needs_no_second_reading_and_leaves_no_field(corpus, raw):
+    made = as_raw(corpus)
+    assert every_document(made) == every_document(raw) != every_document(corpus)
+    assert made.context.tobytes() == raw.context.tobytes()
+    assert (made.run_ids, made.task_ids, made.digests) == (raw.run_ids, raw.task_ids, raw.digests)
+    assert made.failed.tolist() == corpus.failed.tolist()
+    for document in every_document(made):
+        assert document.startswith(b"\x01agent\x02\x03\x04\x05") and document.endswith(b"\x06\x07unknown")
+
+
+def test_raw_text_is_boosting_on_runs_that_are_read_through_the_raw_view(raw, rows):
+    (read,) = control_rows(raw, sides_by_task(raw), **OPTIONS, wanted=["boosting"])
+    assert said(read) == said(rows[-1])
