@@ -30,6 +30,8 @@ from prefixguard.evaluation.rows import ScoreRow
 from prefixguard.metrics import Prefixes, average_precision, phi, phi_inverse, ratio, step_index
 from prefixguard.results import Block, Result, Table, Text, number, plain_value
 
+Float = npt.NDArray[np.float64]
+
 #: Step indices at which the imminent label is looked at.
 STEPS = (1, 2, 3, 5, 8, 12, 16, 20, 25, 30)
 #: Prefixes of each class that a place needs: AUPRC over fewer is too high by chance.
@@ -143,7 +145,7 @@ def observability(
     imminent, outcome = row.flat(lengths)
     judged = ~(np.isnan(imminent) | np.isnan(outcome))
     clock = step_index(prefixes)
-    whole = _place(None, judged, prefixes.outcome_labels, outcome, clock)
+    whole = _place(None, prefixes.outcome_labels[judged], outcome[judged], clock[judged])
     scale: tuple[tuple[float, float], ...] = ()
     if not math.isnan(whole.monitor):
         scale = tuple((q, phi(whole.prevalence, q)) for q in SHARES)
@@ -153,33 +155,18 @@ def observability(
         rows = judged & (prefixes.step == step)
         positives = int(labels[rows].sum())
         if min(positives, int(rows.sum()) - positives) >= LEAST:
-            places.append(_place(step, rows, labels, imminent, None))
+            places.append(_place(step, labels[rows], imminent[rows], None))
         elif rows.any():
             too_few.append(step)
     return Observability(horizon, whole, scale, tuple(places), tuple(too_few))
 
 
-def _place(
-    step: int | None,
-    rows: npt.NDArray[np.bool_],
-    labels: npt.NDArray[np.uint8],
-    scores: npt.NDArray[np.float64],
-    clock: npt.NDArray[np.float64] | None,
-) -> ScalePlace:
-    n, positives = int(rows.sum()), int(labels[rows].sum())
-    prevalence = float(ratio(positives, n))
-    monitor = average_precision(labels[rows], scores[rows])
-    by_clock = math.nan if clock is None else average_precision(labels[rows], clock[rows])
-    return ScalePlace(
-        step=step,
-        prefixes=n,
-        positives=positives,
-        prevalence=prevalence,
-        monitor=monitor,
-        clock=by_clock,
-        monitor_crossing=phi_inverse(prevalence, monitor),
-        clock_crossing=phi_inverse(prevalence, by_clock),
-    )
+def _place(step: int | None, labels: npt.NDArray[np.uint8], scores: Float, clock: Float | None) -> ScalePlace:
+    n, positives = len(labels), int(labels.sum())
+    prevalence, monitor = float(ratio(positives, n)), average_precision(labels, scores)
+    by_clock = math.nan if clock is None else average_precision(labels, clock)
+    crossings = phi_inverse(prevalence, monitor), phi_inverse(prevalence, by_clock)
+    return ScalePlace(step, n, positives, prevalence, monitor, by_clock, *crossings)
 
 
 def _cells(name: str, place: ScalePlace) -> list[str]:

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from prefixguard.evaluation.rows import ScoreRow
 from prefixguard.metrics import REFERENCE_PREVALENCES, Prefixes, ReferenceRanking, Resamples, interval
@@ -85,44 +84,25 @@ def prevalence_table(
     resamples: over tasks, for intervals of the first row.
     Raises DataError where a row's scores are not one a step, ConfigError for a reference out of range.
     """
-    flat = [row.flat(lengths) for row in rows]
-    unjudged = np.zeros(len(prefixes), dtype=np.bool_)
-    for scores_of_first in flat[0] if flat else ():
-        unjudged |= np.isnan(scores_of_first)
+    references = tuple(map(float, references))
     labels = prefixes.imminent_labels(horizon), prefixes.outcome_labels
-    tables: list[tuple[PrevalenceRow, ...]] = []
-    for risk, label in enumerate(labels):
-        found = []
-        for place, (row, scores) in enumerate(zip(rows, flat, strict=True)):
+    flat = [row.flat(lengths) for row in rows]
+    unjudged = np.isnan(flat[0]).any(axis=0) if flat else np.zeros(0, dtype=np.bool_)
+    tables: list[list[PrevalenceRow]] = [[], []]
+    for place, (row, scores) in enumerate(zip(rows, flat, strict=True)):
+        for risk, label in enumerate(labels):
             judged = ~(unjudged | np.isnan(scores[risk]))
-            found.append(
-                _row(row, prefixes, scores[risk], label, judged, references, resamples if place == 0 else None)
-            )
-        tables.append(tuple(found))
-    return PrevalenceTable(tuple(float(reference) for reference in references), *tables)
-
-
-def _row(
-    row: ScoreRow,
-    prefixes: Prefixes,
-    scores: npt.NDArray[np.float64],
-    labels: npt.NDArray[np.uint8],
-    judged: npt.NDArray[np.bool_],
-    references: Sequence[float],
-    resamples: Resamples | None,
-) -> PrevalenceRow:
-    n = int(judged.sum())
-    ranking = ReferenceRanking(labels[judged], scores[judged], units=prefixes.units[judged])
-    own = float(ranking.prevalence()) if n else math.nan
-    at: dict[float, float] = {}
-    intervals: dict[float, tuple[float, float]] = {}
-    for reference in map(float, references):
-        at[reference] = float(ranking.average_precision(reference))
-        if resamples is None or prefixes.n_tasks < 2 or math.isnan(at[reference]):
-            continue
-        found = interval(resamples.figures(partial(ranking.average_precision, reference), n))
-        if found is not None:
-            intervals[reference] = found
-    # With one class the figure at the own prevalence does not exist, and neither does any other.
-    itself = float(ranking.average_precision(own)) if 0.0 < own < 1.0 else math.nan
-    return PrevalenceRow(row.name, row.oracle, own, itself, at, intervals)
+            n = int(judged.sum())
+            ranking = ReferenceRanking(label[judged], scores[risk][judged], units=prefixes.units[judged])
+            at = {reference: float(ranking.average_precision(reference)) for reference in references}
+            intervals: dict[float, tuple[float, float]] = {}
+            if place == 0 and resamples is not None and prefixes.n_tasks > 1:
+                for reference in (one for one in references if not math.isnan(at[one])):
+                    found = interval(resamples.figures(partial(ranking.average_precision, reference), n))
+                    if found is not None:
+                        intervals[reference] = found
+            own = float(ranking.prevalence()) if n else math.nan
+            # With one class the figure at the own prevalence does not exist, and neither does any other.
+            itself = float(ranking.average_precision(own)) if 0.0 < own < 1.0 else math.nan
+            tables[risk].append(PrevalenceRow(row.name, row.oracle, own, itself, at, intervals))
+    return PrevalenceTable(references, *map(tuple, tables))

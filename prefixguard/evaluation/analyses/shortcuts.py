@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.metrics import Prefixes, Ranking, Resamples, at_remaining, interval, paired_difference
+from prefixguard.metrics import Prefixes, Resamples, at_remaining, interval, paired_difference
 from prefixguard.results import Block, Result, Table, Text, fields_of, finite, number, percent, spread
 from prefixguard.runtime import plain
 
@@ -162,11 +162,12 @@ def shortcuts(
     judged = ~np.isnan(flat)
     prefixes = Prefixes.of([len(risk) for risk in risks], failed, tasks).keep(judged)
     scores = flat[judged]
-    fold_of_task = _deal(prefixes.n_tasks, folds, seed)
-    fold = fold_of_task[prefixes.task]  # (R,)
-    code = np.unique(np.array([*groups], dtype=np.str_), return_inverse=True)[1]
+    dealt = np.random.default_rng(seed).permutation(np.arange(prefixes.n_tasks, dtype=np.int64) % folds)
+    fold = dealt[prefixes.task]  # (R,), folds as even as they go
+    names, code = np.unique(np.array([*groups], dtype=np.str_), return_inverse=True)
     by_share = share_elsewhere(code, prefixes.failed, fold)[prefixes.run]
     has_share = ~np.isnan(by_share)
+    everybody = np.ones(prefixes.n_tasks)
     rankings = {
         "pooled": at_remaining(prefixes, scores),
         "within": at_remaining(prefixes, scores, groups=groups),
@@ -174,19 +175,27 @@ def shortcuts(
             prefixes.keep(has_share), by_share[has_share], groups=[str(place) for place in fold.tolist()]
         ),
     }
-    value = {name: float(ranking.auroc(np.ones(prefixes.n_tasks))) for name, ranking in rankings.items()}
+    value = {name: float(ranking.auroc(everybody)) for name, ranking in rankings.items()}
+    intervals = {}
+    if prefixes.n_tasks > 1:  # one task has no spread to show
+        draws = Resamples.draw(prefixes.n_tasks, n=resamples, seed=seed)
+        samples = {name: draws.figures(ranking.auroc, len(prefixes)) for name, ranking in rankings.items()}
+        intervals = {name: interval(samples[name]) for name in rankings if not math.isnan(value[name])}
+        if not math.isnan(value["within"] + value["pooled"]):
+            intervals["within_minus_pooled"] = paired_difference(samples["within"], samples["pooled"])
+    shares = []
+    for place, name in enumerate(names.tolist()):
+        runs = code == place
+        rows = runs[prefixes.run]
+        auroc = float(at_remaining(prefixes.keep(rows), scores[rows]).auroc(everybody))
+        n_tasks = len(np.unique(prefixes.task[runs]))
+        shares.append(GroupShare(name, int(runs.sum()), n_tasks, float(prefixes.failed[runs].mean()), auroc))
     return Shortcuts(
         grouped_by=grouped_by,
-        groups=_groups(prefixes, scores, groups),
-        intervals=_intervals(rankings, value, prefixes, Resamples.draw(prefixes.n_tasks, n=resamples, seed=seed)),
+        groups=tuple(sorted(shares, key=lambda group: (-group.runs, group.name))),
+        intervals={name: ends for name, ends in intervals.items() if ends is not None},
         **value,
     )
-
-
-def _deal(n_tasks: int, folds: int, seed: int) -> npt.NDArray[np.int64]:
-    """Fold of each task, (U,), as even as they go."""
-    dealt: npt.NDArray[np.int64] = np.random.default_rng(seed).permutation(np.arange(n_tasks, dtype=np.int64) % folds)
-    return dealt
 
 
 def share_elsewhere(code: Int, failed: npt.NDArray[np.bool_], fold: Int, prior: float = 0.0) -> Float:
@@ -205,33 +214,3 @@ def share_elsewhere(code: Int, failed: npt.NDArray[np.bool_], fold: Int, prior: 
             share = np.divide(lost + prior * base, n + prior, out=np.full(len(n), base), where=known)
             shares[here] = share[code[here]]
     return shares
-
-
-def _groups(prefixes: Prefixes, scores: Float, groups: Sequence[str]) -> tuple[GroupShare, ...]:
-    names = np.array([*groups], dtype=np.str_)
-    found = []
-    for name in np.unique(names):
-        runs = names == name
-        rows = runs[prefixes.run]
-        found.append(
-            GroupShare(
-                name=str(name),
-                runs=int(runs.sum()),
-                tasks=len(np.unique(prefixes.task[runs])),
-                failure_share=float(prefixes.failed[runs].mean()),
-                auroc=float(at_remaining(prefixes.keep(rows), scores[rows]).auroc(np.ones(prefixes.n_tasks))),
-            )
-        )
-    return tuple(sorted(found, key=lambda group: (-group.runs, group.name)))
-
-
-def _intervals(
-    rankings: dict[str, Ranking], value: dict[str, float], prefixes: Prefixes, resamples: Resamples
-) -> dict[str, tuple[float, float]]:
-    if prefixes.n_tasks < 2:  # one task has no spread to show
-        return {}
-    samples = {name: resamples.figures(ranking.auroc, len(prefixes)) for name, ranking in rankings.items()}
-    intervals = {name: interval(samples[name]) for name in rankings if not math.isnan(value[name])}
-    if not math.isnan(value["within"] + value["pooled"]):
-        intervals["within_minus_pooled"] = paired_difference(samples["within"], samples["pooled"])
-    return {name: ends for name, ends in intervals.items() if ends is not None}
