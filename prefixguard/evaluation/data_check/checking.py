@@ -42,16 +42,19 @@ def check_data(
     report: ReadReport | None = None,
     audit: Audit | None = None,
 ) -> DataCheck:
-    """Whether runs are fit to train a monitor on, before time goes into it.
+    """Check whether runs are fit to train a monitor on.
 
-    Counts what the split of a training would leave on every side, and the successful tasks that alarm budgets need;
-    finds word-for-word repeats, and fields that are empty nearly everywhere although the adapter reads them; measures
-    what a clock, a step cap or the name of who acts tells of the outcome; and
-    fits a quick monitor to parts of the training tasks.
+    The check counts what the split of a training would leave on every side, and the successful tasks that the alarm
+    budgets need. It finds runs that repeat each other word for word, and fields that are empty nearly everywhere
+    although the adapter reads them. It measures what the number of steps, a step cap or the name of the agent tells of
+    the outcome, and it fits a quick monitor to parts of the training tasks.
 
-    runs, adapter, labels, strict: as `train` takes them. budget, confidence, horizon, seed: of the training planned.
-    curve: whether to fit; all else takes as long as reading. listener: told of stages. report: filled by reading.
-    audit: another instrument to look at the runs, which are then kept in memory; what it finds is carried along.
+    runs, adapter, labels, strict : as for `train`.
+    budget, confidence, horizon, seed : of the training that is planned.
+    curve : whether to fit the quick monitor; without it the check takes no longer than reading.
+    listener : its hooks are called for each stage.
+    report : filled while the runs are read.
+    audit : called with the runs, which are then kept in memory; its findings are added to the check.
     Raises DataError where no run has an outcome, and TraceError, AdapterError, ConfigError as `train` does.
     """
     listener, report = listener or LearnListener(), report if report is not None else ReadReport()

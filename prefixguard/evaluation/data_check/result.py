@@ -23,10 +23,12 @@ SEVERITIES = {"error": "ERROR", "warning": "warning", "note": "note"}
 class DataCheck(Result):
     """Whether runs are fit to train on.
 
-    runs: those with an outcome and a step; failed, tasks, steps: of them. without_task: of them, those that name none.
-    without_outcome, empty: left out. sides: the split that training would make. budgets: the one asked for first.
-    groups: by name. curve: None where it was not asked for, or could not be drawn. findings: worst first.
-    leaks: what another instrument found, carried along. audited: whether it looked at all.
+    runs : number of runs with an outcome and at least one step; failed, tasks, steps : counted among them.
+    without_task : number of these runs that name no task.
+    without_outcome, empty : number of runs that are left out because they have no outcome, or no step.
+    sides : the split that a training would make. budgets : the budget that was asked for comes first.
+    groups : by name. curve : None where it was not asked for, or could not be drawn. findings : worst first.
+    leaks : the findings of a leak audit. audited : whether there was one.
     """
 
     runs: int

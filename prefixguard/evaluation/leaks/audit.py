@@ -1,7 +1,7 @@
 """The leak audit of a labelled corpus, through whatever adapter it was read.
 
-It judges records and outcomes alone: `check-data`, `evaluate --leaks` and `check-adapter` ask it. What an adapter reads
-from where is looked at beside it while the adapter is made or checked (`induce.checks`).
+It judges records and outcomes alone, for `check-data`, `evaluate --leaks` and `check-adapter`. While an adapter is made
+or checked, the places that it reads are searched too (`leaks.raw`).
 """
 
 from __future__ import annotations
@@ -24,16 +24,20 @@ from prefixguard.results import Block, Result, Text
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
 
-#: Runs that are looked at unless told otherwise: enough for every probe, and what is held in memory.
+#: Runs that are audited by default: enough for every probe, and all that is held in memory.
 MOST_RUNS = 3000
 
 
 @dataclass(frozen=True, slots=True)
 class LeakAudit(Result):
-    """What was found, errors first.
+    """What the leak audit found.
 
-    runs: runs with a record. looked_at: those audited, a sample where there are many. judged: of them, runs of two
-    records and more with a known outcome; failed: of those. tasks: of those. notes: what could not be audited, and why.
+    runs : number of runs with at least one record.
+    looked_at : number of runs that were audited; fewer than `runs` where a sample was taken.
+    judged : number of audited runs with two or more records and a known outcome.
+    failed, tasks : number of failed runs, and of tasks, among the judged runs.
+    findings : errors first, then warnings, then notes.
+    notes : sentences on what could not be audited, and why.
     """
 
     runs: int
@@ -73,15 +77,16 @@ def audit_leaks(
     most_runs: int = MOST_RUNS,
     waive: Mapping[str, str] = MappingProxyType({}),
 ) -> LeakAudit:
-    """Look for outcomes and futures in records that no live run would have.
+    """Search the records for outcomes, and for text of later steps, that a live run would not show.
 
-    runs: read once, in any number; of more than `most_runs` a sample is taken by hash.
-    seed: of the sample, of the one run a task that tests are done on, of folds and permutations.
-    on_stage: told the name of each stage as it begins.
-    waive: field to reason: what is found there is harmless, and becomes a note with the reason. One in which nothing
-        is found is named in the notes, since it may be misspelled.
-    Time is linear in the text; of a field at most 20,000 characters are read.
-    Raises ConfigError where most_runs is below 1.
+    runs : the parsed runs; they are read once.
+    seed : of the sample, of the one run per task on which the tests are done, of the folds and of the permutations.
+    on_stage : called with the name of each stage before it begins.
+    most_runs : 1 or more; of more runs than that, a sample is drawn by hash.
+    waive : field to reason; a finding in that field is harmless and becomes a note with the reason. A field without
+        a finding is named in the notes, since it may be misspelled.
+    The time is linear in the text; at most 20,000 characters of a field are read.
+    Raises ConfigError where `most_runs` is below 1.
     """
     if most_runs < 1:
         raise ConfigError(f"most_runs is {most_runs}; it must be 1 or more.")
@@ -114,9 +119,10 @@ def _settled(one: LeakFinding, waive: Mapping[str, str]) -> LeakFinding:
 
 
 def find_leaks(runs: Iterable[Run[StepRecord]], *, seed: int = 13, given: Collection[str] = GIVEN) -> list[LeakFinding]:
-    """What `audit_leaks` finds in all of these runs, in the order of its stages, before anything is waived.
+    """What `audit_leaks` finds in all of these runs, in the order of its stages and without waivers.
 
-    given: fields that hold what the agent was given; in the raw view, which has all text in one field, that one too.
+    given : the fields that hold what the agent was given. In the raw view, which has all text in one field, name that
+        field too.
     """
     chosen, _ = sample(runs, most=sys.maxsize, seed=seed)
     return list(_search(chosen, Judged.of(chosen, seed, given), seed, lambda _: None))

@@ -1,4 +1,4 @@
-"""What the leak audit found, and what somebody has looked at and calls harmless, with the reason."""
+"""A finding of the leak audit, and the waivers that call a finding harmless and say why."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ _SHOWN = 60
 class LeakFinding(Result):
     """A leak or a shortcut.
 
-    kind: last_step, token, number, identifier, hidden_text, later_text, whole_rest, countdown, run_length, shortcut; of
-        raw data name, identity, neighbours, unnamed, outcome, verdict, hidden, judged_event, last_status, raw_value.
-    field: field of the records that it stands in; "length" where it is the number of records; a raw place as the spec
+    kind : last_step, token, number, identifier, hidden_text, later_text, whole_rest, countdown, run_length or shortcut;
+        in raw data name, identity, neighbours, unnamed, outcome, verdict, hidden, judged_event, last_status or raw_value.
+    field : the field of the records that holds it; "length" where it is the number of records; a raw place as the spec
         spells it.
-    token: what stands there: a word, a pair of words, `= value` for a whole value, `(empty)`; for a name, the kind of
-        name and one of them; empty where no one token says it.
-    severity: an error is what no live run has, or what nothing but a verdict looks like; a warning is worth a look; a
-        note is waived.
-    figures: the numbers; shares, p-values (corrected for everything tried) and areas in [0, 1], counts as floats.
-    text: the same in words, a sentence or two. waived: the reason why it is called harmless; else empty.
-    remedy, place: of what the raw data shows: what to do, and the raw place that it is about.
+    token : a word, a pair of words, `= value` for a whole value, or `(empty)`; for a name, the kind of name and one of
+        the names; empty where no single token tells the outcome.
+    severity : an error is what no live run has, or what only a verdict looks like; a warning is worth a look; a note
+        is waived.
+    figures : the numbers; shares, areas and p-values (corrected for everything that was tried) are in [0, 1].
+    text : the same in words, a sentence or two.
+    waived : the reason why it is called harmless; empty where it is not waived.
+    remedy, place : for findings in the raw data, what to do, and the raw place that the finding is about.
     """
 
     kind: str
@@ -79,6 +80,6 @@ def shown(token: str) -> str:
 
 
 def waivers_of(adapter: Adapter, given: Mapping[str, str]) -> dict[str, str]:
-    """What the adapter's spec waives, by place, and what is waived beside it; the latter has the last word."""
+    """What the adapter's spec waives and what `given` waives, place to reason; `given` goes before the spec."""
     spec = json.loads(adapter.to_bytes())
     return {str(one["path"]): str(one["reason"]) for one in spec.get("waived", [])} | dict(given)
