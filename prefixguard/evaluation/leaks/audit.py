@@ -16,9 +16,9 @@ from prefixguard.evaluation.leaks.finding import LeakFinding
 from prefixguard.evaluation.leaks.judged import FEWEST, GIVEN, Judged, sample
 from prefixguard.evaluation.leaks.last_step import find_last_step
 from prefixguard.evaluation.leaks.later_text import find_later_text
+from prefixguard.evaluation.leaks.lengths import find_groups, find_lengths
 from prefixguard.evaluation.leaks.names import find_hidden_text, find_identifiers, find_model_names
 from prefixguard.evaluation.leaks.numbers import find_numbers, find_run_lengths
-from prefixguard.evaluation.leaks.shortcuts import find_groups, find_lengths
 from prefixguard.evaluation.leaks.tokens import TokenTables, find_tokens
 from prefixguard.results import Block, Result, Text
 from prefixguard.stepview import StepRecord

@@ -20,7 +20,8 @@ class LeakFinding(Result):
     """A leak or a shortcut.
 
     kind : last_step, token, number, identifier, hidden_text, later_text, whole_rest, countdown, run_length or shortcut;
-        in raw data name, identity, neighbours, unnamed, outcome, verdict, hidden, judged_event, last_status or raw_value.
+        in raw data name, identity, neighbours, unnamed, outcome, verdict, hidden, judged_event, last_status or
+        raw_value.
     field : the field of the records that holds it; "length" where it is the number of records; a raw place as the spec
         spells it.
     token : a word, a pair of words, `= value` for a whole value, or `(empty)`; for a name, the kind of name and one of

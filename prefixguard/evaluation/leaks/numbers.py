@@ -35,38 +35,37 @@ _LOOKED_AT = 12
 
 def find_numbers(judged: Judged) -> Iterator[LeakFinding]:
     """Numbers of the last record that rank the outcomes far better than those of the record before."""
-    told = []
+    found = []
     tried = 0
+    nowhere = np.full(len(judged), np.nan)
     for field in _FIELDS:
         last, before = (_by_label(judged, field, position) for position in (-1, -2))
-        for label in sorted(last):
-            values = last[label]
-            have = ~np.isnan(values)
-            if have[judged.single].mean() < _HAVE:
-                continue
-            tried += 1
-            area = rank_area(judged.failed[have], values[have])
-            if math.isnan(area) or max(area, 1 - area) < _TELLS:
-                continue
-            was = before.get(label)
-            known = np.zeros(len(judged), dtype=np.bool_) if was is None else ~np.isnan(was)
-            ranked = 0.5 if was is None else rank_area(judged.failed[known], was[known])
-            earlier = 0.5 if math.isnan(ranked) else max(ranked, 1 - ranked)
-            if max(area, 1 - area) - earlier >= JUMP:
-                told.append((field, label, area, earlier, _by_ranks(judged, values), int(have.sum())))
-    for field, label, area, earlier, p, n in told:
-        p = min(1.0, p * tried)
+        for label, values in sorted(last.items()):
+            if (~np.isnan(values))[judged.single].mean() >= _HAVE:
+                tried += 1
+                area, was = _area(judged, values), _area(judged, before.get(label, nowhere))
+                if max(area, 1 - area) >= _TELLS and max(area, 1 - area) - max(was, 1 - was) >= JUMP:
+                    found.append((field, label, area, max(was, 1 - was), values))
+    for field, label, area, earlier, values in found:
+        p, n = min(1.0, _by_ranks(judged, values) * tried), int((~np.isnan(values)).sum())
         if p >= LEVEL:
             continue
         verdict = says_harness(label) if field == "result" else is_verdict_like(label)  # a tool counts what failed, too
         severity: Severity = "error" if field in _GIVEN and verdict else "warning"
-        side = "failure" if area > 0.5 else "success"
+        side, area = "failure" if area > 0.5 else "success", max(area, 1 - area)
         text = (
             f"The number after {shown(label)} in the {field} of the last record tells the outcome: larger means "
-            f"{side}, area {max(area, 1 - area):.2f}; in the record before, {earlier:.2f} ({in_words(p)}, {n} runs)."
+            f"{side}, area {area:.2f}; in the record before, {earlier:.2f} ({in_words(p)}, {n} runs)."
         )
-        figures = {"area": max(area, 1 - area), "before": earlier, "p": p, "runs": float(n), "tried": float(tried)}
+        figures = {"area": area, "before": earlier, "p": p, "runs": float(n), "tried": float(tried)}
         yield LeakFinding("number", field, label, severity, figures, text)
+
+
+def _area(judged: Judged, values: np.ndarray) -> float:
+    """The area under the ROC curve of the runs that have a number; 0.5 where one outcome is missing."""
+    have = ~np.isnan(values)
+    area = rank_area(judged.failed[have], values[have])
+    return 0.5 if math.isnan(area) else area
 
 
 def find_run_lengths(runs: Sequence[Run[StepRecord]]) -> Iterator[LeakFinding]:
@@ -75,10 +74,8 @@ def find_run_lengths(runs: Sequence[Run[StepRecord]]) -> Iterator[LeakFinding]:
     downs: dict[tuple[str, str], list[bool]] = defaultdict(list)
     lengths: dict[tuple[str, str], set[int]] = defaultdict(set)
     long = sum(len(run.records) >= 3 for run in runs)
-    for run in runs:
+    for run in (run for run in runs if len(run.records) >= 3):
         n = len(run.records)
-        if n < 3:
-            continue
         for field in _FIELDS:
             series: dict[str, list[tuple[int, float]]] = defaultdict(list)
             for i, record in enumerate(run.records[:_LOOKED_AT]):
@@ -93,10 +90,8 @@ def find_run_lengths(runs: Sequence[Run[StepRecord]]) -> Iterator[LeakFinding]:
                 downs[field, label].append(len(found) > 2 and len(left) == 1 and abs(left.pop() - n) <= 1)
     for says, table in (("the length of the run", totals), ("the number of steps that remain", downs)):
         for (field, label), agree in sorted(table.items()):
-            share = sum(agree) / len(agree)
-            if len(agree) < max(_FEWEST_RUNS, _MOST * long) or len(lengths[field, label]) < _FEWEST_LENGTHS:
-                continue
-            if share < _AGREE:
+            share, least = sum(agree) / len(agree), max(_FEWEST_RUNS, _MOST * long)
+            if len(agree) < least or len(lengths[field, label]) < _FEWEST_LENGTHS or share < _AGREE:
                 continue
             after = f"after {shown(label)}" if label else "at its start"
             text = f"The number {after} in {field} is {says} in {sum(agree)} of {len(agree)} runs: only its end knows."
