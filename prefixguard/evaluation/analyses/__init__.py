@@ -1,4 +1,4 @@
-"""What else an evaluation looks at: observability, prevalence, shortcuts, fidelity, and whether alarm bounds hold."""
+"""Further analyses of an evaluation: observability, prevalence, shortcuts, fidelity, and whether alarm bounds hold."""
 
 from prefixguard.evaluation.analyses.alarm_resampling import AlarmResampling, HeldShare, expected_held, resample_alarms
 from prefixguard.evaluation.analyses.fidelity import AutomatonFidelity, UnseenTransitions, automaton_fidelity

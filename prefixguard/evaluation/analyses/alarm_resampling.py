@@ -15,7 +15,7 @@ Three counts a split:
   which is what the bound speaks of. A task's mean is less noisy than one run of it, so on average over sets of tasks
   the share lies between the exact one and the confidence; on one set of tasks it may lie a little to either side.
 - shared: the threshold from all successful runs of the half as if they were independent, counted over all runs. Runs of
-  one task hang together, so this breaks; it is here to be seen breaking.
+  one task depend on each other, so this bound does not hold; it is reported to show that.
 """
 
 from __future__ import annotations
@@ -143,13 +143,15 @@ def resample_alarms(
     calibrates: Sequence[bool] | None = None,
     tested: Sequence[bool] | None = None,
 ) -> AlarmResampling:
-    """Set the threshold on one random half of the tasks, count on the other, `rounds` times.
+    """Set the threshold on one random half of the tasks and count alarms on the other half, `rounds` times.
 
-    scores: one float (T,) a run, NaN where a step was not judged, from a monitor that saw none of these tasks.
-    failed, tasks: outcome and task of each run.
-    calibrates, tested: which runs may set a threshold, and which are counted (such as the runs of a new agent); None:
-        all. Tasks stay apart all the same.
-    Tasks that can calibrate are halved exactly, so that every split allows as many exceedances; others go either way.
+    scores : for each run a float array (T,), NaN where a step was not judged; the monitor saw none of the tasks.
+    failed, tasks : the outcome and the task of each run.
+    policy : the alarm policy. horizon : 0 or more; an alarm is early with more than so many steps left.
+    rounds, seed : how many splits are drawn, and the seed of the draw.
+    calibrates, tested : which runs may set a threshold, and which are counted (such as the runs of a new agent); None
+        for all. A task is on one side in any case.
+    Tasks that can calibrate are halved exactly, so that every split allows as many exceedances.
     Raises DataError where counts differ or no run can calibrate or be counted, ConfigError for fewer than 1 round.
     """
     if not len(scores) == len(failed) == len(tasks):

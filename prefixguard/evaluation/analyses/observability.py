@@ -134,11 +134,12 @@ class Observability(Result):
 def observability(
     row: ScoreRow, prefixes: Prefixes, lengths: Sequence[int], horizon: int, *, steps: Sequence[int] = STEPS
 ) -> Observability:
-    """Where a row of scores and the clock stand on the scale of observability.
+    """The places of a row of scores and of the clock on the scale of observability.
 
-    row: the monitor. What it did not judge, in either risk, is left out, for the clock too.
-    prefixes: of all runs. lengths: steps of each run. horizon: H of the imminent label. steps: indices, from 1.
-    Raises DataError where the scores are not one a step of every run, ConfigError for a step below 1.
+    row : the monitor's scores. Prefixes without a score for either risk are left out, for the clock too.
+    prefixes : the prefixes of all runs. lengths : the number of steps of each run.
+    horizon : H of the imminent label. steps : step indices, 1 or more, at which the imminent label is measured.
+    Raises DataError where a run does not have one score per step, ConfigError for a step below 1.
     """
     if any(step < 1 for step in steps):
         raise ConfigError(f"observability: step {min(steps)} does not exist: steps count from 1.")

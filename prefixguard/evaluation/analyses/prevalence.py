@@ -1,4 +1,4 @@
-"""AUPRC of every row at the same prevalences, so that a table can be laid beside that of another set."""
+"""AUPRC of every row at the same prevalences, so that tables of different sets can be compared."""
 
 from __future__ import annotations
 
@@ -79,10 +79,11 @@ def prevalence_table(
 ) -> PrevalenceTable:
     """AUPRC of rows at reference prevalences, for both risks.
 
-    rows: the monitor first; what it did not judge is left out of every row, as in the table of figures.
-    lengths: steps of each run. horizon: H of the imminent label. references: in (0, 1).
-    resamples: over tasks, for intervals of the first row.
-    Raises DataError where a row's scores are not one a step, ConfigError for a reference out of range.
+    rows : the monitor's row first; prefixes that it did not judge are left out of every row.
+    prefixes : the prefixes of all runs. lengths : the number of steps of each run.
+    horizon : H of the imminent label. references : prevalences in (0, 1).
+    resamples : resamples over tasks, for the intervals of the first row; None for no intervals.
+    Raises DataError where a row does not have one score per step, ConfigError for a reference out of range.
     """
     references = tuple(map(float, references))
     labels = prefixes.imminent_labels(horizon), prefixes.outcome_labels

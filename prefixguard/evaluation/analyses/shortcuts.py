@@ -143,12 +143,14 @@ def shortcuts(
     resamples: int = RESAMPLES,
     seed: int = 13,
 ) -> Shortcuts:
-    """How much of the outcome risk is which group made the run.
+    """How much of a monitor's outcome risk only says which group made the run.
 
-    outcome_risk: one float (T,) a run, NaN where a step was not judged. failed, tasks, groups: one a run.
-    grouped_by: what the groups are called. folds: of tasks, 2 or more; with fewer tasks, as many as there are.
-    resamples, seed: of the folds and of the bootstrap over tasks.
-    Raises DataError where counts differ, ConfigError for folds below 2.
+    outcome_risk : for each run a float array (T,), NaN where a step was not judged.
+    failed, tasks, groups : the outcome, the task and the group of each run.
+    grouped_by : what the groups are, such as agent.
+    folds : folds of tasks, 2 or more; with fewer tasks than folds, one per task.
+    resamples : of the bootstrap over tasks. seed : of the folds and of the bootstrap.
+    Raises DataError where the counts differ, ConfigError for fewer than 2 folds.
     """
     if not len(outcome_risk) == len(failed) == len(tasks) == len(groups):
         raise DataError(

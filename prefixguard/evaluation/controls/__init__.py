@@ -1,4 +1,4 @@
-"""Rows that have to be trained, beside which a monitor is shown. Needs what training needs."""
+"""Heuristic baselines that have to be trained, for comparison with a monitor. Needs the packages for training."""
 
 from prefixguard.evaluation.controls.fits import as_raw
 from prefixguard.evaluation.controls.rows import (

@@ -1,4 +1,4 @@
-"""All rows that have to be trained, fitted on the runs that the monitor was fitted on, and shown beside it."""
+"""All baselines that have to be trained: they learn from the runs that the monitor learned from."""
 
 from __future__ import annotations
 
@@ -78,15 +78,17 @@ def control_rows(
     wanted: Sequence[str] | None = None,
     on_stage: Callable[[str], None] | None = None,
 ) -> list[ScoreRow]:
-    """The controls' scores of the test runs, in the order of `sides.test`, as probabilities.
+    """Train the controls and score the test runs, in the order of `sides.test`, with probabilities.
 
-    Each learns from the training runs only, with a vocabulary of its own fitted on them. Probabilities are as fitted:
-    where the monitor is calibrated on further runs, compare ranks and alarms rather than Brier and ECE.
+    Each control learns from the training runs only, with a vocabulary fitted on them. Its probabilities are not
+    calibrated: where the monitor is calibrated on further runs, compare ranks and alarms rather than Brier and ECE.
 
-    horizon: H. seed: of all that is drawn; the same runs and seed give the same bytes. policy, budgets: of the alarm;
-    each row gets its own thresholds on the outcome risk. wanted: names of `CONTROLS`, None for all; rows come in the
-    order of `CONTROLS`. on_stage: called with the name of each control before it is fitted. A control whose package
-    is not installed is left out of all, and `on_stage` is told so.
+    corpus, sides : the runs, and which of them train, set thresholds and are scored.
+    horizon : H of the imminent label. seed : of everything that is drawn; same runs and seed, same bytes.
+    policy, budgets : of the alarm; each row gets its own thresholds on the outcome risk.
+    wanted : names of `CONTROLS`, None for all; rows come in the order of `CONTROLS`. Where all are wanted, a control
+        whose package is not installed is left out, and `on_stage` is called with the reason.
+    on_stage : called with the name of each control before it is fitted.
     Raises ConfigError for an unknown name, DataError where the sides cannot serve (`ControlSides.check`),
     MissingExtraError for a control that was named and whose package is not installed.
     """
@@ -154,10 +156,13 @@ def controls_beside(
     on_run: Callable[[int], None] | None = None,
     on_stage: Callable[[str], None] | None = None,
 ) -> Callable[[Sequence[RunKey]], list[ScoreRow]]:
-    """What `evaluate(beside=)` takes: rows that learn from the runs that the monitor learned from.
+    """The controls of a monitor, in the form that the option `beside` of `evaluate` takes.
 
-    bundle: the monitor's. runs: all that are read, those that it was made from among them. wanted: see `control_rows`.
-    Nothing is read or fitted before the rows are asked for.
+    bundle : the monitor's bundle.
+    runs : parsed runs, among them those that the monitor was trained on. They are read when the rows are needed.
+    wanted : names of `CONTROLS`, None for all.
+    on_run : called with the number of runs read so far. on_stage : called with the name of each control.
+    Raises, when the rows are needed, DataError and ConfigError as `control_rows` and `sides_of` do.
     """
 
     def rows(keys: Sequence[RunKey]) -> list[ScoreRow]:

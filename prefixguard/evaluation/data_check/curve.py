@@ -80,7 +80,7 @@ def learning_curve(
     """Fit boosted trees to 25, 50 and 100 % of the training tasks, each part inside the next.
 
     sides: of all tasks; those that are not for training are held out, all of them, since nothing else is fitted.
-    listener: told of each fit (stage "trying").
+    listener: called before each fit (stage "trying").
     """
     trained = sorted((t for t, s in sides.items() if s is Side.TRAIN), key=lambda t: task_hash(f"{seed}:curve:{t}"))
     held = np.flatnonzero([sides[task] is not Side.TRAIN for task in corpus.task_ids])

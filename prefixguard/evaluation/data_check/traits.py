@@ -1,4 +1,4 @@
-"""What is found in runs without fitting anything, beside what they do: repeats, the number of steps, and who acted."""
+"""Traits of runs that tell outcomes without anything being fitted: repeats, the number of steps, and who acted."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from prefixguard.evaluation.leaks.judged import Judged
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
 
-#: Characters of a field that are looked at, half from each end.
+#: Characters of a field that are read, half from each end.
 MOST_CHARACTERS = 20_000
 #: Characters up to which a value is a feature as a whole.
 SHORT = 40
@@ -32,7 +32,7 @@ SUPPORT, _LEAST, _KEPT = 6, 0.65, 200
 WORDS = re.compile(r"\d+\.\d+|\w+")
 #: Signs that are no words and no usual punctuation: emoji, ticks, rows of # or *.
 _SIGNS = re.compile(r"[^\w\s\x00-\x7f\u2010-\u2027\u2030-\u205e\u00a0-\u00bf\u3000-\u303f]|#{3,}|\*{3,}|={3,}")
-#: Parts of words by which verdicts are told.
+#: Parts of words in which verdicts are written.
 _VERDICT = frozenset(
     (
         "success", "successful", "successfully", "succeed", "succeeded", "failure", "failures", "fail", "failed",

@@ -1,4 +1,4 @@
-"""The runs that the audit looks at: a bounded sample, weights that count tasks alike, one run a task for the tests."""
+"""The runs that are audited: a bounded sample, weights that count tasks alike, and one run per task for the tests."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _NEXT = 0.5
 _SHARES = {"the agent says": (0.05, 0.20), "is seen": (0.15, 0.40), "comes back": (0.15, 0.40)}
 _FEWEST_RUNS = 3  # or all, where there are fewer
 _FEWEST_FALLING = 2
-#: Records of a run that are looked at.
+#: Records of a run that are read.
 _MOST_STEPS = 300
 #: Steps that a length must fall without a break to be a count-down.
 _FALLS = 4

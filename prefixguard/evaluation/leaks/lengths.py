@@ -1,4 +1,4 @@
-"""Outcomes told by the number of steps, or by the group of a run (file, model, agent): shortcuts, not leaks.
+"""Outcomes that follow from the number of steps, or by the group of a run (file, model, agent): shortcuts, not leaks.
 
 A live monitor sees the clock, but not the end; records do not show groups, and must not.
 """

@@ -11,7 +11,7 @@ from typing import Any
 from prefixguard.stepview import Adapter, DataPlace, PlaceReading, Scope, StepRecord, kind_of, overlaps
 from prefixguard.trace import Outcome, Run
 
-#: Leaves of one run that are looked at, and how deep they may lie.
+#: Leaves of one run that are read, and how deep they may lie.
 MOST_LEAVES, _DEEPEST = 100_000, 48
 #: Words at the head of one text that are compared.
 MOST_WORDS = 2_000
