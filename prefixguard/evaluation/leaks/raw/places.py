@@ -95,32 +95,19 @@ def _by_name(raw: RawRuns, reading: PlaceReading) -> Iterator[LeakFinding]:
             continue
         of_steps = in_event and name.lower() in _OF_STEPS and _varies(raw, reading.place)
         but = ", but other events of a run hold other values" if of_steps else ""
-        yield LeakFinding(
-            "name",
-            where,
-            "",
-            "warning" if of_steps else "error",
-            {},
-            f"{reading.where} reads {where}: {name!r} is a name for what {meaning}{but}.",
-            remedy="Do not read it; put it under `hidden`. If harmless: "
-            f'"waived": [{{"path": "{where}", "reason": ...}}].',
-            place=reading.place,
+        text = f"{reading.where} reads {where}: {name!r} is a name for what {meaning}{but}."
+        remedy = (
+            f'Do not read it; put it under `hidden`. If harmless: "waived": [{{"path": "{where}", "reason": ...}}].'
         )
+        yield raw.finding("name", reading.place, "warning" if of_steps else "error", text, remedy)
         return
     if in_event or not names or ".when" in reading.where:
         return
     for who in (Meaning.MODEL, Meaning.RUN_ID):  # harmless to the agent, and a shortcut for a monitor
         if affinity(names[-1], who) >= 1.0:
-            yield LeakFinding(
-                "identity",
-                where,
-                "",
-                "error",
-                {},
-                f"{reading.where} reads {where}: the {who.value} tells how good runs are, not how this one goes.",
-                remedy="Make it a group (`run.groups`); groups serve evaluation and are never read by a monitor.",
-                place=reading.place,
-            )
+            text = f"{reading.where} reads {where}: the {who.value} tells how good runs are, not how this one goes."
+            remedy = "Make it a group (`run.groups`); groups serve evaluation and are never read by a monitor."
+            yield raw.finding("identity", reading.place, "error", text, remedy)
 
 
 def _varies(raw: RawRuns, place: DataPlace) -> bool:
@@ -200,18 +187,13 @@ def _by_neighbours(raw: RawRuns) -> Iterator[LeakFinding]:
     for place, reading in wanted.items():
         if place not in neighbours or not looked[place] or unsaid[place] < 0.5 * looked[place]:
             continue
-        where = raw.spell(place)
-        yield LeakFinding(
-            "neighbours",
-            where,
-            "",
-            "error",
-            {"runs": looked[place], "unsaid": unsaid[place] / looked[place]},
-            f"{reading.where} reads {where}, which stands beside {neighbours[place]!r}, written when the run was over, "
-            f"and no event says the same ({unsaid[place]} of {looked[place]} runs).",
-            remedy="Read the task from what the agent is shown; put the harness's own fields under `hidden`.",
-            place=place,
+        text = (
+            f"{reading.where} reads {raw.spell(place)}, which stands beside {neighbours[place]!r}, written when the "
+            f"run was over, and no event says the same ({unsaid[place]} of {looked[place]} runs)."
         )
+        remedy = "Read the task from what the agent is shown; put the harness's own fields under `hidden`."
+        share = unsaid[place] / looked[place]
+        yield raw.finding("neighbours", place, "error", text, remedy, runs=looked[place], unsaid=share)
 
 
 def _tells_end(name: str) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from prefixguard.evaluation.leaks.finding import LeakFinding, Severity
 from prefixguard.stepview import Adapter, DataPlace, PlaceReading, Scope, StepRecord, kind_of, overlaps
 from prefixguard.trace import Outcome, Run
 
@@ -92,6 +93,12 @@ class RawRuns:
             if base is not None and base.root == place.root and place.steps[: len(base.steps)] == base.steps:
                 return root + str(DataPlace("run", place.steps[len(base.steps) :]))[1:]
         return str(place)
+
+    def finding(
+        self, kind: str, place: DataPlace, severity: Severity, text: str, remedy: str, **figures: float
+    ) -> LeakFinding:
+        """A finding about a raw place."""
+        return LeakFinding(kind, self.spell(place), "", severity, figures, text, remedy=remedy, place=place)
 
 
 def _walk(run: Any, base: DataPlace, known: Mapping[int, int], columns: Mapping[Steps, str]) -> Iterator[Leaf]:

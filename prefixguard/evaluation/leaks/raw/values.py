@@ -57,9 +57,9 @@ def find_by_numbers(raw: RawRuns) -> Iterator[LeakFinding]:
         if not values.of_run and (_is_ordinary(values, outcomes) or _is_own(raw, place)):
             severity = "warning"
             text += " Earlier values are like it, or the agent wrote it."
-        figures = {"separates": area, "before": was, "p": p * len(table), "runs": len(values.last)}
         remedy = "Do not read it; put it under `hidden` if it is written when the run is over."
-        yield LeakFinding("raw_value", where, "", severity, figures, text, remedy=remedy, place=place)
+        figures = {"separates": area, "before": was, "p": p * len(table), "runs": len(values.last)}
+        yield raw.finding("raw_value", place, severity, text, remedy, **figures)
 
 
 def _values(raw: RawRuns, runs: Sequence[SeenRun]) -> dict[DataPlace, _PlaceValues]:
@@ -191,8 +191,7 @@ def find_last_status(raw: RawRuns) -> Iterator[LeakFinding]:
         where, named = raw.spell(place), ", ".join(sorted(last))
         text = f"{where}, which a status is read from, ends every run with a value that stands nowhere else ({named})."
         remedy = "A verifier wrote it: take the status from what came back for the step, and the outcome from here."
-        figures = {"runs": last.total()}
-        yield LeakFinding("last_status", where, "", severity, figures, text, remedy=remedy, place=place)
+        yield raw.finding("last_status", place, severity, text, remedy, runs=last.total())
 
 
 _SEEN_FIELDS = ("action", "arguments", "observation", "result")
