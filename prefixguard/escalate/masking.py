@@ -12,36 +12,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from prefixguard.escalate import secret_shapes as shapes
 from prefixguard.escalate.endpoint import masked
-from prefixguard.escalate.secret_looks import (
-    BEFORE_NAME,
-    card_numbers,
-    iban_end,
-    is_cookie,
-    is_random,
-    is_token,
-    may_be_half,
-)
-from prefixguard.escalate.secret_shapes import (
-    COOKIE,
-    DIGITS,
-    GATES,
-    HALF_AT_BEGIN,
-    HALF_AT_END,
-    IBAN,
-    NAME_KEY,
-    SECRET_KEY,
-    SHAPES,
-    TOKEN,
-    Shape,
-)
 from prefixguard.escalate.transcript_buffer import Hole, ShortenedStep, UnkeptStep
 from prefixguard.stepview import CUT_MARK, StepRecord
+
+#: Where something begins and ends, and its kind.
+Span = tuple[int, int, str]
 
 #: What is looked at of one text; the rest is not shown (see `mask`).
 MAX_TEXT = 200_000
@@ -89,20 +71,21 @@ class Masker:
         if not self.is_on or len(text) < _SHORTEST:
             return text
         rest = len(text) - MAX_TEXT
-        if rest > 0:
-            text = text[:MAX_TEXT]
+        text = text[:MAX_TEXT]
         data = text.encode("utf-8", "replace")
-        found = self._masked(data, names, cut_before, cut_after)
-        if found is not data:
-            text = found.decode("utf-8", "replace")
+        parts = data.split(_CUT)
+        last = len(parts) - 1
+        found = [self._whole(part, names, cut_before or i > 0, cut_after or i < last) for i, part in enumerate(parts)]
+        if found != parts:
+            text = _CUT.join(found).decode("utf-8", "replace")
         return text + (f" <{rest:,} more characters>" if rest > 0 else "")
 
     def mask_field(self, key: str, text: str) -> str:
         """As `mask`, for the text under a key: what `password` holds is a secret whatever it looks like."""
         name = key.encode("utf-8", "replace")[:200]
-        if self.is_on and text and SECRET_KEY.search(name) is not None:
+        if self.is_on and text and shapes.SECRET_KEY.search(name) is not None:
             return self._mark("password", text.encode("utf-8", "replace")).decode()
-        return self.mask(text, names=NAME_KEY.search(name) is not None)
+        return self.mask(text, names=shapes.NAME_KEY.search(name) is not None)
 
     def mask_all(self, value: Any, key: str = "") -> Any:
         """JSON with every text masked, also where it stands before what tells that it is a secret; keys stay as they
@@ -132,29 +115,18 @@ class Masker:
             mark = self._marks[secret] = f"<masked {kind} {self._kinds[kind]}>".encode()
         return mark
 
-    def _masked(self, data: bytes, names: bool, cut_before: bool, cut_after: bool) -> bytes:
-        """The data itself where nothing in it is a secret."""
-        if _CUT not in data:
-            return self._whole(data, names, cut_before, cut_after)
-        parts = data.split(_CUT)
-        last = len(parts) - 1
-        return _CUT.join(
-            self._whole(part, names, cut_before or i > 0, cut_after or i < last) for i, part in enumerate(parts)
-        )
-
     def _whole(self, data: bytes, names: bool, cut_before: bool, cut_after: bool) -> bytes:
-        is_open = {name: gate.search(data) is not None for name, gate in GATES.items()}
-        for shape in SHAPES:
+        is_open = {name: gate.search(data) is not None for name, gate in shapes.GATES.items()}
+        for shape in shapes.SHAPES:
             if is_open[shape.gate]:
                 data = self._shaped(shape, data)
         if not names:
-            data = self._replaced(data, [(*span, "card") for span in _cards(data)])
-            data = self._replaced(data, [(*span, "iban") for span in _ibans(data)])
-            data = self._replaced(data, [(*span, "key") for span in _random(data)])
+            for find in _FINDERS:
+                data = self._replaced(data, find(data))
             data = self._known_again(data)
-        ends = [HALF_AT_END.search(data)] if cut_after else []
-        ends += [HALF_AT_BEGIN.search(data)] if cut_before else []
-        halves = [(*end.span(), "cut") for end in reversed(ends) if end is not None and may_be_half(end.group())]
+        ends = [shapes.HALF_AT_END.search(data)] if cut_after else []
+        ends += [shapes.HALF_AT_BEGIN.search(data)] if cut_before else []
+        halves = [(*end.span(), "cut") for end in reversed(ends) if end is not None and shapes.may_be_half(end.group())]
         return self._replaced(data, halves)
 
     def _known_again(self, data: bytes) -> bytes:
@@ -165,41 +137,36 @@ class Masker:
                 if len(secret) >= _LEAST_AGAIN:
                     data = data.replace(secret, mark)
                 else:
-                    data = _alone(secret).sub(mark, data)
+                    data = re.sub(rb"(?<![0-9A-Za-z])" + re.escape(secret) + rb"(?![0-9A-Za-z])", mark, data)
         return data
 
-    def _shaped(self, shape: Shape, data: bytes) -> bytes:
-        found = []
+    def _shaped(self, shape: shapes.Shape, data: bytes) -> bytes:
+        found: list[Span] = []
         for match in shape.pattern.finditer(data):
             begin = match.end(1) if shape.has_keep else match.start()
             end = match.start(shape.pattern.groups) if shape.has_rest else match.end()
             secret = data[begin:end]
             if shape.kind == "cookie":
-                found += _cookies(secret, begin)
+                pairs = [one for one in shapes.COOKIE.finditer(secret) if shapes.is_cookie(one.group(1), one.group(2))]
+                found += [(begin + one.start(2), begin + one.end(2), "cookie") for one in pairs]
             elif not secret.startswith(_OPEN) and (shape.accepts is None or shape.accepts(secret)):
                 found.append((begin, end, shape.kind))
         return self._replaced(data, found)
 
-    def _replaced(self, data: bytes, found: Sequence[tuple[int, int, str]]) -> bytes:
-        """found: (from, to, kind), in order, none within another."""
-        if not found:
-            return data
+    def _replaced(self, data: bytes, found: Iterable[Span]) -> bytes:
+        """found: in order, none within another. The data itself where there is none."""
         pieces: list[bytes] = []
         at = 0
         for begin, end, kind in found:
             if begin >= at:
                 pieces += (data[at:begin], self._mark(kind, data[begin:end]))
                 at = end
-        return b"".join((*pieces, data[at:]))
+        return b"".join((*pieces, data[at:])) if pieces else data
 
 
 def _is_known_again(secret: bytes) -> bool:
     """Whether a secret is masked where nothing tells: it is no word and no short number."""
-    return not secret.isalpha() if len(secret) >= _LEAST_AGAIN else len(secret) >= _SHORTEST and is_token(secret)
-
-
-def _alone(secret: bytes) -> re.Pattern[bytes]:
-    return re.compile(rb"(?<![0-9A-Za-z])" + re.escape(secret) + rb"(?![0-9A-Za-z])")
+    return not secret.isalpha() if len(secret) >= _LEAST_AGAIN else len(secret) >= _SHORTEST and shapes.is_token(secret)
 
 
 def total_masked(each: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -220,40 +187,35 @@ def masked_in_words(counts: Mapping[str, int]) -> str:
     return f"Masked in what is sent: {kinds}. To send texts as they are: --no-mask (mask=False)."
 
 
-def _cookies(header: bytes, begin: int) -> list[tuple[int, int, str]]:
-    """Values of a header's cookies, but for those that say a setting; the header begins at `begin`."""
-    return [
-        (begin + pair.start(2), begin + pair.end(2), "cookie")
-        for pair in COOKIE.finditer(header)
-        if is_cookie(pair.group(1), pair.group(2))
-    ]
+def _cards(data: bytes) -> Iterator[Span]:
+    for run in shapes.DIGITS.finditer(data):
+        for begin, end in shapes.card_numbers(data, run.start(), run.group()):
+            if not _is_named(data, begin):
+                yield begin, end, "card"
 
 
-def _cards(data: bytes) -> list[tuple[int, int]]:
-    return [
-        span
-        for run in DIGITS.finditer(data)
-        for span in card_numbers(data, run.start(), run.group())
-        if BEFORE_NAME.search(data[max(span[0] - 40, 0) : span[0]]) is None
-    ]
+def _ibans(data: bytes) -> Iterator[Span]:
+    for run in shapes.IBAN.finditer(data):
+        end = shapes.iban_end(run.group())
+        if end is not None:
+            yield run.start(), run.start() + end, "iban"
 
 
-def _ibans(data: bytes) -> list[tuple[int, int]]:
-    ends = ((run.start(), iban_end(run.group())) for run in IBAN.finditer(data))
-    return [(begin, begin + end) for begin, end in ends if end is not None]
-
-
-def _random(data: bytes) -> list[tuple[int, int]]:
-    found = []
-    for match in TOKEN.finditer(data):
+def _random(data: bytes) -> Iterator[Span]:
+    for match in shapes.TOKEN.finditer(data):
         begin, end = match.span()
         beside_id = end - begin == 40 and b"<masked aws-id" in data[max(begin - _NEAR, 0) : end + _NEAR]
-        if (
-            is_random(match.group(), beside_id=beside_id)
-            and BEFORE_NAME.search(data[max(begin - 40, 0) : begin]) is None
-        ):
-            found.append((begin, end))
-    return found
+        if shapes.is_random(match.group(), beside_id=beside_id) and not _is_named(data, begin):
+            yield begin, end, "key"
+
+
+def _is_named(data: bytes, begin: int) -> bool:
+    """Whether what begins here is said to be a hash, a part of a file or the id of something."""
+    return shapes.BEFORE_NAME.search(data[max(begin - 40, 0) : begin]) is not None
+
+
+#: What is looked for by more than its shape, in this order.
+_FINDERS: tuple[Callable[[bytes], Iterator[Span]], ...] = (_cards, _ibans, _random)
 
 
 @dataclass(frozen=True, slots=True)
