@@ -18,8 +18,7 @@ from prefixguard.escalate.session import (
     watch_escalated,
 )
 from prefixguard.escalate.transcript_text import Excerpt, estimated_tokens, fit
-from prefixguard.escalate.verdict import Auditor, AuditResult, Verdict, VerdictOutcome
-from prefixguard.escalate.verdict_cache import VerdictCache
+from prefixguard.escalate.verdict import Auditor, AuditResult, Verdict, VerdictCache, VerdictOutcome
 from prefixguard.escalate.verdict_parsing import FAULTS, read_verdict
 
 __all__ = [

@@ -15,8 +15,7 @@ from prefixguard.escalate.confidence import ConfidenceMap, raw_confidence
 from prefixguard.escalate.endpoint import Client, Reply
 from prefixguard.escalate.masking import MaskedRecords
 from prefixguard.escalate.prompting import MIN_BUDGET, Asked, PromptKind, ask_for_verdict, prompt_version
-from prefixguard.escalate.verdict import AuditResult, Verdict, VerdictOutcome
-from prefixguard.escalate.verdict_cache import VerdictCache, as_cached
+from prefixguard.escalate.verdict import AuditResult, Verdict, VerdictCache, VerdictOutcome, as_cached
 from prefixguard.escalate.verdict_parsing import Blame, read_verdict
 from prefixguard.stepview import StepRecord
 

@@ -1,10 +1,10 @@
 """Where questions wait for the auditor: a bounded queue, some workers, one thread in the background.
 
-Sessions offer questions from any thread and never wait. Each question ends exactly once, in the statistics and for its
+Sessions offer questions from any thread and never wait. Each question ends exactly once, in the counts and for its
 session: answered, cached, dropped or failed.
 
 A forked child has no background thread and must not use its parent's connections: there the queue is closed (reason
-"fork"), what was pending is dropped in the child's statistics alone, and monitors go on. Make a new one in the child.
+"fork"), what was pending is dropped in the child's counts alone, and monitors go on. Make a new one in the child.
 """
 
 from __future__ import annotations
@@ -17,141 +17,22 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from prefixguard.errors import ConfigError
-from prefixguard.escalate.budgets import MINUTE, Budget, Held
 from prefixguard.escalate.circuit import CircuitBreaker
 from prefixguard.escalate.policy import EscalationPolicy
-from prefixguard.escalate.request_statistics import RequestStatistics
-from prefixguard.escalate.verdict import Auditor, AuditResult, VerdictOutcome
-from prefixguard.escalate.verdict_cache import Keyed, VerdictCache, as_cached, question_key
+from prefixguard.escalate.request_accounts import MINUTE, Budget, Held, RequestCounts, RequestStatistics
+from prefixguard.escalate.verdict import (
+    Auditor,
+    AuditResult,
+    Keyed,
+    VerdictCache,
+    VerdictOutcome,
+    as_cached,
+    question_key,
+)
 from prefixguard.stepview import StepRecord
-
-
-def run_loop(loop: asyncio.AbstractEventLoop) -> None:
-    """The background thread. It knows no queue, so that one that nobody holds any more can go."""
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_forever()
-    finally:
-        with suppress(Exception):
-            loop.run_until_complete(_cancel_tasks(asyncio.all_tasks(loop), 1.0))
-            loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
-
-
-def leave_loop(
-    auditor: Any, loop: asyncio.AbstractEventLoop, workers: Iterable[asyncio.Task[None]], grace: float
-) -> None:
-    """On the loop: cancels the workers, closes the auditor's client, stops the loop. grace: seconds for
-    each."""
-
-    async def leave() -> None:
-        # Tasks of the auditor's own packages end with the worker that waits for them; cancelled by us, they complain.
-        await _cancel_tasks(list(workers), grace)
-        aclose = getattr(auditor, "aclose", None)
-        if aclose is not None:
-            with suppress(Exception):
-                await asyncio.wait_for(aclose(), grace)
-
-    def stop(_: object) -> None:
-        loop.stop()
-
-    loop.create_task(leave()).add_done_callback(stop)
-
-
-async def _cancel_tasks(tasks: Iterable[asyncio.Task[Any]], grace: float) -> None:
-    """Cancels them, and waits a moment for them to end."""
-    others = [task for task in tasks if task is not asyncio.current_task()]
-    for task in others:
-        task.cancel()
-    if others:
-        await asyncio.wait(others, timeout=grace)
-
-
-def stop_loop(loop: asyncio.AbstractEventLoop) -> None:
-    """From any thread, also where the loop is closed already."""
-    with suppress(RuntimeError):
-        loop.call_soon_threadsafe(loop.stop)
-
-
-Ending = Literal["pending", "answered", "cached", "dropped", "failed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """Is the run, up to this step, still on a good way?
-
-    records: the steps so far, in order. step: number of the last one. why: see `asking.Why`; free for other callers.
-    run: the run's budget; None where only the minute's counts.
-    """
-
-    records: Sequence[StepRecord]
-    step: int
-    why: str = ""
-    run: Budget | None = None
-
-
-_events = threading.Lock()  # held while a request gets its event
-
-
-class PendingRequest:
-    """What became of a question. Reading it is safe from any thread.
-
-    ending: "pending", and then once and for all another. judged: what was answered, also for some that failed; None
-    where nothing was. reason: for dropped and failed ones, a few words; "" for others. The rest is the queue's: when it
-    was offered, what is held for it in each budget, and whether it was sent.
-    """
-
-    __slots__ = ("_event", "ending", "held", "judged", "offered_at", "question", "reason", "sent")
-
-    def __init__(self, question: Question, offered_at: float) -> None:
-        self.question = question
-        self.ending: Ending = "pending"
-        self.judged: AuditResult | None = None
-        self.reason = ""
-        self.offered_at = offered_at
-        self.held: list[tuple[Budget, Held]] = []
-        self.sent = False
-        self._event: threading.Event | None = None  # made by the first who waits; most questions are never waited for
-
-    @property
-    def done(self) -> bool:
-        """Whether it has ended."""
-        return self.ending != "pending"
-
-    def result(self, timeout: float | None = None) -> AuditResult | None:
-        """Waits `timeout` seconds at most (None: until it ends); the answer, or None where there is none by then."""
-        if not self.done:
-            with _events:
-                if self._event is None:
-                    self._event = threading.Event()
-            if not self.done:  # whoever ends it looks for an event afterwards
-                self._event.wait(timeout)
-        return self.judged if self.done else None
-
-    def end(self, ending: Ending, judged: AuditResult | None, reason: str) -> None:
-        """Ends it; whoever waits goes on. For the queue alone."""
-        self.judged, self.reason = judged, reason
-        self.ending = ending  # last: who reads that it has ended may read the rest
-        if self._event is not None:
-            self._event.set()
-
-    def forget_waiters(self) -> None:
-        """In a forked child: whoever waited is not there any more."""
-        self._event = None
-
-    def __repr__(self) -> str:
-        return f"<PendingRequest step {self.question.step} {self.ending}{f': {self.reason}' if self.reason else ''}>"
-
-
-def renew_events() -> None:
-    """In a forked child: whoever held the lock is not there any more."""
-    global _events
-    _events = threading.Lock()
-
 
 #: Reasons that are ours; others are the words of budgets ("calls a run") and of verdicts ERROR ("timeout").
 CLOSED = "closed"
@@ -167,6 +48,55 @@ _CIRCUIT_FAULT = "circuit-open"  # the word of a verdict ERROR whose last try wa
 _AUDITOR_GRACE = 1.0  # seconds that an auditor gets beyond what it was told
 _JOIN = 2.0  # seconds that `close` waits for the thread after all is settled
 
+Ending = Literal["pending", "answered", "cached", "dropped", "failed"]
+#: An answer, and what is wrong with it in a word ("" where nothing is).
+_Answer = tuple[AuditResult | None, str]
+
+
+class PendingRequest:
+    """A question, "is the run, up to this step, still on a good way?", and what became of it. Reading it is safe from
+    any thread.
+
+    records: the steps so far, in order. step: number of the last one. ending: "pending", and then once and for all
+    another. judged: what was answered, also for some that failed; None where nothing was. reason: for dropped and
+    failed ones, a few words; "" for others. The rest is the queue's: when it was offered, what is held for it in each
+    budget, and whether it was sent.
+    """
+
+    __slots__ = ("_changed", "ending", "held", "judged", "offered_at", "reason", "records", "sent", "step")
+
+    def __init__(
+        self, records: Sequence[StepRecord], step: int, offered_at: float, changed: threading.Condition
+    ) -> None:
+        """changed: notified when any request of the queue ends."""
+        self.records, self.step, self.offered_at = records, step, offered_at
+        self.ending: Ending = "pending"
+        self.judged: AuditResult | None = None
+        self.reason = ""
+        self.held: list[tuple[Budget, Held]] = []
+        self.sent = False
+        self._changed = changed
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended."""
+        return self.ending != "pending"
+
+    def result(self, timeout: float | None = None) -> AuditResult | None:
+        """Waits `timeout` seconds at most (None: until it ends); the answer, or None where there is none by then."""
+        if not self.done:
+            with self._changed:
+                self._changed.wait_for(lambda: self.done, timeout)
+        return self.judged if self.done else None
+
+    def end(self, ending: Ending, judged: AuditResult | None, reason: str) -> None:
+        """Ends it. For the queue alone."""
+        self.judged, self.reason = judged, reason
+        self.ending = ending  # last: who reads that it has ended may read the rest
+
+    def __repr__(self) -> str:
+        return f"<PendingRequest step {self.step} {self.ending}{f': {self.reason}' if self.reason else ''}>"
+
 
 class RequestQueue:
     """Takes questions to an auditor. Nothing in it raises into the host.
@@ -179,7 +109,6 @@ class RequestQueue:
         self,
         auditor: Auditor,
         policy: EscalationPolicy,
-        statistics: RequestStatistics | None = None,
         cache: VerdictCache | None = None,
         workers: int = 8,
         *,
@@ -192,17 +121,11 @@ class RequestQueue:
         if not 1 <= workers <= 1000:
             raise ConfigError(f"workers {workers}: questions on their way at once, from 1 to 1000.")
         self.auditor, self.policy, self.cache, self.workers = auditor, policy, cache, workers
-        self.statistics = statistics if statistics is not None else RequestStatistics()
         self.breaker: CircuitBreaker | None = breaker if breaker is not None else getattr(auditor, "breaker", None)
         self._clock = clock
-        self._minute = Budget(
-            "minute",
-            calls=policy.calls_a_minute,
-            tokens=policy.tokens_a_minute,
-            money=policy.money_a_minute,
-            window=MINUTE,
-            clock=clock,
-        )
+        limits = {"calls": policy.calls_a_minute, "tokens": policy.tokens_a_minute}
+        self._minute = Budget("minute", **limits, money=policy.money_a_minute, window=MINUTE, clock=clock)
+        self._statistics = RequestStatistics()
         self._closed: str | None = None  # why nothing is taken any more
         self._waiting: deque[PendingRequest] = deque()
         self._active: set[PendingRequest] = set()  # with a worker
@@ -210,33 +133,39 @@ class RequestQueue:
         self._thread: threading.Thread | None = None
         self._finalizer: Any = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._asking: dict[str, asyncio.Future[tuple[AuditResult | None, str]]] = {}
-        self._lock = threading.Lock()
-        self._idle = threading.Condition(self._lock)
+        self._asking: dict[str, asyncio.Future[_Answer]] = {}
+        self._changed = threading.Condition(threading.Lock())  # held for every change, notified when a request ends
         _QUEUES.add(self)
 
-    def offer(self, question: Question) -> PendingRequest:
-        """Take a question; returns at once. A request that is `dropped` already says why. Never raises, never waits."""
-        request = PendingRequest(question, self._clock())
-        with self._lock:
-            reason = self._refusal() or self._hold(request)
+    def offer(self, records: Sequence[StepRecord], step: int, run: Budget | None = None) -> PendingRequest:
+        """Take a question; returns at once. A request that is `dropped` already says why. Never raises, never waits.
+
+        records: the steps of the run so far. step: number of the last one. run: the run's budget; None where only the
+        minute's counts.
+        """
+        request = PendingRequest(records, step, self._clock(), self._changed)
+        with self._changed:
+            self._statistics.offer()
+            reason = self._refusal() or self._hold(request, run)
             if reason is None and len(self._active) >= self.workers:
                 self._waiting.append(request)
             elif reason is None:
                 reason = self._hand_over(request)
-            if reason is None:
-                self.statistics.offer()
-            else:
-                self._release(request)
-                self.statistics.refuse(reason)
-                request.end("dropped", None, reason)
+            if reason is not None:
+                self._settle(request, "dropped", None, reason)
         return request
 
     @property
     def silent(self) -> str | None:
         """Why a question would be dropped now, budgets aside; None where one would be taken."""
-        with self._lock:
+        with self._changed:
             return self._refusal()
+
+    @property
+    def counts(self) -> RequestCounts:
+        """What became of all questions so far."""
+        with self._changed:
+            return self._statistics.snapshot()
 
     def close(self, drain: bool = True, seconds: float = 10.0) -> None:
         """Take nothing more, and end every question.
@@ -244,16 +173,15 @@ class RequestQueue:
         drain: wait for those that were taken, `seconds` at most. Then those that wait are dropped and those on their
         way have failed, both as "closed"; what they answer later counts no more. Closing twice does nothing.
         """
-        with self._lock:
+        with self._changed:
             if self._closed is not None:
                 return
             self._closed = CLOSED
             if drain:
-                self._idle.wait_for(lambda: not self._active and not self._waiting, max(0.0, seconds))
-            while self._waiting:
-                self._settle(self._waiting.popleft(), "dropped", None, CLOSED)
-            for request in self._active:
+                self._changed.wait_for(lambda: not self._active and not self._waiting, max(0.0, seconds))
+            for request in (*self._waiting, *self._active):
                 self._settle(request, "failed" if request.sent else "dropped", None, CLOSED)
+            self._waiting.clear()
             self._active.clear()
             loop, thread = self._loop, self._thread
         if loop is None or thread is None:
@@ -278,9 +206,9 @@ class RequestQueue:
             return QUEUE_FULL
         return None
 
-    def _hold(self, request: PendingRequest) -> str | None:
+    def _hold(self, request: PendingRequest, run: Budget | None) -> str | None:
         """Holds the question against both budgets; the reason where one refuses."""
-        for budget in (request.question.run, self._minute):
+        for budget in (run, self._minute):
             if budget is None:
                 continue
             held = budget.hold(self.policy.question_tokens, self.policy.question_money)
@@ -288,14 +216,6 @@ class RequestQueue:
                 return held
             request.held.append((budget, held))
         return None
-
-    def _release(self, request: PendingRequest) -> None:
-        for budget, held in request.held:
-            budget.release(held)
-
-    def _spend(self, request: PendingRequest, tokens: int, money: float | None) -> None:
-        for budget, held in request.held:
-            budget.settle(held, tokens, money)
 
     def _hand_over(self, request: PendingRequest) -> str | None:
         """Gives a question to a free worker, and starts the thread where there is none."""
@@ -331,21 +251,24 @@ class RequestQueue:
                 raise
             except BaseException:  # the next question shall not be lost by this one, nor the thread
                 self._finish(following, "failed" if following.sent else "dropped", None, RAISED)
-            with self._lock:
+            with self._changed:
                 self._active.discard(following)
                 following = self._waiting.popleft() if self._waiting else None
                 if following is not None:
                     self._active.add(following)
                 elif not self._active:
-                    self._idle.notify_all()
+                    self._changed.notify_all()
 
     async def _take(self, request: PendingRequest) -> None:
         """Ends the question, unless the queue is closed meanwhile."""
         left = self.policy.seconds - (self._clock() - request.offered_at)
         if left <= 0:
             return self._finish(request, "dropped", None, LATE)
-        records = request.question.records
-        key = self._key(records)
+        records = request.records
+        if isinstance(self.auditor, Keyed):
+            key = self.auditor.key_of(records)
+        else:
+            key = question_key(records, self.auditor.model, self.auditor.prompt_version)
         kept = self.cache.get(key) if self.cache is not None else None
         if kept is not None:
             return self._finish(request, "cached", kept, "")
@@ -355,7 +278,7 @@ class RequestQueue:
         else:
             if not self._mark_sent(request):
                 return None
-            answer: asyncio.Future[tuple[AuditResult | None, str]] = asyncio.get_running_loop().create_future()
+            answer: asyncio.Future[_Answer] = asyncio.get_running_loop().create_future()
             self._asking[key] = answer
             judged, fault = None, CLOSED
             try:
@@ -365,19 +288,15 @@ class RequestQueue:
                 answer.set_result((judged, fault))
             if judged is not None and not fault and self.cache is not None:
                 self.cache.put(key, judged)
-        if fault == CIRCUIT_OPEN:
-            request.sent = False
-            return self._finish(request, "dropped", judged, fault)
+        if fault == CIRCUIT_OPEN or (judged is not None and not fault and judged.cached):
+            request.sent = False  # nothing went out, or the auditor has a cache of its own
         if fault:
-            return self._finish(request, "failed", judged, fault)
-        if judged is not None and judged.cached:  # the auditor has a cache of its own
-            request.sent = False
+            return self._finish(request, "dropped" if fault == CIRCUIT_OPEN else "failed", judged, fault)
         if request.sent or judged is None:
             return self._finish(request, "answered", judged, "")
         return self._finish(request, "cached", as_cached(judged), "")
 
-    async def _ask(self, records: Sequence[StepRecord], seconds: float) -> tuple[AuditResult | None, str]:
-        """The answer, and what is wrong with it in a word ("" where nothing is)."""
+    async def _ask(self, records: Sequence[StepRecord], seconds: float) -> _Answer:
         try:
             async with asyncio.timeout(seconds + _AUDITOR_GRACE):
                 judged = await self.auditor.judge(records, seconds=seconds)
@@ -402,14 +321,9 @@ class RequestQueue:
             return judged, STEP_OUT_OF_RANGE
         return judged, ""
 
-    def _key(self, records: Sequence[StepRecord]) -> str:
-        if isinstance(self.auditor, Keyed):
-            return self.auditor.key_of(records)
-        return question_key(records, self.auditor.model, self.auditor.prompt_version)
-
     def _mark_sent(self, request: PendingRequest) -> bool:
         """The question goes out now; False where it has ended already, since the queue was closed: then it must not."""
-        with self._lock:
+        with self._changed:
             if request.done:
                 return False
             request.sent = True
@@ -418,39 +332,31 @@ class RequestQueue:
         return True
 
     def _finish(self, request: PendingRequest, ending: Ending, judged: AuditResult | None, reason: str) -> None:
-        with self._lock:
+        with self._changed:
             self._settle(request, ending, judged, reason)
 
     def _settle(self, request: PendingRequest, ending: Ending, judged: AuditResult | None, reason: str) -> None:
-        """Ends a request in statistics and budgets, once; the lock is held. What was not sent costs nothing."""
+        """Ends a request in counts and budgets, once; the lock is held. What was not sent costs nothing."""
         if request.done:
             return
-        if ending == "answered" and judged is not None:
-            self.statistics.answer(judged)
-        elif ending == "cached" and judged is not None:
-            self.statistics.cache(judged)
-        elif ending == "dropped":
-            self.statistics.drop(reason)
-        else:
-            self.statistics.fail(reason, judged if request.sent else None, sent=request.sent)
-        if not request.sent:
-            self._release(request)
-        elif judged is None or (ending == "failed" and judged.cost is None):  # nobody says what it took
-            self._spend(request, self.policy.question_tokens, self.policy.question_money)
-        else:
-            self._spend(request, judged.tokens_in + judged.tokens_out, judged.cost)
+        self._statistics.end(ending, judged, reason, sent=request.sent)
+        for budget, held in request.held:
+            if not request.sent:
+                budget.release(held)
+            elif judged is None or (ending == "failed" and judged.cost is None):  # nobody says what it took
+                budget.settle(held, self.policy.question_tokens, self.policy.question_money)
+            else:
+                budget.settle(held, judged.tokens_in + judged.tokens_out, judged.cost)
         request.end(ending, judged, reason)
+        self._changed.notify_all()
 
     def _after_fork(self) -> None:
         """In the child: nobody else holds anything here, and nobody answers."""
-        self._lock = threading.Lock()
-        self._idle = threading.Condition(self._lock)
-        self.statistics.renew_lock()
+        self._changed = threading.Condition(threading.Lock())
         self._closed = FORK if self._closed is None else self._closed
-        for request in [*self._waiting, *self._active]:
+        for request in (*self._waiting, *self._active):
             if not request.done:
-                self.statistics.drop(FORK)
-                request.forget_waiters()
+                self._statistics.end("dropped", None, FORK)
                 request.end("dropped", None, FORK)
         self._waiting.clear()
         self._active.clear()
@@ -459,11 +365,53 @@ class RequestQueue:
             self._finalizer.detach()  # the loop's pipe is the parent's
 
 
+def run_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """The background thread. It knows no queue, so that one that nobody holds any more can go."""
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        with suppress(Exception):
+            loop.run_until_complete(_cancel_tasks(asyncio.all_tasks(loop), 1.0))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+
+
+def leave_loop(
+    auditor: Any, loop: asyncio.AbstractEventLoop, workers: Iterable[asyncio.Task[None]], grace: float
+) -> None:
+    """On the loop: cancels the workers, closes the auditor's client, stops the loop. grace: seconds for each."""
+
+    async def leave() -> None:
+        # Tasks of the auditor's own packages end with the worker that waits for them; cancelled by us, they complain.
+        await _cancel_tasks(list(workers), grace)
+        aclose = getattr(auditor, "aclose", None)
+        if aclose is not None:
+            with suppress(Exception):
+                await asyncio.wait_for(aclose(), grace)
+
+    loop.create_task(leave()).add_done_callback(lambda _: loop.stop())
+
+
+async def _cancel_tasks(tasks: Iterable[asyncio.Task[Any]], grace: float) -> None:
+    """Cancels them, and waits a moment for them to end."""
+    others = [task for task in tasks if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    if others:
+        await asyncio.wait(others, timeout=grace)
+
+
+def stop_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """From any thread, also where the loop is closed already."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(loop.stop)
+
+
 _QUEUES: weakref.WeakSet[RequestQueue] = weakref.WeakSet()
 
 
 def _in_child() -> None:
-    renew_events()
     for queue in list(_QUEUES):
         queue._after_fork()
 

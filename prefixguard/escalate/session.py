@@ -10,15 +10,13 @@ from typing import Any, BinaryIO
 
 from prefixguard.alarm import Level
 from prefixguard.errors import ConfigError
-from prefixguard.escalate.budgets import Budget
 from prefixguard.escalate.circuit import CircuitBreaker
 from prefixguard.escalate.interventions import Effect, nudge
 from prefixguard.escalate.policy import MAX_SECONDS, Asking, EscalationPolicy
-from prefixguard.escalate.request_queue import CIRCUIT_OPEN, LATE, PendingRequest, Question, RequestQueue
-from prefixguard.escalate.request_statistics import RequestCounts
+from prefixguard.escalate.request_accounts import Budget, RequestCounts
+from prefixguard.escalate.request_queue import CIRCUIT_OPEN, LATE, PendingRequest, RequestQueue
 from prefixguard.escalate.transcript_buffer import TranscriptBuffer
-from prefixguard.escalate.verdict import Auditor, Verdict
-from prefixguard.escalate.verdict_cache import VerdictCache
+from prefixguard.escalate.verdict import Auditor, Verdict, VerdictCache
 from prefixguard.runtime import Drift, Monitor, Reading, plain
 from prefixguard.stepview import StepRecord, read_events
 
@@ -159,7 +157,7 @@ class Escalator:
     @property
     def counts(self) -> RequestCounts:
         """What became of all questions so far."""
-        return self.queue.statistics.snapshot()
+        return self.queue.counts
 
     def close(self, drain: bool = True, seconds: float = 10.0) -> RequestCounts:
         """Ask nothing more, end every question (see `RequestQueue.close`); the final counts. Sessions may go on."""
@@ -276,10 +274,9 @@ class EscalatedSession:
         """Keeps the step; asks about the run so far where the policy says so."""
         if not self._steps.add(record):
             return None
-        why = self._asking.wants(reading.step, self._risk(reading), reading.level)
-        if why is None:
+        if self._asking.wants(reading.step, self._risk(reading), reading.level) is None:
             return None
-        request = self._queue.offer(Question(self._steps.prefix(), reading.step, why, self._budget))
+        request = self._queue.offer(self._steps.prefix(), reading.step, self._budget)
         self._open.append(request)
         if self._policy.mode == "block":
             request.result(self._policy.deadline)
@@ -291,18 +288,14 @@ class EscalatedSession:
 
     def _collect(self) -> None:
         """Takes in what has ended, each question once."""
-        still: list[PendingRequest] = []
-        ended: list[PendingRequest] = []
-        for request in self._open:
-            (ended if request.done else still).append(request)
-        self._open = still  # first: a question that cannot be taken in shall not come again
+        ended = [request for request in self._open if request.done]
+        # First: a question that cannot be taken in shall not come again.
+        self._open = [request for request in self._open if request not in ended]
         for request in ended:
             self._moved = True
-            step, judged = request.question.step, request.judged
-            if request.ending in ("answered", "cached") and judged is not None:
-                self._note = None
-                self._news = True
-                self._new_alarm |= self._effect.take(step, judged.verdict)
+            if request.ending in ("answered", "cached") and request.judged is not None:
+                self._note, self._news = None, True
+                self._new_alarm |= self._effect.take(request.step, request.judged.verdict)
             else:
                 self._note = _why_silent(request)
 
@@ -348,4 +341,4 @@ def _why_silent(request: PendingRequest) -> str:
     if request.judged is not None and request.judged.verdict.detail:
         what = f"{what}: {request.judged.verdict.detail}"
     down = "endpoint down; " if request.reason in _DOWN else ""
-    return plain(f"{down}no verdict on step {request.question.step} ({what})", _MOST_NOTE)
+    return plain(f"{down}no verdict on step {request.step} ({what})", _MOST_NOTE)

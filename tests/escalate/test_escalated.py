@@ -28,8 +28,7 @@ from prefixguard.escalate.endpoint import Endpoint
 from prefixguard.escalate.llm_auditor import LlmAuditor
 from prefixguard.escalate.policy import EscalationPolicy
 from prefixguard.escalate.session import EscalatedReading, EscalatedSession, Escalator
-from prefixguard.escalate.verdict import Auditor, AuditResult, Verdict, VerdictOutcome
-from prefixguard.escalate.verdict_cache import VerdictCache
+from prefixguard.escalate.verdict import Auditor, AuditResult, Verdict, VerdictCache, VerdictOutcome
 from prefixguard.runtime import Monitor, load
 from prefixguard.stepview import StepRecord
 

@@ -21,13 +21,11 @@ from hypothesis import strategies as st
 from scripted_auditor import ScriptedAuditor, nothing_wrong
 
 from prefixguard.errors import ConfigError
-from prefixguard.escalate.budgets import Budget
 from prefixguard.escalate.circuit import CircuitBreaker
 from prefixguard.escalate.policy import EscalationPolicy
-from prefixguard.escalate.request_queue import PendingRequest, Question, RequestQueue
-from prefixguard.escalate.request_statistics import RequestStatistics
-from prefixguard.escalate.verdict import AuditResult, Verdict, VerdictOutcome
-from prefixguard.escalate.verdict_cache import VerdictCache
+from prefixguard.escalate.request_accounts import Budget
+from prefixguard.escalate.request_queue import PendingRequest, RequestQueue
+from prefixguard.escalate.verdict import AuditResult, Verdict, VerdictCache, VerdictOutcome
 from prefixguard.stepview import StepRecord
 
 FREE = EscalationPolicy(mark=0.5, calls_a_run=None, calls_a_minute=None)
@@ -39,8 +37,8 @@ def steps(n: int, name: str = "run") -> tuple[StepRecord, ...]:
     return tuple(StepRecord(i, "agent", "", "find", "{}", "", f"{name} {i}", "ok", "ok") for i in range(1, n + 1))
 
 
-def ask(name: str = "run", n: int = 1, run: Budget | None = None) -> Question:
-    return Question(steps(n, name), n, "rising", run)
+def ask(queue: RequestQueue, name: str = "run", n: int = 1, run: Budget | None = None) -> PendingRequest:
+    return queue.offer(steps(n, name), n, run)
 
 
 @pytest.fixture
@@ -51,9 +49,9 @@ def opened() -> Iterator[list[RequestQueue]]:
         queue.close(drain=False)
 
 
-def check_law(statistics: RequestStatistics, requests: Sequence[PendingRequest]) -> None:
-    """Nothing lost, nothing counted twice: the statistics says what the requests say."""
-    told = statistics.snapshot()
+def check_law(queue: RequestQueue, requests: Sequence[PendingRequest]) -> None:
+    """Nothing lost, nothing counted twice: the counts say what the requests say."""
+    told = queue.counts
     endings = [request.ending for request in requests]
     assert told.offered == len(requests)
     assert told.offered == told.answered + told.cached + told.n_dropped + told.n_failed
@@ -69,12 +67,12 @@ def check_law(statistics: RequestStatistics, requests: Sequence[PendingRequest])
 def test_an_answer_comes_back(opened: list[RequestQueue]) -> None:
     queue = RequestQueue(ScriptedAuditor(), FREE)
     opened.append(queue)
-    request = queue.offer(ask(n=3))
+    request = ask(queue, n=3)
     judged = request.result(PATIENT)
     assert judged is not None and (judged.verdict.outcome, judged.verdict.step) == (VerdictOutcome.ALARM, 3)
     assert (request.ending, request.reason, request.done) == ("answered", "", True)
     queue.close()
-    told = queue.statistics.snapshot()
+    told = queue.counts
     assert (told.offered, told.answered, told.tokens_in, told.cost) == (1, 1, 1000, 0.001)
 
 
@@ -86,19 +84,19 @@ def test_no_thread_before_the_first_question_and_none_after_the_close() -> None:
     before = alive()
     queue = RequestQueue(auditor, FREE)
     assert alive() == before
-    queue.offer(ask()).result(PATIENT)
+    ask(queue).result(PATIENT)
     assert alive() == before + 1
     queue.close()
     assert alive() == before
     assert auditor.closed
-    late = queue.offer(ask("late"))
+    late = ask(queue, "late")
     assert (late.ending, late.reason, queue.silent) == ("dropped", "closed", "closed")
     queue.close()
 
 
 def test_a_desk_that_nobody_holds_goes(opened: list[RequestQueue]) -> None:
     queue = RequestQueue(ScriptedAuditor(), FREE)
-    queue.offer(ask()).result(PATIENT)
+    ask(queue).result(PATIENT)
     thread, gone = queue._thread, weakref.ref(queue)
     assert thread is not None
     del queue
@@ -114,12 +112,12 @@ def test_a_desk_that_nobody_holds_goes(opened: list[RequestQueue]) -> None:
 def test_what_is_too_much_is_dropped_at_once(opened: list[RequestQueue]) -> None:
     queue = RequestQueue(ScriptedAuditor(stuck=True), replace(FREE, queue=3), workers=2)
     opened.append(queue)
-    requests = [queue.offer(ask(f"run {i}")) for i in range(7)]
+    requests = [ask(queue, f"run {i}") for i in range(7)]
     assert [request.ending for request in requests] == ["pending"] * 5 + ["dropped"] * 2
     assert requests[-1].reason == queue.silent == "queue full"
-    assert queue.statistics.snapshot().pending == 5
+    assert queue.counts.pending == 5
     queue.close(drain=False)
-    check_law(queue.statistics, requests)
+    check_law(queue, requests)
     assert [request.reason for request in requests] == ["closed"] * 5 + ["queue full"] * 2
 
 
@@ -127,7 +125,7 @@ def test_no_more_are_on_their_way_than_there_are_workers(opened: list[RequestQue
     auditor = ScriptedAuditor(delay=0.005)
     queue = RequestQueue(auditor, FREE, workers=3)
     opened.append(queue)
-    requests = [queue.offer(ask(f"run {i}")) for i in range(30)]
+    requests = [ask(queue, f"run {i}") for i in range(30)]
     queue.close(drain=True, seconds=PATIENT)
     assert {request.ending for request in requests} == {"answered"}
     assert auditor.most_at_once == 3
@@ -138,7 +136,7 @@ def test_an_open_circuit_costs_no_place_in_the_queue(opened: list[RequestQueue])
     queue = RequestQueue(ScriptedAuditor(), FREE, breaker=breaker)
     opened.append(queue)
     breaker.failed(breaker.admit())
-    request = queue.offer(ask())
+    request = ask(queue)
     assert (request.ending, request.reason, queue.silent) == ("dropped", "circuit open", "circuit open")
     assert queue._thread is None
 
@@ -192,14 +190,14 @@ def test_whatever_an_auditor_does_its_question_ends(
 ) -> None:
     queue = RequestQueue(Answers(answer), FREE)
     opened.append(queue)
-    first = queue.offer(ask("first"))
+    first = ask(queue, "first")
     first.result(PATIENT)
     assert (first.ending, first.reason) == (ending, reason)
-    second = queue.offer(ask("second"))
+    second = ask(queue, "second")
     second.result(PATIENT)
     assert second.ending == ending  # the worker lives
     queue.close()
-    check_law(queue.statistics, [first, second])
+    check_law(queue, [first, second])
 
 
 def test_an_auditor_that_does_not_answer_is_given_up(
@@ -208,13 +206,13 @@ def test_an_auditor_that_does_not_answer_is_given_up(
     monkeypatch.setattr("prefixguard.escalate.request_queue._AUDITOR_GRACE", 0.01)
     queue = RequestQueue(ScriptedAuditor(stuck=True), replace(FREE, seconds=0.05), workers=1)
     opened.append(queue)
-    requests = [queue.offer(ask("a")), queue.offer(ask("b")), queue.offer(ask("c"))]
+    requests = [ask(queue, "a"), ask(queue, "b"), ask(queue, "c")]
     for request in requests:
         assert request.result(PATIENT) is None
     assert [request.reason for request in requests] == ["late"] * 3
     assert requests[0].ending == "failed" and requests[2].ending == "dropped"  # that one was never sent
     queue.close()
-    check_law(queue.statistics, requests)
+    check_law(queue, requests)
 
 
 def test_the_same_question_is_sent_once(opened: list[RequestQueue], tmp_path: Path) -> None:
@@ -223,31 +221,31 @@ def test_the_same_question_is_sent_once(opened: list[RequestQueue], tmp_path: Pa
     queue = RequestQueue(auditor, FREE, cache=VerdictCache(tmp_path))
     opened.append(queue)
     budget = Budget("run", calls=10)
-    requests = [queue.offer(ask("same", run=budget)) for _ in range(5)]
+    requests = [ask(queue, "same", run=budget) for _ in range(5)]
     for request in requests:
         request.result(PATIENT)
-    again = queue.offer(ask("same", run=budget))
+    again = ask(queue, "same", run=budget)
     found = again.result(PATIENT)
     assert len(auditor.asked) == 1
     assert [request.ending for request in requests] == ["answered"] + ["cached"] * 4
     assert found is not None and again.ending == "cached" and found.cached and found.cost == 0.0
     assert budget.used == (1, 1050, 0.001)
     queue.close()
-    check_law(queue.statistics, [*requests, again])
-    assert queue.statistics.snapshot().tokens_in == 1000
+    check_law(queue, [*requests, again])
+    assert queue.counts.tokens_in == 1000
 
 
 def test_a_failure_is_shared_too_and_not_kept(opened: list[RequestQueue], tmp_path: Path) -> None:
     auditor = ScriptedAuditor(delay=0.05, failing=1.0)
     queue = RequestQueue(auditor, FREE, cache=VerdictCache(tmp_path))
     opened.append(queue)
-    requests = [queue.offer(ask("same")) for _ in range(3)]
+    requests = [ask(queue, "same") for _ in range(3)]
     for request in requests:
         request.result(PATIENT)
     assert {(request.ending, request.reason) for request in requests} == {("failed", "server-error")}
-    queue.offer(ask("same")).result(PATIENT)
+    ask(queue, "same").result(PATIENT)
     assert len(auditor.asked) == 2 and not list(tmp_path.iterdir())
-    assert queue.statistics.snapshot().tokens_in == 2000
+    assert queue.counts.tokens_in == 2000
 
 
 def test_budgets_refuse_with_their_reason(opened: list[RequestQueue]) -> None:
@@ -256,12 +254,12 @@ def test_budgets_refuse_with_their_reason(opened: list[RequestQueue]) -> None:
     queue = RequestQueue(auditor, policy)
     opened.append(queue)
     one, other = Budget("run", calls=2), Budget("run", calls=2)
-    requests = [queue.offer(ask(f"one {i}", run=one)) for i in range(3)]
-    requests += [queue.offer(ask(f"other {i}", run=other)) for i in range(2)]
+    requests = [ask(queue, f"one {i}", run=one) for i in range(3)]
+    requests += [ask(queue, f"other {i}", run=other) for i in range(2)]
     queue.close(seconds=PATIENT)
     assert [request.reason for request in requests] == ["", "", "calls a run", "", "calls a minute"]
     assert other.used[0] == 1  # what the minute refused costs the run nothing
-    check_law(queue.statistics, requests)
+    check_law(queue, requests)
 
 
 def test_what_a_failure_took_is_held_where_nobody_says_it(opened: list[RequestQueue]) -> None:
@@ -276,9 +274,9 @@ def test_what_a_failure_took_is_held_where_nobody_says_it(opened: list[RequestQu
         queue = RequestQueue(Answers(answer), policy)
         opened.append(queue)
         budget = Budget("run", money=1.0)
-        queue.offer(ask("a", run=budget)).result(PATIENT)
+        ask(queue, "a", run=budget).result(PATIENT)
         assert budget.used == used
-        assert queue.offer(ask("b", run=budget)).reason in (then, "timeout")
+        assert ask(queue, "b", run=budget).reason in (then, "timeout")
 
 
 def test_a_question_that_met_an_open_circuit_costs_no_call(opened: list[RequestQueue]) -> None:
@@ -286,7 +284,7 @@ def test_a_question_that_met_an_open_circuit_costs_no_call(opened: list[RequestQ
     opened.append(queue)
     budget = Budget("run", calls=1)
     for name in ("a", "b"):
-        request = queue.offer(ask(name, run=budget))
+        request = ask(queue, name, run=budget)
         request.result(PATIENT)
         assert (request.ending, request.reason, budget.used) == ("dropped", "circuit open", (0, 0, 0.0))
 
@@ -294,10 +292,10 @@ def test_a_question_that_met_an_open_circuit_costs_no_call(opened: list[RequestQ
 def test_closing_with_drain_answers_all_and_without_drops_them(opened: list[RequestQueue]) -> None:
     for drain in (True, False):
         queue = RequestQueue(ScriptedAuditor(delay=0.01), FREE, workers=2)
-        requests = [queue.offer(ask(f"run {i}")) for i in range(20)]
+        requests = [ask(queue, f"run {i}") for i in range(20)]
         queue.close(drain=drain, seconds=PATIENT)
-        check_law(queue.statistics, requests)
-        assert (queue.statistics.snapshot().answered == 20) is drain
+        check_law(queue, requests)
+        assert (queue.counts.answered == 20) is drain
 
 
 def test_an_auditor_that_blocks_the_thread_does_not_hold_the_close(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,14 +308,14 @@ def test_an_auditor_that_blocks_the_thread_does_not_hold_the_close(monkeypatch: 
 
     monkeypatch.setattr("prefixguard.escalate.request_queue._JOIN", 0.05)
     queue = RequestQueue(Blocking(), FREE)
-    requests = [queue.offer(ask(f"run {i}")) for i in range(3)]
+    requests = [ask(queue, f"run {i}") for i in range(3)]
     thread = queue._thread
     queue.close(drain=True, seconds=0.05)
-    check_law(queue.statistics, requests)
+    check_law(queue, requests)
     release.set()
     assert thread is not None
     thread.join(PATIENT)
-    check_law(queue.statistics, requests)  # what came too late counts no more
+    check_law(queue, requests)  # what came too late counts no more
 
 
 class Keyed(ScriptedAuditor):
@@ -343,14 +341,14 @@ def test_a_question_that_a_close_has_dropped_is_not_sent(monkeypatch: pytest.Mon
     monkeypatch.setattr("prefixguard.escalate.request_queue._JOIN", 0.05)
     auditor = Keyed(key)
     queue = RequestQueue(auditor, FREE)
-    request = queue.offer(ask())
+    request = ask(queue)
     thread = queue._thread
     assert begun.wait(PATIENT) and thread is not None
     queue.close(drain=False)
     release.set()
     thread.join(PATIENT)
     assert (request.ending, request.reason, auditor.asked) == ("dropped", "closed", [])
-    check_law(queue.statistics, [request])
+    check_law(queue, [request])
 
 
 @pytest.mark.parametrize("raised", [ValueError, SystemExit])
@@ -363,7 +361,7 @@ def test_a_key_that_cannot_be_made_costs_its_question_only(
     queue = RequestQueue(Keyed(key), FREE)
     opened.append(queue)
     for name in ("a", "b"):
-        request = queue.offer(ask(name))
+        request = ask(queue, name)
         request.result(PATIENT)
         assert (request.ending, request.reason) == ("dropped", "raised")
 
@@ -383,11 +381,11 @@ def test_where_no_thread_can_be_had_nothing_stays_open(monkeypatch: pytest.Monke
     monkeypatch.setattr(asyncio, "new_event_loop", noted)
     monkeypatch.setattr(threading.Thread, "start", no_thread)
     queue = RequestQueue(ScriptedAuditor(), FREE)
-    requests = [queue.offer(ask()), queue.offer(ask())]
+    requests = [ask(queue), ask(queue)]
     assert {(request.ending, request.reason) for request in requests} == {("dropped", "no thread")}
     assert len(loops) == 2 and all(loop.is_closed() for loop in loops)
     queue.close()
-    check_law(queue.statistics, requests)
+    check_law(queue, requests)
 
 
 ACTS = st.lists(
@@ -407,17 +405,17 @@ def test_the_law_under_any_order_of_offers_and_closings(
     requests: list[PendingRequest] = []
     for number, (act, which) in enumerate(acts):
         if act == "offer":
-            requests.append(queue.offer(ask(f"{number}", run=budgets[which])))
+            requests.append(ask(queue, f"{number}", run=budgets[which]))
         elif act == "same":
-            requests.append(queue.offer(ask(f"shared {which}", run=budgets[which])))
+            requests.append(ask(queue, f"shared {which}", run=budgets[which]))
         elif act == "wait" and requests:
             requests[which % len(requests)].result(PATIENT)
         elif act in ("close", "drop"):
             queue.close(drain=act == "close", seconds=PATIENT)
-        told = queue.statistics.snapshot()
+        told = queue.counts
         assert told.offered == len(requests) and 0 <= told.pending <= places + workers
     queue.close(drain=False)
-    check_law(queue.statistics, requests)
+    check_law(queue, requests)
     assert len(auditor.asked) <= calls + 5
     assert all(budget.used[0] <= calls for budget in budgets)
 
@@ -431,7 +429,7 @@ def test_many_threads_and_a_close_in_the_middle() -> None:
     def work(number: int) -> None:
         start.wait()
         for i in range(300):
-            requests[number].append(queue.offer(ask(f"{number % 4} {i}")))
+            requests[number].append(ask(queue, f"{number % 4} {i}"))
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for thread in threads:
@@ -443,7 +441,7 @@ def test_many_threads_and_a_close_in_the_middle() -> None:
         thread.join()
     every = [request for some in requests for request in some]
     assert len(every) == 2400
-    check_law(queue.statistics, every)
+    check_law(queue, every)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -453,16 +451,15 @@ import os, sys
 sys.path.insert(0, sys.argv[1])
 from scripted_auditor import ScriptedAuditor
 from prefixguard.escalate.request_queue import RequestQueue
-from prefixguard.escalate.request_queue import Question
 from prefixguard.escalate.policy import EscalationPolicy
 from prefixguard.stepview import StepRecord
 step = StepRecord(1, "agent", "", "find", "{}", "", "", "", "ok")
 queue = RequestQueue(ScriptedAuditor(stuck=True), EscalationPolicy(mark=0.5))
-first = queue.offer(Question((step,), 1))
+first = queue.offer((step,), 1)
 child = os.fork()
 if child == 0:
-    late = queue.offer(Question((step,), 1))
-    told = queue.statistics.snapshot()
+    late = queue.offer((step,), 1)
+    told = queue.counts
     good = (first.ending, first.reason, late.reason, told.pending, told.n_dropped) == (
         "dropped", "fork", "fork", 0, 2)
     queue.close()
@@ -482,12 +479,11 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from scripted_auditor import ScriptedAuditor
 from prefixguard.escalate.request_queue import RequestQueue
-from prefixguard.escalate.request_queue import Question
 from prefixguard.escalate.policy import EscalationPolicy
 from prefixguard.stepview import StepRecord
 step = StepRecord(1, "agent", "", "find", "{}", "", "", "", "ok")
 queue = RequestQueue(ScriptedAuditor(stuck=True), EscalationPolicy(mark=0.5))
-queue.offer(Question((step,), 1))
+queue.offer((step,), 1)
 """
     done = subprocess.run([sys.executable, "-c", program, SUPPORT], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.errors import ConfigError
-from prefixguard.escalate.verdict import AuditResult, Verdict, VerdictOutcome
-from prefixguard.escalate.verdict_cache import VerdictCache, as_cached, question_key
+from prefixguard.escalate.verdict import AuditResult, Verdict, VerdictCache, VerdictOutcome, as_cached, question_key
 from prefixguard.stepview import StepRecord
 from prefixguard.store import Store
 

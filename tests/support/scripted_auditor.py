@@ -9,8 +9,7 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 
-from prefixguard.escalate.verdict import AuditResult, Verdict, VerdictOutcome
-from prefixguard.escalate.verdict_cache import question_key
+from prefixguard.escalate.verdict import AuditResult, Verdict, VerdictOutcome, question_key
 from prefixguard.stepview import StepRecord
 
 Truth = Callable[[Sequence[StepRecord]], int | None]
