@@ -37,10 +37,10 @@ class Permit:
 class CircuitBreaker:
     """Opens after so many failures without a success between; after a rest one probe at a time may close it.
 
-    What counts is told by the caller: `failed` for what speaks of the endpoint (no connection, a time-out, 5xx),
-    `succeeded` for any other answer (a 400 shows a server that lives, a 429 one that is busy), `released` where nothing
-    was learned (the question was cancelled). What belongs to an earlier era (requests sent before the circuit opened)
-    is not counted any more. Thread-safe; several clients of one endpoint may share one.
+    The caller says what came of each request (`ended`): a failure is what speaks of the endpoint (no connection, a
+    time-out, 5xx), a success any other answer (a 400 shows a server that lives, a 429 one that is busy), and of a
+    question that was cancelled nothing is learned. Requests that were sent before the circuit opened are not counted
+    any more. Thread-safe; several clients of one endpoint may share one.
     """
 
     def __init__(
@@ -87,32 +87,26 @@ class CircuitBreaker:
             self._probing = is_probe
             return Permit(self._era, is_probe)
 
-    def succeeded(self, permit: Permit) -> None:
-        """The endpoint answered."""
+    def ended(self, permit: Permit, is_down: bool | None, cause: str = "") -> None:
+        """What came of a request. is_down: whether the endpoint failed; False: it answered; None: nothing was learned.
+
+        cause: how it failed, for a person; what is refused later says the first one since a success.
+        """
         with self._lock:
             if permit.era != self._era:
                 return
-            self._row, self._cause = 0, ""
-            if permit.is_probe:
-                self._opened, self._probing = None, False
-                self._era += 1
-
-    def failed(self, permit: Permit, cause: str = "") -> None:
-        """The endpoint failed. cause: how, for a person; what is refused later says the first one since a success."""
-        with self._lock:
-            if permit.era != self._era:
-                return
-            self._row += 1
-            self._cause = self._cause or cause[:_CAUSE].rstrip(". ")
-            if permit.is_probe or self._row >= self.failures:
-                self._opened, self._probing, self._row = self._clock(), False, 0
-                self._era += 1
-
-    def released(self, permit: Permit) -> None:
-        """Nothing was learned of the endpoint."""
-        with self._lock:
-            if permit.era == self._era and permit.is_probe:
-                self._probing = False
+            self._probing = self._probing and not permit.is_probe
+            if is_down:
+                self._row += 1
+                self._cause = self._cause or cause[:_CAUSE].rstrip(". ")
+                if permit.is_probe or self._row >= self.failures:
+                    self._opened, self._row = self._clock(), 0
+                    self._era += 1
+            elif is_down is not None:
+                self._row, self._cause = 0, ""
+                if permit.is_probe:
+                    self._opened = None
+                    self._era += 1
 
     def _left(self) -> float:
         return 0.0 if self._opened is None else max(0.0, self._opened + self.reset_seconds - self._clock())

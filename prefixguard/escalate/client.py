@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from prefixguard.errors import ConfigError, UsageError, missing_extra
 from prefixguard.escalate.circuit import CircuitBreaker, CircuitOpenError, CircuitState, NoReplyError, NoReplyFault
-from prefixguard.escalate.connection import Body, Connection, RequestFault, timed_out
+from prefixguard.escalate.connection import Connection, RequestFault, timed_out
 from prefixguard.escalate.endpoint import Endpoint, Reply, masked, secrets_of
 
 MOST_CONCURRENCY = 1000
@@ -88,14 +88,6 @@ class _Form:
         return asked
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """What belongs to one event loop: connections, and slots for requests."""
-
-    connection: Connection
-    slots: asyncio.Semaphore
-
-
 @dataclass(slots=True)
 class _Question:
     """One question under way. begin, end: by time.monotonic(). fault: what the server answered last."""
@@ -145,12 +137,7 @@ class AsyncClient:
         self._schema = schema
         self._forms = _FREE if schema is None else _SHAPED
         self._form = _Form(self._forms[0])
-        self._line: _Line | None = None
-
-    @property
-    def form(self) -> tuple[str, ...]:
-        """What requests ask for now: some of json_schema, json_object, stream."""
-        return self._form.asks
+        self._connection: Connection | None = None
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -192,7 +179,10 @@ class AsyncClient:
             found.attempts, found.seconds, found.notes = question.attempts, spent, tuple(notes)
             raise found
         if isinstance(found, RequestFault):  # raised here and not where it was met: errors below may repeat the key
-            told = f"{self.endpoint.shown}: {_sentence(found.why())} {found.remedy()}".rstrip()
+            why = found.why()
+            told = (
+                f"{self.endpoint.shown}: {why}{'' if why.endswith(('.', '!', '?')) else '.'} {found.remedy()}".rstrip()
+            )
             raise NoReplyError(
                 masked(told, self._secrets),
                 found.fault,
@@ -201,53 +191,46 @@ class AsyncClient:
                 status=found.status or None,
                 notes=tuple(notes),
             )
-        counted = found.usage is not None
         sent = sum(len(message["content"]) for message in messages)
-        tokens_in, tokens_out = found.usage or (sent // 4, (len(found.text) + len(found.reasoning)) // 4)
+        received = len(found.text) + len(found.reasoning)
         clean = self._clean
-        text = clean(found.text)
-        return Reply(
+        text, joined = clean(found.text), "".join(token for token, _ in found.logprobs)
+        return replace(
+            found,
             text=text,
             finish=clean(found.finish),
             refusal=clean(found.refusal),
-            tokens_in=tokens_in,
-            tokens_out=tokens_out,
-            estimated=not counted,
+            tokens_in=sent // 4 if found.estimated else found.tokens_in,
+            tokens_out=received // 4 if found.estimated else found.tokens_out,
             seconds=spent,
             attempts=question.attempts,
             model=clean(found.model),
             notes=tuple(notes),
             reasoning=clean(found.reasoning),
-            logprobs=self._clean_tokens(found.logprobs) if text == found.text else (),
+            # None where a secret is in the text or in them, whole or spread over several: they fit no text then.
+            logprobs=found.logprobs if text == found.text and clean(joined) == joined else (),
         )
 
     async def aclose(self) -> None:
         """Closes the connections; questions under way fail. Does nothing where none was asked."""
-        line, self._line = self._line, None
-        if line is not None and not line.connection.loop.is_closed():
-            await line.connection.aclose()
+        connection, self._connection = self._connection, None
+        if connection is not None and not connection.loop.is_closed():
+            await connection.aclose()
 
     def _clean(self, text: str) -> str:
         """Servers repeat what they were sent, the key too; what is in a reply is written to files and shown."""
         return masked(text, self._secrets)
 
-    def _clean_tokens(self, tokens: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
-        """None of them where a secret is in them, whole or spread over several: they fit no other text then."""
-        joined = "".join(token for token, _ in tokens)
-        return tokens if self._clean(joined) == joined else ()
-
-    def _opened(self) -> _Line:
-        loop = asyncio.get_running_loop()
-        if self._line is not None and self._line.connection.loop.is_closed():  # asyncio.run has ended without aclose
-            self._line = None
-        if self._line is None:
-            self._line = _Line(Connection(self.endpoint, self._key), asyncio.Semaphore(self.concurrency))
-        elif self._line.connection.loop is not loop:
+    def _opened(self) -> Connection:
+        found = self._connection
+        if found is None or found.loop.is_closed():  # the latter: asyncio.run has ended without aclose
+            found = self._connection = Connection(self.endpoint, self._key, self.concurrency)
+        elif found.loop is not asyncio.get_running_loop():
             raise UsageError("this client is in use on another event loop. Close it there first, or make one for each.")
-        return self._line
+        return found
 
-    async def _answered(self, question: _Question) -> Body | RequestFault | CircuitOpenError:
-        """The body of the reply, or what is in its way after all retries."""
+    async def _answered(self, question: _Question) -> Reply | RequestFault | CircuitOpenError:
+        """The reply as it came, or what is in its way after all retries."""
         try:
             if self.breaker is not None:
                 self.breaker.check()  # costs nothing, unlike what follows
@@ -262,7 +245,7 @@ class AsyncClient:
         except CircuitOpenError as exc:
             return exc
 
-    async def _tried(self, line: _Line, question: _Question) -> Body:
+    async def _tried(self, connection: Connection, question: _Question) -> Reply:
         """Tries with exponential backoff and jitter between them, or as long as the server asks (Retry-After).
 
         A busy server that says when to come back is asked again until the question's end, however often: that is its
@@ -272,7 +255,7 @@ class AsyncClient:
         endpoint, tries, counted = self.endpoint, 0, 0
         while True:
             try:
-                return await self._once(line, question)
+                return await self._once(connection, question)
             except RequestFault as fault:
                 tries += 1
                 asked = fault.retry_after
@@ -283,19 +266,19 @@ class AsyncClient:
                 else:
                     wait = max(min(endpoint.first_wait * 2 ** min(tries - 1, 20), _LONGEST_WAIT) + jitter, asked or 0.0)
                 is_open = self.breaker is not None and self.breaker.state is CircuitState.OPEN
-                is_over = line.connection.closed or is_open or time.monotonic() + wait >= question.end
+                is_over = connection.closed or is_open or time.monotonic() + wait >= question.end
                 if not fault.passes or counted > endpoint.max_retries or is_over:
                     raise
                 question.say(f"{fault.why()}; trying again in {wait:.1f} s")
             await asyncio.sleep(wait)
 
-    async def _once(self, line: _Line, question: _Question) -> Body:
+    async def _once(self, connection: Connection, question: _Question) -> Reply:
         """One try, in plainer and plainer forms where the server refuses the form. What was found out is kept for all
         questions, and several under way that meet the same fault take one step together."""
         while True:
             form = self._form
             try:
-                return await self._in_turn(line, question, form)
+                return await self._in_turn(connection, question, form)
             except RequestFault as fault:
                 if fault.status is None:
                     raise
@@ -308,43 +291,34 @@ class AsyncClient:
                 self._form = plainer
                 question.say(f"the server does not take this form of request ({fault.message[:120]}); asking plainer")
 
-    async def _in_turn(self, line: _Line, question: _Question, form: _Form) -> Body:
+    async def _in_turn(self, connection: Connection, question: _Question, form: _Form) -> Reply:
         """One request, when a slot is free and the circuit breaker lets it go."""
         breaker = self.breaker
         if breaker is not None:
             breaker.check()  # before waiting for a slot
         try:
             async with asyncio.timeout(question.end - time.monotonic()):
-                await line.slots.acquire()
+                await connection.slots.acquire()
         except TimeoutError:
             why_not = f"no request was free to go within {question.seconds:g} s ({self.concurrency} at a time)"
             raise RequestFault(NoReplyFault.TIMEOUT, why_not, told=False) from None
+        permit, is_down, cause = None, None, ""
         try:
-            if line.connection.closed:
+            if connection.closed:
                 raise RequestFault(NoReplyFault.UNREACHED, "the client was closed", told=False)
-            if breaker is None:
-                return await self._request(line, question, form)
-            permit = breaker.admit()
-            is_down: bool | None = None
-            cause = ""
-            try:
-                body = await self._request(line, question, form)
-                is_down = False
-                return body
-            except RequestFault as exc:
-                is_down, cause = exc.is_down, self._clean(exc.why())
-                raise
-            finally:  # a question that was cancelled tells nothing
-                if is_down:
-                    breaker.failed(permit, cause)
-                elif is_down is None:
-                    breaker.released(permit)
-                else:
-                    breaker.succeeded(permit)
+            permit = None if breaker is None else breaker.admit()
+            reply = await self._request(connection, question, form)
+            is_down = False
+            return reply
+        except RequestFault as exc:
+            is_down, cause = exc.is_down, self._clean(exc.why())
+            raise
         finally:
-            line.slots.release()
+            connection.slots.release()
+            if breaker is not None and permit is not None:
+                breaker.ended(permit, is_down, cause)
 
-    async def _request(self, line: _Line, question: _Question, form: _Form) -> Body:
+    async def _request(self, connection: Connection, question: _Question, form: _Form) -> Reply:
         """One request. RequestFault, without the key; not later than its deadline."""
         endpoint = self.endpoint
         seconds = min(endpoint.timeout, question.end - time.monotonic())
@@ -353,7 +327,7 @@ class AsyncClient:
         question.attempts += 1
         body = form.body(endpoint, question.messages, self._schema, question.logprobs)
         try:
-            return await line.connection.request(body, seconds)
+            return await connection.request(body, seconds)
         except RequestFault as exc:
             if exc.fault is NoReplyFault.TIMEOUT:  # the rest of a question may be too short for any server
                 exc.told = seconds >= min(endpoint.timeout, question.seconds) / 2
@@ -374,11 +348,6 @@ class Chat:
         """
         self._client = AsyncClient(endpoint, schema, breaker=breaker or False, concurrency=1)
         self.endpoint = endpoint
-
-    @property
-    def form(self) -> tuple[str, ...]:
-        """What requests ask for now: some of json_schema, json_object, stream."""
-        return self._client.form
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -426,7 +395,3 @@ class Chat:
         if isinstance(found, Reply):
             return found
         raise found
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "!", "?")) else text + "."

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import re
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from prefixguard.errors import ConfigError
 from prefixguard.escalate.circuit import NoReplyFault
-from prefixguard.escalate.endpoint import Endpoint, certificates, masked, proxy_for, secrets_of, shown_proxy
+from prefixguard.escalate.endpoint import Endpoint, Reply, certificates, masked, proxy_for, secrets_of, shown_proxy
 
 #: Characters of a reply, and of its reasoning. An adapter's spec is a few thousand, a verdict a few hundred.
 MAX_REPLY = 256 * 1024
@@ -42,6 +40,14 @@ _HTTP_PACKAGES = ("httpx", "httpx2", "httpcore", "httpcore2", "h11", "anyio")
 _REASONING = ("reasoning_content", "reasoning")
 _OVERLOADED = (408, 409, 425, 429)
 _TOO_LONG = ("context length", "context_length", "too long", "maximum context")
+#: What to do about an error status.
+_REMEDIES = {
+    **dict.fromkeys((401, 403), "Check the key and what it may use."),
+    **dict.fromkeys(range(300, 400), "Redirects are not followed; name the server's own URL."),
+    404: "Check the base URL (it usually ends in /v1) and the name of the model.",
+    413: "If the prompt is too long for the model, ask with fewer tokens.",
+    429: "Wait, or ask for a higher limit.",
+}
 _EVENTS = "text/event-stream"
 _END_OF_EVENT = re.compile(rb"\r?\n\r?\n")
 
@@ -111,22 +117,11 @@ class RequestFault(Exception):
 
     def remedy(self) -> str:
         """What to do about it; "" where the message says so itself."""
-        status = self.status
         if self.fault is NoReplyFault.UNREADABLE:
             return ""
-        if status in (401, 403):
-            return "Check the key and what it may use."
-        if status == 404:
-            return "Check the base URL (it usually ends in /v1) and the name of the model."
-        if status is not None and 300 <= status < 400:
-            return "Redirects are not followed; name the server's own URL."
-        if status in (400, 413, 422):
-            if status != 413 and not self.is_about_length:
-                return "The message says what the server does not take."
-            return "If the prompt is too long for the model, ask with fewer tokens."
-        if status == 429:
-            return "Wait, or ask for a higher limit."
-        return "Is the server up? A slow model needs a longer time-out."
+        if self.status in (400, 422):
+            return _REMEDIES[413] if self.is_about_length else "The message says what the server does not take."
+        return _REMEDIES.get(self.status or 0, "Is the server up? A slow model needs a longer time-out.")
 
 
 def unreadable(message: str) -> RequestFault:
@@ -139,27 +134,12 @@ def timed_out(seconds: float, *, told: bool = True, complete: str = "") -> Reque
     return RequestFault(NoReplyFault.TIMEOUT, f"no {complete}answer within {round(seconds, 2):g} s", told=told)
 
 
-@dataclass(slots=True)
-class Body:
-    """What was read. finish: the server's word (stop, length, content_filter, ...), "limit" where we stopped reading,
-    "" where it said nothing. usage: tokens (in, out); None where the server did not count. reasoning: what the model
-    thought, where that is a field of its own; cut at the bound. logprobs: tokens of the answer and their natural
-    log-probabilities, <= 0, in order; empty where there are none, or where one of them is no log-probability."""
-
-    text: str = ""
-    refusal: str = ""
-    finish: str = ""
-    model: str = ""
-    usage: tuple[int, int] | None = None
-    reasoning: str = ""
-    logprobs: tuple[tuple[str, float], ...] = ()
-
-
-class BodyReader:
+class ReplyReader:
     """Adds up the documents of one answer: a whole completion, or pieces of one. Their fields may be of any type."""
 
     def __init__(self) -> None:
-        self._body = Body()
+        self._refusal = self._finish = self._model = ""
+        self._usage: tuple[int, int] | None = None
         self._parts: dict[str, list[str]] = {"text": [], "reasoning": []}
         self._room = {"text": MAX_REPLY, "reasoning": MAX_REPLY}
         self._tokens: list[tuple[str, float]] | None = []  # None: one was odd, so none is used
@@ -167,49 +147,47 @@ class BodyReader:
     @property
     def is_full(self) -> bool:
         """Whether the text is as long as it may be, so that the rest need not be read."""
-        return self._body.finish == "limit"
+        return self._finish == "limit"
 
-    def body(self) -> Body:
-        """What was said."""
-        self._body.text, self._body.reasoning = (_sound("".join(self._parts[name])) for name in ("text", "reasoning"))
-        self._body.logprobs = tuple(self._tokens or ())
-        return self._body
+    def reply(self) -> Reply:
+        """What was said, after one try. Tokens that the server did not count are 0, `estimated`."""
+        text, reasoning = (_sound("".join(self._parts[name])) for name in ("text", "reasoning"))
+        counted, tokens = self._usage or (0, 0), tuple(self._tokens or ())
+        estimated = self._usage is None
+        return Reply(
+            text, self._finish, self._refusal, *counted, estimated, 0.0, 1, self._model, (), reasoning, tokens
+        )  # fmt: skip
 
     def take(self, document: Mapping[str, Any], part: str) -> None:
         """Adds what one document says. part: "message" of a whole completion, "delta" of a piece. RequestFault where it
         holds an error."""
         if error := document.get("error"):
             raise error_inside(error)
-        body = self._body
         if isinstance(document.get("model"), str):
-            body.model = document["model"][:200]
+            self._model = document["model"][:200]
         usage = document.get("usage")
         if isinstance(usage, dict):
             counts = [usage.get("prompt_tokens"), usage.get("completion_tokens")]
             if all(type(n) is int and 0 <= n < 10**9 for n in counts):
-                body.usage = (int(counts[0] or 0), int(counts[1] or 0))
+                self._usage = (int(counts[0] or 0), int(counts[1] or 0))
         choices = document.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         if not isinstance(choice, dict):
             return
         if isinstance(choice.get("finish_reason"), str):
-            body.finish = choice["finish_reason"][:40]
+            self._finish = choice["finish_reason"][:40]
         self._take_logprobs(choice.get("logprobs"))
         said = choice.get(part) if isinstance(choice.get(part), dict) else choice.get("message")
         if not isinstance(said, dict):
             return
         if isinstance(said.get("refusal"), str):
-            body.refusal = (body.refusal + said["refusal"])[:2000]
+            self._refusal = (self._refusal + said["refusal"])[:2000]
         self._add("reasoning", next((said[name] for name in _REASONING if isinstance(said.get(name), str)), ""))
         content = said.get("content")
-        pieces = (
-            [one.get("text") for one in content[:1000] if isinstance(one, dict)]
-            if isinstance(content, list)
-            else [content]
-        )
-        for text in pieces:
+        pieces = content[:1000] if isinstance(content, list) else [{"text": content}]
+        for text in [one.get("text") for one in pieces if isinstance(one, dict)]:
             if isinstance(text, str) and not self._add("text", text):
-                body.finish = "limit"
+                self._finish = "limit"
 
     def _add(self, name: str, text: str) -> bool:
         """Whether all of the text had room."""
@@ -231,12 +209,16 @@ class BodyReader:
 
 
 class Connection:
-    """Connections to one endpoint, kept open between requests. Belongs to the event loop that it is made on."""
+    """Connections to one endpoint, kept open between requests. Belongs to the event loop that it is made on.
 
-    def __init__(self, endpoint: Endpoint, key: str) -> None:
+    slots: places for requests under way.
+    """
+
+    def __init__(self, endpoint: Endpoint, key: str, concurrency: int = 1) -> None:
         import openai
 
         self.loop = asyncio.get_running_loop()
+        self.slots = asyncio.Semaphore(concurrency)
         self.closed = False
         self._openai = openai
         self._secrets = secrets_of(endpoint, key)
@@ -272,7 +254,7 @@ class Connection:
             http_client=http_client,
         )
 
-    async def request(self, arguments: Mapping[str, Any], seconds: float) -> Body:
+    async def request(self, arguments: Mapping[str, Any], seconds: float) -> Reply:
         """Sends one request for a completion. arguments: its body. seconds: until the answer must be complete.
 
         RequestFault, which does not hold the key.
@@ -296,7 +278,7 @@ class Connection:
         except (TimeoutError, OSError):
             pass  # nothing waits for it
 
-    async def _exchange(self, arguments: Mapping[str, Any], seconds: float, deadline: float) -> Body:
+    async def _exchange(self, arguments: Mapping[str, Any], seconds: float, deadline: float) -> Reply:
         stream: Any = await self._client.post(
             "/chat/completions",
             cast_to=object,  # documents as they are: servers send fields of any type
@@ -309,13 +291,13 @@ class Connection:
             response = stream.response
             if response.headers.get("content-encoding", "identity").lower() not in ("", "identity"):
                 raise unreadable("the endpoint compresses its answer although it was asked not to.")
-            reader, met = BodyReader(), False
+            reader, met = ReplyReader(), False
             kind = response.headers.get("content-type", "")
             if not kind.strip().lower().startswith(_EVENTS):
                 data = await response.aread()
                 if not data[:64].lstrip().startswith((b"data:", b"event:", b": ")):
                     reader.take(_document(data, kind.partition(";")[0].strip().lower()), "message")
-                    return reader.body()
+                    return reader.reply()
             async for document in stream:  # events that do not call themselves so among them
                 if time.monotonic() > deadline:  # where the loop had no time to say so
                     raise TimeoutError
@@ -326,7 +308,7 @@ class Connection:
                     break
             if not met:
                 raise unreadable("the endpoint sent an event stream with no chat completion in it. Check the base URL.")
-            return reader.body()
+            return reader.reply()
 
     def _fault(self, met: Exception, seconds: float) -> Exception:
         """What was met, as one of ours and without the key."""
@@ -374,12 +356,10 @@ async def _bound(response: Any) -> None:
                     if total >= _ERROR:
                         return
                     continue
-                if not is_stream and total > MAX_DOCUMENT:
-                    raise unreadable(
-                        f"the endpoint sent more than {MAX_DOCUMENT >> 20} MiB in one answer; it was not read further."
-                    )
-                if total > MAX_STREAM:
-                    raise unreadable(f"the endpoint sent more than {MAX_STREAM >> 20} MiB; it was not read further.")
+                if total > (MAX_STREAM if is_stream else MAX_DOCUMENT):
+                    where = "" if is_stream else " in one answer"
+                    most = (MAX_STREAM if is_stream else MAX_DOCUMENT) >> 20
+                    raise unreadable(f"the endpoint sent more than {most} MiB{where}; it was not read further.")
                 joined = tail + chunk
                 ends = [end.end() for end in _END_OF_EVENT.finditer(joined)]
                 event = len(joined) - ends[-1] if ends else event + len(chunk)
@@ -397,27 +377,29 @@ async def _bound(response: Any) -> None:
 def _fault_from_answer(response: Any) -> RequestFault:
     """What an answer with an error status says, in the beginning of its body."""
     data = bytes(response.content)
-    try:
-        document = json.loads(data)
-    except (ValueError, RecursionError):
-        document = None
-    error = document.get("error", document.get("detail")) if isinstance(document, dict) else None
+    document = _object(data) or {}
+    error = document.get("error", document.get("detail"))
     message = error_inside(error).message if error else _shown(data)
     after = response.headers.get("retry-after")
     return RequestFault.answered(response.status_code, message, None if after is None else retry_seconds(after[:100]))
 
 
 def _document(data: bytes, kind: str) -> dict[str, Any]:
-    try:
-        document = json.loads(data)
-    except (ValueError, RecursionError):
-        document = None
-    if not isinstance(document, dict):
+    document = _object(data)
+    if document is None:
         raise unreadable(
             f"the endpoint answered with {kind[:100] or 'an unnamed type'} that is no chat completion: "
             f"{_shown(data)}. Check the base URL; it usually ends in /v1."
         )
     return document
+
+
+def _object(data: bytes) -> dict[str, Any] | None:
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
 
 
 def error_inside(error: Any) -> RequestFault:
@@ -450,16 +432,11 @@ def retry_seconds(retry_after: str) -> float | None:
 
 def _token(entry: Any) -> tuple[str, float] | None:
     """A token and its log-probability, finite and <= 0; None where the entry is something else."""
-    if not isinstance(entry, dict):
-        return None
-    token, value = entry.get("token"), entry.get("logprob")
+    token, value = (entry.get("token"), entry.get("logprob")) if isinstance(entry, dict) else (None, None)
     if not isinstance(token, str) or isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    try:
-        number = float(value)
-    except OverflowError:  # an integer beyond every float
-        return None
-    return (_sound(token[:MAX_TOKEN]), number) if math.isfinite(number) and number <= 0 else None
+    # An integer beyond every float is none either.
+    return (_sound(token[:MAX_TOKEN]), float(value)) if -sys.float_info.max <= value <= 0 else None
 
 
 def _sound(text: str) -> str:

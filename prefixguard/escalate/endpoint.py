@@ -12,10 +12,11 @@ import math
 import os
 import socket
 import ssl
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
-from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
 from prefixguard.errors import ConfigError
@@ -86,6 +87,20 @@ NO_KEY = "none"
 OPENAI_URL = "https://api.openai.com/v1"
 
 
+_LEAST, _MOST = math.ulp(0.0), sys.float_info.max  # above nothing, and finite
+#: Options of an endpoint that are numbers: their least and greatest value, and what they are.
+_RANGES: dict[str, tuple[float, float, str]] = {
+    "timeout": (_LEAST, _MOST, "seconds, more than 0"),
+    "patience": (_LEAST, _MOST, "seconds, more than 0"),
+    "max_retries": (0, 20, "from 0 to 20"),
+    "first_wait": (0, _MOST, "seconds, 0 or more"),
+    "max_reply_tokens": (1, _MOST, "tokens of a reply, 1 or more"),
+    "temperature": (0, _MOST, "a number, 0 or more"),
+    "price_in": (0, _MOST, "a price per million tokens, 0 or more"),
+    "price_out": (0, _MOST, "a price per million tokens, 0 or more"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """Where a model is asked. Naming one is what allows text of runs to leave this machine.
@@ -123,28 +138,20 @@ class Endpoint:
                     f"base URL {shown_url(self.base_url)!r} goes on with a query or a fragment: it must end with its "
                     "path. A key belongs in the environment variable that key_from names."
                 )
-            parts = _split(self.base_url)
-            if parts is None or parts.scheme not in ("http", "https") or not parts.netloc:
+            try:
+                parts = urlsplit(self.base_url)
+                is_server = parts.scheme in ("http", "https") and bool(parts.netloc) and (parts.port or True)
+            except ValueError:
+                is_server = False
+            if not is_server:
                 raise ConfigError(
                     f"base URL {shown_url(self.base_url)!r}: it begins with http:// or https:// and names a server, "
                     "such as http://localhost:8000/v1."
                 )
-        for name in ("timeout", "patience"):
+        for name, (least, most, what) in _RANGES.items():
             value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise ConfigError(f"{name} {value}: seconds, more than 0.")
-        if not 0 <= self.max_retries <= 20:
-            raise ConfigError(f"max_retries {self.max_retries}: from 0 to 20.")
-        if not (math.isfinite(self.first_wait) and self.first_wait >= 0):
-            raise ConfigError(f"first_wait {self.first_wait}: seconds, 0 or more.")
-        if self.max_reply_tokens is not None and self.max_reply_tokens < 1:
-            raise ConfigError(f"max_reply_tokens {self.max_reply_tokens}: tokens of a reply, 1 or more.")
-        if self.temperature is not None and not (math.isfinite(self.temperature) and self.temperature >= 0):
-            raise ConfigError(f"temperature {self.temperature}: a number, 0 or more.")
-        for name in ("price_in", "price_out"):
-            value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and value >= 0):
-                raise ConfigError(f"{name} {value}: a price per million tokens, 0 or more.")
+            if value is not None and not least <= value <= most:
+                raise ConfigError(f"{name} {value}: {what}.")
 
     def key(self) -> str:
         """The key, from the environment. ConfigError where there is none and no base URL is named."""
@@ -181,16 +188,6 @@ class Endpoint:
         return (tokens_in * self.price_in + tokens_out * self.price_out) / 1e6
 
 
-def _split(url: str) -> SplitResult | None:
-    """The parts of a URL; None where it is none."""
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # ValueError where it is no port
-    except ValueError:
-        return None
-    return parts
-
-
 def shown_url(url: str) -> str:
     """A URL without name, password, query and fragment: keys hide there.
 
@@ -209,7 +206,8 @@ class Reply:
     """What a model said.
 
     text: its answer. reasoning: what it thought, where the server sends that apart from the answer.
-    finish: see `wire.Body`. tokens are estimated (four characters each) where the server did not count.
+    finish: the server's word (stop, length, content_filter, ...), "limit" where we stopped reading, "" where it said
+    nothing. Tokens are estimated (four characters each) where the server did not count.
     seconds: of the whole question, retries and waits included. attempts: requests sent.
     logprobs: the answer's tokens and their natural log-probabilities, in order; empty where the server sends none.
     """

@@ -29,12 +29,14 @@ class FoundJson:
     """JSON at one place of a text.
 
     value: the object (or list); None where it is broken. at: where it begins and ends; a broken one ends where it
-    begins. fault: why it cannot be read, a clause for the model that wrote it; "" where it can.
+    begins. fault: why it cannot be read, a clause for the model that wrote it; "" where it can. lenient: whether it is
+    no strict JSON.
     """
 
     value: Any
     at: tuple[int, int]
     fault: str = ""
+    lenient: bool = False
 
 
 def json_objects(text: str, begin: int = 0, *, lists: bool = False) -> Iterator[FoundJson]:
@@ -113,7 +115,8 @@ _SPACE = re.compile(r"\s*")
 _NUMBER = re.compile(r"[+-]?\d{1,40}(?:\.\d{1,40})?(?:[eE][+-]?\d{1,4})?(?![\w.])", re.ASCII)
 _WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9-]{0,39}(?![\w.])", re.ASCII)
 _ESCAPE = re.compile(r"u([0-9a-fA-F]{4})|.", re.DOTALL)
-_ENDS = {'"': re.compile(r'["\\]'), "'": re.compile(r"['\\]"), "\u201c": re.compile(r"[\u201d\\]")}
+_QUOTES = {'"': re.compile(r'["\\]'), "'": re.compile(r"['\\]"), "\u201c": re.compile(r"[\u201d\\]")}
+_ENDS = {"{": "}", "[": "]"}
 # what stands behind a text: the end, or another entry
 _CLOSES = re.compile(r"\s*(?:[}\]]|\Z|,\s*(?:[\"'\u201c{}\[\]\d+-]|\Z|\w{1,40}\s*[:,\]}]))")
 _WORDS = {"true": True, "false": False, "null": None, "none": None, "nan": math.nan, "infinity": math.inf}
@@ -137,17 +140,8 @@ class JsonObject(dict[str, Any]):
         self.clashing = frozenset(key for key, value in folded if repr(value) != repr(self[key]))
 
 
-@dataclass(frozen=True, slots=True)
-class ReadObject:
-    """end: position behind the object. lenient: it is no strict JSON."""
-
-    value: JsonObject
-    end: int
-    lenient: bool = False
-
-
-def read_object(text: str, start: int) -> ReadObject:
-    """The object whose brace stands at `start`. BrokenJson where there is none.
+def read_object(text: str, start: int) -> FoundJson:
+    """The object whose brace stands at `start`, a `JsonObject`. BrokenJson where there is none.
 
     >>> read_object("{'answer': SAFE,}", 0).value
     {'answer': 'SAFE'}
@@ -156,11 +150,11 @@ def read_object(text: str, start: int) -> ReadObject:
     try:
         value, end = _STRICT.raw_decode(part)
         if isinstance(value, JsonObject):
-            return ReadObject(value, start + end)
+            return FoundJson(value, (start, start + end))
     except (ValueError, RecursionError):
         pass
-    value, end = _object(part, 0, 0, start)
-    return ReadObject(value, start + end, lenient=True)
+    reader = _LenientReader(part, start)
+    return FoundJson(reader.container(0), (start, start + reader.at), lenient=True)
 
 
 def _integer(digits: str) -> int | float:
@@ -171,99 +165,89 @@ def _integer(digits: str) -> int | float:
 _STRICT = json.JSONDecoder(strict=False, object_pairs_hook=JsonObject, parse_int=_integer, parse_constant=float)
 
 
-def _after_space(text: str, position: int, base: int) -> int:
-    met = _SPACE.match(text, position)
-    position = met.end() if met else position
-    if position >= len(text):
-        raise BrokenJson("the object does not end", base + position, cut=True)
-    return position
+class _LenientReader:
+    """Reads a text that begins with a brace. at: where it reads on. base: where the text stands in the reply."""
 
+    def __init__(self, text: str, base: int) -> None:
+        self.text, self.base, self.at = text, base, 0
 
-def _object(text: str, position: int, depth: int, base: int) -> tuple[JsonObject, int]:
-    pairs: list[tuple[str, Any]] = []
-    position = _after_space(text, position + 1, base)
-    while text[position] != "}":
-        key, position = _key(text, position, base)
-        position = _after_space(text, position, base)
-        if text[position] != ":":
-            raise BrokenJson("a key without its value", base + position)
-        value, position = _value(text, _after_space(text, position + 1, base), depth + 1, base)
-        pairs.append((key, value))
-        position = _next(text, position, "}", base)
-    return JsonObject(pairs), position + 1
+    def container(self, depth: int) -> JsonObject | list[Any]:
+        """The object or list that begins here. A comma before its end is allowed."""
+        end = _ENDS[self.text[self.at]]
+        self.at += 1
+        pairs: list[tuple[str, Any]] = []  # the keys of a list are ""
+        while self._next() != end:
+            key = self._key() if end == "}" else ""
+            pairs.append((key, self._value(depth + 1)))
+            if self._next() == ",":
+                self.at += 1
+                self._next()
+            elif self._next() != end:
+                raise self._broken("two entries without a comma")
+        self.at += 1
+        return JsonObject(pairs) if end == "}" else [value for _, value in pairs]
 
+    def _broken(self, message: str) -> BrokenJson:
+        return BrokenJson(message, self.base + self.at)
 
-def _key(text: str, position: int, base: int) -> tuple[str, int]:
-    if text[position] in _ENDS:
-        return _string(text, position, base, key=True)
-    met = _WORD.match(text, position)
-    if met is None:
-        raise BrokenJson("a key is no text", base + position)
-    return met.group(), met.end()
+    def _next(self) -> str:
+        """The character after white space, where reading goes on."""
+        met = _SPACE.match(self.text, self.at)
+        self.at = met.end() if met else self.at
+        if self.at >= len(self.text):
+            raise BrokenJson("the object does not end", self.base + self.at, cut=True)
+        return self.text[self.at]
 
+    def _key(self) -> str:
+        """A key and its colon."""
+        if self.text[self.at] in _QUOTES:
+            key = self._string(key=True)
+        elif (met := _WORD.match(self.text, self.at)) is not None:
+            key, self.at = met.group(), met.end()
+        else:
+            raise self._broken("a key is no text")
+        if self._next() != ":":
+            raise self._broken("a key without its value")
+        self.at += 1
+        self._next()
+        return key
 
-def _list(text: str, position: int, depth: int, base: int) -> tuple[list[Any], int]:
-    values: list[Any] = []
-    position = _after_space(text, position + 1, base)
-    while text[position] != "]":
-        value, position = _value(text, position, depth + 1, base)
-        values.append(value)
-        position = _next(text, position, "]", base)
-    return values, position + 1
+    def _value(self, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise self._broken("nested too deep")
+        char = self.text[self.at]
+        if char in _ENDS:
+            return self.container(depth)
+        if char in _QUOTES:
+            return self._string()
+        met = _NUMBER.match(self.text, self.at) or _WORD.match(self.text, self.at)
+        if met is None:
+            raise self._broken("neither text nor number")
+        said, self.at = met.group(), met.end()
+        if met.re is _WORD:
+            return _WORDS.get(said.lower(), said)
+        return _integer(said) if said.lstrip("+-").isdigit() else float(said)
 
-
-def _next(text: str, position: int, end: str, base: int) -> int:
-    """Where the next entry begins, or the end stands. A comma before the end is allowed."""
-    position = _after_space(text, position, base)
-    if text[position] == ",":
-        return _after_space(text, position + 1, base)
-    if text[position] != end:
-        raise BrokenJson("two entries without a comma", base + position)
-    return position
-
-
-def _value(text: str, position: int, depth: int, base: int) -> tuple[Any, int]:
-    if depth > MAX_DEPTH:
-        raise BrokenJson("nested too deep", base + position)
-    char = text[position]
-    if char == "{":
-        return _object(text, position, depth, base)
-    if char == "[":
-        return _list(text, position, depth, base)
-    if char in _ENDS:
-        return _string(text, position, base)
-    met = _NUMBER.match(text, position)
-    if met:
-        said = met.group()
-        return (_integer(said) if said.lstrip("+-").isdigit() else float(said)), met.end()
-    met = _WORD.match(text, position)
-    if met:
-        word = met.group()
-        return _WORDS.get(word.lower(), word), met.end()
-    raise BrokenJson("neither text nor number", base + position)
-
-
-def _string(text: str, position: int, base: int, *, key: bool = False) -> tuple[str, int]:
-    """A text. In a value, a quotation mark ends it only where another entry can follow: marks inside need no escape."""
-    ends = _ENDS[text[position]]
-    parts: list[str] = []
-    begin = position + 1
-    while met := ends.search(text, begin):
-        stop = met.start()
-        parts.append(text[begin:stop])
-        begin = stop + 1
-        if met.group() != "\\":
-            if key or _CLOSES.match(text, begin):
-                return "".join(parts), begin
-            parts.append(met.group())
-            continue
-        escape = _ESCAPE.match(text, begin)
-        if escape is None:
-            break
-        code = escape.group(1)
-        parts.append(chr(int(code, 16)) if code else _ESCAPED.get(escape.group(), escape.group()))
-        begin = escape.end()
-    raise BrokenJson("a text does not end", base + len(text), cut="}" not in text[position:])
+    def _string(self, *, key: bool = False) -> str:
+        """A text. In a value, a quotation mark ends it only where another entry can follow: marks inside need no
+        escape."""
+        begin, ends, parts = self.at, _QUOTES[self.text[self.at]], []
+        self.at += 1
+        while met := ends.search(self.text, self.at):
+            parts.append(self.text[self.at : met.start()])
+            self.at = met.end()
+            if met.group() != "\\":
+                if key or _CLOSES.match(self.text, self.at):
+                    return "".join(parts)
+                parts.append(met.group())
+                continue
+            escape = _ESCAPE.match(self.text, self.at)
+            if escape is None:
+                break
+            code = escape.group(1)
+            parts.append(chr(int(code, 16)) if code else _ESCAPED.get(escape.group(), escape.group()))
+            self.at = escape.end()
+        raise BrokenJson("a text does not end", self.base + len(self.text), cut="}" not in self.text[begin:])
 
 
 #: Characters of a reply that are read, from its end: the answer comes last.
@@ -304,19 +288,14 @@ def find_answers(text: str, *, all_thought: bool = False) -> Answers:
     scan = _Scan(text)
     scan.read()
     entries, notes = scan.tagged or scan.bare, scan.notes
-    if (all_thought or scan.thought_open) and not (scan.tagged and scan.ends_with_block):
+    uncounted = (all_thought or scan.thought_open) and not (scan.tagged and scan.ends_with_block)
+    if uncounted or not entries:
         return Answers((), "answer-in-thought" if entries or scan.dropped else "no-verdict", tuple(notes))
-    if not entries:
-        return Answers((), "answer-in-thought" if scan.dropped else "no-verdict", tuple(notes))
     if isinstance(entries[-1], str):
         return Answers((), entries[-1], tuple(notes))
-    if scan.thought_open:
-        notes.append("thought not closed")
-    if not scan.tagged:
-        notes.append("no answer block")
     objects = tuple(entry for entry in entries if not isinstance(entry, str))
-    if len(objects) < len(entries):
-        notes.append("an earlier answer was broken")
+    notes += ["thought not closed"] * scan.thought_open + ["no answer block"] * (not scan.tagged)
+    notes += ["an earlier answer was broken"] * (len(objects) < len(entries))
     return Answers(objects, "", tuple(dict.fromkeys(notes)))
 
 
@@ -396,7 +375,7 @@ class _Scan:
                 self.notes.append("not strict JSON")
         elif self._in_block:
             self._add("malformed")
-        return found.end
+        return found.at[1]
 
     def _add(self, entry: _Entry) -> None:
         if self._in_block:

@@ -2,8 +2,8 @@
 
 Verdicts are kept in the common store (`prefixguard.store`), so that the same question is not paid twice, by a key that
 names everything that the answer rests on: the steps that are shown, the model, the version of the prompt. What is kept:
-verdict, raw reply, tokens, cost and time; never messages, addresses or keys. The JSON files of release 0.3, one for each
-verdict, are read too.
+verdict, raw reply, tokens, cost and time; never messages, addresses or keys. Files of release 0.3 (JSON, one for each
+verdict) are read too.
 """
 
 from __future__ import annotations

@@ -27,19 +27,19 @@ def clock() -> Clock:
 def opened(clock: Clock, failures: int = 3) -> CircuitBreaker:
     breaker = CircuitBreaker(failures, 10.0, clock)
     for _ in range(failures):
-        breaker.failed(breaker.admit())
+        breaker.ended(breaker.admit(), True)
     return breaker
 
 
 def test_it_opens_after_failures_in_a_row(clock: Clock) -> None:
     breaker = CircuitBreaker(3, 10.0, clock)
-    breaker.failed(breaker.admit())
-    breaker.failed(breaker.admit())
-    breaker.succeeded(breaker.admit())
-    breaker.failed(breaker.admit())
-    breaker.failed(breaker.admit())
+    breaker.ended(breaker.admit(), True)
+    breaker.ended(breaker.admit(), True)
+    breaker.ended(breaker.admit(), False)
+    breaker.ended(breaker.admit(), True)
+    breaker.ended(breaker.admit(), True)
     assert breaker.state is CircuitState.CLOSED
-    breaker.failed(breaker.admit())
+    breaker.ended(breaker.admit(), True)
     assert (breaker.state, breaker.retry_in) == (CircuitState.OPEN, 10.0)
     clock.now += 4
     for refused in (breaker.check, breaker.admit):
@@ -51,17 +51,17 @@ def test_it_opens_after_failures_in_a_row(clock: Clock) -> None:
 
 def test_what_opened_it_is_said(clock: Clock) -> None:
     breaker = CircuitBreaker(2, 10.0, clock)
-    breaker.failed(breaker.admit(), "an old one")
-    breaker.succeeded(breaker.admit())
-    breaker.failed(breaker.admit(), "the server answered 500: no." + "x" * 1000)
-    breaker.failed(breaker.admit(), "another")
+    breaker.ended(breaker.admit(), True, "an old one")
+    breaker.ended(breaker.admit(), False)
+    breaker.ended(breaker.admit(), True, "the server answered 500: no." + "x" * 1000)
+    breaker.ended(breaker.admit(), True, "another")
     with pytest.raises(CircuitOpenError, match=r"\(since: the server answered 500: no\.x+\); the next try") as caught:
         breaker.check()
     assert len(str(caught.value)) < 300
     clock.now += 10
-    breaker.succeeded(breaker.admit())
+    breaker.ended(breaker.admit(), False)
     for _ in range(2):
-        breaker.failed(breaker.admit(), "a new one")
+        breaker.ended(breaker.admit(), True, "a new one")
     with pytest.raises(CircuitOpenError, match="since: a new one"):
         breaker.admit()
 
@@ -75,7 +75,7 @@ def test_one_probe_at_a_time_closes_it(clock: Clock) -> None:
     assert probe.is_probe
     with pytest.raises(CircuitOpenError, match="one request is trying"):
         breaker.admit()
-    breaker.succeeded(probe)
+    breaker.ended(probe, False)
     assert breaker.state is CircuitState.CLOSED
     assert not breaker.admit().is_probe and not breaker.admit().is_probe
 
@@ -83,31 +83,31 @@ def test_one_probe_at_a_time_closes_it(clock: Clock) -> None:
 def test_a_probe_that_fails_opens_it_for_a_whole_rest(clock: Clock) -> None:
     breaker = opened(clock)
     clock.now += 15
-    breaker.failed(breaker.admit())
+    breaker.ended(breaker.admit(), True)
     assert (breaker.state, breaker.retry_in) == (CircuitState.OPEN, 10.0)
 
 
 def test_a_probe_that_was_cancelled_makes_room_for_the_next(clock: Clock) -> None:
     breaker = opened(clock)
     clock.now += 10
-    breaker.released(breaker.admit())
+    breaker.ended(breaker.admit(), None)
     assert breaker.admit().is_probe
 
 
 def test_requests_of_an_earlier_era_do_not_count(clock: Clock) -> None:
     breaker = CircuitBreaker(2, 10.0, clock)
     late = [breaker.admit() for _ in range(5)]
-    breaker.failed(late[0])
-    breaker.failed(late[1])
+    breaker.ended(late[0], True)
+    breaker.ended(late[1], True)
     clock.now += 9
-    breaker.failed(late[2])
+    breaker.ended(late[2], True)
     assert breaker.retry_in == 1.0, "the rest is not prolonged"
-    breaker.succeeded(late[3])
+    breaker.ended(late[3], False)
     assert breaker.state is CircuitState.OPEN
     clock.now += 1
-    breaker.succeeded(breaker.admit())
-    breaker.failed(late[4])
-    breaker.failed(breaker.admit())
+    breaker.ended(breaker.admit(), False)
+    breaker.ended(late[4], True)
+    breaker.ended(breaker.admit(), True)
     assert breaker.state.value == "closed"
 
 
@@ -137,12 +137,12 @@ def test_never_two_probes_and_never_a_request_while_open(acts: list[tuple[str, i
                 assert under_way[-1].is_probe is (state is CircuitState.HALF_OPEN)
         elif under_way:
             permit = under_way.pop(number % len(under_way))
-            {"fail": breaker.failed, "succeed": breaker.succeeded, "release": breaker.released}[act](permit)
+            breaker.ended(permit, {"fail": True, "succeed": False, "release": None}[act])
         assert sum(permit.is_probe for permit in under_way) <= 1
     clock.now += 10
     for permit in under_way:
-        breaker.released(permit)
-    breaker.succeeded(breaker.admit())  # whatever happened, it can be used again
+        breaker.ended(permit, None)
+    breaker.ended(breaker.admit(), False)  # whatever happened, it can be used again
 
 
 def test_threads_get_one_probe_between_them(clock: Clock) -> None:

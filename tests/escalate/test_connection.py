@@ -13,8 +13,8 @@ from model_server import Play, chunk, model_server
 
 from prefixguard.escalate import connection
 from prefixguard.escalate.circuit import NoReplyFault
-from prefixguard.escalate.connection import Body, BodyReader, Connection, RequestFault, retry_seconds
-from prefixguard.escalate.endpoint import Endpoint
+from prefixguard.escalate.connection import Connection, ReplyReader, RequestFault, retry_seconds
+from prefixguard.escalate.endpoint import Endpoint, Reply
 
 EVENTS = "text/event-stream; charset=utf-8"
 
@@ -38,25 +38,29 @@ def sends(kind: str, *chunks: bytes) -> Play:
     return play
 
 
-def received(kind: str, *chunks: bytes) -> Body:
+async def requested(url: str, seconds: float = 20.0) -> Reply:
+    made = Connection(Endpoint("m", url), "none")
+    try:
+        return await made.request({"model": "m", "messages": []}, seconds)
+    finally:
+        await made.aclose()
+
+
+def received(kind: str, *chunks: bytes) -> Reply:
     """What is read of a server's answer of these bytes."""
-
-    async def main(url: str) -> Body:
-        made = Connection(Endpoint("m", url), "none")
-        try:
-            return await made.request({"model": "m", "messages": []}, 20.0)
-        finally:
-            await made.aclose()
-
     with model_server(sends(kind, *chunks)) as server:
-        return asyncio.run(main(server.url))
+        return asyncio.run(requested(server.url))
 
 
-def added(part: str, *documents: Any) -> Body:
-    reader = BodyReader()
+def added(part: str, *documents: Any) -> Reply:
+    reader = ReplyReader()
     for one in documents:
         reader.take(one, part)
-    return reader.body()
+    return reader.reply()
+
+
+def uncounted(text: str = "", finish: str = "") -> Reply:
+    return Reply(text, finish, "", 0, 0, True, 0.0, 1)
 
 
 def piece(**choice: Any) -> dict[str, Any]:
@@ -81,7 +85,8 @@ STREAM = b"".join(
         event(delta={"content": " after the end"}),
     ]
 )
-SAID = Body("ja né", "", "stop", "m", (7, 3), "Why né?", (("ja", -0.5), (" ", 0.0), ("né", -1.25)))
+TOKENS = (("ja", -0.5), (" ", 0.0), ("né", -1.25))
+SAID = Reply("ja né", "stop", "", 7, 3, False, 0.0, 1, "m", reasoning="Why né?", logprobs=TOKENS)
 
 
 @pytest.mark.parametrize("size", [len(STREAM), 97, 11])
@@ -102,7 +107,7 @@ def test_a_stream_that_does_not_call_itself_one_is_read() -> None:
 
 def test_a_document_where_a_stream_was_asked_for_is_read() -> None:
     data = document({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}, 7]}, finish_reason="x")
-    assert received("application/json", data[:9], data[9:]) == Body(text="ab", finish="x")
+    assert received("application/json", data[:9], data[9:]) == uncounted("ab", "x")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +149,7 @@ def test_a_list_with_an_odd_token_is_no_list(odd: tuple[Any, Any]) -> None:
 
 @pytest.mark.parametrize("odd", [None, [], 7, "x", {"content": None}, {"content": {}}, {"tokens": ["x"]}])
 def test_no_list_is_no_fault(odd: Any) -> None:
-    assert added("message", piece(message={"content": "x"}, logprobs=odd)) == Body(text="x")
+    assert added("message", piece(message={"content": "x"}, logprobs=odd)) == uncounted("x")
 
 
 def test_tokens_are_bounded() -> None:
@@ -178,18 +183,11 @@ def test_what_does_not_end_is_refused_at_its_bound(
         while not exchange.closing.is_set():
             exchange.write(data * (65_536 // len(data)))
 
-    async def main(url: str) -> Body:
-        made = Connection(Endpoint("m", url), "none")
-        try:
-            return await made.request({}, 60.0)
-        finally:
-            await made.aclose()
-
     received("application/json", document({"content": "x"}))  # what is imported once is none of it
     tracemalloc.start()
     try:
         with model_server(play) as server, pytest.raises(RequestFault, match="more than 1 MiB") as caught:
-            asyncio.run(main(server.url))
+            asyncio.run(requested(server.url, 60.0))
         assert tracemalloc.get_traced_memory()[1] < 24 << 20
     finally:
         tracemalloc.stop()
@@ -226,8 +224,8 @@ def test_garbage_is_refused_in_a_sentence(kind: str, data: bytes, said: str) -> 
     ],
 )  # fmt: skip
 def test_fields_of_any_type_are_an_empty_reply(odd: dict[str, Any]) -> None:
-    assert added("message", odd) == added("delta", odd) == Body()
-    assert received(EVENTS, b"data: " + json.dumps(odd).encode() + b"\n\n") == Body()
+    assert added("message", odd) == added("delta", odd) == uncounted()
+    assert received(EVENTS, b"data: " + json.dumps(odd).encode() + b"\n\n") == uncounted()
 
 
 def test_a_lone_surrogate_is_no_text() -> None:

@@ -160,7 +160,7 @@ def test_no_verdict_changes_no_level(monitor: Monitor, made: Any, outcome: Verdi
 
 def test_an_endpoint_that_is_down_is_said_and_costs_nothing_else(monitor: Monitor, made: Any) -> None:
     breaker = CircuitBreaker(failures=1, reset_seconds=1000)
-    breaker.failed(breaker.admit())
+    breaker.ended(breaker.admit(), True)
     told = observe_all(made(ScriptedAuditor(), breaker=breaker).start(), failing_run())
     plain = monitor.start()
     alone = [reading for event in failing_run() for reading in plain.observe(event)]

@@ -135,7 +135,7 @@ def test_an_open_circuit_costs_no_place_in_the_queue(opened: list[RequestQueue])
     breaker = CircuitBreaker(failures=1, reset_seconds=1000)
     queue = RequestQueue(ScriptedAuditor(), FREE, breaker=breaker)
     opened.append(queue)
-    breaker.failed(breaker.admit())
+    breaker.ended(breaker.admit(), True)
     request = ask(queue)
     assert (request.ending, request.reason, queue.silent) == ("dropped", "circuit open", "circuit open")
     assert queue._thread is None
