@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from prefixguard.stepview import StepRecord
 
@@ -48,7 +49,7 @@ class TranscriptBuffer:
     (`ShortenedStep`); of a name, what is beyond `MAX_NAME` goes. First and newest step always have their texts.
     """
 
-    __slots__ = ("_bytes", "_head", "_head_bytes", "_head_full", "_limit", "_next", "_sizes", "_steps")
+    __slots__ = ("_bytes", "_head", "_limit", "_next", "_sizes", "_steps")
 
     def __init__(self, limit: int) -> None:
         """limit: bytes of texts, in UTF-8."""
@@ -56,9 +57,7 @@ class TranscriptBuffer:
         self._steps: list[StepRecord] = []
         self._sizes: list[int] = []
         self._bytes = 0
-        self._head = 0  # steps of the beginning
-        self._head_bytes = 0
-        self._head_full = False
+        self._head: int | None = 0  # bytes of the beginning; None: it is full
         self._next = 0  # the next step whose texts go
 
     def add(self, record: StepRecord) -> bool:
@@ -77,18 +76,17 @@ class TranscriptBuffer:
                 if size <= self._limit // 4:
                     break
             record = short
-        if not self._head_full:
-            if not self._head or self._head_bytes + size <= self._limit // 4:
-                self._head_bytes += size
-                self._head += 1
-                self._next = self._head
-            else:
-                self._head_full = True
+        if self._head is not None and (not self._steps or self._head + size <= self._limit // 4):
+            self._head += size
+            self._next += 1
+        else:
+            self._head = None
         self._steps.append(record)
         self._sizes.append(size)
         self._bytes += size
         while self._bytes > self._limit and self._next < len(self._steps) - 1:
-            self._steps[self._next] = _bare(self._steps[self._next])
+            texts = dict.fromkeys(_TEXTS, "")
+            self._steps[self._next] = _as(UnkeptStep, self._steps[self._next], **texts | {"action": NOT_KEPT})
             self._bytes -= self._sizes[self._next]
             self._next += 1
         return True
@@ -106,40 +104,23 @@ class TranscriptBuffer:
         return len(self._steps)
 
 
-def _length(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-
-
 def _size(record: StepRecord) -> int:
-    return _length(record.arguments) + _length(record.observation) + _length(record.action) + _length(record.result)
+    texts = (getattr(record, name) for name in _TEXTS)
+    return sum(len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) for text in texts)
 
 
-def _bare(record: StepRecord) -> StepRecord:
-    """The step without its texts."""
-    return UnkeptStep(
-        record.index, record.actor, record.agent, record.tool, "", "", NOT_KEPT, "", record.status, record.event
-    )
+def _as(kind: type[UnkeptStep | ShortenedStep], record: StepRecord, **changes: Any) -> StepRecord:
+    """The step as another kind, with these fields changed."""
+    return kind(**{one.name: getattr(record, one.name) for one in fields(StepRecord)} | changes)
 
 
 def _cut(record: StepRecord, half: int) -> StepRecord:
     """The step with at most `half` characters of either end of every text, and a remark between."""
-    texts, holes = {}, []
+    texts: dict[str, str] = {}
+    holes: list[Hole] = []
     for name in _TEXTS:
         text: str = getattr(record, name)
-        texts[name] = text
         if len(text) > 2 * half + len(NOT_KEPT):
             texts[name] = f"{text[:half]}{NOT_KEPT}{text[-half:]}"
             holes.append(Hole(name, half, half + len(NOT_KEPT), len(text) - 2 * half))
-    return ShortenedStep(
-        record.index,
-        record.actor,
-        record.agent,
-        record.tool,
-        texts["arguments"],
-        texts["observation"],
-        texts["action"],
-        texts["result"],
-        record.status,
-        record.event,
-        tuple(holes),
-    )
+    return _as(ShortenedStep, record, **texts, holes=tuple(holes))
