@@ -33,11 +33,11 @@ from prefixguard.errors import ConfigError, EndpointError
 from prefixguard.escalate import (
     AgentNames,
     Client,
-    Excerpt,
     MaskedRecords,
     Message,
     NoReplyError,
     Reply,
+    RunExcerpt,
     fit,
     shown_name,
 )
@@ -53,7 +53,7 @@ class Questions:
     """What can be asked about one run. head: the text that all questions begin with, after the system text."""
 
     names: AgentNames
-    excerpt: Excerpt
+    excerpt: RunExcerpt
     head: str
 
     @classmethod
@@ -132,7 +132,7 @@ class HypothesisResult:
     answers: code -> answer, one for every mode that was asked about, in their order.
     replies: as they came, in the order of the questions; questions without a reply have none. questions: how many were
     put. tokens_in, tokens_out: of all replies, estimated where `estimated`. seconds: of all questions, added up.
-    elided, cut_steps: what the verifier could not see of the run, see `transcript_text.Excerpt`.
+    elided, cut_steps: what the verifier could not see of the run, see `RunExcerpt`.
     masked: different secrets that were masked in the records, by kind.
     """
 

@@ -8,7 +8,7 @@ from prefixguard.escalate.endpoint import Client, Endpoint, Reply, masked, shown
 from prefixguard.escalate.llm_auditor import RAW_CONFIDENCE, LlmAuditor
 from prefixguard.escalate.masking import MaskedRecords, Masker, masked_in_words, total_masked
 from prefixguard.escalate.policy import Asking, EscalationPolicy, Intervention
-from prefixguard.escalate.prompting import VERDICT_SCHEMA, Asked, PromptKind, ask_for_verdict, halves
+from prefixguard.escalate.prompting import VERDICT_SCHEMA, PromptKind, VerdictPrompt, ask_for_verdict, halves
 from prefixguard.escalate.reply_json import FoundJson, json_objects, without_thoughts
 from prefixguard.escalate.session import (
     EscalatedReading,
@@ -17,7 +17,7 @@ from prefixguard.escalate.session import (
     escalate_records,
     watch_escalated,
 )
-from prefixguard.escalate.transcript_text import Excerpt, estimated_tokens, fit
+from prefixguard.escalate.transcript_text import RunExcerpt, estimated_tokens, fit
 from prefixguard.escalate.verdict import Auditor, AuditResult, Verdict, VerdictCache, VerdictOutcome
 from prefixguard.escalate.verdict_parsing import FAULTS, read_verdict
 
@@ -26,7 +26,6 @@ __all__ = [
     "RAW_CONFIDENCE",
     "VERDICT_SCHEMA",
     "AgentNames",
-    "Asked",
     "Asking",
     "AsyncClient",
     "AuditResult",
@@ -42,7 +41,6 @@ __all__ = [
     "EscalatedSession",
     "EscalationPolicy",
     "Escalator",
-    "Excerpt",
     "FoundJson",
     "Intervention",
     "LlmAuditor",
@@ -53,9 +51,11 @@ __all__ = [
     "NoReplyFault",
     "PromptKind",
     "Reply",
+    "RunExcerpt",
     "Verdict",
     "VerdictCache",
     "VerdictOutcome",
+    "VerdictPrompt",
     "agent_of",
     "ask_for_verdict",
     "escalate_records",

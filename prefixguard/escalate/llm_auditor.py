@@ -14,7 +14,7 @@ from prefixguard.escalate.circuit import CircuitBreaker, NoReplyError
 from prefixguard.escalate.confidence import ConfidenceMap, raw_confidence
 from prefixguard.escalate.endpoint import Client, Reply
 from prefixguard.escalate.masking import MaskedRecords
-from prefixguard.escalate.prompting import MIN_BUDGET, Asked, PromptKind, ask_for_verdict, prompt_version
+from prefixguard.escalate.prompting import MIN_BUDGET, PromptKind, VerdictPrompt, ask_for_verdict, prompt_version
 from prefixguard.escalate.verdict import AuditResult, Verdict, VerdictCache, VerdictOutcome, as_cached
 from prefixguard.escalate.verdict_parsing import Blame, read_verdict
 from prefixguard.stepview import StepRecord
@@ -80,13 +80,13 @@ class LlmAuditor:
         self, records: Sequence[StepRecord], *, answer: str | None = None, within: tuple[int, int] | None = None
     ) -> str:
         """The `AuditResult.key` that `judge` on these records would have."""
-        return self._key(self._asked(self._shown(records), answer, within))
+        return self._key(self._asked(records, answer, within)[1])
 
     def left_out(
         self, records: Sequence[StepRecord], *, answer: str | None = None, within: tuple[int, int] | None = None
     ) -> tuple[tuple[int, int], ...]:
         """Ranges of steps that the prompt of `judge` on these records does not show, both ends included."""
-        return self._asked(self._shown(records), answer, within).elided
+        return self._asked(records, answer, within)[1].excerpt.elided
 
     async def judge(
         self,
@@ -102,14 +102,13 @@ class LlmAuditor:
         behind what the model thought where the server sends that apart.
         """
         begin = time.monotonic()
-        shown = self._shown(records)
-        asked = self._asked(shown, answer, within)
-        key = self._key(asked)
+        shown, prompt = self._asked(records, answer, within)
+        key = self._key(prompt)
         kept = self._cache.get(key) if self._cache is not None else None
         if kept is not None:
             return replace(as_cached(kept), masked=shown.counts)
         try:
-            reply = await self._client.ask(asked.messages, seconds=seconds, logprobs=self._logprobs)
+            reply = await self._client.ask(prompt.messages, seconds=seconds, logprobs=self._logprobs)
         except EndpointError as exc:
             return replace(_without_reply(exc, key, time.monotonic() - begin), masked=shown.counts)
         verdict = read_verdict(
@@ -117,14 +116,13 @@ class LlmAuditor:
             shown.records,
             kind=self.kind,
             blame=self._blame,
-            elided=asked.elided,
+            elided=prompt.excerpt.elided,
             within=within,
             aliases=self._aliases,
         )
+        verdict = replace(verdict, agent=shown.agents.get(verdict.agent or "", verdict.agent))
         judged = AuditResult(
-            verdict=self._with_confidence(
-                replace(verdict, agent=shown.agents.get(verdict.agent or "", verdict.agent)), reply
-            ),
+            verdict=self._with_confidence(verdict, reply),
             key=key,
             cached=False,
             tokens_in=reply.tokens_in,
@@ -137,37 +135,34 @@ class LlmAuditor:
             finish=reply.finish,
             masked=shown.counts,
         )
-        if self._cache is not None and verdict.outcome is not VerdictOutcome.ERROR:
+        if self._cache is not None:
             self._cache.put(key, judged)
         return judged
 
-    def _shown(self, records: Sequence[StepRecord]) -> MaskedRecords:
-        return MaskedRecords.of(records, mask=self._mask, known=getattr(self._client, "secrets", ()))
-
-    def _asked(self, shown: MaskedRecords, answer: str | None, within: tuple[int, int] | None) -> Asked:
+    def _asked(
+        self, records: Sequence[StepRecord], answer: str | None, within: tuple[int, int] | None
+    ) -> tuple[MaskedRecords, VerdictPrompt]:
+        """The records as they may be shown, and the question about them."""
+        shown = MaskedRecords.of(records, mask=self._mask, known=getattr(self._client, "secrets", ()))
         answer = shown.masker.mask(answer) if self._mask and answer is not None else answer
-        return ask_for_verdict(
-            self.kind,
-            shown.records,
-            self.budget_tokens,
-            answer=answer,
-            known_failed=self._known_failed,
-            within=within,
+        known = self._known_failed
+        prompt = ask_for_verdict(
+            self.kind, shown.records, self.budget_tokens, answer=answer, known_failed=known, within=within
         )
+        return shown, prompt
 
-    def _key(self, asked: Asked) -> str:
+    def _key(self, prompt: VerdictPrompt) -> str:
         """Everything that is sent, and how the reply is read."""
-        parts = [asked.messages, self.model, asked.prompt_version, self._blame, sorted(self._aliases.items())]
+        parts = [prompt.messages, self.model, prompt.prompt_version, self._blame, sorted(self._aliases.items())]
         return hashlib.sha256(json.dumps(parts).encode("ascii")).hexdigest()
 
     def _with_confidence(self, verdict: Verdict, reply: Reply) -> Verdict:
         if not reply.logprobs or verdict.outcome is VerdictOutcome.ERROR:
             return verdict
-        said = "SAFE" if verdict.outcome is VerdictOutcome.SAFE else None
+        value: str | int | None = "SAFE" if verdict.outcome is VerdictOutcome.SAFE else None
         if verdict.outcome is VerdictOutcome.ALARM and self.kind is not PromptKind.BINARY_SEARCH:
-            raw = raw_confidence(reply.logprobs, "answer", verdict.step)
-        else:
-            raw = raw_confidence(reply.logprobs, "answer", said)
+            value = verdict.step
+        raw = raw_confidence(reply.logprobs, "answer", value)
         if raw is None:
             return verdict
         if self._confidence is not None:
@@ -177,22 +172,9 @@ class LlmAuditor:
 
 def _without_reply(exc: EndpointError, key: str, seconds: float) -> AuditResult:
     """What a request costs that was sent and not answered is not known; one that was not sent costs nothing."""
-    known = isinstance(exc, NoReplyError)
-    attempts = exc.attempts if isinstance(exc, NoReplyError) else 0
-    return AuditResult(
-        verdict=Verdict(
-            VerdictOutcome.ERROR,
-            fault=exc.fault.value if isinstance(exc, NoReplyError) else "no-answer",
-            detail=str(exc)[:500],
-            notes=exc.notes if isinstance(exc, NoReplyError) else (),
-        ),
-        key=key,
-        cached=False,
-        tokens_in=0,
-        tokens_out=0,
-        estimated=attempts > 0 or not known,
-        cost=0.0 if known and attempts == 0 else None,
-        seconds=seconds,
-        attempts=attempts,
-        reply="",
-    )
+    fault, attempts, notes, is_known = "no-answer", 0, (), isinstance(exc, NoReplyError)
+    if isinstance(exc, NoReplyError):
+        fault, attempts, notes = exc.fault.value, exc.attempts, exc.notes
+    verdict = Verdict(VerdictOutcome.ERROR, fault=fault, detail=str(exc)[:500], notes=notes)
+    cost = 0.0 if is_known and attempts == 0 else None
+    return AuditResult(verdict, key, False, 0, 0, attempts > 0 or not is_known, cost, seconds, attempts, "")

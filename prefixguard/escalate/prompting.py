@@ -8,13 +8,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Any
 
 from prefixguard.errors import ConfigError
 from prefixguard.escalate.agent_names import AgentNames, shown_name
-from prefixguard.escalate.transcript_text import CHARS_PER_TOKEN, Excerpt, estimated_tokens, fit, neutral
+from prefixguard.escalate.transcript_text import CHARS_PER_TOKEN, RunExcerpt, estimated_tokens, fit, neutral
 from prefixguard.stepview import StepRecord
 
 Message = dict[str, str]
@@ -63,21 +63,16 @@ VERDICT_SCHEMA: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class VerdictPrompt:
     """A question about the steps of a run.
 
     messages: a system message that is the same for every question, and one of the user: transcript, then question.
-    first, last: indices of the first and the last step; both are shown. elided: ranges of steps between them that are
-    not shown, (from, to), both ends included. cut_steps: steps of which a field is shown in part.
-    prompt_version: name of the question and hash of the wording.
+    excerpt: what is shown of the run. prompt_version: name of the question and hash of the wording.
     """
 
     messages: tuple[Message, ...]
-    first: int
-    last: int
-    elided: tuple[tuple[int, int], ...]
+    excerpt: RunExcerpt
     prompt_version: str
-    cut_steps: tuple[int, ...] = ()
 
 
 def ask_for_verdict(
@@ -88,7 +83,7 @@ def ask_for_verdict(
     answer: str | None = None,
     known_failed: bool = False,
     within: tuple[int, int] | None = None,
-) -> Asked:
+) -> VerdictPrompt:
     """The messages that ask for a verdict on these records, the steps of a run so far.
 
     budget_tokens: of all messages together, by `estimated_tokens`, MIN_BUDGET or more; the reply is not counted.
@@ -106,18 +101,14 @@ def ask_for_verdict(
         raise ConfigError(f"budget_tokens {budget_tokens}: {MIN_BUDGET} or more; the question alone takes about half.")
     if not records:
         raise ConfigError("a question needs at least one step of a run; there is none.")
-    system = _part("system")
-
-    def question(excerpt: Excerpt | None) -> str:
-        return _question(kind, records, excerpt, answer, known_failed, within)
-
+    system, question = _part("system"), partial(_question, kind, records, answer, known_failed, within)
     used = estimated_tokens(system) + max(_QUESTION, estimated_tokens(question(None)) + _MARGIN)
     excerpt = fit(records, budget_tokens - used, focus=within)
     messages = (
         {"role": "system", "content": system},
         {"role": "user", "content": f"{excerpt.text}\n\n{question(excerpt)}"},
     )
-    return Asked(messages, excerpt.first, excerpt.last, excerpt.elided, prompt_version(kind), excerpt.cut_steps)
+    return VerdictPrompt(messages, excerpt, prompt_version(kind))
 
 
 @cache
@@ -156,10 +147,10 @@ def _filled(name: str, **values: object) -> str:
 def _question(
     kind: PromptKind,
     records: Sequence[StepRecord],
-    excerpt: Excerpt | None,
     answer: str | None,
     known_failed: bool,
     within: tuple[int, int] | None,
+    excerpt: RunExcerpt | None,
 ) -> str:
     """excerpt: None while its room is not known yet."""
     last = records[-1].index
@@ -175,9 +166,12 @@ def _question(
         asked = _filled(kind.value, last=last)
     parts = [asked, _filled("agents", agents=_listed(AgentNames.of(records).names))]
     if answer is not None:
-        parts.append(_filled("reference", answer=_as_string(_shortened(answer, _ANSWER))))
-    if excerpt is not None and (excerpt.elided or excerpt.cut_steps):
-        parts.append(_filled("view", holes=_holes(excerpt)))
+        text = answer[: _ANSWER * CHARS_PER_TOKEN]
+        while estimated_tokens(text) > _ANSWER:
+            text = text[: len(text) * 3 // 4]
+        parts.append(_filled("reference", answer=_as_string(text)))
+    if excerpt is not None and (holes := _holes(excerpt)):
+        parts.append(_filled("view", holes=holes))
     words = _ONLY_UNSURE if known_failed or kind is PromptKind.BINARY_SEARCH else _WORDS
     parts.append(_filled("reply", mark=excerpt.mark if excerpt is not None else "#00000000", words=words))
     return "\n\n".join(parts)
@@ -200,15 +194,8 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(listed)
 
 
-def _shortened(text: str, tokens: int) -> str:
-    """The beginning of a text that has at most so many tokens."""
-    text = text[: tokens * CHARS_PER_TOKEN]
-    while estimated_tokens(text) > tokens:
-        text = text[: len(text) * 3 // 4]
-    return text
-
-
-def _holes(excerpt: Excerpt) -> str:
+def _holes(excerpt: RunExcerpt) -> str:
+    """What is not shown, in words; "" where all is."""
     said = []
     if excerpt.elided:
         ranges = [f"{begin}" if begin == end else f"{begin}-{end}" for begin, end in excerpt.elided]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
@@ -198,21 +198,15 @@ class EscalatedSession:
 
     def observe(self, event: Any) -> list[EscalatedReading]:
         """Take one raw event; as `Session.observe`, with what verdicts that came in meanwhile change."""
-        with self._lock:
-            self._arrived.clear()
-            return self._escalate(self._session.observe(event))
+        return self._escalate(lambda: self._session.observe(event))
 
     def observe_record(self, record: StepRecord) -> EscalatedReading:
         """Take one step that is a record already."""
-        with self._lock:
-            self._arrived.clear()
-            return self._escalate([self._session.observe_record(record)])[0]
+        return self._escalate(lambda: [self._session.observe_record(record)])[0]
 
     def end(self) -> list[EscalatedReading]:
         """End the run: readings of steps that were still open. Questions that are on their way stay so: `poll`."""
-        with self._lock:
-            self._arrived.clear()
-            return self._escalate(self._session.end())
+        return self._escalate(self._session.end)
 
     def poll(self) -> EscalatedReading | None:
         """The last reading again, where a question of this run has ended since; None where none has, or before the
@@ -252,11 +246,13 @@ class EscalatedSession:
         """Whether the run looks like those the monitor was trained on."""
         return self._session.drift
 
-    def _escalate(self, readings: list[Reading]) -> list[EscalatedReading]:
-        # A session hands a record over before it gives the reading of it; other readings come alone.
-        records: list[StepRecord | None] = [*self._arrived] if len(self._arrived) == len(readings) else []
-        records += [None] * (len(readings) - len(records))
-        return [self._told(reading, record) for reading, record in zip(readings, records, strict=True)]
+    def _escalate(self, take: Callable[[], list[Reading]]) -> list[EscalatedReading]:
+        with self._lock:
+            self._arrived.clear()
+            readings = take()
+            # A session hands a record over before it gives the reading of it; other readings come alone.
+            records = self._arrived if len(self._arrived) == len(readings) else [None] * len(readings)
+            return [self._told(reading, record) for reading, record in zip(readings, records, strict=True)]
 
     def _told(self, reading: Reading, record: StepRecord | None) -> EscalatedReading:
         """A new reading with what is known of it; the step, where there is one, is kept and perhaps asked about."""

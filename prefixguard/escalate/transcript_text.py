@@ -67,7 +67,7 @@ _TAGS = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt:
+class RunExcerpt:
     """What is shown of a run.
 
     text: fenced. first, last: indices of the first and the last step; both are shown. elided: ranges of steps between
@@ -106,7 +106,7 @@ def neutral(text: str) -> str:
     return _TAGS.sub(lambda met: met.group() + " ", text)
 
 
-def fit(records: Sequence[StepRecord], budget_tokens: int, *, focus: tuple[int, int] | None = None) -> Excerpt:
+def fit(records: Sequence[StepRecord], budget_tokens: int, *, focus: tuple[int, int] | None = None) -> RunExcerpt:
     """These steps as text of at most `budget_tokens` estimated tokens.
 
     Where it is too long, long fields keep head and tail, by steps of CAPS; then steps are left out: the first ones and
@@ -139,7 +139,7 @@ def fit(records: Sequence[StepRecord], budget_tokens: int, *, focus: tuple[int, 
     text = _assembled(parts, records[-1].index, whole=not (cut or elided))
     mark = _mark(records[0], text)
     text = text.replace(_MARK_HERE, mark)
-    return Excerpt(text, records[0].index, records[-1].index, tuple(elided), cut, estimated_tokens(text), mark)
+    return RunExcerpt(text, records[0].index, records[-1].index, tuple(elided), cut, estimated_tokens(text), mark)
 
 
 @dataclass(frozen=True, slots=True)

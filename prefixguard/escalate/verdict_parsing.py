@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -117,8 +118,8 @@ def read_verdict(
 ) -> Verdict:
     """The verdict in a reply on these records. Never raises for what a model said.
 
-    elided: ranges of steps that were not shown (`Asked.elided`). within: the range that was halved, for BINARY_SEARCH;
-    the verdict's step is then the first step of the half that was chosen. aliases: see AgentNames.
+    elided: ranges of steps that were not shown (`RunExcerpt.elided`). within: the range that was halved, for
+    BINARY_SEARCH; the verdict's step is then the first step of the half that was chosen. aliases: see AgentNames.
     A step that was not shown, not asked about, or at which no agent acted, is an ERROR, not put right. A name that is
     no agent of the run leaves the alarm and its step, with a note.
     """
@@ -131,16 +132,17 @@ def read_verdict(
                 notes.append("an agent is named without a step")
             if kind is PromptKind.BINARY_SEARCH and outcome is VerdictOutcome.SAFE:
                 notes.append("SAFE was not offered")
-            return Verdict(outcome, reason=_reason(answer, notes), notes=_unique(notes))
-        step, possible = _checked(step, records, kind, blame, elided, within, notes)
+            verdict = Verdict(outcome, reason=_reason(answer, notes))
+        else:
+            step, possible = _checked(step, records, kind, blame, elided, within, notes)
+            agent = _agent(answer.get("agent"), AgentNames.of(records, aliases), notes)
+            if agent is not None and all(agent_of(record) != agent for record in possible):
+                notes.append("agent did not act there")
+            reason = _reason(answer, notes)
+            verdict = Verdict(outcome, step, agent, reason, *_quote(answer.get("quote"), records, possible, notes))
     except _Fault as fault:
-        return Verdict(VerdictOutcome.ERROR, fault=fault.fault, detail=_clean(str(fault), 300), notes=_unique(notes))
-    agent = _agent(answer.get("agent"), AgentNames.of(records, aliases), notes)
-    if agent is not None and all(agent_of(record) != agent for record in possible):
-        notes.append("agent did not act there")
-    reason = _reason(answer, notes)
-    quote, found = _quote(answer.get("quote"), records, possible, notes)
-    return Verdict(VerdictOutcome.ALARM, step, agent, reason, quote, found, notes=_unique(notes))
+        verdict = Verdict(VerdictOutcome.ERROR, fault=fault.fault, detail=neutral(str(fault)[:300]))
+    return replace(verdict, notes=tuple(dict.fromkeys(notes)))
 
 
 def _answer(reply: Reply, notes: list[str]) -> tuple[JsonObject, VerdictOutcome, int]:
@@ -162,19 +164,18 @@ def _answer(reply: Reply, notes: list[str]) -> tuple[JsonObject, VerdictOutcome,
         raise _Fault("empty" if not text.strip() else found.fault)
     if cut:
         notes.append("cut off after its answer")
-    read = []
+    values = []
     for answer in found.objects:
         if "answer" in answer.clashing:
             raise _Fault("two-answers", "the key stands twice in one object")
-        read.append((answer, *_value(answer["answer"], notes)))
-    if len({(outcome, step) for _, outcome, step in read}) > 1:
+        values.append(_value(answer["answer"], notes))
+    if len(set(values)) > 1:
         raise _Fault("two-answers")
-    if len(read) > 1:
+    if len(values) > 1:
         notes.append("several answers that agree")
-    answer, outcome, step = read[-1]
-    if answer.clashing:
+    if found.objects[-1].clashing:
         notes.append("a key stands twice")
-    return answer, outcome, step
+    return found.objects[-1], *values[-1]
 
 
 def _value(value: Any, notes: list[str]) -> tuple[VerdictOutcome, int]:
@@ -192,7 +193,7 @@ def _value(value: Any, notes: list[str]) -> tuple[VerdictOutcome, int]:
     elif type(value) is float and value.is_integer():
         notes.append("the number has a decimal point")
         return VerdictOutcome.ALARM, int(value)
-    raise _Fault("not-a-step", _clean(repr(value)[:80], 80))
+    raise _Fault("not-a-step", neutral(repr(value)[:80]))
 
 
 def _checked(
@@ -227,11 +228,15 @@ def _checked(
     return step, there
 
 
+def _is_nothing(said: Any) -> bool:
+    return said is None or (isinstance(said, str) and said.strip().lower() in ("", "null", "none"))
+
+
 def _agent(said: Any, names: AgentNames, notes: list[str]) -> str | None:
     if isinstance(said, list) and len(said) == 1:
         notes.append("the agent stands in a list")
         said = said[0]
-    if said is None or (isinstance(said, str) and said.strip().lower() in ("", "null", "none")):
+    if _is_nothing(said):
         return None
     agent = names.resolve(said) if isinstance(said, str) else None
     if agent is None:
@@ -241,7 +246,7 @@ def _agent(said: Any, names: AgentNames, notes: list[str]) -> str | None:
 
 def _reason(answer: JsonObject, notes: list[str]) -> str:
     said = answer.get("reason")
-    reason = " ".join(_clean(said, _MOST_REASON + 1).split()) if isinstance(said, str) else ""
+    reason = " ".join(neutral(said[: _MOST_REASON + 1]).split()) if isinstance(said, str) else ""
     if len(reason) > _MOST_REASON:
         notes.append("the reason was shortened")
         reason = reason[:_MOST_REASON]
@@ -254,23 +259,14 @@ def _quote(
     said: Any, records: Sequence[StepRecord], possible: Sequence[StepRecord], notes: list[str]
 ) -> tuple[str | None, bool | None]:
     """The quote, and whether it stands in one of the records in which the mistake may be."""
-    if said is None or (isinstance(said, str) and said.strip().lower() in ("", "null", "none")):
+    if _is_nothing(said):
         return None, None
     if not isinstance(said, str):
         notes.append("the quote is no text")
         return None, None
-    quote = _clean(said, MAX_QUOTE)
+    quote = neutral(said[:MAX_QUOTE])
     if any(stands_in(quote, record) for record in possible):
         return quote, True
     elsewhere = next((record.index for record in records if stands_in(quote, record)), None)
     notes.append("quote not found" if elsewhere is None else f"the quote stands in step {elsewhere}")
     return quote, False
-
-
-def _clean(text: str, most: int) -> str:
-    """Text of a model that can be stored and shown."""
-    return neutral(text[:most])
-
-
-def _unique(notes: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(notes))

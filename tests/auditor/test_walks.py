@@ -197,7 +197,7 @@ class Cramped(WalkingScript):
     def left_out(
         self, records: Sequence[StepRecord], *, answer: str | None = None, within: tuple[int, int] | None = None
     ) -> tuple[tuple[int, int], ...]:
-        return ask_for_verdict(self.kind, records, MIN_BUDGET, answer=answer, within=within).elided
+        return ask_for_verdict(self.kind, records, MIN_BUDGET, answer=answer, within=within).excerpt.elided
 
 
 def searched(script: WalkingScript, records: Sequence[StepRecord]) -> Walk:

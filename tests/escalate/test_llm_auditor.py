@@ -97,7 +97,8 @@ class Kept(dict[str, AuditResult]):
     """A cache in memory."""
 
     def put(self, key: str, judged: AuditResult) -> None:
-        self[key] = judged
+        if judged.verdict.outcome is not VerdictOutcome.ERROR:  # as `VerdictCache` does
+            self[key] = judged
 
 
 def test_a_verdict_and_its_cost() -> None:

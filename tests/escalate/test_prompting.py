@@ -17,8 +17,8 @@ from prefixguard.escalate.endpoint import Reply
 from prefixguard.escalate.prompting import (
     MIN_BUDGET,
     VERDICT_SCHEMA,
-    Asked,
     PromptKind,
+    VerdictPrompt,
     ask_for_verdict,
     halves,
     prompt_version,
@@ -42,13 +42,13 @@ def reply(text: str) -> Reply:
 RECORDS = [step(1, agent="Planner"), step(2), step(3), step(4, agent="Tester")]
 
 
-def asked(kind: PromptKind, records: list[StepRecord] = RECORDS, budget: int = 10_000, **options: Any) -> Asked:
+def asked(kind: PromptKind, records: list[StepRecord] = RECORDS, budget: int = 10_000, **options: Any) -> VerdictPrompt:
     if kind is PromptKind.BINARY_SEARCH:
         options.setdefault("within", (1, records[-1].index))
     return ask_for_verdict(kind, records, budget, **options)
 
 
-def parts(of: Asked) -> tuple[str, str]:
+def parts(of: VerdictPrompt) -> tuple[str, str]:
     """The transcript and the question of a prompt, told apart by the mark alone."""
     text = of.messages[1]["content"]
     mark = text.partition(" ")[0]
@@ -66,7 +66,7 @@ def test_transcript_then_question(kind: PromptKind) -> None:
     assert "Question:" in question and "<answer>" in question and "</think>" in question
     assert '"Planner", "Coder", "Tester"' in question
     assert "{{" not in question and "}}" not in question
-    assert (of.first, of.last, of.elided, of.cut_steps) == (1, 4, (), ())
+    assert (of.excerpt.first, of.excerpt.last, of.excerpt.elided, of.excerpt.cut_steps) == (1, 4, (), ())
     assert "left out to save space" not in question
 
 
@@ -103,7 +103,7 @@ def test_all_questions_on_a_run_share_their_beginning(budget: int) -> None:
     records = [step(i, "word " * 20) for i in range(1, 900)]
     kinds = (PromptKind.ONLINE, PromptKind.POST_HOC, PromptKind.STEP_BY_STEP)
     prompts = [asked(kind, records, budget, **more) for kind in kinds for more in ({}, {"answer": "forty-two " * 50})]
-    assert all(of.elided for of in prompts)
+    assert all(of.excerpt.elided for of in prompts)
     assert len({of.messages[0]["content"] for of in prompts}) == 1
     assert len({parts(of)[0] for of in prompts}) == 1
 
@@ -118,7 +118,7 @@ def test_growing_prefixes_share_their_beginning() -> None:
 def test_what_was_left_out_is_said_in_the_question() -> None:
     records = [step(i, f"Step {i}. " + "word " * 100) for i in range(1, 200)]
     of = asked(PromptKind.ONLINE, records, 6000)
-    ((begin, end),) = of.elided
+    ((begin, end),) = of.excerpt.elided
     assert f"steps {begin}-{end} are not shown and cannot be an answer" in parts(of)[1]
     of = asked(PromptKind.ONLINE, [step(1, "x" * 40_000)], 6000)
     assert "long texts of 1 of the steps shown" in parts(of)[1] and "cannot be an answer" not in parts(of)[1]
@@ -127,7 +127,7 @@ def test_what_was_left_out_is_said_in_the_question() -> None:
 def test_a_halved_range_is_shown_before_the_newest_steps() -> None:
     records = [step(i, "word " * 100) for i in range(1, 200)]
     of = asked(PromptKind.BINARY_SEARCH, records, 6000, within=(40, 50))
-    assert not any(begin <= i <= end for begin, end in of.elided for i in range(40, 51))
+    assert not any(begin <= i <= end for begin, end in of.excerpt.elided for i in range(40, 51))
 
 
 def test_nothing_but_the_records_is_sent() -> None:
@@ -254,11 +254,11 @@ def test_steps_of_a_live_run_that_were_not_kept_are_no_answer() -> None:
         session.add(step(index, f"number {index} " + "x" * 100))
     records = session.prefix()
     of = asked(PromptKind.ONLINE, list(records))
-    ((begin, end),) = of.elided
+    ((begin, end),) = of.excerpt.elided
     transcript, question = parts(of)
     assert 1 < begin < end < 100 and NOT_KEPT not in transcript
     assert f"steps {begin}-{end} are not shown and cannot be an answer" in question
     for index, fault in ((begin, "step-not-shown"), (end, "step-not-shown"), (begin - 1, ""), (end + 1, "")):
         text = f'<answer>{{"answer": {index}, "agent": null, "reason": "it goes wrong here", "quote": null}}</answer>'
-        verdict = read_verdict(reply(text), records, elided=of.elided)
+        verdict = read_verdict(reply(text), records, elided=of.excerpt.elided)
         assert verdict.fault == fault if fault else verdict.outcome is VerdictOutcome.ALARM

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from prefixguard.errors import ConfigError
 from prefixguard.escalate.transcript_buffer import NOT_KEPT, TranscriptBuffer
-from prefixguard.escalate.transcript_text import MIN_TOKENS, Excerpt, estimated_tokens, fit, neutral
+from prefixguard.escalate.transcript_text import MIN_TOKENS, RunExcerpt, estimated_tokens, fit, neutral
 from prefixguard.stepview import StepRecord
 
 
@@ -280,7 +280,7 @@ def runs(draw: st.DrawFn) -> list[StepRecord]:
 @settings(max_examples=60, deadline=None)
 @given(runs(), st.sampled_from([MIN_TOKENS, 1500, 5000]))
 def test_every_run_fits_and_reads_back(records: list[StepRecord], budget: int) -> None:
-    excerpt: Excerpt = fit(records, budget)
+    excerpt: RunExcerpt = fit(records, budget)
     assert excerpt.tokens == estimated_tokens(excerpt.text) <= budget
     back = read_back(excerpt.text)
     assert tuple(back.holes) == excerpt.elided
