@@ -26,10 +26,10 @@ _COUNTS = ("tries", "questions", "tokens_in", "tokens_out", "cost_unknown")
 class AuditLine:
     """An audited run.
 
-    run_id, task_id, groups, outcome, n_steps: of the run. gold_step, gold_agent: what a set says of its decisive
+    run_id, task_id, groups, n_steps, outcome: of the run. gold_step, gold_agent: what a set says of its decisive
     mistake, None where it says nothing; faults: who failed and how, as (agent, mode), where it says that.
     protocol: how the run was gone through. verdict: as `Verdict.as_json` has it.
-    alarm_step, calls, possible_calls, pairs, modes: see `Inspection`.
+    alarm_step, pairs, modes, possible_calls, calls: see `Inspection`.
     digest: of the records that were shown, see `records_digest`; "" where it is not known.
     spent: what earlier tries of this run took, see `spent_on`; empty where there were none.
     """
@@ -59,27 +59,9 @@ class AuditLine:
 
     def as_json(self) -> dict[str, Any]:
         """The line."""
-        return {
-            "run_id": self.run_id,
-            "task_id": self.task_id,
-            "groups": dict(self.groups),
-            "steps": self.n_steps,
-            "digest": self.digest,
-            "protocol": self.protocol,
-            "verdict": dict(self.verdict),
-            "alarm_step": self.alarm_step,
-            "pairs": None if self.pairs is None else [list(pair) for pair in self.pairs],
-            "modes": None if self.modes is None else list(self.modes),
-            "possible_calls": self.possible_calls,
-            "calls": [dict(call) for call in self.calls],
-            "spent": dict(self.spent),
-            "label": {
-                "outcome": self.outcome.value,
-                "step": self.gold_step,
-                "agent": self.gold_agent,
-                "faults": [list(pair) for pair in self.faults],
-            },
-        }
+        line = {key: getattr(self, name) for key, name in _LINE.items()}
+        label = {key: getattr(self, name) for key, name in _LABEL.items()}
+        return {key: _plain(value) for key, value in line.items()} | {"label": _plain(label)}
 
     @classmethod
     def from_json(cls, value: Any, where: str) -> AuditLine:
@@ -87,32 +69,39 @@ class AuditLine:
         if not isinstance(value, dict):
             raise TraceError(f"{where}: no line of an audit: no JSON object. {_REMEDY}")
         try:
-            label = value["label"]
-            pairs, modes = value["pairs"], value["modes"]
-            line = cls(
-                run_id=value["run_id"],
-                task_id=value["task_id"],
-                outcome=Outcome(label["outcome"]),
-                n_steps=int(value["steps"]),
-                gold_step=label["step"],
-                gold_agent=label["agent"],
-                protocol=value["protocol"],
-                verdict={**value["verdict"], "outcome": str(value["verdict"]["outcome"])},
-                alarm_step=value["alarm_step"],
-                calls=tuple({**call, "outcome": str(call["outcome"])} for call in value["calls"]),
-                possible_calls=int(value["possible_calls"]),
-                groups=dict(value["groups"]),
-                faults=tuple((agent, mode) for agent, mode in label["faults"]),
-                pairs=None if pairs is None else tuple((agent, mode) for agent, mode in pairs),
-                modes=None if modes is None else tuple(modes),
-                digest=str(value.get("digest", "")),
-                spent=_read_spent(value.get("spent", {})),
+            read = {name: value["label"][key] for key, name in _LABEL.items()}
+            read |= {name: value[key] for key, name in _LINE.items() if key not in ("digest", "spent")}
+            read |= {name: int(read[name]) for name in ("n_steps", "possible_calls")}
+            read |= {"digest": str(value.get("digest", "")), "spent": _read_spent(value.get("spent", {}))}
+            read |= {"outcome": Outcome(read["outcome"]), "groups": dict(read["groups"])}
+            read["faults"] = tuple((agent, mode) for agent, mode in read["faults"])
+            read["pairs"] = None if read["pairs"] is None else tuple((agent, mode) for agent, mode in read["pairs"])
+            read["modes"] = None if read["modes"] is None else tuple(read["modes"])
+            read["verdict"], *calls = (
+                {**said, "outcome": str(said["outcome"])} for said in (read["verdict"], *read["calls"])
             )
+            return cls(**read | {"calls": tuple(calls)})
         except KeyError as exc:
             raise TraceError(f"{where}: no line of an audit: {str(exc)[:100]} is missing. {_REMEDY}") from exc
         except (TypeError, ValueError, AttributeError) as exc:
             raise TraceError(f"{where}: no line of an audit: a value is of another kind. {_REMEDY}") from exc
-        return line
+
+
+#: Keys of a line, in their order, and the fields that they hold; the label's own stand apart.
+_LINE = {key: key for key in ("run_id", "task_id", "groups")} | {"steps": "n_steps"} | {
+    key: key
+    for key in ("digest", "protocol", "verdict", "alarm_step", "pairs", "modes", "possible_calls", "calls", "spent")
+}  # fmt: skip
+_LABEL = {"outcome": "outcome", "step": "gold_step", "agent": "gold_agent", "faults": "faults"}
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it; numbers stay as they are."""
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(one) for one in value]
+    return value.value if isinstance(value, Outcome) else value
 
 
 def audit_line(run: Run[StepRecord], protocol: str, found: Inspection) -> AuditLine:
@@ -160,7 +149,8 @@ def spent_on(line: AuditLine) -> dict[str, Any]:
     """What a run has taken so far, this line and all before it.
 
     tries: lines. questions, tokens_in, tokens_out, seconds; cost: of those whose cost is known, None where none is;
-    cost_unknown: number of the others.
+    cost_unknown: number of the others. A question without a reply may have cost something, nobody knows what; an answer
+    costs None without prices.
     """
     costs = [call["cost"] for call in line.calls]
     known = [cost for cost in (*costs, line.spent.get("cost")) if cost is not None]
@@ -181,9 +171,5 @@ def spent_on(line: AuditLine) -> dict[str, Any]:
 def _read_spent(value: dict[str, Any]) -> dict[str, Any]:
     if not value:
         return {}
-    cost = value["cost"]
-    return {
-        **{name: int(value[name]) for name in _COUNTS},
-        "cost": None if cost is None else float(cost),
-        "seconds": float(value["seconds"]),
-    }
+    cost = None if value["cost"] is None else float(value["cost"])
+    return {**{name: int(value[name]) for name in _COUNTS}, "cost": cost, "seconds": float(value["seconds"])}

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from prefixguard.auditor.audit_folder import AuditFolder
 from prefixguard.auditor.audit_line import AuditLine, audit_line, records_digest, relabelled, spent_on
 from prefixguard.auditor.protocols import AuditProtocol
-from prefixguard.errors import ConfigError, EndpointError, UsageError
+from prefixguard.errors import ConfigError, EndpointError, OutputError, TraceError, UsageError
 from prefixguard.escalate import NoReplyFault
 from prefixguard.stepview import StepRecord
+from prefixguard.store import Kept, Store
 from prefixguard.trace import Outcome, Run
 
 #: Runs in a row whose questions all stay without an answer until the audit is given up.
@@ -68,31 +70,25 @@ async def audit_async(
     """`audit` on the event loop that is running."""
     if workers < 1:
         raise ConfigError(f"workers {workers}: runs at a time, 1 or more.")
-    told = listen if listen is not None else _nobody
-    if out is None:
-        return await _all(runs, protocol, workers, None, told)
-    folder = AuditFolder(out, settings or {})
+    folder = None if out is None else AuditFolder(out, settings or {})
     lines: list[AuditLine] = []
 
-    def keep_order(line: AuditLine) -> None:
+    def told(line: AuditLine) -> None:
         lines.append(line)
-        told(line)
+        if listen is not None:
+            listen(line)
 
     try:
-        return await _all(runs, protocol, workers, folder, keep_order)
+        await _all(runs, protocol, workers, folder, told)
     finally:
-        folder.write(lines)
+        if folder is not None:
+            folder.write(lines)
+    return lines
 
 
 def unlabelled(run: Run[StepRecord]) -> Run[StepRecord]:
     """The run as somebody sees it who does not know how it ended."""
     return replace(run, outcome=Outcome.UNKNOWN, mistake=None, faults=())
-
-
-async def _line(run: Run[StepRecord], protocol: AuditProtocol, before: AuditLine | None) -> AuditLine:
-    """before: the line that this one replaces; what was spent on it is not forgotten."""
-    line = audit_line(run, protocol.name, await protocol.inspect(unlabelled(run)))
-    return line if before is None else replace(line, spent=spent_on(before))
 
 
 async def _all(
@@ -101,24 +97,27 @@ async def _all(
     workers: int,
     folder: AuditFolder | None,
     told: Callable[[AuditLine], None],
-) -> list[AuditLine]:
-    """Lines in the order of the runs; at most `workers` runs are under way. A slow run holds up no other one."""
-    lines: list[AuditLine | None] = []
+) -> None:
+    """Tells lines in the order of the runs; at most `workers` runs are under way. A slow run holds up no other one."""
+    ready: dict[int, AuditLine] = {}  # by place; those before `n_told` are told
     under_way: dict[asyncio.Task[AuditLine], int] = {}
-    silence = _Silence()
-    source = iter(runs)
-    n_told = 0
-    more = True
+    silence, source, n_told, n_runs = _Silence(), iter(runs), 0, 0
+
+    async def line_of(run: Run[StepRecord], before: AuditLine | None) -> AuditLine:
+        """before: the line that this one replaces; what was spent on it is not forgotten."""
+        line = audit_line(run, protocol.name, await protocol.inspect(unlabelled(run)))
+        return line if before is None else replace(line, spent=spent_on(before))
 
     def tell() -> None:
         nonlocal n_told
-        while n_told < len(lines) and (line := lines[n_told]) is not None:
+        while n_told in ready:
             n_told += 1
-            told(line)
+            told(ready.pop(n_told - 1))
 
     async with contextlib.AsyncExitStack() as open_things:
         open_things.push_async_callback(protocol.aclose)
         open_things.push_async_callback(_cancel, under_way)
+        more = True
         while more or under_way:
             while more and len(under_way) < workers:
                 run = next(source, None)
@@ -126,19 +125,19 @@ async def _all(
                     more = False
                     continue
                 line = None if folder is None else folder.get(run.run_id)
-                if line is not None and _holds(line, run):
-                    lines.append(relabelled(line, run))
+                if line is not None and not line.has_errors and line.digest == records_digest(run.records):
+                    ready[n_runs] = relabelled(line, run)
                     tell()
                 else:
-                    under_way[asyncio.create_task(_line(run, protocol, line))] = len(lines)
-                    lines.append(None)
+                    under_way[asyncio.create_task(line_of(run, line))] = n_runs
+                n_runs += 1
             if not under_way:
                 break
             finished, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
             # All are kept before any is told: whoever listens may end the audit.
             new = sorted((under_way.pop(task), task.result()) for task in sorted(finished, key=under_way.__getitem__))
             for place, line in new:
-                lines[place] = line
+                ready[place] = line
                 if folder is not None:
                     folder.keep(line)
             tell()
@@ -148,7 +147,6 @@ async def _all(
                     raise silence.error()
     if silence.runs and not silence.answered:  # fewer runs than that, and not one answer
         raise silence.error()
-    return [line for line in lines if line is not None]
 
 
 async def _cancel(under_way: dict[asyncio.Task[AuditLine], int]) -> None:
@@ -186,11 +184,6 @@ class _Silence:
         )
 
 
-def _holds(line: AuditLine, run: Run[StepRecord]) -> bool:
-    """Whether a line that is there answers for this run: without errors, and about the same records."""
-    return not line.has_errors and line.digest == records_digest(run.records)
-
-
 def _why(call: Mapping[str, Any]) -> str:
     """What the endpoint did; "" of a question that was never sent."""
     if call["fault"] != NoReplyFault.CIRCUIT_OPEN:
@@ -199,5 +192,80 @@ def _why(call: Mapping[str, Any]) -> str:
     return next((f"{note}." for note in notes), "")  # of a try before the circuit opened
 
 
-def _nobody(_: AuditLine) -> None:
-    return None
+#: The lines of the audit that ended last, for whoever reads them. Nothing is taken up from it.
+LINES = "verdicts.jsonl"
+#: What release 0.3 wrote beside its lines; with it, `LINES` of that release are taken up.
+_OLD_SETTINGS = "settings.json"
+
+
+class AuditFolder:
+    """Where the lines of an audit are kept, each as soon as it is there (`prefixguard.store`).
+
+    An audit with other settings lies beside this one in the same folder; several may go on at once.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any]) -> None:
+        """settings: all that verdicts rest on, plain JSON values. OutputError where the folder cannot be made;
+        TraceError or ConfigError where what release 0.3 kept in it cannot be read."""
+        self.path = Path(path)
+        self._settings = json.loads(json.dumps(dict(settings)))
+        self._store = Store(self.path, {"settings": self._settings})
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._take_up_old()
+        except OSError as exc:
+            raise OutputError(f"{self.path}: {exc.strerror or exc}. Name another folder with --out.") from exc
+
+    def get(self, run_id: str) -> AuditLine | None:
+        """The line that was kept last of a run; None where there is none."""
+        found = self._store.get("audit", run=run_id)
+        where = f"{self.path}: run {run_id}"
+        return None if found is None else AuditLine.from_json(json.loads(found.facts["line"]), where)
+
+    def keep(self, line: AuditLine) -> None:
+        """Keep a line; an earlier one of its run is replaced. OutputError where that cannot be."""
+        self._store.put(_kept(line), "audit", run=line.run_id)
+
+    def write(self, lines: Iterable[AuditLine]) -> None:
+        """Write `LINES`: these, and then those kept of other runs. OutputError where that cannot be."""
+        by_run = {line.run_id: _text(line) for line in lines}
+        for asked, kept in self._store.each("audit"):
+            if asked.get("settings") == self._settings:
+                by_run.setdefault(asked["run"], str(kept.facts["line"]))
+        part = self.path / f".{LINES}.{os.getpid()}.part"
+        try:
+            part.write_text("".join(f"{text}\n" for text in by_run.values()), "utf-8")
+            part.replace(self.path / LINES)
+        except OSError as exc:
+            raise OutputError(f"{self.path / LINES}: {exc.strerror or exc}.") from exc
+
+    def _take_up_old(self) -> None:
+        """Keeps the lines that release 0.3 wrote, under their own settings."""
+        beside, path = self.path / _OLD_SETTINGS, self.path / LINES
+        if not beside.exists() or not path.exists():
+            return
+        try:
+            store = Store(self.path, {"settings": json.loads(beside.read_text(encoding="utf-8"))})
+        except (ValueError, RecursionError) as exc:
+            raise ConfigError(f"{beside}: cannot be read. Move it away, or name another folder with --out.") from exc
+        with path.open("rb") as file:
+            for number, text in enumerate(file, 1):
+                if not text.endswith(b"\n"):  # the last line of an audit that was cut off
+                    break
+                try:
+                    value = json.loads(text)
+                except (ValueError, RecursionError) as exc:
+                    raise TraceError(
+                        f"{path}:{number}: not JSON. Move the file away, or name another folder with --out."
+                    ) from exc
+                line = AuditLine.from_json(value, f"{path}:{number}")
+                store.put(_kept(line), "audit", run=line.run_id)
+        beside.unlink()
+
+
+def _text(line: AuditLine) -> str:
+    return json.dumps(line.as_json(), allow_nan=False)
+
+
+def _kept(line: AuditLine) -> Kept:
+    return Kept({"line": _text(line)})  # as text: its keys stay in their order

@@ -172,9 +172,9 @@ class LlmAuditor:
 
 def _without_reply(exc: EndpointError, key: str, seconds: float) -> AuditResult:
     """What a request costs that was sent and not answered is not known; one that was not sent costs nothing."""
-    fault, attempts, notes, is_known = "no-answer", 0, (), isinstance(exc, NoReplyError)
-    if isinstance(exc, NoReplyError):
-        fault, attempts, notes = exc.fault.value, exc.attempts, exc.notes
-    verdict = Verdict(VerdictOutcome.ERROR, fault=fault, detail=str(exc)[:500], notes=notes)
-    cost = 0.0 if is_known and attempts == 0 else None
-    return AuditResult(verdict, key, False, 0, 0, attempts > 0 or not is_known, cost, seconds, attempts, "")
+    verdict = Verdict(VerdictOutcome.ERROR, fault="no-answer", detail=str(exc)[:500])
+    if not isinstance(exc, NoReplyError):
+        return AuditResult(verdict, key, False, 0, 0, True, None, seconds, 0, "")
+    verdict = replace(verdict, fault=exc.fault.value, notes=exc.notes)
+    cost = None if exc.attempts else 0.0
+    return AuditResult(verdict, key, False, 0, 0, exc.attempts > 0, cost, seconds, exc.attempts, "")

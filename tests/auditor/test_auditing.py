@@ -13,9 +13,8 @@ from model_server import model_server, says
 from walking_auditor import WalkingScript, steps_of
 
 from prefixguard.auditor import MODES
-from prefixguard.auditor.audit_folder import LINES
 from prefixguard.auditor.audit_line import AuditLine, spent_on
-from prefixguard.auditor.auditing import audit, audit_async
+from prefixguard.auditor.auditing import LINES, audit, audit_async
 from prefixguard.auditor.protocols import HypothesisProtocol, Inspection, WalkProtocol
 from prefixguard.errors import ConfigError, EndpointError, TraceError, UsageError
 from prefixguard.escalate.client import AsyncClient
@@ -59,7 +58,7 @@ def test_a_line_is_the_same_after_json() -> None:
 
 @pytest.mark.parametrize("value", [None, [], {}, {"run_id": "r"}, {"label": {"outcome": "lost"}}])
 def test_what_is_no_line_is_refused(value: object) -> None:
-    with pytest.raises(TraceError, match=r"file:3: no line of an audit: (no JSON object|'(label|pairs)' is missing)\."):
+    with pytest.raises(TraceError, match=r"file:3: no line of an audit: (no JSON object|'(label|step)' is missing)\."):
         AuditLine.from_json(value, "file:3")
 
 
