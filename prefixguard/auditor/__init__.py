@@ -12,7 +12,6 @@ from prefixguard.auditor.audited_system import (
     audited,
     audited_lines,
     confidence_pairs,
-    fault_lines,
     step_number,
 )
 from prefixguard.auditor.auditing import audit, audit_async, unlabelled
@@ -27,16 +26,10 @@ from prefixguard.auditor.cascade import (
     replayed,
 )
 from prefixguard.auditor.failure_modes import MODES, CueFound, FailureMode, counter_evidence, modes_of
-from prefixguard.auditor.fault_table import FaultTable, agents_of, fault_row, fault_table
-from prefixguard.auditor.hypotheses import (
-    PROMPT_VERSION as HYPOTHESES_VERSION,
-)
-from prefixguard.auditor.hypotheses import (
-    HypothesisAnswer,
-    HypothesisResult,
-    verify,
-)
-from prefixguard.auditor.hypothesis_answers import HypothesisLabel
+from prefixguard.auditor.fault_table import FaultTable, agents_of, fault_lines, fault_row, fault_table
+from prefixguard.auditor.hypotheses import PROMPT_VERSION as HYPOTHESES_VERSION
+from prefixguard.auditor.hypotheses import HypothesisResult, verify
+from prefixguard.auditor.hypothesis_answers import HypothesisAnswer, HypothesisLabel
 from prefixguard.auditor.protocols import (
     AuditProtocol,
     HypothesisProtocol,

@@ -155,54 +155,36 @@ def attribute(
     step of an agent before it is: what it did is what that record answers. None where no agent acted by then.
     ConfigError where risks do not fit the records, are no probabilities, or a mark is missing.
     """
-    method = _method(method)
+    try:
+        method = AttributionMethod(method)
+    except ValueError:
+        choices = ", ".join(one.value for one in AttributionMethod)
+        raise ConfigError(f"attribution method {method!r}: choose one of {choices}.") from None
+    if method is AttributionMethod.FIRST_CROSSING and mark is None:
+        raise ConfigError("first-crossing needs a mark: the risk that counts as crossed, such as the alarm's.")
+    for name, value in (("mark", mark), ("base", base)):
+        if value is not None and not 0 <= value <= 1:
+            raise ConfigError(f"{name} {value}: a risk from 0 to 1.")
     values = np.array([np.nan if risk is None else risk for risk in risks], dtype=np.float64)
     if values.shape != (len(records),):
         raise ConfigError(f"{len(values)} risks for {len(records)} records: give one a record, None where unknown.")
     known = np.flatnonzero(~np.isnan(values))
     if not ((values[known] >= 0) & (values[known] <= 1)).all():
         raise ConfigError("risks are probabilities from 0 to 1; for log-odds, map them first.")
-    _check(mark, base, method)
-    levels = log_odds(values[known])
     head = 0 if base is None else 1
-    if base is not None:
-        levels = np.concatenate((log_odds(np.array([base])), levels))
+    levels = log_odds(np.concatenate(([base] if base is not None else [], values[known])))
     if method is AttributionMethod.CHANGE_POINT:
         found = change_point(levels)
     elif method is AttributionMethod.LARGEST_RISE:
         found = largest_rise(levels)
-    elif method is AttributionMethod.FIRST_CROSSING:
-        crossed = first_crossing(levels[head:], float(log_odds(np.array([mark]))[0]))
-        found = None if crossed is None else crossed + head
-    else:
-        top = highest(levels[head:])
-        found = None if top is None else top + head
-    record = None if found is None else _agent_step(records, int(known[found - head]))
+    else:  # the base is no reading that may be blamed
+        crossed = None if mark is None else float(log_odds(np.array([mark]))[0])
+        crosses = method is AttributionMethod.FIRST_CROSSING and crossed is not None
+        found = first_crossing(levels[head:], crossed or 0.0) if crosses else highest(levels[head:])
+        found = None if found is None else found + head
+    # The last record of an agent at or before the position.
+    before = records[: int(known[found - head]) + 1] if found is not None else ()
+    record = next((one for one in reversed(before) if one.actor == "agent"), None)
     if found is None or record is None:
         return BlamedStep(None, None, method, 0.0)
     return BlamedStep(record.index, record.agent or None, method, jump(levels, found))
-
-
-def _agent_step(records: Sequence[StepRecord], position: int) -> StepRecord | None:
-    """The last record of an agent at or before a position."""
-    for i in range(position, -1, -1):
-        if records[i].actor == "agent":
-            return records[i]
-    return None
-
-
-def _method(name: AttributionMethod | str) -> AttributionMethod:
-    try:
-        return AttributionMethod(name)
-    except ValueError:
-        raise ConfigError(
-            f"attribution method {name!r}: choose one of {', '.join(m.value for m in AttributionMethod)}."
-        ) from None
-
-
-def _check(mark: float | None, base: float | None, method: AttributionMethod) -> None:
-    if method is AttributionMethod.FIRST_CROSSING and mark is None:
-        raise ConfigError("first-crossing needs a mark: the risk that counts as crossed, such as the alarm's.")
-    for name, value in (("mark", mark), ("base", base)):
-        if value is not None and not 0 <= value <= 1:
-            raise ConfigError(f"{name} {value}: a risk from 0 to 1.")

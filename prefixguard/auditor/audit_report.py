@@ -9,10 +9,10 @@ from typing import Any
 
 from prefixguard.auditor.audit_line import AuditLine
 from prefixguard.auditor.audit_table import AuditTable, audit_table
-from prefixguard.auditor.audited_system import StepIndex, audit_runs, audited_lines, confidence_pairs, fault_lines
+from prefixguard.auditor.audited_system import StepIndex, audit_runs, audited_lines, confidence_pairs
 from prefixguard.auditor.baselines import trivial_baselines
 from prefixguard.auditor.failure_modes import MODES
-from prefixguard.auditor.fault_table import FaultTable, agents_of, fault_table
+from prefixguard.auditor.fault_table import FaultTable, agents_of, fault_lines, fault_table
 from prefixguard.auditor.published import published_rows
 from prefixguard.escalate import ConfidenceMap, NoReplyFault, masked_in_words, total_masked
 from prefixguard.results import Block, Result, Text

@@ -7,7 +7,7 @@ little. Whatever is learned from labels is learned from those of other tasks; th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -44,46 +44,36 @@ def best_constant(runs: Sequence[Placed]) -> int:
     return _best(_scores(runs, size))
 
 
-def best_constants(runs: Sequence[Placed], tasks: Sequence[str]) -> dict[str, int]:
-    """For each task the best constant of all other tasks."""
+@dataclass(frozen=True, slots=True)
+class ConstantSteps:
+    """Constants for the runs of one task, from those of all others.
+
+    best: see `best_constant`. mode: the commonest decisive step, of several the smallest. median: the median one (the
+    lower of two), the constant of least shift. 1 where there is no run.
+    """
+
+    best: int
+    mode: int
+    median: int
+
+
+def constants_elsewhere(runs: Sequence[Placed], tasks: Iterable[str]) -> dict[str, ConstantSteps]:
+    """For each task the constants of all other tasks."""
     size = max((run.n_steps for run in runs), default=1)
-    whole = _scores(runs, size)
-    own = _by_task(runs)
-    return {task: _best(whole - _scores(own.get(task, ()), size)) for task in tasks}
-
-
-def mode_steps(runs: Sequence[Placed], tasks: Sequence[str]) -> dict[str, int]:
-    """For each task the commonest decisive step of all other tasks; of several the smallest. 1 where there is none."""
-    whole = Counter(run.gold for run in runs)
-    own = _by_task(runs)
-    found = {}
-    for task in tasks:
-        rest = whole - Counter(run.gold for run in own.get(task, ()))
-        found[task] = min(rest, key=lambda step: (-rest[step], step), default=1)
-    return found
-
-
-def median_steps(runs: Sequence[Placed], tasks: Sequence[str]) -> dict[str, int]:
-    """For each task the median decisive step of all other tasks (the lower of two): the constant of least shift."""
-    own = _by_task(runs)
-    ordered = sorted(run.gold for run in runs)
-    found = {}
-    for task in tasks:
-        mine = Counter(run.gold for run in own.get(task, ()))
-        rest = []
-        for step in ordered:
-            if mine[step]:
-                mine[step] -= 1
-            else:
-                rest.append(step)
-        found[task] = rest[(len(rest) - 1) // 2] if rest else 1
-    return found
-
-
-def _by_task(runs: Sequence[Placed]) -> Mapping[str, list[Placed]]:
-    found: dict[str, list[Placed]] = {}
+    scores, golds = _scores(runs, size), Counter(run.gold for run in runs)
+    own: dict[str, list[Placed]] = {}
     for run in runs:
-        found.setdefault(run.task, []).append(run)
+        own.setdefault(run.task, []).append(run)
+    found = {}
+    for task in tasks:
+        here = own.get(task, [])
+        rest = golds - Counter(run.gold for run in here)
+        ordered = sorted(rest.elements()) or [1]
+        found[task] = ConstantSteps(
+            best=_best(scores - _scores(here, size)),
+            mode=min(rest, key=lambda step: (-rest[step], step), default=1),
+            median=ordered[(len(ordered) - 1) // 2],
+        )
     return found
 
 
@@ -130,88 +120,87 @@ def trivial_baselines(
     if any(constant < 1 for constant in constants):
         raise ConfigError(f"trivial baselines: constant {min(constants)} is no step: steps count from 1.")
     kept = audit_runs(runs)
-    choices = [_choices(run, blame) for run in kept]
-    placed = _placed(kept, index)
-    tasks = sorted({_task(run) for run in kept})
+    own = {run.run_id: tuple(r for r in run.records if blame == "all" or r.actor == "agent") for run in kept}
+    labelled = [(_task(run), audited(run, "safe", index=index)) for run in kept]
+    placed = [Placed(task, row.n_steps, row.gold_step) for task, row in labelled if row.gold_step is not None]
+    elsewhere = constants_elsewhere(placed, sorted({task for task, _ in labelled}))
+    hindsight, majority = best_constant(placed), _majority(kept)
+    word = "step" if index == "record" else "entry"
+    rng = np.random.default_rng(seed)
 
-    def fixed(name: str, step_of: Callable[[AnyRun], int], note: str, *, hindsight: bool = False) -> AuditedSystem:
+    def fixed(name: str, step_of: Callable[[AnyRun], int], note: str) -> AuditedSystem:
         rows = tuple(_constant(run, step_of(run), index) for run in kept)
-        return AuditedSystem(name, rows, note, trivial=True, hindsight=hindsight)
+        return AuditedSystem(name, rows, note, trivial=True, hindsight="hindsight" in name)
 
     def guessed(name: str, rule: Rule, note: str) -> AuditedSystem:
-        rows = tuple(_row(run, rule(run, own), index) for run, own in zip(kept, choices, strict=True))
+        rows = tuple(_row(run, rule(run, own[run.run_id]), index) for run in kept)
         return AuditedSystem(name, rows, note, trivial=True)
 
-    best, mode, median = best_constants(placed, tasks), mode_steps(placed, tasks), median_steps(placed, tasks)
-    hindsight = best_constant(placed)
-    word = "step" if index == "record" else "entry"
-    majority = _majority(kept)
-    rng = np.random.default_rng(seed)
-    found = [
-        fixed(f"{word} {constant}", lambda run, k=constant: k, f"always {word} {constant}")  # type: ignore[misc]
-        for constant in dict.fromkeys(constants)
+    def of_agent(name_of: Callable[[AnyRun, Sequence[StepRecord]], str]) -> Rule:
+        return lambda run, steps: next((record for record in steps if record.agent == name_of(run, steps)), None)
+
+    hindsight_note = f"{word} {hindsight}, the best constant on these very runs"
+    constant_rows: list[tuple[str, Callable[[AnyRun], int], str]] = [
+        *((f"{word} {k}", lambda run, k=k: k, f"always {word} {k}") for k in dict.fromkeys(constants)),  # type: ignore[misc]
+        (f"best {word}, in hindsight", lambda run: hindsight, hindsight_note),
+        (f"best {word} elsewhere", lambda run: elsewhere[_task(run)].best, "the best constant on all other tasks"),
+        (f"mode {word} elsewhere", lambda run: elsewhere[_task(run)].mode, "the commonest decisive step elsewhere"),
+        (f"median {word} elsewhere", lambda run: elsewhere[_task(run)].median, "the median decisive step elsewhere"),
     ]
-    found += [
-        fixed(
-            f"best {word}, in hindsight",
-            lambda run: hindsight,
-            f"{word} {hindsight}, the best constant on these very runs",
-            hindsight=True,
-        ),
-        fixed(f"best {word} elsewhere", lambda run: best[_task(run)], "the best constant on all other tasks"),
-        fixed(f"mode {word} elsewhere", lambda run: mode[_task(run)], "the commonest decisive step elsewhere"),
-        fixed(f"median {word} elsewhere", lambda run: median[_task(run)], "the median decisive step elsewhere"),
-        guessed("first agent", lambda run, own: own[0] if own else None, "who acts first, there"),
-        guessed("last agent", lambda run, own: own[-1] if own else None, "who acts last, there"),
-        guessed("most active agent", lambda run, own: _first_of(own, _most_active(own)), "at its first step"),
+    majority_note = "of the run's agents the one at fault most often elsewhere, at its first step"
+    return (
+        *(fixed(*row) for row in constant_rows),
+        guessed("first agent", lambda run, steps: steps[0] if steps else None, "who acts first, there"),
+        guessed("last agent", lambda run, steps: steps[-1] if steps else None, "who acts last, there"),
+        guessed("most active agent", of_agent(_most_active), "at its first step"),
+        guessed("majority agent elsewhere", of_agent(majority), majority_note),
+        _chance("random agent", kept, own, index, of_agents=True),
+        _chance("random step", kept, own, index, of_agents=False),
         guessed(
-            "majority agent elsewhere",
-            lambda run, own: _first_of(own, majority(run, own)),
-            "of the run's agents the one at fault most often elsewhere, at its first step",
+            "random step, drawn",
+            lambda run, steps: steps[int(rng.integers(len(steps)))] if steps else None,
+            f"seed {seed}",
         ),
-        _chance("random agent", kept, choices, index, of_agents=True),
-        _chance("random step", kept, choices, index, of_agents=False),
-        guessed(
-            "random step, drawn", lambda run, own: own[int(rng.integers(len(own)))] if own else None, f"seed {seed}"
-        ),
-        *_walkers(kept, choices, index),
-    ]
-    return tuple(found)
+        *_walkers(kept, own, index),
+    )
 
 
-def _walkers(
-    runs: Sequence[AnyRun], choices: Sequence[Sequence[StepRecord]], index: StepIndex
-) -> tuple[AuditedSystem, ...]:
+#: Steps that may be blamed, by run id.
+Choices = Mapping[str, Sequence[StepRecord]]
+
+
+def _walkers(runs: Sequence[AnyRun], choices: Choices, index: StepIndex) -> Iterator[AuditedSystem]:
     """Trivial auditors that watch a run as it goes: they know when they alarm."""
-    at_error, before_error, at_once, never = [], [], [], []
-    for run, own in zip(runs, choices, strict=True):
+    found: dict[tuple[str, str], list[AuditedRun]] = {
+        ("first error", "the step whose result is the first error"): [],
+        ("before the first error", "the step before that"): [],
+        ("alarm at once", "alarms at the first step, and blames it"): [],
+        ("never alarm", "says safe of every run"): [],
+    }
+    for run in runs:
+        own = choices[run.run_id]
         seen = next((record for record in run.records if record.status == "error"), None)
         # Where the result is a step of its own, the environment's, the agent's step before it is meant.
         passed = [] if seen is None else [record for record in own if record.index <= seen.index]
-        at_error.append(_row(run, passed[-1] if passed else None, index, silent="safe", at=seen))
-        before_error.append(_row(run, passed[-2:][0] if passed else None, index, silent="safe", at=seen))
         first = own[0] if own else None
-        at_once.append(_row(run, first, index, silent="safe", at=first))
-        never.append(audited(run, "safe", index=index, cost=0.0))
-    return (
-        AuditedSystem("first error", tuple(at_error), "the step whose result is the first error", trivial=True),
-        AuditedSystem("before the first error", tuple(before_error), "the step before that", trivial=True),
-        AuditedSystem("alarm at once", tuple(at_once), "alarms at the first step, and blames it", trivial=True),
-        AuditedSystem("never alarm", tuple(never), "says safe of every run", trivial=True),
-    )
+        blamed = ((passed[-1:], seen), (passed[-2:], seen), ([first] if first else [], first), ([], None))
+        for rows, (steps, at) in zip(found.values(), blamed, strict=True):
+            rows.append(_row(run, steps[0] if steps else None, index, silent="safe", at=at))
+    return (AuditedSystem(name, tuple(rows), note, trivial=True) for (name, note), rows in found.items())
 
 
 def _chance(
     name: str,
     runs: Sequence[AnyRun],
-    choices: Sequence[Sequence[StepRecord]],
+    choices: Choices,
     index: StepIndex,
     *,
     of_agents: bool,
 ) -> AuditedSystem:
     """Every guess that may be made, each with its probability."""
     rows: list[AuditedRun] = []
-    for run, own in zip(runs, choices, strict=True):
+    for run in runs:
+        own = choices[run.run_id]
         if not own:
             rows.append(_row(run, None, index))
         elif of_agents:
@@ -272,23 +261,10 @@ def _majority(runs: Sequence[AnyRun]) -> Callable[[AnyRun, Sequence[StepRecord]]
     return choose
 
 
-def _most_active(own: Sequence[StepRecord]) -> str:
+def _most_active(run: AnyRun, own: Sequence[StepRecord]) -> str:
     """The agent with most steps; of several the first to act."""
     counts = Counter(record.agent for record in own)
     return max(counts, key=lambda name: counts[name], default="")
-
-
-def _first_of(own: Sequence[StepRecord], agent: str) -> StepRecord | None:
-    return next((record for record in own if record.agent == agent), None)
-
-
-def _choices(run: AnyRun, blame: Literal["agents", "all"]) -> tuple[StepRecord, ...]:
-    return tuple(record for record in run.records if blame == "all" or record.actor == "agent")
-
-
-def _placed(runs: Sequence[AnyRun], index: StepIndex) -> list[Placed]:
-    rows = ((run, audited(run, "safe", index=index)) for run in runs)
-    return [Placed(_task(run), row.n_steps, row.gold_step) for run, row in rows if row.gold_step is not None]
 
 
 def _task(run: AnyRun) -> str:

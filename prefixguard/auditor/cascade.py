@@ -6,12 +6,12 @@ order, and stops at the first alarm.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from prefixguard.auditor.audit_table import figure_cell
-from prefixguard.auditor.audited_system import AuditedSystem, StepIndex, audit_runs, audited
+from prefixguard.auditor.audited_system import AuditedSystem, StepIndex, audit_runs, audited, taken_by
 from prefixguard.errors import DataError
 from prefixguard.evaluation.figures import Difference
 from prefixguard.metrics import (
@@ -22,7 +22,7 @@ from prefixguard.metrics import (
     measure_attribution,
     ratio,
 )
-from prefixguard.results import Block, Result, Table, Text, finite, percent
+from prefixguard.results import Block, Result, Table, Text, finite, percent, plain_value
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
 
@@ -74,10 +74,7 @@ _COLUMNS = {
     "calls": "calls_per_run",
     "1,000 runs": "cost_per_1000_runs",
 }
-_SHOWN = (
-    *("exact_f1", "step_accuracy", "agent_accuracy", "false_alarm_rate", "before_end", "calls_per_run"),
-    "cost_per_1000_runs",
-)
+_SHOWN = ("exact_f1", "step_accuracy", "agent_accuracy", *list(_COLUMNS.values())[2:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,30 +129,19 @@ class Cascade(Result):
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, NaN as None."""
-        counts = ("prefixes", "escalated", "unasked", "calls_always", "calls_gated", "hits_lost", "hits_gained")
-        more = ("alarms_lost", "false_alarms_avoided", "false_alarms_added")
-        return {
-            **{name: getattr(self, name) for name in (*counts, *more)},
-            "escalated_share": finite(self.escalated_share),
-            "calls_saved": finite(self.calls_saved),
-            "always": {name: finite(getattr(self.always_figures, name)) for name in _SHOWN},
-            "gated": {name: finite(getattr(self.gated_figures, name)) for name in _SHOWN},
-            "gated_minus_always": {
-                name: {"value": finite(one.value), "interval": None if one.interval is None else list(one.interval)}
-                for name, one in self.differences.items()
-                if name in _SHOWN
-            },
-        }
+        counts = {one.name: getattr(self, one.name) for one in fields(self) if one.type == "int"}
+        shares = {"escalated_share": self.escalated_share, "calls_saved": self.calls_saved}
+        walks = {"always": self.always_figures, "gated": self.gated_figures}
+        figures = {name: {one: getattr(found, one) for one in _SHOWN} for name, found in walks.items()}
+        ahead = {name: one for name, one in self.differences.items() if name in _SHOWN}
+        found: dict[str, Any] = plain_value({**counts, **shares, **figures, "gated_minus_always": ahead})
+        return found
 
     def blocks(self) -> tuple[Block, ...]:
         """The two walks, a row each, and what differs in words."""
-        walks = ((self.always.name, self.always_figures), (self.gated.name, self.gated_figures))
+        walks = [_cells(self.always.name, self.always_figures), _cells(self.gated.name, self.gated_figures)]
         return (
-            Table.of(
-                "Asking at every step, and where the monitor escalates",
-                ("", *_COLUMNS),
-                [_cells(*one) for one in walks],
-            ),
+            Table.of("Asking at every step, and where the monitor escalates", ("", *_COLUMNS), walks),
             Text(
                 f"{percent(self.escalated_share)} of {self.prefixes:,} steps escalated; {self.calls_gated:,} calls "
                 f"instead of {self.calls_always:,}: {percent(self.calls_saved)} saved. {self.unasked:,} runs were "
@@ -198,21 +184,8 @@ def replayed(
         if outcome == "alarm":
             step, agent, alarm_step = verdict.step, verdict.agent, prefix
             break
-    costs = [verdict.cost for verdict in spent]
-    return audited(
-        run,
-        outcome,
-        step=step,
-        agent=agent,
-        alarm_step=alarm_step,
-        index=index,
-        calls=len(spent),
-        failed_calls=sum(verdict.outcome == "error" for verdict in spent),
-        tokens_in=sum(verdict.tokens_in for verdict in spent),
-        tokens_out=sum(verdict.tokens_out for verdict in spent),
-        cost=None if None in costs else sum(cost for cost in costs if cost is not None),
-        seconds=sum(verdict.seconds for verdict in spent),
-    )
+    taken = taken_by([{name: getattr(one, name) for name in PrefixVerdict.__slots__} for one in spent], add=sum)
+    return audited(run, outcome, step=step, agent=agent, alarm_step=alarm_step, index=index, **taken)
 
 
 def cascade(
@@ -237,7 +210,7 @@ def cascade(
     ]
     full = measure_attribution(always, n_resamples=n_resamples, seed=seed)
     some = measure_attribution(gated, n_resamples=n_resamples, seed=seed)
-    pairs = list(zip(always, gated, strict=True))
+    pairs, back = list(zip(always, gated, strict=True)), list(zip(gated, always, strict=True))
     return Cascade(
         always=AuditedSystem("every step", tuple(always), "asks at every step until it alarms"),
         gated=AuditedSystem("escalated only", tuple(gated), "asks where the monitor escalates, until it alarms"),
@@ -248,11 +221,11 @@ def cascade(
         unasked=sum(not own for own in passed),
         calls_always=sum(row.calls for row in always),
         calls_gated=sum(row.calls for row in gated),
-        hits_lost=sum(_hit(one) and not _hit(other) for one, other in pairs),
-        hits_gained=sum(_hit(other) and not _hit(one) for one, other in pairs),
-        alarms_lost=sum(one.failed and _alarm(one) and not _alarm(other) for one, other in pairs),
-        false_alarms_avoided=sum(not one.failed and _alarm(one) and not _alarm(other) for one, other in pairs),
-        false_alarms_added=sum(not one.failed and _alarm(other) and not _alarm(one) for one, other in pairs),
+        hits_lost=_only_first(pairs, _hit),
+        hits_gained=_only_first(back, _hit),
+        alarms_lost=_only_first(pairs, lambda row: row.failed and row.outcome == "alarm"),
+        false_alarms_avoided=_only_first(pairs, _false_alarm),
+        false_alarms_added=_only_first(back, _false_alarm),
         differences={name: Difference(*one) for name, one in attribution_differences(some, full).items()},
     )
 
@@ -270,8 +243,13 @@ def _cells(name: str, figures: Attribution, *more: str) -> list[str | tuple[str,
     return [name, *more, *(figure_cell(figures, figure) for figure in _COLUMNS.values())]
 
 
-def _alarm(row: AuditedRun) -> bool:
-    return row.outcome == "alarm"
+def _only_first(pairs: Sequence[tuple[AuditedRun, AuditedRun]], holds: Callable[[AuditedRun], bool]) -> int:
+    """Pairs of which it holds for the first row and not for the second."""
+    return sum(holds(one) and not holds(other) for one, other in pairs)
+
+
+def _false_alarm(row: AuditedRun) -> bool:
+    return not row.failed and row.outcome == "alarm"
 
 
 def _hit(row: AuditedRun) -> bool:

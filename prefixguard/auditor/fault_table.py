@@ -6,14 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from prefixguard.auditor.audit_line import AuditLine
+from prefixguard.auditor.audited_system import with_lines
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.metrics import FaultFigures, FaultRow, FaultSets, fault_set_figures, say_yes_to_all
-from prefixguard.results import Block, Result, Table, Text, finite, percent, percents
+from prefixguard.results import Block, Result, Table, Text, percent, percents, plain_value
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Run
 
 _TITLES = {"pair": "Pairs of agent and mode", "agent": "Agents at fault", "error": "Failure modes"}
-_FIGURES = ("precision", "recall", "micro_f1", "macro_f1")
+_F1S = ("micro_f1", "macro_f1")
+_JSON = ("runs", "failed_audits", "hits", "wrong", "missed", "precision", "recall", *_F1S, "class_list", "classes")
 SAY_YES = "say yes to all"
 
 
@@ -26,22 +29,16 @@ class FaultTable(Result):
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, NaN as None."""
-        return {
-            "modes": list(self.modes),
-            "systems": {
-                name: {
-                    found.grain: {
-                        **{part: getattr(found, part) for part in ("runs", "failed_audits", "hits", "wrong", "missed")},
-                        **{part: finite(getattr(found, part)) for part in _FIGURES},
-                        "class_list": found.class_list,
-                        "classes": found.classes,
-                        "intervals": {part: list(ends) for part, ends in found.intervals.items()},
-                    }
-                    for found in grains
-                }
-                for name, grains in self.figures.items()
-            },
+        systems = {
+            name: {
+                found.grain: {part: getattr(found, part) for part in _JSON}
+                | {"intervals": {part: list(ends) for part, ends in found.intervals.items()}}
+                for found in grains
+            }
+            for name, grains in self.figures.items()
         }
+        found: dict[str, Any] = plain_value({"modes": self.modes, "systems": systems})
+        return found
 
     def blocks(self) -> tuple[Block, ...]:
         """A table a grain, and what the figures mean."""
@@ -52,7 +49,7 @@ class FaultTable(Result):
             lists = dict.fromkeys(grains[place].class_list for grains in self.figures.values())
             for name, grains in self.figures.items():
                 found = grains[place]
-                f1s = ((percent(getattr(found, part)), percents(found.intervals.get(part))) for part in _FIGURES[2:])
+                f1s = ((percent(getattr(found, part)), percents(found.intervals.get(part))) for part in _F1S)
                 counts = (found.hits, found.wrong, found.missed, found.failed_audits)
                 cells.append(
                     [name, *f1s, percent(found.precision), percent(found.recall), *(f"{count:,}" for count in counts)]
@@ -110,6 +107,16 @@ def fault_row(run: Run[StepRecord], predicted: FaultSets | None) -> FaultRow:
         modes=[fault.mode for fault in run.faults if fault.mode is not None],
     )
     return FaultRow(run.run_id, gold, predicted, run.task_id)
+
+
+def fault_lines(runs: Sequence[Run[StepRecord]], lines: Sequence[AuditLine]) -> list[FaultRow]:
+    """Rows of fault sets of the runs whose label names faults; an audit in which nothing was answered has failed."""
+    rows = []
+    for run, line in with_lines(runs, lines):
+        if run.faults:
+            silent = line.modes is None or (line.verdict["outcome"] == "error" and not line.modes)
+            rows.append(fault_row(run, None if silent else FaultSets.of(line.pairs or (), modes=line.modes or ())))
+    return rows
 
 
 def agents_of(runs: Sequence[Run[StepRecord]]) -> dict[str, list[str]]:

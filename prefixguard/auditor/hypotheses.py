@@ -22,8 +22,8 @@ from typing import Any
 
 from prefixguard.auditor.failure_modes import MODES, FailureMode
 from prefixguard.auditor.hypothesis_answers import (
+    HypothesisAnswer,
     HypothesisLabel,
-    ReadAnswer,
     failed,
     label_probability,
     read_one,
@@ -41,7 +41,6 @@ from prefixguard.escalate import (
     fit,
     shown_name,
 )
-from prefixguard.results import fields_of
 from prefixguard.stepview import StepRecord
 
 _FOLDER = Path(__file__).parent
@@ -98,40 +97,12 @@ DEFAULT_BUDGET = 24_000
 
 
 @dataclass(frozen=True, slots=True)
-class HypothesisAnswer:
-    """What a verifier says of one failure mode.
-
-    label: after the threshold, if one is set. said: before it. agents: ENTAIL only: who is blamed, as the run spells
-    it; empty where nobody of the run was named. unknown_agents: names that are none of the run's.
-    probability: of the label that was said, in [0, 1], from log-probabilities; None where none were asked for or sent.
-    fault, detail: ERROR only: a word for counts ("empty", "no-verdict", "unknown-label", "conflicting-labels",
-        "truncated", "refusal", or what the endpoint did, such as "timeout"), and a sentence. notes: what was tolerated.
-    raw: the part of the reply that it was read from; text from outside.
-    """
-
-    code: str
-    label: HypothesisLabel
-    said: HypothesisLabel
-    agents: tuple[str, ...] = ()
-    unknown_agents: tuple[str, ...] = ()
-    probability: float | None = None
-    fault: str = ""
-    detail: str = ""
-    notes: tuple[str, ...] = ()
-    raw: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """All fields as plain values."""
-        return fields_of(self)
-
-
-@dataclass(frozen=True, slots=True)
 class HypothesisResult:
     """What a verifier says of all failure modes of a run.
 
     answers: code -> answer, one for every mode that was asked about, in their order.
     replies: as they came, in the order of the questions; questions without a reply have none. questions: how many were
-    put. tokens_in, tokens_out: of all replies, estimated where `estimated`. seconds: of all questions, added up.
+    put.
     elided, cut_steps: what the verifier could not see of the run, see `RunExcerpt`.
     masked: different secrets that were masked in the records, by kind.
     """
@@ -171,20 +142,14 @@ class HypothesisResult:
         return self.counts[HypothesisLabel.ERROR]
 
     @property
-    def tokens_in(self) -> int:
-        return sum(reply.tokens_in for reply in self.replies)
-
-    @property
-    def tokens_out(self) -> int:
-        return sum(reply.tokens_out for reply in self.replies)
-
-    @property
-    def estimated(self) -> bool:
-        return any(reply.estimated for reply in self.replies)
-
-    @property
-    def seconds(self) -> float:
-        return math.fsum(reply.seconds for reply in self.replies)
+    def taken(self) -> dict[str, Any]:
+        """tokens_in, tokens_out: of all replies, estimated where `estimated`. seconds: of all questions, added up."""
+        return {
+            "tokens_in": sum(reply.tokens_in for reply in self.replies),
+            "tokens_out": sum(reply.tokens_out for reply in self.replies),
+            "estimated": any(reply.estimated for reply in self.replies),
+            "seconds": math.fsum(reply.seconds for reply in self.replies),
+        }
 
     def as_json(self) -> dict[str, Any]:
         """Answers, sets and counts as plain values."""
@@ -194,10 +159,7 @@ class HypothesisResult:
             "counts": self.counts,
             "questions": self.questions,
             "prompt_version": self.prompt_version,
-            "tokens_in": self.tokens_in,
-            "tokens_out": self.tokens_out,
-            "estimated": self.estimated,
-            "seconds": self.seconds,
+            **self.taken,
             "elided": [list(part) for part in self.elided],
             "cut_steps": list(self.cut_steps),
             "masked": dict(self.masked),
@@ -236,24 +198,20 @@ async def verify(
     questions = Questions.about(shown.records, names, budget_tokens)
     codes = [mode.code for mode in modes]
     messages = [questions.all(modes)] if batch else [questions.one(mode) for mode in modes]
-    logprobs = threshold is not None
 
-    async def put(one: tuple[Message, ...]) -> Reply | ReadAnswer:
+    async def put(one: tuple[Message, ...]) -> Reply | HypothesisAnswer:
         try:
-            return await client.ask(one, seconds=seconds, logprobs=logprobs)
+            return await client.ask(one, seconds=seconds, logprobs=threshold is not None)
         except EndpointError as exc:
             return failed(exc.fault.value if isinstance(exc, NoReplyError) else "no-answer", str(exc))
 
     came = [await put(messages[0])]
     came += await asyncio.gather(*(put(one) for one in messages[1:]))
     answers: dict[str, HypothesisAnswer] = {}
-    if batch:
-        read = _read(came[0], names, codes)
-        for code in codes:
-            answers[code] = _answer(code, read[code], came[0], threshold, shown)
-    else:
-        for code, reply in zip(codes, came, strict=True):
-            answers[code] = _answer(code, _read(reply, names, None)[""], reply, threshold, shown)
+    of_all = _read(came[0], names, codes) if batch else {}
+    for code, reply in zip(codes, came * len(codes) if batch else came, strict=True):
+        read = of_all[code] if batch else _read(reply, names, None)[""]
+        answers[code] = _after_threshold(replace(read, code=code), reply, threshold, shown)
     return HypothesisResult(
         answers=MappingProxyType(answers),
         replies=tuple(reply for reply in came if isinstance(reply, Reply)),
@@ -265,10 +223,12 @@ async def verify(
     )
 
 
-def _read(reply: Reply | ReadAnswer, names: AgentNames, codes: Sequence[str] | None) -> dict[str, ReadAnswer]:
+def _read(
+    reply: Reply | HypothesisAnswer, names: AgentNames, codes: Sequence[str] | None
+) -> dict[str, HypothesisAnswer]:
     """Answers by code; by "" where one hypothesis was asked about (codes is None)."""
     keys = [""] if codes is None else codes
-    if isinstance(reply, ReadAnswer):
+    if isinstance(reply, HypothesisAnswer):
         return dict.fromkeys(keys, reply)
     if reply.refusal and not reply.text.strip():
         return dict.fromkeys(keys, failed("refusal", f"The model declines: {reply.refusal[:200]}", reply.refusal))
@@ -282,28 +242,20 @@ def _read(reply: Reply | ReadAnswer, names: AgentNames, codes: Sequence[str] | N
     return {key: replace(one, label_at=None, notes=(*one.notes, note)) for key, one in read.items()}
 
 
-def _answer(
-    code: str, read: ReadAnswer, reply: Reply | ReadAnswer, threshold: float | None, shown: MaskedRecords
+def _after_threshold(
+    read: HypothesisAnswer, reply: Reply | HypothesisAnswer, threshold: float | None, shown: MaskedRecords
 ) -> HypothesisAnswer:
-    """The answer after the threshold."""
-    label, agents, notes, probability = read.label, read.agents, read.notes, None
-    if threshold is not None and label is not HypothesisLabel.ERROR:
-        if read.label_at is not None and isinstance(reply, Reply):
-            probability = label_probability(reply, read.label_at)
-        if probability is None:
-            notes = (*notes, "no log-probability of the label; it counts as said")
-        elif label is HypothesisLabel.ENTAIL and probability < threshold:
-            label, agents = HypothesisLabel.NEUTRAL, ()
-            notes = (*notes, f"entail was said with probability {probability:.2f}, below {threshold:g}")
-    return HypothesisAnswer(
-        code=code,
-        label=label,
-        said=read.label,
-        agents=tuple(shown.agents.get(agent, agent) for agent in agents),
-        unknown_agents=read.unknown_agents,
-        probability=probability,
-        fault=read.fault,
-        detail=read.detail,
-        notes=notes,
-        raw=read.raw,
-    )
+    """The answer with the run's own names of agents; an "entail" that is not probable enough is NEUTRAL."""
+    answer = replace(read, agents=tuple(shown.agents.get(agent, agent) for agent in read.agents))
+    if threshold is None or read.label is HypothesisLabel.ERROR:
+        return answer
+    probability = None
+    if read.label_at is not None and isinstance(reply, Reply):
+        probability = label_probability(reply, read.label_at)
+    if probability is None:
+        return replace(answer, notes=(*read.notes, "no log-probability of the label; it counts as said"))
+    if read.label is not HypothesisLabel.ENTAIL or probability >= threshold:
+        return replace(answer, probability=probability)
+    note = f"entail was said with probability {probability:.2f}, below {threshold:g}"
+    notes = (*read.notes, note)
+    return replace(answer, label=HypothesisLabel.NEUTRAL, agents=(), probability=probability, notes=notes)

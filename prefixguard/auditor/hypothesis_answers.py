@@ -16,24 +16,7 @@ from typing import Any
 
 from prefixguard.escalate import AgentNames, FoundJson, Reply, json_objects
 from prefixguard.escalate.confidence import tokens_at
-
-
-def label_probability(reply: Reply, at: tuple[int, int]) -> float | None:
-    """The probability, in [0, 1], of the tokens that spell `reply.text[at[0]:at[1]]`, given what stands before them.
-
-    None where the server sent no log-probabilities, or their tokens, joined, do not hold the reply's text once, or one
-    of them is no number of at most 0. Tokens that stick out over the label's ends (a quotation mark, a blank) count
-    whole: what they add is nearly certain in the form that was asked for.
-    """
-    joined = "".join(token for token, _ in reply.logprobs)
-    offset = joined.find(reply.text) if reply.text else -1
-    if offset < 0 or joined.find(reply.text, offset + 1) >= 0:
-        return None
-    tokens = tokens_at(reply.logprobs, (offset + at[0], offset + at[1]))
-    if not tokens or any(math.isnan(value) or value > 0 for _, value in tokens):
-        return None
-    return math.exp(sum(value for _, value in tokens))
-
+from prefixguard.results import fields_of
 
 #: Characters at the end of a reply that are looked at: the answer comes last.
 MAX_SCANNED = 64 * 1024
@@ -65,23 +48,38 @@ _WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class ReadAnswer:
-    """What a reply says of one hypothesis.
+class HypothesisAnswer:
+    """What a verifier says of one failure mode.
 
-    agents: ENTAIL only: those named, as the run spells them, in the order in which they are named; may be empty.
-    unknown_agents: names that are none of the run's; nobody is blamed by them. raw: the part of the reply it was read
-    from. label_at: where the label's value stands in the reply, (from, to); None where it is no JSON text.
-    fault: ERROR only: one word of a fixed list. detail: what happened, a sentence. notes: what was tolerated.
+    label: after the threshold, if one is set. said: before it. agents: ENTAIL only: who is blamed, as the run spells
+    it, in the order in which they are named; empty where nobody of the run was named. unknown_agents: names that are
+    none of the run's; nobody is blamed by them.
+    probability: of the label that was said, in [0, 1], from log-probabilities; None where none were asked for or sent.
+    fault, detail: ERROR only: a word for counts ("empty", "no-verdict", "unknown-label", "conflicting-labels",
+        "truncated", "refusal", or what the endpoint did, such as "timeout"), and a sentence. notes: what was tolerated.
+    raw: the part of the reply that it was read from; text from outside. label_at: where the label's value stands in the
+    reply, (from, to); None where it is no JSON text.
     """
 
+    code: str
     label: HypothesisLabel
+    said: HypothesisLabel
     agents: tuple[str, ...] = ()
     unknown_agents: tuple[str, ...] = ()
-    raw: str = ""
-    label_at: tuple[int, int] | None = None
+    probability: float | None = None
     fault: str = ""
     detail: str = ""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
+    raw: str = ""
+    label_at: tuple[int, int] | None = field(default=None, repr=False)
+
+    def as_json(self) -> dict[str, Any]:
+        """All fields but `label_at` as plain values."""
+        return fields_of(self)
+
+
+def _said(label: HypothesisLabel, raw: str, **more: Any) -> HypothesisAnswer:
+    return HypothesisAnswer("", label, label, raw=raw, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +92,16 @@ class _Object:
     alone: bool = False
 
 
-def failed(fault: str, detail: str, raw: str = "") -> ReadAnswer:
+def failed(fault: str, detail: str, raw: str = "") -> HypothesisAnswer:
     """An error.
 
     >>> failed("empty", "The reply is empty.").label
     <HypothesisLabel.ERROR: 'error'>
     """
-    return ReadAnswer(HypothesisLabel.ERROR, fault=fault, detail=detail, raw=raw)
+    return _said(HypothesisLabel.ERROR, raw, fault=fault, detail=detail)
 
 
-def read_one(text: str, names: AgentNames, *, cut: bool = False) -> ReadAnswer:
+def read_one(text: str, names: AgentNames, *, cut: bool = False) -> HypothesisAnswer:
     """The answer to a question about one hypothesis. cut: the server ended the reply at its limit of tokens.
 
     >>> names = AgentNames(("Planner", "Coder"))
@@ -115,12 +113,14 @@ def read_one(text: str, names: AgentNames, *, cut: bool = False) -> ReadAnswer:
     if not objects:
         bare = label_of(text.strip()) if len(text) <= 200 else None
         if bare is not None and not cut:
-            return ReadAnswer(bare, raw=text, notes=("a bare label, no JSON",))
+            return _said(bare, text, notes=("a bare label, no JSON",))
         return _nothing(text, cut)
     return _merged(objects, text, names, cut)
 
 
-def read_several(text: str, names: AgentNames, codes: Sequence[str], *, cut: bool = False) -> dict[str, ReadAnswer]:
+def read_several(
+    text: str, names: AgentNames, codes: Sequence[str], *, cut: bool = False
+) -> dict[str, HypothesisAnswer]:
     """The answers to a question about several hypotheses, one a code, in the order of `codes`. Hypotheses that the
     reply does not speak of are errors; other codes are passed over."""
     of: dict[str, list[_Object]] = {code: [] for code in codes}
@@ -144,7 +144,7 @@ def label_of(said: Any) -> HypothesisLabel | None:
     return met.pop() if len(met) == 1 else None
 
 
-def _merged(objects: Sequence[_Object], text: str, names: AgentNames, cut: bool) -> ReadAnswer:
+def _merged(objects: Sequence[_Object], text: str, names: AgentNames, cut: bool) -> HypothesisAnswer:
     """One answer from all objects about one hypothesis."""
     raw = "\n".join(dict.fromkeys(text[o.at[0] : o.at[1]] for o in objects))
     labels = [label_of(o.value["label"]) for o in objects]
@@ -164,7 +164,8 @@ def _merged(objects: Sequence[_Object], text: str, names: AgentNames, cut: bool)
         notes.append("no agent of the run is named")
     met = _LABEL_VALUE.search(text, *objects[0].at) if objects[0].alone else None
     at = met.span(1) if met is not None and label_of(met.group(1)) is label else None
-    return ReadAnswer(label, tuple(agents), tuple(unknown), raw, at, notes=tuple(notes))
+    named = {"agents": tuple(agents), "unknown_agents": tuple(unknown)}
+    return _said(label, raw, **named, label_at=at, notes=tuple(notes))
 
 
 def _agents(objects: Sequence[_Object], names: AgentNames, notes: list[str]) -> tuple[list[str], list[str]]:
@@ -195,7 +196,7 @@ def _parts(name: str, names: AgentNames) -> list[str]:
     return [part.strip() for part in name.split(",")][:_MAX_AGENTS]
 
 
-def _nothing(text: str, cut: bool) -> ReadAnswer:
+def _nothing(text: str, cut: bool) -> HypothesisAnswer:
     if cut:
         return failed("truncated", "The reply ends at its limit of tokens, before an answer.", text)
     if not text.strip():
@@ -235,12 +236,27 @@ def _values(text: str) -> Iterator[FoundJson]:
     The answering part: what follows the last end of a think block, and there the last answer block if there is one. An
     open think block is no answer.
     """
-    begin = max(0, len(text) - MAX_SCANNED)
     lowered = text.lower()
     closed = lowered.rfind("</think")
-    opened = lowered.rfind("<think")
-    if opened > closed:
+    if lowered.rfind("<think") > closed:
         return
-    begin = max(begin, closed + 1)
+    begin = max(0, len(text) - MAX_SCANNED, closed + 1)
     begin = max(begin, lowered.rfind("<answer", begin) + 1)
     yield from (found for found in json_objects(text, begin, lists=True) if not found.fault)
+
+
+def label_probability(reply: Reply, at: tuple[int, int]) -> float | None:
+    """The probability, in [0, 1], of the tokens that spell `reply.text[at[0]:at[1]]`, given what stands before them.
+
+    None where the server sent no log-probabilities, or their tokens, joined, do not hold the reply's text once, or one
+    of them is no number of at most 0. Tokens that stick out over the label's ends (a quotation mark, a blank) count
+    whole: what they add is nearly certain in the form that was asked for.
+    """
+    joined = "".join(token for token, _ in reply.logprobs)
+    offset = joined.find(reply.text) if reply.text else -1
+    if offset < 0 or joined.find(reply.text, offset + 1) >= 0:
+        return None
+    tokens = tokens_at(reply.logprobs, (offset + at[0], offset + at[1]))
+    if not tokens or any(math.isnan(value) or value > 0 for _, value in tokens):
+        return None
+    return math.exp(sum(value for _, value in tokens))

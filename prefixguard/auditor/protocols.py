@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from prefixguard.auditor.hypotheses import HypothesisAnswer, HypothesisResult, verify
+from prefixguard.auditor.hypotheses import HypothesisResult, verify
 from prefixguard.auditor.hypothesis_answers import HypothesisLabel
 from prefixguard.auditor.trigger import EscalationTrigger, unjudged
 from prefixguard.auditor.walks import WalkingAuditor, query_steps, walk
@@ -153,28 +153,17 @@ class HypothesisProtocol:
 
 def _calls(found: HypothesisResult, steps: int, endpoint: Endpoint) -> tuple[dict[str, Any], ...]:
     """An entry a mode. What the replies took stands in the first one, since one reply may answer several modes."""
-    totals = {
-        "tokens_in": found.tokens_in,
-        "tokens_out": found.tokens_out,
-        "cost": endpoint.cost(found.tokens_in, found.tokens_out),
-        "seconds": found.seconds,
-        "masked": dict(found.masked),
-    }
-    nothing: dict[str, Any] = {"tokens_in": 0, "tokens_out": 0, "cost": None if totals["cost"] is None else 0.0}
-    nothing |= {"seconds": 0.0, "masked": {}}
-    return tuple(
-        {
-            "prefix": steps,
-            "mode": answer.code,
-            "outcome": _outcome(answer).value,
-            **answer.as_json(),
-            **(nothing if place else totals),
-        }
-        for place, answer in enumerate(found.answers.values())
-    )
+    tokens_in, tokens_out, seconds = (found.taken[name] for name in ("tokens_in", "tokens_out", "seconds"))
+    cost = endpoint.cost(tokens_in, tokens_out)
+    names = ("tokens_in", "tokens_out", "cost", "seconds", "masked")
+    totals = dict(zip(names, (tokens_in, tokens_out, cost, seconds, dict(found.masked)), strict=True))
+    nothing = dict(zip(names, (0, 0, None if cost is None else 0.0, 0.0, {}), strict=True))
+    calls = []
+    for place, answer in enumerate(found.answers.values()):
+        outcome = _OUTCOMES.get(answer.label, VerdictOutcome.SAFE).value
+        taken = nothing if place else totals
+        calls.append({"prefix": steps, "mode": answer.code, "outcome": outcome, **answer.as_json(), **taken})
+    return tuple(calls)
 
 
-def _outcome(answer: HypothesisAnswer) -> VerdictOutcome:
-    if answer.label is HypothesisLabel.ERROR:
-        return VerdictOutcome.ERROR
-    return VerdictOutcome.ALARM if answer.label is HypothesisLabel.ENTAIL else VerdictOutcome.SAFE
+_OUTCOMES = {HypothesisLabel.ERROR: VerdictOutcome.ERROR, HypothesisLabel.ENTAIL: VerdictOutcome.ALARM}

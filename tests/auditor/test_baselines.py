@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard.auditor import AuditedSystem, audit_runs, audited, step_number, trivial_baselines
-from prefixguard.auditor.baselines import Placed, best_constant, best_constants, median_steps, mode_steps
+from prefixguard.auditor.baselines import Placed, best_constant, constants_elsewhere
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.metrics import attribution
 from prefixguard.stepview import StepRecord
@@ -165,12 +165,10 @@ def slow_best(runs: list[Placed], size: int) -> int:
 def test_constants_are_the_best_of_all_tried_on_the_other_tasks(runs: list[Placed]) -> None:
     size = max((one.n_steps for one in runs), default=1)
     assert best_constant(runs) == slow_best(runs, size)
-    tasks = ["a", "b", "c", "d"]
-    best, mode, median = best_constants(runs, tasks), mode_steps(runs, tasks), median_steps(runs, tasks)
-    for task in tasks:
+    for task, found in constants_elsewhere(runs, "abcd").items():
         others = [one for one in runs if one.task != task]
         golds = sorted(one.gold for one in others)
-        assert best[task] == slow_best(others, size)
-        assert mode[task] == min(golds, key=lambda step: (-golds.count(step), step), default=1)
+        assert found.best == slow_best(others, size)
+        assert found.mode == min(golds, key=lambda step: (-golds.count(step), step), default=1)
         shift = [sum(abs(step - gold) for gold in golds) for step in range(1, size + 1)]
-        assert shift[median[task] - 1] == min(shift)
+        assert shift[found.median - 1] == min(shift)

@@ -96,7 +96,8 @@ def test_every_mode_has_its_own_answer() -> None:
     assert result.errors == 1
     assert result.answers["FM-2.5"].unknown_agents == ("Stranger",)
     assert (result.answers["FM-3.3"].fault, result.answers["FM-3.3"].label) == ("no-verdict", HypothesisLabel.ERROR)
-    assert (result.questions, len(result.replies), result.tokens_in, result.tokens_out) == (14, 14, 1400, 140)
+    assert (result.questions, len(result.replies)) == (14, 14)
+    assert (result.taken["tokens_in"], result.taken["tokens_out"]) == (1400, 140)
     assert result.prompt_version == PROMPT_VERSION
     assert json.loads(json.dumps(result.as_json()))["pairs"] == [["Planner", "FM-3.2"], ["Searcher", "FM-3.2"]]
 
@@ -241,7 +242,7 @@ def test_one_question_for_all() -> None:
     assert result.pairs == {("Searcher", "FM-1.1")}
     assert result.counts == {"entail": 1, "neutral": 12, "contradict": 0, "error": 1}
     assert result.answers["FM-2.6"].fault == "no-verdict"
-    assert (result.questions, len(client.asked), result.tokens_in) == (1, 1, 100)
+    assert (result.questions, len(client.asked), result.taken["tokens_in"]) == (1, 1, 100)
     content = client.asked[0][-1]["content"]
     assert all(f"- {mode.code}: {mode.hypothesis}" in content for mode in MODES)
 
