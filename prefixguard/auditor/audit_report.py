@@ -7,22 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from prefixguard.auditor.audit_line import AuditLine
+from prefixguard.auditor.audit_line import AuditLine, spent_on
 from prefixguard.auditor.audit_table import AuditTable, audit_table
 from prefixguard.auditor.audited_system import StepIndex, audit_runs, audited_lines, confidence_pairs
 from prefixguard.auditor.baselines import trivial_baselines
 from prefixguard.auditor.failure_modes import MODES
 from prefixguard.auditor.fault_table import FaultTable, agents_of, fault_lines, fault_table
 from prefixguard.auditor.published import published_rows
-from prefixguard.escalate import ConfidenceMap, NoReplyFault, masked_in_words, total_masked
-from prefixguard.results import Block, Result, Text
+from prefixguard.escalate import ConfidenceMap, masked_in_words, total_masked
+from prefixguard.results import Block, Result, Text, plain_value
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Outcome, Run
 
 #: Protocols that walk through a run, and may stop before its end.
 _WALKS = ("online", "step-by-step")
-#: Faults of questions that were sent and got no reply.
-_NO_REPLY = frozenset(NoReplyFault) - {NoReplyFault.CIRCUIT_OPEN}
+_OUTCOMES = ("alarm", "safe", "abstain", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +42,13 @@ class AuditReport(Result):
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, NaN as None; what is None is left out."""
-        parts = {
-            "usage": dict(self.usage),
-            "gate": None if self.gate is None else dict(self.gate),
-            "faults": None if self.faults is None else self.faults.as_json(),
-            "table": None if self.table is None else self.table.as_json(),
-        }
-        return {name: part for name, part in parts.items() if part is not None}
+        parts = {"usage": dict(self.usage), "gate": self.gate, "faults": self.faults, "table": self.table}
+        return {name: plain_value(part) for name, part in parts.items() if part is not None}
 
     def blocks(self) -> tuple[Block, ...]:
         """Sentences, and then the tables."""
         masked = (Text(masked_in_words(self.usage["masked"])),) if self.usage["masked"] else ()
         gate = () if self.gate is None else (Text(_gate_sentence(self.gate)),)
-        found: tuple[Block, ...]
         if self.faults is not None:
             found = self.faults.blocks()
         elif self.table is not None:
@@ -147,16 +140,13 @@ def _gate_sentence(losses: Mapping[str, int]) -> str:
 def _usage(lines: Sequence[AuditLine], priced: bool) -> dict[str, Any]:
     """Counts of verdicts and questions; tokens, seconds and cost are those of all tries, `earlier` ones among them."""
     calls = [call for line in lines for call in line.calls]
-    # A question without a reply may have cost something, nobody knows what; an answer costs None without prices.
-    unknown = sum(call["cost"] is None or call["fault"] in _NO_REPLY for call in calls)
-    costs = [call["cost"] for call in calls if call["cost"] is not None]
-    outcomes = [line.verdict["outcome"] for line in lines]
     before = [line.spent for line in lines if line.spent]
-    costs += [spent["cost"] for spent in before if spent["cost"] is not None]
-    unknown += sum(spent["cost_unknown"] for spent in before)
+    costs = [entry["cost"] for entry in (*calls, *before) if entry["cost"] is not None]
+    outcomes = [line.verdict["outcome"] for line in lines]
+    earlier = {name: sum(spent[name] for spent in before) for name in ("questions", "tokens_in", "tokens_out")}
     return {
         "runs": len(lines),
-        **{name: outcomes.count(name) for name in ("alarm", "safe", "abstain", "error")},
+        **{name: outcomes.count(name) for name in _OUTCOMES},
         "questions": len(calls),
         "possible_questions": sum(line.possible_calls for line in lines),
         "from_cache": sum(bool(call.get("cached")) for call in calls),
@@ -164,15 +154,10 @@ def _usage(lines: Sequence[AuditLine], priced: bool) -> dict[str, Any]:
         "tokens_in": sum(entry["tokens_in"] for entry in (*calls, *before)),
         "tokens_out": sum(entry["tokens_out"] for entry in (*calls, *before)),
         "cost": math.fsum(costs) if priced and costs else None,
-        "cost_unknown": unknown,
+        "cost_unknown": sum(spent_on(line)["cost_unknown"] for line in lines),
         "masked": total_masked(_masked(line) for line in lines),
         "seconds": math.fsum(entry["seconds"] for entry in (*calls, *before)),
-        "earlier": {
-            "runs": len(before),
-            "questions": sum(spent["questions"] for spent in before),
-            "tokens_in": sum(spent["tokens_in"] for spent in before),
-            "tokens_out": sum(spent["tokens_out"] for spent in before),
-        },
+        "earlier": {"runs": len(before), **earlier},
     }
 
 
@@ -186,8 +171,7 @@ def _masked(line: AuditLine) -> dict[str, int]:
 
 
 def _usage_sentence(usage: Mapping[str, Any], protocol: str) -> str:
-    words = ("alarm", "safe", "abstain", "error")
-    verdicts = ", ".join(f"{usage[name]:,} {name}" for name in words)
+    verdicts = ", ".join(f"{usage[name]:,} {name}" for name in _OUTCOMES)
     text = f"{usage['runs']:,} runs: {verdicts}."
     if usage["questions"] or usage["possible_questions"]:
         text += f" {usage['questions']:,} questions"

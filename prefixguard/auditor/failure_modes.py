@@ -19,7 +19,7 @@ from prefixguard.stepview import StepRecord
 
 SCHEMA = "prefixguard/failure-modes/v1"
 _CODE = re.compile(r"FM-[1-9]\.[1-9]\Z")
-_KEYS = ("code", "group", "name", "hypothesis", "against", "near", "cues")
+_LINES, _LISTS = ("code", "group", "name", "hypothesis", "against"), ("near", "cues")
 #: Characters of one step's text in which cues are searched.
 _SCANNED = 20_000
 
@@ -73,12 +73,12 @@ def read_modes(text: str | bytes, where: str = "modes") -> tuple[FailureMode, ..
 
 
 def _mode(entry: Any, where: str, groups: Mapping[str, Any]) -> FailureMode:
-    if not isinstance(entry, dict) or set(entry) != set(_KEYS):
-        raise ConfigError(f"{where}: an object with exactly {', '.join(_KEYS)} is needed.")
-    for key in ("code", "group", "name", "hypothesis", "against"):
+    if not isinstance(entry, dict) or set(entry) != {*_LINES, *_LISTS}:
+        raise ConfigError(f"{where}: an object with exactly {', '.join((*_LINES, *_LISTS))} is needed.")
+    for key in _LINES:
         if not isinstance(entry[key], str) or not entry[key].strip() or "\n" in entry[key]:
             raise ConfigError(f"{where}: {key} is one line of text.")
-    for key in ("near", "cues"):
+    for key in _LISTS:
         texts = entry[key]
         if not isinstance(texts, list) or not texts or not all(isinstance(t, str) and t.strip() for t in texts):
             raise ConfigError(f"{where}: {key} is a list of texts, at least one.")
@@ -92,8 +92,7 @@ def _mode(entry: Any, where: str, groups: Mapping[str, Any]) -> FailureMode:
         raise ConfigError(f'{where}: a hypothesis is a sentence that begins with "Some agent".')
     if any(cue != cue.lower() for cue in entry["cues"]):
         raise ConfigError(f"{where}: cues are written in lower case.")
-    plain = {key: entry[key] for key in ("code", "group", "name", "hypothesis", "against")}
-    return FailureMode(**plain, near=tuple(entry["near"]), cues=tuple(entry["cues"]))
+    return FailureMode(**entry | {key: tuple(entry[key]) for key in _LISTS})
 
 
 #: All fourteen, in the order of their codes.

@@ -60,17 +60,13 @@ def _all_rows() -> tuple[PublishedRow, ...]:
     def share(value: float | None) -> float:
         return math.nan if value is None else round(value / 100, 6)
 
+    shares = ("agent", "step", "exact_f1", "false_alarm_rate")
     return tuple(
         PublishedRow(
-            system=row["system"],
-            test=row["test"],
-            agent=share(row["agent"]),
-            step=share(row["step"]),
-            exact_f1=share(row["exact_f1"]),
-            ass=math.nan if row["ass"] is None else row["ass"],
-            false_alarm_rate=share(row["false_alarm_rate"]),
-            source=row["source"],
-            caveats=tuple(table["caveats"][name] for name in row["caveats"]),
+            **row
+            | {name: share(row[name]) for name in shares}
+            | {"ass": math.nan if row["ass"] is None else row["ass"]}
+            | {"caveats": tuple(table["caveats"][name] for name in row["caveats"])}
         )
         for row in table["rows"]
     )

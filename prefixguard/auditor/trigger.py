@@ -101,22 +101,14 @@ def escalation_mark(
             raise DataError(f"risks of run {number} have shape {risks.shape}: give one number a step.")
         if np.any((risks < 0) | (risks > 1)):
             raise DataError(f"risks of run {number}: a risk lies between 0 and 1.")
-    steps = sum(len(risks) for risks in runs)
+    lengths = np.array([len(risks) for risks in runs], np.float64)
+    steps = int(lengths.sum())
     if steps == 0:
         raise DataError("the calibration runs have no steps: nothing says what is a high risk.")
-    allowed = math.floor(round(share * steps, 9))
-    mark = _lowest(runs, allowed, policy)
+    mark = _lowest(runs, math.floor(round(share * steps, 9)), policy)
     asked = np.array([len(questions(risks, mark, policy)) for risks in runs], np.float64)
-    lengths = np.array([len(risks) for risks in runs], np.float64)
-    return EscalationThreshold(
-        mark=mark,
-        asked=int(asked.sum()),
-        steps=steps,
-        runs=len(runs),
-        asked_runs=int((asked > 0).sum()),
-        share=share,
-        error=_standard_error(asked, lengths),
-    )
+    error = _standard_error(asked, lengths)
+    return EscalationThreshold(mark, int(asked.sum()), steps, len(runs), int((asked > 0).sum()), share, error)
 
 
 def _lowest(runs: Sequence[NDArray[np.float64]], allowed: int, policy: EscalationPolicy) -> float:
@@ -131,12 +123,12 @@ def _lowest(runs: Sequence[NDArray[np.float64]], allowed: int, policy: Escalatio
             now = len(questions(risks, math.nextafter(mark, -1.0), policy))
             changes[mark] += now - before
             before = now
-    total = 0
+    total, least = 0, math.nextafter(0.0, 1.0)
     for mark in sorted(changes, reverse=True):
         total += changes[mark]
         if total > allowed:  # any mark below this risk asks too much; at it, the risk itself is not above
-            return mark if mark > 0 else math.nextafter(0.0, 1.0)
-    return math.nextafter(0.0, 1.0)
+            return mark if mark > 0 else least
+    return least
 
 
 def _standard_error(asked: NDArray[np.float64], lengths: NDArray[np.float64]) -> float | None:
@@ -183,12 +175,10 @@ class EscalationTrigger:
 
         readings: what `readings` says of this run, where it is known.
         """
-        risks = [
-            reading.outcome_risk if self.policy.risk == "outcome" else reading.imminent_risk
-            for reading in (self.readings(run) if readings is None else readings)
-        ]
-        wanted = questions(np.array([np.nan if risk is None else risk for risk in risks]), self.mark(run), self.policy)
-        asked = one_a_turn(run.records, wanted)
+        readings = self.readings(run) if readings is None else readings
+        name = f"{self.policy.risk}_risk"
+        risks = np.array([getattr(reading, name) for reading in readings], dtype=np.float64)  # None is NaN
+        asked = one_a_turn(run.records, questions(risks, self.mark(run), self.policy))
         return asked if self.policy.calls_a_run is None else asked[: self.policy.calls_a_run]
 
     def alone(self, run: Run[StepRecord], *, known_failed: bool = False) -> Walk:
@@ -202,19 +192,14 @@ class EscalationTrigger:
         if sounded is None and not known_failed:
             return Walk(unjudged(readings) or Verdict(VerdictOutcome.SAFE), None, ())
         seen = len(readings) if known_failed or sounded is None else sounded
-        found = attribute(run.records[:seen], [reading.outcome_risk for reading in readings[:seen]])
-        step = found.step
-        if step is None:  # no rise to be seen: the step at which the risk is highest
-            highest = attribute(
-                run.records[:seen], [reading.outcome_risk for reading in readings[:seen]], AttributionMethod.HIGHEST
-            )
-            step = highest.step
+        risks = [reading.outcome_risk for reading in readings[:seen]]
+        # Where no rise is to be seen, the step at which the risk is highest.
+        step = attribute(run.records[:seen], risks).step
+        step = step or attribute(run.records[:seen], risks, AttributionMethod.HIGHEST).step
         if step is None:
             return Walk(Verdict(VerdictOutcome.ABSTAIN, reason=NOT_JUDGED), None, ())
-        reasons = readings[step - 1].reasons
-        verdict = Verdict(
-            VerdictOutcome.ALARM, step=step, agent=agent_of(run.records[step - 1]), reason="; ".join(reasons[:3])
-        )
+        agent, reason = agent_of(run.records[step - 1]), "; ".join(readings[step - 1].reasons[:3])
+        verdict = Verdict(VerdictOutcome.ALARM, step, agent, reason)
         return Walk(verdict, None if known_failed else sounded, ())
 
 
