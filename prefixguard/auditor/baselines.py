@@ -141,7 +141,7 @@ def trivial_baselines(
 
     hindsight_note = f"{word} {hindsight}, the best constant on these very runs"
     constant_rows: list[tuple[str, Callable[[AnyRun], int], str]] = [
-        *((f"{word} {k}", lambda run, k=k: k, f"always {word} {k}") for k in dict.fromkeys(constants)),  # type: ignore[misc]
+        *((f"{word} {k}", lambda run, k=k: k, f"always {word} {k}") for k in dict.fromkeys(constants)),
         (f"best {word}, in hindsight", lambda run: hindsight, hindsight_note),
         (f"best {word} elsewhere", lambda run: elsewhere[_task(run)].best, "the best constant on all other tasks"),
         (f"mode {word} elsewhere", lambda run: elsewhere[_task(run)].mode, "the commonest decisive step elsewhere"),
@@ -182,8 +182,8 @@ def _walkers(runs: Sequence[AnyRun], choices: Choices, index: StepIndex) -> Iter
         seen = next((record for record in run.records if record.status == "error"), None)
         # Where the result is a step of its own, the environment's, the agent's step before it is meant.
         passed = [] if seen is None else [record for record in own if record.index <= seen.index]
-        first = own[0] if own else None
-        blamed = ((passed[-1:], seen), (passed[-2:], seen), ([first] if first else [], first), ([], None))
+        nobody: Sequence[StepRecord] = ()
+        blamed = ((passed[-1:], seen), (passed[-2:], seen), (own[:1], own[0] if own else None), (nobody, None))
         for rows, (steps, at) in zip(found.values(), blamed, strict=True):
             rows.append(_row(run, steps[0] if steps else None, index, silent="safe", at=at))
     return (AuditedSystem(name, tuple(rows), note, trivial=True) for (name, note), rows in found.items())

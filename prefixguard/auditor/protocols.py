@@ -157,7 +157,7 @@ def _calls(found: HypothesisResult, steps: int, endpoint: Endpoint) -> tuple[dic
     cost = endpoint.cost(tokens_in, tokens_out)
     names = ("tokens_in", "tokens_out", "cost", "seconds", "masked")
     totals = dict(zip(names, (tokens_in, tokens_out, cost, seconds, dict(found.masked)), strict=True))
-    nothing = dict(zip(names, (0, 0, None if cost is None else 0.0, 0.0, {}), strict=True))
+    nothing: dict[str, Any] = dict(zip(names, (0, 0, None if cost is None else 0.0, 0.0, {}), strict=True))
     calls = []
     for place, answer in enumerate(found.answers.values()):
         outcome = _OUTCOMES.get(answer.label, VerdictOutcome.SAFE).value
