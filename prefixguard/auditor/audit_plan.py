@@ -53,25 +53,27 @@ class AuditPlan:
     def __post_init__(self) -> None:
         if not self.protocol:
             object.__setattr__(self, "protocol", "monitor" if self.endpoint is None else "online")
-        way = self.protocol
+        way, has_model = self.protocol, self.endpoint is not None
+        is_alone, is_walk = way == "monitor", way in _WALKS
         if way not in PROTOCOLS:
             raise UsageError(f"--protocol {plain(way, 60)}: one of {', '.join(PROTOCOLS)}.")
-        if way == "monitor" and not self.gated:
-            raise UsageError("nothing to audit with: name a model (--model), or a monitor (--monitor), or both.")
-        if way == "monitor" and self.endpoint is not None:
-            raise UsageError("--protocol monitor asks no model: leave --model out.")
-        if way != "monitor" and self.endpoint is None:
-            raise UsageError(f"--protocol {way} asks a model: name it with --model.")
-        if self.gated and way not in (*_WALKS, "monitor"):
-            raise UsageError(f"--protocol {way} looks at whole runs, so no monitor stands in front: leave it out.")
-        if self.mark is not None and not self.gated:
-            raise UsageError("--mark is a risk of a monitor: name one with --monitor.")
-        if self.known_failed and way not in ("post-hoc", "monitor"):
-            raise UsageError(f"--known-failed goes with post-hoc and monitor; {way} does not know how a run ends.")
-        if (self.logprobs or self.confidence is not None) and way in ("hypotheses", "monitor"):
-            raise UsageError(f"--logprobs and --confidence are of a model's verdicts; {way} gives none.")
-        if self.confirm > 1 and way != "online":
-            raise UsageError(f"--confirm counts alarms of an online walk; {way} asks about each step once.")
+        for is_wrong, said in (
+            (is_alone and not self.gated,
+             "nothing to audit with: name a model (--model), or a monitor (--monitor), or both."),
+            (is_alone and has_model, "--protocol monitor asks no model: leave --model out."),
+            (not is_alone and not has_model, f"--protocol {way} asks a model: name it with --model."),
+            (self.gated and not (is_walk or is_alone),
+             f"--protocol {way} looks at whole runs, so no monitor stands in front: leave it out."),
+            (self.mark is not None and not self.gated, "--mark is a risk of a monitor: name one with --monitor."),
+            (self.known_failed and way not in ("post-hoc", "monitor"),
+             f"--known-failed goes with post-hoc and monitor; {way} does not know how a run ends."),
+            ((self.logprobs or self.confidence is not None) and way in ("hypotheses", "monitor"),
+             f"--logprobs and --confidence are of a model's verdicts; {way} gives none."),
+            (self.confirm > 1 and way != "online",
+             f"--confirm counts alarms of an online walk; {way} asks about each step once."),
+        ):  # fmt: skip
+            if is_wrong:
+                raise UsageError(said)
 
     def audit_protocol(
         self,
@@ -108,22 +110,18 @@ class AuditPlan:
 
     def settings(self, protocol: AuditProtocol, adapter: str, monitor: Monitor | None) -> dict[str, Any]:
         """All that verdicts rest on, as plain values. adapter: its hash."""
-        endpoint = self.endpoint
-        asked = {
-            "model": None if endpoint is None else endpoint.model,
-            "base_url": None if endpoint is None or endpoint.base_url is None else shown_url(endpoint.base_url),
-            "reply_tokens": None if endpoint is None else endpoint.max_reply_tokens,
-            "temperature": None if endpoint is None else endpoint.temperature,
-        }
-        prompt = None
+        asked: dict[str, Any] = dict.fromkeys(("model", "base_url", "reply_tokens", "temperature"))
+        if (endpoint := self.endpoint) is not None:
+            url = None if endpoint.base_url is None else shown_url(endpoint.base_url)
+            asked |= {"model": endpoint.model, "base_url": url}
+            asked |= {"reply_tokens": endpoint.max_reply_tokens, "temperature": endpoint.temperature}
+        prompt = HYPOTHESES_VERSION if isinstance(protocol, HypothesisProtocol) else None
         if isinstance(protocol, WalkProtocol) and isinstance(protocol.auditor, LlmAuditor):
             prompt = protocol.auditor.prompt_version
-        elif isinstance(protocol, HypothesisProtocol):
-            prompt = HYPOTHESES_VERSION
         own = {name: value for name, value in asdict(self).items() if name not in ("endpoint", "gated", "confidence")}
-        own["confidence"] = None if self.confidence is None else self.confidence.to_json()
         return {
             **own,
+            "confidence": None if self.confidence is None else self.confidence.to_json(),
             **asked,
             "prompt_version": prompt,
             "adapter": adapter,

@@ -68,6 +68,7 @@ _AHEAD: Columns = (
 #: Figures that are shown with their intervals; those that exist only where somebody was asked.
 _SPREAD = frozenset(("exact_f1", "step_accuracy", "agent_accuracy", "joint", "false_alarm_rate"))
 _OF_CALLS = frozenset(name for _, name in _WALKS[3:])
+_FORMS = {"calls_per_run": ".1f", "ass": ".2f", "ass_all": ".2f", "seconds_per_call": ".2f"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +96,16 @@ class AuditRow:
     def as_json(self) -> dict[str, Any]:
         """Plain values, NaN as None."""
         figures = self.figures
-        return {
-            "name": self.name,
-            "note": self.note,
-            "trivial": self.trivial,
-            "hindsight": self.hindsight,
-            "counts": {name: getattr(figures.counts, name) for name in AuditCounts.__slots__},
-            **{name: plain_value(getattr(figures, name)) for name in ATTRIBUTION_FIGURES},
-            "delay": plain_value(figures.delay),
-            "lead": plain_value(figures.lead),
-            "deployable": figures.deployable,
-            "intervals": {name: list(ends) for name, ends in figures.intervals.items()},
-            "first_minus_this": plain_value(self.ahead),
-        }
+        found: dict[str, Any] = plain_value(
+            {
+                **{name: getattr(self, name) for name in ("name", "note", "trivial", "hindsight")},
+                "counts": {name: getattr(figures.counts, name) for name in AuditCounts.__slots__},
+                **{name: getattr(figures, name) for name in (*ATTRIBUTION_FIGURES, "delay", "lead", "deployable")},
+                "intervals": figures.intervals,
+                "first_minus_this": self.ahead,
+            }
+        )
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +189,12 @@ class AuditTable(Result):
             if not found:
                 continue
             found.sort(key=lambda one: -one[0])
-            behind = [f"{row.name} ({percent(value)})" for value, row, ahead in found if ahead.value <= _LEVEL]
-            close = [
-                f"{row.name} ({percent(value)})"
-                for value, row, ahead in found
-                if ahead.value > _LEVEL and (ahead.interval is None or ahead.interval[0] <= _LEVEL)
-            ]
+            behind, close = [], []
+            for value, row, ahead in found:
+                if ahead.value <= _LEVEL:
+                    behind.append(f"{row.name} ({percent(value)})")
+                elif ahead.interval is None or ahead.interval[0] <= _LEVEL:
+                    close.append(f"{row.name} ({percent(value)})")
             if behind:
                 said = f"does not beat {_listed(behind)}"
                 said += f"; ahead of {_listed(close)}, but no more than chance allows" if close else ""
@@ -268,24 +266,22 @@ def audit_table(
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ConfigError(f'two auditors of a table are named "{twice[0]}". Give each a name of its own.')
-    measured = [
-        measure_attribution(system.rows, normalise=normalise, n_resamples=n_resamples, seed=seed) for system in everyone
-    ]
-    first = measured[0]
-    for system, found in zip(everyone, measured, strict=True):
+    rows: list[AuditRow] = []
+    first = None
+    for place, system in enumerate(everyone):
+        found = measure_attribution(system.rows, normalise=normalise, n_resamples=n_resamples, seed=seed)
+        first = first or found
         if found.run_ids != first.run_ids:
             raise DataError(
                 f'"{names[0]}" audited {len(first.run_ids):,} runs and "{system.name}" {len(found.run_ids):,}, or '
                 "others. Give every auditor the same runs, and the baselines too."
             )
-    rows = []
-    for place, (system, found) in enumerate(zip(everyone, measured, strict=True)):
-        ahead: dict[str, Difference] = {}
-        if systems and place:
-            ahead = {name: Difference(*one) for name, one in attribution_differences(first, found).items()}
+        differences = attribution_differences(first, found) if systems and place else {}
+        ahead = {name: Difference(*one) for name, one in differences.items()}
         trivial = system.trivial or place >= len(systems)
         rows.append(AuditRow(system.name, found.figures, system.note, trivial, system.hindsight, ahead))
-    return AuditTable(len(first.run_ids), len(first.tasks), tuple(rows), tuple(published), tuple(notes))
+    runs, tasks = (0, 0) if first is None else (len(first.run_ids), len(first.tasks))
+    return AuditTable(runs, tasks, tuple(rows), tuple(published), tuple(notes))
 
 
 def _table(caption: str, columns: Columns, rows: Sequence[AuditRow], spread: Sequence[str] = tuple(_SPREAD)) -> Table:
@@ -300,28 +296,21 @@ def figure_cell(found: Attribution, name: str, *, spread: bool = True) -> str | 
     """A figure as a cell of a table, with its interval where it is one of those that are shown with it."""
     if name in _OF_CALLS and not found.calls_per_run > 0:
         return ""
-    counts = found.counts
-    match name:
-        case "deployable":
-            return "unknown" if found.deployable is None else "yes" if found.deployable else "no"
-        case "unsafe" | "safe" | "false_alarms" | "exact" | "alarmed runs":
-            value = counts.alarmed if name == "alarmed runs" else getattr(counts, name)
-            return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
-        case "delay" | "lead":
-            return _quartiles(getattr(found, name))
-        case "agent_accuracy_normalised" if math.isnan(found.agent_accuracy_normalised):
-            return ""
+    if name in ("unsafe", "safe", "false_alarms", "exact", "alarmed runs"):
+        count = getattr(found.counts, "alarmed" if name == "alarmed runs" else name)
+        return f"{count:,.0f}" if count == round(count) else f"{count:,.1f}"
     value = getattr(found, name)
-    forms = {"calls_per_run": ".1f", "ass": ".2f", "ass_all": ".2f", "seconds_per_call": ".2f"}
-    form = ".4g" if name.startswith("cost") else forms.get(name)
+    if name == "deployable":
+        return "unknown" if value is None else "yes" if value else "no"
+    if isinstance(value, Quartiles):
+        return f"{value.median:g} [{value.low:g}, {value.high:g}]" if value.runs else ""
+    if name == "agent_accuracy_normalised" and math.isnan(value):
+        return ""
+    form = ".4g" if name.startswith("cost") else _FORMS.get(name)
     if form is not None:
         return f"{value:{form}}" if math.isfinite(value) else "–"
     ends = found.intervals.get(name) if spread and name in _SPREAD else None
     return (percent(value), percents(ends)) if ends is not None else percent(value)
-
-
-def _quartiles(quartiles: Quartiles) -> str:
-    return f"{quartiles.median:g} [{quartiles.low:g}, {quartiles.high:g}]" if quartiles.runs else ""
 
 
 def _points(difference: Difference | None) -> str:
