@@ -121,16 +121,13 @@ class AgentNames:
         """The agent by its own name, and whether several fit."""
         if said in self.names:
             return said, False
-        for means in (_same_as_shown, _same_folded, same_agent):
-            fitting = [name for name in self.names if means(said, name)]
+        wanted = folded(said)
+        for means in (
+            lambda name: bool(said) and said == shown_name(name),
+            lambda name: bool(wanted) and wanted == folded(name),
+            lambda name: same_agent(said, name),
+        ):
+            fitting = [name for name in self.names if means(name)]
             if fitting:
                 return (fitting[0], False) if len(fitting) == 1 else (None, True)
         return None, False
-
-
-def _same_as_shown(said: str, name: str) -> bool:
-    return bool(said) and said == shown_name(name)
-
-
-def _same_folded(said: str, name: str) -> bool:
-    return bool(folded(said)) and folded(said) == folded(name)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ _SEARCHED, _LONGEST_VALUE, _TRIED = 65_536, 400, 64
 _SHORTEST = 1e-6  # raw confidences are kept this far from 0 and 1: beyond it they are rounding
 _SCHEMA = "prefixguard/confidence/v1"
 _DECODER = json.JSONDecoder()
+_COLON = re.compile(r"[ \t\r\n]*:[ \t\r\n]*")
 
 
 def value_span(text: str, key: str, value: str | int | None = None) -> tuple[int, int] | None:
@@ -45,10 +47,10 @@ def value_span(text: str, key: str, value: str | int | None = None) -> tuple[int
         place = text.rfind(name, begin, place)
         if place < 0:
             return None
-        after = _without_space(text, place + len(name))
-        if text[after : after + 1] != ":":
+        colon = _COLON.match(text, place + len(name))
+        if colon is None:
             continue
-        start = _without_space(text, after + 1)
+        start = colon.end()
         try:
             found, length = _DECODER.raw_decode(text[start : start + _LONGEST_VALUE])
         except (ValueError, RecursionError):
@@ -67,9 +69,7 @@ def decisive_tokens(logprobs: Tokens, key: str, value: str | int | None = None) 
     the tokens' own text, so what the server left out of the reply's text (reasoning, end marks) moves nothing.
     """
     span = value_span("".join(token for token, _ in logprobs), key, value)
-    if span is None:
-        return ()
-    return tokens_at(logprobs, span)
+    return () if span is None else tokens_at(logprobs, span)
 
 
 def tokens_at(logprobs: Tokens, span: tuple[int, int]) -> tuple[tuple[str, float], ...]:
@@ -149,21 +149,14 @@ class ConfidenceMap:
 
     def to_json(self) -> dict[str, Any]:
         """All that is needed to read it back, as plain values."""
-        return {
-            "schema": _SCHEMA,
-            "slope": self.slope,
-            "intercept": self.intercept,
-            "pairs": self.pairs,
-            "right": self.right,
-        }
+        return {"schema": _SCHEMA, **asdict(self)}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> ConfidenceMap:
         """What `to_json` gave. ConfigError where it is something else."""
         if not isinstance(document, Mapping) or document.get("schema") != _SCHEMA:
             raise ConfigError(f'this is no confidence map: its "schema" is not {_SCHEMA}.')
-        slope, intercept = document.get("slope"), document.get("intercept")
-        pairs, right = document.get("pairs"), document.get("right")
+        slope, intercept, pairs, right = (document.get(one.name) for one in fields(cls))
         if not (type(pairs) is int and type(right) is int and _is_number(slope) and _is_number(intercept)):
             raise ConfigError("confidence map: slope and intercept are numbers, pairs and right are whole numbers.")
         return cls(float(slope or 0), float(intercept or 0), pairs, right)
@@ -171,12 +164,6 @@ class ConfidenceMap:
 
 def _is_number(x: Any) -> bool:
     return type(x) is float or (type(x) is int and abs(x) < 10**9)
-
-
-def _without_space(text: str, place: int) -> int:
-    while text[place : place + 1] in (" ", "\t", "\r", "\n"):
-        place += 1
-    return place
 
 
 def _plain(value: Any) -> str:

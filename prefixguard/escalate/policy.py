@@ -164,23 +164,20 @@ class EscalationPolicy:
             raise ConfigError(
                 f"escalation mark {self.mark:g}: it is a risk above 0 and at most 1, or None for the watch mark."
             )
-        _choice("risk", self.risk, ("outcome", "imminent"))
-        _choice("on_alarm", self.on_alarm, ON_ALARM)
-        _choice("mode", self.mode, MODES)
-        _choice("intervention", self.intervention, INTERVENTIONS)
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise ConfigError(f"{name} {getattr(self, name)!r}: one of {', '.join(choices)}.")
         if not self.rising and self.every is None:
             raise ConfigError("rising is off and every is None: nothing would ever be asked. Set one of them.")
-        for name, least in (("every", 1), ("gap", 1), ("clear_steps", 0)):
-            _at_least(name, getattr(self, name), least, "it counts steps")
-        for name in ("calls_a_run", "calls_a_minute", "tokens_a_run", "tokens_a_minute"):
-            _at_least(name, getattr(self, name), 0, "it is a budget, None for no limit")
+        for names, least, what in _WHOLE:
+            for name in names:
+                value = getattr(self, name)
+                if value is not None and (type(value) is not int or value < least):
+                    raise ConfigError(f"{name} {value!r}: {what}, so use a whole number of {least} or more.")
         for name in ("money_a_run", "money_a_minute", "question_money"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= 0):
                 raise ConfigError(f"{name} {value}: it is an amount of money, 0 or more.")
-        _at_least("question_tokens", self.question_tokens, 1, "it counts tokens")
-        _at_least("queue", self.queue, 1, "it counts questions")
-        _at_least("keep_texts", self.keep_texts, 1024, "it counts bytes")
         for name in ("tokens_a_run", "tokens_a_minute"):
             value = getattr(self, name)
             if value is not None and 0 < value < self.question_tokens:
@@ -194,11 +191,18 @@ class EscalationPolicy:
                 raise ConfigError(f"{name} {value}: seconds, more than 0. At most {MAX_SECONDS:,.0f}.")
 
 
-def _choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ConfigError(f"{name} {value!r}: one of {', '.join(choices)}.")
-
-
-def _at_least(name: str, value: int | None, least: int, what: str) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-        raise ConfigError(f"{name} {value!r}: {what}, so use a whole number of {least} or more.")
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "risk": ("outcome", "imminent"),
+    "on_alarm": ON_ALARM,
+    "mode": MODES,
+    "intervention": INTERVENTIONS,
+}
+#: Options that are whole numbers: their least value, and what they are.
+_WHOLE = (
+    (("every", "gap"), 1, "it counts steps"),
+    (("clear_steps",), 0, "it counts steps"),
+    (("calls_a_run", "calls_a_minute", "tokens_a_run", "tokens_a_minute"), 0, "it is a budget, None for no limit"),
+    (("question_tokens",), 1, "it counts tokens"),
+    (("queue",), 1, "it counts questions"),
+    (("keep_texts",), 1024, "it counts bytes"),
+)
