@@ -47,40 +47,27 @@ _FOLDER = Path(__file__).parent
 _WORDING = json.loads((_FOLDER / "wording.json").read_bytes())
 
 
-@dataclass(frozen=True, slots=True)
-class Questions:
-    """What can be asked about one run. head: the text that all questions begin with, after the system text."""
-
-    names: AgentNames
-    excerpt: RunExcerpt
-    head: str
-
-    @classmethod
-    def about(cls, records: Sequence[StepRecord], names: AgentNames, budget_tokens: int) -> Questions:
-        """budget_tokens: of the transcript alone, see `transcript_text.fit`, which also says what is refused."""
-        excerpt = fit(records, budget_tokens)
-        agents = "\n".join(f"- {shown_name(name)}" for name in names.names)
-        after = _WORDING["after"].format(mark=excerpt.mark)
-        return cls(names, excerpt, f"{excerpt.text}\n\n{after}\n\n{_WORDING['agents']}\n{agents}\n\n")
-
-    def one(self, mode: FailureMode, among: Sequence[FailureMode] = MODES) -> tuple[Message, ...]:
-        """Messages that ask about one mode. among: where its near modes are looked up."""
-        near = "; ".join(other.name for code in mode.near for other in among if other.code == code)
-        text = "\n".join(_WORDING["one"])
-        return self._messages(
-            text.format(hypothesis=mode.hypothesis, against=mode.against, near=near or "nothing in particular")
-        )
-
-    def all(self, modes: Sequence[FailureMode]) -> tuple[Message, ...]:
-        """Messages that ask about several modes at once."""
+def _prompts(
+    excerpt: RunExcerpt, names: AgentNames, modes: Sequence[FailureMode], *, batch: bool
+) -> list[tuple[Message, ...]]:
+    """A prompt about each mode, or one about all. All begin with the same text, up to their questions."""
+    if batch:
         statements = "\n".join(f"- {m.code}: {m.hypothesis} Against it: {m.against}." for m in modes)
-        return self._messages("\n".join(_WORDING["all"]).format(statements=statements))
-
-    def _messages(self, question: str) -> tuple[Message, ...]:
-        return (
-            {"role": "system", "content": "\n".join(_WORDING["system"])},
-            {"role": "user", "content": self.head + question},
-        )
+        questions = ["\n".join(_WORDING["all"]).format(statements=statements)]
+    else:
+        of_code, one = {mode.code: mode.name for mode in MODES}, "\n".join(_WORDING["one"])
+        questions = [
+            one.format(
+                hypothesis=mode.hypothesis,
+                against=mode.against,
+                near="; ".join(of_code[code] for code in mode.near if code in of_code) or "nothing in particular",
+            )
+            for mode in modes
+        ]
+    agents = "\n".join(f"- {shown_name(name)}" for name in names.names)
+    after, system = _WORDING["after"].format(mark=excerpt.mark), "\n".join(_WORDING["system"])
+    head = f"{excerpt.text}\n\n{after}\n\n{_WORDING['agents']}\n{agents}\n\n"
+    return [({"role": "system", "content": system}, {"role": "user", "content": head + one}) for one in questions]
 
 
 def _version() -> str:
@@ -195,9 +182,8 @@ async def verify(
         raise ConfigError(f"threshold {threshold}: a probability above 0, at most 1.")
     shown = MaskedRecords.of(records, mask=mask, known=getattr(client, "secrets", ()))
     names = AgentNames.of(shown.records, aliases)
-    questions = Questions.about(shown.records, names, budget_tokens)
-    codes = [mode.code for mode in modes]
-    messages = [questions.all(modes)] if batch else [questions.one(mode) for mode in modes]
+    excerpt, codes = fit(shown.records, budget_tokens), [mode.code for mode in modes]
+    prompts = _prompts(excerpt, names, modes, batch=batch)
 
     async def put(one: tuple[Message, ...]) -> Reply | HypothesisAnswer:
         try:
@@ -205,8 +191,8 @@ async def verify(
         except EndpointError as exc:
             return failed(exc.fault.value if isinstance(exc, NoReplyError) else "no-answer", str(exc))
 
-    came = [await put(messages[0])]
-    came += await asyncio.gather(*(put(one) for one in messages[1:]))
+    came = [await put(prompts[0])]
+    came += await asyncio.gather(*(put(one) for one in prompts[1:]))
     answers: dict[str, HypothesisAnswer] = {}
     of_all = _read(came[0], names, codes) if batch else {}
     for code, reply in zip(codes, came * len(codes) if batch else came, strict=True):
@@ -215,10 +201,10 @@ async def verify(
     return HypothesisResult(
         answers=MappingProxyType(answers),
         replies=tuple(reply for reply in came if isinstance(reply, Reply)),
-        questions=len(messages),
+        questions=len(prompts),
         prompt_version=PROMPT_VERSION,
-        elided=questions.excerpt.elided,
-        cut_steps=questions.excerpt.cut_steps,
+        elided=excerpt.elided,
+        cut_steps=excerpt.cut_steps,
         masked=shown.counts,
     )
 

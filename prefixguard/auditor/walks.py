@@ -69,11 +69,6 @@ class Walk:
     alarm_step: int | None
     calls: tuple[Call, ...]
 
-    @property
-    def failed_calls(self) -> int:
-        """Questions that gave no verdict."""
-        return sum(call.judged.verdict.outcome is VerdictOutcome.ERROR for call in self.calls)
-
 
 def query_steps(records: Sequence[StepRecord]) -> tuple[int, ...]:
     """Steps after which a walk asks: those in which an agent acted."""
@@ -150,6 +145,8 @@ async def walk(
             alarms = 0
         if alarms >= confirm and judged.verdict.outcome is VerdictOutcome.ALARM:
             return Walk(judged.verdict, step, tuple(calls))
+    if not calls:
+        return Walk(Verdict(VerdictOutcome.SAFE, notes=("never asked",)), None, ())
     return Walk(_of_all_steps(calls) if single else _of_the_last(calls), None, tuple(calls))
 
 
@@ -164,8 +161,6 @@ def _newest_agent_steps(records: Sequence[StepRecord]) -> list[int]:
 
 def _of_all_steps(calls: Sequence[Call]) -> Verdict:
     """Of questions that each judge one step, without an alarm."""
-    if not calls:
-        return Verdict(VerdictOutcome.SAFE, notes=("never asked",))
     verdicts = [call.judged.verdict for call in calls]
     errors = [verdict for verdict in verdicts if verdict.outcome is VerdictOutcome.ERROR]
     if errors:
@@ -180,8 +175,6 @@ def _of_all_steps(calls: Sequence[Call]) -> Verdict:
 
 def _of_the_last(calls: Sequence[Call]) -> Verdict:
     """Of questions about longer and longer prefixes, without an alarm that counts."""
-    if not calls:
-        return Verdict(VerdictOutcome.SAFE, notes=("never asked",))
     last = calls[-1].judged.verdict
     if last.outcome is VerdictOutcome.ALARM:  # alarms, but not enough of them in a row
         return Verdict(VerdictOutcome.ABSTAIN, reason=last.reason, notes=("alarms were not confirmed",))

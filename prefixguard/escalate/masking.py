@@ -276,13 +276,6 @@ def _masked(record: StepRecord, agent: str, masker: Masker) -> StepRecord:
         holes.append(Hole(name, len(head), len(head) + len(remark), hole.left_out))
         return f"{head}{remark}{masker.mask(text[hole.end :], cut_before=True)}"
 
-    shown = replace(
-        record,
-        agent=agent,
-        tool=tool,
-        observation=text_of("observation"),
-        action=text_of("action"),
-        arguments=text_of("arguments"),
-        result=text_of("result"),
-    )
+    texts: dict[str, Any] = {name: text_of(name) for name in ("observation", "action", "arguments", "result")}
+    shown = replace(record, agent=agent, tool=tool, **texts)
     return replace(shown, holes=tuple(holes)) if isinstance(shown, ShortenedStep) else shown

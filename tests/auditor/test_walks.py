@@ -32,6 +32,10 @@ def alarm_from(step: int) -> Callable[[int, tuple[int, int] | None], Verdict]:
     return lambda prefix, _: Verdict(ALARM, step=step) if prefix >= step else Verdict(SAFE)
 
 
+def failed(walked: Walk) -> int:
+    return sum(call.judged.verdict.outcome is ERROR for call in walked.calls)
+
+
 def test_the_first_alarm_ends_an_online_walk() -> None:
     found, script = gone(PromptKind.ONLINE, alarm_from(3))
     assert (found.verdict.outcome, found.verdict.step, found.alarm_step) == (ALARM, 3, 3)
@@ -58,7 +62,7 @@ def test_steps_of_others_than_agents_are_not_asked_about() -> None:
 
 def test_an_error_does_not_end_a_walk_and_is_said() -> None:
     found, _ = gone(PromptKind.ONLINE, lambda prefix, _: Verdict(ERROR, fault="x") if prefix == 2 else Verdict(SAFE))
-    assert found.verdict.outcome is SAFE and found.failed_calls == 1
+    assert found.verdict.outcome is SAFE and failed(found) == 1
     assert found.verdict.notes == ("1 of 6 questions gave no verdict",)
 
 
@@ -217,7 +221,7 @@ def test_a_half_of_which_nothing_was_shown_is_not_blamed() -> None:
     found = searched(Cramped(PromptKind.BINARY_SEARCH, says), wordy(64, 400))
     assert [call.within for call in found.calls] == [(1, 64), (33, 64)]
     assert (found.verdict.outcome, found.verdict.fault, found.verdict.step) == (ERROR, "step-not-shown", None)
-    assert found.failed_calls == 1 and found.calls[-1].judged.verdict.outcome is ERROR
+    assert failed(found) == 1 and found.calls[-1].judged.verdict.outcome is ERROR
     assert "some steps of the range were not shown" in found.verdict.notes
 
 
