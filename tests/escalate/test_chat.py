@@ -30,13 +30,6 @@ def test_replies_one_after_another() -> None:
     assert (replies[0].tokens_in, replies[0].tokens_out, replies[0].estimated) == (1000, 100, False)
 
 
-def test_log_probabilities_are_asked_for() -> None:
-    tokens = {"content": [{"token": "3", "logprob": -0.5}]}
-    with model_server(tells({"content": "3"}, logprobs=tokens)) as server:
-        assert chat(server.url).ask(ASKED, logprobs=True).logprobs == (("3", -0.5),)
-    assert server.requests[0]["logprobs"] is True
-
-
 def test_what_goes_on_is_told_on_the_callers_thread() -> None:
     told: list[tuple[str, threading.Thread]] = []
     with model_server(fails(400), fails(500), says("x")) as server:
