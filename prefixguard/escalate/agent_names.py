@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -122,11 +122,12 @@ class AgentNames:
         if said in self.names:
             return said, False
         wanted = folded(said)
-        for means in (
+        meanings: tuple[Callable[[str], bool], ...] = (
             lambda name: bool(said) and said == shown_name(name),
             lambda name: bool(wanted) and wanted == folded(name),
             lambda name: same_agent(said, name),
-        ):
+        )
+        for means in meanings:
             fitting = [name for name in self.names if means(name)]
             if fitting:
                 return (fitting[0], False) if len(fitting) == 1 else (None, True)

@@ -1,4 +1,4 @@
-"""Transcripts: true numbers, within budget, nothing like the recorder's own lines; and the texts that are kept for them."""
+"""Transcripts: true numbers, within budget, nothing like the recorder's own lines; and the texts kept for them."""
 
 from __future__ import annotations
 
