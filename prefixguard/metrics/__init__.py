@@ -1,6 +1,7 @@
 """Figures of merit over prefixes and runs: numpy only, one class or no data gives NaN, never an error."""
 
 from prefixguard.metrics.attribution import (
+    ATTRIBUTION_FIGURES,
     Attribution,
     AuditCounts,
     MeasuredAttribution,
@@ -9,7 +10,7 @@ from prefixguard.metrics.attribution import (
     attribution_differences,
     measure_attribution,
 )
-from prefixguard.metrics.audited_run import ATTRIBUTION_FIGURES, AuditedRun, AuditOutcome
+from prefixguard.metrics.audited_run import AuditedRun, AuditOutcome
 from prefixguard.metrics.fault_sets import FaultFigures, FaultRow, FaultSets, fault_set_figures, say_yes_to_all
 from prefixguard.metrics.first_alerts import FirstAlerts, first_alerts
 from prefixguard.metrics.observability import phi, phi_inverse
