@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.metrics.resampling import Resamples, interval, ratio
+from prefixguard.metrics.resampling import Resamples, ratio
 
 Float = npt.NDArray[np.float64]
 Grain = Literal["pair", "agent", "error"]
@@ -72,6 +72,11 @@ class FaultRow:
     predicted: FaultSets | None
     task_id: str | None = None
 
+    @property
+    def task(self) -> str:
+        """What is resampled: the task, or the run where it has none."""
+        return self.run_id if self.task_id is None else self.task_id
+
 
 @dataclass(frozen=True, slots=True)
 class FaultFigures:
@@ -116,32 +121,27 @@ def fault_set_figures(
     gold = [row.gold.at(grain) for row in rows]
     found = [frozenset() if row.predicted is None else row.predicted.at(grain) for row in rows]
     listed, words = _class_list(classes, grain, gold, found)
-    tasks = sorted({_task(row) for row in rows})
+    tasks = sorted({row.task for row in rows})
     code = {task: place for place, task in enumerate(tasks)}
     label_code = {label: place for place, label in enumerate(listed)}
     pooled = np.zeros((3, len(tasks)))  # hits, wrong, missed
     by_class = np.zeros((3, len(tasks), len(listed)))
     for row, true, said in zip(rows, gold, found, strict=True):
-        place = code[_task(row)]
+        place = code[row.task]
         for kind, labels in enumerate((true & said, said - true, true - said)):
             pooled[kind, place] += len(labels)
             for label in labels:
                 if label in label_code:
                     by_class[kind, place, label_code[label]] += 1
+    rows_held = max(len(tasks), len(listed))
     figures: dict[str, Callable[[Float], Float]] = {
         "precision": lambda w: ratio(w @ pooled[0], w @ (pooled[0] + pooled[1])),
         "recall": lambda w: ratio(w @ pooled[0], w @ (pooled[0] + pooled[2])),
         "micro_f1": lambda w: _f1(*(w @ part for part in pooled)),
         "macro_f1": lambda w: _macro(*(w @ part for part in by_class)),
     }
-    value = {name: float(figure(np.ones((1, len(tasks))))[0]) for name, figure in figures.items()}
-    intervals: dict[str, tuple[float, float]] = {}
-    if len(tasks) > 1 and n_resamples:
-        resamples = Resamples.draw(len(tasks), n=n_resamples, seed=seed)
-        for name, figure in figures.items():
-            spread = interval(resamples.figures(figure, max(len(tasks), len(listed))))
-            if spread is not None and not np.isnan(value[name]):
-                intervals[name] = spread
+    resamples = Resamples.draw(len(tasks), n=n_resamples if len(tasks) > 1 else 0, seed=seed)
+    measured = resamples.estimate({name: (figure, rows_held) for name, figure in figures.items()})
     hits, wrong, missed = (round(float(part.sum())) for part in pooled)
     return FaultFigures(
         grain=grain,
@@ -152,8 +152,8 @@ def fault_set_figures(
         missed=missed,
         class_list=words,
         classes=len(listed),
-        intervals=intervals,
-        **value,
+        intervals=measured.intervals,
+        **measured.values,
     )
 
 
@@ -198,11 +198,7 @@ def _f1(hits: Float, wrong: Float, missed: Float) -> Float:
 
 
 def _macro(hits: Float, wrong: Float, missed: Float) -> Float:
-    """Mean over classes (r, C) -> (r,); a class that neither side names has 0."""
-    if hits.shape[1] == 0:
-        return np.full(len(hits), np.nan)
-    return np.asarray(np.nan_to_num(_f1(hits, wrong, missed), nan=0.0).mean(axis=1), dtype=np.float64)
-
-
-def _task(row: FaultRow) -> str:
-    return row.run_id if row.task_id is None else row.task_id
+    """Mean over classes (..., C) -> (...,); a class that neither side names has 0."""
+    if hits.shape[-1] == 0:
+        return np.full(hits.shape[:-1], np.nan)
+    return np.asarray(np.nan_to_num(_f1(hits, wrong, missed), nan=0.0).mean(axis=-1), dtype=np.float64)
