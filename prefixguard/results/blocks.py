@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 Tone = Literal["plain", "faint", "care", "fine"]
-Kind = Literal["text", "number", "words"]
+ColumnKind = Literal["text", "number", "words"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Column:
     """
 
     name: str
-    kind: Kind = "text"
+    kind: ColumnKind = "text"
     short: str = ""
     brief: bool = False
     hidden: bool = False

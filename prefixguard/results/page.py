@@ -32,7 +32,7 @@ from prefixguard.results.plot import pixels
 from prefixguard.results.text import visible
 
 _HERE = Path(__file__).parent
-_MARK = re.compile(r"\{\{(\w+)\}\}")
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
 _TOGETHER = re.compile(r"(?<=\d) (?=%)|(?<=\S) (?=\*$)")
 _SIZE = re.compile(rb"\A[^<]*(?:<(?!svg)[^>]*>[^<]*)*<svg\b[^>]*?\bwidth=\"([0-9.]+)", re.DOTALL)
 #: Pixels of a picture's width at which it scrolls in its own box instead of shrinking further.
@@ -77,8 +77,8 @@ def offline_page(folder: Path, title: str, parts: Mapping[str, str], script: str
     frame, body = (
         (at / name).read_text(encoding="utf-8") for at, name in ((_HERE, "frame.html"), (folder, "page.html"))
     )
-    # One pass: a mark inside what is filled in stays as it is.
-    filled = _MARK.sub(lambda mark: parts[mark[1]], frame.replace("{{body}}\n", body))
+    # One pass: a place inside what is filled in stays as it is.
+    filled = _PLACE.sub(lambda place: parts[place[1]], frame.replace("{{body}}\n", body))
     return filled.encode("utf-8", "replace")
 
 
@@ -196,14 +196,14 @@ def _swatch(style: str) -> str:
     if not style:
         return ""
     if style == "alert":
-        mark = '<path class="alert" d="M13 1l5.5 9h-11z"/>'
+        sign = '<path class="alert" d="M13 1l5.5 9h-11z"/>'
     elif style.startswith("level"):
-        mark = f'<rect class="{style}" x="0" y="4" width="26" height="4"/>'
+        sign = f'<rect class="{style}" x="0" y="4" width="26" height="4"/>'
     elif style.startswith("bar"):
-        mark = f'<rect class="{style}" x="6" y="1" width="14" height="10"/>'
+        sign = f'<rect class="{style}" x="6" y="1" width="14" height="10"/>'
     else:
-        mark = f'<line class="line {style}" x1="0" x2="26" y1="6" y2="6"/>'
-    return f'<svg class="swatch" viewBox="0 0 26 12" width="26" height="12" aria-hidden="true">{mark}</svg>'
+        sign = f'<line class="line {style}" x1="0" x2="26" y1="6" y2="6"/>'
+    return f'<svg class="swatch" viewBox="0 0 26 12" width="26" height="12" aria-hidden="true">{sign}</svg>'
 
 
 def _image(image: Image) -> str:

@@ -81,7 +81,7 @@ class Plot:
         self.add(f'<rect class="{style}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{max(height, 0):.1f}"/>')
 
     def dot(self, at: Point, style: str, radius: float = 3.5) -> None:
-        """A round mark."""
+        """A filled circle."""
         self.add(
             f'<circle class="{style}" cx="{self.across(at[0]):.1f}" cy="{self.down(at[1]):.1f}" r="{radius:.1f}"/>'
         )

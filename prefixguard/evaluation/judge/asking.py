@@ -68,7 +68,7 @@ class JudgeEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedQuestion:
     """One question and what became of it.
 
     reply: None where there was none; `failure` then says why. kept: the reply is an earlier run's.
@@ -108,12 +108,12 @@ def ask_all(
     kept: Store = NOWHERE,
     at_once: int = 4,
     on_answer: OnProgress | None = None,
-) -> list[Asked]:
+) -> list[AskedQuestion]:
     """Every question with its answer, in their order. Questions that are the same are asked once.
 
     kept: where replies are taken from, and written as they come, so that an interrupted run goes on where it stopped.
-    A question without a reply is asked anew by the next run. at_once: questions under way at a
-    time. on_answer: called with how many are done, of how many.
+    A question without a reply is asked anew by the next run. at_once: questions under way at a time.
+    on_answer: called with how many are done, of how many.
     The rest is not asked once GIVEN_UP_AFTER questions, one after another, had no reply. Raises ConfigError for
     at_once below 1 and without a key where one is needed, MissingExtraError without the packages, OutputError where a
     reply cannot be kept, UsageError inside a running event loop.
@@ -124,24 +124,20 @@ def ask_all(
         raise UsageError(
             "asking runs an event loop of its own. Inside another one: await asyncio.to_thread(ask_all, ...)."
         )
-    found: dict[str, Asked] = {}
     keys = [question.key(endpoint) for question in questions]
-    different = dict(zip(keys, questions, strict=True))
+    found: dict[str, AskedQuestion] = {}
     waiting: dict[str, JudgeQuestion] = {}
-    for key, question in different.items():
+    for key, question in dict(zip(keys, questions, strict=True)).items():
         earlier = _kept_reply(kept, key)
         if earlier is None:
             waiting[key] = question
         else:
-            found[key] = Asked(question, read_answer(earlier), earlier, kept=True)
-    failing = _Failing()
-    if waiting:
-        asyncio.run(_ask_waiting(waiting, endpoint, kept, at_once, found, failing, on_answer))
-    why = f"given up after {GIVEN_UP_AFTER} questions in a row without one; the last: {failing.last}"
-    unasked = (Asked(question, NO_REPLY, None, False, why) for question in questions)
+            found[key] = AskedQuestion(question, read_answer(earlier), earlier, kept=True)
+    last = asyncio.run(_ask_waiting(waiting, endpoint, kept, at_once, found, on_answer)) if waiting else ""
+    why = f"given up after {GIVEN_UP_AFTER} questions in a row without one; the last: {last}"
     return [
-        replace(found[key], question=question) if key in found else nothing
-        for key, question, nothing in zip(keys, questions, unasked, strict=True)
+        replace(found[key], question=question) if key in found else AskedQuestion(question, NO_REPLY, None, False, why)
+        for key, question in zip(keys, questions, strict=True)
     ]
 
 
@@ -150,21 +146,23 @@ async def _ask_waiting(
     endpoint: Endpoint,
     kept: Store,
     at_once: int,
-    found: dict[str, Asked],
-    failing: _Failing,
+    found: dict[str, AskedQuestion],
     on_answer: OnProgress | None,
-) -> None:
-    """Asks what is waiting, by key, and puts it into `found`; nothing more once the endpoint is down."""
-    client = AsyncClient(endpoint, ANSWER_SCHEMA, breaker=False, concurrency=at_once)  # `failing` ends it
-    of = len(found) + len(waiting)
+) -> str:
+    """Asks what is waiting, by key, and puts it into `found`; nothing more once the endpoint is down. Returns why the
+    last question without a reply had none."""
+    client = AsyncClient(endpoint, ANSWER_SCHEMA, breaker=False, concurrency=at_once)  # `failed` ends it
+    of, failed, last = len(found) + len(waiting), 0, ""  # failed: questions without a reply, one after another
     queue = iter(waiting.items())
 
     async def work() -> None:
+        nonlocal failed, last
         for key, question in queue:  # shared: each question goes to one of the workers
-            if failing.is_down:
+            if failed >= GIVEN_UP_AFTER:
                 return
             found[key] = asked = await _ask(key, question, client, kept)
-            failing.saw(asked)
+            failed = 0 if asked.reply is not None else failed + 1
+            last = asked.failure or last
             if on_answer is not None:
                 on_answer(len(found), of)
 
@@ -172,6 +170,7 @@ async def _ask_waiting(
         await asyncio.gather(*(work() for _ in range(min(at_once, len(waiting)))))
     finally:
         await client.aclose()
+    return last
 
 
 def _kept_reply(kept: Store, key: str) -> Reply | None:
@@ -189,28 +188,12 @@ def _on_a_loop() -> bool:
     return True
 
 
-class _Failing:
-    """Counts questions without a reply, one after another. last: why the last of them had none."""
-
-    def __init__(self) -> None:
-        self._in_a_row = 0
-        self.last = ""
-
-    @property
-    def is_down(self) -> bool:
-        return self._in_a_row >= GIVEN_UP_AFTER
-
-    def saw(self, asked: Asked) -> None:
-        self._in_a_row = 0 if asked.reply is not None else self._in_a_row + 1
-        self.last = asked.failure or self.last
-
-
-async def _ask(key: str, question: JudgeQuestion, client: AsyncClient, kept: Store) -> Asked:
+async def _ask(key: str, question: JudgeQuestion, client: AsyncClient, kept: Store) -> AskedQuestion:
     try:
         reply = await client.ask(question.messages)
     except EndpointError as exc:
-        return Asked(question, NO_REPLY, None, kept=False, failure=str(exc))
+        return AskedQuestion(question, NO_REPLY, None, kept=False, failure=str(exc))
     said: dict[str, Any] = {name: getattr(reply, name) for name in _KEPT}
     said |= {name: masked(text, client.secrets) for name, text in said.items() if isinstance(text, str)}
     kept.put(Kept({"prompt": prompt_version(), "reply": said}), "reply", question=key)
-    return Asked(question, read_answer(reply), reply, kept=False)
+    return AskedQuestion(question, read_answer(reply), reply, kept=False)

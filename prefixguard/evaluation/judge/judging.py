@@ -1,22 +1,32 @@
-"""Ask a language model how likely a sample of an evaluation's prefixes is to fail, and set it beside the monitor."""
+"""Ask a language model how likely a sample of an evaluation's prefixes is to fail, and compare it with the monitor."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from prefixguard.errors import ConfigError
+import numpy as np
+import numpy.typing as npt
+
+from prefixguard.errors import ConfigError, DataError
 from prefixguard.escalate import Chat, Endpoint
 from prefixguard.evaluation.evaluation import evaluate
 from prefixguard.evaluation.judge.asking import JudgeEstimate, ask_all, estimate
-from prefixguard.evaluation.judge.plan import BUDGET_TOKENS, SAMPLE, plan_judging
-from prefixguard.evaluation.judge.result import JudgeResult, judge_result
-from prefixguard.evaluation.table import EvaluationTable
+from prefixguard.evaluation.judge.question import JudgeQuestion, ask_about
+from prefixguard.evaluation.judge.result import JudgePlan, JudgeResult, judge_result
+from prefixguard.evaluation.table import EvaluationTable, RunKey
+from prefixguard.metrics import Prefixes
 from prefixguard.runtime import Monitor, load
 from prefixguard.stepview import Adapter, SpooledRuns, StepRecord
 from prefixguard.store import OnProgress, Store
-from prefixguard.trace import Run
+from prefixguard.trace import Run, run_digest
+
+#: Prefixes that are drawn, unless another number is asked for.
+SAMPLE = 200
+#: Tokens of a transcript, about, unless another number is asked for.
+BUDGET_TOKENS = 8000
 
 
 def judge(
@@ -50,8 +60,8 @@ def judge(
     mask: mask likely secrets before anything is sent. at_once: questions under way at a time.
     resamples, seed: of the bootstrap over tasks; the seed also draws the sample.
     out: folder for replies (`prefixguard.store`); a question that was answered is not asked again. None: none are kept.
-    on_estimate: told what asking will take, before anything is sent; where it says no, nothing is asked and None comes
-        back. on_progress: called with the number of questions that are done, and of all.
+    on_estimate: called with what asking will take, before anything is sent; where it returns False, nothing is asked
+        and None comes back. on_progress: called with the number of questions that are done, and of all.
     Raises ConfigError without a key where one is needed, for one price without the other and for numbers out of range,
     MissingExtraError without the packages, OutputError where a reply cannot be kept, and what `evaluate` raises.
     """
@@ -65,7 +75,9 @@ def judge(
     opened = monitor if isinstance(monitor, Monitor) else load(monitor)
     if isinstance(runs, (str, os.PathLike)):
         opened.refuse_other(adapter, os.fspath(runs))
-        runs = SpooledRuns.read(os.fspath(runs), opened.bundle.adapter, labels=_path(labels), strict=strict)
+        runs = SpooledRuns.read(
+            os.fspath(runs), opened.bundle.adapter, labels=None if labels is None else Path(labels), strict=strict
+        )
     elif not isinstance(runs, SpooledRuns):
         runs = SpooledRuns(runs)
     if table is None:
@@ -78,5 +90,85 @@ def judge(
     return judge_result(plan, asked, endpoint, resamples=resamples, seed=seed)
 
 
-def _path(path: str | os.PathLike[str] | None) -> Path | None:
-    return None if path is None else Path(path)
+def plan_judging(
+    monitor: Monitor,
+    table: EvaluationTable,
+    runs: Iterable[Run[StepRecord]],
+    *,
+    sample: int = SAMPLE,
+    seed: int = 13,
+    budget_tokens: int = BUDGET_TOKENS,
+    mask: bool = True,
+) -> JudgePlan:
+    """The questions to a judge about a sample of an evaluation's prefixes. Nothing is sent.
+
+    monitor, table: as `evaluate` took and gave them. runs: the same runs again; only what is drawn of them is kept.
+    sample: prefixes that are drawn (`draw_prefixes`); those that the monitor did not judge are not among them. seed: of
+    the draw. budget_tokens: of one transcript. mask: see `ask_about`.
+    Raises DataError for a table without runs behind it, or where the second reading is not the first; ConfigError for
+    numbers out of range.
+    """
+    behind = table.behind
+    if behind is None or not behind.keys:
+        raise DataError("a judge needs the runs behind its table: take the one that `evaluate` gives.")
+    prefixes = behind.prefixes
+    judged = ~np.logical_or(*map(np.isnan, behind.rows[0].flat(behind.lengths)))
+    if not judged.any():
+        raise DataError("the monitor judged no prefix, so there is nothing that a judge could stand beside.")
+    rows = draw_prefixes(prefixes, judged, sample, horizon=table.horizon, seed=seed)
+    steps: dict[RunKey, set[int]] = {}
+    for row in rows.tolist():
+        steps.setdefault(behind.keys[prefixes.run[row]], set()).add(int(prefixes.step[row]))
+    # Runs that say the same under the same name share their prefixes, and one question answers for all.
+    asked: dict[tuple[RunKey, int], JudgeQuestion] = {}
+    place = {key: r for r, key in reversed(list(enumerate(behind.keys)))}
+    took: list[float] = []
+    for run in runs:
+        key = (run.run_id, run_digest(run.records))
+        wanted = steps.pop(key, None)
+        if wanted is None:
+            continue
+        begin = time.perf_counter()
+        monitor.score_run(run.records)
+        took.append((time.perf_counter() - begin) / len(run.records))
+        for step in sorted(wanted):
+            asked[key, step] = ask_about(
+                place[key], run.records[:step], horizon=table.horizon, budget_tokens=budget_tokens, mask=mask
+            )
+        if not steps:
+            break
+    if steps:
+        raise DataError("judge: the second reading of the runs is not the first. Do not write to them.")
+    questions = tuple(asked[behind.keys[prefixes.run[row]], int(prefixes.step[row])] for row in rows.tolist())
+    return JudgePlan(table, behind, prefixes, rows, questions, seed, budget_tokens, tuple(took))
+
+
+def draw_prefixes(
+    prefixes: Prefixes, eligible: npt.NDArray[np.bool_], n: int, *, horizon: int, seed: int
+) -> npt.NDArray[np.int64]:
+    """Rows of the prefixes that are drawn, int64 (n,), ascending; all that are eligible where there are no more.
+
+    Prefixes stand in a ring: those of an imminent failure, earlier ones of failed runs, those of successful runs; in
+    each class task by task, run by run. The ring is cut at a random place into n arcs, equally long to within one
+    prefix, and one prefix is drawn from each. So every eligible prefix is drawn with probability n / N exactly (figures
+    need no weights); both prevalences in the sample are those of all prefixes to within rounding; and a run gets no
+    more than its share of arcs: one or two prefixes, unless n is large beside the number of runs. (A stratified sample
+    with one unit a stratum: Cochran, Sampling Techniques, 5A.)
+
+    eligible: bool (N,), prefixes that may be drawn. horizon: H of the imminent label. seed: of the draw.
+    Raises ConfigError for n below 1.
+    """
+    if n < 1:
+        raise ConfigError(f"a sample of {n} prefixes: draw 1 or more.")
+    rows = np.flatnonzero(eligible)
+    if n >= len(rows):
+        return rows
+    rng = np.random.default_rng(seed)
+    place_of_task = rng.permutation(prefixes.n_tasks)
+    strata = 2 - prefixes.outcome_labels.astype(np.int64) - prefixes.imminent_labels(horizon)
+    run = prefixes.run[rows]
+    order = np.lexsort((prefixes.step[rows], run, place_of_task[prefixes.task[run]], strata[rows]))
+    ring = np.roll(rows[order], int(rng.integers(len(rows))))
+    ends = np.arange(n + 1, dtype=np.int64) * len(ring) // n
+    drawn = rng.integers(ends[:-1], ends[1:])
+    return np.sort(ring[drawn])

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from prefixguard.escalate import Endpoint, masked_in_words, total_masked
-from prefixguard.evaluation.figures import RISKS, Basis, RiskFigures, compared, lead_cell, risk_cells, risk_columns
-from prefixguard.evaluation.judge.asking import Asked
-from prefixguard.evaluation.judge.plan import JudgePlan
-from prefixguard.evaluation.judge.question import JudgeOutcome, prompt_version
-from prefixguard.metrics import Resamples
-from prefixguard.results import Block, Cell, Column, Result, Table, Text, fields_of, number, percent
+from prefixguard.evaluation.figures import RISKS, Basis, RiskFigures, compared, risk_table
+from prefixguard.evaluation.judge.asking import AskedQuestion
+from prefixguard.evaluation.judge.question import JudgeOutcome, JudgeQuestion, prompt_version
+from prefixguard.evaluation.table import Behind, EvaluationTable
+from prefixguard.metrics import Prefixes, Resamples
+from prefixguard.results import Block, Result, Table, Text, fields_of, number, percent
 
 #: Rows that are measured beside the judge, where the table has them; the monitor comes first.
 BESIDE = ("step index", "end oracle")
@@ -24,8 +24,26 @@ BESIDE = ("step index", "end oracle")
 Float = npt.NDArray[np.float64]
 #: Prefixes of a kind below which the text says that figures say little.
 ENOUGH = 10
-#: Figures that the text leaves out.
-_NOT_SHOWN = ("outcome_auroc_within_groups",)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePlan:
+    """What will be asked.
+
+    table: the evaluation that the judge's figures stand beside. behind: its scores. prefixes: all of its prefixes.
+    rows: int64 (n,), those that were drawn, ascending. questions: one each, in that order. seed: of the draw.
+    budget_tokens: of a transcript. step_seconds: what a step took the monitor, one mean a drawn run, in the same
+    process.
+    """
+
+    table: EvaluationTable
+    behind: Behind
+    prefixes: Prefixes
+    rows: npt.NDArray[np.int64]
+    questions: tuple[JudgeQuestion, ...]
+    seed: int
+    budget_tokens: int
+    step_seconds: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +129,8 @@ class JudgeResult(Result):
 
     def blocks(self) -> tuple[Block, ...]:
         """Two tables, what was not answered, and what it cost."""
-        drawn, titles = (
-            self.sample,
-            {"imminent": f"fails, and ends within {self.horizon} more steps", "outcome": "fails"},
-        )
+        drawn = self.sample
+        titles = {"imminent": f"fails, and ends within {self.horizon} more steps", "outcome": "fails"}
         return (
             Text(
                 f"A language model as the judge: {self.model}, asked about {drawn['prefixes']:,} of {drawn['of']:,} "
@@ -143,59 +159,37 @@ class JudgeResult(Result):
         return f"Of these, {', '.join(parts)}" + (f"; unreadable: {faults}." if faults else ".")
 
     def _risk(self, risk: str, meaning: str) -> Table:
-        first, *others = risk_columns(None, _NOT_SHOWN)
-        cells: list[list[str | Cell]] = []
-        for name, row in self.figures[risk].items():
-            auprc, *rest = risk_cells(row, _NOT_SHOWN)
-            shown = f"{name} *" if name in self.oracles else name
-            cells.append([shown, auprc, lead_cell(row.differences.get("auprc")), *rest])
-        share = number(self.figures[risk]["judge"].prevalence)
-        answered = f"the {self.outcomes['answered']:,} prefixes answered; prevalence {share}"
-        head: list[str | Column] = ["", first, Column("judge ahead by", "number", "ahead"), *others]
-        return Table.of(f"Judge, {risk} risk: {meaning} ({answered})", head, cells, marked={0})
+        rows = self.figures[risk]
+        share = number(rows["judge"].prevalence)
+        return risk_table(
+            f"Judge, {risk} risk: {meaning} (the {self.outcomes['answered']:,} prefixes answered; prevalence {share})",
+            [(name, row, name in self.oracles) for name, row in rows.items()],
+            ahead="judge ahead by",
+            leave_out=("outcome_auroc_within_groups",),
+        )
 
     def _remarks(self) -> list[str]:
-        said = []
-        if self.outcomes[JudgeOutcome.ANSWERED.value]:
-            said.append(
-                "All rows here rest on the same prefixes, those that the judge answered. Every prefix had the same "
-                "chance to be drawn, so the figures estimate those of all prefixes, without weights; brackets: 95 %, "
-                "bootstrap over tasks."
-            )
-            said.append(
-                "The judge is told neither how often runs fail here nor how long they are; the monitor learned from "
-                "runs like these."
-            )
-            if self.fewest < ENOUGH:
-                said.append(
-                    f"Only {self.fewest} of the prefixes answered are of the rarer kind under one of the risks: these "
-                    "figures and their intervals say little. Ask about more prefixes."
-                )
-            if self.unanswered:
-                missing = "1 prefix" if self.unanswered == 1 else f"{self.unanswered:,} prefixes"
-                said.append(
-                    f"Without an answer, and so missing from every row: {missing}. If these are the hard ones, all "
-                    "rows here look better than they are."
-                )
-        else:
-            said.append("No question was answered, so there are no figures.")
-        if self.failure:
-            said.append(f"Without reply: {self.failure}")
-        if self.masked:
-            said.append(masked_in_words(self.masked))
-        if self.contradictions:
-            said.append(f"{self.contradictions:,} answers called failing soon likelier than failing at all.")
-        if self.small:
-            said.append(
-                "No answer is above 1 %: the model may have given shares for per cent. Ranking does not mind; Brier "
-                "and ECE do."
-            )
-        if self.sample["shortened"]:
-            said.append(
-                f"{self.sample['shortened']:,} transcripts were shortened to about "
-                f"{self.sample['transcript_tokens']:,} tokens; the monitor read all of each step."
-            )
-        return said
+        answered, missing, shortened = self.outcomes["answered"], self.unanswered, self.sample["shortened"]
+        said = {
+            "All rows here rest on the same prefixes, those that the judge answered. Every prefix had the same "
+            "chance to be drawn, so the figures estimate those of all prefixes, without weights; brackets: 95 %, "
+            "bootstrap over tasks.": answered,
+            "The judge is told neither how often runs fail here nor how long they are; the monitor learned from "
+            "runs like these.": answered,
+            f"Only {self.fewest} of the prefixes answered are of the rarer kind under one of the risks: these "
+            "figures and their intervals say little. Ask about more prefixes.": answered and self.fewest < ENOUGH,
+            f"Without an answer, and so missing from every row: {missing:,} prefix{'es' * (missing != 1)}. If these "
+            "are the hard ones, all rows here look better than they are.": answered and missing,
+            "No question was answered, so there are no figures.": not answered,
+            f"Without reply: {self.failure}": self.failure,
+            masked_in_words(self.masked): self.masked,
+            f"{self.contradictions:,} answers called failing soon likelier than failing at all.": self.contradictions,
+            "No answer is above 1 %: the model may have given shares for per cent. Ranking does not mind; Brier "
+            "and ECE do.": self.small,
+            f"{shortened:,} transcripts were shortened to about {self.sample['transcript_tokens']:,} tokens; the "
+            "monitor read all of each step.": shortened,
+        }
+        return [sentence for sentence, holds in said.items() if holds]
 
     def _money(self) -> list[str]:
         paid = self.costs
@@ -234,7 +228,7 @@ def _seconds(value: float) -> str:
 
 
 def judge_result(
-    plan: JudgePlan, asked: Sequence[Asked], endpoint: Endpoint, *, resamples: int = 500, seed: int = 13
+    plan: JudgePlan, asked: Sequence[AskedQuestion], endpoint: Endpoint, *, resamples: int = 500, seed: int = 13
 ) -> JudgeResult:
     """What answers to the plan's questions, in their order, come to. resamples, seed: of the bootstrap over tasks.
 
@@ -269,7 +263,9 @@ def judge_result(
     )
 
 
-def _figures(plan: JudgePlan, asked: Sequence[Asked], resamples: int, seed: int) -> dict[str, dict[str, RiskFigures]]:
+def _figures(
+    plan: JudgePlan, asked: Sequence[AskedQuestion], resamples: int, seed: int
+) -> dict[str, dict[str, RiskFigures]]:
     prefixes, behind = plan.prefixes, plan.behind
     said = np.full((2, len(prefixes)), np.nan)  # imminent, outcome
     for row, one in zip(plan.rows.tolist(), asked, strict=True):
@@ -287,7 +283,7 @@ def _figures(plan: JudgePlan, asked: Sequence[Asked], resamples: int, seed: int)
     return found
 
 
-def _costs(plan: JudgePlan, asked: Sequence[Asked], endpoint: Endpoint) -> JudgeCosts:
+def _costs(plan: JudgePlan, asked: Sequence[AskedQuestion], endpoint: Endpoint) -> JudgeCosts:
     # Prefixes that say the same share a reply; it was paid for once.
     replies = {one.question.key(endpoint): one for one in asked if one.reply is not None}
     paid = [one.reply for one in replies.values() if one.reply is not None]

@@ -20,7 +20,7 @@ from prefixguard.errors import OutputError, UsageError
 from prefixguard.escalate import Endpoint
 from prefixguard.evaluation import EvaluationTable
 from prefixguard.evaluation.judge import (
-    Asked,
+    AskedQuestion,
     JudgeOutcome,
     JudgePlan,
     ask_all,
@@ -46,7 +46,7 @@ def endpoint(url: str, **options: Any) -> Endpoint:
     return Endpoint("played", url, max_retries=0, timeout=5, patience=5, price_in=2.0, price_out=8.0, **options)
 
 
-def ask(plan: JudgePlan, lines: Callable[[int], Any], **options: Any) -> tuple[list[Asked], Scripted, Endpoint]:
+def ask(plan: JudgePlan, lines: Callable[[int], Any], **options: Any) -> tuple[list[AskedQuestion], Scripted, Endpoint]:
     judge = Scripted(lines)
     with model_server(judge.play) as server:
         place = endpoint(server.url)
