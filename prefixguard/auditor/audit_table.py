@@ -10,7 +10,7 @@ from typing import Any
 from prefixguard.auditor.audited_system import AuditedSystem
 from prefixguard.auditor.published import PublishedRow, published_blocks
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluation.figures import Difference
+from prefixguard.evaluation import Difference
 from prefixguard.metrics import (
     ATTRIBUTION_FIGURES,
     Attribution,

@@ -13,7 +13,7 @@ from typing import Any
 from prefixguard.auditor.audit_table import figure_cell
 from prefixguard.auditor.audited_system import AuditedSystem, StepIndex, audit_runs, audited, taken_by
 from prefixguard.errors import DataError
-from prefixguard.evaluation.figures import Difference
+from prefixguard.evaluation import Difference
 from prefixguard.metrics import (
     Attribution,
     AuditedRun,

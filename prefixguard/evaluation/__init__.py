@@ -1,6 +1,5 @@
 """Looks at a monitor from outside: figures, baselines, first alerts, a verdict in words."""
 
-from prefixguard.evaluation.alerts import AlertRow
 from prefixguard.evaluation.analyses import (
     AlarmResampling,
     AutomatonFidelity,
@@ -15,14 +14,15 @@ from prefixguard.evaluation.analyses import (
     shortcuts,
 )
 from prefixguard.evaluation.comparing import compare
-from prefixguard.evaluation.comparison import Comparison, MonitorAlerts, MonitorColumn
 from prefixguard.evaluation.evaluation import alarm_thresholds, evaluate
-from prefixguard.evaluation.figures import Difference, RiskFigures
-from prefixguard.evaluation.rows import ScoreRow, oracle_rows, rule_threshold
-from prefixguard.evaluation.rules import StuckDetector, StuckRule, rule_rows, rule_scores, stuck_scores
 from prefixguard.evaluation.scoring import evaluate_scores
-from prefixguard.evaluation.table import BaselineRow, Behind, EvaluationTable, RunKey, RunsLeftOut
-from prefixguard.evaluation.verdict import EvaluationVerdict
+from prefixguard.evaluation.tables.alerts import AlertRow
+from prefixguard.evaluation.tables.comparison import Comparison, MonitorAlerts, MonitorColumn
+from prefixguard.evaluation.tables.evaluation_table import BaselineRow, Behind, EvaluationTable, RunKey, RunsLeftOut
+from prefixguard.evaluation.tables.figures import Difference, RiskFigures
+from prefixguard.evaluation.tables.rows import ScoreRow, oracle_rows, rule_threshold
+from prefixguard.evaluation.tables.rules import StuckDetector, StuckRule, rule_rows, rule_scores, stuck_scores
+from prefixguard.evaluation.tables.verdict import EvaluationVerdict
 
 __all__ = [
     "AlarmResampling",

@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from prefixguard.alarm import AlarmPolicy, first_alert
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluation.alerts import AlarmGroups, AlertRow, alert_rows
-from prefixguard.evaluation.comparison import Comparison, MonitorAlerts, MonitorColumn
 from prefixguard.evaluation.evaluation import alarm_thresholds
-from prefixguard.evaluation.figures import RISKS, Basis, Difference, Measured, RiskFigures, lead
-from prefixguard.evaluation.rows import clock_rows
 from prefixguard.evaluation.scored_runs import Heard, Key, choose_groups, listen
 from prefixguard.evaluation.scoring import RESAMPLES, remarks
+from prefixguard.evaluation.tables.alerts import AlarmGroups, AlertRow, alert_rows
+from prefixguard.evaluation.tables.comparison import Comparison, MonitorAlerts, MonitorColumn
+from prefixguard.evaluation.tables.figures import RISKS, Basis, Difference, Measured, RiskFigures, lead
+from prefixguard.evaluation.tables.rows import clock_rows
 from prefixguard.metrics import Prefixes, Resamples, paired_difference, ratio
 from prefixguard.runtime import Monitor, load, plain
 from prefixguard.stepview import StepRecord

@@ -11,13 +11,13 @@ from pathlib import Path
 from prefixguard.alarm import Thresholds, table_from_json
 from prefixguard.bundle import Bundle
 from prefixguard.errors import DataError
-from prefixguard.evaluation.alerts import AlarmGroups
 from prefixguard.evaluation.analyses import automaton_fidelity
-from prefixguard.evaluation.rows import ScoreRow
-from prefixguard.evaluation.rules import rule_rows
 from prefixguard.evaluation.scored_runs import USES, Heard, HeardRun, choose_groups, listen
 from prefixguard.evaluation.scoring import RESAMPLES, evaluate_scores
-from prefixguard.evaluation.table import EvaluationTable, RunKey, RunsLeftOut
+from prefixguard.evaluation.tables.alerts import AlarmGroups
+from prefixguard.evaluation.tables.evaluation_table import EvaluationTable, RunKey, RunsLeftOut
+from prefixguard.evaluation.tables.rows import ScoreRow
+from prefixguard.evaluation.tables.rules import rule_rows
 from prefixguard.runtime import Monitor, load
 from prefixguard.stepview import Adapter, StepRecord
 from prefixguard.trace import Run

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from prefixguard.alarm import draw_one_per_task
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluation.analyses import UnseenTransitions
-from prefixguard.evaluation.rules import rule_scores
+from prefixguard.evaluation.tables.rules import rule_scores
 from prefixguard.runtime import Monitor
 from prefixguard.stepview import ReadReport, SpooledRuns, StepRecord, read_runs, serialize
 from prefixguard.trace import Outcome, Run, Side, is_read_once, run_digest, task_hash, task_key

@@ -9,14 +9,14 @@ import numpy.typing as npt
 
 from prefixguard.alarm import BUDGETS, AlarmPolicy, Thresholds
 from prefixguard.errors import DataError
-from prefixguard.evaluation.alerts import AlarmGroups, alert_rows
 from prefixguard.evaluation.analyses.observability import observability
 from prefixguard.evaluation.analyses.prevalence import prevalence_table
 from prefixguard.evaluation.analyses.shortcuts import shortcuts
-from prefixguard.evaluation.figures import RISKS, Basis, Measured, compared
-from prefixguard.evaluation.rows import ScoreRow, clock_rows, oracle_rows
-from prefixguard.evaluation.table import BaselineRow, Behind, EvaluationTable, RunsLeftOut
-from prefixguard.evaluation.verdict import verdict_of
+from prefixguard.evaluation.tables.alerts import AlarmGroups, alert_rows
+from prefixguard.evaluation.tables.evaluation_table import BaselineRow, Behind, EvaluationTable, RunsLeftOut
+from prefixguard.evaluation.tables.figures import RISKS, Basis, Measured, compared
+from prefixguard.evaluation.tables.rows import ScoreRow, clock_rows, oracle_rows
+from prefixguard.evaluation.tables.verdict import verdict_of
 from prefixguard.metrics import Prefixes, Resamples
 from prefixguard.results import Result
 

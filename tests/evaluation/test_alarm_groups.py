@@ -14,8 +14,8 @@ import prefixguard
 from prefixguard.alarm import AlarmPolicy, GroupThresholds, Thresholds
 from prefixguard.errors import DataError
 from prefixguard.evaluation import EvaluationTable, compare, evaluate, evaluate_scores
-from prefixguard.evaluation.alerts import AlarmGroups, AlertRow
 from prefixguard.evaluation.report import report_of
+from prefixguard.evaluation.tables.alerts import AlarmGroups, AlertRow
 from prefixguard.runtime import Level, Monitor, load
 from prefixguard.simulation import generate
 from prefixguard.stepview import StepRecord, read_runs

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluation.analyses.observability import LEAST, STEPS, WARNING, observability
-from prefixguard.evaluation.rows import ScoreRow
+from prefixguard.evaluation.tables.rows import ScoreRow
 from prefixguard.metrics import Prefixes, average_precision, phi
 
 H = 3

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluation import evaluate_scores
-from prefixguard.evaluation.rows import oracle_rows
+from prefixguard.evaluation.tables.rows import oracle_rows
 from prefixguard.metrics import Prefixes, average_precision
 
 #: (steps, failed, task) of a run.

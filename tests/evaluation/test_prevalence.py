@@ -5,7 +5,7 @@ import pytest
 
 from prefixguard.errors import ConfigError
 from prefixguard.evaluation.analyses.prevalence import prevalence_table
-from prefixguard.evaluation.rows import ScoreRow
+from prefixguard.evaluation.tables.rows import ScoreRow
 from prefixguard.metrics import Prefixes, Resamples, average_precision, average_precision_at
 
 

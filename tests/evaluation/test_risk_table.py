@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from prefixguard.evaluation.figures import Difference, RiskFigures, lead_cell, risk_cells, risk_columns
+from prefixguard.evaluation.tables.figures import Difference, RiskFigures, lead_cell, risk_cells, risk_columns
 from prefixguard.results import Cell
 
 FIGURES = RiskFigures(

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from prefixguard.alarm import AlarmPolicy, first_alert
 from prefixguard.evaluation import StuckDetector, evaluate_scores, stuck_scores
-from prefixguard.evaluation.rules import RULES, rule_rows, rule_scores
+from prefixguard.evaluation.tables.rules import RULES, rule_rows, rule_scores
 from prefixguard.stepview import StepRecord, load_adapter, read_runs
 from prefixguard.trace import Outcome, task_key
 

@@ -5,7 +5,7 @@ import pytest
 
 from prefixguard.alarm import Thresholds
 from prefixguard.evaluation import AlertRow, RiskFigures
-from prefixguard.evaluation.verdict import verdict_of
+from prefixguard.evaluation.tables.verdict import verdict_of
 from prefixguard.metrics import FirstAlerts
 
 NAN = float("nan")

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from prefixguard.errors import ConfigError
-from prefixguard.evaluation.rows import ScoreRow
+from prefixguard.evaluation.tables.rows import ScoreRow
 from prefixguard.metrics import Prefixes, average_precision, phi, phi_inverse, ratio, step_index
 from prefixguard.results import Block, Result, Table, Text, number, plain_value
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from prefixguard.evaluation.rows import ScoreRow
+from prefixguard.evaluation.tables.rows import ScoreRow
 from prefixguard.metrics import REFERENCE_PREVALENCES, Prefixes, ReferenceRanking, Resamples, interval
 from prefixguard.results import Block, Cell, Result, Table, Text, fields_of, number, spread
 

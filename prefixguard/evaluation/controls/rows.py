@@ -22,8 +22,8 @@ from prefixguard.evaluation.controls.fits import (
 )
 from prefixguard.evaluation.controls.sides import ControlSides, sides_of
 from prefixguard.evaluation.evaluation import alarm_thresholds
-from prefixguard.evaluation.rows import ScoreRow
-from prefixguard.evaluation.table import EvaluationTable, RunKey
+from prefixguard.evaluation.tables.evaluation_table import EvaluationTable, RunKey
+from prefixguard.evaluation.tables.rows import ScoreRow
 from prefixguard.learn import Corpus, draw_alarm_runs, featurise, torch_part
 from prefixguard.results import Block, Bullets, Result, number
 from prefixguard.stepview import StepRecord

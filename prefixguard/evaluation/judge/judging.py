@@ -16,7 +16,7 @@ from prefixguard.evaluation.evaluation import evaluate
 from prefixguard.evaluation.judge.asking import JudgeEstimate, ask_all, estimate
 from prefixguard.evaluation.judge.question import JudgeQuestion, ask_about
 from prefixguard.evaluation.judge.result import JudgePlan, JudgeResult, judge_result
-from prefixguard.evaluation.table import EvaluationTable, RunKey
+from prefixguard.evaluation.tables.evaluation_table import EvaluationTable, RunKey
 from prefixguard.metrics import Prefixes
 from prefixguard.runtime import Monitor, load
 from prefixguard.stepview import Adapter, SpooledRuns, StepRecord

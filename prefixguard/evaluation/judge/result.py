@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from prefixguard.escalate import Endpoint, masked_in_words, total_masked
-from prefixguard.evaluation.figures import RISKS, Basis, RiskFigures, compared, risk_table
 from prefixguard.evaluation.judge.asking import AskedQuestion
 from prefixguard.evaluation.judge.question import JudgeOutcome, JudgeQuestion, prompt_version
-from prefixguard.evaluation.table import Behind, EvaluationTable
+from prefixguard.evaluation.tables.evaluation_table import Behind, EvaluationTable
+from prefixguard.evaluation.tables.figures import RISKS, Basis, RiskFigures, compared, risk_table
 from prefixguard.metrics import Prefixes, Resamples
 from prefixguard.results import Block, Result, Table, Text, fields_of, number, percent
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from prefixguard.alarm import AlarmPolicy, Thresholds
 from prefixguard.errors import DataError
-from prefixguard.evaluation.alerts import AlarmGroups
-from prefixguard.evaluation.table import Behind, EvaluationTable
+from prefixguard.evaluation.tables.alerts import AlarmGroups
+from prefixguard.evaluation.tables.evaluation_table import Behind, EvaluationTable
 from prefixguard.runtime import Reading, plain
 from prefixguard.stepview import StepRecord
 

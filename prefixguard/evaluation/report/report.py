@@ -27,7 +27,7 @@ from prefixguard.evaluation.report.sections import (
     scores_section,
 )
 from prefixguard.evaluation.report.summary import summary_of
-from prefixguard.evaluation.table import EvaluationTable
+from prefixguard.evaluation.tables.evaluation_table import EvaluationTable
 from prefixguard.results import Page, Result, Section, Summary, Text, page_markdown, plain_value, to_html
 from prefixguard.runtime import Monitor
 from prefixguard.stepview import StepRecord

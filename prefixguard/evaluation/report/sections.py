@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from prefixguard.evaluation.alerts import budget_of
 from prefixguard.evaluation.report.given import RISK_TITLES, TEXT_LETTERS, ReportInput, SymbolLine, name
 from prefixguard.evaluation.report.summary import best_honest
-from prefixguard.evaluation.rows import ScoreRow
-from prefixguard.evaluation.verdict import working_alert
+from prefixguard.evaluation.tables.alerts import budget_of
+from prefixguard.evaluation.tables.rows import ScoreRow
+from prefixguard.evaluation.tables.verdict import working_alert
 from prefixguard.metrics import ReliabilityBin, reliability_curve
 from prefixguard.results import (
     Block,

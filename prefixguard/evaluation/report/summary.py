@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 
 from prefixguard.evaluation.report.given import RISK_TITLES, name
-from prefixguard.evaluation.table import BaselineRow, EvaluationTable
-from prefixguard.evaluation.verdict import working_alert
+from prefixguard.evaluation.tables.evaluation_table import BaselineRow, EvaluationTable
+from prefixguard.evaluation.tables.verdict import working_alert
 from prefixguard.results import Facts, Summary, number, percent, percents, signed, spread
 
 

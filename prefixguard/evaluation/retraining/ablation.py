@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from prefixguard.errors import ConfigError
-from prefixguard.evaluation.figures import RISKS, RiskFigures, compared, lead_cell
 from prefixguard.evaluation.retraining.fitting import RESAMPLES, FoldScores, OnStage, Retraining, Source, averaged
 from prefixguard.evaluation.retraining.folds import FoldedEvaluation, folded
 from prefixguard.evaluation.retraining.views import View, ablation_views, held_still, reads_the_same, seen_through
+from prefixguard.evaluation.tables.figures import RISKS, RiskFigures, compared, lead_cell
 from prefixguard.learn import Corpus, TrainConfig
 from prefixguard.results import Block, Cell, Column, Result, Table, Text, fields_of, finite, number
 from prefixguard.stepview import Adapter

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from prefixguard.distribution import VERSION
 from prefixguard.encoder import fit_vocabulary
 from prefixguard.errors import ConfigError, DataError
-from prefixguard.evaluation.figures import FIGURES, RISKS, Basis, Measured
 from prefixguard.evaluation.retraining.partition import Fold, Runs, partition
 from prefixguard.evaluation.scored_runs import choose_groups
+from prefixguard.evaluation.tables.figures import FIGURES, RISKS, Basis, Measured
 from prefixguard.learn import Corpus, LearnListener, TrainConfig, featurise, fit_monitor, fit_platt, labels, steps_of
 from prefixguard.metrics import Estimates, Prefixes, Resamples
 from prefixguard.runtime import Monitor

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from prefixguard.alarm import AlarmPolicy
-from prefixguard.evaluation.figures import FIGURES, RISKS, Measured, RiskFigures, compared, reading_help, risk_table
 from prefixguard.evaluation.retraining.fitting import (
     RESAMPLES,
     FoldScores,
@@ -23,7 +22,16 @@ from prefixguard.evaluation.retraining.fitting import (
     averaged,
     nan_mean,
 )
-from prefixguard.evaluation.rows import ScoreRow, clock_rows
+from prefixguard.evaluation.tables.figures import (
+    FIGURES,
+    RISKS,
+    Measured,
+    RiskFigures,
+    compared,
+    reading_help,
+    risk_table,
+)
+from prefixguard.evaluation.tables.rows import ScoreRow, clock_rows
 from prefixguard.learn import TrainConfig
 from prefixguard.results import Block, Result, Text, number
 from prefixguard.stepview import Adapter

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from prefixguard.errors import DataError
-from prefixguard.evaluation.figures import RISKS, Difference, RiskFigures, compared, lead_cell
 from prefixguard.evaluation.retraining.fitting import (
     RESAMPLES,
     FoldScores,
@@ -29,6 +28,7 @@ from prefixguard.evaluation.retraining.fitting import (
     nan_mean,
 )
 from prefixguard.evaluation.retraining.partition import Fold
+from prefixguard.evaluation.tables.figures import RISKS, Difference, RiskFigures, compared, lead_cell
 from prefixguard.learn import Corpus, TrainConfig
 from prefixguard.results import Block, Cell, Result, Table, Text, fields_of, finite, number
 from prefixguard.runtime import plain

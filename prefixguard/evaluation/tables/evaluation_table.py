@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from prefixguard.evaluation.alerts import AlarmGroups, AlertRow, alert_blocks
-from prefixguard.evaluation.figures import RiskFigures, reading_help, risk_table
-from prefixguard.evaluation.rows import ScoreRow
-from prefixguard.evaluation.verdict import EvaluationVerdict
+from prefixguard.evaluation.tables.alerts import AlarmGroups, AlertRow, alert_blocks
+from prefixguard.evaluation.tables.figures import RiskFigures, reading_help, risk_table
+from prefixguard.evaluation.tables.rows import ScoreRow
+from prefixguard.evaluation.tables.verdict import EvaluationVerdict
 from prefixguard.metrics import Prefixes
 from prefixguard.results import Block, Heading, Result, Text, fields_of, number
 from prefixguard.runtime import plain

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prefixguard.evaluation.alerts import AlertRow, budget_of
-from prefixguard.evaluation.figures import RiskFigures
+from prefixguard.evaluation.tables.alerts import AlertRow, budget_of
+from prefixguard.evaluation.tables.figures import RiskFigures
 from prefixguard.metrics import FirstAlerts
 from prefixguard.results import number, percent, spread
 

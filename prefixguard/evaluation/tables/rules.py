@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from prefixguard.alarm import AlarmPolicy, alarm_table, run_maximum
 from prefixguard.errors import ConfigError
-from prefixguard.evaluation.rows import ScoreRow, rule_threshold
+from prefixguard.evaluation.tables.rows import ScoreRow, rule_threshold
 from prefixguard.stepview import StepRecord
 
 Float = npt.NDArray[np.float64]

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from prefixguard.evaluation.alerts import AlertRow, budget_of, lead_steps, share_cell
-from prefixguard.evaluation.figures import (
+from prefixguard.evaluation.tables.alerts import AlertRow, budget_of, lead_steps, share_cell
+from prefixguard.evaluation.tables.evaluation_table import counts_of_runs
+from prefixguard.evaluation.tables.figures import (
     Difference,
     RiskFigures,
     lead_cell,
@@ -16,7 +17,6 @@ from prefixguard.evaluation.figures import (
     risk_cells,
     risk_columns,
 )
-from prefixguard.evaluation.table import counts_of_runs
 from prefixguard.results import Block, Cell, Column, Result, Table, Text, fields_of, percent, plain_value
 from prefixguard.runtime import plain
 

@@ -1,0 +1,1 @@
+"""From scores of runs to tables: figures of a risk, rows to compare with, first alerts, verdict, and their results."""
