@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from prefixguard.stepview import StepRecord
 
 FREE = EscalationPolicy(mark=0.5, calls_a_run=None, calls_a_minute=None)
 SUPPORT = str(Path(__file__).parents[1] / "support")
+Opened = Callable[..., RequestQueue]
 PATIENT = 20.0  # seconds that a test waits for what shall come
 
 
@@ -42,11 +44,16 @@ def ask(queue: RequestQueue, name: str = "run", n: int = 1, run: Budget | None =
 
 
 @pytest.fixture
-def opened() -> Iterator[list[RequestQueue]]:
-    queues: list[RequestQueue] = []
-    yield queues
-    for queue in queues:
-        queue.close(drain=False)
+def opened() -> Iterator[Opened]:
+    """Makes queues, which are closed after the test."""
+    with ExitStack() as queues:
+
+        def make(auditor: Any, policy: EscalationPolicy = FREE, **options: Any) -> RequestQueue:
+            queue = RequestQueue(auditor, policy, **options)
+            queues.callback(queue.close, drain=False)
+            return queue
+
+        yield make
 
 
 def check_law(queue: RequestQueue, requests: Sequence[PendingRequest]) -> None:
@@ -64,9 +71,8 @@ def check_law(queue: RequestQueue, requests: Sequence[PendingRequest]) -> None:
         assert {reason: reasons.count(reason) for reason in reasons} == dict(counted)
 
 
-def test_an_answer_comes_back(opened: list[RequestQueue]) -> None:
-    queue = RequestQueue(ScriptedAuditor(), FREE)
-    opened.append(queue)
+def test_an_answer_comes_back(opened: Opened) -> None:
+    queue = opened(ScriptedAuditor())
     request = ask(queue, n=3)
     judged = request.result(PATIENT)
     assert judged is not None and (judged.verdict.outcome, judged.verdict.step) == (VerdictOutcome.ALARM, 3)
@@ -94,7 +100,7 @@ def test_no_thread_before_the_first_question_and_none_after_the_close() -> None:
     queue.close()
 
 
-def test_a_desk_that_nobody_holds_goes(opened: list[RequestQueue]) -> None:
+def test_a_desk_that_nobody_holds_goes(opened: Opened) -> None:
     queue = RequestQueue(ScriptedAuditor(), FREE)
     ask(queue).result(PATIENT)
     thread, gone = queue._thread, weakref.ref(queue)
@@ -109,9 +115,8 @@ def test_a_desk_that_nobody_holds_goes(opened: list[RequestQueue]) -> None:
     assert gone() is None and not thread.is_alive()
 
 
-def test_what_is_too_much_is_dropped_at_once(opened: list[RequestQueue]) -> None:
-    queue = RequestQueue(ScriptedAuditor(stuck=True), replace(FREE, queue=3), workers=2)
-    opened.append(queue)
+def test_what_is_too_much_is_dropped_at_once(opened: Opened) -> None:
+    queue = opened(ScriptedAuditor(stuck=True), replace(FREE, queue=3), workers=2)
     requests = [ask(queue, f"run {i}") for i in range(7)]
     assert [request.ending for request in requests] == ["pending"] * 5 + ["dropped"] * 2
     assert requests[-1].reason == queue.silent == "queue full"
@@ -121,20 +126,18 @@ def test_what_is_too_much_is_dropped_at_once(opened: list[RequestQueue]) -> None
     assert [request.reason for request in requests] == ["closed"] * 5 + ["queue full"] * 2
 
 
-def test_no_more_are_on_their_way_than_there_are_workers(opened: list[RequestQueue]) -> None:
+def test_no_more_are_on_their_way_than_there_are_workers(opened: Opened) -> None:
     auditor = ScriptedAuditor(delay=0.005)
-    queue = RequestQueue(auditor, FREE, workers=3)
-    opened.append(queue)
+    queue = opened(auditor, FREE, workers=3)
     requests = [ask(queue, f"run {i}") for i in range(30)]
     queue.close(drain=True, seconds=PATIENT)
     assert {request.ending for request in requests} == {"answered"}
     assert auditor.most_at_once == 3
 
 
-def test_an_open_circuit_costs_no_place_in_the_queue(opened: list[RequestQueue]) -> None:
+def test_an_open_circuit_costs_no_place_in_the_queue(opened: Opened) -> None:
     breaker = CircuitBreaker(failures=1, reset_seconds=1000)
-    queue = RequestQueue(ScriptedAuditor(), FREE, breaker=breaker)
-    opened.append(queue)
+    queue = opened(ScriptedAuditor(), FREE, breaker=breaker)
     breaker.ended(breaker.admit(), True)
     request = ask(queue)
     assert (request.ending, request.reason, queue.silent) == ("dropped", "circuit open", "circuit open")
@@ -185,11 +188,8 @@ def judged(verdict: Verdict, **changes: Any) -> AuditResult:
         (TimeoutError(), "failed", "late"),
     ],
 )
-def test_whatever_an_auditor_does_its_question_ends(
-    answer: Any, ending: str, reason: str, opened: list[RequestQueue]
-) -> None:
-    queue = RequestQueue(Answers(answer), FREE)
-    opened.append(queue)
+def test_whatever_an_auditor_does_its_question_ends(answer: Any, ending: str, reason: str, opened: Opened) -> None:
+    queue = opened(Answers(answer), FREE)
     first = ask(queue, "first")
     first.result(PATIENT)
     assert (first.ending, first.reason) == (ending, reason)
@@ -200,12 +200,9 @@ def test_whatever_an_auditor_does_its_question_ends(
     check_law(queue, [first, second])
 
 
-def test_an_auditor_that_does_not_answer_is_given_up(
-    opened: list[RequestQueue], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_auditor_that_does_not_answer_is_given_up(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("prefixguard.escalate.request_queue._AUDITOR_GRACE", 0.01)
-    queue = RequestQueue(ScriptedAuditor(stuck=True), replace(FREE, seconds=0.05), workers=1)
-    opened.append(queue)
+    queue = opened(ScriptedAuditor(stuck=True), replace(FREE, seconds=0.05), workers=1)
     requests = [ask(queue, "a"), ask(queue, "b"), ask(queue, "c")]
     for request in requests:
         assert request.result(PATIENT) is None
@@ -215,11 +212,10 @@ def test_an_auditor_that_does_not_answer_is_given_up(
     check_law(queue, requests)
 
 
-def test_the_same_question_is_sent_once(opened: list[RequestQueue], tmp_path: Path) -> None:
+def test_the_same_question_is_sent_once(opened: Opened, tmp_path: Path) -> None:
     """While it is on its way, and, with a cache, ever after; those who join pay nothing."""
     auditor = ScriptedAuditor(delay=0.05)
-    queue = RequestQueue(auditor, FREE, cache=VerdictCache(tmp_path))
-    opened.append(queue)
+    queue = opened(auditor, FREE, cache=VerdictCache(tmp_path))
     budget = Budget("run", calls=10)
     requests = [ask(queue, "same", run=budget) for _ in range(5)]
     for request in requests:
@@ -235,10 +231,9 @@ def test_the_same_question_is_sent_once(opened: list[RequestQueue], tmp_path: Pa
     assert queue.counts.tokens_in == 1000
 
 
-def test_a_failure_is_shared_too_and_not_kept(opened: list[RequestQueue], tmp_path: Path) -> None:
+def test_a_failure_is_shared_too_and_not_kept(opened: Opened, tmp_path: Path) -> None:
     auditor = ScriptedAuditor(delay=0.05, failing=1.0)
-    queue = RequestQueue(auditor, FREE, cache=VerdictCache(tmp_path))
-    opened.append(queue)
+    queue = opened(auditor, FREE, cache=VerdictCache(tmp_path))
     requests = [ask(queue, "same") for _ in range(3)]
     for request in requests:
         request.result(PATIENT)
@@ -248,11 +243,10 @@ def test_a_failure_is_shared_too_and_not_kept(opened: list[RequestQueue], tmp_pa
     assert queue.counts.tokens_in == 2000
 
 
-def test_budgets_refuse_with_their_reason(opened: list[RequestQueue]) -> None:
+def test_budgets_refuse_with_their_reason(opened: Opened) -> None:
     policy = replace(FREE, calls_a_minute=3, calls_a_run=2)
     auditor = ScriptedAuditor()
-    queue = RequestQueue(auditor, policy)
-    opened.append(queue)
+    queue = opened(auditor, policy)
     one, other = Budget("run", calls=2), Budget("run", calls=2)
     requests = [ask(queue, f"one {i}", run=one) for i in range(3)]
     requests += [ask(queue, f"other {i}", run=other) for i in range(2)]
@@ -262,7 +256,7 @@ def test_budgets_refuse_with_their_reason(opened: list[RequestQueue]) -> None:
     check_law(queue, requests)
 
 
-def test_what_a_failure_took_is_held_where_nobody_says_it(opened: list[RequestQueue]) -> None:
+def test_what_a_failure_took_is_held_where_nobody_says_it(opened: Opened) -> None:
     """And an answer without a cost ends what a budget of money allows."""
     policy = replace(FREE, question_tokens=500, question_money=0.2)
     failed = judged(Verdict(VerdictOutcome.ERROR, fault="timeout"), tokens_in=0, tokens_out=0, cost=None)
@@ -271,17 +265,15 @@ def test_what_a_failure_took_is_held_where_nobody_says_it(opened: list[RequestQu
         (replace(failed, cost=0.0), (1, 0, 0.0), ""),
         (judged(Verdict(VerdictOutcome.SAFE), cost=None), (1, 15, 0.2), "cost unknown"),
     ):
-        queue = RequestQueue(Answers(answer), policy)
-        opened.append(queue)
+        queue = opened(Answers(answer), policy)
         budget = Budget("run", money=1.0)
         ask(queue, "a", run=budget).result(PATIENT)
         assert budget.used == used
         assert ask(queue, "b", run=budget).reason in (then, "timeout")
 
 
-def test_a_question_that_met_an_open_circuit_costs_no_call(opened: list[RequestQueue]) -> None:
-    queue = RequestQueue(Answers(judged(Verdict(VerdictOutcome.ERROR, fault="circuit-open"), attempts=0)), FREE)
-    opened.append(queue)
+def test_a_question_that_met_an_open_circuit_costs_no_call(opened: Opened) -> None:
+    queue = opened(Answers(judged(Verdict(VerdictOutcome.ERROR, fault="circuit-open"), attempts=0)), FREE)
     budget = Budget("run", calls=1)
     for name in ("a", "b"):
         request = ask(queue, name, run=budget)
@@ -289,7 +281,7 @@ def test_a_question_that_met_an_open_circuit_costs_no_call(opened: list[RequestQ
         assert (request.ending, request.reason, budget.used) == ("dropped", "circuit open", (0, 0, 0.0))
 
 
-def test_closing_with_drain_answers_all_and_without_drops_them(opened: list[RequestQueue]) -> None:
+def test_closing_with_drain_answers_all_and_without_drops_them(opened: Opened) -> None:
     for drain in (True, False):
         queue = RequestQueue(ScriptedAuditor(delay=0.01), FREE, workers=2)
         requests = [ask(queue, f"run {i}") for i in range(20)]
@@ -352,14 +344,11 @@ def test_a_question_that_a_close_has_dropped_is_not_sent(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("raised", [ValueError, SystemExit])
-def test_a_key_that_cannot_be_made_costs_its_question_only(
-    raised: type[BaseException], opened: list[RequestQueue]
-) -> None:
+def test_a_key_that_cannot_be_made_costs_its_question_only(raised: type[BaseException], opened: Opened) -> None:
     def key() -> str:
         raise raised
 
-    queue = RequestQueue(Keyed(key), FREE)
-    opened.append(queue)
+    queue = opened(Keyed(key), FREE)
     for name in ("a", "b"):
         request = ask(queue, name)
         request.result(PATIENT)
@@ -444,9 +433,7 @@ def test_many_threads_and_a_close_in_the_middle() -> None:
     check_law(queue, every)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_child_asks_nothing_and_lives() -> None:
-    program = """
+PROGRAM = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
 from scripted_auditor import ScriptedAuditor
@@ -455,6 +442,19 @@ from prefixguard.escalate.policy import EscalationPolicy
 from prefixguard.stepview import StepRecord
 step = StepRecord(1, "agent", "", "find", "{}", "", "", "", "ok")
 queue = RequestQueue(ScriptedAuditor(stuck=True), EscalationPolicy(mark=0.5))
+"""
+
+
+def alone(program: str) -> tuple[int, str]:
+    """Status and errors of a program of its own, which begins with `PROGRAM`."""
+    command = [sys.executable, "-c", PROGRAM + program, SUPPORT]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_asks_nothing_and_lives() -> None:
+    program = """
 first = queue.offer((step,), 1)
 child = os.fork()
 if child == 0:
@@ -469,23 +469,19 @@ assert first.ending == "pending"
 queue.close(drain=False)
 sys.exit(os.waitstatus_to_exitcode(status))
 """
-    done = subprocess.run([sys.executable, "-c", program, SUPPORT], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM + program, SUPPORT], capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_a_program_ends_without_a_close() -> None:
     program = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from scripted_auditor import ScriptedAuditor
-from prefixguard.escalate.request_queue import RequestQueue
-from prefixguard.escalate.policy import EscalationPolicy
-from prefixguard.stepview import StepRecord
-step = StepRecord(1, "agent", "", "find", "{}", "", "", "", "ok")
-queue = RequestQueue(ScriptedAuditor(stuck=True), EscalationPolicy(mark=0.5))
 queue.offer((step,), 1)
 """
-    done = subprocess.run([sys.executable, "-c", program, SUPPORT], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM + program, SUPPORT], capture_output=True, text=True, timeout=60
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
