@@ -1,4 +1,4 @@
-"""What secrets look like: the shapes of `secrets.toml`, and the rules that tell one from what only looks like one.
+"""What secrets look like: the shapes of `secret_shapes.toml`, and the rules that tell one from what only looks like one.
 
 Shapes are RE2, so no text can make one slow. Rules look at one word of a bounded length.
 """
@@ -18,7 +18,7 @@ from typing import Any
 import re2
 
 _DATA: dict[str, Any] = tomllib.loads(
-    (resources.files("prefixguard.escalate") / "secrets.toml").read_text(encoding="utf-8")
+    (resources.files("prefixguard.escalate") / "secret_shapes.toml").read_text(encoding="utf-8")
 )
 #: Grouping of the digits of a card, where they stand in groups: Visa and most others, American Express, Diners Club.
 _GROUPS = ((4, 4, 4, 4), (4, 4, 4, 4, 3), (4, 6, 5), (4, 6, 4), (6, 13))
