@@ -1,4 +1,4 @@
-"""What secrets look like: the shapes of `secret_shapes.toml`, and the rules that tell one from what only looks like one.
+"""What secrets look like: the shapes of `secret_shapes.toml`, and rules that tell one from what only looks like one.
 
 Shapes are RE2, so no text can make one slow. Rules look at one word of a bounded length.
 """
