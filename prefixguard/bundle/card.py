@@ -21,38 +21,6 @@ _SECTIONS = (
 _ROWS = 40
 
 
-def write_card(
-    adapter: Mapping[str, str],
-    calibration: Calibration,
-    info: Mapping[str, Any],
-    automaton: Automaton | None = None,
-    pictures: Sequence[str] = (),
-) -> str:
-    """The card of a bundle. The folder's name is not in it: the same monitor in another place has the same bytes.
-
-    adapter: name, version, sha256. info: as in `BundleParts`; the keys `backend`, `horizon`,
-    `seed`, `data`, `metrics`, `heads`, `split`, `config`, `libraries` and `fidelity` are shown where they are present.
-    automaton: of a bundle of that kind. pictures: files of the bundle that show it.
-    """
-    parts = [
-        f"# Monitor for `{_plain(adapter.get('name', ''))}` runs",
-        _what(adapter, info),
-        _USE,
-        _alarm(calibration, info),
-    ]
-    if automaton is not None:
-        parts.insert(2, _automaton(automaton, pictures))
-    for key, heading in _SECTIONS:
-        value = info.get(key)
-        if isinstance(value, Mapping) and value:
-            parts.append(f"## {heading}\n\n{_table(value)}")
-    fidelity = info.get("fidelity")
-    if isinstance(fidelity, Mapping) and fidelity:
-        parts.append(_fidelity(fidelity))
-    parts.append(_LIMITS)
-    return "\n\n".join(parts) + "\n"
-
-
 _USE = """## Use
 
 ```python
@@ -75,32 +43,60 @@ _LIMITS = """## Limits
   can hash a changed bundle again. A signature does: `prefixguard sign`, `prefixguard.load(path, trust=PUBLIC_KEY)`."""
 
 
-def _what(adapter: Mapping[str, str], info: Mapping[str, Any]) -> str:
-    lines = [
+def write_card(
+    adapter: Mapping[str, str],
+    calibration: Calibration,
+    info: Mapping[str, Any],
+    automaton: Automaton | None = None,
+    pictures: Sequence[str] = (),
+) -> str:
+    """The card of a bundle. The folder's name is not in it: the same monitor in another place has the same bytes.
+
+    adapter: name, version, sha256. info: as in `BundleParts`; the keys `backend`, `horizon`,
+    `seed`, `data`, `metrics`, `heads`, `split`, `config`, `libraries` and `fidelity` are shown where they are present.
+    automaton: of a bundle of that kind. pictures: files of the bundle that show it.
+    """
+    name, version = _plain(adapter.get("name", "")), _plain(adapter.get("version", ""))
+    parts = [
+        f"# Monitor for `{name}` runs",
         "Watches runs of an LLM agent and says after every step how likely the run is to fail. It reads them through "
-        f"adapter `{_plain(adapter.get('name', ''))}`, version {_plain(adapter.get('version', ''))}."
+        f"adapter `{name}`, version {version}.",
     ]
-    for key, words in (("backend", "Backend"), ("horizon", "Horizon in steps"), ("seed", "Seed")):
-        if key in info:
-            lines.append(f"- {words}: {_plain(str(info[key]))}")
-    return lines[0] + ("\n\n" + "\n".join(lines[1:]) if lines[1:] else "")
-
-
-def _automaton(automaton: Automaton, pictures: Sequence[str]) -> str:
-    shown = f" Shown to people in {', '.join(f'`{name}`' for name in pictures)}." if pictures else ""
-    begins = ", ".join(map(str, automaton.clock))
-    clock = f" A clock beside it gives every state other risks from step {begins} on." if begins else ""
-    return (
-        f"## Automaton\n\nA finite automaton of {automaton.n_states} states over {automaton.n_symbols} symbols, in "
-        f"`automaton.json`.{shown} A reading names the state that the run is in; its risks were set on runs that the "
-        f"automaton was not learned from.{clock}"
-    )
-
-
-def _alarm(calibration: Calibration, info: Mapping[str, Any]) -> str:
-    """The thresholds in force; by group where there are such; and on what they were set anew."""
-    parts = [f"## Alarm\n\n{_common(calibration)}", *_groups(calibration), *_recalibrated(info)]
-    return "\n\n".join(parts)
+    facts = (("backend", "Backend"), ("horizon", "Horizon in steps"), ("seed", "Seed"))
+    parts.append("\n".join(f"- {words}: {_plain(str(info[key]))}" for key, words in facts if key in info))
+    if automaton is not None:
+        begins = ", ".join(map(str, automaton.clock))
+        shown = f" Shown to people in {', '.join(f'`{file}`' for file in pictures)}." if pictures else ""
+        clock = f" A clock beside it gives every state other risks from step {begins} on." if begins else ""
+        parts.append(
+            f"## Automaton\n\nA finite automaton of {automaton.n_states} states over {automaton.n_symbols} symbols, in "
+            f"`automaton.json`.{shown} A reading names the state that the run is in; its risks were set on runs that "
+            f"the automaton was not learned from.{clock}"
+        )
+    parts += [_USE, "## Alarm", _common(calibration), *_groups(calibration)]
+    anew = info.get("recalibration")
+    if isinstance(anew, Mapping):
+        in_sample = (
+            f" IN SAMPLE: {anew['in_sample']} of these runs are of tasks that the monitor was made from, on which it "
+            "is surer than on new ones. The bound does not hold."
+        )
+        parts.append(
+            f"Both thresholds were set anew, without retraining, on {anew.get('runs')} runs of which "
+            f"{anew.get('successful')} succeeded; the monitor before was {_plain(str(anew.get('monitor')))[:12]}."
+            + (in_sample if anew.get("in_sample") else "")
+        )
+    for key, heading in _SECTIONS:
+        value = info.get(key)
+        if isinstance(value, Mapping) and value:
+            parts.append(f"## {heading}\n\n{_table(value)}")
+    fidelity = info.get("fidelity")
+    if isinstance(fidelity, Mapping) and fidelity:  # how far an automaton agrees, and the reasons to audit it with care
+        figures = {name: item for name, item in fidelity.items() if isinstance(item, int | float)}
+        care = fidelity.get("care")
+        sentences = [f"- Audit with care: {_plain(str(one))}" for one in care] if isinstance(care, list | tuple) else []
+        parts += ["## How far it agrees with its teacher", _table(figures), "\n".join(sentences)]
+    parts.append(_LIMITS)
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _groups(calibration: Calibration) -> list[str]:
@@ -121,22 +117,6 @@ def _groups(calibration: Calibration) -> list[str]:
     return [said, "\n".join(table)]
 
 
-def _recalibrated(info: Mapping[str, Any]) -> list[str]:
-    value = info.get("recalibration")
-    if not isinstance(value, Mapping):
-        return []
-    said = (
-        f"Both thresholds were set anew, without retraining, on {value.get('runs')} runs of which "
-        f"{value.get('successful')} succeeded; the monitor before was {_plain(str(value.get('monitor')))[:12]}."
-    )
-    if value.get("in_sample"):
-        said += (
-            f" IN SAMPLE: {value['in_sample']} of these runs are of tasks that the monitor was made from, on which "
-            "it is surer than on new ones. The bound does not hold."
-        )
-    return [said]
-
-
 def _common(calibration: Calibration) -> str:
     thresholds, policy = calibration.thresholds, calibration.policy
     if thresholds.alarm is None:
@@ -153,16 +133,6 @@ def _common(calibration: Calibration) -> str:
         + f", WATCH above {thresholds.watched_from:.4f}. Of runs that would succeed, at most {policy.budget:.0%} "
         f"raise an alarm, with confidence {policy.confidence:.0%} (set on {thresholds.n_runs} successful runs, one a "
         f"task, {thresholds.allowed} above the threshold allowed)."
-    )
-
-
-def _fidelity(value: Mapping[str, Any]) -> str:
-    """How far an automaton agrees with its teacher, and the reasons to audit it with care."""
-    figures = {name: item for name, item in value.items() if isinstance(item, int | float)}
-    care = value.get("care")
-    sentences = [f"- Audit with care: {_plain(str(one))}" for one in care] if isinstance(care, list | tuple) else []
-    return "\n\n".join(
-        ["## How far it agrees with its teacher", _table(figures), *filter(None, ["\n".join(sentences)])]
     )
 
 
