@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from prefixguard import context
 from prefixguard.encoder import Vocabulary, tokenize
+from prefixguard.metrics import Prefixes
 from prefixguard.stepview import FIELDS, FillCounts, Spool, StepRecord, serialize
 from prefixguard.trace import Outcome, Run, imminent_labels, run_digest, task_key
 
@@ -48,6 +49,11 @@ class Corpus:
     def lengths(self) -> NDArray[np.int64]:
         """Steps of each run, int64 (n,)."""
         return np.diff(self.first)
+
+    def prefixes(self, runs: NDArray[np.int64]) -> Prefixes:
+        """All prefixes of these runs, in their order, as the metrics take them."""
+        tasks = [self.task_ids[r] for r in runs.tolist()]
+        return Prefixes.of(self.lengths[runs].tolist(), self.failed[runs].tolist(), tasks)
 
     def tool(self, step: int) -> str:
         """The tool of a step, as its record has it."""

@@ -12,12 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.alarm import (
-    AlarmPolicy,
-    Thresholds,
-    runs_needed,
-    table_to_json,
-)
+from prefixguard.alarm import AlarmPolicy, Thresholds, runs_needed, table_to_json
 from prefixguard.bundle import BundleParts, Calibration, Platt, apply_map, check_target, open_bundle, write_bundle
 from prefixguard.context import FEATURES
 from prefixguard.errors import DataError
@@ -34,7 +29,7 @@ from prefixguard.learn.config import LearnListener, TrainConfig
 from prefixguard.learn.corpus import Corpus, featurise, labels
 from prefixguard.learn.fit import FittedMonitor, fit_monitor, needs_torch, training_key
 from prefixguard.learn.teacher import steps_of
-from prefixguard.metrics import Prefixes, at_remaining, auroc, average_precision
+from prefixguard.metrics import at_remaining, auroc, average_precision
 from prefixguard.stepview import Adapter, ReadReport, adapter_for, losses, read_runs
 from prefixguard.store import Store
 from prefixguard.trace import DEFAULT_SHARES, Side, link_tasks, move_tasks, repeat_groups, split_tasks, task_hash
@@ -259,9 +254,7 @@ def _metrics(
     """A few figures on the test side, for the card; `prefixguard evaluate` gives them with baselines and intervals."""
     if len(runs) == 0:
         return {}
-    prefixes = Prefixes.of(
-        corpus.lengths[runs].tolist(), corpus.failed[runs].tolist(), [corpus.task_ids[r] for r in runs.tolist()]
-    )
+    prefixes = corpus.prefixes(runs)
     flat = np.concatenate([logits[r] for r in runs.tolist()])
     imminent = prefixes.imminent_labels(horizon)
     outcome = prefixes.outcome_labels

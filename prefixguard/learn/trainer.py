@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from prefixguard.learn.config import LearnListener, TrainConfig
 from prefixguard.learn.corpus import Corpus, Rows
 from prefixguard.learn.head import FittedNetwork
-from prefixguard.metrics import Prefixes, at_remaining, average_precision
+from prefixguard.metrics import at_remaining, average_precision
 from prefixguard.store import Kept, Store
 
 _JITTER = 3.0  # steps by which runs of like length change places from epoch to epoch
@@ -45,8 +45,8 @@ class Batch:
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on another device."""
-        moved = (t.to(device) for t in (self.indices, self.values, self.offsets, self.context, self.mask))
-        return Batch(self.runs, *moved)
+        tensors = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "runs"}
+        return Batch(self.runs, **{name: tensor.to(device) for name, tensor in tensors.items()})
 
 
 def collate(corpus: Corpus, rows: Rows, runs: NDArray[np.int64]) -> Batch:
@@ -170,7 +170,8 @@ def fit_network(
         torch.manual_seed(seed * 100_003 + number)
         drop = np.random.default_rng((seed, number, 1))
         network.train()
-        tau = _tau(config, number)
+        # Gumbel temperature: linear from tau_start to tau_end.
+        tau = config.tau_start + (config.tau_end - config.tau_start) * (number / max(config.epochs - 1, 1))
         total = 0.0
         for i, batch in enumerate(epoch(corpus, rows, target.train, config.batch_runs, (seed, number, 0))):
             for group in optimizer.param_groups:
@@ -204,21 +205,13 @@ def fit_network(
     return FittedNetwork(network, best_epoch, best_score if math.isfinite(best_score) else math.nan)
 
 
-def _tau(config: TrainConfig, number: int) -> float:
-    """Gumbel temperature of an epoch: linear from tau_start to tau_end."""
-    share = number / max(config.epochs - 1, 1)
-    return config.tau_start + (config.tau_end - config.tau_start) * share
-
-
 def validation_score(
     network: nn.Module, corpus: Corpus, rows: Rows, target: Target, config: TrainConfig, device: torch.device
 ) -> float:
     """Mean of imminent AUPRC and outcome AUROC at matched remaining steps; one alone where the other is void."""
     logits = predict(network, corpus, rows, target.validation, config, device)
     runs = target.validation
-    prefixes = Prefixes.of(
-        corpus.lengths[runs].tolist(), corpus.failed[runs].tolist(), [corpus.task_ids[r] for r in runs.tolist()]
-    )
+    prefixes = corpus.prefixes(runs)
     flat = np.concatenate(logits)
     parts = [
         average_precision(prefixes.imminent_labels(config.horizon), flat[:, 0]),
@@ -260,8 +253,7 @@ def _drop_text(batch: Batch, rng: np.random.Generator, share: float) -> Batch:
     if share == 0:
         return batch
     keep = (rng.random(len(batch.values), dtype=np.float32) >= share).astype(np.float32) / (1 - share)
-    values = batch.values * torch.from_numpy(keep)
-    return Batch(batch.runs, batch.indices, values, batch.offsets, batch.context, batch.mask)
+    return replace(batch, values=batch.values * torch.from_numpy(keep))
 
 
 def _arrays(network: nn.Module) -> dict[str, NDArray[Any]]:
