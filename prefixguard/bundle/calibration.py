@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -169,9 +170,10 @@ def _map_from_json(document: Mapping[str, Any]) -> RiskMap:
     return instance(_KINDS[kind], rest)
 
 
-def _thresholds(document: Any, what: str = "") -> Thresholds:
+def _thresholds(document: Any) -> Thresholds:
+    risk = partial(share, kind="risk from 0 to 1")
     counts = {"n_runs": whole, "allowed": whole, "needed": whole}
-    return instance(Thresholds, document, alarm=optional(share), watch=share, reason=optional(text), **counts)
+    return instance(Thresholds, document, alarm=optional(risk), watch=risk, reason=optional(text), **counts)
 
 
 def _of_values(document: Any, what: str) -> Mapping[str, Thresholds]:

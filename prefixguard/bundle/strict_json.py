@@ -53,10 +53,10 @@ def whole(value: Any, what: str) -> int:
     return value
 
 
-def share(value: Any, what: str) -> float:
-    """A number from 0 to 1."""
+def share(value: Any, what: str, kind: str = "probability") -> float:
+    """A number from 0 to 1. kind: what the message calls it."""
     if type(value) not in (int, float) or not 0.0 <= value <= 1.0:
-        raise ValueError(f"{what}: {str(value)[:40]} is not a probability")
+        raise ValueError(f"{what}: {str(value)[:40]} is not a {kind}")
     return value  # type: ignore[no-any-return]
 
 
