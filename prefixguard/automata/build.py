@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.automata.state_risk import calibrate, training_risk
-from prefixguard.automata.strings import Strings, Transitions, before, fallback_of, walk
+from prefixguard.automata.strings import Strings, Transitions, before, counted, fallback_of, walk
 from prefixguard.bundle import UNSEEN, Automaton
 from prefixguard.errors import ConfigError, DataError
 
@@ -64,7 +64,7 @@ def walk_training(transitions: Transitions, train: Strings) -> Walked:
         rule = np.where(walked.fallback == UNSEEN, stay, walked.fallback)
         walked = Walked.of(replace(transitions, next=np.where(left_open, rule, transitions.next)), train)
         n = int(np.count_nonzero(walked.edges[left_open]))
-        notes = (*notes, f"{n} {'transition' if n == 1 else 'transitions'} that the learner left open: filled by rule")
+        notes = (*notes, f"{counted(n, 'transition')} that the learner left open: filled by rule")
     taken = np.where(walked.edges > 0, walked.transitions.next, UNSEEN).astype(np.int32)
     walked = Walked.of(reachable(Transitions(transitions.start, taken, notes)), train)
     risk, _ = training_risk(train, walked.states, walked.transitions.n_states, ())
@@ -102,7 +102,7 @@ def reachable(transitions: Transitions) -> Transitions:
     renumber = np.full(transitions.n_states + 1, UNSEEN, dtype=np.int32)  # the last place is for UNSEEN, -1
     renumber[queue] = np.arange(len(queue))
     lost = transitions.n_states - len(number)
-    notes = (f"{_states(lost)} that no training run reaches: dropped",) if lost else ()
+    notes = (f"{counted(lost, 'state')} that no training run reaches: dropped",) if lost else ()
     return Transitions(0, renumber[transitions.next[queue]], (*transitions.notes, *notes))
 
 
@@ -127,7 +127,7 @@ def minimize(transitions: Transitions, classes: NDArray[np.int64]) -> Transition
             break
         block, n = finer, m
     merged = transitions.n_states - n
-    notes = (f"{_states(merged)} merged into equivalent ones",) if merged else ()
+    notes = (f"{counted(merged, 'state')} merged into equivalent ones",) if merged else ()
     return _quotient(transitions, block, np.unique(block, return_index=True)[1], notes)
 
 
@@ -150,7 +150,9 @@ def within_budget(
     distance = np.square(risks[:, None] - risks[None, kept]).sum(axis=-1)  # (S, max_states)
     block = distance.argmin(axis=1)
     block[kept] = np.arange(len(kept))
-    notes = (f"{_states(n - max_states)} beyond the limit of {max_states} merged into the nearest that stayed",)
+    notes = (
+        f"{counted(n - max_states, 'state')} beyond the limit of {max_states} merged into the nearest that stayed",
+    )
     return _quotient(transitions, block, kept, notes)
 
 
@@ -167,7 +169,3 @@ def _numbered(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
     """Equal rows get equal numbers, from 0; and how many there are."""
     distinct, number = np.unique(rows, axis=0, return_inverse=True)
     return number.reshape(-1).astype(np.int64), len(distinct)
-
-
-def _states(n: int) -> str:
-    return f"{n} state" if n == 1 else f"{n} states"

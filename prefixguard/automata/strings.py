@@ -111,6 +111,15 @@ class Transitions:
         return len(self.next)
 
 
+def counted(n: int, thing: str) -> str:
+    """A number of things, as notes say it.
+
+    >>> counted(1, "state"), counted(2000, "state")
+    ('1 state', '2000 states')
+    """
+    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"
+
+
 def log_odds(risks: NDArray[np.float32] | NDArray[np.float64]) -> NDArray[np.float64]:
     """Log-odds of probabilities, which are clipped to [1e-4, 1 - 1e-4] first."""
     p = np.clip(risks.astype(np.float64), 1e-4, 1 - 1e-4)

@@ -24,8 +24,8 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.automata.learners.evidence import Floats, Positions, PrefixEvidence
-from prefixguard.automata.strings import Strings
+from prefixguard.automata.learners.evidence import Floats, Positions, gather
+from prefixguard.automata.strings import Strings, Transitions, counted
 from prefixguard.bundle import N_RISKS, UNSEEN
 
 _FEWEST = 5  # runs that wait, below which a transition leads where its state usually does
@@ -54,14 +54,27 @@ class Setting:
     doubt: float
 
 
-class Growth:
+def grow(strings: Strings, setting: Setting, max_states: int) -> Transitions:
+    """At most `max_states` states; state 0 is the start. The same for the same runs in the same order."""
+    growth = _Growth(strings, setting, max_states)
+    growth.decide()
+    notes = {
+        f"{counted(growth.thin, 'transition')} that few runs took lead where most runs went on from there": growth.thin,
+        f"{counted(growth.forced, 'transition')} would have led to new states without the limit of {max_states}": (
+            growth.forced
+        ),
+    }
+    return Transitions(0, growth.next[: growth.n_states].copy(), tuple(note for note, count in notes.items() if count))
+
+
+class _Growth:
     """The automaton so far, what its states have met, and who waits where. A cell is state * K + symbol.
 
-    next: int32 (S, K), of at most `max_states` states; state 0 is the start. The same for the same runs in the same
-    order. thin: transitions too rare to be judged. forced: those that deserved a state beyond the limit.
+    next: int32 (S, K). thin: transitions too rare to be judged. forced: those that deserved a state beyond the limit.
     """
 
-    def __init__(self, strings: Strings, evidence: PrefixEvidence, setting: Setting, max_states: int) -> None:
+    def __init__(self, strings: Strings, setting: Setting, max_states: int) -> None:
+        evidence = gather(strings, risk=setting.risk, clock=setting.clock)
         n_symbols, n_words = strings.n_symbols, evidence.n_words
         self.n_states, self.thin, self.forced = 1, 0, 0
         self.next = np.full((max_states, n_symbols), UNSEEN, dtype=np.int32)
@@ -78,9 +91,8 @@ class Growth:
         self._waiting: dict[int, Positions] = {}
         self._queue: list[tuple[int, int]] = []  # (-how many wait, cell); entries may be out of date
         self._walk(np.zeros(len(strings), dtype=np.int64), strings.first[:-1].copy())
-        self._decide()
 
-    def _decide(self) -> None:
+    def decide(self) -> None:
         """Decide transitions, most awaited first, until no run waits."""
         while self._queue:
             size, cell = heappop(self._queue)
@@ -94,7 +106,6 @@ class Growth:
             self._leads[symbol, target] += len(at)
             self.next[state, symbol] = target
             self._walk(np.full(len(at), state, dtype=np.int64), at)
-        self.next = self.next[: self.n_states].copy()
 
     def _target(self, cell: int, at: Positions) -> int:
         """Where a transition is to lead that the runs at these steps wait for."""

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.automata.build import walk_training
-from prefixguard.automata.learners.evidence import gather
-from prefixguard.automata.learners.growth import Growth, Setting
+from prefixguard.automata.learners.growth import Setting, grow
 from prefixguard.automata.state_risk import training_risk
 from prefixguard.automata.strings import Strings, Transitions
 from prefixguard.errors import DataError
@@ -40,8 +39,7 @@ def learn(strings: Strings, *, max_states: int, seed: int, setting: Setting | No
     ordered = strings.of(_order(strings))
     if setting is None:
         setting = _choose(ordered, max_states, seed)
-    grown = _grow(ordered, setting, max_states)
-    return Transitions(0, grown.next, _notes(grown, max_states))
+    return grow(ordered, setting, max_states)
 
 
 def _order(strings: Strings) -> NDArray[np.int64]:
@@ -56,10 +54,6 @@ def _order(strings: Strings) -> NDArray[np.int64]:
     return np.array(sorted(range(len(strings)), key=keys.__getitem__), dtype=np.int64)
 
 
-def _grow(strings: Strings, setting: Setting, max_states: int) -> Growth:
-    return Growth(strings, gather(strings, risk=setting.risk, clock=setting.clock), setting, max_states)
-
-
 def _choose(strings: Strings, max_states: int, seed: int) -> Setting:
     """The setting that does best on tasks held out; where none can be held out, the one for most agents."""
     tasks, task_of = np.unique(strings.tasks, return_inverse=True)
@@ -71,7 +65,7 @@ def _choose(strings: Strings, max_states: int, seed: int) -> Setting:
     pairs = [(strings.of(among[fold != f]), strings.of(among[fold == f])) for f in np.unique(fold).tolist()]
 
     def score(setting: Setting) -> float:
-        return float(np.mean([_score(_grow(train, setting, max_states), train, test) for train, test in pairs]))
+        return float(np.mean([_score(grow(train, setting, max_states), train, test) for train, test in pairs]))
 
     best, most = SURE, score(SURE)
     for setting in (PLAIN, COUNTING):
@@ -81,23 +75,10 @@ def _choose(strings: Strings, max_states: int, seed: int) -> Setting:
     return best
 
 
-def _score(grown: Growth, train: Strings, test: Strings) -> float:
+def _score(found: Transitions, train: Strings, test: Strings) -> float:
     """Mean of imminent AUPRC and outcome AUROC at matched remaining steps on `test`; a void one is left out."""
-    walked = walk_training(Transitions(0, grown.next), train)
+    walked = walk_training(found, train)
     risk, _ = training_risk(train, walked.states, walked.transitions.n_states, ())
     states, _ = walked.walk(test)
     known = [figure for figure in test.figures(risk[states]) if figure == figure]
     return float(np.mean(known)) if known else 0.0
-
-
-def _notes(grown: Growth, max_states: int) -> tuple[str, ...]:
-    notes = []
-    if grown.thin:
-        notes.append(f"{_transitions(grown.thin)} that few runs took lead where most runs went on from there")
-    if grown.forced:
-        notes.append(f"{_transitions(grown.forced)} would have led to new states without the limit of {max_states}")
-    return tuple(notes)
-
-
-def _transitions(n: int) -> str:
-    return f"{n} transition" if n == 1 else f"{n} transitions"

@@ -47,12 +47,9 @@ def to_page(summary: AutomatonSummary) -> bytes:
         **{which: picture.decode().partition("?>\n")[2] for which, picture in pictures.items()},
         "data": page_json(summary),
     }
-    return offline_page(_HERE, f"{name}: automaton", parts, _script())
-
-
-def _script() -> str:
-    files = [(_HERE / name).read_text(encoding="utf-8") for name in SCRIPTS]
-    return '"use strict";\n(() => {\n' + "\n".join(files) + "})();\n"
+    files = [(_HERE / script).read_text(encoding="utf-8") for script in SCRIPTS]
+    script = '"use strict";\n(() => {\n' + "\n".join(files) + "})();\n"
+    return offline_page(_HERE, f"{name}: automaton", parts, script)
 
 
 def _summary(summary: AutomatonSummary) -> str:

@@ -83,16 +83,19 @@ def choose_replays(
     chosen = _take_turns([[i for _, i in sorted(queues[kind])] for kind in ReplayKind], material.tasks[test])
     replays = []
     for number, i in enumerate(chosen, 1):
-        r, steps = int(test[i]), range(int(first[i]), int(first[i + 1]))
+        r, at = int(test[i]), slice(int(first[i]), int(first[i + 1]))
         documents = corpus.documents.each(int(corpus.first[r]), int(corpus.first[r + 1])) if examples else ()
-        texts = [step_line(document) for document in documents] or [""] * len(steps)
-        replays.append(
-            Replay(
-                run_id=plain(corpus.run_ids[r], _ID) if examples else str(number),
-                failed=bool(corpus.failed[r]),
-                steps=tuple(_step(walks, at, text) for at, text in zip(steps, texts, strict=True)),
-            )
+        columns = (
+            walks.strings.symbols[at].tolist(),
+            walks.states[at].tolist(),
+            walks.unseen[at].tolist(),
+            *walks.risks[at].T.tolist(),
+            [level.value for level in levels[at]],
+            [step_line(document) for document in documents] or [""] * (at.stop - at.start),
+            map(finite, walks.teacher_risks[at, 1].tolist()),
         )
+        run_id = plain(corpus.run_ids[r], _ID) if examples else str(number)
+        replays.append(Replay(run_id, bool(corpus.failed[r]), tuple(map(ReplayStep, *columns))))
     return tuple(replays)
 
 
@@ -120,16 +123,3 @@ def _take_turns(queues: list[list[int]], tasks: NDArray[np.int64]) -> list[int]:
             seen.add(int(tasks[out[-1]]))
             left -= 1
     return [i for out in taken for i in out]
-
-
-def _step(walks: Walks, at: int, text: str) -> ReplayStep:
-    return ReplayStep(
-        symbol=int(walks.strings.symbols[at]),
-        state=int(walks.states[at]),
-        unseen=bool(walks.unseen[at]),
-        imminent=float(walks.risks[at, 0]),
-        outcome=float(walks.risks[at, 1]),
-        level=walks.levels[at].value,
-        text=text,
-        teacher=finite(float(walks.teacher_risks[at, 1])),
-    )
