@@ -97,9 +97,9 @@ def try_choices(
     on_trial: Callable[[str], None] | None = None,
 ) -> tuple[CandidateTrial, ...]:
     """Every candidate's worth, best first; ties by fewer states, then by order. None where the pool cannot be folded:
-    too few tasks, or one outcome only beside each fold.
+    too few tasks, or only one outcome outside of each fold.
 
-    given: alphabets whose symbols a model has given (see `fit_alphabet`). on_trial: told what is tried.
+    given: alphabets whose symbols a model has given (see `fit_alphabet`). on_trial: called with what is tried next.
     """
     pool, task_ids = material.pool, material.corpus.task_ids
     tasks = sorted({task_ids[r] for r in pool.tolist()}, key=lambda t: task_hash(f"pick:{t}"))
@@ -201,9 +201,9 @@ def table(trials: Sequence[CandidateTrial], chosen: Candidate) -> str:
         "| --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for t in trials:
-        mark = "**chosen**" if t.choice == chosen else ""
+        first = "**chosen**" if t.choice == chosen else ""
         lines.append(
-            f"| {mark} | {t.choice.alphabet} | {t.choice.learner} | {'yes' if t.choice.clock else 'no'} "
+            f"| {first} | {t.choice.alphabet} | {t.choice.learner} | {'yes' if t.choice.clock else 'no'} "
             f"| {t.choice.max_states} | {t.symbols} | {t.states} | {t.soft:.3f} | {t.auprc:.3f} | {t.rem:.3f} "
             f"| {t.unseen_share:.1%} |"
         )

@@ -52,14 +52,8 @@ def told(bundle: Bundle, strings: Iterable[Sequence[int]]) -> list[list[dict[str
         for count, symbol in enumerate(string, 1):
             place, _, (imminent, outcome) = model.follow(place, symbol, count)
             risk = calibration.outcome(outcome)
-            said.append(
-                {
-                    "state": place,
-                    "imminent_risk": calibration.imminent(imminent),
-                    "outcome_risk": risk,
-                    "level": alarm.step(risk).value,
-                }
-            )
+            risks = {"imminent_risk": calibration.imminent(imminent), "outcome_risk": risk}
+            said.append({"state": place, **risks, "level": alarm.step(risk).value})
         out.append(said)
     return out
 
@@ -77,11 +71,11 @@ def strings(n_symbols: int, length: int, seed: int) -> list[list[int]]:
 
 
 def policies(risks: list[float]) -> list[tuple[Thresholds, AlarmPolicy]]:
-    """Policies with marks that lie exactly on risks that occur, where a rounding would show."""
+    """Policies with thresholds that lie exactly on risks that occur, where a rounding would show."""
     low, middle, high, top = np.quantile(risks, [0.2, 0.5, 0.7, 0.9], method="nearest").tolist()
     rows = [
         (high, middle, AlarmPolicy()),
-        (middle, top, AlarmPolicy(consecutive=2)),  # the watch mark above the alarm's
+        (middle, top, AlarmPolicy(consecutive=2)),  # the watch threshold above the alarm's
         (high, low, AlarmPolicy(release=middle, cooldown=0)),
         (middle, low, AlarmPolicy(release=top, cooldown=2)),  # a release above the alarm
         (high, middle, AlarmPolicy(consecutive=3, release=high, cooldown=3)),
@@ -120,17 +114,11 @@ def test_typed_tables_take_tools_errors_and_repeats(tmp_path: Path, interpreter:
     write_json_table(bundle, tmp_path / "table")
     rng = np.random.default_rng(5)
     names = [*tools, "constructor", "FIND", "0", "other"]
-    runs = [
-        [
-            {
-                "tool": names[int(rng.integers(len(names)))],
-                "error": bool(rng.random() < 0.4),
-                "repeat": bool(i % 3 == 0),
-            }
-            for i in range(n)
-        ]
-        for n in (0, 1, 5, 60, 300)
-    ]
+
+    def step(i: int) -> dict[str, Any]:
+        return {"tool": names[int(rng.integers(len(names)))], "error": bool(rng.random() < 0.4), "repeat": i % 3 == 0}
+
+    runs = [[step(i) for i in range(n)] for n in (0, 1, 5, 60, 300)]
     symbols = [[typed.number(s["tool"], error=s["error"], repeat=s["repeat"]) for s in run] for run in runs]
     expected = told(bundle, symbols)
     assert interpret(tmp_path / "table", interpreter, runs) == expected
@@ -158,18 +146,8 @@ def test_the_readings_of_a_session_come_out_too(tmp_path: Path, interpreter: str
 @pytest.mark.parametrize(
     "entry",
     [
-        -1,
-        16,
-        1.5,
-        True,
-        None,
-        "0",
-        0.5,
-        1e300,
-        [],
-        {},
-        {"tool": "find", "error": 1, "repeat": False},
-        {"error": True, "repeat": True},
+        *(-1, 16, 1.5, True, None, "0", 0.5, 1e300, [], {}),
+        *({"tool": "find", "error": 1, "repeat": False}, {"error": True, "repeat": True}),
     ],
 )
 def test_what_is_no_step_stops_the_interpreter(tmp_path: Path, interpreter: str, entry: Any) -> None:
@@ -281,8 +259,8 @@ def test_the_interpreters_are_short_and_need_nothing() -> None:
     assert all('from "node:' in line for line in imports)
 
 
-def test_marks_by_group_travel_along(tmp_path: Path, interpreter: str) -> None:
-    """Each value is judged by its own marks, as the runtime picks them; all others by the common ones."""
+def test_thresholds_by_group_travel_along(tmp_path: Path, interpreter: str) -> None:
+    """Each value is judged by its own thresholds, as the runtime picks them; all others by the common ones."""
     automaton = by_seed(4, 9, 3)
     words = strings(3, 4, 1)
     plain = opened(tmp_path, tiny_automaton.parts(automaton, ModelMap(3)))
@@ -290,7 +268,7 @@ def test_marks_by_group_travel_along(tmp_path: Path, interpreter: str) -> None:
     low, middle, high = met[len(met) // 4], met[len(met) // 2], met[-2]
     common = Thresholds(middle, met[0], 30, 0, 22, None)
     by_value = {
-        "__proto__": Thresholds(low, met[-1], 30, 0, 22, None),  # its watch mark lies above its alarm
+        "__proto__": Thresholds(low, met[-1], 30, 0, 22, None),  # its watch threshold lies above its alarm
         "gold": Thresholds(high, met[0], 30, 0, 22, None),
         "new": Thresholds(None, met[0], 3, 0, 22, "few"),
     }
@@ -308,4 +286,4 @@ def test_marks_by_group_travel_along(tmp_path: Path, interpreter: str) -> None:
         done = subprocess.run(command, input=lines, capture_output=True, check=True, cwd=tmp_path / "table")
         assert [json.loads(line) for line in done.stdout.split(b"\n") if line] == expected, group
         seen.add(tuple(step["level"] for run in expected for step in run))
-    assert len(seen) == 3, "marks too alike to tell"
+    assert len(seen) == 3, "thresholds too alike to tell"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from lab_export import material_of
 
-from prefixguard.automata.alphabets.model_symbols import Intervals, ask_model, said_by
+from prefixguard.automata.alphabets.model_symbols import Intervals, ask_model, own_symbols
 from prefixguard.automata.material import Material
 from prefixguard.automata.strings import log_odds
 from prefixguard.bundle import Beta, Bundle, Platt, apply_map, open_bundle
@@ -53,7 +53,7 @@ def test_gumbel_symbols_are_what_a_session_reads(material: Material, bundle: Bun
 def test_the_symbol_of_a_step_does_not_depend_on_what_comes_after(material: Material, bundle: Bundle) -> None:
     """The model walks on with its own state: asked for a prefix alone, it says the same."""
     model, corpus = open_model(bundle), material.corpus
-    symbols = said_by(model, material)
+    symbols = own_symbols(model, material)
     assert len(np.unique(symbols)) > 1
     run = int(np.argmax(corpus.lengths))
     first = int(corpus.first[run])
@@ -83,7 +83,7 @@ def test_the_edited_model_gives_the_intervals_of_its_own_logits(cut: tuple[Bundl
     given = ask_model(bundle, material, {"quantized"})["quantized"]
     intervals = Intervals(material, maps)
     edited = open_model(replace(bundle, model_bytes=given.model, reasons_bytes=None))
-    symbols = said_by(edited, material)
+    symbols = own_symbols(edited, material)
     for run, logits in enumerate(every):
         first, last = material.corpus.first[run : run + 2]
         np.testing.assert_array_equal(intervals.of_logits(logits), symbols[first:last])
@@ -134,7 +134,7 @@ def test_a_teacher_with_few_risks_has_few_intervals(bundle: Bundle, material: Ma
         run = int(material.test[0])
         first, last = material.corpus.first[run : run + 2]
         logits = model_logits(open_model(bundle), material.corpus, material.rows, run)
-        np.testing.assert_array_equal(said_by(edited, material)[first:last], intervals.of(logits))
+        np.testing.assert_array_equal(own_symbols(edited, material)[first:last], intervals.of(logits))
 
 
 def test_the_graph_cuts_a_logit_on_a_cut_as_the_workshop_does(bundle: Bundle, material: Material) -> None:
@@ -147,7 +147,7 @@ def test_the_graph_cuts_a_logit_on_a_cut_as_the_workshop_does(bundle: Bundle, ma
     intervals.logit_cuts = intervals.cuts
     assert bundle.model_bytes is not None
     edited = open_model(replace(bundle, model_bytes=intervals.model(bundle.model_bytes), reasons_bytes=None))
-    np.testing.assert_array_equal(said_by(edited, material)[first:last], intervals.of_logits(logits))
+    np.testing.assert_array_equal(own_symbols(edited, material)[first:last], intervals.of_logits(logits))
 
 
 @pytest.mark.parametrize("risk_map", [Platt(0.4, -1.5), Platt(1e-3, -2.0), Beta(0.7, 1.8, -0.5)])

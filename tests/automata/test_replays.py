@@ -46,8 +46,8 @@ def walks_of(lab: Learned, found: Calibration) -> Walks:
 
 def test_a_replay_is_what_a_session_says(lab: Learned, lab_file: Path, tmp_path: Path) -> None:
     """Symbols, states, both risks and levels of every replayed step, through a bundle, from the raw file."""
-    marks = np.quantile(walks_of(lab, calibration(0.5)).risks[:, 1], [0.9, 0.6], method="nearest").tolist()
-    found = calibration(*marks, consecutive=2, release=marks[1])
+    levels = np.quantile(walks_of(lab, calibration(0.5)).risks[:, 1], [0.9, 0.6], method="nearest").tolist()
+    found = calibration(*levels, consecutive=2, release=levels[1])
     replays = choose_replays(lab.material, walks_of(lab, found), found, horizon=3)
     adapter = load_adapter("openai_chat")
     changes = {

@@ -27,7 +27,7 @@ _ONLY_TREES = "gbdt"
 
 
 def ask_model(bundle: Bundle, material: Material, alphabets: Collection[str]) -> dict[str, Alphabet]:
-    """What the monitor's model gives for those of these alphabets that need it.
+    """Those of these alphabets whose symbols the monitor's model gives.
 
     Raises ConfigError for the symbols of a network where the monitor is of trees alone, which learned none.
     """
@@ -41,7 +41,7 @@ def ask_model(bundle: Bundle, material: Material, alphabets: Collection[str]) ->
         return {}
     model, given = open_model(bundle), {}
     if "gumbel" in wanted:
-        symbols = said_by(model, material)
+        symbols = own_symbols(model, material)
         config = bundle.manifest.get("config")
         size = config.get("symbols") if isinstance(config, dict) else None
         n = max(size if isinstance(size, int) else 0, int(symbols.max()) + 1)
@@ -59,7 +59,7 @@ def ask_model(bundle: Bundle, material: Material, alphabets: Collection[str]) ->
     return given
 
 
-def said_by(model: StepModel, material: Material) -> NDArray[np.int32]:
+def own_symbols(model: StepModel, material: Material) -> NDArray[np.int32]:
     """The model's own symbol of every step of the corpus, int32 (steps,). Source: PrefixGuard 4.3, 4.5."""
     corpus, matrix = material.corpus, material.matrix
     symbols = np.empty(len(material.labels), dtype=np.int32)
@@ -67,8 +67,8 @@ def said_by(model: StepModel, material: Material) -> NDArray[np.int32]:
     for first, last in pairwise(corpus.first.tolist()):
         state = model.initial
         for step in range(first, last):
-            said = model.step(material.tools[step], rows[step], corpus.context[step], state)
-            symbols[step], state = said.symbol, said.state
+            after = model.step(material.tools[step], rows[step], corpus.context[step], state)
+            symbols[step], state = after.symbol, after.state
     return symbols
 
 

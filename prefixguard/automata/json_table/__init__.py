@@ -75,7 +75,7 @@ def what_it_takes(symbol_map: SymbolMap | None, n_symbols: int) -> str:
 
 
 def what_groups_take(calibration: Calibration) -> str | None:
-    """How a table's interpreters are told a run's group, in a sentence; None where no group has its own threshold."""
+    """How to name a run's group to a table's interpreters, in a sentence; None where no group has its own threshold."""
     if calibration.groups is None:
         return None
     return (

@@ -78,7 +78,7 @@ def _identify(
 ) -> Transitions:
     """The smallest machine found that gives each example's word its level; the examples in any order.
 
-    strings: the runs, by which states are told apart where there are too many. what: what a level is, for messages.
+    strings: the runs, by whose risks states are merged where there are too many. what: what a level is, for messages.
     """
     votes: dict[Word, Counter[int]] = {}
     for word, level in examples:

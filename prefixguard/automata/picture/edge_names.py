@@ -53,7 +53,7 @@ def _lines(gloss: str) -> tuple[str, ...]:
     if len(whole) <= LINES:
         return _shown(whole)
     first = _BETWEEN.split(text)[0]
-    if _CONDITION.search(first) is None:  # what does not end in a condition is told by its beginning
+    if _CONDITION.search(first) is None:  # what does not end in a condition is known by its beginning
         return _shown(textwrap.wrap(number + text, LINE_LETTERS, max_lines=LINES, placeholder=CUT) or [text])
     words = _held(first).split(" ")
     for at in range(len(words)):

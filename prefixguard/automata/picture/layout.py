@@ -24,7 +24,7 @@ _SWEEPS = 30
 _NODE_GAP = 16.0
 _PASSING = 7.0  # height of a stop without label
 _BEND = 22.0  # room for lines to bend, on each side of a gap's labels
-_GRAVITY = 0.06  # how strongly everything is pulled to the middle, beside its neighbours
+_GRAVITY = 0.06  # how strongly everything is pulled to the middle, compared with its neighbours
 
 Point = tuple[float, float]
 
@@ -69,15 +69,15 @@ class Layout:
 class _Stop:
     """Something that takes room in a layer: a node, a label, or a line that passes.
 
-    y: middle. above, below: room it takes upwards and downwards from there. beside: stops of neighbouring layers that
-    it is connected with, with weights.
+    y: middle. above, below: room it takes upwards and downwards from there. linked: stops of neighbouring layers that
+    it is connected with, and weights.
     """
 
     layer: int
     above: float
     below: float
     y: float = 0.0
-    beside: list[tuple[_Stop, float]] = field(default_factory=list)
+    linked: list[tuple[_Stop, float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +147,8 @@ def _routes(edges: Sequence[SceneEdge], stops: dict[str, _Stop], layers: list[li
         whole = [stops[edge.tail], *chain, stops[edge.head]]
         for at, (left, right) in enumerate(pairwise(whole)):
             bend = 1.0 if at in (0, len(whole) - 2) else 3.0  # long lines are kept straight between their ends
-            left.beside.append((right, bend * weight))
-            right.beside.append((left, bend * weight))
+            left.linked.append((right, bend * weight))
+            right.linked.append((left, bend * weight))
         routes.append(_Route(edge, tuple(chain), labelled))
     return routes
 
@@ -171,8 +171,8 @@ def _settle(layers: list[list[_Stop]]) -> None:
 
 
 def _pull(stop: _Stop) -> float:
-    total = sum(weight for _, weight in stop.beside)
-    return sum(other.y * weight for other, weight in stop.beside) / (total * (1 + _GRAVITY)) if total else stop.y
+    total = sum(weight for _, weight in stop.linked)
+    return sum(other.y * weight for other, weight in stop.linked) / (total * (1 + _GRAVITY)) if total else stop.y
 
 
 def _place(layer: list[_Stop], wanted: Sequence[float]) -> None:

@@ -160,8 +160,8 @@ def _arrow_head(tip: Point, heading: Point, pen: float, colour: str) -> str:
 def _tag(name: str, content: str = "", /, **attributes: object) -> str:
     """An element; floats with one decimal, and empty attributes left out. In names, _ stands for -."""
     given = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items() if value != ""}
-    said = "".join(f' {key}="{_n(value) if isinstance(value, float) else value}"' for key, value in given.items())
-    return f"<{name}{said}>{escape(content)}</{name}>" if content else f"<{name}{said}/>"
+    written = "".join(f' {key}="{_n(value) if isinstance(value, float) else value}"' for key, value in given.items())
+    return f"<{name}{written}>{escape(content)}</{name}>" if content else f"<{name}{written}/>"
 
 
 def _p(*values: float) -> str:

@@ -130,7 +130,7 @@ def state_examples(
 
 
 def step_line(document: bytes) -> str:
-    r"""A serialised record in one line: the call or what was said, and what came back.
+    r"""A serialised record in one line: the call or the speech, and the result.
 
     Absent texts are left out; a step without any is "nothing". White space is one space, other control characters are
     escaped, texts are cut.
@@ -229,7 +229,7 @@ def _condition(terms: Sequence[str]) -> str:
 
 
 def _gloss(tools: Sequence[tuple[str, float]], terms: Sequence[str], taken: set[str]) -> str:
-    """The most frequent tool and the strongest term beside its name; the next one where another symbol is called so."""
+    """The most frequent tool and its strongest term; a weaker one where another symbol has that gloss."""
     if not tools:
         return _NOT_MET
     tool = "speaks" if tools[0][0] == "respond" else plain(tools[0][0], _NAME) or "no tool"

@@ -60,7 +60,7 @@ class Fidelity:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Walks:
-    """Test runs on an automaton, and what its teacher said of them; there may be none.
+    """Test runs on an automaton and under its teacher; there may be none.
 
     strings: the runs. states: int32 (steps,), after each step. unseen: bool (steps,), transitions never taken in
     training. risks, teacher_risks: float64 (steps, 2): imminent and outcome, as readings of the automaton and of the

@@ -52,7 +52,7 @@ class StateFigures:
 def state_figures(automaton: Automaton, walked: Iterable[tuple[int, int]] = ()) -> tuple[StateFigures, ...]:
     """Figures of each state, in order.
 
-    walked: states and columns of the clock that runs are known to have been in, beside those with evidence; where
+    walked: states and columns of the clock that runs are known to have been in, besides those with evidence; where
     nothing is known of a state, all columns count. Means are weighted by the state's own evidence, alike where it has
     none.
     """
