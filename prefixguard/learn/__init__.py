@@ -28,7 +28,7 @@ from prefixguard.learn.config import BACKENDS, LearnListener, TrainConfig, read_
 from prefixguard.learn.corpus import Corpus, Rows, featurise, labels
 from prefixguard.learn.fit import FittedMonitor, fit_monitor, torch_part
 from prefixguard.learn.teacher import out_of_fold, run_weights, sparse_matrix, steps_of
-from prefixguard.learn.train import TrainResult, train, train_corpus
+from prefixguard.learn.train import TrainResult, split_for_training, train, train_corpus
 
 if TYPE_CHECKING:
     from prefixguard.learn.soft_fsm import SoftFsm
@@ -56,6 +56,7 @@ __all__ = [
     "run_weights",
     "set_thresholds",
     "sparse_matrix",
+    "split_for_training",
     "steps_of",
     "torch_part",
     "train",

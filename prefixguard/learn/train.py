@@ -32,7 +32,7 @@ from prefixguard.learn.teacher import steps_of
 from prefixguard.metrics import at_remaining, auroc, average_precision
 from prefixguard.stepview import Adapter, ReadReport, adapter_for, losses, read_runs
 from prefixguard.store import Store
-from prefixguard.trace import DEFAULT_SHARES, Side, link_tasks, move_tasks, repeat_groups, split_tasks, task_hash
+from prefixguard.trace import DEFAULT_SHARES, Move, Side, link_tasks, move_tasks, repeat_groups, split_tasks, task_hash
 
 _FEWEST_RUNS = 20
 
@@ -196,10 +196,24 @@ def _lost(corpus: Corpus, adapter: Adapter) -> list[str]:
     return [one.text for one in found if one.severity == "warning"]
 
 
+def split_for_training(corpus: Corpus, needed: int, seed: int) -> Move:
+    """Sides of tasks; tasks move from training to the alarm side until `needed` tasks there have a successful run.
+
+    Half of the training tasks stay in any case. Tasks whose runs repeat each other word for word share a side.
+    """
+    linked = link_tasks(corpus.task_ids, corpus.digests)
+    sides = split_tasks(corpus.task_ids, seed=seed, shares=DEFAULT_SHARES, linked=linked)
+    succeeded = {t for t, failed in zip(corpus.task_ids, corpus.failed.tolist(), strict=True) if not failed}
+    trained = sum(side is Side.TRAIN for side in sides.values())
+    return move_tasks(
+        sides, Side.TRAIN, Side.ALARM, needed=needed, seed=seed, counting=succeeded, linked=linked,
+        keep=max(trained // 2, 1),
+    )  # fmt: skip
+
+
 def _split(corpus: Corpus, config: TrainConfig, policy: AlarmPolicy) -> tuple[dict[str, Side], list[str]]:
     """Sides of tasks; tasks move from training to the alarm side where the budget needs them."""
     notes = []
-    linked = link_tasks(corpus.task_ids, corpus.digests)
     repeats = repeat_groups(corpus.digests)
     if repeats:
         count = sum(len(g) - 1 for g in repeats)
@@ -208,14 +222,8 @@ def _split(corpus: Corpus, config: TrainConfig, policy: AlarmPolicy) -> tuple[di
         notes.append(f"{corpus.without_task} runs name no task: each was split as a task of its own.")
     if corpus.unknown:
         notes.append(f"{corpus.unknown} runs have no outcome and were left out of training.")
-    sides = split_tasks(corpus.task_ids, seed=config.seed, shares=DEFAULT_SHARES, linked=linked)
-    succeeded = {t for t, failed in zip(corpus.task_ids, corpus.failed.tolist(), strict=True) if not failed}
     needed = runs_needed(policy.budget, policy.delta)
-    trained = [t for t, side in sides.items() if side is Side.TRAIN]
-    move = move_tasks(
-        sides, Side.TRAIN, Side.ALARM, needed=needed, seed=config.seed, counting=succeeded, linked=linked,
-        keep=max(len(trained) // 2, 1),
-    )  # fmt: skip
+    move = split_for_training(corpus, needed, config.seed)
     if move.moved:
         notes.append(
             f"{len(move.moved)} tasks moved from training to alarm calibration: a budget of {policy.budget:.0%} at "

@@ -10,8 +10,8 @@ import numpy as np
 
 from prefixguard.alarm import AlarmPolicy, runs_needed, smallest_budget
 from prefixguard.evaluation.data_check.traits import DataFinding
-from prefixguard.learn import Corpus
-from prefixguard.trace import DEFAULT_SHARES, Side, link_tasks, move_tasks, split_tasks
+from prefixguard.learn import Corpus, split_for_training
+from prefixguard.trace import Side
 
 #: Fewest runs, and tasks, that training takes; and runs below which its figures say little.
 FEWEST_RUNS, FEW_RUNS = 20, 200
@@ -63,29 +63,21 @@ class Plan:
 
 def plan_split(corpus: Corpus, budgets: Sequence[float], confidence: float, seed: int) -> Plan:
     """Split as `train` does with the first of these budgets; check all of them."""
-    linked = link_tasks(corpus.task_ids, corpus.digests)
-    sides = split_tasks(corpus.task_ids, seed=seed, shares=DEFAULT_SHARES, linked=linked)
     succeeded = {t for t, failed in zip(corpus.task_ids, corpus.failed.tolist(), strict=True) if not failed}
-    trained = sum(side is Side.TRAIN for side in sides.values())
-
-    def moved(needed: int) -> Mapping[str, Side]:
-        return move_tasks(
-            sides, Side.TRAIN, Side.ALARM, needed=needed, seed=seed, counting=succeeded, linked=linked,
-            keep=max(trained // 2, 1),
-        ).sides  # fmt: skip
 
     def on_alarm(of: Mapping[str, Side]) -> int:
         return sum(side is Side.ALARM and task in succeeded for task, side in of.items())
 
+    n_tasks, by_split = len(set(corpus.task_ids)), on_alarm(split_for_training(corpus, 0, seed).sides)
     checks = []
     for budget in budgets:
         needed = runs_needed(budget, AlarmPolicy(budget=budget, confidence=confidence).delta)
-        available = on_alarm(moved(needed))
+        available = on_alarm(split_for_training(corpus, needed, seed).sides)
         # further tasks until so many can be set aside, if each is worth what those here are
-        short = math.ceil(needed * len(sides) / available) - len(sides) if available else None
+        short = math.ceil(needed * n_tasks / available) - n_tasks if available else None
         more = 0 if available >= needed else short
-        checks.append(BudgetCheck(budget, confidence, needed, on_alarm(sides), available, more))
-    planned = moved(checks[0].needed)
+        checks.append(BudgetCheck(budget, confidence, needed, by_split, available, more))
+    planned = split_for_training(corpus, checks[0].needed, seed).sides
     of_run = np.array([planned[task].value for task in corpus.task_ids])
     counts = []
     for side in Side:
