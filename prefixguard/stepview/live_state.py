@@ -169,12 +169,7 @@ def compile_header(paths: Iterable[tuple[Step, ...]]) -> Callable[[Any], Header]
 
 def _names(steps: tuple[Step, ...]) -> tuple[str, ...]:
     """The names that a path begins with."""
-    names: list[str] = []
-    for step in steps:
-        if step[0] != "name":
-            break
-        names.append(step[1])
-    return tuple(names)
+    return tuple(step[1] for step in takewhile(lambda step: step[0] == "name", steps))
 
 
 class _Trim:

@@ -25,7 +25,6 @@ _CALL = 200
 _MOST_COUNTERS, _LONGEST_COUNTERS = 20, 640
 _TEXTS = ("arguments", "observation", "action", "result")
 _PACKED = (*_TEXTS, "tool", "agent")
-_SAVED = (*_PACKED, "actor", "call_id", "done", "event", "is_cut", "position", "status", "waits")
 _KEPT = ("agent", "index", "is_cut", "pending", "results", "turn")
 _DRAFT = {
     **dict.fromkeys(_PACKED, str), "actor": ("agent", "user", "environment", "system"), "call_id": (None, str),
@@ -325,8 +324,8 @@ class Machine:
         self.wake()
         found = {name: getattr(self, name) for name in _KEPT} | {
             "counters": dict(self.counters),
-            "held": None if self.held is None else {name: getattr(self.held, name) for name in _SAVED},
-            "open": [{name: getattr(draft, name) for name in _SAVED} for draft in self.open],
+            "held": None if self.held is None else {name: getattr(self.held, name) for name in _DRAFT},
+            "open": [{name: getattr(draft, name) for name in _DRAFT} for draft in self.open],
         }
         self.rest()
         return found
@@ -338,8 +337,8 @@ class Machine:
         self._names = 0
         for name, n in checked_counts(state["counters"], 2 * _MOST_COUNTERS, "state.machine.counters").items():
             self.count(name, n=n)
-        self.open = [_resumed(saved) for saved in state["open"]]
-        self.held = None if state["held"] is None else _resumed(state["held"])
+        self.open = [OpenStep(**saved) for saved in state["open"]]
+        self.held = None if state["held"] is None else OpenStep(**state["held"])
         self._packed = None
         for name in _KEPT:
             setattr(self, name, state[name])
@@ -370,10 +369,3 @@ def _held(draft: OpenStep) -> int:
     """Bytes that a draft takes, without those of its texts."""
     names = (draft.tool, draft.agent, draft.call_id or "")
     return _CALL + sum(size(name) + cost(name) for name in names) + sum(cost(getattr(draft, name)) for name in _TEXTS)
-
-
-def _resumed(saved: dict[str, Any]) -> OpenStep:
-    draft = OpenStep("", "", "", "", "", "", 0)
-    for name in _SAVED:
-        setattr(draft, name, saved[name])
-    return draft

@@ -195,44 +195,32 @@ def _walk_many(steps: tuple[Step, ...]) -> Callable[[Any], Any]:
     before = walk(steps[:first])
     spread = _spreader(steps[first])
     rest = steps[first + 1 :]
-    after = walk(rest) if rest else None
-    nested = is_multiple(rest)
+    if not rest:
+        return lambda value: spread(before(value))
+    after, nested = walk(rest), is_multiple(rest)
 
     def get(value: Any) -> Any:
         items = spread(before(value))
-        if items is MISSING or after is None:
-            return items
-        found = []
-        for item in items:
-            got = after(item)
-            if got is MISSING:
-                continue
-            if nested:
-                found.extend(got)
-            else:
-                found.append(got)
-        return found
+        if items is MISSING:
+            return MISSING
+        found = [got for item in items if (got := after(item)) is not MISSING]
+        return [one for inner in found for one in inner] if nested else found
 
     return get
 
 
 def _spreader(step: Step) -> Callable[[Any], Any]:
+    """From a value to the list of its elements that the step chooses; MISSING where there can be none."""
     if step[0] == "all":
-
-        def spread(value: Any) -> Any:
-            if isinstance(value, list):
-                return value
-            return list(value.values()) if isinstance(value, dict) else MISSING
-
-        return spread
+        return lambda value: (
+            value if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else MISSING
+        )
     _, key, wanted = step
 
-    def select(value: Any) -> Any:
-        if not isinstance(value, list):
-            return MISSING
-        return [item for item in value if isinstance(item, dict) and _spelled(item.get(key, MISSING)) == wanted]
+    def chosen(item: Any) -> bool:
+        return isinstance(item, dict) and _spelled(item.get(key, MISSING)) == wanted
 
-    return select
+    return lambda value: list(filter(chosen, value)) if isinstance(value, list) else MISSING
 
 
 def _spelled(value: Any) -> str | None:

@@ -38,15 +38,18 @@ def check_bounds(spec: Any, where: str) -> None:
     while waiting:  # level by level, so that no nesting is too deep for this check itself
         below: list[Any] = []
         for value in waiting:
+            texts = value if isinstance(value, dict) else (value,)
+            longest = max((len(text) for text in texts if isinstance(text, str)), default=0)
+            if longest > MOST_TEXT:
+                raise AdapterError(
+                    f"{where}: a text or name of {longest:,} characters; at most {MOST_TEXT:,} are read. {_ADVICE}"
+                )
             if isinstance(value, dict):
-                _check_texts(value, where)
                 below.extend(value.values())
                 named = [value[name] for name in _NAMES_OF_PATTERNS if name in value]
                 patterns += sum(len(one) if isinstance(one, list) else 1 for one in named)
             elif isinstance(value, list | tuple):
                 below.extend(value)
-            elif isinstance(value, str):
-                _check_texts((value,), where)
         values += len(waiting)
         depth += 1
         for what, n, most in (
@@ -57,14 +60,6 @@ def check_bounds(spec: Any, where: str) -> None:
             if n > most:
                 raise AdapterError(f"{where}: an adapter of more than {most:,} {what}. {_ADVICE}")
         waiting = below
-
-
-def _check_texts(texts: Any, where: str) -> None:
-    for text in texts:
-        if isinstance(text, str) and len(text) > MOST_TEXT:
-            raise AdapterError(
-                f"{where}: a text or name of {len(text):,} characters; at most {MOST_TEXT:,} are read. {_ADVICE}"
-            )
 
 
 _ADVICE = "Make the spec smaller: the shipped ones stay far below."
@@ -155,10 +150,8 @@ class Pattern:
             )
         self.source = source
         self.groups: int = self._compiled.groups
-        self._numbers: dict[str, int] = {
-            name.decode("utf-8") if isinstance(name, bytes) else name: number
-            for name, number in self._compiled.groupindex.items()
-        }
+        groups = self._compiled.groupindex.items()
+        self._numbers: dict[str, int] = {name.decode() if isinstance(name, bytes) else name: n for name, n in groups}
         self.names: tuple[str, ...] = tuple(self._numbers)
 
     def found(self, text: str) -> bool:
@@ -196,9 +189,5 @@ class Pattern:
         return [(match.start(), match.end(), self._named(match)) for match in self._compiled.finditer(data)]
 
     def _named(self, match: Any) -> dict[str, str]:
-        named = {}
-        for name, number in self._numbers.items():
-            value = match.group(number)
-            if value is not None:
-                named[name] = value.decode("utf-8", "replace")
-        return named
+        named = {name: match.group(number) for name, number in self._numbers.items()}
+        return {name: text.decode("utf-8", "replace") for name, text in named.items() if text is not None}

@@ -50,14 +50,14 @@ class Splitter:
     _raw: bytes = b""  # of the line in the making, what is not rendered yet: less than LINE
     _carry: str = ""  # an escape that is not over
     _cells: bytes = b""  # what the line shows so far
-    _at: int = 0  # where its cursor stands
-    _controls: bool = False
-    _begun: bool = False  # a piece of the line was taken
-    _fields: dict[str, Any] | None = None  # groups of the head of the event in the making
+    at: int = 0  # where its cursor stands
+    controls: bool = False
+    begun: bool = False  # a piece of the line was taken
+    fields: dict[str, Any] | None = None  # groups of the head of the event in the making
     _head: bytes = b""
     _tail: bytes = b""
-    _lines: int = 0
-    _is_lost: bool = False
+    lines: int = 0
+    is_lost: bool = False
 
     def __post_init__(self) -> None:
         self._most = self.body()
@@ -77,7 +77,7 @@ class Splitter:
         """The last line and the last event."""
         if self._decoder is not None:
             yield from self._feed(self._decode(b"", True))
-        if self._raw or self._carry or self._cells or self._begun:
+        if self._raw or self._carry or self._cells or self.begun:
             yield from self._line("")
         yield from self._finish()
 
@@ -98,7 +98,7 @@ class Splitter:
 
     def _line(self, text: str) -> Iterator[dict[str, Any]]:
         """The rest of a line, which ends here."""
-        if len(self._raw) + size(text) <= LINE and not (self._cells or self._carry or self._begun):
+        if len(self._raw) + size(text) <= LINE and not (self._cells or self._carry or self.begun):
             if self._raw:
                 text, self._raw = self._raw.decode() + text, b""
             yield from self._take(render_line(text), False)
@@ -106,11 +106,11 @@ class Splitter:
         yield from self._grow(text)
         self._render(self._raw)
         line = self._cells.decode()
-        begun = self._begun
-        if self._controls:
+        begun = self.begun
+        if self.controls:
             line = line.rstrip(" ")
         self._raw = self._cells = b""
-        self._carry, self._at, self._controls, self._begun = "", 0, False, False
+        self._carry, self.at, self.controls, self.begun = "", 0, False, False
         yield from self._take(line, begun)
 
     def _grow(self, text: str) -> Iterator[dict[str, Any]]:
@@ -123,19 +123,19 @@ class Splitter:
             start = end
             while len(self._cells) > LINE:
                 shown = self._cells.decode()
-                n = self._at or len(shown)
-                self._at = max(self._at - n, 0)
+                n = self.at or len(shown)
+                self.at = max(self.at - n, 0)
                 self._cells = shown[n:].encode()
-                begun, self._begun = self._begun, True
+                begun, self.begun = self.begun, True
                 yield from self._take(shown[:n], begun)
         self._raw = data[start:]
 
     def _render(self, block: bytes) -> None:
         text = self._carry + block.decode()
         end, self._carry = unfinished(text)
-        shown, self._at, controls = advance(self._cells.decode(), self._at, text[:end])
+        shown, self.at, controls = advance(self._cells.decode(), self.at, text[:end])
         self._cells = shown.encode()
-        self._controls = self._controls or controls
+        self.controls = self.controls or controls
 
     def _take(self, line: str, begun: bool) -> Iterator[dict[str, Any]]:
         """A line, or a piece of one; begun: a piece before it was taken already."""
@@ -145,10 +145,10 @@ class Splitter:
         if found is not None:
             yield from self._finish()
             length, fields = found
-            self._fields = {name: _cut_field(text) for name, text in fields.items()}
+            self.fields = {name: _cut_field(text) for name, text in fields.items()}
             data = data[length:]
-        if not self._lines:
-            self._lines, self._most = 1, self.body()
+        if not self.lines:
+            self.lines, self._most = 1, self.body()
         elif not begun:
             data = b"\n" + data
         self._keep(data)
@@ -163,17 +163,17 @@ class Splitter:
         if data:
             data = self._tail + data
             if len(data) > tail:
-                self._is_lost = True
+                self.is_lost = True
                 data = data[-tail:].lstrip(_CONTINUED) if tail else b""
             self._tail = data
 
     def _finish(self) -> Iterator[dict[str, Any]]:
-        mark = CUT_MARK if self._is_lost else ""
+        mark = CUT_MARK if self.is_lost else ""
         body = f"{self._head.decode()}{mark}{self._tail.decode()}"
-        fields, self._fields = self._fields, None
-        self.cut += self._is_lost
+        fields, self.fields = self.fields, None
+        self.cut += self.is_lost
         self._head = self._tail = b""
-        self._lines, self._is_lost = 0, False
+        self.lines, self.is_lost = 0, False
         self.grows(0)
         for pattern in self.split.cuts:
             body = pattern.without(body)
@@ -186,40 +186,31 @@ class Splitter:
     def state(self) -> dict[str, Any]:
         """What is kept between two chunks."""
         begun = self._decoder.getstate()[0] if self._decoder is not None else b""
-        return {
+        return {name: getattr(self, name) for name in _KEPT} | {
             "line": [self._raw.decode(), self._carry, self._cells.decode()],
-            "at": self._at,
-            "controls": self._controls,
-            "begun": self._begun,
-            "fields": self._fields,
             "head": self._head.decode(),
             "tail": self._tail.decode(),
-            "lines": self._lines,
             "most": list(self._most),
-            "is_lost": self._is_lost,
             "bytes": list(begun),
-            "bad_bytes": self.bad_bytes,
-            "cut": self.cut,
         }
 
     def resume(self, state: Any) -> None:
         """TraceError where it is no state of this."""
         checked(state, _STATE, "state.splitter")
-        fields = state["fields"]
-        if fields is not None:
-            checked(fields, dict.fromkeys(set(fields) & set(self.split.head.names), str), "state.splitter.fields")
-            self._fields = {name: _cut_field(text) for name, text in fields.items()}
+        for name in _KEPT:
+            setattr(self, name, state[name])
+        if self.fields is not None:
+            names = set(self.fields) & set(self.split.head.names)
+            checked(self.fields, dict.fromkeys(names, str), "state.splitter.fields")
+            self.fields = {name: _cut_field(text) for name, text in self.fields.items()}
         raw, carry, cells = (*state["line"], "", "", "")[:3]
         self._raw, self._carry, self._cells = _cut(raw), carry[:LINE], _cut(cells)
-        self._at = min(state["at"], WIDEST)
-        self._controls, self._begun, self._is_lost = state["controls"], state["begun"], state["is_lost"]
-        self._lines = min(state["lines"], 1)
+        self.at, self.lines = min(self.at, WIDEST), min(self.lines, 1)
         self._most = tuple(map(min, zip(self._most, (*state["most"], 0, 0), strict=False)))[:2]
         self._head, self._tail = (
             data[: _whole(data, most)]
             for data, most in zip((state["head"].encode(), state["tail"].encode()), self._most, strict=True)
         )
-        self.bad_bytes, self.cut = state["bad_bytes"], state["cut"]
         if state["bytes"]:
             self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
             self._decoder.setstate((bytes(byte & 255 for byte in state["bytes"][:3]), 0))
@@ -227,6 +218,7 @@ class Splitter:
 
 
 _CONTINUED = bytes(range(0x80, 0xC0))
+_KEPT = ("at", "begun", "controls", "fields", "lines", "is_lost", "bad_bytes", "cut")
 _STATE = {
     "line": [str], "at": int, "controls": bool, "begun": bool, "fields": (None, dict), "head": str, "tail": str,
     "lines": int, "most": [int], "is_lost": bool, "bytes": [int], "bad_bytes": int, "cut": int,
