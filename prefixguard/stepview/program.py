@@ -18,12 +18,11 @@ from prefixguard.stepview.machine import CallJoin
 from prefixguard.stepview.paths import MISSING, Getter, Scope, Step, parse_path
 from prefixguard.stepview.record import FIELDS
 from prefixguard.stepview.rules import EventRule, RuleSite, compile_rule, compile_status
-from prefixguard.stepview.schema import NEWEST, check_bounds, lift, schema_of
+from prefixguard.stepview.schema import check_bounds, lift
 from prefixguard.stepview.text import DEFAULT_BUDGETS, cutter
 from prefixguard.stepview.values import compile_text, compile_value
 from prefixguard.trace import Outcome
 
-SCHEMA = schema_of(NEWEST)
 #: What of a step stands in its record: its fields apart, or all its text in one, see `record.raw_record`.
 VIEWS = ("steps", "raw")
 
@@ -249,5 +248,3 @@ def compile_outcome(spec: Any, site: Site) -> Callable[[Scope], Outcome]:
 
     return judge
 
-
-__all__ = ["SCHEMA", "Program", "compile_program"]
