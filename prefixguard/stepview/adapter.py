@@ -72,8 +72,8 @@ class Adapter:
 
 
 def _shipped() -> Traversable:
-    """Where the shipped adapters lie: inside the installed package, in a clone beside it. Never what a folder or
-    package elsewhere on the path is called."""
+    """Folder of the shipped adapters: inside the installed package, or next to it in a clone. Never a folder or a
+    package of that name elsewhere on the path."""
     inside = resources.files("prefixguard") / _FOLDER
     return inside if inside.is_dir() else Path(__file__).parents[2] / _FOLDER
 
@@ -84,9 +84,9 @@ def list_adapters() -> tuple[str, ...]:
     return tuple(sorted(name[:-5] for name in names if name.endswith(".json") and name.count(".") == 1))
 
 
-#: The control of an adapter is called so, with the adapter's name or path after it.
+#: Name of the control of an adapter; the adapter's name or path comes after it.
 RAW = "raw"
-#: What to do about a format of one's own; said where no adapter is found.
+#: What to do about a format that no shipped adapter reads; ends the errors for adapters that are not found.
 _OWN = (
     "For a format of your own: prefixguard induce-adapter SAMPLES writes an adapter from a few raw runs "
     "(by hand: docs/adapter-spec.md)."

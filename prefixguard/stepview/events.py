@@ -98,7 +98,7 @@ def _path(spec: dict[str, Any], site: Site) -> EventSource:
     get = compile_value(path, here.listing())
     root_and_steps = parse_path(path[:-3], here.where) if is_path(path) and path.endswith("[*]") else None
     if root_and_steps is not None and not is_multiple(root_and_steps[1]):
-        get = getter(*root_and_steps)  # the array itself, so that what is no array can be told
+        get = getter(*root_and_steps)  # the array itself, so that a value that is no array is refused by name
     return EventSource(here.base_of(path), site.base("$"), None, get)
 
 

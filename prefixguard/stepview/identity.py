@@ -1,9 +1,9 @@
 """What a live run keeps of identifiers, in few bytes, to know them again: events that come again (`drop_repeats`), and
 signs that events of more than one run are fed to one parser.
 
-Three things tell of another run: an id of the run that events carry changes; the run's opening (a first event that made
-no step, such as a system message) comes again after steps; a number that events bear goes back to what it was at first.
-Nothing else is taken for a sign, so formats whose events have none of these tell nothing.
+Three things are signs of another run: an id of the run that events carry changes; the run's opening (a first event
+that made no step, such as a system message) comes again after steps; a number that events bear goes back to what it was
+at first. Nothing else is taken for a sign, so in formats whose events have none of these, another run is not noticed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from prefixguard.stepview.values import as_id
 LONGEST_KEPT = 40
 _LARGEST = 1 << 53
 
-#: What tells turns apart: a plain value, equal to another as JSON values are.
+#: What distinguishes turns: a plain value, equal to another as JSON values are.
 Turn = str | int | float | bool | None
 
 
@@ -51,7 +51,7 @@ def short_id(value: Any) -> str | None:
 
 
 def short_turn(value: Any) -> Turn:
-    """A value that tells turns apart, in bounded size; None where it is none (absent, null, a list, an object)."""
+    """A value that distinguishes turns, in bounded size; None where there is none (absent, null, a list, an object)."""
     if value is MISSING or value is None or isinstance(value, list | dict):
         return None
     if isinstance(value, bool):

@@ -20,7 +20,7 @@ from prefixguard.trace.documents import LARGEST_DOCUMENT, Document, glob_pattern
 Spec = dict[str, Any]
 #: What compiles a container, and the keys that it may have besides.
 Format = tuple[Callable[[Spec, Site], Container], tuple[str, ...]]
-#: A part of a document that is one JSON value: where it stands, and what reads it.
+#: A part of a document that is one JSON value: its place, for messages, and what reads it.
 Part = tuple[str, Callable[[], Any]]
 Parts = Callable[[Document, Counts], Iterator[Part | Unread]]
 #: From a document to its runs: (key or MISSING, run), or MISSING where the path leads nowhere.
@@ -92,7 +92,7 @@ def _runs_of(listing: Listing, place: Any, document: Any, where: str) -> list[tu
 
 
 def _each(parts: Iterator[Part | Unread], find: Callable[[Any, str], list[Any]]) -> Iterator[Any]:
-    """For every part of a document: where it stands, its JSON, and what is found in it; or why it cannot be read."""
+    """For every part of a document: its place, its JSON, and what is found in it; or why it cannot be read."""
     for part in parts:
         if isinstance(part, Unread):
             yield part

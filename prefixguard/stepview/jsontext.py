@@ -140,7 +140,7 @@ def canonical_text(text: str) -> str:
 
 
 #: Of one live event: lists and objects, counted as often as they would be written; how often one of them; characters
-#: of texts; and parts of an event that is small enough not to be looked at more closely.
+#: of texts; and parts of an event that is so small that it is not examined further.
 MOST_PARTS, MOST_TIMES, MOST_CHARACTERS, _FEW = 1 << 20, 4096, 1 << 28, 1024
 
 

@@ -37,8 +37,9 @@ class _Faults:
 class RunLabels:
     """The compiled `run.labels` of a spec.
 
-    step_base: what the set calls the first event, 0 or 1. step_field: what an event calls itself; then the label
-    means the event whose number it is, wherever that stands (numbers may leave gaps), and step_base says nothing.
+    step_base: number of the first event in the set, 0 or 1. step_field: number that an event gives itself; then the
+    label means the event with that number, at whatever position it is (numbers may have gaps), and step_base is not
+    used.
     """
 
     events: EventSource
@@ -136,7 +137,7 @@ def _faults(spec: Any, site: Site) -> _Faults:
 
 
 def _name(value: Any) -> str | None:
-    """A name; None for what is none, such as the NaN that tables hold where nothing stands."""
+    """A name; None for a value that is no name, such as the NaN that tables hold in empty cells."""
     return None if isinstance(value, float | bool) else as_id(value)
 
 

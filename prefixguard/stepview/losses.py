@@ -6,7 +6,7 @@ with what the adapter's rules write.
 
 Thresholds. `NEARLY`: a field counts as lost where at least four in five places that could have it are empty; honest
 formats leave out less (of eleven public sets the emptiest results are those of the one whose calls mostly have none).
-`NEVER`: what an agent may well leave out, words beside a call and arguments, counts as lost only where 19 in 20 calls
+`NEVER`: what an agent may well leave out, words next to a call and arguments, counts as lost only where 19 in 20 calls
 lack it. `FEWEST`: places and runs below which a share says nothing.
 """
 
@@ -26,7 +26,7 @@ FEWEST = 20
 _FEWEST_RUNS = 5
 
 _WRITES = re.compile(r"^rules\[\d+\]\.(tool|arguments|observation|action|result)\b|^run\.(preamble)\b")
-#: By shipped adapter: what its framework has to be told so that texts stand in its traces.
+#: By shipped adapter: the setting of its framework that puts texts into its traces.
 _SWITCHES = {
     "openinference": "OPENINFERENCE_HIDE_INPUTS and OPENINFERENCE_HIDE_OUTPUTS must not be set",
     "otel_genai": "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT must be set",

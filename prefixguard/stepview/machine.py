@@ -173,7 +173,7 @@ class Machine:
             draft.action = _together(held.action, draft.action)
 
     def say(self, draft: OpenStep, turn: Any) -> None:
-        """Speech, or a whole step: complete at once, or with the turn where turns are told apart."""
+        """Speech, or a whole step: complete at once, or with its turn where the events name turns."""
         if turn is None:
             self._emit(draft)
         elif self.held is None:

@@ -69,7 +69,7 @@ class Parser:
 
     @property
     def counters(self) -> Mapping[str, int]:
-        """How often something happened that a person should know: `skipped: KIND`, `late_results`,
+        """Number of times that something happened which a person should know of: `skipped: KIND`, `late_results`,
         `calls_without_result`, `repeated_events`, `after_until`, `bad_bytes`, `events_out_of_order`; and what did not
         fit: `cut_while_waiting`, `calls_released_early`, `calls_left_out`, `long_texts_cut`,
         `events_released_early`, `header_cut`."""
@@ -193,7 +193,8 @@ class Parser:
                 self._take(self._at(ready, position))
 
     def _at(self, parts: list[Any], index: int) -> Scope:
-        """The scope at an event: itself, and what it stands in unless that is the run."""
+        """The scope at an event. parts: the event, its parent and grandparent; or the event alone, with the run as its
+        parent."""
         scope = self._scope
         scope.event, scope.parent, scope.grandparent = parts if len(parts) == 3 else (parts[0], scope.run, MISSING)
         scope.index = index

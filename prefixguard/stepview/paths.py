@@ -47,7 +47,7 @@ def describe(value: Any) -> str:
 
 
 class Companions(Protocol):
-    """Files that stand beside the one being read, seen through the folder of runs and never outside it."""
+    """Companion files of the document that is being read, found inside the folder of runs and never outside it."""
 
     def read(self, beside: str, relative: str, as_text: bool) -> Any:
         """The decoded file at `relative` to the file `beside`; MISSING where there is none."""
@@ -58,7 +58,7 @@ class Companions(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """The roots of paths: `%` document, `$` run, `@` event or element, `^` and `^^` what it stands in.
+    """The roots of paths: `%` document, `$` run, `@` event or element, `^` its parent and `^^` the parent of that.
 
     One object a parser, changed in place: a path is a closure over nothing but its own steps.
     """
@@ -68,16 +68,16 @@ class Scope:
     event: Any = MISSING
     parent: Any = MISSING
     grandparent: Any = MISSING
-    element: int = 0  # position of the element that `each` looks at
+    element: int = 0  # position of the element that `each` has reached
     index: int = -1  # position of the event in its run, from 0
-    key: Any = MISSING  # name under which the run stands in an object of runs
+    key: Any = MISSING  # name of the run in an object of runs
     position: int = 0  # position of the run in its document, from 1
     file: str | None = None  # path of the document inside the folder of runs, with forward slashes
     companions: Companions | None = None
     companion_missing: bool = False  # a companion file was asked for and is not there
     values: dict[str, str] | None = None  # id, task: run values that a companion's name may hold
     fields: dict[str, str] | None = None  # fields of the record that a status rule judges
-    turn: Any = None  # what tells the agent's turns apart, where the spec says so
+    turn: Any = None  # what distinguishes the agent's turns, where the spec names it
     open_calls: int = 0  # calls that wait for a result
 
 

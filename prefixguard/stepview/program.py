@@ -23,7 +23,7 @@ from prefixguard.stepview.text import DEFAULT_BUDGETS, cutter
 from prefixguard.stepview.values import compile_text, compile_value
 from prefixguard.trace import Outcome
 
-#: What of a step stands in its record: its fields apart, or all its text in one, see `record.raw_record`.
+#: What a record holds of a step: its fields apart, or all its text in one field, see `record.raw_record`.
 VIEWS = ("steps", "raw")
 
 _TOP = (
@@ -247,4 +247,3 @@ def compile_outcome(spec: Any, site: Site) -> Callable[[Scope], Outcome]:
         return Outcome.SUCCESS if won else Outcome.FAILURE
 
     return judge
-

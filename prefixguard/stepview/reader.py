@@ -72,7 +72,7 @@ class ReadReport:
 
     @property
     def looked_at(self) -> int:
-        """Runs and documents that were looked at: read, empty, or not to be read."""
+        """Number of runs and documents so far: read, without a record, or not readable."""
         return self.runs + len(self.skipped) + sum(self.empty.values())
 
     def count(self, parser: Parser) -> None:
@@ -160,9 +160,10 @@ def read_runs(
     labels: a file of outcomes, joined by run id or by the file of a run (see LabelBook); it has the last word.
     strict: the first run that cannot be read is an error; otherwise it is skipped and named in the report. Runs without
     a record are counted there and not yielded.
-    witness: is shown the scope of every run just before the run is yielded (see `side_by_side`).
-    most: of runs and documents that are looked at, read or not; None: all. counts: shared with other readings of the
-    same documents. TraceError if nothing at all could be read, DataError if no label is of a run.
+    witness: called with the scope of every run just before the run is yielded (see `side_by_side`).
+    most: largest number of runs and documents that are opened, readable or not; None: all.
+    counts: shared with other readings of the same documents.
+    Raises TraceError if nothing at all could be read, DataError if no label is of a run.
     """
     report = ReadReport() if report is None else report
     outcomes = read_labels(Path(labels)) if labels is not None else {}
@@ -215,7 +216,7 @@ class _Reader:
     ids: dict[str, int] = field(default_factory=dict)  # how many runs had each id so far
 
     def runs(self, documents: list[Document], most: int) -> Iterator[tuple[Run[StepRecord], Scope]]:
-        """Runs with a record, each with its scope, until so many runs and documents were looked at."""
+        """Runs with a record, each with its scope, until `most` runs and documents were opened."""
         report = self.report
         for document in documents:
             report.documents += 1

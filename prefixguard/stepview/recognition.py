@@ -14,7 +14,7 @@ from prefixguard.trace import Outcome, is_read_once
 
 #: Runs that are read to judge an adapter by.
 MOST_RUNS = 20
-#: Runs and documents that are looked at to find those: the first may be empty, or of another kind.
+#: Runs and documents that are opened to find those: the first may be empty, or of another kind.
 _LOOKED_AT = 60
 #: Bytes of JSON that are decoded once for all adapters.
 _SHARED = 16 << 20
@@ -31,7 +31,7 @@ class Recognised:
 
     runs, records: read of the first `MOST_RUNS`. outcomes: share of these runs whose outcome it knows; tools: share of
     the records that name a tool other than speech; skipped: share of the events that no rule takes; unread, empty:
-    shares of the runs looked at that could not be read, and that gave no record; all in [0, 1]. filled: fields with
+    shares of the runs opened that could not be read, and that gave no record; all in [0, 1]. filled: fields with
     text in all these records.
     """
 
@@ -47,7 +47,7 @@ class Recognised:
 
     @property
     def reads_well(self) -> bool:
-        """Is hardly anything left over, and are most outcomes known, or calls of tools found? Many formats tell no
+        """Is hardly anything left over, and are most outcomes known, or calls of tools found? Many formats hold no
         outcome; labels do. Empty runs are in many sets: an agent that never began. They speak against an adapter only
         where they are most."""
         little = self.skipped <= _LEFT_OVER and self.unread <= _LEFT_OVER and self.empty <= _EMPTY

@@ -55,7 +55,7 @@ class StepRecord:
 def raw_record(record: StepRecord) -> StepRecord:
     """The control of the view: the same step as one text, in `action`. Of the other fields nothing is left.
 
-    The text is what stands in the record, in the order in which it happened: what was seen, what the agent said, its
+    The text is what the record holds, in the order in which it happened: what was seen, what the agent said, its
     call as it was spelled, what came back. So no more can be read from it than from the record, and what fields, their
     types and the status add can be measured.
 

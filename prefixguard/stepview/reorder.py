@@ -25,7 +25,7 @@ class Reorder:
 
     window: events that wait. room: bytes that they may take, as JSON text; None where they are kept as they are (a
     whole run, which is in memory anyway). What does not fit is released early, the first in order first. An event is a
-    list of `n_parts` parts: itself, and what it stands in where that has to wait with it.
+    list of `n_parts` parts: itself, and its parent and grandparent where these have to wait with it.
     """
 
     __slots__ = ("_heap", "_last", "_n_parts", "_number", "_released", "_room", "_used", "_window", "early", "late")

@@ -1,4 +1,4 @@
-"""Runs beside what they were read from: their files, or the raw events that their records were made of."""
+"""Runs together with what they were read from: their files, or the raw events that their records were made of."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Exchange:
 
     events: decoded JSON values, or lines of text; they belong to the caller's file and are not copied. records: may be
     empty at the end of a run, for events that became no record. Records that are complete only with the end of the run
-    stand in the last exchange.
+    are in the last exchange.
     """
 
     events: tuple[Any, ...]

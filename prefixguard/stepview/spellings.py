@@ -96,7 +96,7 @@ def unflatten(attributes: Any) -> Any:
     """Attributes (a list of key and typed value, or an object with dotted names) as nested objects and lists.
 
     Names of digits alone become positions in a list. Where a name is both a value and a prefix of others, the value
-    stands under the empty name.
+    is found under the empty name.
 
     >>> unflatten({"llm.messages.0.role": "user", "llm.messages.1.role": "tool"})
     {'llm': {'messages': [{'role': 'user'}, {'role': 'tool'}]}}

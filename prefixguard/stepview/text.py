@@ -7,7 +7,7 @@ from typing import Any
 
 from prefixguard.stepview.jsontext import canonical
 
-#: Stands where text was cut. It holds no letter and no digit, so that no stage reads it as a word.
+#: Put where text was cut. It holds no letter and no digit, so that no stage reads it as a word.
 CUT_MARK = "\n[...]\n"
 
 #: Code points kept of a field, head and tail, where a spec does not say.
@@ -21,7 +21,7 @@ DEFAULT_BUDGETS: dict[str, tuple[int, int]] = {
 #: Longest text that a regular expression of a record value sees; longer ones are cut to head and tail before.
 LONGEST_SEARCHED = 65_536
 
-#: Content blocks of one value that become text; where there are more, a mark stands for the rest.
+#: Content blocks of one value that become text; where there are more, `CUT_MARK` replaces the rest.
 MOST_BLOCKS = 10_000
 #: Code points of them, together.
 _MOST_CHARACTERS = 1 << 24

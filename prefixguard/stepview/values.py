@@ -138,7 +138,7 @@ def _inside(path: Any, site: Site) -> Change:
 
 
 def _opened(spec: Spec, name: str, site: Site, read: Change) -> Getter:
-    """What a value spells, and of that what stands at `path` where there is one."""
+    """What a value spells; of that, the part at `path` where the spec has one."""
     inner, inside = compile_value(spec[name], site.at(name)), site.optional(spec, "path", _inside)
     if inside is None:
         return lambda scope: read(inner(scope))
@@ -267,7 +267,7 @@ _TEMPLATE = re.compile(r"\{([^{}]*)\}")
 
 
 def _hole(name: str, site: Site) -> Getter:
-    """What stands in for a name in braces of a companion's path."""
+    """The value that replaces a name in braces in the path of a companion file."""
     if name in ("id", "task"):
         return lambda scope: (scope.values or {}).get(name, MISSING)
     if name in ("stem", "name", "parent"):

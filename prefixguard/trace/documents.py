@@ -1,7 +1,7 @@
 """Documents on disk or on a stream: a file, a folder, a glob, a tar archive, or standard input.
 
 Documents come in the order of their paths inside the folder of runs, so that the same folder always reads the same.
-Companion files (a verifier's report beside a run) are found relative to a document, and never outside that folder,
+Companion files (a verifier's report on a run) are found relative to a document, and never outside that folder,
 whatever a path or a link says.
 """
 
@@ -242,7 +242,7 @@ class Documents:
 def _no_document(file: Path, path: str, root: Path) -> str | None:
     """Why there is no document at a path of the folder that its name asks for; None where there is one.
 
-    A link to something inside the folder loses nothing: what it leads to is read, or stands there itself.
+    A link to something inside the folder loses nothing: what it leads to is in the folder itself.
     """
     try:
         path.encode("utf-8")

@@ -1,4 +1,4 @@
-"""Outcomes that stand beside the runs, in a file of labels, and which label is of which run."""
+"""Outcomes of runs in a file of labels, and which label belongs to which run."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Run(Generic[R]):
     """One run, parsed.
 
     run_id: unique in its corpus.
-    task_id: what was asked; runs of one task never stand on two sides of a split. None where the trace has none.
+    task_id: what was asked; runs of one task are never on two sides of a split. None where the trace has none.
     groups: agent, file, domain and the like; for evaluation and splits, never a feature.
     records: the steps in order (`stepview.StepRecord`).
     source: where it was read (file and position), for messages.

@@ -1,6 +1,6 @@
 """Which task is used for what, and which tasks belong together because they hold the same run.
 
-Runs of one task never stand on two sides: the same task occurs many times in most corpora, and a monitor that has seen
+Runs of one task are never on two sides: the same task occurs many times in most corpora, and a monitor that has seen
 a task's other runs knows its words. A task's place depends on the seed and its own name alone, so that adding runs of
 known tasks moves nothing.
 
@@ -101,8 +101,8 @@ def split_tasks(
 ) -> dict[str, Side]:
     """A side for every task.
 
-    Tasks stand in the order of the SHA-256 of "seed:task" and are cut by shares in the order of `Side`, sizes by
-    largest remainder. A group of linked tasks stands at the place of its smallest hash and goes whole to the side its
+    Tasks are in the order of the SHA-256 of "seed:task" and are cut by shares in the order of `Side`, sizes by
+    largest remainder. A group of linked tasks is at the place of its smallest hash and goes whole to the side that its
     middle falls on, so group sizes shift the shares by at most the size of a group a border.
 
     task_ids: task of each run, or each task once; repetitions do not count.
