@@ -47,13 +47,15 @@ def evaluate(
     and dropped one at a time.
 
     monitor: an opened monitor, or the folder of its bundle.
-    runs: parsed runs, or a file, folder, glob or tar that the monitor's own adapter reads, with `labels` beside it.
+    runs: parsed runs, or a file, folder, glob or tar that the monitor's own adapter reads.
+    labels: a file with outcomes, for a source that has none.
     adapter: the one that is meant; another than the monitor's own is refused.
     all: count the runs of tasks the monitor was made from too; the table then says IN SAMPLE.
     strict: a run that cannot be read is an error, not a skip.
     group_by: the group (agent, file, ...) within which runs are compared; None: the first of agent, model and file
         that has two values here.
-    resamples, seed: of the bootstrap over tasks. beside: makes further rows, such as `controls.controls_beside`.
+    resamples, seed: of the bootstrap over tasks. beside: a function that makes further rows of the table, such as the
+        one that `controls_beside` returns.
     progress: called with the number of runs read so far.
     Raises DataError where no run is left, TraceError, BundleError and OtherAdapterError as `read_runs`
     and `load` do.

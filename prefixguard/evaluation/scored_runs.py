@@ -20,7 +20,7 @@ from prefixguard.stepview import ReadReport, SpooledRuns, StepRecord, read_runs,
 from prefixguard.trace import Outcome, Run, Side, is_read_once, run_digest, task_hash, task_key
 
 Float = npt.NDArray[np.float64]
-#: A run, whoever reads it: its id, and how many of that id came before it.
+#: A run, the same for every monitor that reads it: its id, and how many of that id came before it.
 Key = tuple[str, int]
 #: What parsed or raw runs are given as.
 Source = str | os.PathLike[str] | Iterable[Run[StepRecord]]

@@ -128,7 +128,7 @@ class Attribution:
     agent_accuracy: failed runs whose blamed agent is the label's, letter by letter, / U. agent_accuracy_normalised: the
         same after the normalising function; NaN without one. joint, joint_normalised: step and agent right, / U.
     ass: average step shift, mean |blamed - decisive| over failed runs with an alarm, a blamed and a decisive step:
-        only to be read beside alarmed = D / U. An auditor that alarms once and rightly has 0.
+        to be read together with alarmed = D / U: an auditor with a single alarm that is right has 0.
     ass_all: the same over all failed runs with a decisive step; a run without a blamed step counts its whole length.
     false_alarm_rate: FA / S, of whole runs. false_alarms_per_call: FA / questions asked on successful runs.
     errors, abstained: share of all runs that ended so. failed_calls: share of calls without a verdict.

@@ -30,7 +30,7 @@ class AuditedRun:
     calls: questions sent. failed_calls: of them, those that gave no verdict.
     tokens_in, tokens_out, cost, seconds: of all calls together; cost None where unknown.
     share: probability of this row among the rows of the same run, which sum to 1. 1: this is what happened. A guess by
-        chance is written as all it may come to, and its figures are then exact expectations, not a draw.
+        chance is written as all its possible rows, and its figures are then exact expectations, not a draw.
     Raises DataError for a row that contradicts itself.
     """
 

@@ -3,7 +3,7 @@
 - pair: {(agent, mode)}; agent: {agent}; error: {mode}.
 - micro: true and false positives and misses pooled over all runs.
 - macro: mean of the F1 of every class; a class without true positives has 0. It depends on which classes there are, so
-  the class list is a choice that stands in the result: published figures differ in nothing else by more.
+  the class list is a choice that the result names: nothing else makes published figures differ more.
 
 Names of agents are one class in all runs: "Solver" here is "Solver" there. A run whose audit failed counts as one in
 which nothing was found, and is counted; leaving it out would reward silence.
@@ -27,7 +27,7 @@ Float = npt.NDArray[np.float64]
 Grain = Literal["pair", "agent", "error"]
 ClassList = Literal["union", "gold"]
 
-#: The class lists in words, as they stand in a result.
+#: The class lists in words, as a result names them.
 _WORDS = {"union": "union of gold and predicted", "gold": "gold only"}
 
 
@@ -35,7 +35,7 @@ _WORDS = {"union": "union of gold and predicted", "gold": "gold only"}
 class FaultSets:
     """Faults of a run. A set that a label does not speak of is empty.
 
-    pairs: (agent, mode). agents, modes: those of the pairs and others that stand in no pair: a mode that was found
+    pairs: (agent, mode). agents, modes: those of the pairs, and others that are in no pair: a mode that was found
         without anyone to blame counts at the error grain only.
     """
 

@@ -1,4 +1,4 @@
-"""What a result is shown with: blocks, from which the terminal, the page and the Markdown are written.
+"""Blocks, of which every result is made for people; the terminal, the page and the Markdown are written from them.
 
 All writers read the same blocks, so a figure cannot differ between them. Text in a block is plain text, perhaps from
 runs: the writer escapes it. Only `Figure.svg` and `Cell.svg` are markup, drawn in this package.
@@ -123,8 +123,8 @@ class Key:
 class Figure:
     """A drawing. alt: what it shows, in words with numbers, for the other writers and for those who cannot see it.
 
-    A drawing shrinks with the page. broad: down to where it can still be read, from there it scrolls in its own box;
-    wide: not at all, and its steps can be pointed at.
+    A drawing shrinks with a narrow page. broad: it shrinks only while it can be read, then it scrolls in its own box.
+    wide: it never shrinks, and its steps can be pointed at.
     """
 
     svg: str
@@ -203,7 +203,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The top of a page: a headline, a few sentences, and the figures they rest on. good: whether to be glad."""
+    """The top of a page: a headline, a few sentences, and the figures they rest on. good: the result is good."""
 
     headline: str
     sentences: tuple[str, ...]

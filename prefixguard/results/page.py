@@ -152,7 +152,7 @@ def _table(table: Table) -> str:
     classes = ["" if column.kind == "text" else f' class="{column.kind}"' for column in table.columns]
     said = [_text(column.name) for column in table.columns]
     head = "".join(f'<th scope="col"{kind}>{name}</th>' for kind, name in zip(classes, said, strict=True))
-    # Long text does not fit beside anything on a phone: a row becomes lines there.
+    # On a phone long text has no room for other columns: a row becomes lines there.
     stack = any(column.kind == "words" for column in table.columns)
     names = [f' data-label="{name}"' if stack else "" for name in said]
     rows = []

@@ -1,4 +1,4 @@
-"""What every result can do: say itself once, as blocks, and be written for people and for programs."""
+"""The base of all results: blocks for people, from which the writers make text, and plain values for programs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Result(ABC):
 
     @abstractmethod
     def blocks(self) -> tuple[Block, ...]:
-        """What it shows to people."""
+        """What is shown to people, in order."""
 
     def as_json(self) -> dict[str, Any]:
         """Its fields as plain values: no NaN, no objects."""

@@ -1,7 +1,7 @@
 """Blocks as plain text for a terminal: `WIDTH` columns, no colours, nothing in it that acts on one.
 
-Paragraphs stand on lines of their own, one under another and right under the table they speak of; all other blocks
-have an empty line above them. Figures and pictures are told by their alternative text.
+A paragraph begins on a new line, directly under the paragraph or table before it; all other blocks have an empty line
+above them. Figures and pictures are replaced by their alternative text.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def to_text(blocks: Sequence[Block]) -> str:
     lines: list[str] = []
     before: Block | None = None
     for block in _flat(blocks):
-        told = "\n".join(line.rstrip() for line in visible(_told(block)).split("\n"))
+        told = "\n".join(line.rstrip() for line in visible(_written(block)).split("\n"))
         if not told:
             continue
         below = isinstance(block, Text) and isinstance(before, Text | Table | Heading)
@@ -100,7 +100,7 @@ def _flat(blocks: Sequence[Block]) -> Iterator[Block]:
                 yield block
 
 
-def _told(block: Block) -> str:
+def _written(block: Block) -> str:
     match block:
         case Heading() | Text():
             return wrapped(visible(block.text))
@@ -183,7 +183,7 @@ def _stacked(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         for name, cell in zip(head, row, strict=True):
             if name or not told:
                 told.append((name, []))
-            told[-1][1].extend([cell] if cell else [])  # a part without a head stands beside the figure before it
+            told[-1][1].extend([cell] if cell else [])  # a part without a head belongs to the figure before it
         yield wrapped(" ".join(told[0][1]))
         yield from (wrapped(f"  {name}: {' '.join(parts)}", hanging="    ") for name, parts in told[1:] if parts)
 

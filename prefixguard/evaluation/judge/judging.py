@@ -114,7 +114,7 @@ def plan_judging(
     prefixes = behind.prefixes
     judged = ~np.logical_or(*map(np.isnan, behind.rows[0].flat(behind.lengths)))
     if not judged.any():
-        raise DataError("the monitor judged no prefix, so there is nothing that a judge could stand beside.")
+        raise DataError("the monitor judged no prefix, so there is nothing to compare a judge with.")
     rows = draw_prefixes(prefixes, judged, sample, horizon=table.horizon, seed=seed)
     steps: dict[RunKey, set[int]] = {}
     for row in rows.tolist():
@@ -148,11 +148,11 @@ def draw_prefixes(
 ) -> npt.NDArray[np.int64]:
     """Rows of the prefixes that are drawn, int64 (n,), ascending; all that are eligible where there are no more.
 
-    Prefixes stand in a ring: those of an imminent failure, earlier ones of failed runs, those of successful runs; in
+    Prefixes are put in a ring: those of an imminent failure, earlier ones of failed runs, those of successful runs; in
     each class task by task, run by run. The ring is cut at a random place into n arcs, equally long to within one
     prefix, and one prefix is drawn from each. So every eligible prefix is drawn with probability n / N exactly (figures
     need no weights); both prevalences in the sample are those of all prefixes to within rounding; and a run gets no
-    more than its share of arcs: one or two prefixes, unless n is large beside the number of runs. (A stratified sample
+    more than its share of arcs: one or two prefixes, unless n is large for so many runs. (A stratified sample
     with one unit a stratum: Cochran, Sampling Techniques, 5A.)
 
     eligible: bool (N,), prefixes that may be drawn. horizon: H of the imminent label. seed: of the draw.

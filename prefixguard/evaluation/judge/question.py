@@ -42,7 +42,7 @@ ANSWER_SCHEMA: Mapping[str, Any] = {
     "required": ["reason", "fails", "fails_soon"],
     "additionalProperties": False,
 }
-#: Letters of a reply that are looked at, from its end.
+#: Letters of a reply that are read, from its end.
 _LOOKED_AT = 64 * 1024
 _CUT_OFF = ("length", "limit", "max_tokens")
 _CUT = " For want of room some of it is left out, where the recorder says so."
@@ -168,7 +168,7 @@ def read_answer(reply: Reply) -> JudgeAnswer:
     """The answer in a reply. Never raises: whatever a server sends has an outcome.
 
     Prose, fences and a block of thought around the one JSON object do not matter. Numbers are numbers from 0 to 100; a
-    number in quotes, a bool, a share written as "70 %", a key that stands twice, or two objects that differ: no answer.
+    number in quotes, a bool, a share written as "70 %", a key given twice, or two objects that differ: no answer.
     """
     if reply.refusal or reply.finish == "content_filter":
         return _unreadable("refused")

@@ -1,4 +1,4 @@
-"""What a judge came to: figures on the prefixes that it answered, beside the monitor's and the clocks' on the same."""
+"""The result of asking a judge: its figures, and those of the monitor and the clocks, on the prefixes it answered."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from prefixguard.evaluation.tables.figures import RISKS, Basis, RiskFigures, com
 from prefixguard.metrics import Prefixes, Resamples
 from prefixguard.results import Block, Result, Table, Text, fields_of, number, percent
 
-#: Rows that are measured beside the judge, where the table has them; the monitor comes first.
+#: Rows that are measured with the judge, where the table has them; the monitor comes first.
 BESIDE = ("step index", "end oracle")
 
 Float = npt.NDArray[np.float64]
@@ -30,7 +30,7 @@ ENOUGH = 10
 class JudgePlan:
     """What will be asked.
 
-    table: the evaluation that the judge's figures stand beside. behind: its scores. prefixes: all of its prefixes.
+    table: the evaluation that the judge is compared with. behind: its scores. prefixes: all of its prefixes.
     rows: int64 (n,), those that were drawn, ascending. questions: one each, in that order. seed: of the draw.
     budget_tokens: of a transcript. step_seconds: what a step took the monitor, one mean a drawn run, in the same
     process.
@@ -230,7 +230,7 @@ def _seconds(value: float) -> str:
 def judge_result(
     plan: JudgePlan, asked: Sequence[AskedQuestion], endpoint: Endpoint, *, resamples: int = 500, seed: int = 13
 ) -> JudgeResult:
-    """What answers to the plan's questions, in their order, come to. resamples, seed: of the bootstrap over tasks.
+    """The result of the answers to the plan's questions, in their order. resamples, seed: of the bootstrap over tasks.
 
     What was not answered is left out of all rows alike.
     """

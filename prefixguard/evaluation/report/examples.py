@@ -1,6 +1,6 @@
 """Example runs: which are shown, and each step by step, with the risk as a curve and a ribbon of colours.
 
-Examples are the middle ones of their kind, so that nobody can pick the pretty ones.
+Examples are the middle ones of their kind; they are not picked by hand.
 """
 
 from __future__ import annotations

@@ -224,7 +224,7 @@ def _beside(path: Path) -> bytes:
 def write_report(report: EvaluationReport, path: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
     """Writes `path` (ending in .html) and the same name with .md and .json; returns the three paths.
 
-    Folders on the way are made; files that stand there are replaced, each in one move.
+    Folders on the way are made; existing files are replaced, each in one move.
     Raises ConfigError where the name has another ending or a file cannot be written.
     """
     page = Path(path)

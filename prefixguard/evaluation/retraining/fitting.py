@@ -41,7 +41,7 @@ Source = str | Path | Iterable[Run[StepRecord]] | Corpus
 OnStage = Callable[[str, str], None]
 #: Resamples behind each interval.
 RESAMPLES = 500
-#: Options that do not change what a fold comes to, or stand in its name.
+#: Options that do not change the scores of a fold, or are part of its name.
 _FREE = ("seed", "threads", "device", "budget", "confidence")
 
 

@@ -135,7 +135,8 @@ def cross_validate(
 ) -> FoldedEvaluation:
     """Train and test on task-grouped folds.
 
-    runs: file, folder, glob or tar that `adapter` reads, with `labels` beside it; or parsed runs; or a corpus.
+    runs: file, folder, glob or tar that `adapter` reads, with outcomes from the file `labels`; or parsed runs;
+        or a corpus.
     config: of the training; its seed is not used, `seeds` are: every fold is fitted once a seed.
     folds, repeats, seeds: see `partition`. folds * repeats * seeds fits are made.
     group_by: the group within which runs are compared; None: the first of agent, model and file with two values.

@@ -3,7 +3,7 @@
 Where several agents made the runs, much of what ranks prefixes may be 'which agent'. For every agent two monitors are
 fitted a fold: one that has seen its other runs, one that has seen none of them. Both are tested on the same runs, those
 of this agent in the fold that is held out, so that neither has seen a run of their tasks: what differs is the agent.
-The one that left the agent out also learned from fewer runs; how many stands in the table.
+The one that left the agent out also learned from fewer runs; the table says how many.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from prefixguard.stepview import FIELDS, StepRecord
 from prefixguard.trace import Outcome, Run
 
 _TAG = re.compile(b"[%c-%c]" % (1, len(FIELDS)))
-#: What stands in a field that was blanked; any other field becomes empty.
+#: The value of a field that was blanked; any other field becomes empty.
 _BLANK = {"actor": "unknown", "status": "unknown"}
 #: Fields of a record that can be blanked. The agent's name is not serialised, so that nothing reads it today.
 RECORD_FIELDS = ("actor", "agent", *(name for name in FIELDS if name != "actor"))

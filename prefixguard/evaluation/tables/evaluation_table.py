@@ -76,7 +76,7 @@ class Behind:
 class EvaluationTable(Result):
     """Everything one evaluation found. Figures that do not exist are NaN here, null in JSON and – in text.
 
-    sections: by the name under which they stand in JSON, in the order in which they are shown.
+    sections: by the name that they have in JSON, in the order in which they are shown.
     """
 
     runs: int

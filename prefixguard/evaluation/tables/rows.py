@@ -96,7 +96,7 @@ def oracle_rows(prefixes: Prefixes, lengths: Sequence[int], horizon: int, seed: 
       the other runs nothing. Known positives score 1, known negatives 0, all that is unknown .5 between them.
     - blurred oracle: every outcome, and every end within `horizon` steps: the end it believes in is off by a whole
       number of steps, drawn once a run from -H..H. Failed runs score minus the steps it believes are left, none once
-      that end has passed; successful runs stand below all of them. Its outcome figures are 1.
+      that end has passed; successful runs score below all of them. Its outcome figures are 1.
 
     prefixes: of all runs, none left out. lengths: steps of each run. horizon: H, 0 or more.
     seed: of the half and of the blur; 0 or more. Tasks count in the order in which their first run comes.

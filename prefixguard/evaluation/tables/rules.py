@@ -6,7 +6,7 @@ the budgets of the monitor, under the same bound. Each count is the largest so f
 
 - same call repeated: equal calls in a row. A call is a record of the agent with a tool, or with a result; two are
   equal when tool and arguments are (and the text, where there is no tool). What others say, and messages of the agent,
-  stand between calls without ending the row.
+  come between calls and do not end the row.
 - errors in a row: calls in a row with status `error`.
 - stuck detector: how near a detector such as that of OpenHands has come to firing, as a share of its numbers; it fires
   at 1: the same action with the same observation four times, the same action with an error three times, three messages
@@ -61,8 +61,8 @@ class StuckRule:
 class StuckDetector:
     """The rule over one run, record by record, in fixed memory: the last two actions and four counts.
 
-    - an action is a record with a tool; two are the same when tool and arguments are. The agent's text beside the call
-      is not compared (OpenHands compares it): the rule then fires oftener, and is a stronger opponent.
+    - an action is a record with a tool; two are the same when tool and arguments are. The text that the agent
+      says with the call is not compared (OpenHands compares it): the rule then fires more often.
     - its observation is the record's result, an error is status `error`; errors need not be equal, as there.
     - a record without a tool, or with tool `respond`, and without a result is a message of the agent; what another
       actor does, or an observation that follows a message, is the user speaking, and everything starts over, as there.
@@ -172,7 +172,7 @@ RULES = (
 def rule_scores(records: Iterable[StepRecord]) -> dict[str, Float]:
     """The counts of all rules after each record of a run: name -> float (T,), never falling.
 
-    Causal: the score at t depends on records 1..t alone. One pass, fixed memory beside the scores.
+    Causal: the score at t depends on records 1..t alone. One pass; besides the scores, fixed memory.
     """
     detector = StuckDetector()
     columns: dict[str, list[float]] = {name: [] for name in (*(rule.name for rule in RULES), "step count")}
