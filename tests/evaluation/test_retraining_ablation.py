@@ -5,10 +5,9 @@ import pytest
 
 from prefixguard.context import FEATURES, GROUPS
 from prefixguard.errors import ConfigError
-from prefixguard.evaluation.retraining import View, ablate, ablation_views, cross_validate, fitting, seen_through
+from prefixguard.evaluation.retraining import View, ablate, ablation_views, cross_validate, seen_through
 from prefixguard.evaluation.retraining.views import RECORD_FIELDS, held_still, reads_the_same
-from prefixguard.learn import TrainConfig, featurise, fit_monitor
-from prefixguard.simulation import write_runs
+from prefixguard.learn import TrainConfig, featurise
 from prefixguard.stepview import FIELDS, StepRecord, load_adapter, read_runs
 from prefixguard.store import Store
 from prefixguard.trace import Outcome, Run
@@ -16,14 +15,6 @@ from prefixguard.trace import Outcome, Run
 pytestmark = pytest.mark.usefixtures("few_trees")
 TREES = TrainConfig(backend="gbdt", max_features=128)
 STEPS = 8
-
-
-@pytest.fixture(scope="module")
-def short_runs_file(tmp_path_factory):
-    """160 runs of the simulation (40 tasks), cut off after twelve steps."""
-    path = tmp_path_factory.mktemp("short") / "lab.jsonl"
-    write_runs(path, 160, 5, max_steps=12)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -162,14 +153,7 @@ def test_views_name_everything_once():
     assert {v.name for v in views if v.kind == "only"} == {f"only {name}" for name in (*FIELDS, *GROUPS)}
 
 
-def test_it_resumes_variant_by_variant_on_the_folds_of_the_full(known, tmp_path, monkeypatch):
-    fits = []
-
-    def counted(corpus, pool, config, **more):
-        fits.append(pool.tolist())
-        return fit_monitor(corpus, pool, config, **more)
-
-    monkeypatch.setattr(fitting, "fit_monitor", counted)
+def test_it_resumes_variant_by_variant_on_the_folds_of_the_full(known, tmp_path, fits):
     views = [v for v in ablation_views() if v.name in {"without agent", "without result", "only counts"}]
     told = []
     first = ablate(known, TREES, views=views[:2], folds=2, out=tmp_path, resamples=10)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from prefixguard.errors import DataError
-from prefixguard.evaluation.retraining import fitting, leave_one_agent_out, partition
-from prefixguard.learn import TrainConfig, featurise, fit_monitor
+from prefixguard.evaluation.retraining import leave_one_agent_out, partition
+from prefixguard.learn import TrainConfig, featurise
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Outcome, Run
 
@@ -33,27 +33,21 @@ def corpus():
     return featurise(runs)
 
 
-def test_neither_the_agent_nor_the_tasks_are_known(corpus, monkeypatch, tmp_path):
-    pools = []
-
-    def watched(corpus, pool, config, *, validation, **more):
-        pools.append(np.concatenate((pool, validation)))
-        return fit_monitor(corpus, pool, config, validation=validation, **more)
-
-    monkeypatch.setattr(fitting, "fit_monitor", watched)
+def test_neither_the_agent_nor_the_tasks_are_known(corpus, fits, tmp_path):
     found = leave_one_agent_out(corpus, TREES, folds=2, out=tmp_path, resamples=20)
+    pools = [pool + validation for pool, validation, _ in fits]
     assert len(pools) == 2 * 4 and [one.agent for one in found.agents] == ["odd", "one", "two"]
     plan = partition(corpus, folds=2)
-    by_agents = [frozenset(corpus.groups[r]["agent"] for r in pool.tolist()) for pool in pools]
+    by_agents = [frozenset(corpus.groups[r]["agent"] for r in pool) for pool in pools]
     assert by_agents[:2] == [{"one", "two", "odd"}] * 2
     assert sorted(map(sorted, by_agents[2:])) == sorted(
         [["odd", "one"], ["odd", "one"], ["odd", "two"], ["odd", "two"], ["one", "two"], ["one", "two"]]
     )
     for i, pool in enumerate(pools):
-        tasks = {corpus.task_ids[r] for r in pool.tolist()}
+        tasks = {corpus.task_ids[r] for r in pool}
         assert not tasks & {corpus.task_ids[r] for r in plan[i % 2].test.tolist()}
     again = leave_one_agent_out(corpus, TREES, folds=2, out=tmp_path, resamples=20)
-    assert len(pools) == 8, "all of it was kept"
+    assert len(fits) == 8, "all of it was kept"
     assert repr(again) == repr(found)
 
 

@@ -7,7 +7,6 @@ from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluation.retraining import Fold, ablate, cross_validate, fitting, leave_one_agent_out, partition
 from prefixguard.learn import TrainConfig, featurise, fit_monitor
 from prefixguard.metrics import average_precision
-from prefixguard.simulation import write_runs
 from prefixguard.stepview import StepRecord, load_adapter, read_runs
 from prefixguard.store import Store
 from prefixguard.trace import Outcome, Run
@@ -18,29 +17,8 @@ PARTS = ("train", "validation", "calibration", "test")
 
 
 @pytest.fixture(scope="module")
-def short_runs_file(tmp_path_factory):
-    """160 runs of the simulation (40 tasks), cut off after twelve steps."""
-    path = tmp_path_factory.mktemp("short") / "lab.jsonl"
-    write_runs(path, 160, 5, max_steps=12)
-    return path
-
-
-@pytest.fixture(scope="module")
 def corpus(short_runs_file):
     return featurise(read_runs(short_runs_file, load_adapter("openai_chat")))
-
-
-@pytest.fixture
-def fits(monkeypatch):
-    """The folds that are fitted, as they are."""
-    seen: list[tuple[list[int], TrainConfig]] = []
-
-    def counted(corpus, pool, config, **more):
-        seen.append((pool.tolist(), config))
-        return fit_monitor(corpus, pool, config, **more)
-
-    monkeypatch.setattr(fitting, "fit_monitor", counted)
-    return seen
 
 
 def test_no_task_is_on_two_sides_and_every_run_is_tested_once(corpus):
@@ -95,7 +73,7 @@ def test_what_cannot_be_split_is_refused(corpus):
 def test_a_fit_is_given_the_training_runs_of_its_fold(corpus, fits):
     found = cross_validate(corpus, TREES, folds=3, resamples=10)
     plan = partition(corpus, folds=3)
-    assert [pool for pool, _ in fits] == [fold.train.tolist() for fold in plan]
+    assert [pool for pool, _, _ in fits] == [fold.train.tolist() for fold in plan]
     assert (found.folds, found.repeats, found.seeds, found.runs) == (3, 1, (13,), 160)
 
 
