@@ -140,7 +140,8 @@ class Endpoint:
                 )
             try:
                 parts = urlsplit(self.base_url)
-                is_server = parts.scheme in ("http", "https") and bool(parts.netloc) and (parts.port or True)
+                _ = parts.port  # ValueError where it is no port
+                is_server = parts.scheme in ("http", "https") and bool(parts.netloc)
             except ValueError:
                 is_server = False
             if not is_server:
