@@ -3,6 +3,7 @@
 from prefixguard.alarm import AlarmPolicy as AlarmPolicy
 from prefixguard.alarm import Level as Level
 from prefixguard.auditor import AuditLine as AuditLine
+from prefixguard.auditor import AuditPlan as AuditPlan
 from prefixguard.auditor import audit as audit
 from prefixguard.automata import ExportResult as ExportResult
 from prefixguard.automata import export as export
@@ -149,5 +150,6 @@ from prefixguard.trace import Mistake as Mistake
 from prefixguard.trace import Outcome as Outcome
 from prefixguard.trace import Run as Run
 
+HOMES: dict[str, str]  # public name to the module that has it
 __distribution__: str
 __version__: str

@@ -35,7 +35,14 @@ class AuditPlan:
     """Options of an audit. UsageError where they do not go together.
 
     protocol: one of PROTOCOLS; "": online where there is an endpoint, else monitor. gated: a monitor stands in front.
-    The others are those of the command.
+    known_failed : all runs failed and the auditor may know it: post-hoc and monitor only.
+    mark: the risk above which the monitor escalates; None: its WATCH threshold.
+    every : while the risk stays above: ask again after so many steps, 1 or more; no other limit.
+    confirm : alarms in a row until one counts, 1 or more.
+    budget_tokens : tokens of a prompt; longer runs are cut, and the prompt says where.
+    logprobs : ask for log-probabilities: a verdict's confidence. Labelled verdicts, 40 or more, fit
+        OUT/confidence.json.
+    confidence: a map that calibrates the confidences. mask: mask likely secrets in what is sent.
     """
 
     protocol: str

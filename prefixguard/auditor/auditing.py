@@ -39,7 +39,7 @@ def audit(
     """Go through every run; a line a run, in the order of the runs.
 
     protocol: how. It is given every run without its labels, so that these cannot decide how a run is gone through.
-    workers: runs at a time, 1 or more.
+    workers : runs at a time, 1 or more.
     out: a folder; lines are kept there as they come, and written to verdicts.jsonl at the end. A run whose line is
         there without errors, and whose records say the same now, is not asked about again; what its labels say is
         taken from the run.

@@ -122,12 +122,19 @@ def export(
 
     monitor: folder of a bundle of kind onnx; for `json-table` an automaton's does as well, and then no runs are needed.
     runs: the runs that it was trained on, as `train` takes them; they are read through the monitor's own adapter.
-    out: folder; default automata/NAME of the monitor, for a table automata/NAME-table.
-    alphabet, learner: names, see `ALPHABETS` and `LEARNERS`; None: several are tried, and the best is taken. clock:
-    whether risks depend on a coarse step index besides the state; None: tried both ways. max_states: from 2 to 4096.
+    to : dfa: automaton, picture, glossary and a bundle that runs; json-table: a table with interpreters in Python and
+        JavaScript.
+    out : folder to write. Default: automata/NAME of the monitor, for a table NAME-table.
+    alphabet : what symbols are: tree, tree-context, steps, typed, gumbel or quantized; may be repeated. Default: tree,
+        tree-context, steps and typed are tried.
+    learner : how states are found: memoryless, ladder, merge, rpni, distilled, clusters or fsm; may be repeated.
+        Default: memoryless and ladder, which take milliseconds, are tried.
+    clock : whether risks depend on a coarse step index besides the state. Default: both are tried.
+    max_states : most states of the automaton, from 2 to 4096.
     labels: outcomes beside the runs, as `train` takes them.
-    examples: whether texts and names of runs stand in the picture and the glossary. overwrite: replace a bundle, or a
-    table, that is there. strict: the first run that cannot be read is an error, not a skip. trust: as for `load`.
+    examples : show texts of steps and names of runs in the picture and the glossary.
+    overwrite: replace a bundle, or a table, that is there.
+    strict: the first run that cannot be read is an error, not a skip. trust: as for `load`.
     The same monitor, runs and options give the same bundle, times aside.
     Raises BundleError, TraceError, DataError (other runs than it was trained on), ConfigError, UsageError, OutputError.
     """

@@ -7,39 +7,45 @@ Exit codes: 0 done; 1 the answer is no (an alarm under --fail-on-alarm, a check 
 from __future__ import annotations
 
 import errno
+import importlib
 import sys
 import traceback
+from functools import cache
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from prefixguard.cli.commands import (
-    adapters,
-    audit,
-    calibrate,
-    check_adapter,
-    check_data,
-    compare,
-    demo,
-    evaluate,
-    export,
-    induce_adapter,
-    info,
-    judge,
-    parse,
-    retraining,
-    score,
-    sign,
-    train,
-    watch,
-)
+from prefixguard.cli.command import Twin
 from prefixguard.cli.console import abandon_output, say
 from prefixguard.cli.terminal_text import visible
 from prefixguard.distribution import VERSION
 from prefixguard.errors import PrefixGuardError
 
 BAD_INPUT, INTERRUPTED = 2, 3
+#: Command to the file that has it, which is imported when the command is asked for, and to its name there.
+COMMANDS = {
+    "demo": "demo.show_demo",
+    "check-data": "training.check_data",
+    "train": "training.train",
+    "evaluate": "evaluating.evaluate",
+    "compare": "evaluating.compare",
+    "cross-validate": "retraining.cross_validate",
+    "ablate": "retraining.ablate",
+    "leave-agents-out": "retraining.leave_agents_out",
+    "judge": "judging.judge",
+    "calibrate": "monitors.calibrate",
+    "score": "monitors.score",
+    "parse": "adapters.parse",
+    "watch": "watching.watch_runs",
+    "audit": "auditing.audit_runs",
+    "export": "export.export",
+    "sign": "monitors.sign",
+    "induce-adapter": "induction.induce",
+    "check-adapter": "adapters.check_adapter",
+    "info": "info.show_info",
+    "adapters": "adapters.adapters",
+}
 #: What the same command does after an interruption, where something is left to go on from.
 _RESUMES = {
     "train": "The same command resumes from the last epoch that was finished.",
@@ -53,8 +59,28 @@ _RESUMES = {
 _TRACEBACK = "PREFIXGUARD_TRACEBACK"
 
 
+@cache
+def twin_of(name: str) -> Twin:
+    """How a command is made."""
+    file, _, there = COMMANDS[name].partition(".")
+    found: Twin = getattr(importlib.import_module(f"prefixguard.cli.commands.{file}"), there)
+    return found
+
+
 class Commands(TyperGroup):
     """The group of commands, with the one place where an error becomes a message and an exit code."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """In the order of work."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name; None where there is none, as click has it."""
+        if cmd_name not in COMMANDS:
+            return None
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
+        alone.command(cmd_name, context_settings=_SETTINGS)(twin_of(cmd_name).callback)
+        return typer.main.get_command(alone)
 
     def make_context(self, *args: Any, **options: Any) -> Any:
         """Read the options; help and version are printed here, before any command runs."""
@@ -121,6 +147,7 @@ def _say_error(message: str, exc: BaseException, ctx: Any, *, unexpected: bool =
     say(message, error=True)
 
 
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
 app = typer.Typer(
     name="prefixguard",
     cls=Commands,
@@ -128,7 +155,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=_SETTINGS,
 )
 
 
@@ -163,28 +190,3 @@ def _global(
     Data goes to standard output; tables, progress and messages to standard error.
     Exit codes: 0 done, 1 the answer is no, 2 bad input or usage, 3 interrupted.
     """
-
-
-for _command in (
-    demo.demo_command,
-    check_data.check_data_command,
-    train.train_command,
-    evaluate.evaluate_command,
-    compare.compare_command,
-    retraining.cross_validate_command,
-    retraining.ablate_command,
-    retraining.leave_agents_out_command,
-    judge.judge_command,
-    calibrate.calibrate_command,
-    score.score_command,
-    parse.parse_command,
-    watch.watch_command,
-    audit.audit_command,
-    export.export_command,
-    sign.sign_command,
-    induce_adapter.induce_adapter_command,
-    check_adapter.check_adapter_command,
-    info.info_command,
-    adapters.adapters_command,
-):
-    app.command(_command.__name__.removesuffix("_command").replace("_", "-"))(_command)

@@ -103,8 +103,11 @@ def demo(
 ) -> DemoResult:
     """Train a monitor on runs of the simulation, evaluate it on fresh ones, and watch one of those until its alarm.
 
-    out: where the bundle goes; one that is there is replaced. runs: to learn from; fresh: made after them, of other
-    tasks. seed: of everything; the same seed watches the same run.
+    out : folder of the bundle; one that is there is replaced.
+    runs : runs of the simulation to learn from, 100 or more.
+    fresh : fresh runs, of other tasks, to evaluate on and to watch one of, 40 or more.
+    seed : of everything; the same seed watches the same run.
+    listener: told what happens, as it happens.
     The run that is watched is the first of the fresh failed runs that was lost by a fault its trace shows and whose
     alarm came at or after that fault with at least three steps left; failing that, one that comes near to it. `fresh`
     of the result says how it went with all of them.

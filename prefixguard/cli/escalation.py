@@ -10,7 +10,6 @@ from typing import Any, BinaryIO, cast
 from rich.text import Text
 
 from prefixguard.cli.console import say, say_proxy
-from prefixguard.cli.notes import DriftLine
 from prefixguard.cli.shown import reading_line
 from prefixguard.cli.terminal_text import visible
 from prefixguard.errors import UsageError
@@ -29,8 +28,9 @@ from prefixguard.escalate import (
     masked_in_words,
     watch_escalated,
 )
-from prefixguard.runtime import Monitor, score
-from prefixguard.stepview import ReadReport, read_runs
+from prefixguard.runtime import Monitor
+from prefixguard.stepview import StepRecord
+from prefixguard.trace import Run
 
 #: Bytes of text that a token of a prompt shows at most, nearly always: what a session keeps of a run goes by it.
 _BYTES_A_TOKEN = 3
@@ -48,27 +48,15 @@ class Escalation:
     priced: bool = False
 
     def watch(
-        self, monitor: Monitor, stream: BinaryIO, *, header: Mapping[str, Any] | None, group: str | None
+        self, stream: BinaryIO, *, header: Mapping[str, Any] | None, group: str | None
     ) -> Iterator[EscalatedReading]:
         """As `runtime.watch`."""
-        del monitor  # the escalator has it
         return watch_escalated(self.escalator, stream, header=header, group=group, patience=self.patience)
 
-    def of_file(self, path: str, wanted: str | None, report: ReadReport) -> Iterator[tuple[str, EscalatedReading]]:
-        """Run by run, or the one that is wanted."""
-        monitor, found = self.escalator.monitor, False
-        drift = DriftLine(monitor)
-        for run in read_runs(path, monitor.bundle.adapter, report=report):
-            if wanted is None or run.run_id == wanted:
-                found = True
-                group = monitor.group_of(run)
-                for said in escalate_records(self.escalator, run.records, group=group, patience=self.patience):
-                    yield run.run_id, said
-            if wanted is None:
-                for scored in score(monitor, [run]):
-                    drift.observe(scored)
-        if report.runs and not found:
-            raise UsageError(f"{path}: none of its {report.runs:,} runs is called {wanted!r}. See: prefixguard score")
+    def of_run(self, run: Run[StepRecord]) -> Iterator[EscalatedReading]:
+        """The readings of a finished run."""
+        group = self.escalator.monitor.group_of(run)
+        return escalate_records(self.escalator, run.records, group=group, patience=self.patience)
 
     def close(self) -> None:
         """End it, and say what became of its questions."""
@@ -77,9 +65,9 @@ class Escalation:
 
 def escalation_of(
     monitor: Monitor,
-    endpoint: Endpoint,
+    model: str,
     *,
-    mark: float | None,
+    threshold: float | None,
     every: int,
     gap: int,
     calls: int,
@@ -88,15 +76,21 @@ def escalation_of(
     intervention: str,
     budget_tokens: int,
     mask: bool,
+    reply_tokens: int | None,
+    temperature: float | None,
     replies: Path | None,
     patience: float,
+    **server: Any,
 ) -> Escalation:
-    """The monitor with a model behind it, by the options of `watch`. ConfigError, MissingExtraError as these say;
-    UsageError where the patience is no number of seconds."""
+    """The monitor with a model behind it, by the options of `watch`. server: further fields of `Endpoint`.
+
+    ConfigError, MissingExtraError as these say; UsageError where the patience is no number of seconds.
+    """
+    endpoint = Endpoint(model, max_reply_tokens=reply_tokens, temperature=temperature, **server)
     if not 0 <= patience <= _MOST_PATIENCE:
         raise UsageError(f"--patience {patience:g}: seconds, from 0 to {_MOST_PATIENCE:,.0f}.")
     policy = EscalationPolicy(
-        mark=mark,
+        mark=threshold,
         every=every,
         gap=gap,
         calls_a_run=calls,
@@ -105,7 +99,7 @@ def escalation_of(
         deadline=10.0 if block is None else block,
         seconds=max(endpoint.timeout, block or 0.0),
         intervention=cast(Intervention, intervention),
-        question_tokens=budget_tokens + (endpoint.max_reply_tokens or 0),
+        question_tokens=budget_tokens + (reply_tokens or 0),
         keep_texts=max(1024, _BYTES_A_TOKEN * budget_tokens),
     )
     say_proxy(endpoint.proxy)
@@ -116,8 +110,9 @@ def escalation_of(
     return Escalation(Escalator(monitor, auditor, policy, cache, breaker=breaker), patience, priced)
 
 
-class Told:
-    """What was told of a run, so that a reading that comes again says only what is new. One a run."""
+class EscalatedLines:
+    """The lines of one run's readings. It remembers what was printed, so that a reading that comes again prints only
+    what is new."""
 
     __slots__ = ("_last", "_note")
 
@@ -171,7 +166,7 @@ def _say_counts(escalator: Escalator, priced: bool) -> None:
     """Ends the escalator, and says what became of its questions. priced: whether prices are known."""
     counts = escalator.close(drain=False, seconds=1.0)
     if not counts.offered:
-        say("Escalation: the risk never came above the mark, so nothing was asked.")
+        say("Escalation: the risk never came above the threshold, so nothing was asked.")
         return
     money = ""
     if priced and (counts.cost or counts.cost_unknown):

@@ -97,9 +97,13 @@ def info(
     trust: Trust | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> BundleInfo | AdapterInfo | CorpusInfo:
-    """What a thing is: the folder of a bundle, a shipped adapter's name, the .json of one, or (with `adapter`) runs.
+    """What a thing is, without running it.
 
+    thing : folder of a bundle, name or .json of an adapter, or (with `adapter`) runs.
+    adapter : for runs: the adapter that reads them (a name, or the path of a .json).
+    labels : for runs: outcomes beside them: run_id,outcome[,task_id] as .jsonl or .csv.
     trust: public keys, one of which must have signed a bundle, as for `load`.
+    progress: called with the number of runs read so far.
     Raises BundleError, AdapterError or TraceError where the thing is broken, UsageError where it could be runs but no
     adapter is named.
     """

@@ -31,23 +31,21 @@ This page is written by `python -m prefixguard.cli.reference > docs/cli.md`, and
 def reference() -> str:
     """The page, as Markdown."""
     group: Any = typer.main.get_command(app)
-    return "\n".join([_HEAD, *(line for name in group.commands for line in _command(name, group.commands[name]))])
+    commands = {name: group.get_command(None, name) for name in group.list_commands(None)}
+    return "\n".join([_HEAD, *(line for name, command in commands.items() for line in _lines_of(name, command))])
 
 
-def _command(name: str, command: Any) -> Iterator[str]:
+def _lines_of(name: str, command: Any) -> Iterator[str]:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     usage = " ".join(p.name.upper() if p.required else f"[{p.name.upper()}]" for p in arguments)
     yield f"## prefixguard {' '.join(filter(None, (name, usage)))}\n"
     yield inspect.cleandoc(command.help).rstrip() + "\n"
-    if command.params:
-        yield "| | |\n| --- | --- |"
+    yield "| | |\n| --- | --- |"
     for parameter in command.params:
-        if parameter.name == "help":
+        if parameter.name == "help" or getattr(parameter, "hidden", False):
             continue
         shown = ", ".join(f"`{one}`" for one in (*parameter.opts, *parameter.secondary_opts))
-        if parameter in arguments:
-            shown = f"`{parameter.name.upper()}`"
-        yield f"| {shown} | {_explained(parameter)} |"
+        yield f"| {f'`{parameter.name.upper()}`' if parameter in arguments else shown} | {_explained(parameter)} |"
     yield ""
 
 

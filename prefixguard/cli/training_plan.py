@@ -13,7 +13,7 @@ from prefixguard.stepview import list_adapters
 from prefixguard.trace import is_read_once
 
 if TYPE_CHECKING:
-    from prefixguard.learn import TrainConfig
+    from prefixguard.learn import LearnListener, TrainConfig
 
 #: Read from the current folder when no runs are named.
 FILE = Path("prefixguard.toml")
@@ -84,6 +84,16 @@ def plan_training(
 def evaluation_folder(monitor: Path, named: Path | None) -> Path:
     """Where what takes long is kept, to go on from: the folder named, or one beside the monitor."""
     return named or monitor.parent / f".{monitor.name}.evaluation"
+
+
+def simulated_runs(folder: Path, listener: LearnListener) -> str:
+    """Make the runs of the simulation that are trained on where none are named, in a file of this folder."""
+    from prefixguard.simulation import write_runs
+
+    listener.on_stage("making", "the simulation's runs")
+    path = folder / "lab.jsonl"
+    write_runs(path, SIMULATED_RUNS, LAB_SEED)
+    return str(path)
 
 
 def _section(file: Path) -> dict[str, Any]:

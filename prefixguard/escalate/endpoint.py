@@ -107,12 +107,14 @@ class Endpoint:
 
     base_url: of any compatible server, such as http://localhost:8000/v1, without a query; None is OpenAI itself. The
     environment does not change it: nothing but what is named here decides where text goes.
-    model: its name there. key_from: the environment variable that holds the key; never the key itself.
+    model: its name there.
+    key_from : the environment variable that holds the key; never the key itself.
     timeout: wall-clock seconds for one request, its whole reply included; a server that trickles does not get more.
     patience: seconds for one question with all its retries. max_retries: after 408, 409, 429, 5xx, time-outs and
     connections that fail, with exponential backoff and jitter (the openai package's own retries are off). A 429 or
     503 that says when to come back (Retry-After) is waited for and not counted, within the patience; not where it is 0.
-    price_in, price_out: per million tokens, in any currency; None leaves the cost unknown.
+    price_in : price of a million tokens that are sent, in any currency; without it the cost is unknown.
+    price_out : price of a million tokens that come back.
     max_reply_tokens, temperature, seed: sent only where set, since not every model takes them.
     """
 

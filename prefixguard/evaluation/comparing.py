@@ -47,7 +47,8 @@ def compare(
     runs: a file, folder, glob or tar, which every monitor reads through its own adapter, with `labels` from a companion
         file; or parsed runs, for monitors of one adapter.
     all: count runs that a monitor was made from too; the result then says IN SAMPLE.
-    strict, group_by, resamples, seed: as at `evaluate`. progress: called with the number of runs read so far; runs that
+    seed : seed of the bootstrap.
+    strict, group_by, resamples: as at `evaluate`. progress: called with the number of runs read so far; runs that
         are read through two adapters count twice.
     Raises ConfigError for fewer than two monitors, and where two adapters would have to read what can be read once
     only; DataError where no run is left; TraceError and BundleError as `read_runs` and `load` do.

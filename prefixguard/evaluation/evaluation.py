@@ -54,8 +54,9 @@ def evaluate(
     strict: a run that cannot be read is an error, not a skip.
     group_by: the group (agent, file, ...) within which runs are compared; None: the first of agent, model and file
         that has two values here.
-    resamples, seed: of the bootstrap over tasks. beside: a function that makes further rows of the table, such as the
-        one that `controls_beside` returns.
+    resamples: of the bootstrap over tasks.
+    seed : seed of the bootstrap.
+    beside: a function that makes further rows of the table, such as the one that `controls_beside` returns.
     progress: called with the number of runs read so far.
     Raises DataError where no run is left, TraceError, BundleError and OtherAdapterError as `read_runs`
     and `load` do.

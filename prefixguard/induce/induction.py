@@ -91,19 +91,28 @@ def induce_adapter(
 ) -> Induced:
     """Make an adapter for the format of these samples and freeze it in the folder `out`.
 
-    out: None for the folder `stepview_adapters`, here. In a folder that is named, what a check refuses is kept as a
-    draft, to be mended by hand.
-    samples: a file, folder, glob or archive with a few raw runs. name: of the adapter; None: after the samples.
-    model, base_url: an endpoint to ask; samples leave this machine only where one is named. offline: never ask it.
-    rounds: at most so many proposals of the model. pack_tokens: of samples that it is shown. mask: mask
-    likely secrets in them. price_in, price_out: of a
-    million tokens, in any currency.
-    hints: where something is, by HINTS, as paths of the spec language; outcome, task and id also as its values in JSON
-    ({"file": "parent"}); success: which value of the outcome is one (a number: at least that).
-    waive: path to reason: a leak or an overlap with the outcome that is harmless. labels: a file of outcomes beside the
-    samples; they have the last word.
-    recognise: look whether a shipped adapter reads the samples; False hides them.
-    overwrite: replace an adapter of that name. write: False checks and reports, and writes nothing.
+    samples : file, folder, glob or archive with a few raw runs.
+    name : name of the adapter. Default: after the samples.
+    out : folder that the adapter goes into, and the draft if a check fails, to be mended by hand. Default:
+        stepview_adapters, where no draft is kept.
+    model : ask this language model; the key is read from OPENAI_API_KEY. Samples leave this machine only where one is
+        named.
+    base_url : where the model is: any server that speaks chat completions.
+    offline : ask no model, whatever else is said; without a model none is asked.
+    rounds : proposals that the model may make, from 1 to 20.
+    price_in : price of a million tokens that are sent, in any currency, for the line of costs.
+    price_out : price of a million tokens that come back.
+    pack_tokens : tokens of samples that the model is shown.
+    mask: mask likely secrets in what the model is shown.
+    hints : where something is: outcome=$.result.ok, tool=@.action.name; or success=VALUE: which value of the outcome is
+        one (a number: at least that). May be repeated. Outcome, task and id also by their values in JSON, such as
+        {"file": "parent"}.
+    waive : a leak that is harmless, or an overlap with the outcome, and why: PATH=REASON. It stands in the spec. May be
+        repeated.
+    labels: a file of outcomes beside the samples; they have the last word.
+    recognise : look whether a shipped adapter reads the samples.
+    overwrite: replace an adapter of that name.
+    write : write the adapter; otherwise only check and report.
     ask: asked where the samples do not decide; the default takes the likeliest. offer: told which shipped adapters read
     the samples well; True takes the best of them and induces nothing. approve: asked before anything is written.
     listen: told what is being done, a sentence each.
@@ -184,9 +193,12 @@ def check_adapter(
 ) -> CheckReport:
     """Does an adapter read these runs as it should, and nothing that a live run does not show?
 
-    adapter: a shipped name, the path of a .json file, or an opened one. labels: outcomes beside the runs, for the
-    statistical leak checks. processes: read the runs in a second process too, under another hash seed and locale.
-    waive: path or field to reason: a finding there is harmless, as if the spec waived it.
+    adapter: a shipped name, the path of a .json file, or an opened one.
+    runs : file, folder, glob or tar of runs that it shall read.
+    labels: outcomes beside the runs, for the statistical leak checks.
+    processes : read the runs in a second process too, under another hash seed and locale.
+    waive : a finding that is harmless, and why, as if the spec waived it: PLACE=REASON, as the finding says. May be
+        repeated.
     listen: told the name of each check. Raises AdapterError for a spec that is wrong; runs that cannot be read are a
     finding.
     """

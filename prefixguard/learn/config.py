@@ -51,23 +51,38 @@ def _check_range(name: str, value: Any, low: float, high: float | None) -> None:
 class TrainConfig:
     """Options of a training; all have defaults, all can be set in `prefixguard.toml` under `[train]`.
 
-    backend: the head: gru, transformer, fsm, gbdt (boosted trees) or blend. blend: what `blend` averages, by comma.
-    seed: of the split, the initialisation and the batches.
-    horizon: H; a step of a failed run is imminent when at most H steps remain (inclusive).
-    max_features, min_tasks: size of the vocabulary; a term must occur in that many tasks.
-    symbols: K, size of the learned alphabet. abstraction_width: hidden width before the symbols.
-    width: of the GRU's state, or of the Transformer's stream. layers, attention_heads, window: of the Transformer; it
-        looks back at most `window` steps a layer. states: of the soft automaton (fsm), which has half
-        as many symbols.
-    bypass: width of the channel around the symbols. bins: piecewise-linear bins a feature.
-    members: how many networks of a kind are averaged in one bundle.
-    teacher: weight of the boosted teacher's out-of-fold risks in the targets, 0 to 1.
-    validation_share: of the training tasks that choose a further member's epoch.
-    epochs: of each member. symbol_epochs: of the symbols-only network.
-    batch_runs, learning_rate, weight_decay, text_dropout, dropout: the optimisation.
-    balance: weight of the term that keeps symbols sharp and all in use. tau_start, tau_end: Gumbel temperature.
-    budget, confidence: of the alarm: at most `budget` of successful runs alarm, with this confidence.
-    device: auto, cpu or cuda. threads: torch threads; 1 gives the same bytes on every machine of a kind.
+    backend : the monitor's head: gru, transformer, fsm, gbdt (boosted trees) or blend.
+    blend : what the backend blend averages, by comma.
+    seed : of the split, the initialisation and the batches.
+    horizon : H: a step of a failed run is imminent when at most so many steps remain.
+    max_features : terms in the vocabulary.
+    min_tasks : a term must occur in so many tasks.
+    symbols : size of the learned alphabet.
+    abstraction_width : hidden width before the symbols.
+    width : width of the GRU's state and of the Transformer's stream.
+    layers : layers of the Transformer.
+    attention_heads : query heads of each of its layers.
+    window : steps that each of its layers looks back on.
+    states : states of the soft automaton, which has half as many symbols.
+    bypass : width of the channel around the symbols.
+    bins : piecewise-linear bins of every context feature.
+    members : networks of a kind that are averaged in one bundle.
+    teacher : weight of the boosted teacher's out-of-fold risks in the targets, 0 to 1; 0 trains without one.
+    validation_share : share of the training tasks that choose a further member's epoch.
+    symbol_epochs : epochs of the symbols-only network.
+    epochs : epochs of each network.
+    batch_runs : runs in a batch.
+    learning_rate : highest learning rate.
+    weight_decay : of AdamW.
+    text_dropout : share of terms that are dropped while training.
+    dropout : dropout inside the network.
+    balance : weight of the term that keeps symbols sharp and all in use.
+    tau_start : Gumbel temperature of the first epoch.
+    tau_end : Gumbel temperature of the last epoch.
+    budget : at most this share of successful runs may raise an alarm.
+    confidence : how sure the budget is to hold.
+    device : auto (CUDA when there is one), cpu or cuda.
+    threads : threads of torch; 1 gives the same bytes on every machine of a kind.
     """
 
     backend: str = "gru"

@@ -69,7 +69,8 @@ def train(
     runs: file, folder, glob, tar, or "-" for standard input. adapter: shipped name, path, or an opened one;
     `raw`, `raw:NAME`, `raw:PATH`: the control, each step as one text.
     labels: companion file of outcomes (run_id, outcome[, task_id]) as JSON lines or CSV.
-    resume: take up an interrupted training of the same configuration and runs from its last epoch.
+    out : folder of the bundle. Default: monitors/NAME of the runs.
+    resume : take up an interrupted training of the same options and runs from its last epoch.
     Raises TraceError, AdapterError, DataError (one class, too few runs), ConfigError, OutputError.
     """
     config, listener = config or TrainConfig(), listener or LearnListener()

@@ -84,14 +84,21 @@ def calibrate(
     word-for-word repeat, the monitor was trained, validated or calibrated on; runs that set its thresholds before may
     set them again.
 
-    monitor: an opened monitor, or the folder of its bundle, which stays as it is. out: folder of the new bundle, by
-    default next to the monitor's, its name with "-calibrated"; to replace the monitor, name its own with `overwrite`.
+    monitor: an opened monitor, or the folder of its bundle, which stays as it is.
+    out : folder of the new bundle. Default: the monitor's, with -calibrated. To replace the monitor, name its own with
+        `overwrite`.
     runs: parsed runs, or a file, folder, glob or tar that the monitor's own adapter reads. labels: a file of outcomes.
-    budget, confidence, consecutive, release, cooldown: of the alarm, see `AlarmPolicy`; None: the monitor's own.
-    group_by: a group of the runs (tier, tool ...) whose values get thresholds of their own where they have enough runs.
+    budget : at most this share of successful runs may raise an alarm. Default: the monitor's.
+    confidence : how sure the budget is to hold. Default: the monitor's.
+    consecutive : steps in a row above the threshold before the alarm sounds. Default: the monitor's.
+    release : risk below which a sounding alarm stops. Default: the monitor's.
+    cooldown : steps after a release without a new alarm. Default: the monitor's.
+    group_by : a group of the runs (tier, tool ...) whose values get thresholds of their own where they have enough
+        runs.
     adapter: the one that is meant; another than the monitor's own is refused.
     all: use the runs of tasks the monitor was made from too; the bundle then says that its bound does not hold.
-    strict: a run that cannot be read is an error, not a skip. seed: draws one run of each task.
+    strict: a run that cannot be read is an error, not a skip.
+    seed : draws one successful run of each task.
     progress: called with the number of runs read so far.
     Where the runs are too few for the budget, the bundle is written without an alarm and `thresholds.reason` says how
     many are needed. The same monitor, runs and options give the same bundle.

@@ -37,7 +37,7 @@ def commands_of(text: str) -> list[str]:
 
 def examples() -> list[str]:
     group: Any = typer.main.get_command(app)
-    helps = [group.help, *(command.help for command in group.commands.values())]
+    helps = [group.help, *(group.get_command(None, name).help for name in group.list_commands(None))]
     return [line.strip() for text in helps for line in text.splitlines() if line.startswith("    ")]
 
 
@@ -49,7 +49,7 @@ def parsed(line: str) -> None:
         end = next((i for i, word in enumerate(rest) if word in ("|", ">")), len(rest))
         name, *arguments = rest[:end]
         group: Any = typer.main.get_command(app)
-        group.commands[name].make_context(name, arguments).close()
+        group.get_command(None, name).make_context(name, arguments).close()
         words = rest
 
 

@@ -41,7 +41,7 @@ def test_unexpected_errors_are_short_and_say_how_to_see_more(cli, monkeypatch: p
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a bug of ours")
 
-    monkeypatch.setattr("prefixguard.cli.commands.watch.load", broken)
+    monkeypatch.setattr("prefixguard.cli.commands.watching.load", broken)
     said = cli("watch", "m", stdin="")
     assert said.code == 2
     assert "Error: unexpected ZeroDivisionError: a bug of ours" in said.err

@@ -179,7 +179,7 @@ def test_an_interruption_leaves_nothing(cli: Any, samples: Path, monkeypatch: An
 
 
 def test_at_a_terminal_choices_and_the_freezing_are_asked(cli: Any, samples: Path, play: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("prefixguard.cli.commands.induce_adapter.is_conversation", lambda: True)
+    monkeypatch.setattr("prefixguard.cli.commands.induction.is_conversation", lambda: True)
     out = samples.parent / "out"
     said = cli("induce-adapter", samples, "--out", out, stdin="7\n2\nn\n")
     assert play()[-1] == ({}, 1), "the second option"
@@ -196,7 +196,7 @@ def test_a_known_format_is_said_and_offered(cli: Any, fresh_lab_file: Path, tmp_
     said = cli("induce-adapter", fresh_lab_file, "--out", tmp_path, "--no-write")
     assert "Known format: openai_chat reads 20 runs" in said.told and "--adapter openai_chat" in said.told
     assert "Known format" not in cli("induce-adapter", fresh_lab_file, "--no-write", "--no-recognise").told
-    monkeypatch.setattr("prefixguard.cli.commands.induce_adapter.is_conversation", lambda: True)
+    monkeypatch.setattr("prefixguard.cli.commands.induction.is_conversation", lambda: True)
     said = cli("induce-adapter", fresh_lab_file, "--out", tmp_path, stdin="y\n")
     assert said.code == 0 and f"Next: prefixguard parse {fresh_lab_file} --adapter openai_chat" in said.told
     assert not list(tmp_path.iterdir())

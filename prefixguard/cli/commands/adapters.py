@@ -1,21 +1,28 @@
-"""`prefixguard adapters`: which formats are read as they are."""
+"""`prefixguard adapters`, `parse` and `check-adapter`: which formats are read, and how."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from collections.abc import Iterator
+from itertools import islice
+from typing import Annotated, Any
 
 import typer
 
-from prefixguard.cli.console import say, write_json
-from prefixguard.stepview import list_adapters, load_adapter
+from prefixguard.cli.command import command
+from prefixguard.cli.console import clock, counting, people, say, write_json
+from prefixguard.cli.induction_talk import show_check
+from prefixguard.cli.notes import lost_lines, notes_of, refuse_empty
+from prefixguard.cli.shown import FIELDS, show_side_by_side
+from prefixguard.stepview import ReadReport, StepRecord, adapter_for, list_adapters, load_adapter, side_by_side
+from prefixguard.trace import Run
+
+#: Runs that are shown to a person who does not say how many.
+SHOWN = 3
 
 
-def adapters_command(
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object a line on standard output, with the whole description.")
-    ] = False,
-) -> None:
+@command("list_adapters", json="One JSON object a line on standard output, with the whole description.")
+def adapters(as_json: bool) -> None:
     """List the adapters that are shipped, one a line: its name and the format of runs that it reads.
 
     What an adapter expects in full, and whether it can watch a live run: `prefixguard info NAME`.
@@ -28,14 +35,7 @@ def adapters_command(
     shipped = [load_adapter(name) for name in list_adapters()]
     if as_json:
         for adapter in shipped:
-            write_json(
-                {
-                    "name": adapter.name,
-                    "version": adapter.version,
-                    "sha256": adapter.sha256,
-                    "description": adapter.description,
-                }
-            )
+            write_json({name: getattr(adapter, name) for name in ("name", "version", "sha256", "description")})
         return
     width = max(len(adapter.name) for adapter in shipped)
     for adapter in shipped:
@@ -51,3 +51,87 @@ def first_clause(description: str) -> str:
     'Runs of tau-bench (v1.0)'
     """
     return re.split(r"[:;.](?=\s|$)", description, maxsplit=1)[0]
+
+
+@command(
+    "parse",
+    arguments="runs",
+    words={"adapter": "A shipped adapter's name (see `adapters`), or the path of a .json."},
+    json="One JSON object a record on standard output.",
+)
+def parse(
+    runs: str,
+    adapter: str,
+    as_json: bool,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help=f"Show so many runs. Default: {SHOWN}, or with --json all.")
+    ] = None,
+    **given: Any,
+) -> None:
+    """Show how raw runs become records: raw events on the left, the records made of them on the right.
+
+    With --json every record is a line: run_id, task_id, groups, outcome, step, actor, agent, tool, arguments,
+    observation, action, result, status.
+
+    Examples:
+
+        prefixguard parse runs.jsonl --adapter openai_chat
+        prefixguard parse .traces/tau_bench --adapter tau_bench --json > records.jsonl
+    """
+    report, opened = ReadReport(), adapter_for(adapter, runs)
+    if as_json:
+        from prefixguard.runtime import parse
+
+        with counting("Reading") as show:
+            for count, run in enumerate(islice(parse(runs, opened, report=report, **given), limit), 1):
+                show(count)
+                for line in record_lines(run):
+                    write_json(line)
+    else:
+        shown = side_by_side(runs, opened, report=report, **given)
+        for one in islice(shown, SHOWN if limit is None else limit):
+            show_side_by_side(one)
+        if limit is None and next(shown, None) is not None:
+            say(f"These are the first {SHOWN} runs. More: --limit N; every record as JSON lines: --json")
+    refuse_empty(report, runs)
+    for note in (*notes_of(report), *lost_lines(report, opened, runs)):
+        say(note)
+
+
+def record_lines(run: Run[StepRecord]) -> Iterator[dict[str, Any]]:
+    """The records of a run as JSON objects, each with what is known of its run."""
+    head = {"run_id": run.run_id, "task_id": run.task_id, "groups": dict(run.groups), "outcome": run.outcome.value}
+    for record in run.records:
+        yield {**head, "step": record.index, **{name: getattr(record, name) for name in FIELDS}}
+
+
+@command(
+    "check_adapter",
+    words={"adapter": "A shipped adapter's name, or the path of a .json."},
+    json="The findings as JSON on standard output.",
+)
+def check_adapter(as_json: bool, **given: Any) -> None:
+    """Check an adapter on runs: determinism, stream against file, coverage, calls and results, order, time, leaks.
+
+    Exit codes: 0 no error was found; 1 one was (a leak counts until it is waived by name, here or in the spec);
+    2 bad input.
+
+    Examples:
+
+        prefixguard check-adapter stepview_adapters/mine.json samples/
+        prefixguard check-adapter tau2 .traces/tau2 --json
+        prefixguard check-adapter mine.json samples/ --waive "@.name=an agent of the team is called Verifier"
+    """
+    from prefixguard.induce import check_adapter
+
+    with clock(people()) as progress:
+        task = progress.add_task("Checking")
+        report = check_adapter(listen=lambda what: progress.update(task, description=f"Checking: {what}"), **given)
+    if as_json:
+        write_json(report.to_dict())
+    show_check(report)
+    errors = sum(finding.severity == "error" for finding in report.findings)
+    if errors:
+        say(f"{report.adapter_name} {report.sha256[:12]}: {errors} {'error' if errors == 1 else 'errors'}", error=True)
+        raise typer.Exit(1)
+    say(f"{report.adapter_name} {report.sha256[:12]}: no errors, score {report.score():.3f}", style="bold green")

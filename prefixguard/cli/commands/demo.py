@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.progress import Progress
 
+from prefixguard.cli.command import command
 from prefixguard.cli.console import clock, people, say, write_data, write_json
 from prefixguard.cli.demonstration import DemoListener, DemoResult, FreshAlarms, demo
 from prefixguard.cli.shown import reading_line
@@ -25,15 +25,8 @@ _PACE = 0.12  # seconds a message, for eyes; none where there is no terminal
 _WIDTH = 150  # characters of a message that are shown
 
 
-def demo_command(
-    out: Annotated[Path, typer.Option(help="Folder of the bundle; one that is there is replaced.")] = Path(
-        "monitors/demo"
-    ),
-    runs: Annotated[int, typer.Option(help="Runs of the simulation to learn from.")] = 1200,
-    fresh: Annotated[int, typer.Option(help="Fresh runs, of other tasks, to evaluate on and to watch one of.")] = 300,
-    seed: Annotated[int, typer.Option(help="Of everything.")] = 13,
-    as_json: Annotated[bool, typer.Option("--json", help="Figures and readings as JSON on standard output.")] = False,
-) -> None:
+@command("demo", arguments="", json="Figures and readings as JSON on standard output.")
+def show_demo(as_json: bool, **given: Any) -> None:
     """Simulate runs of an agent, train a monitor, evaluate it, and watch a fresh run until its alarm sounds.
 
     Takes a few minutes. It is a shop with a scripted agent, which shows how everything works and says
@@ -46,7 +39,7 @@ def demo_command(
     began = time.monotonic()
     teller = _Teller(quiet=as_json)
     try:
-        result = demo(out, runs=runs, fresh=fresh, seed=seed, listener=teller)
+        result = demo(listener=teller, **given)
     finally:
         teller.close()
     if as_json:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from prefixguard.bundle import Trust, open_bundle
+from prefixguard.cli.command import command
 from prefixguard.cli.console import people, say, write_json
-from prefixguard.cli.options import Labels, Made, Strict, Trusted
-from prefixguard.cli.training_plan import LAB_SEED, SIMULATED_RUNS, SIMULATION_ADAPTER, plan_training
+from prefixguard.cli.training_plan import SIMULATED_RUNS, SIMULATION_ADAPTER, plan_training, simulated_runs
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,59 +19,17 @@ if TYPE_CHECKING:
     from prefixguard.learn import LearnListener
 
 
-def export_command(
-    monitor: Annotated[Path, typer.Argument(help="Folder of a monitor that `train` wrote.", show_default=False)],
-    runs: Annotated[
-        str | None,
-        typer.Argument(
-            help="The runs that it was trained on. Without it: what prefixguard.toml in this folder names, else the "
-            "built-in simulation's runs, if it was trained on those.",
-            show_default=False,
-        ),
-    ] = None,
-    to: Annotated[
-        str,
-        typer.Option(
-            "--to",
-            help="dfa: automaton, picture, glossary and a bundle that runs; "
-            "json-table: a table with interpreters in Python and JavaScript.",
-        ),
-    ] = "dfa",
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder to write. Default: automata/NAME of the monitor, for a table NAME-table."),
-    ] = None,
-    alphabet: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="What symbols are: tree, tree-context, steps, typed, gumbel or quantized; may be repeated. "
-            "Default: tree, tree-context, steps and typed are tried."
-        ),
-    ] = None,
-    learner: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="How states are found: memoryless, ladder, merge, rpni, distilled, clusters or fsm; may be "
-            "repeated. Default: memoryless and ladder, which take milliseconds, are tried."
-        ),
-    ] = None,
-    max_states: Annotated[int, typer.Option(help="Most states of the automaton.")] = 64,
-    clock: Annotated[
-        bool | None,
-        typer.Option(
-            "--clock/--no-clock",
-            help="Whether risks depend on a coarse step index besides the state. Default: both are tried.",
-            show_default=False,
-        ),
-    ] = None,
-    labels: Labels = None,
-    examples: Annotated[
-        bool, typer.Option(help="Show texts of steps and names of runs in the picture and the glossary.")
-    ] = True,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
-    strict: Strict = False,
-    trust: Trusted = None,
-    as_json: Made = False,
+@command(
+    "export",
+    words={
+        "monitor": "Folder of a monitor that `train` wrote.",
+        "runs": "The runs that it was trained on. Without it: what prefixguard.toml in this folder names, else the "
+        "built-in simulation's runs, if it was trained on those.",
+    },
+    json="What was made, as JSON on standard output.",
+)
+def export(
+    monitor: Path, runs: str | None, labels: Path | None, trust: Trust | None, as_json: bool, **given: Any
 ) -> None:
     """Export a monitor as a finite automaton: one that a person can audit and an agent can run.
 
@@ -91,30 +49,13 @@ def export_command(
     console = people()
     with tempfile.TemporaryDirectory(prefix="prefixguard-") as folder, TrainingProgress(console) as progress:
         if runs is None:
-            runs, planned_labels = _planned(monitor, Path(folder), progress, trust or None)
+            runs, planned_labels = _planned(monitor, Path(folder), progress, trust)
             labels = labels or planned_labels
-        result = export(
-            monitor,
-            runs,
-            trust=trust or None,
-            to=to,
-            out=out,
-            alphabet=alphabet or None,
-            learner=learner or None,
-            clock=clock,
-            max_states=max_states,
-            labels=labels,
-            examples=examples,
-            overwrite=overwrite,
-            strict=strict,
-            listener=progress,
-        )
+        result = export(monitor, runs, labels=labels, trust=trust, listener=progress, **given)
     for note in result.notes:
         say(note)
     fidelity = result.fidelity
     if as_json:
-        from dataclasses import asdict
-
         choice = asdict(result.choice) if result.choice else None
         facts = {"choice": choice, "fidelity": asdict(fidelity) if fidelity else None, "notes": list(result.notes)}
         write_json({"path": str(result.path), "id": result.id, **facts})
@@ -160,11 +101,9 @@ def _table(result: ExportResult) -> Table:
 
 
 def _planned(
-    monitor: Path, folder: Path, progress: LearnListener, trust: list[Path] | None
+    monitor: Path, folder: Path, progress: LearnListener, trust: Trust | None
 ) -> tuple[str | None, Path | None]:
     """The runs that a training without RUNS would take, and their labels. None for an automaton, which needs none."""
-    from prefixguard.bundle import open_bundle
-
     bundle = open_bundle(monitor, trust=trust)
     if bundle.automaton is not None:
         return None, None
@@ -175,9 +114,4 @@ def _planned(
     if bundle.adapter.name != SIMULATION_ADAPTER:
         return None, None  # not of the simulation: `export` says that runs must be named
     say(f"No runs are named: taking {SIMULATED_RUNS:,} runs of the built-in simulation.")
-    from prefixguard.simulation import write_runs
-
-    progress.on_stage("making", "the simulation's runs")
-    path = folder / "lab.jsonl"
-    write_runs(path, SIMULATED_RUNS, LAB_SEED)
-    return str(path), None
+    return simulated_runs(folder, progress), None

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.table import Table
 from rich.text import Text
 
+from prefixguard.cli.command import command
 from prefixguard.cli.console import counting, people, say, write_json
 from prefixguard.cli.information import CorpusInfo, info
 from prefixguard.cli.notes import notes_of
-from prefixguard.cli.options import Trusted
 from prefixguard.cli.terminal_text import visible
 
 
-def info_command(
-    thing: Annotated[str, typer.Argument(help="Folder of a bundle, name or .json of an adapter, or runs.")],
-    adapter: Annotated[
-        str | None, typer.Option(help="For runs: the adapter that reads them (a name, or the path of a .json).")
-    ] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="For runs: outcomes beside them: run_id,outcome[,task_id] as .jsonl or .csv.")
-    ] = None,
-    trust: Trusted = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as JSON on standard output.")] = False,
-) -> None:
+@command("info", json="The same as JSON on standard output.")
+def show_info(as_json: bool, **given: Any) -> None:
     """Say what a bundle, an adapter or a set of runs is. Nothing of it is run.
 
     Examples:
@@ -38,7 +27,7 @@ def info_command(
         prefixguard info runs/ --adapter openai_chat
     """
     with counting("Reading") as show:
-        found = info(thing, adapter=adapter, labels=labels, trust=trust or None, progress=show)
+        found = info(progress=show, **given)
     facts = {name: value for name, value in asdict(found).items() if name != "report"}
     if as_json:
         write_json(facts)
@@ -51,7 +40,7 @@ def info_command(
         people().print(table)
     if isinstance(found, CorpusInfo) and found.report is not None:
         for note in (*notes_of(found.report), *found.lost):
-            say(visible(note))
+            say(note)
 
 
 def _by_group(found: dict[str, Any]) -> str:

@@ -50,8 +50,11 @@ def check_data(
     the outcome, and it fits a quick monitor to parts of the training tasks.
 
     runs, adapter, labels, strict : as for `train`.
-    budget, confidence, horizon, seed : of the training that is planned.
-    curve : whether to fit the quick monitor; without it the check takes no longer than reading.
+    budget : alarm budget that the training is to keep.
+    confidence : how sure the budget is to hold.
+    horizon : H: a step is imminent when its run fails within so many steps.
+    seed : of the split and of the learning curve.
+    curve : fit a quick monitor to parts of the runs; without it the check takes no longer than reading.
     listener : its hooks are called for each stage.
     report : filled while the runs are read.
     audit : called with the runs, which are then kept in memory; its findings are added to the check.

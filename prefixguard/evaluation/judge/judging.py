@@ -56,9 +56,12 @@ def judge(
 
     monitor, runs, adapter, labels, all, strict: as at `evaluate`, by whose rules runs are left out.
     table: what `evaluate` gave of these runs, where it is there; without it they are evaluated here.
-    sample: prefixes that are drawn, each with the same probability. budget_tokens: of one transcript.
-    mask: mask likely secrets before anything is sent. at_once: questions under way at a time.
-    resamples, seed: of the bootstrap over tasks; the seed also draws the sample.
+    sample : prefixes that are asked about, 1 or more; each is drawn with the same probability.
+    budget_tokens : tokens of a transcript that is shown, 800 or more.
+    mask: mask likely secrets before anything is sent.
+    at_once : questions under way at a time, from 1 to 64.
+    resamples: of the bootstrap over tasks.
+    seed : seed of the bootstrap and of the sample.
     out: folder for replies (`prefixguard.store`); a question that was answered is not asked again. None: none are kept.
     on_estimate: called with what asking will take, before anything is sent; where it returns False, nothing is asked
         and None comes back. on_progress: called with the number of questions that are done, and of all.

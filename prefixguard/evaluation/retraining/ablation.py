@@ -132,6 +132,9 @@ def ablate(
 
     config: of the trainings; None: boosted trees, which are fitted in seconds. Other backends may lean on other things.
     views: the variants; None: `ablation_views()`, 29 of them, so that 30 * folds * repeats * seeds fits are made.
+    folds : parts that tasks are dealt to, 2 or more; each is held out once.
+    repeats : deal tasks to other folds so often, 1 or more.
+    seeds : every fold is fitted once a seed, such as 13,14,15.
     out: keeps every fold of every variant as it is done.
     The rest, and what is raised, as at `cross_validate`; ConfigError for two variants of one name and part.
     """

@@ -138,7 +138,9 @@ def cross_validate(
     runs: file, folder, glob or tar that `adapter` reads, with outcomes from the file `labels`; or parsed runs;
         or a corpus.
     config: of the training; its seed is not used, `seeds` are: every fold is fitted once a seed.
-    folds, repeats, seeds: see `partition`. folds * repeats * seeds fits are made.
+    folds : parts that tasks are dealt to, 2 or more; each is held out once.
+    repeats : deal tasks to other folds so often, 1 or more.
+    seeds : every fold is fitted once a seed, such as 13,14,15; folds * repeats * seeds fits are made.
     group_by: the group within which runs are compared; None: the first of agent, model and file with two values.
     out: a folder that keeps every fold as it is done (`prefixguard.store`); called again, only what is missing is
         fitted, and more repeats or seeds may be asked for. Folds of other runs or options may lie in the same folder.

@@ -142,8 +142,10 @@ def leave_one_agent_out(
     """Leave every agent out in turn; folds * (1 + agents) fits are made.
 
     config: of the trainings; None: boosted trees. Its seed is not used, `seed` is.
-    group_by: what an agent is; None: the first of the groups agent, model and file with two values.
-    most: agents that are left out: those with the most runs, among those with ten runs and both outcomes.
+    folds : parts that tasks are dealt to, 2 or more; each is held out once.
+    seed : of the folds and of every fit.
+    group_by : what an agent is: agent, model, file ... Default: the first of these that has two values.
+    most : agents that are left out, 1 or more: those with the most runs, of ten runs or more and both outcomes.
     out: keeps every fold as it is done. The rest, and what is raised, as at `cross_validate`; DataError where there are
     not two agents, or none has both outcomes.
     """

@@ -1,18 +1,14 @@
-"""Options of `evaluate` whose work has commands of its own now. They work for one release more, and say so."""
+"""What older options of `evaluate` ask for, whose work has commands of its own now."""
 
 from __future__ import annotations
 
 import dataclasses
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from prefixguard.cli.commands.judge import KEY_FROM, ask_judge, judge_endpoint
-from prefixguard.cli.commands.retraining import fitted, numbers_of
-from prefixguard.cli.console import say
+from prefixguard.cli.command import numbers_of
+from prefixguard.cli.commands.judging import ask_judge, judge_endpoint
+from prefixguard.cli.commands.retraining import fitted
 from prefixguard.cli.training_plan import evaluation_folder
 from prefixguard.errors import ConfigError
 
@@ -22,45 +18,6 @@ if TYPE_CHECKING:
     from prefixguard.runtime import Monitor
     from prefixguard.stepview import SpooledRuns
 
-#: Name, type, default, and what to say instead, behind `prefixguard`.
-_OLDER: tuple[tuple[str, Any, Any, str], ...] = (
-    ("folds", int, 0, "cross-validate --folds"),
-    ("repeats", int, 1, "cross-validate --repeats"),
-    ("seeds", str | None, None, "cross-validate --seeds"),
-    ("ablate", bool, False, "ablate"),
-    ("leave_agents_out", bool, False, "leave-agents-out"),
-    ("backend", str, "gbdt", "ablate --backend"),
-    ("keep", Path | None, None, "cross-validate --out, judge --out"),
-    ("judge_model", str | None, None, "judge --model"),
-    ("judge_base_url", str | None, None, "judge --base-url"),
-    ("judge_key_from", str, KEY_FROM, "judge --key-from"),
-    ("judge_sample", int, 200, "judge --sample"),
-    ("judge_tokens", int, 8000, "judge --budget-tokens"),
-    ("judge_at_once", int, 4, "judge --at-once"),
-    ("judge_price_in", float | None, None, "judge --price-in"),
-    ("judge_price_out", float | None, None, "judge --price-out"),
-    ("judge_estimate", bool, False, "judge --estimate"),
-    ("mask", bool, True, "judge --mask"),
-)
-OLDER_NAMES = tuple(name for name, *_ in _OLDER)
-
-
-def with_older_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that takes `**older` a flag for every older option."""
-    signature = inspect.signature(command, eval_str=True)
-    named = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    flags = []
-    for name, kind, default, instead in _OLDER:
-        word = name.replace("_", "-")
-        spelled = ([f"--{word}/--no-{word}"] if default is True else [f"--{word}"]) if kind is bool else []
-        help = f"Older, for this release only; now: prefixguard {instead}."
-        option = typer.Option(*spelled, help=help, rich_help_panel="Older options")
-        flags.append(
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
-        )
-    command.__signature__ = signature.replace(parameters=[*named, *flags])  # type: ignore[attr-defined]
-    return command
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OlderLooks:
@@ -69,7 +26,7 @@ class OlderLooks:
     given: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        """Raises ConfigError for options that would do nothing, and a judge that cannot be asked; warns of the rest."""
+        """Raises ConfigError for options that would do nothing, and a judge that cannot be asked."""
         given = self.given
         if given["folds"] == 0 and (given["seeds"] is not None or given["repeats"] != 1):
             option = "--seeds" if given["seeds"] is not None else "--repeats"
@@ -85,9 +42,6 @@ class OlderLooks:
             raise ConfigError(
                 "the judge has no name, so none is asked: add --judge-model NAME, or leave --judge-... out."
             )
-        for name, _, default, instead in _OLDER:
-            if given[name] != default and name in ("folds", "ablate", "leave_agents_out", "judge_model"):
-                say(f"warning: --{name.replace('_', '-')} works in this release only; now: prefixguard {instead}")
 
     @property
     def any(self) -> bool:

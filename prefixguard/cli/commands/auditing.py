@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,27 +10,57 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from prefixguard.cli.command import WORDS, Older, Trusted, command
 from prefixguard.cli.console import counting, say, say_proxy, write_json
 from prefixguard.cli.notes import notes_of, refuse_empty
-from prefixguard.cli.options import Trusted
 from prefixguard.cli.terminal_text import visible
-from prefixguard.errors import UsageError
+from prefixguard.errors import DataError, OutputError, UsageError
+from prefixguard.escalate import ConfidenceMap, Endpoint
+from prefixguard.runtime import NewTasks, load
+from prefixguard.stepview import Adapter, ReadReport, StepRecord, adapter_for, read_runs, recognise, wide_view
+from prefixguard.trace import Outcome, Run, read_named
 
 if TYPE_CHECKING:
     from prefixguard.auditor import AuditLine
-    from prefixguard.stepview import Adapter, ReadReport, StepRecord
-    from prefixguard.trace import Run
+
+#: The file of calibrated confidences in an audit's folder, and the bytes of one at most.
+_CONFIDENCE, _LARGEST = "confidence.json", 1 << 20
 
 
-def audit_command(
+@command(
+    {
+        "audit": "workers out",
+        "AuditPlan": "known_failed every confirm budget_tokens mask logprobs",
+        "Endpoint": "base_url key_from timeout temperature price_in price_out",
+    },
+    words={
+        "out": "Folder for verdicts and replies; an audit goes on there where it stopped.",
+        "timeout": "Seconds for one request.",
+    },
+    json="The table as JSON, instead of a line a run.",
+    older={"mark": Older("--threshold", float | None)},
+)
+def audit_runs(
+    out: Path | None,
+    workers: int,
+    known_failed: bool,
+    mask: bool,
+    every: int,
+    confirm: int,
+    budget_tokens: int,
+    logprobs: bool,
+    base_url: str | None,
+    key_from: str,
+    timeout: float,
+    price_in: float | None,
+    price_out: float | None,
+    as_json: bool,
     runs: Annotated[str, typer.Argument(help="File, folder, glob or tar of runs.")],
     adapter: Annotated[
         str | None,
         typer.Option(help="Name or file of the adapter. Default: the monitor's, else the one that fits best."),
     ] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="Outcomes beside the runs: run_id,outcome[,task_id] as .jsonl or .csv.")
-    ] = None,
+    labels: Annotated[Path | None, typer.Option(help=WORDS["labels"])] = None,
     monitor: Annotated[
         Path | None,
         typer.Option(help="Folder of a monitor's bundle: only what it escalates is sent; alone: its own verdict."),
@@ -37,10 +68,6 @@ def audit_command(
     model: Annotated[
         str | None, typer.Option(help="Ask this language model. Without it no text of a run leaves this machine.")
     ] = None,
-    base_url: Annotated[
-        str | None, typer.Option(help="Where the model is: any server that speaks chat completions.")
-    ] = None,
-    key_from: Annotated[str, typer.Option(help="The environment variable that holds the key.")] = "OPENAI_API_KEY",
     protocol: Annotated[
         str | None,
         typer.Option(
@@ -49,43 +76,14 @@ def audit_command(
             "--model, else monitor."
         ),
     ] = None,
-    known_failed: Annotated[
-        bool,
-        typer.Option("--known-failed", help="All runs failed and the auditor may know it: post-hoc and monitor only."),
-    ] = False,
-    mark: Annotated[
-        float | None, typer.Option(help="With --monitor: the risk above which it escalates. Default: its watch mark.")
-    ] = None,
-    every: Annotated[
-        int, typer.Option(min=1, help="While the risk stays above: ask again after so many steps; no other limit.")
-    ] = 5,
-    confirm: Annotated[int, typer.Option(min=1, help="Alarms in a row until one counts.")] = 1,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for verdicts and replies; an audit goes on there where it stopped.")
-    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many runs.")] = None,
     run_id: Annotated[list[str] | None, typer.Option(help="Only this run. May be repeated.")] = None,
-    budget_tokens: Annotated[
-        int, typer.Option(help="Tokens of a prompt; longer runs are cut, and the prompt says where.")
-    ] = 24_000,
-    mask: Annotated[
-        bool,
-        typer.Option("--mask/--no-mask", help="Mask likely secrets (keys, passwords, cards, e-mail) in what is sent."),
-    ] = True,
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="With --monitor: the risk above which it escalates. Default: its WATCH threshold."),
+    ] = None,
     reply_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens that a reply may have.")] = 2048,
     temperature: Annotated[float | None, typer.Option(help="Sent if given; 0 where a server takes it.")] = 0.0,
-    timeout: Annotated[float, typer.Option(help="Seconds for one request.")] = 180.0,
-    workers: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 4,
-    price_in: Annotated[float | None, typer.Option(help="Price of a million tokens that are sent.")] = None,
-    price_out: Annotated[float | None, typer.Option(help="Price of a million tokens that come back.")] = None,
-    logprobs: Annotated[
-        bool,
-        typer.Option(
-            "--logprobs",
-            help="Ask for log-probabilities: a verdict's confidence. Labelled verdicts, 40 or more, fit "
-            "OUT/confidence.json.",
-        ),
-    ] = False,
     confidence: Annotated[
         Path | None, typer.Option(help="A confidence.json of another audit: confidences are calibrated by it.")
     ] = None,
@@ -97,7 +95,6 @@ def audit_command(
     ] = False,
     full: Annotated[bool, typer.Option("--full", help="The whole table: every row, figure and difference.")] = False,
     trust: Trusted = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The table as JSON, instead of a line a run.")] = False,
 ) -> None:
     """Say of finished runs whether something went decisively wrong, at which step, and which agent did it.
 
@@ -118,11 +115,6 @@ def audit_command(
         prefixguard audit runs/ --protocol hypotheses --model gpt-4.1-mini --limit 20
     """
     from prefixguard.auditor import AuditPlan, audit, audit_report, published_rows
-    from prefixguard.cli.audit_confidence import keep_confidence, read_confidence
-    from prefixguard.escalate import Endpoint
-    from prefixguard.runtime import NewTasks, load
-    from prefixguard.stepview import ReadReport, read_runs, wide_view
-    from prefixguard.trace import Outcome
 
     if (price_in is None) != (price_out is None):
         raise UsageError("a price alone gives no cost: give both --price-in and --price-out.")
@@ -148,19 +140,19 @@ def audit_command(
         endpoint,
         monitor is not None,
         known_failed,
-        mark,
+        threshold,
         every,
         confirm,
         budget_tokens,
         logprobs,
-        None if confidence is None else read_confidence(confidence),
+        None if confidence is None else _read_confidence(confidence),
         mask,
     )
     if published is not None:
         published_rows(published)  # a name that is not there is found out before anything is asked
     if trust and monitor is None:
         raise UsageError("--trust is for a monitor: name one with --monitor.")
-    opened = None if monitor is None else load(monitor, adapter=adapter, trust=trust or None)
+    opened = None if monitor is None else load(monitor, adapter=adapter, trust=trust)
     reader = opened.bundle.adapter if opened is not None else _adapter(adapter, runs)
     report = ReadReport()
     wanted = set(run_id or ())
@@ -226,13 +218,11 @@ def audit_command(
     if as_json:
         write_json(said.as_json())
     if logprobs and confidence is None:
-        keep_confidence(chosen, lines, out)
+        _keep_confidence(chosen, lines, out)
 
 
 def _adapter(adapter: str | None, runs: str) -> Adapter:
     """The adapter that is named, else the shipped one that reads the runs best."""
-    from prefixguard.stepview import adapter_for, recognise
-
     if adapter is not None:
         return adapter_for(adapter, runs)
     well = [one for one in recognise(runs) if one.reads_well]
@@ -247,8 +237,6 @@ def _adapter(adapter: str | None, runs: str) -> Adapter:
 def _say_misread(runs: str, name: str, report: ReadReport) -> None:
     """A warning where a monitor's adapter seems to be that of another format. Looks closer only where little was read:
     fewer than two steps a run, or most events skipped."""
-    from prefixguard.stepview import recognise
-
     skipped = sum(report.events_skipped.values())
     if report.records >= 2 * report.runs and 2 * skipped <= report.events:
         return
@@ -258,3 +246,35 @@ def _say_misread(runs: str, name: str, report: ReadReport) -> None:
             f"The monitor's adapter {name} reads little of these runs ({report.records:,} steps in {report.runs:,}); "
             f"{well[0]} reads them well. Its risks mean little here: a monitor of that format, or --adapter {well[0]}."
         )
+
+
+def _read_confidence(path: Path) -> ConfidenceMap:
+    """A map that `fit_confidence` wrote. UsageError where it cannot be read."""
+    try:
+        return ConfidenceMap.from_json(json.loads(read_named(path, _LARGEST)))
+    except (ValueError, RecursionError) as exc:  # errors of ours among them
+        raise UsageError(f"--confidence {path}: {exc} Name the {_CONFIDENCE} of an audit with --logprobs.") from exc
+
+
+def _keep_confidence(runs: Sequence[Run[StepRecord]], lines: Sequence[AuditLine], out: Path | None) -> None:
+    """Fits it on the verdicts of labelled runs, and writes it into the audit's folder; says it where that cannot be."""
+    from prefixguard.auditor import confidence_pairs, fit_confidence
+
+    if not confidence_pairs(runs, lines):
+        say("No labelled verdict has a confidence: does the server send log-probabilities?")
+        return
+    try:
+        fitted = fit_confidence(runs, lines)
+    except DataError as exc:
+        say(f"Confidences stay as they are: {exc}")
+        return
+    said = f"Confidence, fitted on {fitted.pairs:,} labelled verdicts ({fitted.right:,} right)"
+    if out is None:
+        say(f"{said}: name a folder with --out, and it is kept there.")
+        return
+    path = out / _CONFIDENCE
+    try:
+        path.write_text(json.dumps(fitted.to_json(), indent=1) + "\n", encoding="utf-8")
+    except OSError as exc:
+        raise OutputError(f"{path}: {exc.strerror or exc}.") from exc
+    say(f"{said}, is in {path}. Use it on other runs: --confidence {path}")

@@ -2,29 +2,50 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from prefixguard.bundle import Trust
+from prefixguard.cli.command import WORDS, Older, command
 from prefixguard.cli.console import say, write_data, write_json
-from prefixguard.cli.escalation import Escalation, Told, escalation_of
+from prefixguard.cli.escalation import EscalatedLines, Escalation, escalation_of
 from prefixguard.cli.notes import DriftLine, notes_of, refuse_empty, unlike_lines
-from prefixguard.cli.options import MeantAdapter, MonitorFolder, PriceIn, PriceOut, Trusted
 from prefixguard.cli.shown import reading_line
-from prefixguard.cli.terminal_text import visible
 from prefixguard.errors import UsageError
-from prefixguard.escalate import Endpoint, EscalatedReading
+from prefixguard.escalate import EscalatedReading
 from prefixguard.runtime import Level, Monitor, Reading, load, score, watch
-from prefixguard.stepview import ReadReport
+from prefixguard.stepview import ReadReport, read_runs
 from prefixguard.trace import read_named, standard_input
 
 _LARGEST_HEADER = 64 << 20  # bytes
 
 
-def watch_command(
-    monitor: MonitorFolder,
+@command(
+    {"watch": "", "Endpoint": "base_url key_from timeout price_in price_out"},
+    arguments="monitor",
+    words={
+        "group": "With -: the run's group, if the monitor has thresholds by group (see `calibrate`).",
+        "state": "With -: go on with the run saved in this file, if it is there; save it there at the end.",
+        "end": "With --state: the run is over with this input; the file is removed.",
+        "base_url": "With --escalate: where the model is: any server that speaks chat completions.",
+        "timeout": "Seconds for one question, from the step that asks it.",
+    },
+    json="A JSON object a step, as `score` writes them.",
+    older={"rung": Older("--intervention"), "mark": Older("--threshold", float | None)},
+)
+def watch_runs(
+    monitor: Path,
+    adapter: str | None,
+    group: str | None,
+    state: Path | None,
+    end: bool,
+    trust: Trust | None,
+    as_json: bool,
     run: Annotated[
         str,
         typer.Argument(help="A file of runs as the adapter reads them; or - (standard input), one raw event a line."),
@@ -32,36 +53,18 @@ def watch_command(
     header: Annotated[
         Path | None, typer.Option(help="With -: JSON file of what is known at the start (the object without events).")
     ] = None,
-    group: Annotated[
-        str | None,
-        typer.Option(help="With -: the run's group, if the monitor has thresholds by group (see `calibrate`)."),
-    ] = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(help="With -: go on with the run saved in this file, if it is there; save it there at the end."),
-    ] = None,
-    end: Annotated[
-        bool, typer.Option("--end", help="With --state: the run is over with this input; the file is removed.")
-    ] = False,
-    adapter: MeantAdapter = None,
-    trust: Trusted = None,
     run_id: Annotated[
         str | None, typer.Option(help="With a file: watch this run only. With -: what the run is called.")
     ] = None,
     fail_on_alarm: Annotated[
         bool, typer.Option("--fail-on-alarm", help="Leave with exit code 1 if an alarm sounded.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON object a step, as `score` writes them.")] = False,
     escalate: Annotated[
         str | None,
         typer.Option(help="Ask this language model about steps of high risk. The run's text is sent to it."),
     ] = None,
-    base_url: Annotated[
-        str | None, typer.Option(help="With --escalate: where the model is: any server that speaks chat completions.")
-    ] = None,
-    key_from: Annotated[str, typer.Option(help="The environment variable that holds its key.")] = "OPENAI_API_KEY",
-    mark: Annotated[
-        float | None, typer.Option(help="The risk above which it is asked. Default: the monitor's watch mark.")
+    threshold: Annotated[
+        float | None, typer.Option(help="The risk above which it is asked. Default: the monitor's WATCH threshold.")
     ] = None,
     every: Annotated[int, typer.Option(help="While the risk stays above: ask again after so many steps.")] = 5,
     gap: Annotated[int, typer.Option(help="Fewest steps from one question of a run to its next.")] = 1,
@@ -75,22 +78,13 @@ def watch_command(
     intervention: Annotated[
         str, typer.Option(help="At ALARM: warn; nudge: a message for the agent; stop: the message, and to stop.")
     ] = "warn",
-    rung: Annotated[str | None, typer.Option(hidden=True, help="The name of --intervention in 0.3.")] = None,
     budget_tokens: Annotated[int, typer.Option(help="Tokens of a prompt.")] = 24_000,
-    mask: Annotated[
-        bool,
-        typer.Option(
-            "--mask/--no-mask",
-            help="With --escalate: mask likely secrets (keys, passwords, cards, e-mail) in what is sent.",
-        ),
-    ] = True,
+    mask: Annotated[bool, typer.Option("--mask/--no-mask", help=f"With --escalate: {WORDS['mask'].lower()}")] = True,
     reply_tokens: Annotated[int | None, typer.Option(help="Tokens that a reply may have.")] = 2048,
     temperature: Annotated[float | None, typer.Option(help="Sent if given; 0 where a server takes it.")] = 0.0,
-    timeout: Annotated[float, typer.Option(help="Seconds for one question, from the step that asks it.")] = 180.0,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
     replies: Annotated[Path | None, typer.Option(help="Folder of verdicts, so that none is asked for twice.")] = None,
     patience: Annotated[float, typer.Option(help="Seconds to wait at the end for verdicts under way.")] = 30.0,
+    **endpoint: Any,
 ) -> None:
     """Watch a run while it goes on: a line after every step, flushed at once.
 
@@ -105,7 +99,7 @@ def watch_command(
     With a file of several runs, a line on standard error says when runs of new tasks are no longer like the runs that
     set the alarm, so that its false-alarm budget is not to be relied on.
 
-    With --escalate the model is asked when the risk comes above the mark, and every so many steps while it stays
+    With --escalate the model is asked when the risk comes above the threshold, and every so many steps while it stays
     above, but not more often than the gap and the limits of calls let it. `audit --monitor` asks by the same rules with
     a gap of 1 and without limits of calls. A verdict that comes after the last step is told at the end.
 
@@ -123,60 +117,23 @@ def watch_command(
     if state is not None and (run != "-" or escalate is not None):
         other = "--escalate: questions under way cannot be saved" if run == "-" else "a file: its runs are whole"
         raise UsageError(f"--state does not go with {other}. Leave one of them out.")
-    if rung is not None:
-        say("warning: --rung works in this release only; now: --intervention")
-        intervention = rung
-    opened = load(monitor, adapter=adapter, trust=trust or None)
+    asked = {
+        "threshold": threshold, "every": every, "gap": gap, "calls": calls, "calls_a_minute": calls_a_minute,
+        "block": block, "intervention": intervention, "budget_tokens": budget_tokens, "mask": mask,
+        "reply_tokens": reply_tokens, "temperature": temperature, "replies": replies, "patience": patience, **endpoint,
+    }  # fmt: skip
+    opened = load(monitor, adapter=adapter, trust=trust)
     escalation = None
-    if escalate is not None:
-        escalation = escalation_of(
-            opened,
-            Endpoint(
-                escalate,
-                base_url,
-                key_from=key_from,
-                price_in=price_in,
-                price_out=price_out,
-                max_reply_tokens=reply_tokens,
-                temperature=temperature,
-                timeout=timeout,
-            ),
-            mark=mark,
-            every=every,
-            gap=gap,
-            calls=calls,
-            calls_a_minute=120 if calls_a_minute is None and run == "-" else calls_a_minute,
-            block=block,
-            intervention=intervention,
-            budget_tokens=budget_tokens,
-            mask=mask,
-            replies=replies,
-            patience=patience,
-        )
-    else:
-        given = {
-            "--base-url": base_url is not None,
-            "--key-from": key_from != "OPENAI_API_KEY",
-            "--mark": mark is not None,
-            "--every": every != 5,
-            "--gap": gap != 1,
-            "--calls": calls != 8,
-            "--calls-a-minute": calls_a_minute is not None,
-            "--block": block is not None,
-            "--intervention": intervention != "warn",
-            "--budget-tokens": budget_tokens != 24_000,
-            "--no-mask": not mask,
-            "--reply-tokens": reply_tokens != 2048,
-            "--temperature": temperature != 0.0,
-            "--timeout": timeout != 180.0,
-            "--price-in": price_in is not None,
-            "--price-out": price_out is not None,
-            "--replies": replies is not None,
-            "--patience": patience != 30.0,
-        }
-        stray = [name for name, is_given in given.items() if is_given]
+    if escalate is None:
+        usual = inspect.signature(watch_runs.callback).parameters
+        stray = [name for name, value in asked.items() if value != usual[name].default]
         if stray:
-            raise UsageError(f"{', '.join(stray)}: goes with --escalate MODEL, which says whom to ask. Name it.")
+            words = ", ".join("--no-mask" if name == "mask" else f"--{name.replace('_', '-')}" for name in stray)
+            raise UsageError(f"{words}: goes with --escalate MODEL, which says whom to ask. Name it.")
+    else:
+        if calls_a_minute is None and run == "-":
+            asked["calls_a_minute"] = 120
+        escalation = escalation_of(opened, escalate, **asked)
     try:
         alarmed = _watched(opened, escalation, run, header, group, run_id, as_json, state, end)
     finally:
@@ -203,52 +160,55 @@ def _watched(
         known = () if groups is None else sorted(groups.of)
         if group is not None and group not in known:
             named_groups = f"its groups: {', '.join(known)}" if known else "the monitor has none by group"
-            say(f"No thresholds for group {visible(group)}: the common ones are used ({visible(named_groups)}).")
+            say(f"No thresholds for group {group}: the common ones are used ({named_groups}).")
         named = run_id or "stdin"
         start, stream = _header(header), standard_input()
         said: Iterator[Reading | EscalatedReading]
         if escalation is None:
             said = watch(opened, stream, header=start, group=group, state=state, end=end)
         else:
-            said = escalation.watch(opened, stream, header=start, group=group)
+            said = escalation.watch(stream, header=start, group=group)
         return _print(((named, reading) for reading in said), as_json, headings=False)
-    else:
-        if header is not None:
-            raise UsageError("--header goes with standard input; a file of runs has its own. Leave it out.")
-        if group is not None:
-            raise UsageError("--group goes with standard input; a file's runs have their own groups. Leave it out.")
-        report = ReadReport()
-        if escalation is None:
-            alarmed = _print(_of_file(opened, run, run_id, report), as_json, headings=True)
-        else:
-            alarmed = _print(escalation.of_file(run, run_id, report), as_json, headings=True)
-        refuse_empty(report, run)
-        for note in (*notes_of(report), *unlike_lines(report, opened, run)):
-            say(visible(note))
-        return alarmed
+    if header is not None:
+        raise UsageError("--header goes with standard input; a file of runs has its own. Leave it out.")
+    if group is not None:
+        raise UsageError("--group goes with standard input; a file's runs have their own groups. Leave it out.")
+    report = ReadReport()
+    alarmed = _print(_of_file(opened, escalation, run, run_id, report), as_json, headings=True)
+    refuse_empty(report, run)
+    for note in (*notes_of(report), *unlike_lines(report, opened, run)):
+        say(note)
+    return alarmed
 
 
-def _of_file(monitor: Monitor, path: str, wanted: str | None, report: ReadReport) -> Iterator[tuple[str, Reading]]:
+def _of_file(
+    monitor: Monitor, escalation: Escalation | None, path: str, wanted: str | None, report: ReadReport
+) -> Iterator[tuple[str, Reading | EscalatedReading]]:
+    """Run by run, or the one that is wanted."""
     found, drift = False, DriftLine(monitor)
-    for scored in score(monitor, path, report=report):
-        if wanted is None or scored.run.run_id == wanted:
-            found = True
-            yield from ((scored.run.run_id, reading) for reading in scored.readings)
-        if wanted is None:
-            drift.observe(scored)
+    for run in read_runs(path, monitor.bundle.adapter, report=report):
+        is_wanted = wanted is None or run.run_id == wanted
+        found |= is_wanted
+        if is_wanted and escalation is not None:
+            yield from ((run.run_id, reading) for reading in escalation.of_run(run))
+        for scored in score(monitor, [run]) if wanted is None or (is_wanted and escalation is None) else ():
+            if escalation is None:
+                yield from ((run.run_id, reading) for reading in scored.readings)
+            if wanted is None:
+                drift.observe(scored)
     if report.runs and not found:
         raise UsageError(f"{path}: none of its {report.runs:,} runs is called {wanted!r}. See: prefixguard score")
 
 
 def _print(said: Iterable[tuple[str, Reading | EscalatedReading]], as_json: bool, *, headings: bool) -> bool:
     """Print every reading as it comes; whether an alarm sounded."""
-    alarmed, current, told = False, None, Told()
+    alarmed, current, told = False, None, EscalatedLines()
     for name, reading in said:
         alarmed |= reading.level is Level.ALARM
         if name != current:
             if headings and not as_json:
-                say(f"run {visible(name)}")
-            current, told = name, Told()
+                say(f"run {name}")
+            current, told = name, EscalatedLines()
         if as_json:
             document = reading.to_json() if isinstance(reading, Reading) else told.document(reading)
             if document is not None:
@@ -262,8 +222,6 @@ def _print(said: Iterable[tuple[str, Reading | EscalatedReading]], as_json: bool
 def _header(path: Path | None) -> dict[str, Any] | None:
     if path is None:
         return None
-    import json
-
     try:
         value = json.loads(read_named(path, _LARGEST_HEADER))
     except (ValueError, RecursionError) as exc:  # what cannot be read among them

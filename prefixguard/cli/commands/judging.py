@@ -8,27 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from prefixguard.cli.console import say, say_proxy, working, write_json
-from prefixguard.cli.options import (
-    BaseUrl,
-    Labels,
-    Mask,
-    MeantAdapter,
-    MonitorFolder,
-    PriceIn,
-    PriceOut,
-    Resamples,
-    Runs,
-    Strict,
-    Trusted,
-)
+from prefixguard.bundle import Trust
+from prefixguard.cli.command import command
+from prefixguard.cli.console import say, say_proxy, working
 from prefixguard.cli.training_plan import evaluation_folder
 from prefixguard.errors import ConfigError
+from prefixguard.runtime import Monitor, load
 
 if TYPE_CHECKING:
     from prefixguard.escalate import Endpoint
     from prefixguard.evaluation.judge import JudgeEstimate, JudgeResult
-    from prefixguard.runtime import Monitor
 
 #: Where the key is looked for unless another variable is named; a server named by URL may need none.
 KEY_FROM = "OPENAI_API_KEY"
@@ -36,35 +25,30 @@ KEY_FROM = "OPENAI_API_KEY"
 TIMEOUT, PATIENCE = 120.0, 300.0
 
 
-def judge_command(
-    monitor: MonitorFolder,
-    runs: Runs,
-    model: Annotated[str, typer.Option(help="The language model that is asked. Text of the runs is sent to it.")],
-    base_url: BaseUrl = None,
-    key_from: Annotated[str, typer.Option(help="The environment variable that holds the key.")] = KEY_FROM,
-    adapter: MeantAdapter = None,
-    labels: Labels = None,
-    all: Annotated[
-        bool, typer.Option("--all", help="Count runs of tasks that the monitor was made from too; it flatters it.")
-    ] = False,
-    strict: Strict = False,
-    sample: Annotated[int, typer.Option(min=1, help="Prefixes that it is asked about.")] = 200,
-    budget_tokens: Annotated[int, typer.Option(min=800, help="Tokens of a transcript that it is shown.")] = 8000,
-    mask: Mask = True,
-    at_once: Annotated[int, typer.Option(min=1, max=64, help="Questions under way at a time.")] = 4,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
+@command(
+    {"judge": "", "Endpoint": "model base_url key_from price_in price_out"},
+    arguments="monitor runs",
+    words={
+        "model": "The language model that is asked. Text of the runs is sent to it.",
+        "all": "Count runs of tasks that the monitor was made from too; it flatters it.",
+        "out": "Folder for replies, so that none is paid for twice. Default: beside MONITOR.",
+    },
+    json="The result as JSON on standard output.",
+)
+def judge(
+    monitor: Path,
+    runs: str,
+    trust: Trust | None,
+    model: str,
+    base_url: str | None,
+    key_from: str,
+    price_in: float | None,
+    price_out: float | None,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Say what asking would take, and send nothing; no key is needed.")
     ] = False,
-    resamples: Resamples = 500,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap and of the sample.")] = 13,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for replies, so that none is paid for twice. Default: beside MONITOR.")
-    ] = None,
-    trust: Trusted = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON on standard output.")] = False,
-) -> None:
+    **given: Any,
+) -> Any:
     """Ask a language model how likely a sample of prefixes is to fail, beside the monitor on the very same prefixes.
 
     Runs of tasks that the monitor was made from are left out, as `evaluate` does. What is sent are step records up to
@@ -77,18 +61,8 @@ def judge_command(
         prefixguard judge monitors/tau .traces/tau_bench --model qwen --base-url http://localhost:8000/v1
         prefixguard judge monitors/mine new_runs/ --model gpt-4.1 --price-in 2 --price-out 8 --json > judge.json
     """
-    from prefixguard.runtime import load
-
     endpoint = judge_endpoint(model, base_url, key_from, price_in, price_out, estimate=estimate)
-    found = ask_judge(
-        load(monitor, trust=trust or None), runs, endpoint, estimate=estimate, out=out, adapter=adapter, labels=labels,
-        all=all, strict=strict, sample=sample, budget_tokens=budget_tokens, mask=mask, at_once=at_once,
-        resamples=resamples, seed=seed,
-    )  # fmt: skip
-    if found is not None and as_json:
-        write_json(found.as_json())
-    elif found is not None:
-        say(found.to_text())
+    return ask_judge(load(monitor, trust=trust), runs, endpoint, estimate=estimate, **given)
 
 
 def judge_endpoint(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from prefixguard.cli.command import command
 from prefixguard.cli.console import people, say, say_proxy, write_data, write_json
 from prefixguard.cli.induction_talk import (
     agrees,
@@ -20,7 +21,6 @@ from prefixguard.cli.induction_talk import (
     show_preview,
     show_report,
 )
-from prefixguard.cli.options import BaseUrl, PriceOut, pairs_of
 from prefixguard.errors import TraceError
 from prefixguard.stepview import Adapter, Recognised
 
@@ -30,53 +30,25 @@ if TYPE_CHECKING:
 CHECKS_FAILED = 1
 
 
-def induce_adapter_command(
-    samples: Annotated[str, typer.Argument(help="File, folder, glob or archive with a few raw runs.")],
-    name: Annotated[str | None, typer.Option(help="Name of the adapter. Default: after the samples.")] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder that the adapter goes into, and the draft if a check fails. Default: stepview_adapters."
-        ),
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Ask this language model; the key is read from OPENAI_API_KEY.")
-    ] = None,
-    base_url: BaseUrl = None,
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Ask no model, whatever else is said; without --model none is asked.")
-    ] = False,
-    rounds: Annotated[int, typer.Option(min=1, max=20, help="Proposals that the model may make.")] = 4,
-    price_in: Annotated[
-        float | None, typer.Option(help="Price of a million tokens that are sent, for the line of costs.")
-    ] = None,
-    price_out: PriceOut = None,
-    pack_tokens: Annotated[int, typer.Option(help="Tokens of samples that the model is shown.")] = 12_000,
-    mask: Annotated[
-        bool,
-        typer.Option(
-            "--mask/--no-mask",
-            help="Mask likely secrets (keys, passwords, cards, e-mail) in what is the model is shown.",
-        ),
-    ] = True,
-    hints: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--hint",
-            help="Where something is: outcome=$.result.ok, tool=@.action.name; or success=VALUE: which value of the "
-            "outcome is one. May be repeated.",
-        ),
-    ] = None,
-    waive: Annotated[
-        list[str] | None,
-        typer.Option(help="A leak that is harmless, and why: PATH=REASON. It stands in the spec. May be repeated."),
-    ] = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="Outcomes beside the samples: run_id,outcome[,task_id] as .jsonl or .csv.")
-    ] = None,
-    recognise: Annotated[bool, typer.Option(help="Look whether a shipped adapter reads the samples.")] = True,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an adapter of that name.")] = False,
-    write: Annotated[bool, typer.Option(help="Write the adapter; --no-write checks and reports only.")] = True,
+@command(
+    "induce_adapter",
+    words={
+        "labels": "Outcomes beside the samples: run_id,outcome[,task_id] as .jsonl or .csv.",
+        "mask": "Mask likely secrets (keys, passwords, cards, e-mail) in what the model is shown.",
+        "overwrite": "Replace an adapter of that name.",
+    },
+    json="The report as JSON on standard output.",
+)
+def induce(
+    samples: str,
+    labels: Path | None,
+    model: str | None,
+    base_url: str | None,
+    offline: bool,
+    mask: bool,
+    pack_tokens: int,
+    write: bool,
+    as_json: bool,
     steps: Annotated[int, typer.Option(min=1, help="Steps that are shown as they are read.")] = 6,
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Ask nothing: what is unclear is decided by the stated rule.")
@@ -84,7 +56,7 @@ def induce_adapter_command(
     show_pack: Annotated[
         bool, typer.Option("--show-pack", help="Print what a model would be shown of the samples, and end.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON on standard output.")] = False,
+    **given: Any,
 ) -> None:
     """Make an adapter for runs of any format, from a few samples: by inference alone, or with a language model's help.
 
@@ -134,26 +106,18 @@ def induce_adapter_command(
     told = (lambda what: console.print(f"{what} ...", style="dim")) if console.is_terminal else None
     induced = induce_adapter(
         samples,
-        name=name,
-        out=out,
+        labels=labels,
         model=model,
         base_url=base_url,
         offline=offline,
-        rounds=rounds,
-        price_in=price_in,
-        price_out=price_out,
-        pack_tokens=pack_tokens,
         mask=mask,
-        hints=pairs_of(hints, "--hint", "outcome=$.result.ok"),
-        waive=pairs_of(waive, "--waive", "@.content=the score is cut out of it"),
-        labels=labels,
-        recognise=recognise,
-        overwrite=overwrite,
+        pack_tokens=pack_tokens,
         write=write,
         ask=ask_choice if asked else _first,
         offer=offered,
         approve=approved,
         listen=told,
+        **given,
     )
     report = induced.report
     if report is None:

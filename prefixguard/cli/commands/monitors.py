@@ -1,0 +1,161 @@
+"""`prefixguard calibrate`, `sign` and `score`: what is done with a monitor that is there."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from prefixguard.bundle import Trust, new_key
+from prefixguard.bundle import sign as sign_bundle
+from prefixguard.cli.command import command
+from prefixguard.cli.console import counting, say, write_json
+from prefixguard.cli.notes import DriftLine, notes_of, refuse_empty, unlike_lines
+from prefixguard.errors import UsageError
+from prefixguard.runtime import CalibrateResult, load
+from prefixguard.runtime import calibrate as calibrate_monitor
+from prefixguard.runtime import score as score_runs
+from prefixguard.stepview import ReadReport
+
+
+@command(
+    "calibrate",
+    words={
+        "monitor": "Folder of the monitor's bundle; it stays as it is.",
+        "runs": "New runs: a file, folder, glob or tar, read as the monitor reads them; or -.",
+        "all": "Use runs of tasks it was made from too; the bundle is marked IN SAMPLE.",
+        "overwrite": "Replace a bundle that is there, were it the monitor itself.",
+    },
+    json="What was made, as JSON on standard output.",
+)
+def calibrate(monitor: Path, trust: Trust | None, as_json: bool, **given: Any) -> None:
+    """Set a monitor's alarm threshold anew on new runs, without retraining, and write a new bundle.
+
+    The threshold keeps its bound for runs like the new ones: at most the budgeted share of successful runs raises an
+    alarm, with the stated confidence. It rests on one successful run a task; runs of tasks that the monitor was made
+    from are left out and counted. The WATCH threshold is set on the steps of all runs that are used, whatever their
+    outcome.
+
+    Runs too few for the budget: the bundle is written without an alarm, says how many are needed, and the exit code
+    is 1.
+
+    Examples:
+
+        prefixguard calibrate monitors/mine runs/november/
+        prefixguard calibrate monitors/mine runs/november/ --budget 0.05 --out monitors/mine-5
+        prefixguard calibrate monitors/mine runs/ --group-by tier --labels outcomes.csv
+    """
+    with counting("Scoring") as show:
+        result = calibrate_monitor(load(monitor, trust=trust), progress=show, **given)
+    for note in (*notes_of(result.report), *result.notes):
+        say(note)
+    if as_json:
+        write_json(_facts(result))
+    else:
+        _show(result)
+    if result.thresholds.reason is not None:
+        raise typer.Exit(1)
+
+
+def _facts(result: CalibrateResult) -> dict[str, object]:
+    groups = result.groups
+    return {
+        "path": str(result.path),
+        "id": result.id,
+        "policy": asdict(result.policy),
+        "thresholds": asdict(result.thresholds),
+        "groups": None if groups is None else {groups.by: {value: asdict(one) for value, one in groups.of.items()}},
+        "recalibration": result.manifest["recalibration"],
+        "notes": list(result.notes),
+    }
+
+
+def _show(result: CalibrateResult) -> None:
+    thresholds, policy, facts = result.thresholds, result.policy, result.manifest["recalibration"]
+    say(
+        f"{facts['runs']:,} runs ({facts['successful']:,} successful, {facts['failed']:,} failed, "
+        f"{facts['without_outcome']:,} without outcome); {thresholds.n_runs:,} successful ones drawn, one a task"
+    )
+    if thresholds.alarm is not None:
+        say(
+            f"ALARM above {thresholds.alarm:.4f}, WATCH above {thresholds.watch:.4f}: at most {100 * policy.budget:g} "
+            f"% of runs that would succeed alarm, with confidence {100 * policy.confidence:g} % "
+            f"({thresholds.allowed} of {thresholds.n_runs} may exceed it)"
+        )
+    if result.groups is not None:
+        for value, one in result.groups.of.items():
+            if one.alarm is not None:
+                say(f"  {result.groups.by} {value}: ALARM above {one.alarm:.4f} ({one.n_runs:,} runs)")
+    say(f"{result.path}  {result.id[:12]}", style="bold green")
+
+
+@command("score")
+def score(monitor: Path, runs: str, trust: Trust | None, **given: Any) -> None:
+    """Score whole runs: one JSON object a step on standard output. Outcomes are not needed and not looked at.
+
+    A line on standard error says when runs of new tasks are no longer like the runs that set the alarm, so that its
+    false-alarm budget is not to be relied on.
+
+    Fields: run_id, step, imminent_risk, outcome_risk, level, symbol, state, reasons, unknown_reason.
+
+    Examples:
+
+        prefixguard score monitors/tau .traces/tau_bench > readings.jsonl
+        cat run.jsonl | prefixguard score monitors/mine - | grep ALARM
+    """
+    opened, report = load(monitor, trust=trust), ReadReport()
+    drift = DriftLine(opened)
+    with counting("Scoring") as show:
+        for count, scored in enumerate(score_runs(opened, runs, report=report, **given), 1):
+            for line in scored.to_json():
+                write_json(line)
+            show(count)
+            drift.observe(scored)
+    refuse_empty(report, runs)
+    for note in (*notes_of(report), *unlike_lines(report, opened, runs)):
+        say(note)
+
+
+@command("sign", json="What was written, as JSON on standard output.")
+def sign(
+    monitor: Annotated[Path | None, typer.Argument(help="Folder of the bundle to sign.", show_default=False)] = None,
+    key: Annotated[Path | None, typer.Option(help="Your private key: Ed25519, in PEM, without a passphrase.")] = None,
+    new_key_name: Annotated[
+        str | None,
+        typer.Option("--new-key", help="Make a pair of keys first: NAME.pem, which stays secret, and NAME.pub.pem."),
+    ] = None,
+    as_json: bool = False,
+) -> None:
+    """Sign a monitor, so that others can tell that it is from you and nobody changed it since.
+
+    The signature stands in signature.json beside the bundle's files and holds for all of them; a bundle that is
+    written again has none. Whoever has your public key asks for it with --trust. Keys are never overwritten or shown.
+
+    Examples:
+
+        prefixguard sign --new-key release
+        prefixguard sign monitors/mine --key release.pem
+        prefixguard watch monitors/mine - --trust release.pub.pem
+    """
+    if key is not None and new_key_name is not None:
+        raise UsageError("--key and --new-key: give one of them.")
+    if new_key_name is None and (monitor is None or key is None):
+        raise UsageError(
+            "To sign, name a bundle and your key: prefixguard sign MONITOR --key PRIVATE_KEY.pem; to make a pair of "
+            "keys: prefixguard sign --new-key NAME"
+        )
+    facts: dict[str, str] = {}
+    if new_key_name is not None:
+        made = new_key(new_key_name)
+        facts |= {name: str(value) for name, value in asdict(made).items()}
+        key = made.private
+        say(f"{made.private}: the private key. Keep it secret; whoever has it can sign as you.")
+        say(f"{made.public}: the public key. Give it to those who are to trust your monitors.")
+    if monitor is not None and key is not None:
+        signed = sign_bundle(monitor, key)
+        facts |= {name: str(value) for name, value in asdict(signed).items()}
+        say(f"{signed.path}: bundle {signed.id[:12]}, signed with key {signed.public_key[:16]}")
+    if as_json:
+        write_json(facts)

@@ -1,0 +1,157 @@
+"""`prefixguard train` and `check-data`: from raw runs to a compiled monitor."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from prefixguard.cli.command import READ_ADAPTER, command, pairs_of, show
+from prefixguard.cli.console import people, say, write_json
+from prefixguard.cli.notes import notes_of
+from prefixguard.cli.signatures import parameters_of
+from prefixguard.cli.training_plan import plan_training, simulated_runs
+from prefixguard.stepview import ReadReport, adapter_for
+
+#: Options of a training that are shown among the first; the others are details.
+_COMMON = ["backend", "blend", "seed", "horizon", "epochs", "budget", "confidence", "device"]
+_CONFIG = parameters_of("TrainConfig")
+
+
+@command(
+    {"train": "", "TrainConfig": ""},
+    words={
+        "adapter": READ_ADAPTER,
+        "overwrite": "Replace a bundle that is there.",
+        **{name: f"{option.text} Default: {option.default}." for name, option in _CONFIG.items()},
+    },
+    panels={name: "Training" if name in _COMMON else "Training, in detail" for name in _CONFIG},
+    json="What was made, as JSON on standard output.",
+    optional=("adapter", "out", *_CONFIG),
+)
+def train(
+    adapter: str | None,
+    out: Path | None,
+    labels: Path | None,
+    as_json: bool,
+    overwrite: bool,
+    strict: bool,
+    resume: bool,
+    runs: Annotated[
+        str | None,
+        typer.Argument(
+            help="File, folder, glob or tar of runs, or - for standard input. Without it: what prefixguard.toml in "
+            "this folder names, else the built-in simulation's runs.",
+            show_default=False,
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file; its section [train] holds any of these options, by name.")
+    ] = None,
+    **options: Any,
+) -> None:
+    """Train a monitor on raw runs and compile it into a bundle: a folder that needs no torch to run.
+
+    The command line has the last word, then the TOML file, then the defaults. Interrupted with Ctrl-C, the same
+    command resumes.
+
+    Examples:
+
+        prefixguard train runs.jsonl --adapter openai_chat --out monitors/mine
+        prefixguard train .traces/tau_bench --adapter tau_bench --backend gru --out monitors/tau
+        prefixguard train --backend gru
+    """
+    from prefixguard.cli.training_progress import TrainingProgress
+    from prefixguard.learn import train
+
+    given = {name: value for name, value in options.items() if value is not None}
+    plan = plan_training(runs, adapter, labels, out, config, given)
+    say(plan.said)
+    with tempfile.TemporaryDirectory(prefix="prefixguard-") as folder, TrainingProgress(people()) as progress:
+        result = train(
+            plan.runs or simulated_runs(Path(folder), progress),
+            out=plan.out,
+            adapter=plan.adapter,
+            labels=plan.labels,
+            config=plan.config,
+            overwrite=overwrite,
+            strict=strict,
+            resume=resume,
+            listener=progress,
+        )
+    for note in (*notes_of(result.report), *result.notes):
+        if note not in progress.told:
+            say(note)
+    manifest = result.manifest
+    if as_json:
+        kept = ("data", "metrics", "horizon", "seed", "backend", "training_seconds")
+        facts = {name: manifest.get(name) for name in kept}
+        write_json({"path": str(result.path), "id": result.id, **facts, "notes": list(result.notes)})
+        return
+    data, metrics = manifest["data"], manifest["metrics"]
+    say(
+        f"{data['runs']:,} runs ({data['failed']:,} failed) of {data['tasks']:,} tasks, {data['steps']:,} steps; "
+        f"{manifest['training_seconds']:.0f} s"
+    )
+    if metrics:
+        shown = ", ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in metrics.items())
+        say(f"on runs kept for testing: {shown}")
+    say(f"{result.path}  {result.id[:12]}", style="bold green")
+    again = plan.runs if plan.runs is not None else "RUNS"
+    say(f"Next: prefixguard evaluate {result.path} {again}, or watch a run: prefixguard watch {result.path} -")
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "not known"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3f}"
+
+
+@command("check_data", words={"adapter": READ_ADAPTER}, json="The whole check as JSON on standard output.")
+def check_data(
+    runs: str,
+    adapter: str,
+    seed: int,
+    as_json: bool,
+    waive: Annotated[
+        list[str] | None,
+        typer.Option(help="A finding that is harmless, and why: PLACE=REASON, as the finding says. May be repeated."),
+    ] = None,
+    **given: Any,
+) -> None:
+    """Check runs before training: enough of them, repeats, shortcuts, and whether there is something to learn.
+
+    Says what the split of a training would leave on every side, how many more tasks the alarm budgets of 1, 5 and 10 %
+    need, which runs repeat others, which fields leak the outcome, what the number of steps, a step cap or the name of
+    the agent gives away, and draws a learning curve with a quick monitor on held-out tasks (the slow part; leave it out
+    with --no-curve).
+
+    The exit code is 1 when something makes training pointless or the budget impossible.
+
+    Examples:
+
+        prefixguard check-data runs.jsonl --adapter openai_chat
+        prefixguard check-data .traces/tau2 --adapter tau2 --budget 0.05
+        prefixguard check-data runs.jsonl --adapter openai_chat --waive "result=the tool confirms the refund live"
+        prefixguard check-data runs/ --adapter mine.json --labels outcomes.csv --no-curve --json > check.json
+    """
+    from prefixguard.cli.training_progress import TrainingProgress
+    from prefixguard.evaluation.data_check import DataFinding, check_data
+    from prefixguard.evaluation.leaks import audit_leaks, waivers_of
+
+    opened, report = adapter_for(adapter, runs), ReadReport()
+    waived = waivers_of(opened, pairs_of(waive, "--waive"))
+
+    def audit(parsed: Any) -> list[Any]:
+        found = audit_leaks(parsed, seed=seed, waive=waived)
+        return [*found.findings, *(DataFinding("note", f"Leak audit: {note}") for note in found.notes)]
+
+    with TrainingProgress(people()) as progress:
+        check = check_data(runs, adapter=opened, seed=seed, listener=progress, report=report, audit=audit, **given)
+    for note in notes_of(report):
+        say(note)
+    show(check, as_json=as_json)
+    if not check.ok:
+        raise typer.Exit(1)
