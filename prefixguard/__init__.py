@@ -27,7 +27,7 @@ from typing import Any
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 #: Public name to the module that has it.
-HOMES = {
+_HOMES = {
     name: module
     for module, names in re.findall(
         r"^from (\S+) import ([^(]+?$|\([^)]+\))", Path(__file__).with_suffix(".pyi").read_text("utf-8"), re.MULTILINE
@@ -35,13 +35,13 @@ HOMES = {
     for name in re.findall(r"(\w+) as", names)
 }
 
-__all__ = sorted(HOMES)
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in HOMES:
+    if name not in _HOMES:
         raise AttributeError(f"module 'prefixguard' has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(HOMES[name]), name)
+    value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
     return value
 
 

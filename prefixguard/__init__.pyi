@@ -150,6 +150,5 @@ from prefixguard.trace import Mistake as Mistake
 from prefixguard.trace import Outcome as Outcome
 from prefixguard.trace import Run as Run
 
-HOMES: dict[str, str]  # public name to the module that has it
 __distribution__: str
 __version__: str

@@ -71,7 +71,7 @@ class AuditPlan:
             (not is_alone and not has_model, f"--protocol {way} asks a model: name it with --model."),
             (self.gated and not (is_walk or is_alone),
              f"--protocol {way} looks at whole runs, so no monitor stands in front: leave it out."),
-            (self.mark is not None and not self.gated, "--mark is a risk of a monitor: name one with --monitor."),
+            (self.mark is not None and not self.gated, "--threshold is a risk of a monitor: name one with --monitor."),
             (self.known_failed and way not in ("post-hoc", "monitor"),
              f"--known-failed goes with post-hoc and monitor; {way} does not know how a run ends."),
             ((self.logprobs or self.confidence is not None) and way in ("hypotheses", "monitor"),

@@ -6,14 +6,13 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from prefixguard.cli.console import say, write_json
-from prefixguard.cli.signatures import REQUIRED, FunctionParameter, parameters_of
+from prefixguard.cli.signatures import REQUIRED, FunctionParameter, own_parameters, parameters_of
 from prefixguard.errors import ConfigError
 
 #: What a parameter is on every command line whose function says nothing else of it.
@@ -31,21 +30,23 @@ WORDS = {
     "mask": "Mask likely secrets (keys, passwords, cards, e-mail) in what is sent.",
     "overwrite": "Replace what is there.",
 }
-Trusted = Annotated[list[Path] | None, typer.Option("--trust", help=WORDS["trust"], show_default=False)]
 READ_ADAPTER = "How runs are read: a shipped adapter's name, or the path of a .json."
 #: Parameters that are paths and patterns, kept as they are typed; other paths are paths.
 _AS_TYPED = {"runs", "samples", "adapter", "thing", "base_url"}
-_FLAGS = (bool, bool | None)
 _OPTION = type(typer.Option())
 _PLAIN = frozenset(
-    {"str", "os", "PathLike", "Path", "int", "float", "bool", "None", "Iterable", "Sequence", "Mapping"}
+    {"str", "os", "PathLike", "Path", "int", "float", "bool", "None", "list", "Iterable", "Sequence", "Mapping"}
     | {"Adapter", "Monitor", "Run", "StepRecord", "Source", "Trust", "Key"}
 )
 #: Least and most of numbers, of which a wrong one is refused with how the command is used.
 _RANGES = {"folds": (2, None), "at_once": (1, 64), "rounds": (1, 20)}
-_RANGES |= dict.fromkeys(("repeats", "most", "sample", "workers", "confirm"), (1, None))
-#: Options that are not named as their parameters: typed once for every value.
-_SPELLED = {"hints": "--hint"}
+_RANGES |= dict.fromkeys(
+    ("repeats", "most", "sample", "workers", "confirm", "limit", "steps", "reply_tokens"), (1, None)
+)
+#: Options that are not named as their parameters.
+_SPELLED = {
+    "hints": ("--hint",), "as_json": ("--json",), "new_key_name": ("--new-key",), "yes": ("--yes", "-y"),
+}  # fmt: skip
 #: What a value KEY=VALUE may look like.
 _EXAMPLES = {"--hint": "outcome=$.result.ok", "--waive": "result=the tool says so live, too"}
 
@@ -59,9 +60,13 @@ class Older:
     """
 
     instead: str
-    kind: Any = str | None
+    kind: str = "str | None"
     default: Any = None
     warns: bool = True
+
+    def parameter(self, name: str) -> FunctionParameter:
+        """It as a parameter of the command."""
+        return FunctionParameter(name, self.kind, self.default, f"Older, for this release only; now: {self.instead}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,61 +88,62 @@ def command(
     words: Mapping[str, str] | None = None,
     panels: Mapping[str, str] | None = None,
     optional: Collection[str] = (),
+    also: Callable[..., Any] | None = None,
     older: Mapping[str, Older] | None = None,
 ) -> Callable[[Callable[..., Any]], Twin]:
-    """Make a command of the function that does it, which takes what was typed by name; its docstring is the help.
+    """Make a command of a function that calls the public one. It takes what was typed by name; its docstring is the
+    help; its parameters with a default are options of the command alone, which stand in the docstring's field list.
 
     functions : a public function; or names of functions and config dataclasses, each with the parameters taken of it.
     json : the help of --json; where it is "", there is no such option. What the function gives back is shown.
-    arguments : parameters that are typed by place; None for those that the function takes by place.
+    arguments : parameters that are typed by place; None for those that the public function takes by place.
     words : help instead of the docstring's.
-    panels : headings in the help. optional : parameters that are None where they are not typed, whatever their default.
+    panels : headings in the help.
+    optional : parameters that are None where they are not typed, whatever their default.
+    also : another function that has options of the command alone.
     older : options of the release before.
     """
     wanted = {functions: ""} if isinstance(functions, str) else functions
     taken = {name: tuple(fields.split()) for name, fields in wanted.items()}
+    older = older or {}
 
     def make(run: Callable[..., Any]) -> Twin:
-        own = {
-            p.name: p.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for p in inspect.signature(run, eval_str=True).parameters.values()
-            if hasattr(p.annotation, "__metadata__")
-        }
-        found: dict[str, inspect.Parameter] = {}
-        converters: dict[str, Callable[[Any], Any]] = {}
+        own, help_text = own_parameters(run)
+        own |= own_parameters(also)[0] if also is not None else {}
+        found: dict[str, FunctionParameter] = {}
         for name, fields in taken.items():
             for field, parameter in parameters_of(name).items():
-                kind = _kind_of(parameter)
-                if kind is None or field in found or (fields and field not in fields):
-                    continue
-                by_place = parameter.by_place if arguments is None else field in arguments.split()
-                spelling = _SPELLED.get(field, f"--{field.replace('_', '-')}")
-                text = (words or {}).get(field) or parameter.text or WORDS.get(field, "")
-                if field in optional:
-                    parameter, kind = replace(parameter, default=None), kind | None
-                found[field] = own.get(field) or _option(
-                    parameter, kind, text, by_place, spelling, (panels or {}).get(field)
-                )
-                if field not in own and (converter := _converter(parameter, spelling)):
-                    converters[field] = converter
-        if any("Monitor" in parameters_of(name)[field].kind for name in taken for field in parameters_of(name)):
-            found.setdefault("trust", _keyword("trust", Trusted, None))
-        found |= {name: parameter for name, parameter in own.items() if name not in found}
+                if "Monitor" in parameter.kind:
+                    own.setdefault("trust", FunctionParameter("trust", "Trust | None", None))
+                if field not in found and (not fields or field in fields):
+                    found[field] = parameter
+        found |= {
+            name: replace(p, text=p.text or found[name].text if name in found else p.text) for name, p in own.items()
+        }
         if json:
-            found["as_json"] = _keyword("as_json", Annotated[bool, typer.Option("--json", help=json)], False)
-        found |= {name: _older_option(name, one) for name, one in (older or {}).items()}
+            found["as_json"] = FunctionParameter("as_json", "bool", False, json)
+        found |= {name: one.parameter(name) for name, one in older.items()}
+        options = []
+        for name, parameter in found.items():
+            by_place = parameter.by_place if arguments is None else name in arguments.split()
+            text = (words or {}).get(name) or parameter.text or WORDS.get(name, "")
+            chosen = replace(parameter, text=text, by_place=by_place)
+            if name in optional:
+                chosen = replace(chosen, default=None, kind=f"{parameter.kind} | None")
+            hidden = name in older and older[name].instead.startswith("--")
+            if option := _option(chosen, "Older options" if name in older else (panels or {}).get(name), hidden):
+                options.append(option)
+        listens = "as_json" in inspect.signature(run).parameters
 
         def callback(**given: Any) -> None:
-            _take_older(given, older or {})
-            values = {n: converters[n](v) if n in converters else v or None if v == [] else v for n, v in given.items()}
-            as_json = bool(values.get("as_json"))
-            if "as_json" not in inspect.signature(run).parameters:
-                values.pop("as_json", None)
-            show(run(**values), as_json=as_json)
+            _take_older(given, older)
+            values = {name: _read(found[name], value) for name, value in given.items() if name != "as_json"}
+            as_json = given.get("as_json", False)
+            show(run(**values, **({"as_json": as_json} if listens else {})), as_json=as_json)
 
-        callback.__doc__ = run.__doc__
-        in_order = sorted(found.values(), key=lambda p: isinstance(p.annotation.__metadata__[0], _OPTION))
-        callback.__signature__ = inspect.Signature(in_order)  # type: ignore[attr-defined]
+        callback.__doc__ = help_text
+        options.sort(key=lambda p: isinstance(p.annotation.__metadata__[0], _OPTION))
+        callback.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
         return Twin(taken, callback)
 
     return make
@@ -178,9 +184,9 @@ def _kind_of(parameter: FunctionParameter) -> Any:
     words = set(re.findall(r"\w+", kind))
     if not words or not words <= _PLAIN:
         return None
-    many = words & {"Mapping", "Trust"} or re.search(r"(Sequence|Iterable)\[(str|Monitor)", kind)
+    many = words & {"Mapping", "Trust"} or re.search(r"(list|Sequence|Iterable)\[(str|Path|Monitor)", kind)
     if many:
-        found: Any = list[Path] if words & {"Trust", "Monitor"} else list[str]
+        found: Any = list[Path] if words & {"Trust", "Monitor", "Path"} else list[str]
         return found if parameter.default is REQUIRED else found | None
     plain: Any = next((one for one in (bool, int, float) if one.__name__ in words), str)
     if "Sequence" in words and plain is int:
@@ -190,41 +196,38 @@ def _kind_of(parameter: FunctionParameter) -> Any:
     return plain | None if "None" in words else plain
 
 
-def _converter(parameter: FunctionParameter, spelling: str) -> Callable[[Any], Any] | None:
-    """From what was typed to what the function takes."""
+def _read(parameter: FunctionParameter, value: Any) -> Any:
+    """What was typed as the function takes it; nothing typed, of what may come several times, is None."""
     if "Mapping" in parameter.kind:
-        return partial(pairs_of, option=spelling)
-    return partial(numbers_of, option=spelling) if "Sequence[int]" in parameter.kind else None
+        return pairs_of(value, _SPELLED.get(parameter.name, (f"--{parameter.name}",))[0])
+    if "Sequence[int]" in parameter.kind:
+        return numbers_of(value, f"--{parameter.name}")
+    return None if value == [] else value
 
 
-def _option(
-    parameter: FunctionParameter, kind: Any, text: str, by_place: bool, spelling: str, panel: str | None
-) -> inspect.Parameter:
-    default = parameter.default
-    if by_place:
-        info: Any = typer.Argument(help=text)
-    else:
-        spellings = [f"{spelling}/--no-{spelling[2:]}" if default is not False else spelling] if kind in _FLAGS else []
-        least, most = _RANGES.get(parameter.name, (None, None))
-        info = typer.Option(*(spellings or [spelling]), help=text, rich_help_panel=panel, min=least, max=most)
+def _option(parameter: FunctionParameter, panel: str | None, hidden: bool) -> inspect.Parameter | None:
+    """The parameter as `typer` reads it; None where nobody can type it."""
+    name, default, kind = parameter.name, parameter.default, _kind_of(parameter)
+    if kind is None:
+        return None
     if "Sequence[int]" in parameter.kind:
         default = ",".join(map(str, default))
     elif kind in (Path, Path | None) and isinstance(default, str):
         default = Path(default)
-    empty = inspect.Parameter.empty if default is REQUIRED else default
-    return _keyword(parameter.name, Annotated[kind, info], empty)
-
-
-def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def _older_option(name: str, older: Older) -> inspect.Parameter:
-    word = f"--{name.replace('_', '-')}"
-    spelled = f"{word}/--no-{word[2:]}" if older.default is True else word
-    text = f"Older, for this release only; now: {older.instead}."
-    option = typer.Option(spelled, help=text, hidden=older.instead.startswith("--"), rich_help_panel="Older options")
-    return _keyword(name, Annotated[older.kind, option], older.default)
+    if parameter.by_place:
+        info: Any = typer.Argument(help=parameter.text, show_default=default is not None)
+    else:
+        spelled = _SPELLED.get(name, (f"--{name.replace('_', '-')}",))
+        if kind in (bool, bool | None) and default is not False:
+            spelled = (f"{spelled[0]}/--no-{spelled[0][2:]}",)
+        least, most = _RANGES.get(name, (None, None))
+        info = typer.Option(*spelled, help=parameter.text, rich_help_panel=panel, hidden=hidden, min=least, max=most)
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if default is REQUIRED else default,
+        annotation=Annotated[kind, info],
+    )
 
 
 def _take_older(given: dict[str, Any], older: Mapping[str, Older]) -> None:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from prefixguard.cli.console import say, say_proxy
 from prefixguard.cli.shown import reading_line
+from prefixguard.cli.signatures import own_parameters
 from prefixguard.cli.terminal_text import visible
 from prefixguard.errors import UsageError
 from prefixguard.escalate import (
@@ -67,23 +68,36 @@ def escalation_of(
     monitor: Monitor,
     model: str,
     *,
-    threshold: float | None,
-    every: int,
-    gap: int,
-    calls: int,
-    calls_a_minute: int | None,
-    block: float | None,
-    intervention: str,
-    budget_tokens: int,
-    mask: bool,
-    reply_tokens: int | None,
-    temperature: float | None,
-    replies: Path | None,
-    patience: float,
+    threshold: float | None = None,
+    every: int = 5,
+    gap: int = 1,
+    calls: int = 8,
+    calls_a_minute: int | None = None,
+    block: float | None = None,
+    intervention: str = "warn",
+    budget_tokens: int = 24_000,
+    mask: bool = True,
+    reply_tokens: int | None = 2048,
+    temperature: float | None = 0.0,
+    replies: Path | None = None,
+    patience: float = 30.0,
     **server: Any,
 ) -> Escalation:
     """The monitor with a model behind it, by the options of `watch`. server: further fields of `Endpoint`.
 
+    threshold : the risk above which it is asked. Default: the monitor's WATCH threshold.
+    every : while the risk stays above: ask again after so many steps.
+    gap : fewest steps from one question of a run to its next.
+    calls : questions of a run at most.
+    calls_a_minute : questions in any minute at most. Default: 120; with a finished file, no limit.
+    block : wait so many seconds for each verdict. Default: never wait while it runs.
+    intervention : at ALARM: warn; nudge: a message for the agent; stop: the message, and to stop.
+    budget_tokens : tokens of a prompt.
+    mask : mask likely secrets (keys, passwords, cards, e-mail) in what is sent.
+    reply_tokens : tokens that a reply may have.
+    temperature : sent if given; 0 where a server takes it.
+    replies : folder of verdicts, so that none is asked for twice.
+    patience : seconds to wait at the end for verdicts under way.
     ConfigError, MissingExtraError as these say; UsageError where the patience is no number of seconds.
     """
     endpoint = Endpoint(model, max_reply_tokens=reply_tokens, temperature=temperature, **server)
@@ -183,3 +197,8 @@ def _say_counts(escalator: Escalator, priced: bool) -> None:
     for what, reasons in (("dropped", counts.dropped), ("failed", counts.failed)):
         for reason, number in sorted(reasons.items()):
             say(f"  {what}, {visible(reason)}: {number:,}")
+
+
+#: Fields of `Endpoint` that are options of `watch`, and all of its options that go with --escalate.
+SERVER = ("base_url", "key_from", "timeout", "price_in", "price_out")
+ESCALATION = (*SERVER, *own_parameters(escalation_of)[0])

@@ -4,17 +4,17 @@ works where torch is not installed."""
 from __future__ import annotations
 
 import ast
+import inspect
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import prefixguard
-
 #: The default of a parameter that must be given.
 REQUIRED = ...
-_PACKAGE = Path(prefixguard.__file__).parent
+_PACKAGE = Path(__file__).parents[1]
 #: A field of a docstring's list: names, a colon between blanks, and what they mean, on lines that are indented further.
 _FIELD = re.compile(r"^(\w+(?:, \w+)*) : (.+(?:\n +.+)*)", re.MULTILINE)
 
@@ -32,14 +32,14 @@ class FunctionParameter:
     name: str
     kind: str
     default: Any
-    text: str
-    by_place: bool
+    text: str = ""
+    by_place: bool = False
 
 
 @cache
 def parameters_of(name: str) -> dict[str, FunctionParameter]:
     """The parameters of a public function or dataclass, in their order. name : as in `prefixguard`, such as "train"."""
-    module, node = _definition(prefixguard.HOMES[name], name)
+    module, node = _definition("prefixguard", name)
     if isinstance(node, ast.Assign):
         raise LookupError(f"{name} is a constant")
     texts = _fields(ast.get_docstring(node) or "")
@@ -64,10 +64,23 @@ def parameters_of(name: str) -> dict[str, FunctionParameter]:
     }
 
 
+def own_parameters(run: Callable[..., Any]) -> tuple[dict[str, FunctionParameter], str]:
+    """Those of a function's parameters that have a default, by name, and its docstring without the field list."""
+    docstring = inspect.getdoc(run) or ""
+    texts, first = _fields(docstring), _FIELD.search(docstring)
+    own = {
+        p.name: FunctionParameter(p.name, str(p.annotation), p.default, texts.get(p.name, ""))
+        for p in inspect.signature(run).parameters.values()
+        if p.default is not p.empty
+    }
+    return own, docstring[: first.start() if first else None].rstrip()
+
+
 def _definition(module: str, name: str) -> tuple[str, ast.FunctionDef | ast.ClassDef | ast.Assign]:
     """The module that defines it, behind as many as pass it on, and where it does."""
     place = _PACKAGE.parent.joinpath(*module.split("."))
-    file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    stub = "__init__.pyi" if place == _PACKAGE else "__init__.py"
+    file = place / stub if place.is_dir() else place.with_suffix(".py")
     for node in ast.parse(file.read_text("utf-8")).body:
         match node:
             case ast.FunctionDef(name=found) | ast.ClassDef(name=found) if found == name:
@@ -100,7 +113,7 @@ def _fields(docstring: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for names, text in _FIELD.findall(docstring):
         sentence = " ".join(text.split())
-        if re.match(r"[a-z-]+,? \w", sentence):  # and no value to be typed, such as "dfa: ..."
+        if re.match(r"[a-z-]+,? [\w-]", sentence):  # and no value to be typed, such as "dfa: ..."
             sentence = sentence[0].upper() + sentence[1:]
         found |= dict.fromkeys(names.split(", "), sentence)
     return found

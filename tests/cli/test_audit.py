@@ -135,7 +135,7 @@ def test_a_monitor_alone_asks_nobody(cli, runs_file: Path) -> None:
 def test_with_a_monitor_only_escalated_prefixes_are_sent(
     cli, runs_file: Path, server: ScriptedServer, mark: float | None
 ) -> None:
-    more = () if mark is None else ("--mark", mark, "--every", 2)
+    more = () if mark is None else ("--threshold", mark, "--every", 2)
     said = cli("audit", runs_file, *asking(server)[2:], "--monitor", MONITOR, *more)
     assert said.code == 0
     policy = EscalationPolicy(mark=mark, every=5 if mark is None else 2, gap=1, calls_a_run=None)
@@ -417,8 +417,8 @@ def test_runs_without_labels_and_without_steps(cli, script: Script, tmp_path: Pa
         (("--protocol", "post-hoc"), "--protocol post-hoc asks a model: name it with --model"),
         (("--protocol", "post-hoc", "--model", "m", "--monitor", MONITOR), "looks at whole runs"),
         (("--protocol", "hypotheses", "--model", "m", "--monitor", MONITOR), "looks at whole runs"),
-        (("--mark", "0.4", "--model", "m"), "--mark is a risk of a monitor"),
-        (("--mark", "1.5", "--monitor", MONITOR), "escalation mark 1.5"),
+        (("--threshold", "0.4", "--model", "m"), "--threshold is a risk of a monitor"),
+        (("--threshold", "1.5", "--monitor", MONITOR), "escalation mark 1.5"),
         (("--known-failed", "--model", "m"), "--known-failed goes with post-hoc and monitor"),
         (("--confirm", "2", "--model", "m", "--protocol", "post-hoc"), "--confirm counts alarms of an online walk"),
         (("--confirm", "2", "--model", "m", "--protocol", "step-by-step"), "--confirm counts alarms of an online walk"),
@@ -605,7 +605,7 @@ def test_a_model_sees_more_of_long_texts_than_the_monitor_reads(cli, tmp_path: P
             middle = "m" * 4000 + " the middle " + "m" * 4000
             said = [{**one, "content": middle} if one["role"] == "assistant" else one for one in run["messages"]]
             file.write(json.dumps({**run, "messages": said}) + "\n")
-    gate = ("--monitor", MONITOR, "--mark", "0.000001", "--every", 1)
+    gate = ("--monitor", MONITOR, "--threshold", "0.000001", "--every", 1)
     for options in (("--adapter", "openai_chat"), gate):
         with model_server(says('<answer>{"answer": "SAFE"}</answer>')) as server:
             asked = ("--model", "m", "--base-url", server.url)

@@ -52,7 +52,7 @@ def test_it_is_told_once_and_the_data_stay_as_they_are(cli, calibrated: Path, ot
 
 
 def test_it_is_told_with_an_auditor_behind_the_monitor_too(cli, calibrated: Path, other_words: Path) -> None:
-    nobody = ("--escalate", "m", "--base-url", "http://127.0.0.1:9/v1", "--mark", "1")
+    nobody = ("--escalate", "m", "--base-url", "http://127.0.0.1:9/v1", "--threshold", "1")
     said, alone = (cli("watch", calibrated, other_words, "--json", *more) for more in (nobody, ()))
     assert said.code == 0 and said.told.count("DRIFT") == 1
     assert said.told.startswith(alone.told.rstrip())

@@ -10,6 +10,7 @@ import tiny_monitor
 from lab_export import one_teacher
 
 from prefixguard.bundle import open_bundle, write_bundle
+from prefixguard.cli import training_plan
 from prefixguard.cli.commands import export as command
 from prefixguard.simulation import write_runs
 
@@ -96,8 +97,9 @@ def test_without_runs_the_labs_are_made_again(
     cli, lab_bundle: Path, lab_file: Path, automaton: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The simulation's monitor is tested on a smaller lab than the product's; its numbers are changed, nothing else."""
-    monkeypatch.setattr(command, "SIMULATED_RUNS", 160)
-    monkeypatch.setattr(command, "LAB_SEED", 5)
+    for module in (command, training_plan):
+        monkeypatch.setattr(module, "SIMULATED_RUNS", 160)
+    monkeypatch.setattr(training_plan, "LAB_SEED", 5)
     monkeypatch.chdir(tmp_path)
     said = cli("export", lab_bundle, *QUICK)
     assert said.code == 0

@@ -50,7 +50,7 @@ def test_audit_sends_and_keeps_marks(cli, runs: Path, tmp_path: Path, options: t
 def test_a_live_question_holds_marks_and_a_quote_of_one_is_found(cli, runs: Path, tmp_path: Path) -> None:
     quote = '{"answer": 2, "reason": "It should not have.", "quote": "for <masked email 1>, card <masked card 1>"}'
     with model_server(says(f"<answer>{quote}</answer>")) as server:
-        where = ("--base-url", server.url, "--replies", tmp_path / "replies", "--mark", 0.01)
+        where = ("--base-url", server.url, "--replies", tmp_path / "replies", "--threshold", 0.01)
         said = cli("watch", MONITOR, runs, "--escalate", "m", *where)
         sent = json.dumps(server.requests)
         kept = everything_in(tmp_path / "replies")

@@ -69,3 +69,17 @@ def test_every_option_is_explained(command: str) -> None:
     for parameter in found.params:
         assert getattr(parameter, "help", None), f"{command}: {parameter.name} has no help"
         assert parameter.help.endswith((".", "...")), f"{command}: {parameter.name}: {parameter.help}"
+
+
+@pytest.mark.parametrize(
+    ("command", "older", "value", "now"),
+    [
+        ("watch", "--mark", 0.4, "--threshold"),
+        ("watch", "--rung", "stop", "--intervention"),
+        ("audit", "--mark", 0.4, "--threshold"),
+    ],
+)
+def test_older_names_of_options_do_the_same_and_warn(cli, command: str, older: str, value: object, now: str) -> None:
+    said = [cli(command, "nowhere", "--no-mask", option, value) for option in (older, now)]
+    warning = f"warning: {older} works in this release only; now: {now} "
+    assert said[0].told == warning + said[1].told and said[0].code == said[1].code == 2

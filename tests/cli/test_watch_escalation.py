@@ -15,7 +15,6 @@ from model_server import model_server, says
 from scripted_server import Script, ScriptedServer, Skill, fingerprint, seen_in
 
 from prefixguard.cli.escalation import escalation_of
-from prefixguard.escalate import Endpoint
 from prefixguard.runtime import load
 from prefixguard.simulation import generate
 from prefixguard.stepview import adapter_for, read_runs
@@ -151,7 +150,7 @@ def test_an_endpoint_that_is_down_stops_nothing(cli, events: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
-        often = ("--escalate", "m", "--base-url", url, "--mark", "0.01", "--every", "1", "--patience", "20")
+        often = ("--escalate", "m", "--base-url", url, "--threshold", "0.01", "--every", "1", "--patience", "20")
         said = cli("watch", MONITOR, *often, "--json", stdin=events)
     alone = cli("watch", MONITOR, "--json", stdin=events).lines
     assert said.code == 0
@@ -214,11 +213,11 @@ def test_several_runs_of_a_file(cli, runs_file: Path, server: ScriptedServer) ->
 
 
 def test_questions_have_their_budget(cli, events: str, server: ScriptedServer) -> None:
-    often = ("--mark", "0.01", "--every", "1", "--block", "30")
+    often = ("--threshold", "0.01", "--every", "1", "--block", "30")
     said = cli("watch", MONITOR, *asking(server, *often, "--calls", "3"), stdin=events)
     assert server.requests == 3 and "3 answered" in said.told and "dropped, calls a run: " in said.told
-    said = cli("watch", MONITOR, *asking(server, "--mark", "0.99"), stdin=events)
-    assert server.requests == 3 and "the risk never came above the mark, so nothing was asked" in said.told
+    said = cli("watch", MONITOR, *asking(server, "--threshold", "0.99"), stdin=events)
+    assert server.requests == 3 and "the risk never came above the threshold, so nothing was asked" in said.told
 
 
 def test_labels_of_the_file_are_not_sent(cli, server: ScriptedServer, tmp_path: Path) -> None:
@@ -269,7 +268,7 @@ def test_a_run_id_from_outside_is_shown_escaped(cli, server: ScriptedServer, tmp
     ("options", "why"),
     [
         (("--base-url", "http://127.0.0.1:9/v1"), "--base-url: goes with --escalate MODEL"),
-        (("--mark", "0.3", "--every", "2"), "--mark, --every: goes with --escalate MODEL"),
+        (("--threshold", "0.3", "--every", "2"), "--threshold, --every: goes with --escalate MODEL"),
         (("--intervention", "stop"), "--intervention: goes with --escalate MODEL"),
         (("--patience", "5", "--budget-tokens", "8000"), "--budget-tokens, --patience: goes with --escalate MODEL"),
         (("--key-from", "MY_KEY", "--timeout", "5"), "--key-from, --timeout: goes with --escalate MODEL"),
@@ -287,7 +286,7 @@ def test_a_run_id_from_outside_is_shown_escaped(cli, server: ScriptedServer, tmp
         (("--escalate", "m", "--block", "0"), "deadline 0"),
         (("--escalate", "m", "--every", "0"), "every 0"),
         (("--escalate", "m", "--calls", "-1"), "calls_a_run -1"),
-        (("--escalate", "m", "--mark", "0"), "escalation mark 0"),
+        (("--escalate", "m", "--threshold", "0"), "escalation mark 0"),
         (("--escalate", "m", "--budget-tokens", "10"), "budget_tokens 10"),
         (("--escalate", ""), "an endpoint needs the name of a model"),
         (("--escalate", "m", "--base-url", "localhost"), "it begins with http:// or https://"),
@@ -344,7 +343,7 @@ def test_what_is_sent_goes_by_the_options(cli, events: str, server: ScriptedServ
 
 
 def test_gap_and_every(cli, events: str, server: ScriptedServer) -> None:
-    often = ("--mark", "0.01", "--every", "1", "--calls", "100", "--block", "30")
+    often = ("--threshold", "0.01", "--every", "1", "--calls", "100", "--block", "30")
     asked = []
     for more in ((), ("--gap", "3")):
         server.bodies.clear()
@@ -356,7 +355,7 @@ def test_gap_and_every(cli, events: str, server: ScriptedServer) -> None:
 
 
 def test_the_minute_has_a_budget_while_a_run_is_live(cli, events: str, server: ScriptedServer, tmp_path: Path) -> None:
-    often = ("--mark", "0.0001", "--every", "1", "--calls", "1000", "--block", "30")
+    often = ("--threshold", "0.0001", "--every", "1", "--calls", "1000", "--block", "30")
     said = cli("watch", MONITOR, *asking(server, *often, "--calls-a-minute", "2"), stdin=events)
     assert server.requests == 2 and "dropped, calls a minute: " in said.told
     path = tmp_path / "runs.jsonl"
@@ -368,21 +367,7 @@ def test_the_minute_has_a_budget_while_a_run_is_live(cli, events: str, server: S
 
 
 def test_a_session_keeps_as_much_as_a_prompt_can_show(server: ScriptedServer) -> None:
-    escalation = escalation_of(
-        load(MONITOR),
-        Endpoint("m", server.url, timeout=77.0),
-        mark=None,
-        every=5,
-        gap=1,
-        calls=8,
-        calls_a_minute=None,
-        block=None,
-        intervention="warn",
-        budget_tokens=24_000,
-        mask=True,
-        replies=None,
-        patience=0.0,
-    )
+    escalation = escalation_of(load(MONITOR), "m", base_url=server.url, timeout=77.0, patience=0.0)
     policy = escalation.escalator.policy
     assert (policy.keep_texts, policy.seconds) == (72_000, 77.0)
     escalation.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import islice
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -59,15 +59,7 @@ def first_clause(description: str) -> str:
     words={"adapter": "A shipped adapter's name (see `adapters`), or the path of a .json."},
     json="One JSON object a record on standard output.",
 )
-def parse(
-    runs: str,
-    adapter: str,
-    as_json: bool,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help=f"Show so many runs. Default: {SHOWN}, or with --json all.")
-    ] = None,
-    **given: Any,
-) -> None:
+def parse(runs: str, adapter: str, as_json: bool, limit: int | None = None, **given: Any) -> None:
     """Show how raw runs become records: raw events on the left, the records made of them on the right.
 
     With --json every record is a line: run_id, task_id, groups, outcome, step, actor, agent, tool, arguments,
@@ -77,6 +69,8 @@ def parse(
 
         prefixguard parse runs.jsonl --adapter openai_chat
         prefixguard parse .traces/tau_bench --adapter tau_bench --json > records.jsonl
+
+    limit : show so many runs, 1 or more. Default: 3, or with --json all.
     """
     report, opened = ReadReport(), adapter_for(adapter, runs)
     if as_json:

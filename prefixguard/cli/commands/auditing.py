@@ -6,11 +6,10 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from prefixguard.cli.command import WORDS, Older, Trusted, command
+from prefixguard.bundle import Trust
+from prefixguard.cli.command import Older, command
 from prefixguard.cli.console import counting, say, say_proxy, write_json
 from prefixguard.cli.notes import notes_of, refuse_empty
 from prefixguard.cli.terminal_text import visible
@@ -29,72 +28,45 @@ _CONFIDENCE, _LARGEST = "confidence.json", 1 << 20
 
 @command(
     {
-        "audit": "workers out",
+        "audit": "runs workers out",
         "AuditPlan": "known_failed every confirm budget_tokens mask logprobs",
         "Endpoint": "base_url key_from timeout temperature price_in price_out",
     },
     words={
+        "runs": "File, folder, glob or tar of runs.",
         "out": "Folder for verdicts and replies; an audit goes on there where it stopped.",
         "timeout": "Seconds for one request.",
     },
     json="The table as JSON, instead of a line a run.",
-    older={"mark": Older("--threshold", float | None)},
+    older={"mark": Older("--threshold", "float | None")},
 )
 def audit_runs(
     out: Path | None,
     workers: int,
-    known_failed: bool,
-    mask: bool,
-    every: int,
-    confirm: int,
-    budget_tokens: int,
-    logprobs: bool,
-    base_url: str | None,
-    key_from: str,
-    timeout: float,
     price_in: float | None,
     price_out: float | None,
+    base_url: str | None,
+    logprobs: bool,
+    known_failed: bool,
+    budget_tokens: int,
+    runs: str,
     as_json: bool,
-    runs: Annotated[str, typer.Argument(help="File, folder, glob or tar of runs.")],
-    adapter: Annotated[
-        str | None,
-        typer.Option(help="Name or file of the adapter. Default: the monitor's, else the one that fits best."),
-    ] = None,
-    labels: Annotated[Path | None, typer.Option(help=WORDS["labels"])] = None,
-    monitor: Annotated[
-        Path | None,
-        typer.Option(help="Folder of a monitor's bundle: only what it escalates is sent; alone: its own verdict."),
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Ask this language model. Without it no text of a run leaves this machine.")
-    ] = None,
-    protocol: Annotated[
-        str | None,
-        typer.Option(
-            help="online: prefix by prefix, until it alarms; post-hoc: the whole run at once; step-by-step; "
-            "binary-search; hypotheses: 14 failure modes, each verified; monitor: no model. Default: online with "
-            "--model, else monitor."
-        ),
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many runs.")] = None,
-    run_id: Annotated[list[str] | None, typer.Option(help="Only this run. May be repeated.")] = None,
-    threshold: Annotated[
-        float | None,
-        typer.Option(help="With --monitor: the risk above which it escalates. Default: its WATCH threshold."),
-    ] = None,
-    reply_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens that a reply may have.")] = 2048,
-    temperature: Annotated[float | None, typer.Option(help="Sent if given; 0 where a server takes it.")] = 0.0,
-    confidence: Annotated[
-        Path | None, typer.Option(help="A confidence.json of another audit: confidences are calibrated by it.")
-    ] = None,
-    published: Annotated[
-        str | None, typer.Option(help="Show published figures beside it: aftraj, whoandwhen/hand-crafted ...")
-    ] = None,
-    events: Annotated[
-        bool, typer.Option("--events", help="Count steps in the table as source entries, as published figures do.")
-    ] = False,
-    full: Annotated[bool, typer.Option("--full", help="The whole table: every row, figure and difference.")] = False,
-    trust: Trusted = None,
+    adapter: str | None = None,
+    labels: Path | None = None,
+    monitor: Path | None = None,
+    model: str | None = None,
+    protocol: str | None = None,
+    limit: int | None = None,
+    run_id: list[str] | None = None,
+    threshold: float | None = None,
+    reply_tokens: int | None = 2048,
+    temperature: float | None = 0.0,
+    confidence: Path | None = None,
+    published: str | None = None,
+    events: bool = False,
+    full: bool = False,
+    trust: Trust | None = None,
+    **given: Any,
 ) -> None:
     """Say of finished runs whether something went decisively wrong, at which step, and which agent did it.
 
@@ -113,6 +85,22 @@ def audit_runs(
         prefixguard audit runs/ --monitor monitors/mine
         prefixguard audit labelled/ --model qwen --base-url http://localhost:8000/v1 --logprobs --out audit
         prefixguard audit runs/ --protocol hypotheses --model gpt-4.1-mini --limit 20
+
+    adapter : name or file of the adapter. Default: the monitor's, else the one that fits best.
+    monitor : folder of a monitor's bundle: only what it escalates is sent; alone: its own verdict.
+    model : ask this language model. Without it no text of a run leaves this machine.
+    protocol : online: prefix by prefix, until it alarms; post-hoc: the whole run at once; step-by-step;
+        binary-search; hypotheses: 14 failure modes, each verified; monitor: no model. Default: online with --model,
+        else monitor.
+    limit : only the first so many runs.
+    run_id : only this run. May be repeated.
+    threshold : with --monitor: the risk above which it escalates. Default: its WATCH threshold.
+    reply_tokens : tokens that a reply may have.
+    temperature : sent if given; 0 where a server takes it.
+    confidence : A confidence.json of another audit: confidences are calibrated by it.
+    published : show published figures beside it: aftraj, whoandwhen/hand-crafted ...
+    events : count steps in the table as source entries, as published figures do.
+    full : the whole table: every row, figure and difference.
     """
     from prefixguard.auditor import AuditPlan, audit, audit_report, published_rows
 
@@ -122,15 +110,15 @@ def audit_runs(
         raise UsageError(f"--temperature {temperature}: a number, 0 or more.")
     endpoint = None
     if model is not None:
+        server = {name: given.pop(name) for name in ("key_from", "timeout")}
         endpoint = Endpoint(
             model,
             base_url,
-            key_from=key_from,
-            timeout=timeout,
             price_in=price_in,
             price_out=price_out,
             max_reply_tokens=reply_tokens,
             temperature=temperature,
+            **server,
         )
         say_proxy(endpoint.proxy)
     elif base_url is not None:
@@ -139,14 +127,12 @@ def audit_runs(
         protocol or "",
         endpoint,
         monitor is not None,
-        known_failed,
-        threshold,
-        every,
-        confirm,
-        budget_tokens,
-        logprobs,
-        None if confidence is None else _read_confidence(confidence),
-        mask,
+        known_failed=known_failed,
+        mark=threshold,
+        budget_tokens=budget_tokens,
+        logprobs=logprobs,
+        confidence=None if confidence is None else _read_confidence(confidence),
+        **{name: given[name] for name in ("every", "confirm", "mask")},
     )
     if published is not None:
         published_rows(published)  # a name that is not there is found out before anything is asked
@@ -154,21 +140,9 @@ def audit_runs(
         raise UsageError("--trust is for a monitor: name one with --monitor.")
     opened = None if monitor is None else load(monitor, adapter=adapter, trust=trust)
     reader = opened.bundle.adapter if opened is not None else _adapter(adapter, runs)
-    report = ReadReport()
-    wanted = set(run_id or ())
-    chosen: list[Run[StepRecord]] = []
     # A model is shown more of long texts than a monitor reads; a character is at least a third of a token.
     view = reader if endpoint is None else wide_view(reader, 3 * budget_tokens)
-    for run in read_runs(runs, view, labels=labels, report=report):
-        if not wanted or run.run_id in wanted:
-            chosen.append(run)
-        if limit is not None and len(chosen) >= limit:
-            break
-    refuse_empty(report, runs)
-    missing = wanted - {run.run_id for run in chosen}
-    if missing or not chosen:
-        named = f"called {visible(sorted(missing)[0])}" if missing else "there"
-        raise UsageError(f"{runs}: no run {named}. See: prefixguard parse {runs}")
+    chosen, report = _chosen(runs, view, labels, limit, set(run_id or ()))
     for note in notes_of(report):
         say(note)
     if opened is not None:
@@ -219,6 +193,24 @@ def audit_runs(
         write_json(said.as_json())
     if logprobs and confidence is None:
         _keep_confidence(chosen, lines, out)
+
+
+def _chosen(
+    runs: str, view: Adapter, labels: Path | None, limit: int | None, wanted: set[str]
+) -> tuple[list[Run[StepRecord]], ReadReport]:
+    """The runs to audit: those that are wanted (empty: all), and of them the first so many."""
+    report, chosen = ReadReport(), list[Run[StepRecord]]()
+    for run in read_runs(runs, view, labels=labels, report=report):
+        if not wanted or run.run_id in wanted:
+            chosen.append(run)
+        if limit is not None and len(chosen) >= limit:
+            break
+    refuse_empty(report, runs)
+    missing = wanted - {run.run_id for run in chosen}
+    if missing or not chosen:
+        named = f"called {visible(sorted(missing)[0])}" if missing else "there"
+        raise UsageError(f"{runs}: no run {named}. See: prefixguard parse {runs}")
+    return chosen, report
 
 
 def _adapter(adapter: str | None, runs: str) -> Adapter:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from prefixguard.bundle import Trust
-from prefixguard.cli.command import Older, command, pairs_of, show
+from prefixguard.cli.command import Older, command, show
 from prefixguard.cli.commands.judging import KEY_FROM
 from prefixguard.cli.console import counting, say, working
 from prefixguard.cli.older_looks import OlderLooks
@@ -19,23 +18,23 @@ from prefixguard.runtime import load
 
 #: Options whose work has commands of its own now.
 _OLDER = {
-    "folds": Older("prefixguard cross-validate --folds", int, 0),
-    "repeats": Older("prefixguard cross-validate --repeats", int, 1, warns=False),
+    "folds": Older("prefixguard cross-validate --folds", "int", 0),
+    "repeats": Older("prefixguard cross-validate --repeats", "int", 1, warns=False),
     "seeds": Older("prefixguard cross-validate --seeds", warns=False),
-    "ablate": Older("prefixguard ablate", bool, False),
-    "leave_agents_out": Older("prefixguard leave-agents-out", bool, False),
-    "backend": Older("prefixguard ablate --backend", str, "gbdt", warns=False),
-    "keep": Older("prefixguard cross-validate --out, judge --out", Path | None, warns=False),
+    "ablate": Older("prefixguard ablate", "bool", False),
+    "leave_agents_out": Older("prefixguard leave-agents-out", "bool", False),
+    "backend": Older("prefixguard ablate --backend", "str", "gbdt", warns=False),
+    "keep": Older("prefixguard cross-validate --out, judge --out", "Path | None", warns=False),
     "judge_model": Older("prefixguard judge --model"),
     "judge_base_url": Older("prefixguard judge --base-url", warns=False),
-    "judge_key_from": Older("prefixguard judge --key-from", str, KEY_FROM, warns=False),
-    "judge_sample": Older("prefixguard judge --sample", int, 200, warns=False),
-    "judge_tokens": Older("prefixguard judge --budget-tokens", int, 8000, warns=False),
-    "judge_at_once": Older("prefixguard judge --at-once", int, 4, warns=False),
-    "judge_price_in": Older("prefixguard judge --price-in", float | None, warns=False),
-    "judge_price_out": Older("prefixguard judge --price-out", float | None, warns=False),
-    "judge_estimate": Older("prefixguard judge --estimate", bool, False, warns=False),
-    "mask": Older("prefixguard judge --mask", bool, True, warns=False),
+    "judge_key_from": Older("prefixguard judge --key-from", "str", KEY_FROM, warns=False),
+    "judge_sample": Older("prefixguard judge --sample", "int", 200, warns=False),
+    "judge_tokens": Older("prefixguard judge --budget-tokens", "int", 8000, warns=False),
+    "judge_at_once": Older("prefixguard judge --at-once", "int", 4, warns=False),
+    "judge_price_in": Older("prefixguard judge --price-in", "float | None", warns=False),
+    "judge_price_out": Older("prefixguard judge --price-out", "float | None", warns=False),
+    "judge_estimate": Older("prefixguard judge --estimate", "bool", False, warns=False),
+    "mask": Older("prefixguard judge --mask", "bool", True, warns=False),
 }
 
 
@@ -43,34 +42,13 @@ _OLDER = {
 def evaluate(
     monitor: Path,
     runs: str,
-    adapter: str | None,
-    labels: Path | None,
-    all: bool,
-    strict: bool,
-    group_by: str | None,
-    resamples: int,
-    seed: int,
     trust: Trust | None,
     as_json: bool,
-    controls: Annotated[
-        bool,
-        typer.Option(
-            "--controls",
-            help="Rows that are trained on the monitor's own training runs: boosting, words, activity names, raw text. "
-            "Minutes.",
-        ),
-    ] = False,
-    leaks: Annotated[
-        bool, typer.Option("--leaks", help="Audit all labelled runs for what tells an outcome no live run would.")
-    ] = False,
-    waive: Annotated[
-        list[str] | None,
-        typer.Option(help="With --leaks: a finding that is harmless, and why: PLACE=REASON, as the finding says."),
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write the report here: NAME.html, with NAME.md and NAME.json beside it.")
-    ] = None,
-    **older: Any,
+    controls: bool = False,
+    leaks: bool = False,
+    waive: Mapping[str, str] | None = None,
+    report: Path | None = None,
+    **given: Any,
 ) -> None:
     """Evaluate a monitor: ranking, calibration and first alerts, beside the rows it has to beat.
 
@@ -83,6 +61,12 @@ def evaluate(
         prefixguard evaluate monitors/tau .traces/tau_bench
         prefixguard evaluate monitors/tau .traces/tau_bench --controls --leaks --report tau.html
         prefixguard evaluate monitors/mine new_runs/ --labels outcomes.csv --json > figures.json
+
+    controls : rows that are trained on the monitor's own training runs: boosting, words, activity names, raw text.
+        Minutes.
+    leaks : audit all labelled runs for what tells an outcome no live run would.
+    waive : with --leaks: a finding that is harmless, and why: PLACE=REASON, as the finding says.
+    report : write the report here: NAME.html, with NAME.md and NAME.json beside it.
     """
     from prefixguard.evaluation import EvaluationTable, evaluate
     from prefixguard.stepview import SpooledRuns
@@ -91,12 +75,11 @@ def evaluate(
         raise ConfigError(
             "--waive says which leaks are harmless, and none are looked for: add --leaks, or leave it out."
         )
-    if controls and all:
+    if controls and given["all"]:
         raise ConfigError("--controls learn from the runs that --all would count: leave out one of them.")
     if report is not None and report.suffix.lower() != ".html":
         raise ConfigError(f"--report {report}: the name must end in .html; .md and .json are written beside it.")
-    waived = pairs_of(waive, "--waive")
-    looks = OlderLooks(older)
+    looks = OlderLooks({name: given.pop(name) for name in _OLDER})
     opened = load(monitor, trust=trust)
     if looks.trains:
         from prefixguard.evaluation.retraining import training_of
@@ -104,35 +87,24 @@ def evaluate(
         training_of(opened)  # before anything is read
     source: Any = runs
     if controls or leaks or report is not None or looks.any:
-        opened.refuse_other(adapter, runs)
+        opened.refuse_other(given["adapter"], runs)
         with counting("Reading") as count:
-            source = SpooledRuns.read(runs, opened.bundle.adapter, labels=labels, strict=strict, progress=count)
+            how = {name: given[name] for name in ("labels", "strict")}
+            source = SpooledRuns.read(runs, opened.bundle.adapter, progress=count, **how)
     beside = None
     if controls:
         from prefixguard.evaluation.controls import TrainedControls, controls_beside
 
         beside = controls_beside(opened.bundle, source, on_stage=lambda name: say(f"control: {name}"))
     with counting("Scoring") as count:
-        table = evaluate(
-            opened,
-            source,
-            adapter=adapter,
-            labels=labels,
-            all=all,
-            strict=strict,
-            group_by=group_by,
-            resamples=resamples,
-            seed=seed,
-            beside=beside,
-            progress=count,
-        )
+        table = evaluate(opened, source, beside=beside, progress=count, **given)
     if controls:
         table = table.with_sections({"controls": TrainedControls.of(table)})
     if leaks:
         from prefixguard.evaluation.leaks import audit_leaks, waivers_of
 
         with working("Leak audit", "stages") as work:
-            waivers = waivers_of(opened.bundle.adapter, waived)
+            waivers = waivers_of(opened.bundle.adapter, waive or {})
             table = table.with_sections({"leaks": audit_leaks(source, on_stage=work.on_stage, waive=waivers)})
 
     def write(so_far: EvaluationTable) -> None:
@@ -146,9 +118,8 @@ def evaluate(
 
     if looks.any:
         write(table)  # what is known already: what follows may take hours, or be interrupted
-        table = table.with_sections(
-            looks.take(opened, table, source, group_by=group_by, resamples=resamples, seed=seed)
-        )
+        how = {name: given[name] for name in ("group_by", "resamples", "seed")}
+        table = table.with_sections(looks.take(opened, table, source, **how))
     show(table, as_json=as_json)
     write(table)
 

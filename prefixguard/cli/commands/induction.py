@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -49,13 +49,9 @@ def induce(
     pack_tokens: int,
     write: bool,
     as_json: bool,
-    steps: Annotated[int, typer.Option(min=1, help="Steps that are shown as they are read.")] = 6,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Ask nothing: what is unclear is decided by the stated rule.")
-    ] = False,
-    show_pack: Annotated[
-        bool, typer.Option("--show-pack", help="Print what a model would be shown of the samples, and end.")
-    ] = False,
+    steps: int = 6,
+    yes: bool = False,
+    show_pack: bool = False,
     **given: Any,
 ) -> None:
     """Make an adapter for runs of any format, from a few samples: by inference alone, or with a language model's help.
@@ -73,6 +69,10 @@ def induce(
         prefixguard induce-adapter samples/ --model gpt-4.1 --rounds 3
         prefixguard induce-adapter samples/ --model qwen --base-url http://localhost:8000/v1
         prefixguard induce-adapter samples/ --show-pack
+
+    steps : steps that are shown as they are read.
+    yes : ask nothing: what is unclear is decided by the stated rule.
+    show_pack : print what a model would be shown of the samples, and end.
     """
     from prefixguard.escalate import Endpoint, Masker, masked_in_words
     from prefixguard.induce import can_train, first_steps, induce_adapter, open_samples, sample_pack

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from prefixguard.bundle import Trust
 from prefixguard.cli.command import command
@@ -44,9 +42,7 @@ def judge(
     key_from: str,
     price_in: float | None,
     price_out: float | None,
-    estimate: Annotated[
-        bool, typer.Option("--estimate", help="Say what asking would take, and send nothing; no key is needed.")
-    ] = False,
+    estimate: bool = False,
     **given: Any,
 ) -> Any:
     """Ask a language model how likely a sample of prefixes is to fail, beside the monitor on the very same prefixes.
@@ -60,6 +56,8 @@ def judge(
         prefixguard judge monitors/tau .traces/tau_bench --model gpt-4.1 --estimate
         prefixguard judge monitors/tau .traces/tau_bench --model qwen --base-url http://localhost:8000/v1
         prefixguard judge monitors/mine new_runs/ --model gpt-4.1 --price-in 2 --price-out 8 --json > judge.json
+
+    estimate : say what asking would take, and send nothing; no key is needed.
     """
     endpoint = judge_endpoint(model, base_url, key_from, price_in, price_out, estimate=estimate)
     return ask_judge(load(monitor, trust=trust), runs, endpoint, estimate=estimate, **given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -118,15 +118,9 @@ def score(monitor: Path, runs: str, trust: Trust | None, **given: Any) -> None:
         say(note)
 
 
-@command("sign", json="What was written, as JSON on standard output.")
+@command("sign", arguments="monitor", json="What was written, as JSON on standard output.")
 def sign(
-    monitor: Annotated[Path | None, typer.Argument(help="Folder of the bundle to sign.", show_default=False)] = None,
-    key: Annotated[Path | None, typer.Option(help="Your private key: Ed25519, in PEM, without a passphrase.")] = None,
-    new_key_name: Annotated[
-        str | None,
-        typer.Option("--new-key", help="Make a pair of keys first: NAME.pem, which stays secret, and NAME.pub.pem."),
-    ] = None,
-    as_json: bool = False,
+    monitor: Path | None = None, key: Path | None = None, new_key_name: str | None = None, as_json: bool = False
 ) -> None:
     """Sign a monitor, so that others can tell that it is from you and nobody changed it since.
 
@@ -138,6 +132,10 @@ def sign(
         prefixguard sign --new-key release
         prefixguard sign monitors/mine --key release.pem
         prefixguard watch monitors/mine - --trust release.pub.pem
+
+    monitor : folder of the bundle to sign.
+    key : your private key: Ed25519, in PEM, without a passphrase.
+    new_key_name : make a pair of keys first: NAME.pem, which stays secret, and NAME.pub.pem.
     """
     if key is not None and new_key_name is not None:
         raise UsageError("--key and --new-key: give one of them.")

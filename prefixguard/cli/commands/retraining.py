@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from prefixguard.cli.command import READ_ADAPTER, Trusted, command
+from prefixguard.bundle import Trust
+from prefixguard.cli.command import READ_ADAPTER, command
 from prefixguard.cli.console import say, working
 from prefixguard.cli.training_plan import evaluation_folder, plan_training
 from prefixguard.errors import UsageError
@@ -19,9 +18,6 @@ from prefixguard.store import Store
 if TYPE_CHECKING:
     from prefixguard.learn import TrainConfig
 
-Like = Annotated[Path | None, typer.Option("--monitor", help="Train as this monitor was, and read as it reads.")]
-Settings = Annotated[Path | None, typer.Option(help="TOML file; its section [train] says how is trained.")]
-Quick = Annotated[str, typer.Option(help="What is trained; gbdt takes seconds a fit.")]
 SHOWN: dict[str, Any] = {
     "arguments": "runs",
     "words": {"adapter": READ_ADAPTER, "out": "Folder for fits that are done. Default: beside the monitor."},
@@ -31,10 +27,10 @@ SHOWN: dict[str, Any] = {
 
 @command("cross_validate", **SHOWN)
 def cross_validate(
-    monitor: Like = None,
-    config: Settings = None,
-    backend: Annotated[str | None, typer.Option(help="What is trained. Default: as --monitor or --config say.")] = None,
-    trust: Trusted = None,
+    monitor: Path | None = None,
+    config: Path | None = None,
+    backend: str | None = None,
+    trust: Trust | None = None,
     **given: Any,
 ) -> Any:
     """Train and test on task-grouped folds: every run is tested on once a repetition, by a fit that saw no run of its
@@ -47,6 +43,10 @@ def cross_validate(
 
         prefixguard cross-validate .traces/tau_bench --monitor monitors/tau --folds 5 --seeds 13,14,15
         prefixguard cross-validate runs.jsonl --adapter openai_chat --backend gbdt --json > folds.json
+
+    monitor : train as this monitor was, and read as it reads.
+    config : TOML file; its section [train] says how is trained.
+    backend : what is trained. Default: as --monitor or --config say.
     """
     from prefixguard.evaluation.retraining import cross_validate
 
@@ -55,7 +55,11 @@ def cross_validate(
 
 @command("ablate", **SHOWN)
 def ablate(
-    monitor: Like = None, config: Settings = None, backend: Quick = "gbdt", trust: Trusted = None, **given: Any
+    monitor: Path | None = None,
+    config: Path | None = None,
+    backend: str = "gbdt",
+    trust: Trust | None = None,
+    **given: Any,
 ) -> Any:
     """Train without, and with only, one field of the records or one group of the context, on the very same folds.
 
@@ -66,6 +70,10 @@ def ablate(
 
         prefixguard ablate .traces/tau_bench --monitor monitors/tau
         prefixguard ablate runs.jsonl --adapter openai_chat --folds 2
+
+    monitor : train as this monitor was, and read as it reads.
+    config : TOML file; its section [train] says how is trained.
+    backend : what is trained; gbdt takes seconds a fit.
     """
     from prefixguard.evaluation.retraining import ablate
 
@@ -74,7 +82,11 @@ def ablate(
 
 @command("leave_one_agent_out", **SHOWN)
 def leave_agents_out(
-    monitor: Like = None, config: Settings = None, backend: Quick = "gbdt", trust: Trusted = None, **given: Any
+    monitor: Path | None = None,
+    config: Path | None = None,
+    backend: str = "gbdt",
+    trust: Trust | None = None,
+    **given: Any,
 ) -> Any:
     """Train without each agent in turn and test on that one: does a monitor know failing runs, or who made them?
 
@@ -85,6 +97,10 @@ def leave_agents_out(
 
         prefixguard leave-agents-out .traces/tau_bench --monitor monitors/tau
         prefixguard leave-agents-out runs.jsonl --adapter openai_chat --group-by model --json
+
+    monitor : train as this monitor was, and read as it reads.
+    config : TOML file; its section [train] says how is trained.
+    backend : what is trained; gbdt takes seconds a fit.
     """
     from prefixguard.evaluation.retraining import leave_one_agent_out
 
@@ -97,7 +113,7 @@ def _fit(
     monitor: Path | None,
     config: Path | None,
     backend: str | None,
-    trust: list[Path] | None,
+    trust: Trust | None,
     *,
     runs: str,
     adapter: str | None,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from prefixguard.cli.command import READ_ADAPTER, command, pairs_of, show
+from prefixguard.cli.command import READ_ADAPTER, command, show
 from prefixguard.cli.console import people, say, write_json
 from prefixguard.cli.notes import notes_of
 from prefixguard.cli.signatures import parameters_of
@@ -39,17 +40,8 @@ def train(
     overwrite: bool,
     strict: bool,
     resume: bool,
-    runs: Annotated[
-        str | None,
-        typer.Argument(
-            help="File, folder, glob or tar of runs, or - for standard input. Without it: what prefixguard.toml in "
-            "this folder names, else the built-in simulation's runs.",
-            show_default=False,
-        ),
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="TOML file; its section [train] holds any of these options, by name.")
-    ] = None,
+    runs: str | None = None,
+    config: Path | None = None,
     **options: Any,
 ) -> None:
     """Train a monitor on raw runs and compile it into a bundle: a folder that needs no torch to run.
@@ -62,6 +54,10 @@ def train(
         prefixguard train runs.jsonl --adapter openai_chat --out monitors/mine
         prefixguard train .traces/tau_bench --adapter tau_bench --backend gru --out monitors/tau
         prefixguard train --backend gru
+
+    runs : file, folder, glob or tar of runs, or - for standard input. Without it: what prefixguard.toml in this
+        folder names, else the built-in simulation's runs.
+    config : TOML file; its section [train] holds any of these options, by name.
     """
     from prefixguard.cli.training_progress import TrainingProgress
     from prefixguard.learn import train
@@ -111,15 +107,7 @@ def _number(value: float | None) -> str:
 
 @command("check_data", words={"adapter": READ_ADAPTER}, json="The whole check as JSON on standard output.")
 def check_data(
-    runs: str,
-    adapter: str,
-    seed: int,
-    as_json: bool,
-    waive: Annotated[
-        list[str] | None,
-        typer.Option(help="A finding that is harmless, and why: PLACE=REASON, as the finding says. May be repeated."),
-    ] = None,
-    **given: Any,
+    runs: str, adapter: str, seed: int, as_json: bool, waive: Mapping[str, str] | None = None, **given: Any
 ) -> None:
     """Check runs before training: enough of them, repeats, shortcuts, and whether there is something to learn.
 
@@ -136,13 +124,15 @@ def check_data(
         prefixguard check-data .traces/tau2 --adapter tau2 --budget 0.05
         prefixguard check-data runs.jsonl --adapter openai_chat --waive "result=the tool confirms the refund live"
         prefixguard check-data runs/ --adapter mine.json --labels outcomes.csv --no-curve --json > check.json
+
+    waive : A finding that is harmless, and why: PLACE=REASON, as the finding says. May be repeated.
     """
     from prefixguard.cli.training_progress import TrainingProgress
     from prefixguard.evaluation.data_check import DataFinding, check_data
     from prefixguard.evaluation.leaks import audit_leaks, waivers_of
 
     opened, report = adapter_for(adapter, runs), ReadReport()
-    waived = waivers_of(opened, pairs_of(waive, "--waive"))
+    waived = waivers_of(opened, waive or {})
 
     def audit(parsed: Any) -> list[Any]:
         found = audit_leaks(parsed, seed=seed, waive=waived)

@@ -6,14 +6,14 @@ import inspect
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from prefixguard.bundle import Trust
-from prefixguard.cli.command import WORDS, Older, command
+from prefixguard.cli.command import Older, command
 from prefixguard.cli.console import say, write_data, write_json
-from prefixguard.cli.escalation import EscalatedLines, Escalation, escalation_of
+from prefixguard.cli.escalation import ESCALATION, SERVER, EscalatedLines, Escalation, escalation_of
 from prefixguard.cli.notes import DriftLine, notes_of, refuse_empty, unlike_lines
 from prefixguard.cli.shown import reading_line
 from prefixguard.errors import UsageError
@@ -26,17 +26,18 @@ _LARGEST_HEADER = 64 << 20  # bytes
 
 
 @command(
-    {"watch": "", "Endpoint": "base_url key_from timeout price_in price_out"},
-    arguments="monitor",
+    {"watch": "", "Endpoint": " ".join(SERVER)},
+    arguments="monitor run",
     words={
         "group": "With -: the run's group, if the monitor has thresholds by group (see `calibrate`).",
         "state": "With -: go on with the run saved in this file, if it is there; save it there at the end.",
         "end": "With --state: the run is over with this input; the file is removed.",
-        "base_url": "With --escalate: where the model is: any server that speaks chat completions.",
         "timeout": "Seconds for one question, from the step that asks it.",
     },
     json="A JSON object a step, as `score` writes them.",
-    older={"rung": Older("--intervention"), "mark": Older("--threshold", float | None)},
+    panels=dict.fromkeys(ESCALATION, "With --escalate"),
+    also=escalation_of,
+    older={"rung": Older("--intervention"), "mark": Older("--threshold", "float | None")},
 )
 def watch_runs(
     monitor: Path,
@@ -46,45 +47,12 @@ def watch_runs(
     end: bool,
     trust: Trust | None,
     as_json: bool,
-    run: Annotated[
-        str,
-        typer.Argument(help="A file of runs as the adapter reads them; or - (standard input), one raw event a line."),
-    ] = "-",
-    header: Annotated[
-        Path | None, typer.Option(help="With -: JSON file of what is known at the start (the object without events).")
-    ] = None,
-    run_id: Annotated[
-        str | None, typer.Option(help="With a file: watch this run only. With -: what the run is called.")
-    ] = None,
-    fail_on_alarm: Annotated[
-        bool, typer.Option("--fail-on-alarm", help="Leave with exit code 1 if an alarm sounded.")
-    ] = False,
-    escalate: Annotated[
-        str | None,
-        typer.Option(help="Ask this language model about steps of high risk. The run's text is sent to it."),
-    ] = None,
-    threshold: Annotated[
-        float | None, typer.Option(help="The risk above which it is asked. Default: the monitor's WATCH threshold.")
-    ] = None,
-    every: Annotated[int, typer.Option(help="While the risk stays above: ask again after so many steps.")] = 5,
-    gap: Annotated[int, typer.Option(help="Fewest steps from one question of a run to its next.")] = 1,
-    calls: Annotated[int, typer.Option(help="Questions of a run at most.")] = 8,
-    calls_a_minute: Annotated[
-        int | None, typer.Option(help="Questions in any minute at most. Default: 120; with a finished file, no limit.")
-    ] = None,
-    block: Annotated[
-        float | None, typer.Option(help="Wait so many seconds for each verdict. Default: never wait while it runs.")
-    ] = None,
-    intervention: Annotated[
-        str, typer.Option(help="At ALARM: warn; nudge: a message for the agent; stop: the message, and to stop.")
-    ] = "warn",
-    budget_tokens: Annotated[int, typer.Option(help="Tokens of a prompt.")] = 24_000,
-    mask: Annotated[bool, typer.Option("--mask/--no-mask", help=f"With --escalate: {WORDS['mask'].lower()}")] = True,
-    reply_tokens: Annotated[int | None, typer.Option(help="Tokens that a reply may have.")] = 2048,
-    temperature: Annotated[float | None, typer.Option(help="Sent if given; 0 where a server takes it.")] = 0.0,
-    replies: Annotated[Path | None, typer.Option(help="Folder of verdicts, so that none is asked for twice.")] = None,
-    patience: Annotated[float, typer.Option(help="Seconds to wait at the end for verdicts under way.")] = 30.0,
-    **endpoint: Any,
+    run: str = "-",
+    header: Path | None = None,
+    run_id: str | None = None,
+    fail_on_alarm: bool = False,
+    escalate: str | None = None,
+    **asked: Any,
 ) -> None:
     """Watch a run while it goes on: a line after every step, flushed at once.
 
@@ -111,17 +79,18 @@ def watch_runs(
         cat new_events.jsonl | prefixguard watch monitors/mine - --state run7.session
         cat last_events.jsonl | prefixguard watch monitors/mine - --state run7.session --end
         my-agent --log-events | prefixguard watch monitors/mine - --escalate qwen --base-url http://localhost:8000/v1
+
+    run : A file of runs as the adapter reads them; or - (standard input), one raw event a line.
+    header : With -: JSON file of what is known at the start (the object without events).
+    run_id : with a file: watch this run only. With -: what the run is called.
+    fail_on_alarm : leave with exit code 1 if an alarm sounded.
+    escalate : ask this language model about steps of high risk. The run's text is sent to it.
     """
     if end and state is None:
         raise UsageError("--end goes with --state FILE: without it, a run is over with its input. Leave it out.")
     if state is not None and (run != "-" or escalate is not None):
         other = "--escalate: questions under way cannot be saved" if run == "-" else "a file: its runs are whole"
         raise UsageError(f"--state does not go with {other}. Leave one of them out.")
-    asked = {
-        "threshold": threshold, "every": every, "gap": gap, "calls": calls, "calls_a_minute": calls_a_minute,
-        "block": block, "intervention": intervention, "budget_tokens": budget_tokens, "mask": mask,
-        "reply_tokens": reply_tokens, "temperature": temperature, "replies": replies, "patience": patience, **endpoint,
-    }  # fmt: skip
     opened = load(monitor, adapter=adapter, trust=trust)
     escalation = None
     if escalate is None:
@@ -131,7 +100,7 @@ def watch_runs(
             words = ", ".join("--no-mask" if name == "mask" else f"--{name.replace('_', '-')}" for name in stray)
             raise UsageError(f"{words}: goes with --escalate MODEL, which says whom to ask. Name it.")
     else:
-        if calls_a_minute is None and run == "-":
+        if asked["calls_a_minute"] is None and run == "-":
             asked["calls_a_minute"] = 120
         escalation = escalation_of(opened, escalate, **asked)
     try:
