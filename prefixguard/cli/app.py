@@ -17,8 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from prefixguard.cli.command import Twin
-from prefixguard.cli.console import abandon_output, say
-from prefixguard.cli.terminal_text import visible
+from prefixguard.cli.console import abandon_output, say, visible
 from prefixguard.distribution import VERSION
 from prefixguard.errors import PrefixGuardError
 

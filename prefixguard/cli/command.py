@@ -109,7 +109,8 @@ def command(
 
     def make(run: Callable[..., Any]) -> Twin:
         own, help_text = own_parameters(run)
-        own |= own_parameters(also)[0] if also is not None else {}
+        if also is not None:
+            own = own_parameters(also)[0] | own
         found: dict[str, FunctionParameter] = {}
         for name, fields in taken.items():
             for field, parameter in parameters_of(name).items():
@@ -117,9 +118,9 @@ def command(
                     own.setdefault("trust", FunctionParameter("trust", "Trust | None", None))
                 if field not in found and (not fields or field in fields):
                     found[field] = parameter
-        found |= {
-            name: replace(p, text=p.text or found[name].text if name in found else p.text) for name, p in own.items()
-        }
+        for name, parameter in own.items():
+            there = found.get(name, parameter)
+            found[name] = replace(parameter, text=parameter.text or there.text, by_place=there.by_place)
         if json:
             found["as_json"] = FunctionParameter("as_json", "bool", False, json)
         found |= {name: one.parameter(name) for name, one in older.items()}

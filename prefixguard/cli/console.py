@@ -1,20 +1,69 @@
-"""Where output goes: data to standard output, a line at a time; everything for people to standard error."""
+"""Where output goes: data to standard output, a line at a time; everything for people to standard error.
+
+Text from outside does nothing on a terminal or in a line of JSON, and nothing of it is unseen.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.segment import Segment
 from rich.text import Text
 
-from prefixguard.cli.terminal_text import terminal, visible, visible_json
 from prefixguard.errors import OutputError
+from prefixguard.results import visible as visible
+
+#: Where what cannot be seen may be in JSON, which escapes the rest of it itself.
+_IN_JSON = re.compile("[\x7f-\U0010ffff]")
+
+
+def visible_json(text: str) -> str:
+    r"""A JSON text with the same values, in which what cannot be seen stands as `\uXXXX`.
+
+    >>> visible_json('["\x9b \u202e é"]')
+    '["\\u009b \\u202e é"]'
+    """
+    if text.isprintable():
+        return text
+    return _IN_JSON.sub(lambda met: met[0] if visible(met[0]) == met[0] else _escape(met[0]), text)
+
+
+def _escape(letter: str) -> str:
+    units = letter.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+
+
+class _Shown:
+    """What a console prints, with its text made visible after it was laid out."""
+
+    def __init__(self, inner: ConsoleRenderable) -> None:
+        self.inner = inner
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self.inner, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
+
+
+class _Hook(RenderHook):
+    """Wraps whatever is printed: messages, tables and progress lines alike."""
+
+    def process_renderables(self, renderables: Iterable[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        """See `RenderHook`."""
+        return [_Shown(one) for one in renderables]
+
+
+def terminal(*, stderr: bool = False) -> Console:
+    """A console for standard output or standard error that shows text as it is (no markup) and lets none act on it."""
+    console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    console.push_render_hook(_Hook())
+    return console
 
 
 def people() -> Console:
@@ -85,54 +134,3 @@ def abandon_output() -> None:
         descriptor = os.open(os.devnull, os.O_WRONLY)
         os.dup2(descriptor, sys.stdout.fileno())
         os.close(descriptor)
-
-
-def clock(console: Console) -> Progress:
-    """A line with a spinner and the time that has passed; nothing where there is no terminal."""
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-
-
-@contextmanager
-def counting(what: str, unit: str = "runs") -> Iterator[Callable[[int], None]]:
-    """Shows how many there were so far. Call what it gives with the number."""
-    with clock(people()) as progress:
-        task = progress.add_task(what)
-
-        def show(count: int) -> None:
-            progress.update(task, description=f"{what}: {count:,} {unit}")
-
-        yield show
-
-
-class Working:
-    """Shows how many pieces of long work are done, and which one is on; without a terminal, a line each tenth."""
-
-    def __init__(self, progress: Progress, what: str, unit: str) -> None:
-        self._progress, self._what, self._unit = progress, what, unit
-        self._task = progress.add_task(what)
-        self._done = ""
-
-    def on_stage(self, name: str, detail: str = "") -> None:
-        """What is being done now."""
-        self._progress.update(self._task, description=f"{self._what}: {self._done}{name} {detail}".rstrip())
-
-    def on_progress(self, done: int, total: int) -> None:
-        """So many are done, of so many."""
-        self._done = f"{done} of {total} {self._unit} done, "
-        self.on_stage("")
-        if not people().is_terminal and done % max(1, total // 10) == 0:
-            say(f"{self._what}: {done} of {total} {self._unit} done")
-
-
-@contextmanager
-def working(what: str, unit: str) -> Iterator[Working]:
-    """Long work on the terminal. what: its name. unit: its pieces, in the plural."""
-    with clock(people()) as progress:
-        yield Working(progress, what, unit)

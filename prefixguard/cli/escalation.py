@@ -9,10 +9,9 @@ from typing import Any, BinaryIO, cast
 
 from rich.text import Text
 
-from prefixguard.cli.console import say, say_proxy
+from prefixguard.cli.console import say, say_proxy, visible
 from prefixguard.cli.shown import reading_line
 from prefixguard.cli.signatures import own_parameters
-from prefixguard.cli.terminal_text import visible
 from prefixguard.errors import UsageError
 from prefixguard.escalate import (
     AsyncClient,

@@ -12,9 +12,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from prefixguard.cli.console import people, say
+from prefixguard.cli.console import people, say, visible
 from prefixguard.cli.shown import show_side_by_side
-from prefixguard.cli.terminal_text import visible
 from prefixguard.stepview import Recognised, SideBySide
 
 if TYPE_CHECKING:

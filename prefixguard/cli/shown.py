@@ -9,8 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from prefixguard.cli.console import people, say
-from prefixguard.cli.terminal_text import visible
+from prefixguard.cli.console import people, say, visible
 from prefixguard.runtime import Level, Reading
 from prefixguard.stepview import SideBySide, StepRecord
 

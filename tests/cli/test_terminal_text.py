@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from prefixguard.cli.app import app
-from prefixguard.cli.terminal_text import visible, visible_json
+from prefixguard.cli.console import visible, visible_json
 from prefixguard.simulation import generate
 
 MONITOR = Path(__file__).parents[2] / "monitors" / "lab"

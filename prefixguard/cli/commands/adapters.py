@@ -10,9 +10,10 @@ from typing import Any
 import typer
 
 from prefixguard.cli.command import command
-from prefixguard.cli.console import clock, counting, people, say, write_json
+from prefixguard.cli.console import say, write_json
 from prefixguard.cli.induction_talk import show_check
 from prefixguard.cli.notes import lost_lines, notes_of, refuse_empty
+from prefixguard.cli.progress import Activity
 from prefixguard.cli.shown import FIELDS, show_side_by_side
 from prefixguard.stepview import ReadReport, StepRecord, adapter_for, list_adapters, load_adapter, side_by_side
 from prefixguard.trace import Run
@@ -76,9 +77,9 @@ def parse(runs: str, adapter: str, as_json: bool, limit: int | None = None, **gi
     if as_json:
         from prefixguard.runtime import parse
 
-        with counting("Reading") as show:
+        with Activity("Reading") as work:
             for count, run in enumerate(islice(parse(runs, opened, report=report, **given), limit), 1):
-                show(count)
+                work.on_runs(count)
                 for line in record_lines(run):
                     write_json(line)
     else:
@@ -118,9 +119,8 @@ def check_adapter(as_json: bool, **given: Any) -> None:
     """
     from prefixguard.induce import check_adapter
 
-    with clock(people()) as progress:
-        task = progress.add_task("Checking")
-        report = check_adapter(listen=lambda what: progress.update(task, description=f"Checking: {what}"), **given)
+    with Activity("Checking") as work:
+        report = check_adapter(listen=work.on_stage, **given)
     if as_json:
         write_json(report.to_dict())
     show_check(report)

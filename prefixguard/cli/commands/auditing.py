@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from prefixguard.bundle import Trust
 from prefixguard.cli.command import Older, command
-from prefixguard.cli.console import counting, say, say_proxy, write_json
+from prefixguard.cli.console import say, say_proxy, visible, write_json
 from prefixguard.cli.notes import notes_of, refuse_empty
-from prefixguard.cli.terminal_text import visible
+from prefixguard.cli.progress import Activity
 from prefixguard.errors import DataError, OutputError, UsageError
 from prefixguard.escalate import ConfidenceMap, Endpoint
 from prefixguard.runtime import NewTasks, load
@@ -165,13 +165,13 @@ def audit_runs(
         own = {run.run_id: run.records for run in read_runs(runs, reader) if run.run_id in ids}
     way = plan.audit_protocol(opened, workers, None if out is None else out / "replies", own)
     settings = plan.settings(way, reader.sha256, opened)
-    with counting("Auditing") as show:
+    with Activity("Auditing") as work:
         told = 0
 
         def listen(line: AuditLine) -> None:
             nonlocal told
             told += 1
-            show(told)
+            work.on_runs(told)
             if not as_json:
                 write_json(line.as_json())
 

@@ -7,16 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.progress import Progress
-
 from prefixguard.cli.command import command
-from prefixguard.cli.console import clock, people, say, write_data, write_json
+from prefixguard.cli.console import people, say, visible, write_data, write_json
 from prefixguard.cli.demonstration import DemoListener, DemoResult, FreshAlarms, demo
+from prefixguard.cli.progress import Activity
 from prefixguard.cli.shown import reading_line
-from prefixguard.cli.terminal_text import visible
 
 if TYPE_CHECKING:
-    from prefixguard.cli.training_progress import TrainingProgress
     from prefixguard.evaluation import EvaluationTable
     from prefixguard.learn import LearnListener
     from prefixguard.runtime import Reading
@@ -57,33 +54,29 @@ class _Teller(DemoListener):
     def __init__(self, *, quiet: bool) -> None:
         self._console = people()
         self._quiet = quiet
-        self._training: TrainingProgress | None = None
-        self._clock: Progress | None = None
+        self._work: Activity | None = None
         self._run: Mapping[str, Any] = {}
 
     def on_runs(self, count: int, fresh: int) -> None:
         self._head(
             1, f"The simulation makes {count:,} runs of a customer-service agent (simulated: demo and test material)"
         )
-        self._spin("Making runs")
+        self._begin(Activity("Making runs"))
 
     def learning(self) -> LearnListener:
-        from prefixguard.cli.training_progress import TrainingProgress
-
         self.close()
         self._head(2, "A monitor is trained on them")
-        self._training = TrainingProgress(self._console, plain=True)
-        return self._training.__enter__()
+        return self._begin(Activity(bar=True, plain=True))
 
     def on_bundle(self, path: Path, id: str, bytes: int) -> None:
         self.close()
         self._head(3, f"Compiled: {path}  ({bytes / 2**20:.1f} MiB, id {id[:12]})")
         self._head(4, "Evaluated on fresh runs, of tasks it has not seen")
-        self._spin("Scoring")
+        self._begin(Activity("Scoring"))
 
     def on_scored(self, count: int) -> None:
-        if self._clock is not None:
-            self._clock.update(self._clock.task_ids[0], description=f"Scoring: {count:,} runs")
+        if self._work is not None:
+            self._work.on_runs(count)
 
     def on_evaluation(self, table: EvaluationTable) -> None:
         say(table.to_text())
@@ -139,17 +132,13 @@ class _Teller(DemoListener):
 
     def close(self) -> None:
         """Take what moves off the screen."""
-        if self._training is not None:
-            self._training.__exit__(None, None, None)
-            self._training = None
-        if self._clock is not None:
-            self._clock.stop()
-            self._clock = None
+        if self._work is not None:
+            self._work.__exit__(None, None, None)
+            self._work = None
 
-    def _spin(self, what: str) -> None:
-        self._clock = clock(self._console)
-        self._clock.add_task(what)
-        self._clock.start()
+    def _begin(self, work: Activity) -> Activity:
+        self._work = work.__enter__()
+        return work
 
     def _head(self, number: int, text: str) -> None:
         say(f"\n[{number}/5] {text}", style="bold")

@@ -11,8 +11,9 @@ from typing import Any
 from prefixguard.bundle import Trust
 from prefixguard.cli.command import Older, command, show
 from prefixguard.cli.commands.judging import KEY_FROM
-from prefixguard.cli.console import counting, say, working
+from prefixguard.cli.console import say
 from prefixguard.cli.older_looks import OlderLooks
+from prefixguard.cli.progress import Activity
 from prefixguard.errors import ConfigError
 from prefixguard.runtime import load
 
@@ -88,22 +89,22 @@ def evaluate(
     source: Any = runs
     if controls or leaks or report is not None or looks.any:
         opened.refuse_other(given["adapter"], runs)
-        with counting("Reading") as count:
+        with Activity("Reading") as work:
             how = {name: given[name] for name in ("labels", "strict")}
-            source = SpooledRuns.read(runs, opened.bundle.adapter, progress=count, **how)
+            source = SpooledRuns.read(runs, opened.bundle.adapter, progress=work.on_runs, **how)
     beside = None
     if controls:
         from prefixguard.evaluation.controls import TrainedControls, controls_beside
 
         beside = controls_beside(opened.bundle, source, on_stage=lambda name: say(f"control: {name}"))
-    with counting("Scoring") as count:
-        table = evaluate(opened, source, beside=beside, progress=count, **given)
+    with Activity("Scoring") as work:
+        table = evaluate(opened, source, beside=beside, progress=work.on_runs, **given)
     if controls:
         table = table.with_sections({"controls": TrainedControls.of(table)})
     if leaks:
         from prefixguard.evaluation.leaks import audit_leaks, waivers_of
 
-        with working("Leak audit", "stages") as work:
+        with Activity("Leak audit", "stages") as work:
             waivers = waivers_of(opened.bundle.adapter, waive or {})
             table = table.with_sections({"leaks": audit_leaks(source, on_stage=work.on_stage, waive=waivers)})
 
@@ -146,5 +147,5 @@ def compare(monitors: list[Path], runs: str, trust: Trust | None, **given: Any) 
     """
     from prefixguard.evaluation import compare
 
-    with counting("Scoring") as progress:
-        return compare([load(monitor, trust=trust) for monitor in monitors], runs, progress=progress, **given)
+    with Activity("Scoring") as work:
+        return compare([load(monitor, trust=trust) for monitor in monitors], runs, progress=work.on_runs, **given)

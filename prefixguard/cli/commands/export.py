@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from prefixguard.bundle import Trust, open_bundle
 from prefixguard.cli.command import command
 from prefixguard.cli.console import people, say, write_json
+from prefixguard.cli.progress import Activity
 from prefixguard.cli.training_plan import SIMULATED_RUNS, SIMULATION_ADAPTER, plan_training, simulated_runs
 
 if TYPE_CHECKING:
@@ -44,10 +45,9 @@ def export(
         prefixguard export automata/mine --to json-table --out table/
     """
     from prefixguard.automata import export
-    from prefixguard.cli.training_progress import TrainingProgress
 
     console = people()
-    with tempfile.TemporaryDirectory(prefix="prefixguard-") as folder, TrainingProgress(console) as progress:
+    with tempfile.TemporaryDirectory(prefix="prefixguard-") as folder, Activity(bar=True) as progress:
         if runs is None:
             runs, planned_labels = _planned(monitor, Path(folder), progress, trust)
             labels = labels or planned_labels

@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from prefixguard.cli.command import command
-from prefixguard.cli.console import counting, people, say, write_json
+from prefixguard.cli.console import people, say, visible, write_json
 from prefixguard.cli.information import CorpusInfo, info
 from prefixguard.cli.notes import notes_of
-from prefixguard.cli.terminal_text import visible
+from prefixguard.cli.progress import Activity
 
 
 @command("info", json="The same as JSON on standard output.")
@@ -26,8 +26,8 @@ def show_info(as_json: bool, **given: Any) -> None:
         prefixguard info openai_chat
         prefixguard info runs/ --adapter openai_chat
     """
-    with counting("Reading") as show:
-        found = info(progress=show, **given)
+    with Activity("Reading") as work:
+        found = info(progress=work.on_runs, **given)
     facts = {name: value for name, value in asdict(found).items() if name != "report"}
     if as_json:
         write_json(facts)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from prefixguard.bundle import Trust
 from prefixguard.cli.command import command
-from prefixguard.cli.console import say, say_proxy, working
+from prefixguard.cli.console import say, say_proxy
+from prefixguard.cli.progress import Activity
 from prefixguard.cli.training_plan import evaluation_folder
 from prefixguard.errors import ConfigError
 from prefixguard.runtime import Monitor, load
@@ -101,5 +102,5 @@ def ask_judge(
         return not estimate
 
     say_proxy(endpoint.proxy)
-    with working("Judge", "questions") as work:
+    with Activity("Judge", "questions") as work:
         return judge(monitor, runs, endpoint, out=folder, on_estimate=before, on_progress=work.on_progress, **options)

@@ -11,8 +11,9 @@ import typer
 from prefixguard.bundle import Trust, new_key
 from prefixguard.bundle import sign as sign_bundle
 from prefixguard.cli.command import command
-from prefixguard.cli.console import counting, say, write_json
+from prefixguard.cli.console import say, write_json
 from prefixguard.cli.notes import DriftLine, notes_of, refuse_empty, unlike_lines
+from prefixguard.cli.progress import Activity
 from prefixguard.errors import UsageError
 from prefixguard.runtime import CalibrateResult, load
 from prefixguard.runtime import calibrate as calibrate_monitor
@@ -47,8 +48,8 @@ def calibrate(monitor: Path, trust: Trust | None, as_json: bool, **given: Any) -
         prefixguard calibrate monitors/mine runs/november/ --budget 0.05 --out monitors/mine-5
         prefixguard calibrate monitors/mine runs/ --group-by tier --labels outcomes.csv
     """
-    with counting("Scoring") as show:
-        result = calibrate_monitor(load(monitor, trust=trust), progress=show, **given)
+    with Activity("Scoring") as work:
+        result = calibrate_monitor(load(monitor, trust=trust), progress=work.on_runs, **given)
     for note in (*notes_of(result.report), *result.notes):
         say(note)
     if as_json:
@@ -107,11 +108,11 @@ def score(monitor: Path, runs: str, trust: Trust | None, **given: Any) -> None:
     """
     opened, report = load(monitor, trust=trust), ReadReport()
     drift = DriftLine(opened)
-    with counting("Scoring") as show:
+    with Activity("Scoring") as work:
         for count, scored in enumerate(score_runs(opened, runs, report=report, **given), 1):
             for line in scored.to_json():
                 write_json(line)
-            show(count)
+            work.on_runs(count)
             drift.observe(scored)
     refuse_empty(report, runs)
     for note in (*notes_of(report), *unlike_lines(report, opened, runs)):

@@ -10,8 +10,9 @@ from typing import Any
 import typer
 
 from prefixguard.cli.command import READ_ADAPTER, command, show
-from prefixguard.cli.console import people, say, write_json
+from prefixguard.cli.console import say, write_json
 from prefixguard.cli.notes import notes_of
+from prefixguard.cli.progress import Activity
 from prefixguard.cli.signatures import parameters_of
 from prefixguard.cli.training_plan import plan_training, simulated_runs
 from prefixguard.stepview import ReadReport, adapter_for
@@ -59,13 +60,12 @@ def train(
         folder names, else the built-in simulation's runs.
     config : TOML file; its section [train] holds any of these options, by name.
     """
-    from prefixguard.cli.training_progress import TrainingProgress
     from prefixguard.learn import train
 
     given = {name: value for name, value in options.items() if value is not None}
     plan = plan_training(runs, adapter, labels, out, config, given)
     say(plan.said)
-    with tempfile.TemporaryDirectory(prefix="prefixguard-") as folder, TrainingProgress(people()) as progress:
+    with tempfile.TemporaryDirectory(prefix="prefixguard-") as folder, Activity(bar=True) as progress:
         result = train(
             plan.runs or simulated_runs(Path(folder), progress),
             out=plan.out,
@@ -78,7 +78,7 @@ def train(
             listener=progress,
         )
     for note in (*notes_of(result.report), *result.notes):
-        if note not in progress.told:
+        if note not in progress.shown:
             say(note)
     manifest = result.manifest
     if as_json:
@@ -127,7 +127,6 @@ def check_data(
 
     waive : A finding that is harmless, and why: PLACE=REASON, as the finding says. May be repeated.
     """
-    from prefixguard.cli.training_progress import TrainingProgress
     from prefixguard.evaluation.data_check import DataFinding, check_data
     from prefixguard.evaluation.leaks import audit_leaks, waivers_of
 
@@ -138,7 +137,7 @@ def check_data(
         found = audit_leaks(parsed, seed=seed, waive=waived)
         return [*found.findings, *(DataFinding("note", f"Leak audit: {note}") for note in found.notes)]
 
-    with TrainingProgress(people()) as progress:
+    with Activity(bar=True) as progress:
         check = check_data(runs, adapter=opened, seed=seed, listener=progress, report=report, audit=audit, **given)
     for note in notes_of(report):
         say(note)
