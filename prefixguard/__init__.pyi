@@ -25,7 +25,6 @@ from prefixguard.bundle import (
 from prefixguard.bundle import (
     sign as sign,
 )
-from prefixguard.cli import demo as demo
 from prefixguard.cli import info as info
 from prefixguard.errors import PrefixGuardError as PrefixGuardError
 from prefixguard.escalate import (
@@ -126,6 +125,7 @@ from prefixguard.runtime import (
 from prefixguard.runtime import (
     watch as watch,
 )
+from prefixguard.simulation.demonstration import demo as demo
 from prefixguard.stepview import (
     Adapter as Adapter,
 )

@@ -1,19 +1,8 @@
-"""The command line, and the two functions that only it has: `demo` and `info`."""
+"""The command line, and `info`, which says what a thing is without running it."""
 
-from prefixguard.cli.demonstration import DemoListener, DemoResult, FreshAlarms, demo
 from prefixguard.cli.information import AdapterInfo, BundleInfo, CorpusInfo, info
 
-__all__ = [
-    "AdapterInfo",
-    "BundleInfo",
-    "CorpusInfo",
-    "DemoListener",
-    "DemoResult",
-    "FreshAlarms",
-    "demo",
-    "info",
-    "main",
-]
+__all__ = ["AdapterInfo", "BundleInfo", "CorpusInfo", "info", "main"]
 
 
 def main() -> None:

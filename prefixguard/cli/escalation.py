@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 
 from rich.text import Text
 
@@ -24,13 +23,9 @@ from prefixguard.escalate import (
     LlmAuditor,
     VerdictCache,
     VerdictOutcome,
-    escalate_records,
     masked_in_words,
-    watch_escalated,
 )
 from prefixguard.runtime import Monitor
-from prefixguard.stepview import StepRecord
-from prefixguard.trace import Run
 
 #: Bytes of text that a token of a prompt shows at most, nearly always: what a session keeps of a run goes by it.
 _BYTES_A_TOKEN = 3
@@ -38,32 +33,7 @@ _BYTES_A_TOKEN = 3
 _MOST_PATIENCE = 1e6
 
 
-@dataclass(frozen=True, slots=True)
-class Escalation:
-    """A model behind a monitor. patience: seconds to wait at a run's end for verdicts under way. priced: whether the
-    endpoint's prices were given."""
-
-    escalator: Escalator
-    patience: float
-    priced: bool = False
-
-    def watch(
-        self, stream: BinaryIO, *, header: Mapping[str, Any] | None, group: str | None
-    ) -> Iterator[EscalatedReading]:
-        """As `runtime.watch`."""
-        return watch_escalated(self.escalator, stream, header=header, group=group, patience=self.patience)
-
-    def of_run(self, run: Run[StepRecord]) -> Iterator[EscalatedReading]:
-        """The readings of a finished run."""
-        group = self.escalator.monitor.group_of(run)
-        return escalate_records(self.escalator, run.records, group=group, patience=self.patience)
-
-    def close(self) -> None:
-        """End it, and say what became of its questions."""
-        _say_counts(self.escalator, self.priced)
-
-
-def escalation_of(
+def escalator_of(
     monitor: Monitor,
     model: str,
     *,
@@ -81,7 +51,7 @@ def escalation_of(
     replies: Path | None = None,
     patience: float = 30.0,
     **server: Any,
-) -> Escalation:
+) -> Escalator:
     """The monitor with a model behind it, by the options of `watch`. server: further fields of `Endpoint`.
 
     threshold : the risk above which it is asked. Default: the monitor's WATCH threshold.
@@ -119,8 +89,7 @@ def escalation_of(
     breaker = CircuitBreaker()
     auditor = LlmAuditor(AsyncClient(endpoint, breaker=breaker), budget_tokens=budget_tokens, mask=mask)
     cache = None if replies is None else VerdictCache(replies)
-    priced = endpoint.price_in is not None and endpoint.price_out is not None
-    return Escalation(Escalator(monitor, auditor, policy, cache, breaker=breaker), patience, priced)
+    return Escalator(monitor, auditor, policy, cache, breaker=breaker)
 
 
 class EscalatedLines:
@@ -175,8 +144,8 @@ def _state(said: EscalatedReading) -> tuple[object, ...]:
     return said.level, said.escalation, said.about, said.note, said.stop
 
 
-def _say_counts(escalator: Escalator, priced: bool) -> None:
-    """Ends the escalator, and says what became of its questions. priced: whether prices are known."""
+def close_escalator(escalator: Escalator, *, priced: bool) -> None:
+    """End it, and say what became of its questions. priced: whether prices are known."""
     counts = escalator.close(drain=False, seconds=1.0)
     if not counts.offered:
         say("Escalation: the risk never came above the threshold, so nothing was asked.")
@@ -200,4 +169,4 @@ def _say_counts(escalator: Escalator, priced: bool) -> None:
 
 #: Fields of `Endpoint` that are options of `watch`, and all of its options that go with --escalate.
 SERVER = ("base_url", "key_from", "timeout", "price_in", "price_out")
-ESCALATION = (*SERVER, *own_parameters(escalation_of)[0])
+ESCALATION = (*SERVER, *own_parameters(escalator_of)[0])

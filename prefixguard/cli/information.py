@@ -19,14 +19,15 @@ from prefixguard.trace import repeat_groups, run_digest
 
 @dataclass(frozen=True, slots=True)
 class BundleInfo:
-    """A compiled monitor, unchanged since it was written. Mappings are as in its manifest; alarm, watch: marks on the
-    outcome risk.
+    """A compiled monitor, unchanged since it was written. Mappings are as in its manifest; alarm, watch: thresholds
+    on the outcome risk.
 
     signature: whose there is, and whether it was checked: who wrote an unsigned bundle, nobody knows.
-    model: onnx or automaton. automaton: its states, symbols and marks of the clock; empty for onnx.
-    alarm_by_group: the group's name, and by value its marks and what they rest on; empty where all runs have the same.
-        An alarm that is None was refused: the common one holds for that value.
-    recalibration: which monitor's marks were set anew, and on how many runs; empty where they are those of training.
+    model: onnx or automaton. automaton: its states, symbols and steps of the clock; empty for onnx.
+    alarm_by_group: the group's name, and by value its thresholds and what they rest on; empty where all runs have the
+        same. An alarm that is None was refused: the common one holds for that value.
+    recalibration: which monitor's thresholds were set anew, and on how many runs; empty where they are those of
+        training.
     """
 
     kind: str

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from prefixguard.cli import demonstration
 from prefixguard.errors import ConfigError
 from prefixguard.runtime import Level, Reading
+from prefixguard.simulation import demonstration
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ def test_a_bundle_that_was_calibrated_anew_by_group(cli, lab_bundle: Path, tmp_p
         f"agent: basic {own['basic'].alarm:.4g} (on {own['basic'].n_runs} runs), gold {own['gold'].alarm:.4g}" in said
     )
     assert f"rare the common one ({own['rare'].n_runs} of {own['rare'].needed} runs needed)" in said
-    assert "marks set anew on 80 runs (" in said and facts["recalibration"]["monitor"][:12] in said
+    assert "thresholds set anew on 80 runs (" in said and facts["recalibration"]["monitor"][:12] in said
     (before,) = cli("info", lab_bundle, "--json").lines
     assert before["alarm_by_group"] == {} == before["recalibration"]
     assert "by group" not in cli("info", lab_bundle).told

@@ -14,7 +14,7 @@ import pytest
 from model_server import model_server, says
 from scripted_server import Script, ScriptedServer, Skill, fingerprint, seen_in
 
-from prefixguard.cli.escalation import escalation_of
+from prefixguard.cli.escalation import escalator_of
 from prefixguard.runtime import load
 from prefixguard.simulation import generate
 from prefixguard.stepview import adapter_for, read_runs
@@ -367,7 +367,7 @@ def test_the_minute_has_a_budget_while_a_run_is_live(cli, events: str, server: S
 
 
 def test_a_session_keeps_as_much_as_a_prompt_can_show(server: ScriptedServer) -> None:
-    escalation = escalation_of(load(MONITOR), "m", base_url=server.url, timeout=77.0, patience=0.0)
-    policy = escalation.escalator.policy
+    escalator = escalator_of(load(MONITOR), "m", base_url=server.url, timeout=77.0, patience=0.0)
+    policy = escalator.policy
     assert (policy.keep_texts, policy.seconds) == (72_000, 77.0)
-    escalation.close()
+    escalator.close()

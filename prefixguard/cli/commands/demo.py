@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from prefixguard.cli.command import command
 from prefixguard.cli.console import people, say, visible, write_data, write_json
-from prefixguard.cli.demonstration import DemoListener, DemoResult, FreshAlarms, demo
 from prefixguard.cli.progress import Activity
 from prefixguard.cli.shown import reading_line
+from prefixguard.simulation.demonstration import DemoListener, DemoResult, FreshAlarms, demo
 
 if TYPE_CHECKING:
     from prefixguard.evaluation import EvaluationTable
@@ -119,7 +119,7 @@ class _Teller(DemoListener):
         say(f"The run failed at its end, step {last}. What only the simulation knew: {', '.join(faults)}.")
         if result.lead is None:
             refused = result.evaluation.first_alert and all(row.alerts is None for row in result.evaluation.first_alert)
-            why = "so few runs support no threshold" if refused else "its risk stayed below the mark"
+            why = "so few runs support no threshold" if refused else "its risk stayed below the threshold"
             say(f"No alarm sounded in this run: {why}.", style="bold")
         else:
             alarm = next(reading for reading in result.readings if reading.level == "ALARM")

@@ -55,7 +55,7 @@ def _by_group(found: dict[str, Any]) -> str:
 
 def _recalibration(found: dict[str, Any]) -> str:
     said = (
-        f"marks set anew on {found.get('runs', 0):,} runs ({found.get('successful', 0):,} successful, "
+        f"thresholds set anew on {found.get('runs', 0):,} runs ({found.get('successful', 0):,} successful, "
         f"{found.get('failed', 0):,} failed), {found['drawn']:,} successful ones drawn, one a task; the monitor before "
         f"was {str(found.get('monitor'))[:12]}"
     )

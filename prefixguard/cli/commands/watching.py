@@ -13,11 +13,11 @@ import typer
 from prefixguard.bundle import Trust
 from prefixguard.cli.command import Older, command
 from prefixguard.cli.console import say, write_data, write_json
-from prefixguard.cli.escalation import ESCALATION, SERVER, EscalatedLines, Escalation, escalation_of
+from prefixguard.cli.escalation import ESCALATION, SERVER, EscalatedLines, close_escalator, escalator_of
 from prefixguard.cli.notes import DriftLine, notes_of, refuse_empty, unlike_lines
 from prefixguard.cli.shown import reading_line
 from prefixguard.errors import UsageError
-from prefixguard.escalate import EscalatedReading
+from prefixguard.escalate import EscalatedReading, Escalator, escalate_records, watch_escalated
 from prefixguard.runtime import Level, Monitor, Reading, load, score, watch
 from prefixguard.stepview import ReadReport, read_runs
 from prefixguard.trace import read_named, standard_input
@@ -36,7 +36,7 @@ _LARGEST_HEADER = 64 << 20  # bytes
     },
     json="A JSON object a step, as `score` writes them.",
     panels=dict.fromkeys(ESCALATION, "With --escalate"),
-    also=escalation_of,
+    also=escalator_of,
     older={"rung": Older("--intervention"), "mark": Older("--threshold", "float | None")},
 )
 def watch_runs(
@@ -92,7 +92,7 @@ def watch_runs(
         other = "--escalate: questions under way cannot be saved" if run == "-" else "a file: its runs are whole"
         raise UsageError(f"--state does not go with {other}. Leave one of them out.")
     opened = load(monitor, adapter=adapter, trust=trust)
-    escalation = None
+    escalator = None
     if escalate is None:
         usual = inspect.signature(watch_runs.callback).parameters
         stray = [name for name, value in asked.items() if value != usual[name].default]
@@ -102,66 +102,69 @@ def watch_runs(
     else:
         if asked["calls_a_minute"] is None and run == "-":
             asked["calls_a_minute"] = 120
-        escalation = escalation_of(opened, escalate, **asked)
+        escalator = escalator_of(opened, escalate, **asked)
     try:
-        alarmed = _watched(opened, escalation, run, header, group, run_id, as_json, state, end)
+        readings: Iterable[tuple[str, Reading | EscalatedReading]]
+        if run == "-":
+            readings = _of_stream(opened, escalator, asked["patience"], header, group, state, end, run_id or "stdin")
+            alarmed = _print(readings, as_json, headings=False)
+        else:
+            if header is not None:
+                raise UsageError("--header goes with standard input; a file of runs has its own. Leave it out.")
+            if group is not None:
+                raise UsageError("--group goes with standard input; a file's runs have their own groups. Leave it out.")
+            report = ReadReport()
+            readings = _of_file(opened, escalator, asked["patience"], run, run_id, report)
+            alarmed = _print(readings, as_json, headings=True)
+            refuse_empty(report, run)
+            for note in (*notes_of(report), *unlike_lines(report, opened, run)):
+                say(note)
     finally:
-        if escalation is not None:
-            escalation.close()
+        if escalator is not None:
+            close_escalator(escalator, priced=None not in (asked["price_in"], asked["price_out"]))
     if alarmed and fail_on_alarm:
         raise typer.Exit(1)
 
 
-def _watched(
-    opened: Monitor,
-    escalation: Escalation | None,
-    run: str,
+def _of_stream(
+    monitor: Monitor,
+    escalator: Escalator | None,
+    patience: float,
     header: Path | None,
     group: str | None,
-    run_id: str | None,
-    as_json: bool,
     state: Path | None,
     end: bool,
-) -> bool:
-    """Watches, and prints; whether an alarm sounded."""
-    if run == "-":
-        groups = opened.bundle.calibration.groups
-        known = () if groups is None else sorted(groups.of)
-        if group is not None and group not in known:
-            named_groups = f"its groups: {', '.join(known)}" if known else "the monitor has none by group"
-            say(f"No thresholds for group {group}: the common ones are used ({named_groups}).")
-        named = run_id or "stdin"
-        start, stream = _header(header), standard_input()
-        said: Iterator[Reading | EscalatedReading]
-        if escalation is None:
-            said = watch(opened, stream, header=start, group=group, state=state, end=end)
-        else:
-            said = escalation.watch(stream, header=start, group=group)
-        return _print(((named, reading) for reading in said), as_json, headings=False)
-    if header is not None:
-        raise UsageError("--header goes with standard input; a file of runs has its own. Leave it out.")
-    if group is not None:
-        raise UsageError("--group goes with standard input; a file's runs have their own groups. Leave it out.")
-    report = ReadReport()
-    alarmed = _print(_of_file(opened, escalation, run, run_id, report), as_json, headings=True)
-    refuse_empty(report, run)
-    for note in (*notes_of(report), *unlike_lines(report, opened, run)):
-        say(note)
-    return alarmed
+    name: str,
+) -> Iterator[tuple[str, Reading | EscalatedReading]]:
+    """The run on standard input."""
+    groups = monitor.bundle.calibration.groups
+    known = () if groups is None else sorted(groups.of)
+    if group is not None and group not in known:
+        named = f"its groups: {', '.join(known)}" if known else "the monitor has none by group"
+        say(f"No thresholds for group {group}: the common ones are used ({named}).")
+    start, stream = _header(header), standard_input()
+    said: Iterator[Reading | EscalatedReading]
+    if escalator is None:
+        said = watch(monitor, stream, header=start, group=group, state=state, end=end)
+    else:
+        said = watch_escalated(escalator, stream, header=start, group=group, patience=patience)
+    return ((name, reading) for reading in said)
 
 
 def _of_file(
-    monitor: Monitor, escalation: Escalation | None, path: str, wanted: str | None, report: ReadReport
+    monitor: Monitor, escalator: Escalator | None, patience: float, path: str, wanted: str | None, report: ReadReport
 ) -> Iterator[tuple[str, Reading | EscalatedReading]]:
     """Run by run, or the one that is wanted."""
     found, drift = False, DriftLine(monitor)
     for run in read_runs(path, monitor.bundle.adapter, report=report):
         is_wanted = wanted is None or run.run_id == wanted
         found |= is_wanted
-        if is_wanted and escalation is not None:
-            yield from ((run.run_id, reading) for reading in escalation.of_run(run))
-        for scored in score(monitor, [run]) if wanted is None or (is_wanted and escalation is None) else ():
-            if escalation is None:
+        if is_wanted and escalator is not None:
+            group = monitor.group_of(run)
+            for reading in escalate_records(escalator, run.records, group=group, patience=patience):
+                yield run.run_id, reading
+        for scored in score(monitor, [run]) if wanted is None or (is_wanted and escalator is None) else ():
+            if escalator is None:
                 yield from ((run.run_id, reading) for reading in scored.readings)
             if wanted is None:
                 drift.observe(scored)

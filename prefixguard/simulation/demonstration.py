@@ -16,7 +16,7 @@ import orjson
 from prefixguard.errors import ConfigError
 from prefixguard.evaluation import EvaluationTable, evaluate
 from prefixguard.runtime import Level, Monitor, Reading, load
-from prefixguard.simulation import generate, write_runs
+from prefixguard.simulation.corpus import generate, write_runs
 
 if TYPE_CHECKING:
     from prefixguard.learn import LearnListener
