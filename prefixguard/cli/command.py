@@ -131,8 +131,7 @@ def command(
             chosen = replace(parameter, text=text, by_place=by_place)
             if name in optional:
                 chosen = replace(chosen, default=None, kind=f"{parameter.kind} | None")
-            hidden = name in older and older[name].instead.startswith("--")
-            if option := _option(chosen, "Older options" if name in older else (panels or {}).get(name), hidden):
+            if option := _option(chosen, (panels or {}).get(name), older.get(name)):
                 options.append(option)
         listens = "as_json" in inspect.signature(run).parameters
 
@@ -206,7 +205,7 @@ def _read(parameter: FunctionParameter, value: Any) -> Any:
     return None if value == [] else value
 
 
-def _option(parameter: FunctionParameter, panel: str | None, hidden: bool) -> inspect.Parameter | None:
+def _option(parameter: FunctionParameter, panel: str | None, older: Older | None) -> inspect.Parameter | None:
     """The parameter as `typer` reads it; None where nobody can type it."""
     name, default, kind = parameter.name, parameter.default, _kind_of(parameter)
     if kind is None:
@@ -221,8 +220,11 @@ def _option(parameter: FunctionParameter, panel: str | None, hidden: bool) -> in
         spelled = _SPELLED.get(name, (f"--{name.replace('_', '-')}",))
         if kind in (bool, bool | None) and default is not False:
             spelled = (f"{spelled[0]}/--no-{spelled[0][2:]}",)
-        least, most = _RANGES.get(name, (None, None))
-        info = typer.Option(*spelled, help=parameter.text, rich_help_panel=panel, hidden=hidden, min=least, max=most)
+        info = typer.Option(*spelled, help=parameter.text, rich_help_panel=panel)
+        if older is not None:
+            info.rich_help_panel, info.hidden = "Older options", older.instead.startswith("--")
+        else:
+            info.min, info.max = _RANGES.get(name, (None, None))
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
