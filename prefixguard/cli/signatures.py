@@ -113,6 +113,8 @@ def _fields(docstring: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for names, text in _FIELD.findall(docstring):
         sentence = " ".join(text.split())
+        if re.match("as (at|for) `|see `", sentence):  # said elsewhere
+            continue
         if re.match(r"[a-z-]+,? [\w-]", sentence):  # and no value to be typed, such as "dfa: ..."
             sentence = sentence[0].upper() + sentence[1:]
         found |= dict.fromkeys(names.split(", "), sentence)
