@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
 
+import prefixguard.distribution  # noqa: F401, says what to do where another package of this name is around it
+
 
 class Meaning(StrEnum):
     """What a place of a trace may hold. The four ROLE_ meanings are of values of a role, the others of keys."""
