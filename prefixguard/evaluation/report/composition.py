@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from prefixguard.alarm import GroupThresholds
+from prefixguard.alarm import Thresholds
 from prefixguard.evaluation.report.given import TEXT_LETTERS, ReportInput, name
 from prefixguard.evaluation.report.sections import Made
 from prefixguard.results import (
@@ -125,10 +125,7 @@ def reproduction_section(given: ReportInput) -> Made:
     blocks: list[Block] = [Verbatim(visible(given.command), "Command")] if given.command else []
     rows = [[what, plain(value, TEXT_LETTERS)] for what, value in facts.items()]
     blocks.append(Table.of("Monitor, data and versions", ("What", "value"), rows, words={1}))
-    if given.thresholds:
-        blocks.append(_thresholds(given))
-    if by_group is not None:
-        blocks.append(_group_thresholds(by_group.thresholds, given.policy.budget))
+    blocks += _thresholds(given)
     data = {
         "command": given.command,
         "facts": facts,
@@ -169,31 +166,27 @@ def _facts(given: ReportInput) -> Iterator[tuple[str, str]]:
     yield from ((str(what), str(value)) for what, value in given.facts.items())
 
 
-def _thresholds(given: ReportInput) -> Table:
-    rows = [
-        [
-            f"{100 * budget:g} %",
-            "refused" if found.alarm is None else number(found.alarm),
-            number(found.watch),
-            f"{found.n_runs:,}",
-            f"{found.needed:,}",
+def _thresholds(given: ReportInput) -> Iterator[Table]:
+    """The thresholds by budget, and those by group."""
+    counted = ("calibration runs", "needed at least")
+    if given.thresholds:
+        rows = [
+            [f"{100 * budget:g} %", _alarm(one, "refused"), number(one.watch), *_runs(one)]
+            for budget, one in sorted(given.thresholds.items())
         ]
-        for budget, found in sorted(given.thresholds.items())
-    ]
-    head = ("Budget", "alarm above", "watch above", "calibration runs", "needed at least")
-    return Table.of("Thresholds on the risk of failing at all", head, rows)
+        head = ("Budget", "alarm above", "watch above", *counted)
+        yield Table.of("Thresholds on the risk of failing at all", head, rows)
+    if given.alarm_groups is not None:
+        groups = given.alarm_groups.thresholds
+        by = name(groups.by)
+        rows = [[name(value), _alarm(one, "the common one"), *_runs(one)] for value, one in groups.of.items()]
+        caption = f"Thresholds by {by}, at a budget of {100 * given.policy.budget:g} %"
+        yield Table.of(caption, (by.capitalize(), "alarm above", *counted), rows)
 
 
-def _group_thresholds(groups: GroupThresholds, budget: float) -> Table:
-    rows = [
-        [
-            name(value),
-            "the common one" if one.alarm is None else number(one.alarm),
-            f"{one.n_runs:,}",
-            f"{one.needed:,}",
-        ]
-        for value, one in groups.of.items()
-    ]
-    by = name(groups.by)
-    head = (by.capitalize(), "alarm above", "calibration runs", "needed at least")
-    return Table.of(f"Thresholds by {by}, at a budget of {100 * budget:g} %", head, rows)
+def _alarm(one: Thresholds, without: str) -> str:
+    return without if one.alarm is None else number(one.alarm)
+
+
+def _runs(one: Thresholds) -> tuple[str, str]:
+    return f"{one.n_runs:,}", f"{one.needed:,}"
