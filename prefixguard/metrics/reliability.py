@@ -80,15 +80,9 @@ class Reliability:
         bins = []
         for b in range(self._gap.shape[1]):
             rows = self._bin == b
-            risks = self._risks[rows]
+            risks, rate = self._risks[rows], float(self._labels[rows].mean())
             bins.append(
-                ReliabilityBin(
-                    low=float(risks.min()),
-                    high=float(risks.max()),
-                    mean_risk=float(risks.mean()),
-                    rate=float(self._labels[rows].mean()),
-                    prefixes=int(rows.sum()),
-                )
+                ReliabilityBin(float(risks.min()), float(risks.max()), float(risks.mean()), rate, int(rows.sum()))
             )
         return bins
 
