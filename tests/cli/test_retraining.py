@@ -11,16 +11,14 @@ from model_server import model_server
 from scripted_judge import Scripted, answer
 
 import prefixguard
-from prefixguard.learn import TrainConfig
-from prefixguard.learn import fit as fit_room
-from prefixguard.learn.trees import fit_trees
+from prefixguard.learn import TrainConfig, trees
 from prefixguard.stepview import SpooledRuns, load_adapter
 from prefixguard.store import Store
 
 
 @pytest.fixture(autouse=True)
 def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fit_room, "fit_trees", partial(fit_trees, rounds=8))
+    monkeypatch.setattr(trees, "fit_trees", partial(trees.fit_trees, rounds=8))
 
 
 def test_a_file_of_settings_says_how_is_trained(cli, lab_file: Path, tmp_path: Path) -> None:
