@@ -11,7 +11,7 @@ from typing import Any
 
 from prefixguard.alarm import GroupThresholds
 from prefixguard.bundle import Trust, open_bundle, read_signature
-from prefixguard.cli.notes import lost_lines, refuse_empty
+from prefixguard.cli.shown import lost_lines, refuse_empty
 from prefixguard.errors import UntrustedBundleError, UsageError
 from prefixguard.stepview import Adapter, ReadReport, adapter_for, list_adapters, load_adapter, read_runs
 from prefixguard.trace import repeat_groups, run_digest

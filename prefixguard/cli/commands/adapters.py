@@ -12,9 +12,8 @@ import typer
 from prefixguard.cli.command import command
 from prefixguard.cli.console import say, write_json
 from prefixguard.cli.induction_talk import show_check
-from prefixguard.cli.notes import lost_lines, notes_of, refuse_empty
 from prefixguard.cli.progress import Activity
-from prefixguard.cli.shown import FIELDS, show_side_by_side
+from prefixguard.cli.shown import FIELDS, lost_lines, notes_of, refuse_empty, show_side_by_side
 from prefixguard.stepview import ReadReport, StepRecord, adapter_for, list_adapters, load_adapter, side_by_side
 from prefixguard.trace import Run
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from prefixguard.bundle import Trust
 from prefixguard.cli.command import Older, command
 from prefixguard.cli.console import say, say_proxy, visible, write_json
-from prefixguard.cli.notes import notes_of, refuse_empty
 from prefixguard.cli.progress import Activity
+from prefixguard.cli.shown import notes_of, refuse_empty
 from prefixguard.errors import DataError, OutputError, UsageError
 from prefixguard.escalate import ConfidenceMap, Endpoint
 from prefixguard.runtime import NewTasks, load

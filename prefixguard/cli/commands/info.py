@@ -12,8 +12,8 @@ from rich.text import Text
 from prefixguard.cli.command import command
 from prefixguard.cli.console import people, say, visible, write_json
 from prefixguard.cli.information import CorpusInfo, info
-from prefixguard.cli.notes import notes_of
 from prefixguard.cli.progress import Activity
+from prefixguard.cli.shown import notes_of
 
 
 @command("info", json="The same as JSON on standard output.")

@@ -12,8 +12,8 @@ from prefixguard.bundle import Trust, new_key
 from prefixguard.bundle import sign as sign_bundle
 from prefixguard.cli.command import command
 from prefixguard.cli.console import say, write_json
-from prefixguard.cli.notes import DriftLine, notes_of, refuse_empty, unlike_lines
 from prefixguard.cli.progress import Activity
+from prefixguard.cli.shown import DriftLine, notes_of, refuse_empty, unlike_lines
 from prefixguard.errors import UsageError
 from prefixguard.runtime import CalibrateResult, load
 from prefixguard.runtime import calibrate as calibrate_monitor

@@ -11,8 +11,8 @@ import typer
 
 from prefixguard.cli.command import READ_ADAPTER, command, show
 from prefixguard.cli.console import say, write_json
-from prefixguard.cli.notes import notes_of
 from prefixguard.cli.progress import Activity
+from prefixguard.cli.shown import notes_of
 from prefixguard.cli.signatures import parameters_of
 from prefixguard.cli.training_plan import plan_training, simulated_runs
 from prefixguard.stepview import ReadReport, adapter_for

@@ -14,8 +14,7 @@ from prefixguard.bundle import Trust
 from prefixguard.cli.command import Older, command
 from prefixguard.cli.console import say, write_data, write_json
 from prefixguard.cli.escalation import ESCALATION, SERVER, EscalatedLines, close_escalator, escalator_of
-from prefixguard.cli.notes import DriftLine, notes_of, refuse_empty, unlike_lines
-from prefixguard.cli.shown import reading_line
+from prefixguard.cli.shown import DriftLine, notes_of, reading_line, refuse_empty, unlike_lines
 from prefixguard.errors import UsageError
 from prefixguard.escalate import EscalatedReading, Escalator, escalate_records, watch_escalated
 from prefixguard.runtime import Level, Monitor, Reading, load, score, watch
