@@ -59,6 +59,7 @@ NO_CONTAINER: list[tuple[Any, str]] = [
     ({"format": "json", "entries": "*"}, "unknown key 'entries'"),
     ({"format": "json", "runs": "@.x"}, "a path from the document"),
     ({"format": "json", "files": [3]}, "a glob such as"),
+    ({"format": "zip", "entries": [3]}, "container.entries: a glob such as"),
     ({"format": "folder"}, "the name of a file that every folder of a run holds"),
     ({"format": "folder", "marker": "../x", "members": {"a": "b"}}, "the name of a file"),
     ({"format": "folder", "marker": "x"}, "names and files of the folder"),
