@@ -64,7 +64,7 @@ def _condition(spec: dict[str, Any], key: str, site: Site) -> Condition | None:
         return None
     if key in site.fields:
         holds = compile_test(test, here)
-        return lambda scope: holds((scope.fields or {}).get(key, MISSING), scope)
+        return lambda scope: holds(getattr(scope.fields, key, MISSING), scope)
     if is_path(key):
         return _tested(key, test, here, here)
     fields = f", a field ({', '.join(site.fields)})" if site.fields else ""

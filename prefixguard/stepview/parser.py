@@ -100,7 +100,7 @@ class Parser:
                 self._arrive(event)
         finally:
             self._forget()
-        return self._records()
+        return self._records() if self._machine.out else []
 
     def end(self) -> list[StepRecord]:
         """The stream is over: records that were waiting for more."""

@@ -76,7 +76,7 @@ class Scope:
     companions: Companions | None = None
     companion_missing: bool = False  # a companion file was asked for and is not there
     values: dict[str, str] | None = None  # id, task: run values that a companion's name may hold
-    fields: dict[str, str] | None = None  # fields of the record that a status rule judges
+    fields: Any = None  # the record in the making that a status rule judges
     turn: Any = None  # what distinguishes the agent's turns, where the spec names it
     open_calls: int = 0  # calls that wait for a result
 
@@ -168,8 +168,21 @@ def walk(steps: tuple[Step, ...]) -> Callable[[Any], Any]:
         return _walk_many(steps)
     if len(steps) == 1 and steps[0][0] == "name":
         only = steps[0][1]
-        return lambda value: value.get(only, MISSING) if isinstance(value, dict) else MISSING
-    return _walk_one(steps)
+        return lambda value: value.get(only, MISSING) if type(value) is dict or isinstance(value, dict) else MISSING
+    return _walk_names(steps) if all(step[0] == "name" for step in steps) else _walk_one(steps)
+
+
+def _walk_names(steps: tuple[Step, ...]) -> Callable[[Any], Any]:
+    names = tuple(step[1] for step in steps)
+
+    def get(value: Any) -> Any:
+        for name in names:
+            if not isinstance(value, dict):
+                return MISSING
+            value = value.get(name, MISSING)
+        return value
+
+    return get
 
 
 def _walk_one(steps: tuple[Step, ...]) -> Callable[[Any], Any]:
@@ -247,4 +260,6 @@ def getter(root: str, steps: tuple[Step, ...]) -> Getter:
     inside = walk(steps)
     if attribute == "event":
         return lambda scope: inside(scope.event)
+    if attribute == "parent":
+        return lambda scope: inside(scope.parent)
     return lambda scope: inside(getattr(scope, attribute))

@@ -76,7 +76,7 @@ def compile_status(spec: Any, site: Site) -> Judge:
         return lambda scope, draft: always
 
     def judge(scope: Scope, draft: OpenStep) -> Status:
-        scope.fields = {name: getattr(draft, name) for name in _JUDGED}
+        scope.fields = draft
         try:
             for condition, status in rules:
                 if condition is None or condition(scope):
@@ -145,6 +145,7 @@ class _Fields:
     def __init__(self, spec: dict[str, Any], site: Site, shared: RuleSite) -> None:
         self.site, self.shared, self.spec = site, shared, spec
         self.observation = self._text("observation")
+        self.has_observation, self.has_result, self.has_agent = (x in spec for x in ("observation", "result", "agent"))
         self.result_text = self._text("result")
         self.arguments = self._text("arguments", compile_arguments)
         self.tool = self._name("tool", {"say": "respond"}.get(spec["emit"], ""))
@@ -194,12 +195,11 @@ class _Fields:
 
     def draft(self, machine: Machine, scope: Scope) -> OpenStep:
         """A record that takes with it what arrived since the last."""
-        text = self.observation(scope)
-        if text:
+        if self.has_observation and (text := self.observation(scope)):
             machine.observe(text)
         return OpenStep(
             self.actor(scope),
-            self.agent_name(scope) or machine.agent,
+            (self.has_agent and self.agent_name(scope)) or machine.agent,
             self.tool(scope),
             self.arguments(scope),
             machine.take_observation(),
@@ -220,7 +220,8 @@ class _Fields:
         if not scope.element or turn is None:
             machine.acts(turn, self.is_step or self.waits)
         draft = self.draft(machine, scope)
-        draft.result = self.result_text(scope)
+        if self.has_result:
+            draft.result = self.result_text(scope)
         draft.done = True
         draft.status = self.judge(scope, draft)
         if self.waits:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ EVENT = {
 
 
 def holds(spec: Any, **fields: Any) -> bool:
-    scope = Scope(event=EVENT, open_calls=fields.pop("open_calls", 0), fields=fields or None)
+    scope = Scope(event=EVENT, open_calls=fields.pop("open_calls", 0), fields=SimpleNamespace(**fields))
     return compile_when(spec, Site("here", {"@": Base(None)}, fields=("result",)))(scope)
 
 
