@@ -14,6 +14,7 @@
     ├── OutputError           a result cannot be written (disk full, no permission, already there)
     ├── EndpointError         a language model's endpoint refuses, fails, or does not answer in time
     ├── MissingExtraError     an optional package is not installed
+    ├── AgentStopped          a guard stops a run, as its host asked for (on_alarm="stop")
     └── UsageError            calls in the wrong order, such as observe after end
 
 A message says what happened, where (file, line, run, step) and what to do. Errors of other libraries are turned into
@@ -77,6 +78,10 @@ class EndpointError(PrefixGuardError):
 
 class MissingExtraError(PrefixGuardError, ImportError):
     """An optional package is not installed."""
+
+
+class AgentStopped(PrefixGuardError):
+    """A guard stops a run whose alarm has sounded, as its host asked for."""
 
 
 class UsageError(PrefixGuardError, RuntimeError):

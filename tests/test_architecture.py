@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parent.parent / "prefixguard"
 PRODUCTION = (
     "distribution", "errors", "store", "trace", "stepview", "encoder", "context", "alarm", "bundle", "runtime",
-    "escalate",
+    "escalate", "integrations",
 )  # fmt: skip
 WORKSHOP = (
     "results", "lexicon", "metrics", "learn", "automata", "evaluation", "auditor", "induce", "simulation", "lab", "cli",

@@ -1,0 +1,352 @@
+"""The one object that stands between a running agent and a monitor."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from time import time
+from types import TracebackType
+from typing import Any
+from uuid import uuid4
+
+from prefixguard.alarm import Level
+from prefixguard.errors import AgentStopped, ConfigError, OtherAdapterError, OutputError, TraceError, UsageError
+from prefixguard.integrations.alarms import ACTIONS, Alarm, OnAlarm, answer_of, nudge_text
+from prefixguard.integrations.events import MAIN, Event
+from prefixguard.integrations.recorder import Recorder
+from prefixguard.integrations.registry import AgentStream, OpenRun, RunRegistry
+from prefixguard.integrations.sinks import Sink, SinkThread, WatchedReading
+from prefixguard.integrations.watched_run import WatchedRun
+from prefixguard.runtime import Monitor, Reading, Session, load, plain
+from prefixguard.runtime.host_errors import was_interrupted
+from prefixguard.stepview import load_adapter
+
+logger = logging.getLogger("prefixguard")
+
+
+class Guard:
+    """Watches any number of running agents by one monitor, records them, and acts when an alarm sounds.
+
+        guard = prefixguard.Guard("monitors/mine", on_alarm="nudge", record="runs/")
+        with guard.run(task="Where is order A1?") as run:
+            run.called("find_order", {"id": "A1"}, call_id="c1")
+            run.returned("c1", "no such order", is_error=True)
+            if (text := run.nudge()) is not None:
+                ...  # give it to the agent with the next message
+        guard.outcome(run.id, success=False)
+
+    Safe for threads and event loops. Nothing that goes wrong inside is raised into the host, but for `AgentStopped`,
+    which `on_alarm="stop"` asks for; `counters` say what went wrong.
+    """
+
+    def __init__(
+        self,
+        monitor: Monitor | str | os.PathLike[str] | None,
+        *,
+        on_alarm: OnAlarm = "warn",
+        record: str | os.PathLike[str] | None = None,
+        shadow: bool = False,
+        sinks: Iterable[Sink] = (),
+        max_open_runs: int = 10_000,
+        idle_seconds: float = 3600.0,
+    ) -> None:
+        """monitor : an opened monitor, or the folder of its bundle, trained through the adapter `events` (`train` on
+            recorded runs, or on older ones after `prefixguard convert`); None to record only.
+        on_alarm : `warn` logs; `nudge` has a text for the agent; `stop` ends the run; or a function of the `Alarm`,
+            plain or async, that may answer one of these or a text for the agent. It has a second; what it raises is
+            counted.
+        record : folder to which all events are written, as `prefixguard train` reads it.
+        shadow : judge and tell the sinks, and do nothing to the agent.
+        sinks : where readings go besides.
+        max_open_runs, idle_seconds : runs open at once, above 0 (each keeps `Monitor.session_bytes` for every agent); a
+            run without an event for so long is closed.
+        Raises BundleError, OtherAdapterError, ConfigError, OutputError.
+        """
+        if isinstance(on_alarm, str) and on_alarm not in ACTIONS:
+            raise ConfigError(f"on_alarm is {on_alarm!r}: say {', '.join(ACTIONS)}, or give a function of the alarm.")
+        if monitor is None and record is None:
+            raise ConfigError("Guard has neither a monitor nor a folder to record to: name one of them.")
+        self.monitor = monitor if isinstance(monitor, Monitor) or monitor is None else load(monitor)
+        if self.monitor is not None:
+            _refuse_other(self.monitor)
+        self.recorder = None if record is None else Recorder(record)
+        self.on_alarm, self.shadow = on_alarm, shadow
+        self._sinks = SinkThread(sinks)
+        self._runs = RunRegistry(max_open_runs, idle_seconds)
+        self._counts: Counter[str] = Counter()
+        self._count_lock = threading.Lock()
+
+    @classmethod
+    def recording(cls, folder: str | os.PathLike[str], **options: Any) -> Guard:
+        """A guard that only records, before there is a monitor. options : as of `Guard`."""
+        return cls(None, record=folder, **options)
+
+    # What a host calls
+
+    def run(
+        self,
+        task: str = "",
+        *,
+        run_id: str | None = None,
+        task_id: str | None = None,
+        agent: str = "",
+        group: str | None = None,
+    ) -> WatchedRun:
+        """Begin a run of a loop made by hand; a context manager, plain or async.
+
+        task : what the agent is asked. run_id : of your own; where it is taken, a number is put behind it
+        (`WatchedRun.id` has it). task_id : runs of one task have the same; by default a digest of the task's text.
+        agent : its name.
+        group : picks the alarm's threshold, for monitors that have thresholds by group.
+        """
+        name = self.new_id(run_id)
+        self._open(name, task_id or task_digest(task), group)
+        watched = WatchedRun(self, name)
+        self.feed(Event(name, "task", text=task, agent=agent, task_id=task_id or task_digest(task), at=time()))
+        return watched
+
+    def feed(self, event: Event | Mapping[str, Any]) -> list[Reading]:
+        """Take one event: record it, judge it, and act at an alarm. Returns the readings of the steps it completes.
+
+        Raises nothing of its own. An event that is none, or of a run that is over, gives one reading of level UNKNOWN
+        that says why.
+        """
+        try:
+            return self._feed(event if isinstance(event, Event) else Event.from_json(event))
+        except TraceError as exc:
+            self.count("unread_events")
+            return [_unknown(f"the event could not be read: {plain(str(exc), 300)}")]
+        except Exception as exc:
+            if was_interrupted(exc):
+                raise
+            self.failed("an event", exc)
+            return [_unknown(f"the event could not be taken in: {type(exc).__name__}")]
+
+    def outcome(self, run_id: str, success: bool) -> bool:
+        """Say how a run ended, for training: appended to its record. Said again, the last one counts.
+
+        Returns False, and counts `outcomes_lost`, where no such run is recorded or it cannot be written. Raises
+        UsageError for a guard that does not record.
+        """
+        if self.recorder is None:
+            raise UsageError("This guard does not record, so an outcome stands nowhere: give it record=FOLDER.")
+        try:
+            self.recorder.outcome(str(run_id), "success" if success else "failure", time())
+        except (TraceError, OutputError) as exc:
+            self.count("outcomes_lost")
+            logger.warning("the outcome of run %s is lost: %s", plain(str(run_id), 100), plain(str(exc), 300))
+            return False
+        return True
+
+    def close(self, seconds: float = 5.0) -> None:
+        """End all runs that are open, and wait at most so long until the sinks have all readings."""
+        for run in self._runs.all():
+            self._close(run, "closed_open")
+        self._sinks.close(seconds)
+
+    def __enter__(self) -> Guard:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What was counted: `events`, `readings`, `alarms`; and what went wrong, where something did: `late_events` (of
+        runs that are over), `second_results`, `results_without_call`, `unread_events`, `evicted_runs`,
+        `unrecorded_events`, `failed_callbacks`, `slow_callbacks`, `outcomes_lost`, `internal_errors`, and
+        `sinks.NAME`."""
+        with self._count_lock:
+            counted = dict(self._counts)
+        return counted | {f"sinks.{name}": n for name, n in self._sinks.counters.items() if n}
+
+    @property
+    def open_runs(self) -> int:
+        return len(self._runs)
+
+    # What the hooks of frameworks call besides
+
+    def new_id(self, wanted: str | None = None) -> str:
+        """An id for a run that begins: the wanted one where it is free."""
+        name = str(wanted) if wanted else f"run-{uuid4().hex[:16]}"
+        if self.recorder is not None:
+            return self.recorder.free_id(name)
+        free, n = name, 1
+        while self._runs.get(free) is not None or self._runs.is_over(free):
+            n += 1
+            free = f"{name}-{n}"
+        return free
+
+    def stream(self, run: str, agent_path: str = MAIN) -> AgentStream | None:
+        """What is known of an agent of an open run; None where it is not open."""
+        found = self._runs.get(run)
+        return None if found is None else found.streams.get(agent_path)
+
+    def stopped(self, run: str) -> str | None:
+        """Why the run is to stop; None while it may go on."""
+        found = self._runs.get(run)
+        return None if found is None else found.stopped
+
+    def check(self, run: str) -> None:
+        """Raise AgentStopped where the run is to stop."""
+        why = self.stopped(run)
+        if why is not None:
+            raise AgentStopped(why)
+
+    def take_nudge(self, run: str, agent_path: str = MAIN) -> str | None:
+        """The text that the agent is to be given before it goes on, once; None where there is none. It is recorded."""
+        stream = self.stream(run, agent_path)
+        if stream is None or not stream.nudges:
+            return None
+        text = "\n".join(stream.nudges)
+        stream.nudges.clear()
+        self.feed(Event(run, "injected", agent_path, text=text, at=time()))
+        return text
+
+    def count(self, name: str) -> None:
+        with self._count_lock:
+            self._counts[name] += 1
+
+    def failed(self, what: str, exc: BaseException) -> None:
+        """Something of ours went wrong: counted, said once, never the host's affair."""
+        self.count("internal_errors")
+        if self._counts["internal_errors"] == 1:
+            logger.warning("%s could not be watched; the agent goes on", what, exc_info=exc)
+
+    # How an event goes
+
+    def _feed(self, event: Event) -> list[Reading]:
+        run = self._runs.get(event.run)
+        if run is None:
+            if self._runs.is_over(event.run):
+                self.count("late_events")
+                return [_unknown("the run is over; an event of it came late. Begin a new run under another id")]
+            run = self._open(event.run, event.task_id, None)
+        with run.lock:
+            stream = run.stream(event.agent_path, lambda: self._session(run))
+            if stream.is_over:
+                self.count("late_events")
+                return [_unknown(f"agent {plain(event.agent_path, 80)} has ended; an event of it came late")]
+            joined = self._join(run, stream, event)
+            if joined is None:
+                return []
+            found = [(stream, self._take(stream, joined))]
+            if event.kind == "ended":
+                found += self._end(run, event.agent_path)
+        return [reading for of, readings in found for reading in self._act(run, of, readings)]
+
+    def _join(self, run: OpenRun, stream: AgentStream, event: Event) -> Event | None:
+        """The event with what it belongs to: turn, task, name of the agent; None for a second result of a call."""
+        stream.agent = event.agent or stream.agent
+        if event.kind == "returned":
+            match stream.result(event.call_id):
+                case "second":
+                    self.count("second_results")
+                    return None
+                case "alone":
+                    self.count("results_without_call")
+        elif event.kind == "called":
+            turn = stream.called(event.call_id)
+            return event if event.turn is not None else replace(event, turn=turn)
+        elif event.kind in ("said", "observed"):
+            stream.next_turn()
+            stream.last_text = event.text if event.kind == "said" else stream.last_text
+        elif event.kind == "task" and not event.task_id:
+            return replace(event, task_id=run.task_id or task_digest(event.text))
+        return event
+
+    def _take(self, stream: AgentStream, event: Event) -> list[Reading]:
+        line = event.to_json()
+        self.count("events")
+        if self.recorder is not None:
+            try:
+                self.recorder.write(line)
+            except OutputError as exc:
+                self.count("unrecorded_events")
+                if self._counts["unrecorded_events"] == 1:
+                    logger.warning("%s", plain(str(exc), 300))
+        return [] if stream.session is None else stream.session.observe(line)
+
+    def _end(self, run: OpenRun, path: str) -> list[tuple[AgentStream, list[Reading]]]:
+        """The agent and all below it end, the deepest first."""
+        found = []
+        for stream in run.below(path):
+            stream.is_over = True
+            found.append((stream, [] if stream.session is None else stream.session.end()))
+        if path == MAIN:
+            self._runs.close(run.run)
+        return found
+
+    def _act(self, run: OpenRun, stream: AgentStream, readings: list[Reading]) -> list[Reading]:
+        for reading in readings:
+            self.count("readings")
+            stream.last = reading
+            acted = ""
+            if reading.level is Level.ALARM and stream.alarm is None:
+                stream.alarm = reading
+                self.count("alarms")
+                alarm = Alarm(run.run, stream.path, stream.agent, reading, nudge_text(reading))
+                if not self.shadow:
+                    acted = self._do(run, stream, alarm)
+            self._sinks.put(WatchedReading(run.run, stream.path, stream.agent, time(), reading, acted))
+        return readings
+
+    def _do(self, run: OpenRun, stream: AgentStream, alarm: Alarm) -> str:
+        wanted = self.on_alarm if isinstance(self.on_alarm, str) else answer_of(self.on_alarm, alarm, self.count)
+        risk = alarm.reading.outcome_risk or 0.0
+        if wanted == "stop":
+            where = f"run {plain(run.run, 80)}, step {alarm.reading.step}"
+            run.stopped = f"{where}: stopped at {risk:.0%} risk of failure"
+        elif wanted == "nudge" or (isinstance(wanted, str) and wanted not in ("", "warn")):
+            stream.nudges.append(alarm.nudge if wanted == "nudge" else wanted)
+            return "nudge"
+        elif wanted != "warn":
+            return ""
+        logger.warning(
+            "run %s, agent %s, step %s: ALARM, %.0f %% risk of failure", plain(run.run, 80), plain(stream.path, 80),
+            alarm.reading.step, 100 * risk,
+        )  # fmt: skip
+        return str(wanted)
+
+    def _open(self, run: str, task_id: str, group: str | None) -> OpenRun:
+        opened, closed = self._runs.open(run, task_id, group)
+        for other in closed:
+            self._close(other, "evicted_runs")
+        return opened
+
+    def _close(self, run: OpenRun, counted: str) -> None:
+        self.count(counted)
+        with run.lock:
+            found = self._end(run, MAIN)
+        for stream, readings in found:
+            self._act(run, stream, readings)
+
+    def _session(self, run: OpenRun) -> Session | None:
+        return None if self.monitor is None else self.monitor.start(group=run.group)
+
+
+def task_digest(task: str) -> str:
+    """An id for a task that has none: runs that are asked the same belong to one task."""
+    return "task-" + hashlib.blake2b(task.encode("utf-8", "replace"), digest_size=12).hexdigest() if task else ""
+
+
+def _unknown(why: str) -> Reading:
+    return Reading(0, None, None, Level.UNKNOWN, None, None, (), why, 0.0)
+
+
+def _refuse_other(monitor: Monitor) -> None:
+    """OtherAdapterError unless the monitor reads events."""
+    own = monitor.bundle.adapter
+    if own.sha256 != load_adapter("events").sha256:
+        raise OtherAdapterError(
+            f"{monitor.bundle.path}: was trained through adapter {own.name}, and a guard feeds events. Turn its "
+            f"training runs into events: prefixguard convert RUNS --adapter {own.name} --to events --out runs/; train "
+            "on those: prefixguard train runs/. Or feed its own format: Monitor.start, Session.observe."
+        )

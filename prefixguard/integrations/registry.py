@@ -1,0 +1,167 @@
+"""The runs that are open: which session judges which agent of which run, and which calls of it are open."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Literal
+
+from prefixguard.errors import ConfigError
+from prefixguard.integrations.events import MAIN
+from prefixguard.runtime import Reading, Session
+
+#: Calls of an agent that are remembered as returned, so that a second result is known; ids of runs that are over.
+_RETURNED, _OVER = 256, 100_000
+#: Calls that are open at most, and results after which one that is still open counts as lost.
+_MOST_OPEN, _LOST = 256, 16
+
+
+@dataclass(slots=True)
+class AgentStream:
+    """One agent of one run. session : None where no monitor watches. turn : number of its model's last reply.
+
+    open_calls : ids of calls without a result. last : its latest reading. is_over : its `ended` came.
+    """
+
+    path: str
+    session: Session | None
+    agent: str = ""
+    turn: int = 0
+    open_calls: dict[str, None] = field(default_factory=dict)
+    returned: deque[str] = field(default_factory=lambda: deque(maxlen=_RETURNED))
+    came_back: int = 0  # results since the turn began
+    last: Reading | None = None
+    alarm: Reading | None = None
+    nudges: list[str] = field(default_factory=list)
+    last_text: str = ""
+    is_over: bool = False
+
+    def called(self, call_id: str) -> int:
+        """The agent calls a tool: the number of the turn, where nobody says which. Calls that are made while others are
+        open are of their turn, unless one of those seems lost: others came back and it did not."""
+        if not self.open_calls or self.came_back >= _LOST:
+            self.next_turn()
+        self.open_calls[call_id] = None
+        if len(self.open_calls) > _MOST_OPEN:
+            del self.open_calls[next(iter(self.open_calls))]
+        return self.turn
+
+    def next_turn(self) -> None:
+        """The agent acts anew: what was called before and is open has no result."""
+        self.turn += 1
+        self.came_back = 0
+        self.open_calls.clear()
+
+    def result(self, call_id: str) -> Literal["joined", "second", "alone"]:
+        """A result came: of an open call, of one that has its result, or of none that is known."""
+        if call_id in self.open_calls:
+            del self.open_calls[call_id]
+            self.returned.append(call_id)
+            self.came_back += 1
+            return "joined"
+        return "second" if call_id in self.returned else "alone"
+
+
+@dataclass(slots=True, eq=False)
+class OpenRun:
+    """One run while it goes on. lock : held while an event of it is recorded and judged, so that both have one order.
+
+    stopped : why the run is to stop; None while it may go on.
+    """
+
+    run: str
+    task_id: str
+    group: str | None
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    streams: dict[str, AgentStream] = field(default_factory=dict)
+    stopped: str | None = None
+    used: float = 0.0
+
+    def stream(self, path: str, start: Callable[[], Session | None]) -> AgentStream:
+        """The agent's stream, begun if it is new."""
+        found = self.streams.get(path)
+        if found is None:
+            found = self.streams[path] = AgentStream(path, start())
+        return found
+
+    def below(self, path: str) -> list[AgentStream]:
+        """This agent's stream and those of the agents below it that are not over, the deepest first. Below `main` are
+        all."""
+        mine = [
+            s
+            for s in self.streams.values()
+            if not s.is_over and (path in (MAIN, s.path) or s.path.startswith(f"{path}/"))
+        ]
+        return sorted(mine, key=lambda stream: -stream.path.count("/"))
+
+
+class RunRegistry:
+    """Open runs by id, the one that was used last at the end. Safe for threads.
+
+    most : runs that are open at once at most; the one that was idle longest makes room. idle_seconds : a run without an
+    event for so long is closed when another one begins.
+    """
+
+    def __init__(self, most: int, idle_seconds: float) -> None:
+        """Raises ConfigError unless both are above 0."""
+        if most < 1 or not idle_seconds > 0:
+            raise ConfigError(f"max_open_runs is {most} and idle_seconds {idle_seconds}: both must be above 0.")
+        self._most, self._idle = most, idle_seconds
+        self._open: OrderedDict[str, OpenRun] = OrderedDict()
+        self._over: OrderedDict[str, None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def get(self, run: str) -> OpenRun | None:
+        """The open run of this id, which has been used now; None where there is none."""
+        with self._lock:
+            found = self._open.get(run)
+            if found is not None:
+                found.used = monotonic()
+                self._open.move_to_end(run)
+            return found
+
+    def is_over(self, run: str) -> bool:
+        """Was a run of this id open and is no more?"""
+        with self._lock:
+            return run in self._over
+
+    def open(self, run: str, task_id: str = "", group: str | None = None) -> tuple[OpenRun, list[OpenRun]]:
+        """The run of this id, begun if it is not open; and the runs that had to be closed for it."""
+        now = monotonic()
+        with self._lock:
+            found = self._open.get(run)
+            if found is None:
+                found = self._open[run] = OpenRun(run, task_id, group)
+                self._over.pop(run, None)
+            found.used = now
+            self._open.move_to_end(run)
+            return found, list(self._too_many(now))
+
+    def _too_many(self, now: float) -> Iterator[OpenRun]:
+        while len(self._open) > 1:
+            oldest = next(iter(self._open.values()))
+            if len(self._open) <= self._most and now - oldest.used < self._idle:
+                return
+            self._remove(oldest.run)
+            yield oldest
+
+    def close(self, run: str) -> None:
+        """The run is over; its id is remembered."""
+        with self._lock:
+            self._remove(run)
+
+    def all(self) -> list[OpenRun]:
+        with self._lock:
+            return list(self._open.values())
+
+    def _remove(self, run: str) -> None:
+        if self._open.pop(run, None) is not None:
+            self._over[run] = None
+            if len(self._over) > _OVER:
+                self._over.popitem(last=False)

@@ -1,0 +1,139 @@
+"""A run of a loop made by hand, as its host sees it: say what happens, ask what to do."""
+
+from __future__ import annotations
+
+from time import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+from uuid import uuid4
+
+from prefixguard.alarm import Level
+from prefixguard.integrations.events import MAIN, Event, plain_json, text_of
+from prefixguard.runtime import Reading
+
+if TYPE_CHECKING:
+    from prefixguard.integrations.guard import Guard
+
+
+class WatchedRun:
+    """One agent of one run that a `Guard` watches, from `Guard.run` or `delegate`. A context manager, plain or async.
+
+    Every method that tells of an event returns the readings of the steps that it completes, and takes further fields of
+    the event by name (`tokens_in=812`, `cost=0.003`, `metadata={...}`). Contents may be texts, content blocks or
+    objects of a framework.
+    """
+
+    def __init__(
+        self, guard: Guard, run: str, path: str = MAIN, call_id: str = "", parent: WatchedRun | None = None
+    ) -> None:
+        """call_id, parent : the call by which another agent delegated, and that agent."""
+        self._guard, self.id, self.agent_path = guard, run, path
+        self._call_id, self._parent = call_id, parent
+        self._is_over = False
+
+    # What happens
+
+    def observed(self, text: Any, **fields: Any) -> list[Reading]:
+        """Something arrived that answers no call: a user's message, a page, a notice."""
+        return self._feed("observed", text=text_of(text), **fields)
+
+    def said(self, text: Any, **fields: Any) -> list[Reading]:
+        """The agent said something and called nothing: a step of its own. Text beside calls belongs to `called`."""
+        return self._feed("said", text=text_of(text), **fields)
+
+    def called(self, tool: str, arguments: Any = None, *, call_id: str = "", text: Any = "", **fields: Any) -> str:
+        """The agent calls a tool. Returns the call's id, made up where none is given: a step once its result is in.
+
+        text : what the agent said with it; with the first of several calls. turn : of calls that are made in parallel
+        and do not begin together, the number of the model's reply.
+        """
+        call_id = call_id or f"call-{uuid4().hex[:12]}"
+        self._feed(
+            "called", tool=str(tool), arguments=plain_json(arguments), call_id=call_id, text=text_of(text), **fields
+        )
+        return call_id
+
+    def returned(self, call_id: str, result: Any = "", *, is_error: bool | None = None, **fields: Any) -> list[Reading]:
+        """What came back for a call. is_error : did it fail? None: the text decides. An exception is an error."""
+        if isinstance(result, BaseException):
+            result, is_error = f"{type(result).__name__}: {result}", True if is_error is None else is_error
+        return self._feed("returned", call_id=call_id, text=text_of(result), is_error=is_error, **fields)
+
+    def delegate(self, agent: str, *, task: str = "", call_id: str = "") -> WatchedRun:
+        """A sub-agent begins, or a branch that runs beside others: watched apart.
+
+        agent : its name. task : what it is asked. call_id : the call by which it was asked, if one was; that call
+        gets the sub-agent's last words as its result, unless it has one by the time the sub-agent ends.
+        """
+        path = f"{self.agent_path}/{agent.replace('/', '_') or 'agent'}#{call_id or uuid4().hex[:8]}"
+        below = WatchedRun(self._guard, self.id, path, call_id, self)
+        below._feed("task", text=task, agent=agent)
+        return below
+
+    def end(self) -> list[Reading]:
+        """The agent is done: readings of calls that have no result. Nothing more is taken of it."""
+        if self._is_over:
+            return []
+        self._is_over = True
+        stream = self._guard.stream(self.id, self.agent_path)
+        readings = self._feed("ended")
+        if self._parent is not None and self._call_id and stream is not None:
+            above = self._guard.stream(self.id, self._parent.agent_path)
+            if above is not None and self._call_id in above.open_calls:
+                readings = readings + self._parent.returned(self._call_id, stream.last_text)
+        return readings
+
+    def outcome(self, success: bool) -> bool:
+        """How the run ended, for training; as `Guard.outcome`."""
+        return self._guard.outcome(self.id, success)
+
+    # What to do
+
+    def nudge(self) -> str | None:
+        """A text to give to the agent before it goes on, once; None where there is none."""
+        return self._guard.take_nudge(self.id, self.agent_path)
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the run is to stop; None while it may go on."""
+        return self._guard.stopped(self.id)
+
+    def check(self) -> None:
+        """Raise AgentStopped where the run is to stop."""
+        self._guard.check(self.id)
+
+    @property
+    def reading(self) -> Reading | None:
+        """The latest reading of this agent; None before the first, or once it has ended."""
+        stream = self._guard.stream(self.id, self.agent_path)
+        return None if stream is None else stream.last
+
+    @property
+    def alarmed(self) -> bool:
+        """Has the latest reading of this agent the level ALARM?"""
+        reading = self.reading
+        return reading is not None and reading.level is Level.ALARM
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def _feed(self, kind: Any, **fields: Any) -> list[Reading]:
+        try:
+            event = Event(self.id, kind, self.agent_path, **{"at": time(), **fields})
+        except TypeError as exc:  # a field that events do not have
+            self._guard.failed(f"an event of kind {kind}", exc)
+            return []
+        return self._guard.feed(event)
