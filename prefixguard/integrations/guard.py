@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from time import time
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from prefixguard.alarm import Level
@@ -25,6 +25,8 @@ from prefixguard.integrations.watched_run import WatchedRun
 from prefixguard.runtime import Monitor, Reading, Session, load, plain
 from prefixguard.runtime.host_errors import was_interrupted
 from prefixguard.stepview import load_adapter
+
+C = TypeVar("C")
 
 logger = logging.getLogger("prefixguard")
 
@@ -99,15 +101,17 @@ class Guard:
     ) -> WatchedRun:
         """Begin a run of a loop made by hand; a context manager, plain or async.
 
-        task : what the agent is asked. run_id : of your own; where it is taken, a number is put behind it
+        task : what the agent is asked; "" where the first message that arrives says it. run_id : of your own; where it
+        is taken, a number is put behind it
         (`WatchedRun.id` has it). task_id : runs of one task have the same; by default a digest of the task's text.
         agent : its name.
         group : picks the alarm's threshold, for monitors that have thresholds by group.
         """
         name = self.new_id(run_id)
-        self._open(name, task_id or task_digest(task), group)
-        watched = WatchedRun(self, name)
-        self.feed(Event(name, "task", text=task, agent=agent, task_id=task_id or task_digest(task), at=time()))
+        self._open(name, task_id or task_digest(task), group, agent)
+        watched = WatchedRun(self, name, agent=agent)
+        if task:
+            self.feed(Event(name, "task", text=task, agent=agent, at=time()))
         return watched
 
     def feed(self, event: Event | Mapping[str, Any]) -> list[Reading]:
@@ -210,6 +214,32 @@ class Guard:
         self.feed(Event(run, "injected", agent_path, text=text, at=time()))
         return text
 
+    def next_turn(self, run: str, agent_path: str = MAIN) -> int:
+        """Number of the model's reply that begins now; calls of the replies before it that are open stay without a
+        result."""
+        stream = self.stream(run, agent_path)
+        if stream is None:
+            return 0
+        stream.next_turn()
+        return stream.turn
+
+    def openai(self, client: C) -> C:
+        """Watch a client of the openai package (`OpenAI` or `AsyncOpenAI`; chat completions, Responses, streams): its
+        calls belong to the run that they are made in, `with guard.run(...)`. Returns the same client."""
+        from prefixguard.integrations.openai_client import watch_client
+
+        return watch_client(self, client)
+
+    def openai_agents(self, **of_run: Any) -> Any:
+        """Hooks for a run of the OpenAI Agents SDK: `Runner.run(agent, task, hooks=guard.openai_agents())`.
+
+        of_run : arguments of `run`; the id of the run is that of the SDK's trace where none is given. Raises
+        MissingExtraError.
+        """
+        from prefixguard.integrations.openai_agents import run_hooks
+
+        return run_hooks(self, of_run)
+
     def count(self, name: str) -> None:
         with self._count_lock:
             self._counts[name] += 1
@@ -228,7 +258,7 @@ class Guard:
             if self._runs.is_over(event.run):
                 self.count("late_events")
                 return [_unknown("the run is over; an event of it came late. Begin a new run under another id")]
-            run = self._open(event.run, event.task_id, None)
+            run = self._open(event.run, event.task_id, None, event.agent)
         with run.lock:
             stream = run.stream(event.agent_path, lambda: self._session(run))
             if stream.is_over:
@@ -253,13 +283,17 @@ class Guard:
                 case "alone":
                     self.count("results_without_call")
         elif event.kind == "called":
-            turn = stream.called(event.call_id)
-            return event if event.turn is not None else replace(event, turn=turn)
+            return replace(event, turn=stream.called(event.call_id, event.turn))
+        elif event.kind in ("task", "observed") and stream.task is None:  # what arrives first is the task
+            stream.task = event.text
+            task_id = event.task_id or run.task_id or task_digest(event.text)
+            run.task_id = run.task_id or task_id
+            return replace(event, kind="task", task_id=task_id, agent=stream.agent)
+        elif event.kind == "observed" and event.text == stream.task and not stream.turn:
+            return None  # the host said the task, and now the messages that begin with it
         elif event.kind in ("said", "observed"):
             stream.next_turn()
             stream.last_text = event.text if event.kind == "said" else stream.last_text
-        elif event.kind == "task" and not event.task_id:
-            return replace(event, task_id=run.task_id or task_digest(event.text))
         return event
 
     def _take(self, stream: AgentStream, event: Event) -> list[Reading]:
@@ -315,8 +349,8 @@ class Guard:
         )  # fmt: skip
         return str(wanted)
 
-    def _open(self, run: str, task_id: str, group: str | None) -> OpenRun:
-        opened, closed = self._runs.open(run, task_id, group)
+    def _open(self, run: str, task_id: str, group: str | None, agent: str) -> OpenRun:
+        opened, closed = self._runs.open(run, task_id, group, agent)
         for other in closed:
             self._close(other, "evicted_runs")
         return opened

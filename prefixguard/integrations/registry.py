@@ -33,17 +33,21 @@ class AgentStream:
     open_calls: dict[str, None] = field(default_factory=dict)
     returned: deque[str] = field(default_factory=lambda: deque(maxlen=_RETURNED))
     came_back: int = 0  # results since the turn began
+    task: str | None = None  # what it was asked; None as long as nothing has arrived
     last: Reading | None = None
     alarm: Reading | None = None
     nudges: list[str] = field(default_factory=list)
     last_text: str = ""
     is_over: bool = False
 
-    def called(self, call_id: str) -> int:
+    def called(self, call_id: str, turn: int | None) -> int:
         """The agent calls a tool: the number of the turn, where nobody says which. Calls that are made while others are
         open are of their turn, unless one of those seems lost: others came back and it did not."""
-        if not self.open_calls or self.came_back >= _LOST:
+        if turn is None and (not self.open_calls or self.came_back >= _LOST):
             self.next_turn()
+        elif turn is not None and turn != self.turn:
+            self.next_turn()
+            self.turn = turn
         self.open_calls[call_id] = None
         if len(self.open_calls) > _MOST_OPEN:
             del self.open_calls[next(iter(self.open_calls))]
@@ -75,6 +79,7 @@ class OpenRun:
     run: str
     task_id: str
     group: str | None
+    agent: str = ""
     lock: threading.RLock = field(default_factory=threading.RLock)
     streams: dict[str, AgentStream] = field(default_factory=dict)
     stopped: str | None = None
@@ -84,7 +89,7 @@ class OpenRun:
         """The agent's stream, begun if it is new."""
         found = self.streams.get(path)
         if found is None:
-            found = self.streams[path] = AgentStream(path, start())
+            found = self.streams[path] = AgentStream(path, start(), self.agent if path == MAIN else "")
         return found
 
     def below(self, path: str) -> list[AgentStream]:
@@ -131,13 +136,15 @@ class RunRegistry:
         with self._lock:
             return run in self._over
 
-    def open(self, run: str, task_id: str = "", group: str | None = None) -> tuple[OpenRun, list[OpenRun]]:
+    def open(
+        self, run: str, task_id: str = "", group: str | None = None, agent: str = ""
+    ) -> tuple[OpenRun, list[OpenRun]]:
         """The run of this id, begun if it is not open; and the runs that had to be closed for it."""
         now = monotonic()
         with self._lock:
             found = self._open.get(run)
             if found is None:
-                found = self._open[run] = OpenRun(run, task_id, group)
+                found = self._open[run] = OpenRun(run, task_id, group, agent)
                 self._over.pop(run, None)
             found.used = now
             self._open.move_to_end(run)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from contextvars import ContextVar, Token
 from time import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
     from prefixguard.integrations.guard import Guard
 
 
+#: The run that this task or thread is in: the innermost `with guard.run(...)`, or `with run.delegate(...)`.
+CURRENT: ContextVar[WatchedRun | None] = ContextVar("prefixguard_run", default=None)
+
+
 class WatchedRun:
     """One agent of one run that a `Guard` watches, from `Guard.run` or `delegate`. A context manager, plain or async.
 
@@ -24,12 +30,20 @@ class WatchedRun:
     """
 
     def __init__(
-        self, guard: Guard, run: str, path: str = MAIN, call_id: str = "", parent: WatchedRun | None = None
+        self,
+        guard: Guard,
+        run: str,
+        path: str = MAIN,
+        agent: str = "",
+        call_id: str = "",
+        parent: WatchedRun | None = None,
     ) -> None:
-        """call_id, parent : the call by which another agent delegated, and that agent."""
+        """agent : its name. call_id, parent : the call by which another agent delegated, and that agent."""
+        self._agent = agent
         self._guard, self.id, self.agent_path = guard, run, path
-        self._call_id, self._parent = call_id, parent
+        self._call_id, self.parent = call_id, parent
         self._is_over = False
+        self._outer: list[Token[WatchedRun | None]] = []
 
     # What happens
 
@@ -66,9 +80,23 @@ class WatchedRun:
         gets the sub-agent's last words as its result, unless it has one by the time the sub-agent ends.
         """
         path = f"{self.agent_path}/{agent.replace('/', '_') or 'agent'}#{call_id or uuid4().hex[:8]}"
-        below = WatchedRun(self._guard, self.id, path, call_id, self)
-        below._feed("task", text=task, agent=agent)
+        below = WatchedRun(self._guard, self.id, path, agent, call_id, self)
+        if task:
+            below._feed("task", text=task)
         return below
+
+    def has_returned(self, call_id: str) -> bool:
+        """Has a call of this agent its result?"""
+        stream = self._guard.stream(self.id, self.agent_path)
+        return stream is not None and call_id in stream.returned
+
+    def next_turn(self) -> int:
+        """Number of the model's reply that begins now, for calls that belong to one reply."""
+        return self._guard.next_turn(self.id, self.agent_path)
+
+    def failed(self, what: str, exc: BaseException) -> None:
+        """Something of ours went wrong while an event was made: counted, said once, never raised."""
+        self._guard.failed(what, exc)
 
     def end(self) -> list[Reading]:
         """The agent is done: readings of calls that have no result. Nothing more is taken of it."""
@@ -77,10 +105,10 @@ class WatchedRun:
         self._is_over = True
         stream = self._guard.stream(self.id, self.agent_path)
         readings = self._feed("ended")
-        if self._parent is not None and self._call_id and stream is not None:
-            above = self._guard.stream(self.id, self._parent.agent_path)
+        if self.parent is not None and self._call_id and stream is not None:
+            above = self._guard.stream(self.id, self.parent.agent_path)
             if above is not None and self._call_id in above.open_calls:
-                readings = readings + self._parent.returned(self._call_id, stream.last_text)
+                readings = readings + self.parent.returned(self._call_id, stream.last_text)
         return readings
 
     def outcome(self, success: bool) -> bool:
@@ -115,24 +143,29 @@ class WatchedRun:
         return reading is not None and reading.level is Level.ALARM
 
     def __enter__(self) -> Self:
+        self._outer.append(CURRENT.set(self))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
+        with suppress(ValueError):  # left in another context than it was entered in
+            CURRENT.reset(self._outer.pop())
         self.end()
 
     async def __aenter__(self) -> Self:
-        return self
+        return self.__enter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.end()
+        self.__exit__(kind, exc, trace)
 
     def _feed(self, kind: Any, **fields: Any) -> list[Reading]:
         try:
-            event = Event(self.id, kind, self.agent_path, **{"at": time(), **fields})
+            event = Event(
+                self.id, kind, self.agent_path, **{"at": time(), **fields, "agent": fields.get("agent") or self._agent}
+            )
         except TypeError as exc:  # a field that events do not have
             self._guard.failed(f"an event of kind {kind}", exc)
             return []

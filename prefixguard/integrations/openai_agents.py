@@ -1,0 +1,206 @@
+"""The OpenAI Agents SDK, by its run hooks: whole replies and streams, either API, handoffs, agents as tools.
+
+    result = await Runner.run(agent, task, hooks=guard.openai_agents())
+
+A handoff goes on in the same agent path under another name. Agents that are tools of others are watched apart: hooks
+are set on them when the agent that owns them begins (the host's own are called as well), since the SDK hands the hooks
+of a run to no nested run.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from prefixguard.errors import missing_extra
+from prefixguard.integrations.conversation import tell_responses_input, tell_responses_output
+from prefixguard.integrations.events import field_of, text_of
+from prefixguard.integrations.watched_run import WatchedRun
+
+if TYPE_CHECKING:
+    from prefixguard.integrations.guard import Guard
+
+#: How the SDK words the result of a tool that raised, where the host has not said otherwise.
+_FAILED = "An error occurred while running the tool"
+
+
+def run_hooks(guard: Guard, of_run: dict[str, Any]) -> Any:
+    """Hooks for `Runner.run`, `run_streamed` and `run_sync`, for any number of runs. of_run : arguments of `Guard.run`.
+
+    Raises MissingExtraError.
+    """
+    try:
+        from agents import AgentHooks, RunHooks
+    except ImportError as exc:
+        raise missing_extra("watching the OpenAI Agents SDK", "openai-agents", exc) from exc
+
+    watcher = AgentsWatcher(guard, of_run)
+
+    class WatchedRunHooks(RunHooks):  # type: ignore[misc]
+        prefixguard = watcher
+
+        async def on_agent_start(self, context: Any, agent: Any) -> None:
+            watcher.begins(agent, WatchedAgentHooks)
+
+        async def on_llm_start(self, context: Any, agent: Any, system_prompt: Any, input_items: Any) -> None:
+            watcher.asks(context, agent, input_items)
+
+        async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
+            watcher.answers(context, agent, response)
+
+        async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
+            watcher.returns(context, result)
+
+        async def on_agent_end(self, context: Any, agent: Any, output: Any) -> None:
+            watcher.ends(context)
+
+    class WatchedAgentHooks(AgentHooks):  # type: ignore[misc]
+        """Hooks of an agent that is another one's tool: ours, then the host's. own : the host's; None: it has none."""
+
+        prefixguard = watcher
+
+        def __init__(self, own: Any) -> None:
+            self.own = own
+
+        async def on_start(self, context: Any, agent: Any) -> None:
+            watcher.begins(agent, WatchedAgentHooks)
+            await self._also("on_start", context, agent)
+
+        async def on_llm_start(self, context: Any, agent: Any, system_prompt: Any, input_items: Any) -> None:
+            watcher.asks(context, agent, input_items, nested=True)
+            await self._also("on_llm_start", context, agent, system_prompt, input_items)
+
+        async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
+            watcher.answers(context, agent, response)
+            await self._also("on_llm_end", context, agent, response)
+
+        async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
+            await self._also("on_tool_start", context, agent, tool)
+
+        async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
+            watcher.returns(context, result)
+            await self._also("on_tool_end", context, agent, tool, result)
+
+        async def on_end(self, context: Any, agent: Any, output: Any) -> None:
+            await self._also("on_end", context, agent, output)
+
+        async def on_handoff(self, context: Any, agent: Any, source: Any) -> None:
+            await self._also("on_handoff", context, agent, source)
+
+        async def _also(self, name: str, *given: Any) -> None:
+            if self.own is not None:
+                await getattr(self.own, name)(*given)
+
+    return WatchedRunHooks()
+
+
+class AgentsWatcher:
+    """Knows to which run, and to which agent of it, the context of a hook belongs.
+
+    The SDK makes one context for each run and hands it to the hooks of models; a tool's context, and that of a nested
+    run, hold the very object of the call.
+    """
+
+    def __init__(self, guard: Guard, of_run: dict[str, Any]) -> None:
+        self._guard, self._of_run = guard, of_run
+        self._runs: weakref.WeakKeyDictionary[Any, WatchedRun] = weakref.WeakKeyDictionary()
+        self._calls: dict[int, tuple[Any, WatchedRun]] = {}  # calls without a result
+        self._below: dict[int, WatchedRun] = {}  # nested runs by their call
+        self._nudges: weakref.WeakKeyDictionary[Any, list[tuple[int, str]]] = weakref.WeakKeyDictionary()
+
+    def begins(self, agent: Any, hooks: Any) -> None:
+        """Set hooks of this class on the agents that are tools of the agent; in place of those of another guard."""
+        for tool in field_of(agent, "tools") or ():
+            inner = field_of(tool, "_agent_instance") if field_of(tool, "_is_agent_tool") else None
+            if inner is None or getattr(inner.hooks, "prefixguard", None) is self:
+                continue
+            is_ours = hasattr(inner.hooks, "prefixguard")
+            inner.hooks = hooks(inner.hooks.own if is_ours else inner.hooks)
+
+    def asks(self, context: Any, agent: Any, items: Any, nested: bool = False) -> None:
+        """A model is about to be asked; nudges are added to the items. AgentStopped where the run is to stop."""
+        try:
+            run = self._runs.get(context) or self._open(context, agent, nested)
+            if run is None:
+                return
+            tell_responses_input(run, items, agent=_name(agent))
+        except Exception as exc:
+            self._guard.failed("a model call of the OpenAI Agents SDK", exc)
+            return
+        run.check()
+        nudges = self._nudges.setdefault(context, [])
+        if (text := run.nudge()) is not None:
+            nudges.append((len(items), text))
+        for position, text in reversed(nudges):  # the SDK's history does not keep them
+            items.insert(position, {"role": "user", "content": text})
+
+    def answers(self, context: Any, agent: Any, response: Any) -> None:
+        """A model has answered."""
+        run = self._runs.get(context)
+        if run is None:
+            return
+        try:
+            output = field_of(response, "output") or ()
+            for item in output:
+                if field_of(item, "call_id"):
+                    self._calls[id(item)] = (item, run)
+            tell_responses_output(run, output, field_of(response, "usage"), agent=_name(agent))
+        except Exception as exc:
+            self._guard.failed("a reply in the OpenAI Agents SDK", exc)
+
+    def returns(self, context: Any, result: Any) -> None:
+        """A tool has returned; results of which the SDK tells no call are told with the next model call."""
+        try:
+            call = field_of(context, "tool_call")
+            item, run = self._calls.pop(id(call), (None, None))
+            if run is None or item is not call:
+                return
+            text = result if isinstance(result, str) else text_of(result) if _is_output(result) else str(result)
+            run.returned(str(field_of(call, "call_id")), text, is_error=True if text.startswith(_FAILED) else None)
+            below = self._below.pop(id(call), None)
+            if below is not None:
+                self._forget(below)
+        except Exception as exc:
+            self._guard.failed("a tool's result in the OpenAI Agents SDK", exc)
+
+    def ends(self, context: Any) -> None:
+        """The last agent of a run has its output. Nested runs end with their call."""
+        usage = field_of(context, "usage")
+        for known, run in list(self._runs.items()):
+            if field_of(known, "usage") is usage and run.parent is None:
+                self._forget(run)
+
+    def _open(self, context: Any, agent: Any, nested: bool) -> WatchedRun | None:
+        if nested:
+            call = field_of(context, "tool_call")
+            item, above = self._calls.get(id(call), (None, None))
+            if above is None or item is not call:
+                return None  # the agent is run by itself
+            run = self._below[id(call)] = above.delegate(_name(agent), call_id=str(field_of(call, "call_id")))
+            self._runs[context] = run
+        else:
+            from agents import get_current_trace
+
+            of_run = {"agent": _name(agent), **self._of_run}
+            trace = get_current_trace()
+            if not of_run.get("run_id") and trace is not None and trace.trace_id != "no-op":
+                of_run["run_id"] = trace.trace_id
+            run = self._guard.run(**of_run)
+            weakref.finalize(context, self._forget, run)  # a run that ends by an exception has no other end
+            self._runs[context] = run
+        return run
+
+    def _forget(self, run: WatchedRun) -> None:
+        for key in [key for key, (_, of) in self._calls.items() if of is run]:
+            del self._calls[key]
+        run.end()
+
+
+def _name(agent: Any) -> str:
+    return str(field_of(agent, "name") or "agent")
+
+
+def _is_output(result: Any) -> bool:
+    """Is it one of the SDK's tool outputs (text, image, file), or a list of them?"""
+    first = result[0] if isinstance(result, list) and result else result
+    return str(field_of(first, "type", "")) in ("text", "image", "file")

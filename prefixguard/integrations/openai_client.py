@@ -1,0 +1,247 @@
+"""The plain `openai` client, chat completions and Responses, sync and async, whole replies and streams.
+
+A model is asked with the results of the calls before it, so their readings come before it is asked: an alarm can stop
+the run, or say something to the agent, before the next tokens are paid for.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from prefixguard.errors import ConfigError
+from prefixguard.integrations.conversation import (
+    tell_chat_input,
+    tell_chat_reply,
+    tell_responses_input,
+    tell_responses_output,
+)
+from prefixguard.integrations.events import field_of
+from prefixguard.integrations.watched_run import CURRENT, WatchedRun
+
+if TYPE_CHECKING:
+    from prefixguard.integrations.guard import Guard
+
+C = TypeVar("C")
+
+
+def watch_client(guard: Guard, client: C) -> C:
+    """The same client, whose calls from now on belong to the run that they are made in (`with guard.run(...)`).
+
+    Calls outside any run are not watched, and counted (`calls_outside_runs`). Raises ConfigError for what is no client
+    of the openai package.
+    """
+    found = False
+    for names, api in ((("chat", "completions"), _Chat), (("responses",), _Responses)):
+        place: Any = client
+        for name in names:
+            place = getattr(place, name, None)
+        if place is None:
+            continue
+        for method in ("create", "parse"):
+            original = getattr(place, method, None)
+            if original is not None and not hasattr(original, "prefixguard"):
+                setattr(place, method, _watched(guard, original, api))
+                found = True
+            found = found or hasattr(original, "prefixguard")
+    if not found:
+        raise ConfigError(
+            f"{type(client).__name__} is no client of the openai package: give OpenAI() or AsyncOpenAI()."
+        )
+    return client
+
+
+def _watched(guard: Guard, original: Callable[..., Any], api: type[_Call]) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(inspect.unwrap(original)):
+
+        @functools.wraps(original)
+        async def ask(*args: Any, **options: Any) -> Any:
+            call = api.begin(guard, options)
+            reply = await original(*args, **options)
+            return reply if call is None else call.of_reply(reply)
+
+    else:
+
+        @functools.wraps(original)
+        def ask(*args: Any, **options: Any) -> Any:
+            call = api.begin(guard, options)
+            reply = original(*args, **options)
+            return reply if call is None else call.of_reply(reply)
+
+    ask.prefixguard = guard  # type: ignore[attr-defined]
+    return ask
+
+
+class _Call:
+    """One request to a model within a run."""
+
+    #: Option that holds what the model is asked with.
+    given = ""
+
+    def __init__(self, run: WatchedRun) -> None:
+        self.run = run
+
+    @classmethod
+    def begin(cls, guard: Guard, options: dict[str, Any]) -> _Call | None:
+        """Tell the run what the model is asked with; None outside a run. AgentStopped where the run is to stop."""
+        run = CURRENT.get()
+        if run is None:
+            guard.count("calls_outside_runs")
+            return None
+        call = cls(run)
+        call._try(call.tell_input, options.get(cls.given))
+        run.check()
+        text = run.nudge()
+        if text is not None:
+            options[cls.given] = call.with_message(options.get(cls.given), {"role": "user", "content": text})
+        return call
+
+    @staticmethod
+    def with_message(given: Any, message: dict[str, Any]) -> Any:
+        """Put a message behind the others: into the host's own list, so that the conversation keeps it."""
+        if isinstance(given, list):
+            given.append(message)
+            return given
+        return [{"role": "user", "content": given}, message] if isinstance(given, str) else [*(given or ()), message]
+
+    def of_reply(self, reply: Any) -> Any:
+        """The reply for the host, told to the run; a stream is told when it is over."""
+        if hasattr(reply, "__aiter__"):
+            return _WatchedStream(reply, self)
+        if hasattr(reply, "__iter__") and hasattr(reply, "close"):
+            return _WatchedStream(reply, self)
+        self._try(self.tell_reply, reply)
+        return reply
+
+    def _try(self, tell: Callable[[Any], None], what: Any) -> None:
+        """Nothing that an object of another release lacks reaches the host."""
+        try:
+            tell(what)
+        except Exception as exc:
+            self.run.failed(f"a message of run {self.run.id}", exc)
+
+    def tell_input(self, given: Any) -> None:
+        raise NotImplementedError
+
+    def tell_reply(self, reply: Any) -> None:
+        raise NotImplementedError
+
+    def chunk(self, chunk: Any) -> None:
+        raise NotImplementedError
+
+    def end_of_stream(self, _: Any = None) -> None:
+        raise NotImplementedError
+
+
+class _Chat(_Call):
+    given = "messages"
+
+    def __init__(self, run: WatchedRun) -> None:
+        super().__init__(run)
+        self._text: list[str] = []
+        self._calls: dict[int, dict[str, Any]] = {}
+        self._usage: Any = None
+
+    def tell_input(self, given: Any) -> None:
+        tell_chat_input(self.run, list(given or ()))
+
+    def tell_reply(self, reply: Any) -> None:
+        choices = field_of(reply, "choices") or ()
+        if choices:
+            tell_chat_reply(self.run, field_of(choices[0], "message"), field_of(reply, "usage"))
+
+    def chunk(self, chunk: Any) -> None:
+        self._usage = field_of(chunk, "usage") or self._usage
+        for choice in field_of(chunk, "choices") or ():
+            delta = field_of(choice, "delta")
+            if field_of(choice, "index", 0) != 0 or delta is None:
+                continue
+            self._text.append(field_of(delta, "content") or field_of(delta, "refusal") or "")
+            for part in field_of(delta, "tool_calls") or ():
+                call = self._calls.setdefault(
+                    field_of(part, "index", 0), {"id": "", "function": {"name": "", "arguments": ""}}
+                )
+                call["id"] = field_of(part, "id") or call["id"]
+                function = field_of(part, "function")
+                for name in ("name", "arguments"):
+                    call["function"][name] += field_of(function, name) or ""
+
+    def end_of_stream(self, _: Any = None) -> None:
+        calls = [call for _, call in sorted(self._calls.items())]
+        tell_chat_reply(self.run, {"content": "".join(self._text), "tool_calls": calls}, self._usage)
+
+
+class _Responses(_Call):
+    given = "input"
+
+    def __init__(self, run: WatchedRun) -> None:
+        super().__init__(run)
+        self._items: list[Any] = []
+        self._usage: Any = None
+
+    def tell_input(self, given: Any) -> None:
+        tell_responses_input(self.run, given)
+
+    def tell_reply(self, reply: Any) -> None:
+        tell_responses_output(self.run, field_of(reply, "output") or (), field_of(reply, "usage"))
+
+    def chunk(self, chunk: Any) -> None:
+        kind = field_of(chunk, "type")
+        if kind == "response.output_item.done":
+            self._items.append(field_of(chunk, "item"))
+        elif kind in ("response.completed", "response.incomplete", "response.failed"):
+            response = field_of(chunk, "response")
+            self._usage = field_of(response, "usage")
+            self._items = list(field_of(response, "output") or self._items)
+
+    def end_of_stream(self, _: Any = None) -> None:
+        tell_responses_output(self.run, self._items, self._usage)
+
+
+class _WatchedStream:
+    """A stream as the client gave it; what came is told to the run once it is over, or left."""
+
+    def __init__(self, stream: Any, call: _Call) -> None:
+        self._stream, self._call, self._is_told = stream, call, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            for chunk in self._stream:
+                self._call._try(self._call.chunk, chunk)
+                yield chunk
+        finally:
+            self._tell()
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        try:
+            async for chunk in self._stream:
+                self._call._try(self._call.chunk, chunk)
+                yield chunk
+        finally:
+            self._tell()
+
+    def __enter__(self) -> _WatchedStream:
+        self._stream.__enter__()
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self._tell()
+        self._stream.__exit__(*exc)
+
+    async def __aenter__(self) -> _WatchedStream:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: Any) -> None:
+        self._tell()
+        await self._stream.__aexit__(*exc)
+
+    def _tell(self) -> None:
+        if not self._is_told:
+            self._is_told = True
+            self._call._try(self._call.end_of_stream, None)
