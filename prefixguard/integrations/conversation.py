@@ -37,9 +37,9 @@ def tell_chat_input(run: WatchedRun, messages: Sequence[Any]) -> None:
         role, content = field_of(message, "role"), field_of(message, "content")
         if role in ("tool", "function"):
             call_id = field_of(message, "tool_call_id") or field_of(message, "name") or ""
-            _result(run, call_id, content)
+            result_of(run, call_id, content)
         elif role == "user":
-            _observe(run, text_of(content), position)
+            observe_again(run, text_of(content), position)
 
 
 def tell_chat_reply(run: WatchedRun, message: Any, usage: Any = None) -> None:
@@ -55,7 +55,7 @@ def tell_chat_reply(run: WatchedRun, message: Any, usage: Any = None) -> None:
 def tell_responses_input(run: WatchedRun, given: Any, agent: str = "") -> None:
     """What a response is asked with: a text, or items; those behind the agent's last one are new."""
     if isinstance(given, str):
-        _observe(run, given, 0, agent)
+        observe_again(run, given, 0, agent)
         return
     items = list(given or ())
     start = _behind_last(items, lambda item: field_of(item, "role") == "assistant" or _is_call(item))
@@ -63,9 +63,9 @@ def tell_responses_input(run: WatchedRun, given: Any, agent: str = "") -> None:
         item = items[position]
         kind = field_of(item, "type")
         if isinstance(kind, str) and kind.endswith("_output"):
-            _result(run, field_of(item, "call_id"), field_of(item, "output"))
+            result_of(run, field_of(item, "call_id"), field_of(item, "output"))
         elif field_of(item, "role") == "user":
-            _observe(run, text_of(field_of(item, "content")), position, agent)
+            observe_again(run, text_of(field_of(item, "content")), position, agent)
 
 
 def tell_responses_output(run: WatchedRun, items: Iterable[Any], usage: Any = None, agent: str = "") -> None:
@@ -120,13 +120,14 @@ def tokens_of(usage: Any) -> dict[str, int]:
     return {name: n for name, n in found.items() if n is not None}
 
 
-def _result(run: WatchedRun, call_id: Any, result: Any) -> None:
+def result_of(run: WatchedRun, call_id: Any, result: Any, is_error: bool | None = None) -> None:
     """What came back, unless a hook has told it already."""
     if not run.has_returned(str(call_id or "")):
-        run.returned(str(call_id or ""), text_of(result))
+        given = result if isinstance(result, BaseException) else text_of(result)
+        run.returned(str(call_id or ""), given, is_error=is_error)
 
 
-def _observe(run: WatchedRun, text: str, position: int, agent: str = "") -> None:
+def observe_again(run: WatchedRun, text: str, position: int, agent: str = "") -> None:
     """A user's message; one that comes again, since the same messages are sent again, is one event."""
     if text:
         digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).hexdigest()

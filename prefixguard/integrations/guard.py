@@ -240,6 +240,24 @@ class Guard:
 
         return run_hooks(self, of_run)
 
+    def langchain(self, **of_run: Any) -> Any:
+        """Middleware for a LangChain agent: `create_agent(model, tools, middleware=[guard.langchain()])`.
+
+        of_run : arguments of `run`. Raises MissingExtraError.
+        """
+        from prefixguard.integrations.langchain import agent_middleware
+
+        return agent_middleware(self, of_run)
+
+    def langgraph(self, **of_run: Any) -> Any:
+        """A callback handler for any LangGraph graph: `graph.invoke(state, config={"callbacks": [guard.langgraph()]})`.
+
+        It records, warns and stops; a nudge needs the middleware. of_run : arguments of `run`. Raises MissingExtraError.
+        """
+        from prefixguard.integrations.langchain import callback_handler
+
+        return callback_handler(self, of_run)
+
     def count(self, name: str) -> None:
         with self._count_lock:
             self._counts[name] += 1

@@ -90,6 +90,16 @@ class WatchedRun:
         stream = self._guard.stream(self.id, self.agent_path)
         return stream is not None and call_id in stream.returned
 
+    def is_open(self, call_id: str) -> bool:
+        """Has a call of this agent been told, and no result of it?"""
+        stream = self._guard.stream(self.id, self.agent_path)
+        return stream is not None and call_id in stream.open_calls
+
+    @property
+    def key(self) -> str:
+        """Run and agent path in one."""
+        return f"{self.id}/{self.agent_path}"
+
     def next_turn(self) -> int:
         """Number of the model's reply that begins now, for calls that belong to one reply."""
         return self._guard.next_turn(self.id, self.agent_path)
