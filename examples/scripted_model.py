@@ -4,14 +4,15 @@
         client = openai.OpenAI(base_url=base_url, api_key="none")
 
 The agent is found by its name in the system message or instructions ("You are the clerk."); the reply by how often it
-has spoken in the conversation. Behind the end of its script it says "Done.". A system of one agent may leave its name out.
+has spoken in the conversation. Behind the end of its script it says "Done.". A system of one
+agent may leave its name out.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -29,14 +30,18 @@ def calls(*wanted: tuple[str, Any], text: str = "") -> Reply:
 
 
 @contextmanager
-def serve(scripts: Mapping[str, Sequence[Reply]]) -> Iterator[str]:
-    """The base URL of a server that plays these scripts, by name of the agent, until the block is left."""
+def serve(scripts: Mapping[str, Sequence[Reply]], heard: Callable[[dict[str, Any]], Any] = id) -> Iterator[str]:
+    """The base URL of a server that plays these scripts, by name of the agent, until the block is left.
+
+    heard: called with the body of every request.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            heard(body)
             is_chat = self.path.endswith("/chat/completions")
             reply = _reply(scripts, body, is_chat)
             number = _spoken(body, is_chat)
@@ -108,7 +113,8 @@ def _chat(body: dict[str, Any], reply: Reply, number: int) -> dict[str, Any]:
         message["tool_calls"] = made
     reason = "tool_calls" if made else "stop"
     return {
-        "id": f"chatcmpl-{number}", "object": "chat.completion", "created": 1_700_000_000, "model": body.get("model", ""),
+        "id": f"chatcmpl-{number}", "object": "chat.completion", "created": 1_700_000_000,
+        "model": body.get("model", ""),
         "choices": [{"index": 0, "message": message, "finish_reason": reason, "logprobs": None}],
         "usage": {"prompt_tokens": 10 + number, "completion_tokens": 5, "total_tokens": 15 + number},
     }  # fmt: skip
@@ -151,8 +157,9 @@ def _response(body: dict[str, Any], reply: Reply, number: int) -> dict[str, Any]
         output.append(call | {"name": name, "arguments": _text(arguments)})
     return {
         "id": f"resp_{number}", "object": "response", "created_at": 1_700_000_000, "status": "completed", "error": None,
-        "incomplete_details": None, "instructions": body.get("instructions"), "metadata": {}, "model": body.get("model"),
-        "output": output, "parallel_tool_calls": True, "temperature": 1.0, "tool_choice": "auto", "top_p": 1.0,
+        "incomplete_details": None, "instructions": body.get("instructions"), "metadata": {},
+        "model": body.get("model"), "output": output, "parallel_tool_calls": True,
+        "temperature": 1.0, "tool_choice": "auto", "top_p": 1.0,
         "tools": body.get("tools") or [],
         "usage": {
             "input_tokens": 10 + number, "output_tokens": 5, "total_tokens": 15 + number,

@@ -250,9 +250,10 @@ class Guard:
         return agent_middleware(self, of_run)
 
     def langgraph(self, **of_run: Any) -> Any:
-        """A callback handler for any LangGraph graph: `graph.invoke(state, config={"callbacks": [guard.langgraph()]})`.
+        """A callback handler for any LangGraph graph: `graph.invoke(x, config={"callbacks": [guard.langgraph()]})`.
 
-        It records, warns and stops; a nudge needs the middleware. of_run : arguments of `run`. Raises MissingExtraError.
+        It records, warns and stops; a nudge needs the middleware. of_run : arguments of `run`. Raises
+        MissingExtraError.
         """
         from prefixguard.integrations.langchain import callback_handler
 

@@ -1,0 +1,218 @@
+"""The scenarios of `integrations.py`, played through each framework as a user of it would write them.
+
+`lines` counts what a user adds to a program that runs without a guard.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+TASK = "Where is order A1?"
+
+
+@dataclass(frozen=True)
+class Player:
+    """play : a scenario, through the framework, watched by the guard. modules, packages : that it needs.
+
+    unobservable : scenarios that the framework has not, or does not show, and why. can : actions that it cannot do, why.
+    """
+
+    play: Callable[[Any, str, Any], None]
+    modules: tuple[str, ...]
+    packages: tuple[str, ...]
+    lines: int
+    unobservable: dict[str, str] = field(default_factory=dict)
+    can: dict[str, str] = field(default_factory=dict)
+
+
+def find(id: str, n: int = 0) -> str:
+    """Where an order is."""
+    if id == "BROKEN":
+        raise LookupError(f"no order {id}")
+    return f"order {id} is in Bern"
+
+
+_NO_AGENTS = dict.fromkeys(("nested", "nested, parallel", "handoff"), "one agent")
+
+
+def _tool_text(name: str, arguments: dict[str, Any]) -> str:
+    try:
+        return find(**arguments)
+    except LookupError as exc:
+        return f"Error: {exc}"
+
+
+def play_chat(guard: Any, url: str, scenario: Any) -> None:
+    import json
+
+    import openai
+
+    client = guard.openai(openai.OpenAI(base_url=url, api_key="none"))
+    messages: list[Any] = [{"role": "system", "content": "You are the clerk."}, {"role": "user", "content": TASK}]
+    with guard.run(TASK):
+        while True:
+            options = {"model": "m", "messages": messages}
+            if scenario.is_streamed:
+                text, made = "", {}
+                for chunk in client.chat.completions.create(stream=True, **options):
+                    for choice in chunk.choices:
+                        text += choice.delta.content or ""
+                        for part in choice.delta.tool_calls or ():
+                            call = made.setdefault(part.index, [part.id, part.function.name, ""])
+                            call[2] += part.function.arguments or ""
+                wanted = [tuple(call) for call in made.values()]
+                functions = [
+                    {"id": i, "type": "function", "function": {"name": name, "arguments": given}}
+                    for i, name, given in wanted
+                ]
+                message: Any = {"role": "assistant", "content": text or None}
+                messages.append(message | {"tool_calls": functions} if functions else message)
+            else:
+                reply = client.chat.completions.create(**options).choices[0].message
+                messages.append(reply)
+                wanted = [(c.id, c.function.name, c.function.arguments) for c in reply.tool_calls or ()]
+            if not wanted:
+                return
+            for call_id, name, given in wanted:
+                result = _tool_text(name, json.loads(given))
+                messages.append({"role": "tool", "tool_call_id": call_id, "content": result})
+
+
+def play_responses(guard: Any, url: str, scenario: Any) -> None:
+    import json
+
+    import openai
+
+    async def loop() -> None:
+        client = guard.openai(openai.AsyncOpenAI(base_url=url, api_key="none"))
+        items: list[Any] = [{"role": "user", "content": TASK}]
+        async with guard.run(TASK):
+            while True:
+                options = {"model": "m", "input": items, "instructions": "You are the clerk."}
+                if scenario.is_streamed:
+                    async for event in await client.responses.create(stream=True, **options):
+                        if event.type == "response.completed":
+                            response = event.response
+                else:
+                    response = await client.responses.create(**options)
+                items += response.output
+                wanted = [item for item in response.output if item.type == "function_call"]
+                if not wanted:
+                    return
+                for call in wanted:
+                    result = _tool_text(call.name, json.loads(call.arguments))
+                    items.append({"type": "function_call_output", "call_id": call.call_id, "output": result})
+
+    asyncio.run(loop())
+
+
+def _agents_of(scenario: Any) -> Any:
+    from agents import Agent, function_tool
+
+    tool = function_tool(find)
+    tools, handoffs = [tool], []
+    if scenario.nested:
+        inner = Agent(name="researcher", instructions="You are the researcher.", tools=[tool])
+        asked = inner.as_tool("research", "Ask somebody who looks deeper.")
+        tools.append(asked)
+    if scenario.handoff:
+        handoffs.append(Agent(name="closer", instructions="You are the closer."))
+    return Agent(name="clerk", instructions="You are the clerk.", tools=tools, handoffs=handoffs)
+
+
+def agents_player(api: str) -> Callable[[Any, str, Any], None]:
+    def play(guard: Any, url: str, scenario: Any) -> None:
+        import openai
+        from agents import Runner, set_default_openai_api, set_default_openai_client, set_tracing_disabled
+
+        set_tracing_disabled(True)
+        set_default_openai_api(api)  # type: ignore[arg-type]
+
+        async def run() -> None:
+            async with openai.AsyncOpenAI(base_url=url, api_key="none") as client:
+                set_default_openai_client(client)
+                agent = _agents_of(scenario)
+                if scenario.is_streamed:
+                    result = Runner.run_streamed(agent, TASK, hooks=guard.openai_agents())
+                    async for _ in result.stream_events():
+                        pass
+                else:
+                    await Runner.run(agent, TASK, hooks=guard.openai_agents())
+
+        asyncio.run(run())
+
+    return play
+
+
+def _langchain_agent(url: str, scenario: Any, middleware: Callable[[], list[Any]]) -> Any:
+    from langchain.agents import create_agent
+    from langchain_core.tools import tool
+    from langchain_openai import ChatOpenAI
+
+    model = ChatOpenAI(base_url=url, api_key="none", model="m")
+    looks = tool(find)
+    looks.handle_tool_error = lambda exc: f"Error: {exc}"
+
+    @tool("find")
+    def safe_find(id: str, n: int = 0) -> str:
+        """Where an order is."""
+        from langchain_core.tools import ToolException
+
+        try:
+            return find(id, n)
+        except LookupError as exc:
+            raise ToolException(f"Error: {exc}") from exc
+
+    safe_find.handle_tool_error = True
+    tools = [safe_find]
+    if scenario.nested:
+        inner = create_agent(
+            model, [safe_find], system_prompt="You are the researcher.", middleware=middleware(), name="researcher"
+        )
+
+        @tool
+        def research(input: str) -> str:
+            """Ask somebody who looks deeper."""
+            return str(inner.invoke({"messages": [("user", input)]})["messages"][-1].content)
+
+        tools.append(research)
+    return create_agent(model, tools, system_prompt="You are the clerk.", middleware=middleware(), name="clerk")
+
+
+def play_langchain(guard: Any, url: str, scenario: Any) -> None:
+    agent = _langchain_agent(url, scenario, lambda: [guard.langchain()])
+    given = {"messages": [("user", TASK)]}
+    if scenario.is_streamed:
+        for _ in agent.stream(given, stream_mode="messages"):
+            pass
+    else:
+        agent.invoke(given)
+
+
+def play_langgraph(guard: Any, url: str, scenario: Any) -> None:
+    graph = _langchain_agent(url, scenario, list)
+    given, config = {"messages": [("user", TASK)]}, {"callbacks": [guard.langgraph()]}
+    if scenario.is_streamed:
+        for _ in graph.stream(given, config=config, stream_mode="messages"):
+            pass
+    else:
+        graph.invoke(given, config=config)
+
+
+_NO_HANDOFF = {"handoff": "has none"}
+PLAYERS: dict[str, Player] = {
+    "openai_chat": Player(play_chat, ("openai",), ("openai",), 3, _NO_AGENTS),
+    "openai_responses": Player(play_responses, ("openai",), ("openai",), 3, _NO_AGENTS),
+    "openai_agents": Player(agents_player("responses"), ("agents",), ("openai-agents",), 3),
+    "openai_agents_chat": Player(agents_player("chat_completions"), ("agents",), ("openai-agents",), 3),
+    "langchain": Player(
+        play_langchain, ("langchain", "langchain_openai"), ("langchain", "langgraph"), 3, _NO_HANDOFF
+    ),
+    "langgraph": Player(
+        play_langgraph, ("langchain", "langchain_openai"), ("langgraph", "langchain-core"), 3, _NO_HANDOFF,
+        {"nudge": "middleware only"},
+    ),
+}  # fmt: skip
