@@ -17,7 +17,7 @@ TASK = "Where is order A1?"
 class Player:
     """play : a scenario, through the framework, watched by the guard. modules, packages : that it needs.
 
-    unobservable : scenarios that the framework has not, or does not show, and why. can : actions that it cannot do, why.
+    unobservable : scenarios that the framework has not, or does not show, and why. can : actions it cannot do, why.
     """
 
     play: Callable[[Any, str, Any], None]

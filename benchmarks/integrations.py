@@ -92,7 +92,7 @@ LOOP = Scenario({"clerk": [*(calls(("find", {"id": "BROKEN"})) for _ in range(8)
 
 @dataclass
 class Cell:
-    """true, recorded, live : steps. right : shares of the fields, in [0, 1]. same : were the live readings the file's?"""
+    """true, recorded, live : steps. right : shares of the fields, in [0, 1]. same : live and file readings."""
 
     true: int = 0
     recorded: int = 0
@@ -261,8 +261,8 @@ def table(found: dict[str, Any]) -> str:
     lines = [
         "# Hooks of frameworks: what they see",
         "",
-        "Each cell: recorded of true steps; fields right (tool, arguments, observation, action, result, status); `=` where",
-        "the readings of the file are those that came live. A dash: the framework has no such thing, or does not show it.",
+        "Each cell: recorded of true steps; fields right (tool, arguments, observation, action, result, status); `=`",
+        "where the readings of the file are those that came live. A dash: the framework has none, or does not show it.",
         "",
         "| framework | version | " + " | ".join(SCENARIOS) + " | stop | nudge | lines |",
         "| --- | --- |" + " --- |" * (len(SCENARIOS) + 3),

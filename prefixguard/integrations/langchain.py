@@ -247,9 +247,9 @@ def agent_middleware(guard: Guard, of_run: dict[str, Any]) -> Any:
 
     agents: dict[str, WatchedRun] = {}
 
-    def safely(what: Callable[[], Any]) -> Any:
+    def safely(what: Callable[..., Any], *given: Any) -> Any:
         try:
-            return what()
+            return what(*given)
         except Exception as exc:
             guard.failed("a hook of LangChain", exc)
             return None
@@ -264,14 +264,15 @@ def agent_middleware(guard: Guard, of_run: dict[str, Any]) -> Any:
                 agents[run.key] = run
                 return {"prefixguard_agent": run.key}
 
-            return safely(begin)
+            found: dict[str, Any] | None = safely(begin)
+            return found
 
-        @hook_config(can_jump_to=["end"])  # type: ignore[misc]
+        @hook_config(can_jump_to=["end"])  # type: ignore[untyped-decorator]
         def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
             run = agents.get(state.get("prefixguard_agent", ""))
             if run is None:
                 return None
-            safely(lambda: tell_input(run, state["messages"]))
+            safely(tell_input, run, state["messages"])
             if (why := run.stopped) is not None:
                 return {"jump_to": "end", "messages": [AIMessage(f"This run was stopped by its monitor ({why}).")]}
             text = run.nudge()
@@ -280,7 +281,7 @@ def agent_middleware(guard: Guard, of_run: dict[str, Any]) -> Any:
         def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
             run = agents.get(state.get("prefixguard_agent", ""))
             if run is not None:
-                safely(lambda: tell_message(run, state["messages"][-1]))
+                safely(tell_message, run, state["messages"][-1])
             return None
 
         def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
@@ -291,11 +292,11 @@ def agent_middleware(guard: Guard, of_run: dict[str, Any]) -> Any:
             try:
                 result = handler(request)
             except Exception as exc:
-                safely(lambda error=exc: tell_result(run, call_id, error))
+                safely(tell_result, run, call_id, exc)
                 raise
             finally:
                 _WITHIN.reset(mark)
-            safely(lambda: tell_result(run, call_id, result))
+            safely(tell_result, run, call_id, result)
             return result
 
         async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -306,11 +307,11 @@ def agent_middleware(guard: Guard, of_run: dict[str, Any]) -> Any:
             try:
                 result = await handler(request)
             except Exception as exc:
-                safely(lambda error=exc: tell_result(run, call_id, error))
+                safely(tell_result, run, call_id, exc)
                 raise
             finally:
                 _WITHIN.reset(mark)
-            safely(lambda: tell_result(run, call_id, result))
+            safely(tell_result, run, call_id, result)
             return result
 
         def after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
