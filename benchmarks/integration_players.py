@@ -26,6 +26,9 @@ class Player:
     lines: int
     unobservable: dict[str, str] = field(default_factory=dict)
     can: dict[str, str] = field(default_factory=dict)
+    adapted: Callable[[Any], Any] = lambda scenario: scenario
+    by_requests: bool = False
+    heard: Callable[[dict[str, Any]], list[tuple[str, str]]] | None = None
 
 
 def find(id: str, n: int = 0) -> str:
@@ -202,6 +205,79 @@ def play_langgraph(guard: Any, url: str, scenario: Any) -> None:
         graph.invoke(given, config=config)
 
 
+def _smol_agent(url: str, scenario: Any, kind: str) -> Any:
+    from smolagents import OpenAIServerModel, ToolCallingAgent, tool
+
+    model = OpenAIServerModel("m", api_base=url, api_key="none")
+
+    @tool
+    def find(id: str, n: int = 0) -> str:
+        """Where an order is.
+
+        Args:
+            id: of the order
+            n: nothing
+        """
+        return _find(id, n)
+
+    def agent(name: str, managed: list[Any]) -> Any:
+        made = ToolCallingAgent(
+            [find], model, managed_agents=managed, name=name, description="Looks.", verbosity_level=0
+        )
+        made.prompt_templates["system_prompt"] = f"You are the {name}."
+        return made
+
+    return agent("clerk", [agent("researcher", [])] if scenario.nested else [])
+
+
+def play_smolagents(guard: Any, url: str, scenario: Any) -> None:
+    agent = guard.smolagents(_smol_agent(url, scenario, "tools"))
+    found = agent.run(TASK, max_steps=9, stream=scenario.is_streamed)
+    if scenario.is_streamed:
+        list(found)
+
+
+def _smol_scenario(scenario: Any) -> Any:
+    """Managed agents are called by name, and the end is a call too."""
+    from dataclasses import replace
+
+    def adapted(reply: Any) -> Any:
+        made = [
+            ("researcher", {"task": given["input"]}) if name == "research" else (name, given)
+            for name, given in reply["calls"]
+        ]
+        return {"text": reply["text"], "calls": made} if made else {
+            "text": "", "calls": [("final_answer", {"answer": reply["text"]})]
+        }  # fmt: skip
+
+    return replace(scenario, scripts={name: [adapted(r) for r in script] for name, script in scenario.scripts.items()})
+
+
+def _smol_heard(body: dict[str, Any]) -> list[tuple[str, str]]:
+    """The observations that smolagents puts into user messages; results of ours are of one line, errors of two."""
+    found: list[tuple[str, str]] = []
+    for message in body["messages"]:
+        if message["role"] == "system" or message["role"] == "assistant":
+            continue
+        text = message["content"] if isinstance(message["content"], str) else message["content"][0]["text"]
+        for part in text.replace("Error:\n", "Observation:\nError:\n").split("Observation:\n"):
+            if part.startswith("New task:\n"):
+                found.append(("user", part.removeprefix("New task:\n").strip()))
+            elif part.startswith("Error:\n"):
+                found.append(("tool", part.removeprefix("Error:\n").partition("\nNow let's retry")[0]))
+            elif "final answer from your managed agent" in part:
+                found += [("tool", one) for one in _answers(part)]
+            else:
+                found += [("tool", line) for line in part.strip().splitlines()]
+    return found
+
+
+def _answers(text: str) -> list[str]:
+    lines = text.strip().splitlines()
+    return ["\n".join(lines[n : n + 2]) for n in range(0, len(lines), 2)]
+
+
+_find = find
 _NO_HANDOFF = {"handoff": "has none"}
 PLAYERS: dict[str, Player] = {
     "openai_chat": Player(play_chat, ("openai",), ("openai",), 3, _NO_AGENTS),
@@ -214,5 +290,9 @@ PLAYERS: dict[str, Player] = {
     "langgraph": Player(
         play_langgraph, ("langchain", "langchain_openai"), ("langgraph", "langchain-core"), 3, _NO_HANDOFF,
         {"nudge": "middleware only"},
+    ),
+    "smolagents": Player(
+        play_smolagents, ("smolagents",), ("smolagents",), 2,
+        _NO_HANDOFF | {"nested, parallel": "an agent has one memory"}, {}, _smol_scenario, True, _smol_heard
     ),
 }  # fmt: skip

@@ -36,6 +36,8 @@ from prefixguard.integrations import Guard
 from prefixguard.runtime import Monitor, load, score
 from prefixguard.stepview import StepRecord, load_adapter
 
+#: (role, text) of what a request says that the agent heard: user, and tool
+Hear = Callable[[dict[str, Any]], list[tuple[str, str]]]
 OUT = ROOT / "benchmarks" / "results" / "integrations"
 TASK = "Where is order A1?"
 FIELDS = ("tool", "arguments", "observation", "action", "result", "status")
@@ -103,13 +105,15 @@ class Cell:
     wrong: list[str] = field(default_factory=list)
 
 
-def truth_of(scenario: Scenario, requests: Sequence[dict[str, Any]]) -> list[list[tuple[str, ...]]]:
+def truth_of(scenario: Scenario, requests: Sequence[dict[str, Any]], hear: Hear) -> list[list[tuple[str, ...]]]:
     """The steps of every agent, `FIELDS` of each: from the script, and results as the model was told them."""
     if scenario.handoff:  # one conversation, in which the second agent goes on where the first one left
         first, second = scenario.scripts.values()
-        return [_steps([*first, *second[len(first) :]], _heard(requests[-1]))]
+        return [_steps([*first, *second[len(first) :]], hear(requests[-1]))]
     return [
-        _steps(script, heard) for agent, script in scenario.scripts.items() for heard in _conversations(agent, requests)
+        _steps(script, heard)
+        for agent, script in scenario.scripts.items()
+        for heard in _conversations(agent, requests, hear)
     ]
 
 
@@ -121,18 +125,19 @@ def _steps(script: Sequence[Reply], heard: Sequence[tuple[str, str]]) -> list[tu
             spelled = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
             seen = "" if steps else heard[0][1]
             status = "error" if "BROKEN" in spelled else "ok"
-            steps.append((tool, spelled, seen, "" if k else reply["text"], results.pop(0), status))
+            text = arguments["answer"] if tool == "final_answer" else results.pop(0)
+            steps.append((tool, spelled, seen, "" if k else reply["text"], text, status))
         if not reply["calls"]:
             steps.append(("respond", "", "" if steps else heard[0][1], reply["text"], "", "ok"))
     return steps
 
 
-def _conversations(agent: str, requests: Sequence[dict[str, Any]]) -> list[list[tuple[str, str]]]:
+def _conversations(agent: str, requests: Sequence[dict[str, Any]], hear: Hear) -> list[list[tuple[str, str]]]:
     """Of every conversation of this agent, told apart by what it was asked, what it had heard at its last request."""
     last: dict[str, list[tuple[str, str]]] = {}
     for body in requests:
         if any(role == "system" and agent in text for role, text in _parts(body)):
-            heard = _heard(body)
+            heard = hear(body)
             last[heard[0][1]] = heard
     return list(last.values())
 
@@ -161,7 +166,7 @@ def _text(content: Any) -> str:
 
 def cell_of(player: Player, scenario: Scenario, monitor: Monitor) -> Cell:
     """Play one scenario through one framework, and compare."""
-    with tempfile.TemporaryDirectory() as folder, _served(scenario) as (url, requests):
+    with tempfile.TemporaryDirectory() as folder, _served(scenario, player) as (url, requests):
         live: dict[str, list[Any]] = {}
         guard = Guard(monitor, record=folder)
         feed = guard._feed
@@ -174,7 +179,7 @@ def cell_of(player: Player, scenario: Scenario, monitor: Monitor) -> Cell:
         guard._feed = keep  # type: ignore[method-assign]
         player.play(guard, url, scenario)
         files = {one.run.run_id: one for one in score(monitor, folder)}
-        true = truth_of(scenario, requests)
+        true = truth_of(scenario, requests, player.heard or _heard)
         recorded = [list(one.run.records) for one in files.values()]
         cell = Cell(sum(map(len, true)), sum(map(len, recorded)), sum(map(len, live.values())))
         cell.counters = {k: n for k, n in guard.counters.items() if k not in ("events", "readings", "alarms")}
@@ -207,7 +212,7 @@ def _alike(steps: Sequence[tuple[str, ...]], other: Sequence[tuple[str, ...]]) -
 
 def acts(player: Player, monitor: Monitor, on_alarm: str) -> bool:
     """Does `stop` end the loop early, does a `nudge` reach the model?"""
-    with tempfile.TemporaryDirectory() as folder, _served(LOOP) as (url, requests):
+    with tempfile.TemporaryDirectory() as folder, _served(player.adapted(LOOP), player) as (url, requests):
         guard = Guard(monitor, on_alarm=on_alarm, record=folder)  # type: ignore[arg-type]
         try:
             player.play(guard, url, LOOP)
@@ -220,9 +225,9 @@ def acts(player: Player, monitor: Monitor, on_alarm: str) -> bool:
 
 
 @contextmanager
-def _served(scenario: Scenario) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def _served(scenario: Scenario, player: Player) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     requests: list[dict[str, Any]] = []
-    with serve(scenario.scripts, requests.append) as url:
+    with serve(scenario.scripts, requests.append, by_requests=player.by_requests) as url:
         yield url, requests
 
 
@@ -242,7 +247,7 @@ def measure(names: Sequence[str], report: Callable[[str], None] = print) -> dict
                 if why is not None:
                     cells[scenario_name] = {"not": why}
                     continue
-                cell = cell_of(player, scenario, monitor)
+                cell = cell_of(player, player.adapted(scenario), monitor)
                 cells[scenario_name] = vars(cell)
                 seen = f"{cell.recorded}/{cell.true} steps, {_share(cell.right)}"
                 report(f"{name}, {scenario_name}: {seen}, live as file: {cell.same} {cell.wrong[:2]}")

@@ -30,11 +30,16 @@ def calls(*wanted: tuple[str, Any], text: str = "") -> Reply:
 
 
 @contextmanager
-def serve(scripts: Mapping[str, Sequence[Reply]], heard: Callable[[dict[str, Any]], Any] = id) -> Iterator[str]:
+def serve(
+    scripts: Mapping[str, Sequence[Reply]], heard: Callable[[dict[str, Any]], Any] = id, *, by_requests: bool = False
+) -> Iterator[str]:
     """The base URL of a server that plays these scripts, by name of the agent, until the block is left.
 
-    heard: called with the body of every request.
+    heard: called with the body of every request. by_requests: a conversation is as far as it has been asked, for
+    frameworks that rewrite what was said; conversations of one agent are told apart by their first message.
     """
+
+    asked: dict[str, int] = {}
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -43,8 +48,8 @@ def serve(scripts: Mapping[str, Sequence[Reply]], heard: Callable[[dict[str, Any
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             heard(body)
             is_chat = self.path.endswith("/chat/completions")
-            reply = _reply(scripts, body, is_chat)
-            number = _spoken(body, is_chat)
+            number = _asked(asked, body) if by_requests else _spoken(body, is_chat)
+            reply = _reply(scripts, body, is_chat, number)
             made = _chat(body, reply, number) if is_chat else _response(body, reply, number)
             if body.get("stream"):
                 events = _chat_chunks(made) if is_chat else _response_events(made)
@@ -76,13 +81,19 @@ def _items(body: dict[str, Any], is_chat: bool) -> list[dict[str, Any]]:
     return [{"role": "user", "content": given}] if isinstance(given, str) else given
 
 
-def _reply(scripts: Mapping[str, Sequence[Reply]], body: dict[str, Any], is_chat: bool) -> Reply:
+def _asked(asked: dict[str, int], body: dict[str, Any]) -> int:
+    """How often this conversation has been asked before."""
+    key = json.dumps(body["messages"][:2])
+    asked[key] = asked.get(key, -1) + 1
+    return asked[key]
+
+
+def _reply(scripts: Mapping[str, Sequence[Reply]], body: dict[str, Any], is_chat: bool, n: int) -> Reply:
     system = str(body.get("instructions") or "") + " ".join(
         json.dumps(item.get("content")) for item in _items(body, is_chat) if item.get("role") in ("system", "developer")
     )
     named = [name for name in scripts if name and name in system]
     script = scripts[named[0]] if named else next(iter(scripts.values()))
-    n = _spoken(body, is_chat)
     return script[n] if n < len(script) else says("Done.")
 
 

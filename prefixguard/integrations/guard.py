@@ -259,6 +259,21 @@ class Guard:
 
         return callback_handler(self, of_run)
 
+    def smolagents(self, agent: C, **of_run: Any) -> C:
+        """Watch an agent of smolagents, and those that it manages, in all its runs. Returns the same agent.
+
+        of_run : arguments of `run`.
+        """
+        from prefixguard.integrations.smolagents import watch_agent
+
+        return watch_agent(self, agent, of_run)
+
+    def mcp(self, session: C) -> C:
+        """Watch the tool calls of an MCP client's session in the run that they are made in. Returns the session."""
+        from prefixguard.integrations.mcp import watch_session
+
+        return watch_session(self, session)
+
     def count(self, name: str) -> None:
         with self._count_lock:
             self._counts[name] += 1

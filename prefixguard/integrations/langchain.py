@@ -159,7 +159,7 @@ class GraphWatcher:
         if owner is None:
             over, call_id = self._tools[tool] if tool is not None else (main, "")
             name = str(metadata.get("langgraph_node") or "agent") if tool is None else "agent"
-            owner = self._owners[root, space] = over.delegate(name, call_id=call_id)
+            owner = self._owners[root, space] = over.delegate(name, call_id=call_id, answers=False)
         return owner
 
 
@@ -260,7 +260,11 @@ def agent_middleware(guard: Guard, of_run: dict[str, Any]) -> Any:
         def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
             def begin() -> dict[str, Any]:
                 within = _WITHIN.get()
-                run = guard.run(**of_run) if within is None else within[0].delegate("agent", call_id=within[1])
+                run = (
+                    guard.run(**of_run)
+                    if within is None
+                    else within[0].delegate("agent", call_id=within[1], answers=False)
+                )
                 agents[run.key] = run
                 return {"prefixguard_agent": run.key}
 

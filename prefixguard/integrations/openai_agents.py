@@ -176,7 +176,9 @@ class AgentsWatcher:
             item, above = self._calls.get(id(call), (None, None))
             if above is None or item is not call:
                 return None  # the agent is run by itself
-            run = self._below[id(call)] = above.delegate(_name(agent), call_id=str(field_of(call, "call_id")))
+            run = self._below[id(call)] = above.delegate(
+                _name(agent), call_id=str(field_of(call, "call_id")), answers=False
+            )
             self._runs[context] = run
         else:
             from agents import get_current_trace

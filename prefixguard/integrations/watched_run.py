@@ -38,7 +38,7 @@ class WatchedRun:
         call_id: str = "",
         parent: WatchedRun | None = None,
     ) -> None:
-        """agent : its name. call_id, parent : the call by which another agent delegated, and that agent."""
+        """agent : its name. call_id : the call that gets its last words. parent : the agent that delegated to it."""
         self._agent = agent
         self._guard, self.id, self.agent_path = guard, run, path
         self._call_id, self.parent = call_id, parent
@@ -73,14 +73,14 @@ class WatchedRun:
             result, is_error = f"{type(result).__name__}: {result}", True if is_error is None else is_error
         return self._feed("returned", call_id=call_id, text=text_of(result), is_error=is_error, **fields)
 
-    def delegate(self, agent: str, *, task: str = "", call_id: str = "") -> WatchedRun:
+    def delegate(self, agent: str, *, task: str = "", call_id: str = "", answers: bool = True) -> WatchedRun:
         """A sub-agent begins, or a branch that runs beside others: watched apart.
 
-        agent : its name. task : what it is asked. call_id : the call by which it was asked, if one was; that call
-        gets the sub-agent's last words as its result, unless it has one by the time the sub-agent ends.
+        agent : its name. task : what it is asked. call_id : the call by which it was asked, if one was. answers : that
+        call gets the sub-agent's last words as its result as the sub-agent ends, unless it has one.
         """
         path = f"{self.agent_path}/{agent.replace('/', '_') or 'agent'}#{call_id or uuid4().hex[:8]}"
-        below = WatchedRun(self._guard, self.id, path, agent, call_id, self)
+        below = WatchedRun(self._guard, self.id, path, agent, call_id if answers else "", self)
         if task:
             below._feed("task", text=task)
         return below
@@ -89,6 +89,11 @@ class WatchedRun:
         """Has a call of this agent its result?"""
         stream = self._guard.stream(self.id, self.agent_path)
         return stream is not None and call_id in stream.returned
+
+    def waiting(self) -> list[str]:
+        """Ids of calls of this agent that have no result yet, in the order in which they were made."""
+        stream = self._guard.stream(self.id, self.agent_path)
+        return [] if stream is None else list(stream.open_calls)
 
     def is_open(self, call_id: str) -> bool:
         """Has a call of this agent been told, and no result of it?"""

@@ -1,0 +1,58 @@
+"""Sessions of MCP clients: their tool calls are steps of the run that they are made in.
+
+session = guard.mcp(session)
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from prefixguard.errors import ConfigError
+from prefixguard.integrations.events import field_of, text_of
+from prefixguard.integrations.watched_run import CURRENT
+
+if TYPE_CHECKING:
+    from prefixguard.integrations.guard import Guard
+
+S = TypeVar("S")
+
+
+def watch_session(guard: Guard, session: S) -> S:
+    """The same session, whose calls of tools belong to the run that they are made in (`with guard.run(...)`).
+
+    Where the model's client is watched too, its calls are told once, by their ids or not: watch one of both. Raises
+    AgentStopped from `call_tool` where the run is to stop, ConfigError for what is no session.
+    """
+    original = getattr(session, "call_tool", None)
+    if original is None:
+        raise ConfigError(f"{type(session).__name__} is no MCP session: give the ClientSession.")
+    if hasattr(original, "prefixguard"):
+        return session
+
+    @functools.wraps(original)
+    async def call_tool(name: str, arguments: Any = None, *args: Any, **options: Any) -> Any:
+        run = CURRENT.get()
+        if run is None:
+            guard.count("calls_outside_runs")
+            return await original(name, arguments, *args, **options)
+        run.check()
+        call_id = run.called(name, arguments)
+        try:
+            result = await original(name, arguments, *args, **options)
+        except Exception as exc:
+            run.returned(call_id, exc)
+            raise
+        try:
+            failed = bool(field_of(result, "is_error") or field_of(result, "isError"))
+            text = text_of(list(field_of(result, "content") or ())) or text_of(
+                field_of(result, "structured_content") or field_of(result, "structuredContent")
+            )
+            run.returned(call_id, text, is_error=failed)
+        except Exception as exc:
+            guard.failed("a result of an MCP session", exc)
+        return result
+
+    call_tool.prefixguard = guard  # type: ignore[attr-defined]
+    session.call_tool = call_tool  # type: ignore[attr-defined]
+    return session
