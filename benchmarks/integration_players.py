@@ -277,6 +277,47 @@ def _answers(text: str) -> list[str]:
     return ["\n".join(lines[n : n + 2]) for n in range(0, len(lines), 2)]
 
 
+def play_pydantic_ai(guard: Any, url: str, scenario: Any) -> None:
+    from pydantic_ai import Agent, ModelRetry
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    model = OpenAIChatModel("m", provider=OpenAIProvider(base_url=url, api_key="none"))
+
+    def agent(name: str) -> Any:
+        made = Agent(
+            model, name=name, instructions=f"You are the {name}.", retries=20, capabilities=[guard.pydantic_ai()]
+        )
+
+        @made.tool_plain
+        def find(id: str, n: int = 0) -> str:
+            """Where an order is."""
+            try:
+                return _find(id, n)
+            except LookupError as exc:
+                raise ModelRetry(str(exc)) from exc
+
+        return made
+
+    clerk = agent("clerk")
+    if scenario.nested:
+        inner = agent("researcher")
+
+        @clerk.tool_plain
+        async def research(input: str) -> str:
+            """Ask somebody who looks deeper."""
+            return str((await inner.run(input)).output)
+
+    async def run() -> None:
+        async def look(_: Any, events: Any) -> None:
+            async for _event in events:
+                pass
+
+        await clerk.run(TASK, event_stream_handler=look if scenario.is_streamed else None)
+
+    asyncio.run(run())
+
+
 _find = find
 _NO_HANDOFF = {"handoff": "has none"}
 PLAYERS: dict[str, Player] = {
@@ -290,6 +331,9 @@ PLAYERS: dict[str, Player] = {
     "langgraph": Player(
         play_langgraph, ("langchain", "langchain_openai"), ("langgraph", "langchain-core"), 3, _NO_HANDOFF,
         {"nudge": "middleware only"},
+    ),
+    "pydantic_ai": Player(
+        play_pydantic_ai, ("pydantic_ai", "openai"), ("pydantic-ai-slim",), 3, _NO_HANDOFF
     ),
     "smolagents": Player(
         play_smolagents, ("smolagents",), ("smolagents",), 2,

@@ -217,7 +217,7 @@ def acts(player: Player, monitor: Monitor, on_alarm: str) -> bool:
         try:
             player.play(guard, url, LOOP)
         except Exception as exc:
-            if "AgentStopped" not in repr(exc) and "stopped at" not in str(exc):
+            if not any(word in repr(exc) for word in ("AgentStopped", "stopped at", "interrupted")):
                 raise
         if on_alarm == "stop":
             return len(requests) < len(LOOP.scripts["clerk"])

@@ -259,6 +259,15 @@ class Guard:
 
         return callback_handler(self, of_run)
 
+    def pydantic_ai(self, **of_run: Any) -> Any:
+        """A capability for an agent of pydantic-ai: `Agent(model, capabilities=[guard.pydantic_ai()])`.
+
+        of_run : arguments of `run`. Raises MissingExtraError.
+        """
+        from prefixguard.integrations.pydantic_ai import capability
+
+        return capability(self, of_run)
+
     def smolagents(self, agent: C, **of_run: Any) -> C:
         """Watch an agent of smolagents, and those that it manages, in all its runs. Returns the same agent.
 
