@@ -82,6 +82,19 @@ from prefixguard.induce import (
 from prefixguard.induce import (
     induce_adapter as induce_adapter,
 )
+from prefixguard.integrations import (
+    Alarm as Alarm,
+)
+from prefixguard.integrations import (
+    Event as Event,
+)
+from prefixguard.integrations import (
+    Guard as Guard,
+)
+from prefixguard.integrations import (
+    WatchedRun as WatchedRun,
+)
+from prefixguard.integrations.converting import convert as convert
 from prefixguard.learn import LearnListener as LearnListener
 from prefixguard.learn import TrainConfig as TrainConfig
 from prefixguard.learn.train import TrainResult as TrainResult

@@ -23,7 +23,7 @@ from prefixguard.integrations.registry import AgentStream, OpenRun, RunRegistry
 from prefixguard.integrations.sinks import Sink, SinkThread, WatchedReading
 from prefixguard.integrations.watched_run import WatchedRun
 from prefixguard.runtime import Monitor, Reading, Session, load, plain
-from prefixguard.runtime.host_errors import was_interrupted
+from prefixguard.runtime.host import was_interrupted
 from prefixguard.stepview import load_adapter
 
 C = TypeVar("C")
