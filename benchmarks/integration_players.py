@@ -53,9 +53,9 @@ def play_chat(guard: Any, url: str, scenario: Any) -> None:
 
     import openai
 
-    client = guard.openai(openai.OpenAI(base_url=url, api_key="none"))
     messages: list[Any] = [{"role": "system", "content": "You are the clerk."}, {"role": "user", "content": TASK}]
-    with guard.run(TASK):
+    with openai.OpenAI(base_url=url, api_key="none") as client, guard.run(TASK):
+        guard.openai(client)
         while True:
             options = {"model": "m", "messages": messages}
             if scenario.is_streamed:
@@ -90,9 +90,9 @@ def play_responses(guard: Any, url: str, scenario: Any) -> None:
     import openai
 
     async def loop() -> None:
-        client = guard.openai(openai.AsyncOpenAI(base_url=url, api_key="none"))
         items: list[Any] = [{"role": "user", "content": TASK}]
-        async with guard.run(TASK):
+        async with openai.AsyncOpenAI(base_url=url, api_key="none") as client, guard.run(TASK):
+            guard.openai(client)
             while True:
                 options = {"model": "m", "input": items, "instructions": "You are the clerk."}
                 if scenario.is_streamed:

@@ -3,10 +3,10 @@
     python benchmarks/integrations.py                        all frameworks that are installed
     python benchmarks/integrations.py --only langchain openai_agents
 
-A scripted model on a loopback port (`examples/scripted_model.py`) plays the same scenarios through every framework.
-What is true is known from both sides: the script says what the model does, and the requests that the model received say
-what its tools returned. A cell compares that with the records of the file that the guard wrote, and the file's readings
-with the live ones. Writes benchmarks/results/integrations.json and .md.
+A scripted model on a loopback port (`examples/model/scripted_model.py`) plays the same scenarios through every
+framework. What is true is known from both sides: the script says what the model does, and the requests that the model
+received say what its tools returned. A cell compares that with the records of the file that the guard wrote, and the
+file's readings with the live ones. Writes benchmarks/results/integrations.json and .md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT / "examples"), str(ROOT / "tests" / "support"), str(ROOT / "benchmarks")]
+sys.path[:0] = [str(ROOT / "examples" / "model"), str(ROOT / "tests" / "support"), str(ROOT / "benchmarks")]
 
 import tiny_monitor
 from integration_players import PLAYERS, Player

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
+sys.path.insert(0, str(Path(__file__).parent.parent / "model"))
 
 import openai
 from agents import Agent, Runner, function_tool, set_default_openai_client, set_tracing_disabled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefixguard import parse
-from prefixguard.integrations import KINDS, Guard
+from prefixguard.integrations import KINDS, Guard, events
 from prefixguard.runtime import Level, Monitor, score
 
 TEXTS = st.text(max_size=30) | st.sampled_from(["error: not found", "ok", "I look.", "{}", "\x00\x07\ud800", "ü" * 50])
@@ -84,6 +85,26 @@ def test_readings_and_records_of_a_nested_run(events_monitor: Monitor, tmp_path:
     assert [r.to_json() for r in inside] == [r.to_json() for r in file[f"r/{below.agent_path}"]]
     assert [r.step for r in live] == [1, 2, 4]
     assert [r.to_json() for r in file["r/main"] if r.step != 3] == [r.to_json() for r in live]
+
+
+def test_the_schema_describes_the_events(events_monitor: Monitor, tmp_path: Path) -> None:
+    """Every line that is recorded is of the published schema, which has the fields of events and no others."""
+    import jsonschema
+
+    schema = json.loads((Path(events.__file__).parent / "event.schema.json").read_text(encoding="utf-8"))
+    assert set(schema["properties"]) == {"schema", *(field.name for field in fields(events.Event))}
+    guard = Guard(events_monitor, record=tmp_path, on_alarm="nudge")
+    with guard.run("x", run_id="r", agent="boss") as run:
+        for n in range(3):
+            run.returned(run.called("find", {"n": n}, cost=0.1, tokens_in=3), "error", is_error=True)
+        run.nudge()
+        run.observed("y", metadata={"a": [None]}, logprobs={"mean": -0.5}, id="e1")
+    guard.outcome("r", False)
+    lines = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert {line["kind"] for line in lines} == {*events.KINDS} - {"said"}
+    for line in lines:
+        jsonschema.validate(line, schema)
+        assert events.Event.from_json(line).to_json() == line
 
 
 def test_secrets_and_shapes_of_the_file(tmp_path: Path) -> None:
