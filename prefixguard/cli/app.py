@@ -36,6 +36,7 @@ COMMANDS = {
     "calibrate": "monitors.calibrate",
     "score": "monitors.score",
     "parse": "adapters.parse",
+    "convert": "adapters.convert",
     "watch": "watching.watch_runs",
     "audit": "auditing.audit_runs",
     "export": "export.export",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from prefixguard.errors import ConfigError, UsageError
-from prefixguard.stepview import list_adapters
+from prefixguard.stepview import adapter_for
 from prefixguard.trace import is_read_once
 
 if TYPE_CHECKING:
@@ -72,10 +72,7 @@ def plan_training(
         )
         return TrainingPlan(None, SIMULATION_ADAPTER, None, out_named or MONITORS / "lab", settled, said)
     if adapter is None:
-        raise UsageError(
-            f"how is {runs_named} to be read? Say --adapter NAME (shipped: {', '.join(list_adapters())}), or the path "
-            "of a .json of your own."
-        )
+        adapter = adapter_for(None, runs_named).name
     source = f"as {file} says" if runs is None else "as asked"
     said = f"Training on {runs_named} through adapter {adapter}, {source}."
     return TrainingPlan(runs_named, adapter, labels_named, out_named or MONITORS / _name_of(runs_named), settled, said)

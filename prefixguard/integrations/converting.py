@@ -29,6 +29,20 @@ class Converted:
     without_task: int
     report: ReadReport
 
+    def as_json(self) -> dict[str, Any]:
+        """The fields as plain values."""
+        counts = {name: getattr(self, name) for name in ("runs", "steps", "without_task")}
+        return {"folder": str(self.folder), **counts}
+
+    def to_text(self) -> str:
+        """What was written, in a sentence, and what to do next."""
+        lines = [f"{self.runs:,} runs of {self.steps:,} steps in {self.folder}."]
+        if self.without_task:
+            lines.append(
+                f"{self.without_task:,} of them name no task: runs of one task may then stand on two sides of a split."
+            )
+        return "\n".join([*lines, f"Next: prefixguard train {self.folder}"])
+
 
 def convert(
     runs: str | os.PathLike[str],
@@ -45,8 +59,14 @@ def convert(
     What is read of a run are its steps, so texts are as long as the adapter's budgets. Steps come out of the files as
     they went in, all in one agent path.
 
-    runs, adapter, labels, strict : as for `parse`. out : a folder that is new or empty. to : `events`. progress :
-    called with the number of runs so far. Raises AdapterError, TraceError, ConfigError, OutputError.
+    runs : file, folder, glob or tar of runs, or - for standard input.
+    adapter : how they are read: a shipped adapter's name, or the path of a .json.
+    out : folder for the events; new, or empty.
+    to : what they become: events.
+    labels : outcomes beside the runs.
+    strict : stop at the first run that cannot be read.
+    progress : called with the number of runs so far.
+    Raises AdapterError, TraceError, ConfigError, OutputError.
     """
     if to not in FORMATS:
         raise ConfigError(f"runs cannot be converted to {to!r}: say {', '.join(FORMATS)}.")

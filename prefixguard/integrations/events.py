@@ -17,8 +17,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, get_args
 
 from prefixguard.errors import TraceError
+from prefixguard.stepview import EVENT_SCHEMA as SCHEMA
 
-SCHEMA: Final = "prefixguard/event/v1"
 MAIN: Final = "main"
 
 Kind = Literal["task", "observed", "said", "called", "returned", "injected", "ended", "outcome"]

@@ -24,7 +24,7 @@ from prefixguard.integrations.sinks import Sink, SinkThread, WatchedReading
 from prefixguard.integrations.watched_run import WatchedRun
 from prefixguard.runtime import Monitor, Reading, Session, load, plain
 from prefixguard.runtime.host import was_interrupted
-from prefixguard.stepview import load_adapter
+from prefixguard.stepview import EVENTS, load_adapter
 
 C = TypeVar("C")
 
@@ -421,7 +421,7 @@ def _unknown(why: str) -> Reading:
 def _refuse_other(monitor: Monitor) -> None:
     """OtherAdapterError unless the monitor reads events."""
     own = monitor.bundle.adapter
-    if own.sha256 != load_adapter("events").sha256:
+    if own.sha256 != load_adapter(EVENTS).sha256:
         raise OtherAdapterError(
             f"{monitor.bundle.path}: was trained through adapter {own.name}, and a guard feeds events. Turn its "
             f"training runs into events: prefixguard convert RUNS --adapter {own.name} --to events --out runs/; train "

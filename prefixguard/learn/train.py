@@ -56,7 +56,7 @@ def train(
     runs: str | Path,
     *,
     out: str | Path,
-    adapter: str | Path | Adapter,
+    adapter: str | Path | Adapter | None = None,
     labels: str | Path | None = None,
     config: TrainConfig | None = None,
     overwrite: bool = False,
@@ -66,7 +66,8 @@ def train(
 ) -> TrainResult:
     """Train a monitor on raw runs and write its bundle.
 
-    runs: file, folder, glob, tar, or "-" for standard input. adapter: shipped name, path, or an opened one;
+    runs: file, folder, glob, tar, or "-" for standard input. adapter: shipped name, path, or an opened one; None for
+    runs that a guard recorded;
     `raw`, `raw:NAME`, `raw:PATH`: the control, each step as one text.
     labels: companion file of outcomes (run_id, outcome[, task_id]) as JSON lines or CSV.
     out : folder of the bundle. Default: monitors/NAME of the runs.

@@ -25,7 +25,7 @@ from prefixguard.trace import Run, read_named
 
 def parse(
     runs: str | os.PathLike[str],
-    adapter: str | Path | Adapter,
+    adapter: str | Path | Adapter | None = None,
     *,
     labels: str | os.PathLike[str] | None = None,
     strict: bool = False,
@@ -33,8 +33,8 @@ def parse(
 ) -> Iterator[Run[StepRecord]]:
     """Raw runs as records, one run at a time.
 
-    runs: file, folder, glob, tar, or `-`. adapter: a shipped name, the path of a .json file, an opened one,
-    or `raw`, `raw:NAME`, `raw:PATH`: the control, each step as one text.
+    runs: file, folder, glob, tar, or `-`. adapter: a shipped name, the path of a .json file, an opened one, None for
+    runs that a guard recorded, or `raw`, `raw:NAME`, `raw:PATH`: the control, each step as one text.
     labels: a file of outcomes joined by run id. strict: the first run that cannot be read is an error, not a skip.
     report: filled with what reading met. Raises AdapterError, TraceError.
     """

@@ -21,7 +21,7 @@ from prefixguard.stepview.losses import FEWEST, NEARLY, Loss, losses
 from prefixguard.stepview.parser import Parser
 from prefixguard.stepview.paths import MISSING, Scope, parse_path, walk
 from prefixguard.stepview.reader import ReadReport, read_runs
-from prefixguard.stepview.recognition import Recognised, adapter_for, recognise
+from prefixguard.stepview.recognition import EVENT_SCHEMA, EVENTS, Recognised, adapter_for, are_events, recognise
 from prefixguard.stepview.record import FIELDS, Status, StepRecord, serialize
 from prefixguard.stepview.schema import Pattern
 from prefixguard.stepview.side_by_side import Exchange, RunFiles, SideBySide, run_files, side_by_side
@@ -33,6 +33,8 @@ from prefixguard.stepview.text import CUT_MARK, to_text
 
 __all__ = [
     "CUT_MARK",
+    "EVENTS",
+    "EVENT_SCHEMA",
     "FEWEST",
     "FIELDS",
     "GAP_WINDOW",
@@ -62,6 +64,7 @@ __all__ = [
     "Status",
     "StepRecord",
     "adapter_for",
+    "are_events",
     "canonical",
     "contained",
     "decode",

@@ -6,12 +6,17 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+import orjson
+
 from prefixguard.errors import PrefixGuardError, UnknownAdapterError
 from prefixguard.stepview.adapter import RAW, Adapter, list_adapters, load_adapter, raw_view
 from prefixguard.stepview.found import Counts, SharedCounts
 from prefixguard.stepview.reader import ReadReport, read_runs
 from prefixguard.trace import Outcome, is_read_once
 
+#: What every event of a running agent says of itself, and the shipped adapter that reads files of them.
+EVENT_SCHEMA, EVENTS = "prefixguard/event/v1", "events"
+_LONGEST_LINE = 1 << 20
 #: Runs that are read to judge an adapter by.
 MOST_RUNS = 20
 #: Runs and documents that are opened to find those: the first may be empty, or of another kind.
@@ -58,6 +63,22 @@ class Recognised:
             f"{self.name} reads {self.runs} runs ({self.records} steps): outcome known in {self.outcomes:.0%}, "
             f"{self.skipped:.0%} of the events left over"
         )
+
+
+def are_events(runs: str | Path) -> bool:
+    """Were these runs recorded as events? So says the first line of the first file of JSON lines."""
+    place = Path(runs)
+    if is_read_once(str(runs)):
+        return False
+    try:
+        path = place if not place.is_dir() else next(iter(sorted(place.rglob("*.jsonl"))), None)
+        if path is None:
+            return False
+        with path.open("rb") as file:
+            line = orjson.loads(file.readline(_LONGEST_LINE))
+    except (OSError, ValueError):
+        return False
+    return isinstance(line, dict) and line.get("schema") == EVENT_SCHEMA
 
 
 def recognise(runs: str | Path) -> tuple[Recognised, ...]:
@@ -112,13 +133,21 @@ def _tried(runs: str | Path, name: str, counts: Counts) -> Recognised | None:
     )
 
 
-def adapter_for(adapter: str | Path | Adapter, runs: str | Path) -> Adapter:
-    """The adapter that is named, for these runs: `raw` alone is the control of the shipped one that reads them best.
+def adapter_for(adapter: str | Path | Adapter | None, runs: str | Path) -> Adapter:
+    """The adapter that is named, for these runs: `raw` alone is the control of the shipped one that reads them best,
+    and runs that a guard recorded need none.
 
-    UnknownAdapterError where none reads them well; AdapterError as `load_adapter`.
+    UnknownAdapterError where none is named and none can be known; AdapterError as `load_adapter`.
     """
     if isinstance(adapter, Adapter):
         return adapter
+    if adapter is None:
+        if not are_events(runs):
+            raise UnknownAdapterError(
+                f"how is {runs} to be read? Say --adapter NAME (shipped: {', '.join(list_adapters())}), or the path of "
+                "a .json of your own. Only runs that a guard recorded need none."
+            )
+        return load_adapter(EVENTS)
     if adapter != RAW:
         return load_adapter(adapter)
     well = [one for one in recognise(runs) if one.reads_well]

@@ -67,7 +67,7 @@ class SideBySide:
 
 def side_by_side(
     runs: str | os.PathLike[str],
-    adapter: str | Path | Adapter,
+    adapter: str | Path | Adapter | None = None,
     *,
     labels: str | os.PathLike[str] | None = None,
     strict: bool = False,

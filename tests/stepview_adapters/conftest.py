@@ -157,6 +157,7 @@ _LIVE: dict[str, LiveForm] = {
     "claude_code": _files_of_lines(lambda line: line.get("agentId")),
     "inspect_log": _each("*.json", lambda log: (({}, sample["messages"]) for sample in log["samples"])),
     "langgraph": _messages,
+    "events": _files_of_lines(lambda line: (line["run"], line["agent_path"])),
     "mcp": _files_of_lines(),
     "openai_agents": _files_of_lines(lambda line: line.get("trace_id") or line["id"]),
     "openai_responses": _run_objects("items", "output"),

@@ -52,6 +52,7 @@ TURNED = {
     "anthropic_messages": ("*", [('"outcome": "success"', '"outcome": "failure"'), ('"reward": 1', '"reward": 0')]),
     "atif": ("result.json", [('"reward": 1.0', '"reward": 0.0')]),
     "autogen": ("*", [('"success": true', '"success": false')]),
+    "events": ("*", [('"outcome": "success"', '"outcome": "failure"')]),
     "inspect_log": ("*.json", [('"value": "C"', '"value": "I"')]),
     "langgraph": ("*", [('"success": true', '"success": false'), ('"avg": 1.0', '"avg": 0.0')]),
     "openai_responses": ("*", [('"success": true', '"success": false'), ('"reward": 0', '"reward": 1')]),

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from prefixguard.cli.command import command
+from prefixguard.cli.command import READ_ADAPTER, command
 from prefixguard.cli.console import say, write_json
 from prefixguard.cli.induction_talk import show_check
 from prefixguard.cli.progress import Activity
@@ -97,6 +97,27 @@ def record_lines(run: Run[StepRecord]) -> Iterator[dict[str, Any]]:
     head = {"run_id": run.run_id, "task_id": run.task_id, "groups": dict(run.groups), "outcome": run.outcome.value}
     for record in run.records:
         yield {**head, "step": record.index, **{name: getattr(record, name) for name in FIELDS}}
+
+
+@command("convert", arguments="runs", words={"adapter": READ_ADAPTER}, json="What was written, as JSON.")
+def convert(runs: str, **given: Any) -> Any:
+    """Write runs of any format as events, as a guard records them, so that they train a monitor for running agents.
+
+    Steps come out of the files as they went in, each run in a file of its own, with its task and its outcome.
+
+    Examples:
+
+        prefixguard convert old_runs/ --adapter openai_chat --to events --out runs/
+        prefixguard train runs/
+    """
+    from prefixguard.integrations.converting import convert
+
+    with Activity("Converting") as work:
+        done = convert(runs, progress=work.on_runs, **given)
+    refuse_empty(done.report, runs)
+    for note in notes_of(done.report):
+        say(note)
+    return done
 
 
 @command(

@@ -30,7 +30,7 @@ Audit = Callable[[Sequence[Run[StepRecord]]], Sequence[SaidFinding]]
 def check_data(
     runs: str | Path,
     *,
-    adapter: str | Path | Adapter,
+    adapter: str | Path | Adapter | None = None,
     labels: str | Path | None = None,
     budget: float = 0.10,
     confidence: float = 0.90,
