@@ -19,8 +19,9 @@ WORKSHOP = (
 )  # fmt: skip
 ORDER = {room: place for place, room in enumerate(PRODUCTION + WORKSHOP)}
 RUN_TIME_PACKAGES = {"numpy", "onnxruntime", "re2", "orjson"}
-ON_DEMAND = {  # optional: signatures, an endpoint, parquet files
+ON_DEMAND = {  # optional: signatures, an endpoint, parquet files, frameworks that are watched
     "bundle": {"cryptography"}, "escalate": {"openai"}, "stepview": {"pyarrow"},
+    "integrations": {"agents", "langchain", "langchain_core", "pydantic_ai", "smolagents"},
 }  # fmt: skip
 VENDORED_FOR = {"learn": "torch", "automata": "AALpy", "cli": "typer and rich"}
 

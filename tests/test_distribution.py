@@ -101,7 +101,7 @@ def test_messages_name_extras_that_there_are() -> None:
     calls = [
         found
         for text in SOURCES.values()
-        for found in re.findall(r'missing_extra\(\s*f?"[^"]*",\s*"(\w+)"|install_command\([\'"](\w+)[\'"]\)', text)
+        for found in re.findall(r'missing_extra\(\s*f?"[^"]*",\s*"([\w-]+)"|install_command\([\'"](\w+)[\'"]\)', text)
     ]
     named = {one or other for one, other in calls}
     assert named >= {"gbdt", "automata", "data", "llm", "train"} and named <= EXTRAS

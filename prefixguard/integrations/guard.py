@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from time import time
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any
 from uuid import uuid4
 
 from prefixguard.alarm import Level
 from prefixguard.errors import AgentStopped, ConfigError, OtherAdapterError, OutputError, TraceError, UsageError
 from prefixguard.integrations.alarms import ACTIONS, Alarm, OnAlarm, answer_of, nudge_text
 from prefixguard.integrations.events import MAIN, Event
+from prefixguard.integrations.frameworks import FrameworkHooks
 from prefixguard.integrations.recorder import Recorder
 from prefixguard.integrations.registry import AgentStream, OpenRun, RunRegistry
 from prefixguard.integrations.sinks import Sink, SinkThread, WatchedReading
@@ -26,12 +27,10 @@ from prefixguard.runtime import Monitor, Reading, Session, load, plain
 from prefixguard.runtime.host import was_interrupted
 from prefixguard.stepview import EVENTS, load_adapter
 
-C = TypeVar("C")
-
 logger = logging.getLogger("prefixguard")
 
 
-class Guard:
+class Guard(FrameworkHooks):
     """Watches any number of running agents by one monitor, records them, and acts when an alarm sounds.
 
         guard = prefixguard.Guard("monitors/mine", on_alarm="nudge", record="runs/")
@@ -222,66 +221,6 @@ class Guard:
             return 0
         stream.next_turn()
         return stream.turn
-
-    def openai(self, client: C) -> C:
-        """Watch a client of the openai package (`OpenAI` or `AsyncOpenAI`; chat completions, Responses, streams): its
-        calls belong to the run that they are made in, `with guard.run(...)`. Returns the same client."""
-        from prefixguard.integrations.openai_client import watch_client
-
-        return watch_client(self, client)
-
-    def openai_agents(self, **of_run: Any) -> Any:
-        """Hooks for a run of the OpenAI Agents SDK: `Runner.run(agent, task, hooks=guard.openai_agents())`.
-
-        of_run : arguments of `run`; the id of the run is that of the SDK's trace where none is given. Raises
-        MissingExtraError.
-        """
-        from prefixguard.integrations.openai_agents import run_hooks
-
-        return run_hooks(self, of_run)
-
-    def langchain(self, **of_run: Any) -> Any:
-        """Middleware for a LangChain agent: `create_agent(model, tools, middleware=[guard.langchain()])`.
-
-        of_run : arguments of `run`. Raises MissingExtraError.
-        """
-        from prefixguard.integrations.langchain import agent_middleware
-
-        return agent_middleware(self, of_run)
-
-    def langgraph(self, **of_run: Any) -> Any:
-        """A callback handler for any LangGraph graph: `graph.invoke(x, config={"callbacks": [guard.langgraph()]})`.
-
-        It records, warns and stops; a nudge needs the middleware. of_run : arguments of `run`. Raises
-        MissingExtraError.
-        """
-        from prefixguard.integrations.langchain import callback_handler
-
-        return callback_handler(self, of_run)
-
-    def pydantic_ai(self, **of_run: Any) -> Any:
-        """A capability for an agent of pydantic-ai: `Agent(model, capabilities=[guard.pydantic_ai()])`.
-
-        of_run : arguments of `run`. Raises MissingExtraError.
-        """
-        from prefixguard.integrations.pydantic_ai import capability
-
-        return capability(self, of_run)
-
-    def smolagents(self, agent: C, **of_run: Any) -> C:
-        """Watch an agent of smolagents, and those that it manages, in all its runs. Returns the same agent.
-
-        of_run : arguments of `run`.
-        """
-        from prefixguard.integrations.smolagents import watch_agent
-
-        return watch_agent(self, agent, of_run)
-
-    def mcp(self, session: C) -> C:
-        """Watch the tool calls of an MCP client's session in the run that they are made in. Returns the session."""
-        from prefixguard.integrations.mcp import watch_session
-
-        return watch_session(self, session)
 
     def count(self, name: str) -> None:
         with self._count_lock:

@@ -1,0 +1,64 @@
+"""How agents of each framework are hooked to a guard: a method a framework, which imports it when it is called."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from prefixguard.integrations.langchain import agent_middleware, callback_handler
+from prefixguard.integrations.mcp import watch_session
+from prefixguard.integrations.openai_agents import run_hooks
+from prefixguard.integrations.openai_client import watch_client
+from prefixguard.integrations.pydantic_ai import capability
+from prefixguard.integrations.smolagents import watch_agent
+
+C = TypeVar("C")
+
+
+class FrameworkHooks:
+    """What a `Guard` has for every framework. `of_run` are arguments of `Guard.run`: run_id, task_id, agent, group."""
+
+    def openai(self: Any, client: C) -> C:
+        """Watch a client of the openai package (`OpenAI` or `AsyncOpenAI`; chat completions, Responses, streams): its
+        calls belong to the run that they are made in, `with guard.run(...)`. Returns the same client."""
+        return watch_client(self, client)
+
+    def openai_agents(self: Any, **of_run: Any) -> Any:
+        """Hooks for a run of the OpenAI Agents SDK: `Runner.run(agent, task, hooks=guard.openai_agents())`.
+
+        of_run : arguments of `run`; the id of the run is that of the SDK's trace where none is given. Raises
+        MissingExtraError.
+        """
+        return run_hooks(self, of_run)
+
+    def langchain(self: Any, **of_run: Any) -> Any:
+        """Middleware for a LangChain agent: `create_agent(model, tools, middleware=[guard.langchain()])`.
+
+        of_run : arguments of `run`. Raises MissingExtraError.
+        """
+        return agent_middleware(self, of_run)
+
+    def langgraph(self: Any, **of_run: Any) -> Any:
+        """A callback handler for any LangGraph graph: `graph.invoke(x, config={"callbacks": [guard.langgraph()]})`.
+
+        It records, warns and stops; a nudge needs the middleware. of_run : arguments of `run`. Raises
+        MissingExtraError.
+        """
+        return callback_handler(self, of_run)
+
+    def pydantic_ai(self: Any, **of_run: Any) -> Any:
+        """A capability for an agent of pydantic-ai: `Agent(model, capabilities=[guard.pydantic_ai()])`.
+
+        of_run : arguments of `run`. Raises MissingExtraError.
+        """
+        return capability(self, of_run)
+
+    def smolagents(self: Any, agent: C, **of_run: Any) -> C:
+        """Watch an agent of smolagents, and those that it manages, in all its runs. Returns the same agent.
+
+        of_run : arguments of `run`.
+        """
+        return watch_agent(self, agent, of_run)
+
+    def mcp(self: Any, session: C) -> C:
+        """Watch the tool calls of an MCP client's session in the run that they are made in. Returns the session."""
+        return watch_session(self, session)
