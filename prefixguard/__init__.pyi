@@ -95,6 +95,13 @@ from prefixguard.integrations import (
     WatchedRun as WatchedRun,
 )
 from prefixguard.integrations.converting import convert as convert
+from prefixguard.integrations.sinks import FileSink as FileSink
+from prefixguard.integrations.sinks import LogSink as LogSink
+from prefixguard.integrations.sinks.observability import LangfuseSink as LangfuseSink
+from prefixguard.integrations.sinks.observability import PhoenixSink as PhoenixSink
+from prefixguard.integrations.sinks.telemetry import OpenTelemetrySink as OpenTelemetrySink
+from prefixguard.integrations.sinks.telemetry import PrometheusSink as PrometheusSink
+from prefixguard.integrations.sinks.webhook import WebhookSink as WebhookSink
 from prefixguard.learn import LearnListener as LearnListener
 from prefixguard.learn import TrainConfig as TrainConfig
 from prefixguard.learn.train import TrainResult as TrainResult

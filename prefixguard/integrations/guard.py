@@ -21,7 +21,7 @@ from prefixguard.integrations.events import MAIN, Event
 from prefixguard.integrations.frameworks import FrameworkHooks
 from prefixguard.integrations.recorder import Recorder
 from prefixguard.integrations.registry import AgentStream, OpenRun, RunRegistry
-from prefixguard.integrations.sinks import Sink, SinkThread, WatchedReading
+from prefixguard.integrations.sinks import Sink, SinkThreads, WatchedReading, current_span
 from prefixguard.integrations.watched_run import WatchedRun
 from prefixguard.runtime import Monitor, Reading, Session, load, plain
 from prefixguard.runtime.host import was_interrupted
@@ -77,10 +77,10 @@ class Guard(FrameworkHooks):
             _refuse_other(self.monitor)
         self.recorder = None if record is None else Recorder(record)
         self.on_alarm, self.shadow = on_alarm, shadow
-        self._sinks = SinkThread(sinks)
         self._runs = RunRegistry(max_open_runs, idle_seconds)
         self._counts: Counter[str] = Counter()
         self._count_lock = threading.Lock()
+        self._sinks = SinkThreads(sinks, lambda: self.counters)
 
     @classmethod
     def recording(cls, folder: str | os.PathLike[str], **options: Any) -> Guard:
@@ -164,11 +164,11 @@ class Guard(FrameworkHooks):
     def counters(self) -> dict[str, int]:
         """What was counted: `events`, `readings`, `alarms`; and what went wrong, where something did: `late_events` (of
         runs that are over), `second_results`, `results_without_call`, `unread_events`, `evicted_runs`,
-        `unrecorded_events`, `failed_callbacks`, `slow_callbacks`, `outcomes_lost`, `internal_errors`, and
-        `sinks.NAME`."""
+        `unrecorded_events`, `failed_callbacks`, `slow_callbacks`, `outcomes_lost`, `internal_errors`; and of each sink
+        `sinks.emitted.NAME`, `sinks.failed.NAME` and `sinks.dropped.NAME`, readings, by its class."""
         with self._count_lock:
             counted = dict(self._counts)
-        return counted | {f"sinks.{name}": n for name, n in self._sinks.counters.items() if n}
+        return counted | {f"sinks.{name}": n for name, n in self._sinks.counters.items()}
 
     @property
     def open_runs(self) -> int:
@@ -304,14 +304,15 @@ class Guard(FrameworkHooks):
         for reading in readings:
             self.count("readings")
             stream.last = reading
-            acted = ""
-            if reading.level is Level.ALARM and stream.alarm is None:
+            acted, is_alarm = "", reading.level is Level.ALARM and stream.alarm is None
+            if is_alarm:
                 stream.alarm = reading
                 self.count("alarms")
                 alarm = Alarm(run.run, stream.path, stream.agent, reading, nudge_text(reading))
                 if not self.shadow:
                     acted = self._do(run, stream, alarm)
-            self._sinks.put(WatchedReading(run.run, stream.path, stream.agent, time(), reading, acted))
+            where = run.run, stream.path, stream.agent, time()
+            self._sinks.put(WatchedReading(*where, reading, acted, is_alarm, current_span()))
         return readings
 
     def _do(self, run: OpenRun, stream: AgentStream, alarm: Alarm) -> str:

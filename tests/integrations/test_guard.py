@@ -49,7 +49,7 @@ def test_warn(events_monitor: Monitor, caplog: pytest.LogCaptureFixture) -> None
         ("r1", "main", 1, "WATCH", ""), ("r1", "main", 2, "ALARM", "warn"), ("r1", "main", 3, "ALARM", ""),
         ("r1", "main", 4, "ALARM", ""),
     ]  # fmt: skip
-    assert guard.counters == {"events": 10, "readings": 4, "alarms": 1, "sinks.emitted": 4}
+    assert guard.counters == {"events": 10, "readings": 4, "alarms": 1, "sinks.emitted.Collecting": 4}
 
 
 def test_nudge_once_and_recorded(events_monitor: Monitor, tmp_path: Path) -> None:

@@ -1,0 +1,25 @@
+"""Readings as sinks get them: of a run that fails, and made by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from prefixguard.integrations import WatchedReading, WatchedRun
+from prefixguard.runtime import Level, Reading
+
+SECRET = "sk-abcdefghijklmnopqrstuvwx"
+
+
+def fail(run: WatchedRun, steps: int = 4) -> WatchedRun:
+    """The same call fails again and again: WATCH, then ALARM."""
+    for n in range(steps):
+        run.returned(run.called("find", {"id": "A1"}, call_id=f"{n}"), "error: not found", is_error=True)
+    return run
+
+
+def watched(step: int = 3, risk: float | None = 0.75, **fields: Any) -> WatchedReading:
+    """An alarm whose reason quotes a secret; one of level UNKNOWN without a risk."""
+    alarm = Reading(step, 0.5, risk, Level.ALARM, 1, None, (f"word `{SECRET}` in the result", "errors: 3"), None, 120.0)
+    unknown = Reading(step, None, None, Level.UNKNOWN, None, None, (), f"cannot read {SECRET}", 120.0)
+    given = {"run": "r1", "agent_path": "main", "agent": "boss", "at": 1_700_000_000.25, "is_alarm": risk is not None}
+    return WatchedReading(**{**given, "reading": unknown if risk is None else alarm, **fields})
