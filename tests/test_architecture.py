@@ -19,9 +19,11 @@ WORKSHOP = (
 )  # fmt: skip
 ORDER = {room: place for place, room in enumerate(PRODUCTION + WORKSHOP)}
 RUN_TIME_PACKAGES = {"numpy", "onnxruntime", "re2", "orjson"}
-ON_DEMAND = {  # optional: signatures, an endpoint, parquet files, frameworks that are watched
+ON_DEMAND = {  # optional: signatures, an endpoint, parquet files, frameworks that are watched, receivers of readings
     "bundle": {"cryptography"}, "escalate": {"openai"}, "stepview": {"pyarrow"},
-    "integrations": {"agents", "langchain", "langchain_core", "pydantic_ai", "smolagents"},
+    "integrations": {
+        "agents", "langchain", "langchain_core", "pydantic_ai", "smolagents", "opentelemetry", "prometheus_client",
+    },
 }  # fmt: skip
 VENDORED_FOR = {"learn": "torch", "automata": "AALpy", "cli": "typer and rich"}
 

@@ -266,29 +266,3 @@ def test_outcomes(tmp_path: Path) -> None:
     assert not guard.outcome("never", True)
     (read,) = parse(tmp_path, "events")
     assert (read.outcome, len(read.records)) == (Outcome.SUCCESS, 1)
-
-
-def test_sinks_that_fail_or_stall_are_counted(events_monitor: Monitor, caplog: pytest.LogCaptureFixture) -> None:
-    class Dead(Collecting):
-        def emit(self, watched: WatchedReading) -> None:
-            raise ConnectionError("no route\x1b[31m")
-
-    class Stalled(Collecting):
-        def emit(self, watched: WatchedReading) -> None:
-            time.sleep(60)
-
-    alive = Collecting()
-    guard = Guard(events_monitor, sinks=[Dead(), alive])
-    with guard.run("x") as run:
-        fail(run)
-    guard.close()
-    assert (guard.counters["sinks.failed.Dead"], len(alive.readings)) == (4, 4)
-    assert [m for m in caplog.messages if "Dead" in m] == [
-        r"Dead cannot take readings (ConnectionError: no route\x1b[31m); further failures are only counted"
-    ]
-    stalled = Guard(events_monitor, sinks=[Stalled()])
-    began = time.monotonic()
-    with stalled.run("x") as run:
-        fail(run)
-    stalled.close(0.2)
-    assert time.monotonic() - began < 2

@@ -1,4 +1,4 @@
-"""OpenTelemetry by its own exporters to a receiver that reads the protobuf; Prometheus by a scrape and its own parser."""
+"""OpenTelemetry by its exporters to a receiver that reads the protobuf; Prometheus by a scrape and its own parser."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from time import sleep
 from typing import Any, Final, TypedDict
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from prefixguard.errors import ConfigError, OutputError
 from prefixguard.escalate.endpoint import is_loopback, proxy_for, shown_url
@@ -110,9 +110,9 @@ class JsonPoster:
         self._url, self._is_tls = url, parts.scheme == "https"
         self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._headers = {**headers, "Content-Type": content_type, "User-Agent": "prefixguard", "Connection": "close"}
-        self._secrets = tuple(
-            s for value in (*headers.values(), parts.query) for s in {value, value.split(" ")[-1]} if s
-        )
+        words = {parts.query, *(value for _, value in parse_qsl(parts.query))}
+        words |= {word for value in headers.values() for word in (value, value.split(" ")[-1])}
+        self._secrets = sorted(words - {""}, key=lambda word: (-len(word), word))  # a whole one before its parts
         self._timeout, self._retries = timeout, retries
 
     def post(self, body: Any) -> Any:
@@ -140,22 +140,21 @@ class JsonPoster:
 
     def _once(self, data: bytes) -> tuple[int, dict[str, str], bytes]:
         connection = self._connection()
-        watchdog = None
+        is_late, watchdog = threading.Event(), None
         try:
             connection.connect()
             # a time-out of the socket holds for one read: a receiver that trickles would never end
-            watchdog = threading.Timer(self._timeout, _hang_up, (connection.sock,))
+            watchdog = threading.Timer(self._timeout, _hang_up, (connection.sock, is_late))
             watchdog.daemon = True
             watchdog.start()
             connection.request("POST", self._target, data, self._headers)
             response = connection.getresponse()
             return response.status, {k.lower(): v for k, v in response.getheaders()}, response.read(_MOST_ANSWER)
         finally:
-            is_late = watchdog is not None and watchdog.finished.is_set()
             if watchdog is not None:
                 watchdog.cancel()
             connection.close()
-            if is_late:  # what was read until then may look like an answer
+            if is_late.is_set():  # what was read until then may look like an answer
                 raise TimeoutError(f"no whole answer within {self._timeout:g} s")
 
     def _connection(self) -> HTTPConnection:
@@ -186,7 +185,8 @@ def basic(user: str | None, password: str | None, header: str = "Authorization")
     return {header: f"Basic {base64.b64encode(both).decode()}"}
 
 
-def _hang_up(sock: socket.socket) -> None:
+def _hang_up(sock: socket.socket, is_late: threading.Event) -> None:
+    is_late.set()
     with contextlib.suppress(OSError):
         socket.socket.shutdown(sock, socket.SHUT_RDWR)  # of the base class: that of TLS takes away what is being read
 
