@@ -43,7 +43,7 @@ SCORE = closed(
     environment={"pattern": "^(?!langfuse)[a-z0-9_-]+$"}, dataType={"enum": ["NUMERIC", "BOOLEAN", "CATEGORICAL"]},
 )  # fmt: skip
 INGESTION = closed({"batch": {"type": "array", "items": closed(
-    {"id": WORD, "timestamp": {"pattern": r"^2023-11-14T22:13:20\.250Z$"}, "type": {"const": "score-create"}, "body": SCORE}
+    {"id": WORD, "timestamp": {"const": "2023-11-14T22:13:20.250Z"}, "type": {"const": "score-create"}, "body": SCORE}
 )}})  # fmt: skip
 RESULT = closed(
     {}, label={"type": ["string", "null"]}, score={"type": ["number", "null"]}, explanation={"type": ["string", "null"]}
@@ -78,12 +78,8 @@ def test_webhook(events_monitor: Monitor) -> None:
     one = receiver.received[0]
     assert (one.path, one.headers["authorization"]) == ("/hook?key=a1", "Bearer very-secret-value")
     assert one.headers["content-type"] == "application/cloudevents+json"
-    assert (alarm["type"], alarm["subject"], alarm["data"]["step"], alarm["data"]["acted"]) == (
-        "prefixguard.alarm",
-        "r7",
-        2,
-        "nudge",
-    )
+    assert (alarm["type"], alarm["subject"]) == ("prefixguard.alarm", "r7")
+    assert (alarm["data"]["step"], alarm["data"]["acted"], alarm["data"]["is_alarm"]) == (2, "nudge", True)
     assert guard.counters["sinks.emitted.WebhookSink"] == 4
     assert by_hand["data"]["reasons"] == ["word `<masked key 1>` in the result", "errors: 3"]
     assert (by_hand["traceparent"], by_hand["subject"]) == (f"00-{SPAN.trace_id}-{SPAN.span_id}-01", r"\ud800\n")
@@ -94,9 +90,8 @@ def test_webhook(events_monitor: Monitor) -> None:
 
 def test_langfuse() -> None:
     said = b'{"successes": [], "errors": [{"id": "1", "status": 400, "message": "no such project"}]}'
-    with HttpReceiver(
-        answer(207, b'{"successes": [], "errors": []}'), answer(207, said), answer(200, b"<html>")
-    ) as receiver:
+    plays = answer(207, b'{"successes": [], "errors": []}'), answer(207, said), answer(200, b"<html>")
+    with HttpReceiver(*plays) as receiver:
         sink = LangfuseSink(receiver.url, public_key="pk-1", secret_key="sk-2", environment="prod")
         batch = [watched(span=SPAN), watched(step=4, risk=None, span=SPAN)]
         sink.emit_all(batch)
@@ -119,10 +114,8 @@ def test_langfuse() -> None:
     assert (unknown["name"], unknown["value"], unknown["dataType"]) == ("failure_risk_unknown", 1, "BOOLEAN")
     assert (risk["traceId"], risk["observationId"], risk["environment"]) == (SPAN.trace_id, SPAN.span_id, "prod")
     assert risk["comment"] == "word `<masked key 1>` in the result; errors: 3" and risk["metadata"]["run"] == "r1"
-    assert [e["body"]["id"] for e in first["batch"]] == [
-        e["body"]["id"] for e in again["batch"]
-    ]  # a score replaces itself
-    assert not {e["id"] for e in first["batch"]} & {e["id"] for e in again["batch"]}  # an event comes once
+    assert [e["body"]["id"] for e in first["batch"]] == [e["body"]["id"] for e in again["batch"]], "replaces itself"
+    assert not {e["id"] for e in first["batch"]} & {e["id"] for e in again["batch"]}, "an event comes once"
 
 
 def test_phoenix() -> None:
@@ -135,11 +128,8 @@ def test_phoenix() -> None:
     assert (one.path, one.headers["authorization"]) == ("/s/space/v1/span_annotations", "Bearer phx-key")
     risk, unknown = body["data"]
     assert (risk["span_id"], risk["annotator_kind"], risk["name"]) == (SPAN.span_id, "CODE", "failure_risk")
-    assert risk["result"] == {
-        "label": "ALARM",
-        "score": 0.75,
-        "explanation": "word `<masked key 1>` in the result; errors: 3",
-    }
+    why = "word `<masked key 1>` in the result; errors: 3"
+    assert risk["result"] == {"label": "ALARM", "score": 0.75, "explanation": why}
     assert (risk["identifier"], unknown["identifier"]) == ("prefixguard/r1/main/3", "prefixguard/r1/main/3/unknown")
     assert unknown["result"]["score"] is None
 
@@ -151,11 +141,7 @@ def test_phoenix() -> None:
         ([close_half_way, answer(204, b"")], None, 2),
         ([answer(500, b"down: Bearer very-secret-value")], r"answered 500: down: <masked key>$", 3),
         ([answer(401)], "answered 401. Check the key or the header", 1),
-        (
-            [answer(302, Location="http://me:pw@other.example/x?key=1")],
-            "to http://other.example/x. Redirects are not",
-            1,
-        ),
+        ([answer(302, Location="http://a:pw@b.example/x?key=1")], "to http://b.example/x. Redirects are not", 1),
         ([close_half_way], "BadStatusLine", 3),
         ([hang], "TimeoutError: ", 3),
         ([trickle], "TimeoutError: no whole answer within 0.3 s", 3),
@@ -185,17 +171,11 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY", "PHOENIX_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     refused: list[tuple[Callable[[], Sink], str]] = [
-        (
-            lambda: WebhookSink("http://example.org/hook"),
-            "would cross the network unencrypted. Use https; or say allow_http=True",
-        ),
+        (lambda: WebhookSink("http://example.org/hook"), "unencrypted. Use https; or say allow_http=True"),
         (lambda: WebhookSink("ftp://example.org"), "begins with https:// and names a server"),
         (lambda: WebhookSink("https://[::1"), "is none"),
         (lambda: WebhookSink("https://me:pw@example.org"), r"'https://example.org' holds a name or a password"),
-        (
-            lambda: WebhookSink("https://example.org", headers={"X-Key": "secret\r\nX: y"}),
-            "'X-Key': names and values are",
-        ),
+        (lambda: WebhookSink("https://example.org", headers={"X-Key": "secret\r\nX: y"}), "'X-Key': names and"),
         (lambda: WebhookSink("https://example.org", timeout=0), "timeout is 0 and retries 3"),
         (lambda: WebhookSink("https://example.org", retries=11), "from 0 to 10"),
         (lambda: LangfuseSink("https://example.org"), "set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY, or give them"),
@@ -219,6 +199,5 @@ def test_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         asked, _ = proxy.accept()
         with asked:
             said = asked.recv(4096).decode()
-    assert (
-        said.startswith("CONNECT hooks.example:443 HTTP/1.") and f"Basic {base64.b64encode(b'me:pw').decode()}" in said
-    )
+    assert said.startswith("CONNECT hooks.example:443 HTTP/1.")
+    assert f"Basic {base64.b64encode(b'me:pw').decode()}" in said

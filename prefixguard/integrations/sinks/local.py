@@ -21,9 +21,6 @@ class LogSink:
     def emit(self, watched: WatchedReading) -> None:
         self._logger.log(logging.WARNING if watched.reading.level is Level.ALARM else logging.INFO, in_words(watched))
 
-    def close(self) -> None:
-        pass
-
 
 class FileSink:
     """Readings as JSON lines in a file, which its owner alone can read."""
@@ -35,9 +32,6 @@ class FileSink:
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "ab", buffering=0) as file:
             file.write((json.dumps(watched.to_json(), ensure_ascii=False) + "\n").encode("utf-8", "replace"))
-
-    def close(self) -> None:
-        pass
 
 
 def in_words(watched: WatchedReading) -> str:

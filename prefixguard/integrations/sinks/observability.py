@@ -38,9 +38,6 @@ class SpanScores(ABC):
         if lost:
             raise UndeliveredError(f"{self._poster.shown}: {why}", lost)
 
-    def close(self) -> None:  # noqa: B027
-        pass
-
     @abstractmethod
     def _score(self, watched: WatchedReading, span: SpanIds) -> dict[str, Any]:
         """The reading in the receiver's form."""
@@ -89,7 +86,7 @@ class LangfuseSink(SpanScores):
         score = {
             "id": str(uuid5(NAMESPACE_URL, f"{span.trace_id}/{name}/{identifier(watched)}")),
             "traceId": span.trace_id, "observationId": span.span_id, "name": name, "value": value, "dataType": kind,
-            "comment": explanation(watched), "metadata": about(watched), **self._environment,
+            "comment": explanation(watched), "metadata": watched.to_json(), **self._environment,
         }  # fmt: skip
         at = datetime.fromtimestamp(watched.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         return {"id": str(uuid4()), "timestamp": at, "type": "score-create", "body": score}
@@ -137,7 +134,7 @@ class PhoenixSink(SpanScores):
         }
         return {
             "span_id": span.span_id, "name": self._name, "annotator_kind": "CODE", "identifier": identifier(watched),
-            "result": result, "metadata": about(watched),
+            "result": result, "metadata": watched.to_json(),
         }  # fmt: skip
 
     def _send(self, bodies: list[dict[str, Any]]) -> tuple[int, str]:
@@ -149,13 +146,3 @@ def identifier(watched: WatchedReading) -> str:
     """Which reading of which run: the same when it is sent again. One that could not be judged replaces none."""
     unknown = "/unknown" if watched.reading.outcome_risk is None else ""
     return f"prefixguard/{watched.run}/{watched.agent_path}/{watched.reading.step}{unknown}"
-
-
-def about(watched: WatchedReading) -> dict[str, Any]:
-    """What a score says of its reading besides: plain values."""
-    reading = watched.reading
-    return {
-        "run": watched.run, "agent_path": watched.agent_path, "agent": watched.agent, "step": reading.step,
-        "level": reading.level.value, "imminent_risk": reading.imminent_risk, "is_alarm": watched.is_alarm,
-        "acted": watched.acted,
-    }  # fmt: skip

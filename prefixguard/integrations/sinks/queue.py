@@ -6,9 +6,9 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from time import monotonic
 from typing import Any, Final, Protocol
 
@@ -21,6 +21,8 @@ logger = logging.getLogger("prefixguard")
 MOST_WAITING: Final = 10_000
 #: Readings that a sink with `emit_all` is given at once at most.
 MOST_AT_ONCE: Final = 100
+#: Seconds for which readings are gathered before a sink that was idle is given them.
+GATHERED: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +80,13 @@ class WatchedReading:
 class Sink(Protocol):
     """Takes readings, one at a time and in order, on a thread of its own; it may raise and may take its time.
 
-    Two methods more are used where a sink has them: `emit_all(batch)` in place of `emit`, with the readings that wait,
-    at most `MOST_AT_ONCE`; and `attach(counters)`, once for every guard, with a function that gives its counters.
+    Three methods more are used where a sink has them: `emit_all(batch)` in place of `emit`, with the readings that
+    wait, at most `MOST_AT_ONCE`; `close()` after the last reading of a guard; and `attach(counters)`, once for every
+    guard, with a function that gives the guard's counters.
     """
 
     def emit(self, watched: WatchedReading) -> None:
         """Send one reading."""
-
-    def close(self) -> None:
-        """Send what still waits; this guard emits nothing after it."""
 
 
 class UndeliveredError(OutputError):
@@ -121,10 +121,8 @@ class SinkThreads:
             thread.finish()
         for thread in self._threads:
             if waiting := thread.join(max(0.0, ends - monotonic())):
-                logger.warning(
-                    "%s did not take all readings within %s s: %s are lost where the process ends now",
-                    type(thread.sink).__name__, seconds, waiting,
-                )  # fmt: skip
+                sentence = "%s did not take all readings within %s s: %s are lost where the process ends now"
+                logger.warning(sentence, thread.name, seconds, waiting)
 
     @property
     def counters(self) -> dict[str, int]:
@@ -133,8 +131,7 @@ class SinkThreads:
         found: dict[str, int] = {}
         for thread in self._threads:
             for what, n in thread.counted().items():
-                name = f"{what}.{type(thread.sink).__name__}"
-                found[name] = found.get(name, 0) + n
+                found[f"{what}.{thread.name}"] = found.get(f"{what}.{thread.name}", 0) + n
         return found
 
 
@@ -145,35 +142,34 @@ class SinkThread:
     """
 
     def __init__(self, sink: Sink) -> None:
-        self.sink = sink
+        self.sink, self.name = sink, type(sink).__name__
         self._waiting: SimpleQueue[WatchedReading | None] = SimpleQueue()  # its `put` is safe in signal handlers too
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may put, too
         self._thread: threading.Thread | None = None
         self._process = os.getpid()
-        self._is_closed = False
+        self._closing = threading.Event()
         self._sending = 0
         self._counted = {"emitted": 0, "failed": 0, "dropped": 0}
         self._said: set[str] = set()
 
     def put(self, watched: WatchedReading) -> None:
         """Hand over a reading. Returns at once and raises nothing."""
-        if self._is_closed:
-            return
-        if self._thread is None or self._process != os.getpid():
-            self._start()
-        if self._waiting.qsize() < MOST_WAITING:
-            self._waiting.put(watched)
+        if self._closing.is_set():
+            why = "is closed"
+        elif not self._is_running():
+            why = "cannot be given a thread"
+        elif self._waiting.qsize() >= MOST_WAITING:
+            why = f"is too slow: {MOST_WAITING} readings wait"
         else:
-            self._count(
-                "dropped", 1, f"is too slow: {MOST_WAITING} readings wait, further ones are dropped and counted"
-            )
+            self._waiting.put(watched)
+            return
+        self._count("dropped", 1, f"{why}; further readings are dropped and counted")
 
     def finish(self) -> None:
         """Nothing more is put: the thread sends what waits and closes the sink."""
-        self._is_closed = True
-        if self._thread is None:
-            self._start()
-        self._waiting.put(None)
+        if self._is_running():
+            self._waiting.put(None)
+        self._closing.set()
 
     def join(self, seconds: float) -> int:
         """Wait for the thread, at most so long: the number of readings that still wait."""
@@ -186,48 +182,54 @@ class SinkThread:
         with self._lock:
             return {what: n for what, n in self._counted.items() if n}
 
-    def _start(self) -> None:
-        if (
-            self._process != os.getpid()
-        ):  # a child of a fork: what waited is the parent's, and who held the lock is gone
-            self._process, self._lock, self._thread, self._waiting = os.getpid(), threading.Lock(), None, SimpleQueue()
+    def _is_running(self) -> bool:
+        """Is there a thread? It is begun where there is none yet; that fails in a process that ends."""
+        if self._thread is not None and self._process == os.getpid():
+            return True
+        if self._process != os.getpid():  # a child of a fork: what waited is the parent's, and so is who held the lock
+            self._process, self._lock, self._thread, self._waiting = os.getpid(), threading.RLock(), None, SimpleQueue()
         with self._lock:
-            if self._thread is not None:
-                return
-            name = f"prefixguard-{type(self.sink).__name__}"
-            self._thread = threading.Thread(target=self._work, name=name, daemon=True)
-            self._thread.start()
+            if self._thread is None:
+                thread = threading.Thread(target=self._work, name=f"prefixguard-{self.name}", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:
+                    return False
+                self._thread = thread
+        return True
 
     def _work(self) -> None:
         emit_all = getattr(self.sink, "emit_all", None)
         is_open = True
         while is_open:
             batch = [self._waiting.get()]
-            try:
-                while callable(emit_all) and batch[-1] is not None and len(batch) < MOST_AT_ONCE:
-                    batch.append(self._waiting.get_nowait())
-            except Empty:
-                pass
+            if self._waiting.empty():
+                self._closing.wait(GATHERED)  # to be woken for every reading would cost the host more than the reading
+            while batch[-1] is not None and len(batch) < MOST_AT_ONCE and not self._waiting.empty():
+                batch.append(self._waiting.get())
             is_open = batch[-1] is not None
             readings = [one for one in batch if one is not None]
-            if readings:
-                self._emit(readings, emit_all if callable(emit_all) else lambda one: self.sink.emit(one[0]))
+            self._sending = len(readings)
+            if callable(emit_all) and readings:
+                self._emit(emit_all, readings, len(readings))
+            else:
+                for one in readings:
+                    self._emit(self.sink.emit, one, 1)
         try:
-            self.sink.close()
+            if callable(close := getattr(self.sink, "close", None)):
+                close()
         except BaseException as exc:
             self._count("failed", 0, f"cannot be closed ({_in_words(exc)})")
 
-    def _emit(self, readings: list[WatchedReading], emit: Callable[[Sequence[WatchedReading]], None]) -> None:
-        self._sending, failed = len(readings), 0
+    def _emit(self, emit: Callable[[Any], None], given: Any, readings: int) -> None:
+        failed = 0
         try:
-            emit(readings)
-        except (
-            BaseException
-        ) as exc:  # on this thread nothing is the host's: what ended it would end the sink in silence
-            failed = exc.readings if isinstance(exc, UndeliveredError) else len(readings)
+            emit(given)
+        except BaseException as exc:  # nothing on this thread is the host's, and what ended it would end the sink
+            failed = exc.readings if isinstance(exc, UndeliveredError) else readings
             self._count("failed", failed, f"cannot take readings ({_in_words(exc)}); further failures are only counted")
-        self._count("emitted", len(readings) - failed)
-        self._sending = 0
+        self._count("emitted", readings - failed)
+        self._sending -= readings
 
     def _count(self, what: str, n: int, sentence: str = "") -> None:
         with self._lock:
@@ -236,7 +238,7 @@ class SinkThread:
             if is_new:
                 self._said.add(what)
         if is_new:
-            logger.warning("%s %s", type(self.sink).__name__, sentence)
+            logger.warning("%s %s", self.name, sentence)
 
 
 def _in_words(exc: BaseException) -> str:

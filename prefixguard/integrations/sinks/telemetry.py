@@ -58,18 +58,9 @@ class OpenTelemetrySink:
         self._guards: list[GuardCounters] = []
         self._readings = meter.create_counter("prefixguard.readings", "{reading}", "Readings, by level.")
         self._alarms = meter.create_counter("prefixguard.alarms", "{alarm}", "Alarms, by what they led to.")
-        self._risk = meter.create_histogram(
-            "prefixguard.risk",
-            "1",
-            "Risk that a run fails, at each reading.",
-            explicit_bucket_boundaries_advisory=RISKS,
-        )
-        self._duration = meter.create_histogram(
-            "prefixguard.reading.duration",
-            "s",
-            "Time that a reading took.",
-            explicit_bucket_boundaries_advisory=SECONDS,
-        )
+        risks, seconds = ({"explicit_bucket_boundaries_advisory": bounds} for bounds in (RISKS, SECONDS))
+        self._risk = meter.create_histogram("prefixguard.risk", "1", "Risk that a run fails, at each reading.", **risks)
+        self._duration = meter.create_histogram("prefixguard.reading.duration", "s", "Time a reading took.", **seconds)
         meter.create_observable_counter("prefixguard.guard", [self._counted], "1", "What guards counted, by counter.")
 
     def attach(self, counters: GuardCounters) -> None:
@@ -93,9 +84,6 @@ class OpenTelemetrySink:
         if reading.outcome_risk is not None:
             self._risk.record(reading.outcome_risk, {}, context)
         self._duration.record(reading.latency_us / 1e6, {}, context)
-
-    def close(self) -> None:
-        pass  # the providers are the host's, which flushes them
 
     def _attributes(self, watched: WatchedReading) -> dict[str, Any]:
         reading = watched.reading
@@ -179,9 +167,6 @@ class PrometheusSink:
         if reading.outcome_risk is not None:
             self._risk.observe(reading.outcome_risk)
         self._duration.observe(reading.latency_us / 1e6)
-
-    def close(self) -> None:
-        pass  # what was counted stays to be scraped
 
     def collect(self) -> Iterable[Any]:
         """What prometheus_client asks for at each scrape."""

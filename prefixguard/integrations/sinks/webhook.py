@@ -42,9 +42,6 @@ class WebhookSink:
         if watched.is_alarm or self._all:
             self._poster.post(cloud_event(watched, self._source))
 
-    def close(self) -> None:
-        pass
-
 
 def cloud_event(watched: WatchedReading, source: str) -> dict[str, Any]:
     """The reading as a CloudEvent. Its id is a digest of what it says and when."""
