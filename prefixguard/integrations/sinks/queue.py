@@ -167,9 +167,10 @@ class SinkThread:
 
     def finish(self) -> None:
         """Nothing more is put: the thread sends what waits and closes the sink."""
-        if self._is_running():
-            self._waiting.put(None)
+        is_running = self._is_running()
         self._closing.set()
+        if is_running:
+            self._waiting.put(None)
 
     def join(self, seconds: float) -> int:
         """Wait for the thread, at most so long: the number of readings that still wait."""
@@ -186,7 +187,10 @@ class SinkThread:
         """Is there a thread? It is begun where there is none yet; that fails in a process that ends."""
         if self._thread is not None and self._process == os.getpid():
             return True
-        if self._process != os.getpid():  # a child of a fork: what waited is the parent's, and so is who held the lock
+        if self._process != os.getpid():  # a child of a fork: what waited is the parent's, and so is who held a lock
+            was_closing, self._closing = self._closing.is_set(), threading.Event()
+            if was_closing:
+                self._closing.set()
             self._process, self._lock, self._thread, self._waiting = os.getpid(), threading.RLock(), None, SimpleQueue()
         with self._lock:
             if self._thread is None:
