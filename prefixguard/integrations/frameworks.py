@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from prefixguard.integrations.claude import sdk_hooks
 from prefixguard.integrations.langchain import agent_middleware, callback_handler
 from prefixguard.integrations.mcp import watch_session
 from prefixguard.integrations.openai_agents import run_hooks
@@ -51,6 +52,14 @@ class FrameworkHooks:
         of_run : arguments of `run`. Raises MissingExtraError.
         """
         return capability(self, of_run)
+
+    def claude_agent(self: Any, **of_run: Any) -> Any:
+        """Hooks for the Claude Agent SDK: `ClaudeAgentOptions(hooks=guard.claude_agent())`.
+
+        of_run : arguments of `run`; the id of a run is that of its session where none is given. Raises
+        MissingExtraError.
+        """
+        return sdk_hooks(self, of_run)
 
     def smolagents(self: Any, agent: C, **of_run: Any) -> C:
         """Watch an agent of smolagents, and those that it manages, in all its runs. Returns the same agent.

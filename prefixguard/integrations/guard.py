@@ -19,6 +19,7 @@ from prefixguard.errors import AgentStopped, ConfigError, OtherAdapterError, Out
 from prefixguard.integrations.alarms import ACTIONS, Alarm, OnAlarm, answer_of, nudge_text
 from prefixguard.integrations.events import MAIN, Event
 from prefixguard.integrations.frameworks import FrameworkHooks
+from prefixguard.integrations.kept_run import kept_run, resumed_run
 from prefixguard.integrations.recorder import Recorder
 from prefixguard.integrations.registry import AgentStream, OpenRun, RunRegistry
 from prefixguard.integrations.sinks import Sink, SinkThreads, WatchedReading, current_span
@@ -202,6 +203,30 @@ class Guard(FrameworkHooks):
         why = self.stopped(run)
         if why is not None:
             raise AgentStopped(why)
+
+    def is_open(self, run: str) -> bool:
+        """Is a run of this id going on?"""
+        return self._runs.get(run) is not None
+
+    def save_run(self, run: str) -> dict[str, Any] | None:
+        """An open run as plain JSON values, which `resume_run` takes in another process; None where it is not open."""
+        found = self._runs.get(run)
+        if found is None:
+            return None
+        with found.lock:
+            return kept_run(found)
+
+    def resume_run(self, kept: Any) -> None:
+        """Go on with a run that `save_run` gave. Raises SavedSessionError where it is damaged, or of another
+        monitor."""
+        for other in self._runs.adopt(resumed_run(kept, self.monitor)):
+            self._close(other, "evicted_runs")
+
+    def go_on(self, run: str) -> None:
+        """The run need not stop any more: a person has spoken, who knows of it."""
+        found = self._runs.get(run)
+        if found is not None:
+            found.stopped = None
 
     def take_nudge(self, run: str, agent_path: str = MAIN) -> str | None:
         """The text that the agent is to be given before it goes on, once; None where there is none. It is recorded."""

@@ -150,6 +150,14 @@ class RunRegistry:
             self._open.move_to_end(run)
             return found, list(self._too_many(now))
 
+    def adopt(self, run: OpenRun) -> list[OpenRun]:
+        """Go on with a run that was open in another process; returns those that had to be closed for it."""
+        with self._lock:
+            run.used = monotonic()
+            self._open[run.run] = run
+            self._over.pop(run.run, None)
+            return list(self._too_many(run.used))
+
     def _too_many(self, now: float) -> Iterator[OpenRun]:
         while len(self._open) > 1:
             oldest = next(iter(self._open.values()))

@@ -1,0 +1,144 @@
+"""The process behind `prefixguard hook claude-code`: a guard that judges what one command after another hands over.
+
+    state folder, mode 0700:  lock, socket, worker.log, failed, counters.json, problems.jsonl, runs/SESSION.json
+
+Whoever holds the lock is the worker. Every run is kept in its file after each hook, so that a worker that is killed, or
+leaves since nothing happened, loses nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from prefixguard.bundle.files import replace_file
+from prefixguard.errors import PrefixGuardError, SavedSessionError
+from prefixguard.integrations.claude import ClaudeSession, ClaudeWatcher
+from prefixguard.integrations.guard import Guard
+
+#: Seconds without a hook after which the worker leaves; a run that is kept for longer without one is removed.
+IDLE: Final = 1800.0
+_OLD = 30 * 86400.0
+_MOST_PAYLOAD, _MOST_KEPT, _SECONDS = 16 << 20, 64 << 20, 5.0
+
+
+def work(options: Mapping[str, Any]) -> int:
+    """Answer hooks until none has come for a while. Returns the exit code."""
+    folder = Path(options["state"])
+    os.umask(0o077)
+    with (folder / "lock").open("wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return 0  # there is one
+        try:
+            guard = Guard(options["monitor"], on_alarm=options["on-alarm"], record=options["record"])
+        except PrefixGuardError as exc:
+            sys.stderr.write(f"{exc}\n")
+            (folder / "failed").touch()
+            return 1
+        os.chdir(folder)  # the name of a socket may not be long
+        with suppress(FileNotFoundError):
+            os.unlink("failed")
+        with suppress(FileNotFoundError):
+            os.unlink("socket")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+            server.bind("socket")
+            server.listen(128)
+            server.settimeout(IDLE)
+            _serve(server, KeptSessions(guard, folder))
+        os.unlink("socket")
+    return 0
+
+
+def _serve(server: socket.socket, sessions: KeptSessions) -> None:
+    while True:
+        try:
+            connection, _ = server.accept()
+        except TimeoutError:
+            return
+        with connection, suppress(OSError):  # whoever asked may be gone
+            connection.settimeout(_SECONDS)
+            parts, size = [], 0
+            while (part := connection.recv(65536)) and size <= _MOST_PAYLOAD:
+                parts.append(part)
+                size += len(part)
+            connection.sendall(json.dumps(sessions.answer(b"".join(parts))).encode())
+
+
+class KeptSessions:
+    """The watcher of one state folder, whose runs are in the folder between two hooks."""
+
+    def __init__(self, guard: Guard, folder: Path) -> None:
+        self._guard, self._watcher, self._folder = guard, ClaudeWatcher(guard, {}), folder
+        self._runs = folder / "runs"
+        self._runs.mkdir(mode=0o700, exist_ok=True)
+        self._before = _counters(folder)
+        self._sweep()
+
+    def answer(self, data: bytes) -> dict[str, Any]:
+        """What the hook answers. Raises nothing of its own."""
+        try:
+            payload = json.loads(data)
+            session_id = payload["session_id"]
+            path = self._runs / (hashlib.blake2b(str(session_id).encode(), digest_size=16).hexdigest() + ".json")
+        except (ValueError, TypeError, KeyError, RecursionError):
+            payload = path = None
+        if path is not None:
+            self._resume(session_id, path)
+        answer = self._watcher.answer(payload)
+        try:
+            if path is not None:
+                self._keep(session_id, path)
+            counted = {name: self._before.get(name, 0) + n for name, n in self._guard.counters.items()}
+            replace_file(self._folder / "counters.json", json.dumps(self._before | counted).encode(), 0o600)
+        except Exception as exc:
+            self._guard.failed("the state of a session", exc)
+        return answer
+
+    def _resume(self, session_id: str, path: Path) -> None:
+        if session_id in self._watcher.sessions or not path.exists():
+            return
+        try:
+            if path.stat().st_size > _MOST_KEPT:
+                raise SavedSessionError("The kept run is too large.")
+            kept = json.loads(path.read_bytes())
+            session = ClaudeSession(**kept["session"])
+            self._guard.resume_run(kept["run"])
+            self._watcher.sessions[session_id] = session
+        except Exception as exc:  # a new run begins
+            self._guard.count("lost_sessions")
+            self._guard.failed("the kept state of a session", exc)
+
+    def _keep(self, session_id: str, path: Path) -> None:
+        session = self._watcher.sessions.get(session_id)
+        run = None if session is None else self._guard.save_run(session.run)
+        if session is None or run is None:
+            path.unlink(missing_ok=True)
+        else:
+            replace_file(path, json.dumps({"session": session.to_json(), "run": run}).encode(), 0o600)
+
+    def _sweep(self) -> None:
+        """Runs that nobody went on with for a month."""
+        from time import time
+
+        for path in self._runs.glob("*.json"):
+            with suppress(OSError):
+                if time() - path.stat().st_mtime > _OLD:
+                    path.unlink()
+
+
+def _counters(folder: Path) -> dict[str, int]:
+    try:
+        found = json.loads((folder / "counters.json").read_bytes())
+        return {str(name): int(n) for name, n in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
