@@ -70,6 +70,7 @@ from prefixguard.evaluation.retraining import ablate as ablate
 from prefixguard.evaluation.retraining import cross_validate as cross_validate
 from prefixguard.evaluation.retraining import leave_one_agent_out as leave_one_agent_out
 from prefixguard.evaluation.retraining import training_of as training_of
+from prefixguard.hook import hook_settings as hook_settings
 from prefixguard.induce import (
     CheckReport as CheckReport,
 )

@@ -14,14 +14,17 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from time import monotonic, sleep, time
 from typing import Any
 
 #: Seconds that a hook waits for a worker to begin, and for its answer; and between two tries after it has failed.
 _BEGINS, _ANSWERS, _AGAIN = 15.0, 5.0, 60.0
 _MOST_PAYLOAD, _MOST_PROBLEMS = 16 << 20, 1 << 20
-_USAGE = """usage: prefixguard hook claude-code [--monitor DIR] [--record DIR] [--on-alarm nudge|stop|warn] [--state DIR]
-                                    [--settings]"""
+#: -P: nothing of the project that Claude works on is imported.
+_COMMAND = (sys.executable, "-P", "-m", "prefixguard", "hook")
+_USAGE = """usage: prefixguard hook claude-code [--monitor DIR] [--record DIR] [--on-alarm nudge|stop|warn]
+                                    [--state DIR] [--settings]"""
 #: Hooks that are asked for in .claude/settings.json; `prefixguard.integrations.claude.EVENTS`, and the beginning.
 _HOOKS = (
     "SessionStart", "UserPromptSubmit", "MessageDisplay", "PreToolUse", "PostToolUse", "PostToolUseFailure",
@@ -37,8 +40,9 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"Error: prefixguard hook: {exc}\n{_USAGE}\n")
         return 2 if "--settings" in arguments or "--worker" in arguments else 0  # 2 would block Claude
     if options["settings"]:
-        return _print_settings(options)
-    folder = options["state"]
+        sys.stdout.write(json.dumps(_settings(options), indent=2) + "\n")
+        return 0
+    folder = options["folder"]
     try:
         _own_folder(folder)
         if options["worker"]:
@@ -55,6 +59,39 @@ def main(arguments: list[str]) -> int:
     except Exception as exc:
         _count(folder, exc)
     return 0
+
+
+def hook_settings(
+    agent: str = "claude-code",
+    *,
+    monitor: str | os.PathLike[str] | None = None,
+    record: str | os.PathLike[str] | None = None,
+    on_alarm: str = "nudge",
+    state: str | os.PathLike[str] | None = None,
+) -> dict[str, Any]:
+    """What to put into .claude/settings.json, so that Claude Code runs `prefixguard hook claude-code` at its hooks.
+
+    agent : whose hooks: claude-code.
+    monitor : folder of a monitor that was trained on events; without it runs are only recorded.
+    record : folder to which all runs are written, to train on.
+    on_alarm : what an alarm does: nudge, stop or warn.
+    state : folder in which runs are kept between two hooks; without it one in the user's folder of state.
+    Raises ConfigError.
+    """
+    given = {"monitor": monitor, "record": record, "on-alarm": on_alarm, "state": state}
+    try:
+        return _settings(_read([agent, *(f"--{name}={os.fspath(v)}" for name, v in given.items() if v)]))
+    except ValueError as exc:
+        from prefixguard.errors import ConfigError
+
+        raise ConfigError(f"prefixguard hook: {exc}.") from exc
+
+
+def _settings(options: dict[str, Any]) -> dict[str, Any]:
+    from shlex import join
+
+    hook = {"hooks": [{"type": "command", "command": join([*_COMMAND, *_given(options)]), "timeout": 20}]}
+    return {"hooks": {name: [hook] for name in _HOOKS}}
 
 
 def _read(arguments: list[str]) -> dict[str, Any]:
@@ -77,41 +114,38 @@ def _read(arguments: list[str]) -> dict[str, Any]:
         raise ValueError(f"--on-alarm {found['on-alarm']}: say nudge, stop or warn")
     if not found["monitor"] and not found["record"]:
         raise ValueError("name a monitor, or a folder to record to: --monitor DIR, --record DIR")
-    for name in ("monitor", "record"):
-        found[name] = os.path.abspath(os.path.expanduser(found[name])) if found[name] else None
-    found["asked"] = found["state"]
-    found["state"] = _state_folder(found)
-    return found | flags
+    for name in ("monitor", "record", "state"):
+        found[name] = os.fspath(Path(found[name]).expanduser().absolute()) if found[name] else None
+    return found | flags | {"folder": _state_folder(found)}
 
 
-def _state_folder(options: dict[str, Any]) -> str:
+def _state_folder(options: dict[str, Any]) -> Path:
     """One for each way to ask: a monitor that was trained anew has another."""
     from hashlib import blake2b
 
     from prefixguard import __version__
 
-    base = options["state"] or os.path.join(
-        os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state"), "prefixguard", "claude-code"
-    )
+    users = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser()
+    base = Path(options["state"] or users / "prefixguard" / "claude-code")
     try:
-        written = os.stat(os.path.join(options["monitor"] or "", "manifest.json")).st_mtime_ns
+        written = Path(options["monitor"] or "", "manifest.json").stat().st_mtime_ns
     except OSError:
         written = 0
     asked = (__version__, options["monitor"], options["record"], options["on-alarm"], written)
-    return os.path.join(os.path.abspath(base), blake2b(repr(asked).encode(), digest_size=8).hexdigest())
+    return base / blake2b(repr(asked).encode(), digest_size=8).hexdigest()
 
 
-def _own_folder(folder: str) -> None:
+def _own_folder(folder: Path) -> None:
     """Make the folder, for its owner alone. Raises PermissionError where it is another's, or others may read it."""
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    found = os.lstat(folder)
+    folder.mkdir(0o700, parents=True, exist_ok=True)
+    found = folder.lstat()
     if found.st_uid != os.getuid() or found.st_mode & 0o077 or found.st_mode & 0o170000 != 0o040000:
         raise PermissionError(f"{folder}: must be a folder of yours that nobody else can read (mode 0700)")
 
 
 def _ask(options: dict[str, Any], payload: bytes) -> bytes:
     """What the worker answers; one is begun where there is none. Raises OSError where none answers in time."""
-    folder, worker, ends = options["state"], None, monotonic() + _BEGINS
+    folder, worker, ends = options["folder"], None, monotonic() + _BEGINS
     while True:
         connection = _connect(folder)
         if connection is not None:
@@ -123,110 +157,80 @@ def _ask(options: dict[str, Any], payload: bytes) -> bytes:
             said = _said(folder) or "another worker holds the state folder's lock and does not answer"
             raise OSError(f"no worker: {said}")
         sleep(0.02)
-    with connection:
-        connection.settimeout(_ANSWERS)
-        connection.sendall(payload)
-        connection.shutdown(1)
-        parts = []
-        while part := connection.recv(65536):
-            parts.append(part)
+    connection.settimeout(_ANSWERS)
+    connection.sendall(payload)
+    connection.shutdown(1)
+    parts = []
+    while part := connection.recv(65536):
+        parts.append(part)
     if not parts:
         raise OSError("the worker did not answer")
     return b"".join(parts)
 
 
-def _connect(folder: str) -> Any:
+def _connect(folder: Path) -> Any:
     """A connection to the worker of this folder; None where none listens."""
     import _socket  # the module `socket` costs a quarter of the command's time
 
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        connection.connect(f"/proc/self/fd/{descriptor}/socket" if os.path.isdir("/proc/self/fd") else f"{folder}/socket")
+        os.chdir(folder)  # the name of a socket may not be long
+        connection.connect("socket")
     except (FileNotFoundError, ConnectionRefusedError):
         connection.close()
         return None
-    finally:
-        os.close(descriptor)
-    return _Closing(connection)
-
-
-class _Closing:
-    """A connection that closes behind a `with`."""
-
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._connection, name)
-
-    def __enter__(self) -> Any:
-        return self._connection
-
-    def __exit__(self, *_: Any) -> None:
-        self._connection.close()
+    return connection
 
 
 def _begin(options: dict[str, Any]) -> Any:
     """A worker, which outlives this process and holds nothing of it."""
     import subprocess
 
-    with open(os.path.join(options["state"], "worker.log"), "wb") as log:
+    with (options["folder"] / "worker.log").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "prefixguard", "hook", *_given(options), "--worker"],
+            [*_COMMAND, *_given(options), "--worker"], cwd=options["folder"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True,
         )  # fmt: skip
 
 
 def _given(options: dict[str, Any]) -> list[str]:
     """The arguments that ask for the same again."""
-    given = {"monitor": options["monitor"], "record": options["record"], "on-alarm": options["on-alarm"]}
-    given["state"] = os.path.abspath(options["asked"]) if options["asked"] else None
-    return ["claude-code", *(part for name, value in given.items() if value for part in (f"--{name}", value))]
+    given = {name: options[name] for name in ("monitor", "record", "on-alarm", "state") if options[name]}
+    return ["claude-code", *(part for name, value in given.items() for part in (f"--{name}", value))]
 
 
 def _refuse_failed(options: dict[str, Any]) -> None:
     """OSError where there is no bundle, or a worker has failed a moment ago: not every hook tries again."""
     monitor = options["monitor"]
-    if monitor and not os.path.exists(os.path.join(monitor, "manifest.json")):
+    if monitor and not Path(monitor, "manifest.json").exists():
         raise OSError(f"{monitor}: no bundle there")
     try:
-        age = time() - os.stat(os.path.join(options["state"], "failed")).st_mtime
+        age = time() - (options["folder"] / "failed").stat().st_mtime
     except OSError:
         return
     if 0 <= age < _AGAIN:
-        raise OSError(f"no worker: {_said(options['state'])} (tried {age:.0f} s ago)")
+        raise OSError(f"no worker: {_said(options['folder'])} (tried {age:.0f} s ago)")
 
 
-def _said(folder: str) -> str:
+def _said(folder: Path) -> str:
     """The last line that the worker wrote."""
     try:
-        with open(os.path.join(folder, "worker.log"), "rb") as log:
+        with (folder / "worker.log").open("rb") as log:
             lines = log.read(65536).decode("utf-8", "replace").strip().splitlines()
     except OSError:
         return ""
     return lines[-1][:500] if lines else ""
 
 
-def _count(folder: str, exc: BaseException) -> None:
+def _count(folder: Path, exc: Exception) -> None:
     """Say on standard error what failed, and write it down in the state folder."""
     said = f"{type(exc).__name__}: {exc}"[:1000]
     sys.stderr.write(f"prefixguard hook: {said}. Claude goes on unwatched.\n")
-    path = os.path.join(folder, "problems.jsonl")
+    path = folder / "problems.jsonl"
     try:
-        if not os.path.exists(path) or os.stat(path).st_size < _MOST_PROBLEMS:
+        if not path.exists() or path.stat().st_size < _MOST_PROBLEMS:
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             with os.fdopen(descriptor, "ab", buffering=0) as file:
                 file.write((json.dumps({"at": time(), "problem": said}) + "\n").encode())
     except OSError:
         pass
-
-
-def _print_settings(options: dict[str, Any]) -> int:
-    """What to put into .claude/settings.json."""
-    from shlex import join
-
-    command = join([sys.executable, "-m", "prefixguard", "hook", *_given(options)])
-    hook = {"hooks": [{"type": "command", "command": command, "timeout": 20}]}
-    sys.stdout.write(json.dumps({"hooks": {name: [hook] for name in _HOOKS}}, indent=2) + "\n")
-    return 0

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parent.parent / "prefixguard"
 PRODUCTION = (
     "distribution", "errors", "store", "trace", "stepview", "encoder", "context", "alarm", "bundle", "runtime",
-    "escalate", "integrations",
+    "escalate", "integrations", "hook",
 )  # fmt: skip
 WORKSHOP = (
     "results", "lexicon", "metrics", "learn", "automata", "evaluation", "auditor", "induce", "simulation", "lab", "cli",
@@ -22,7 +22,7 @@ RUN_TIME_PACKAGES = {"numpy", "onnxruntime", "re2", "orjson"}
 ON_DEMAND = {  # optional: signatures, an endpoint, parquet files, frameworks that are watched, receivers of readings
     "bundle": {"cryptography"}, "escalate": {"openai"}, "stepview": {"pyarrow"},
     "integrations": {
-        "agents", "langchain", "langchain_core", "pydantic_ai", "smolagents", "opentelemetry", "prometheus_client",
+        "agents", "claude_agent_sdk", "langchain", "langchain_core", "pydantic_ai", "smolagents", "opentelemetry", "prometheus_client",
     },
 }  # fmt: skip
 VENDORED_FOR = {"learn": "torch", "automata": "AALpy", "cli": "typer and rich"}

@@ -20,9 +20,7 @@ from scripted_model import Reply, says
 
 
 @contextmanager
-def serve(
-    scripts: Mapping[str, Sequence[Reply]], saw: Callable[[dict[str, Any]], Any] | None = None
-) -> Iterator[str]:
+def serve(scripts: Mapping[str, Sequence[Reply]], saw: Callable[[dict[str, Any]], Any] | None = None) -> Iterator[str]:
     """Play these scripts, by agent, at the address that this gives. saw : called with the body of every request."""
 
     class Handler(BaseHTTPRequestHandler):

@@ -38,6 +38,7 @@ COMMANDS = {
     "parse": "adapters.parse",
     "convert": "adapters.convert",
     "watch": "watching.watch_runs",
+    "hook": "hooks.hook",
     "audit": "auditing.audit_runs",
     "export": "export.export",
     "sign": "monitors.sign",

@@ -47,9 +47,9 @@ class ClaudeSession:
 
     run: str
     text: str = ""
-    calls: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
+    calls: dict[str, Any] = field(default_factory=dict)
     asked: list[list[str]] = field(default_factory=list)
-    agents: dict[str, list[str]] = field(default_factory=dict)
+    agents: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -57,9 +57,10 @@ class ClaudeSession:
     def keep_few(self) -> None:
         """Payloads come from outside: what never ends does not grow."""
         self.text = self.text[-200_000:]
-        for kept in (self.calls, self.agents, *self.calls.values()):
+        many: list[dict[str, Any]] = [self.calls, self.agents, *self.calls.values()]
+        for kept in many:
             while len(kept) > _MOST_KEPT:
-                del kept[next(iter(kept))]  # type: ignore[attr-defined]
+                del kept[next(iter(kept))]
         del self.asked[:-_MOST_KEPT]
 
 

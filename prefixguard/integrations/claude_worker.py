@@ -14,9 +14,10 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import time
 from typing import Any, Final
 
 from prefixguard.bundle.files import replace_file
@@ -32,34 +33,42 @@ _MOST_PAYLOAD, _MOST_KEPT, _SECONDS = 16 << 20, 64 << 20, 5.0
 
 def work(options: Mapping[str, Any]) -> int:
     """Answer hooks until none has come for a while. Returns the exit code."""
-    folder = Path(options["state"])
-    os.umask(0o077)
-    with (folder / "lock").open("wb") as lock:
+    folder: Path = options["folder"]
+    with (folder / "lock").open("ab") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return 0  # there is one
+        lock.truncate(0)
+        lock.write(str(os.getpid()).encode())
+        lock.flush()
         try:
             guard = Guard(options["monitor"], on_alarm=options["on-alarm"], record=options["record"])
         except PrefixGuardError as exc:
             sys.stderr.write(f"{exc}\n")
             (folder / "failed").touch()
             return 1
-        os.chdir(folder)  # the name of a socket may not be long
-        with suppress(FileNotFoundError):
-            os.unlink("failed")
-        with suppress(FileNotFoundError):
-            os.unlink("socket")
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
-            server.bind("socket")
-            server.listen(128)
-            server.settimeout(IDLE)
-            _serve(server, KeptSessions(guard, folder))
-        os.unlink("socket")
+        (folder / "failed").unlink(missing_ok=True)
+        with listening(folder) as server:
+            serve(server, KeptSessions(guard, folder))
     return 0
 
 
-def _serve(server: socket.socket, sessions: KeptSessions) -> None:
+@contextmanager
+def listening(folder: Path) -> Iterator[socket.socket]:
+    """The socket in this folder, while it listens. The process stays in the folder: names of sockets are short."""
+    os.chdir(folder)
+    Path("socket").unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+        server.bind("socket")
+        server.listen(128)
+        yield server
+    (folder / "socket").unlink(missing_ok=True)
+
+
+def serve(server: socket.socket, sessions: KeptSessions, idle: float = IDLE) -> None:
+    """Answer one hook after the other until none has come for so many seconds."""
+    server.settimeout(idle)
     while True:
         try:
             connection, _ = server.accept()
@@ -88,16 +97,17 @@ class KeptSessions:
         """What the hook answers. Raises nothing of its own."""
         try:
             payload = json.loads(data)
-            session_id = payload["session_id"]
-            path = self._runs / (hashlib.blake2b(str(session_id).encode(), digest_size=16).hexdigest() + ".json")
-        except (ValueError, TypeError, KeyError, RecursionError):
-            payload = path = None
-        if path is not None:
-            self._resume(session_id, path)
+        except (ValueError, RecursionError):
+            payload = None
+        session_id = payload.get("session_id") if isinstance(payload, dict) else None
+        known = session_id if isinstance(session_id, str) else ""
+        path = self._runs / f"{_digest(known)}.json"
+        if known:
+            self._resume(known, path)
         answer = self._watcher.answer(payload)
         try:
-            if path is not None:
-                self._keep(session_id, path)
+            if known:
+                self._keep(known, path)
             counted = {name: self._before.get(name, 0) + n for name, n in self._guard.counters.items()}
             replace_file(self._folder / "counters.json", json.dumps(self._before | counted).encode(), 0o600)
         except Exception as exc:
@@ -105,9 +115,9 @@ class KeptSessions:
         return answer
 
     def _resume(self, session_id: str, path: Path) -> None:
-        if session_id in self._watcher.sessions or not path.exists():
-            return
         try:
+            if session_id in self._watcher.sessions or not path.exists():
+                return
             if path.stat().st_size > _MOST_KEPT:
                 raise SavedSessionError("The kept run is too large.")
             kept = json.loads(path.read_bytes())
@@ -128,12 +138,14 @@ class KeptSessions:
 
     def _sweep(self) -> None:
         """Runs that nobody went on with for a month."""
-        from time import time
-
         for path in self._runs.glob("*.json"):
             with suppress(OSError):
                 if time() - path.stat().st_mtime > _OLD:
                     path.unlink()
+
+
+def _digest(session_id: str) -> str:
+    return hashlib.blake2b(session_id.encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def _counters(folder: Path) -> dict[str, int]:
