@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +30,7 @@ class Player:
     adapted: Callable[[Any], Any] = lambda scenario: scenario
     by_requests: bool = False
     heard: Callable[[dict[str, Any]], list[tuple[str, str]]] | None = None
+    serve: Callable[..., Any] | None = None
 
 
 def find(id: str, n: int = 0) -> str:
@@ -318,6 +320,115 @@ def play_pydantic_ai(guard: Any, url: str, scenario: Any) -> None:
     asyncio.run(run())
 
 
+def claude_player(is_command: bool) -> Callable[[Any, str, Any], None]:
+    """Claude Code itself, as the SDK begins it; hooks in this process, or the command that its settings name."""
+
+    def play(guard: Any, url: str, scenario: Any) -> None:
+        import json
+        import tempfile
+        from pathlib import Path
+
+        from claude_agent_sdk import AgentDefinition, ClaudeAgentOptions, create_sdk_mcp_server, query, tool
+
+        parts = {"id": {"type": "string"}, "n": {"type": "integer"}}
+
+        @tool("find", "Where an order is.", {"type": "object", "properties": parts, "required": ["id"]})
+        async def look(given: dict[str, Any]) -> dict[str, Any]:
+            text = _tool_text("find", given)
+            return {"content": [{"type": "text", "text": text}], "is_error": text.startswith("Error")}
+
+        async def run(folder: str, watched: dict[str, Any]) -> None:
+            no_login = dict.fromkeys(("ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"), "")
+            quiet = dict.fromkeys(("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER"), "1")
+            home = {"HOME": folder, "CLAUDE_CONFIG_DIR": folder, "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none"}
+            options = ClaudeAgentOptions(
+                system_prompt="You are the clerk.", cwd=folder, env=home | no_login | quiet, setting_sources=[],
+                mcp_servers={"orders": create_sdk_mcp_server("orders", tools=[look])},
+                agents={"helper": AgentDefinition(description="Looks deeper.", prompt="You are the researcher.")},
+                allowed_tools=["mcp__orders__find", "Agent"], include_partial_messages=scenario.is_streamed, **watched,
+            )  # fmt: skip
+            async for _ in query(prompt=TASK, options=options):
+                pass
+
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            if not is_command:
+                asyncio.run(run(folder, {"hooks": guard.claude_agent()}))
+                return
+            with _claude_worker(guard, folder) as settings:
+                path = Path(folder) / "settings.json"
+                path.write_text(json.dumps(settings))
+                asyncio.run(run(folder, {"settings": str(path)}))
+
+    return play
+
+
+@contextmanager
+def _claude_worker(guard: Any, folder: str) -> Iterator[dict[str, Any]]:
+    """The worker of the command, in this process, so that its readings are seen. Gives the settings."""
+    import os
+    import threading
+    from pathlib import Path
+
+    from prefixguard.hook import hook_settings, state_folder
+    from prefixguard.integrations.claude_worker import KeptSessions, listening, serve
+
+    given: dict[str, Any] = {"record": guard.recorder.folder, "state": Path(folder) / "state"}
+    state, before = state_folder(**given), Path.cwd()
+    state.mkdir(0o700, parents=True)
+    try:
+        with listening(state) as server:
+            thread = threading.Thread(target=serve, args=(server, KeptSessions(guard, state), 3.0))
+            thread.start()
+            yield hook_settings(**given)
+            thread.join()
+    finally:
+        os.chdir(before)
+
+
+def _claude_scenario(scenario: Any) -> Any:
+    """Tools of servers have their names before them; sub-agents are asked by a tool of Claude Code's own."""
+    from dataclasses import replace
+
+    def adapted(call: tuple[str, Any]) -> tuple[str, Any]:
+        name, given = call
+        if name != "research":
+            return f"mcp__orders__{name}", given
+        return "Agent", {
+            "subagent_type": "helper", "description": "Look", "prompt": given["input"], "run_in_background": False
+        }  # fmt: skip
+
+    scripts = {
+        name: [{**reply, "calls": [adapted(call) for call in reply["calls"]]} for reply in script]
+        for name, script in scenario.scripts.items()
+    }
+    return replace(scenario, scripts=scripts)
+
+
+def _claude_heard(body: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a request of the Messages API says that the agent heard, without what Claude Code adds. Results stand in the
+    order of their calls: in the request they stand as they came."""
+    heard: list[tuple[str, str]] = []
+    results: dict[str, str] = {}
+    for message in body["messages"]:
+        content = message["content"]
+        for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+            if block["type"] == "tool_use":
+                results[block["id"]] = ""
+            elif block["type"] == "tool_result":
+                inner = block["content"]
+                text = inner if isinstance(inner, str) else "\n".join(str(part.get("text", "")) for part in inner)
+                results[block["tool_use_id"]] = text
+            elif message["role"] == "user" and not block.get("text", "<system-").startswith("<system-"):
+                heard.append(("user", block["text"]))
+    return heard + [("tool", text) for text in results.values()]
+
+
+def _serve_claude(scripts: Any, saw: Any, by_requests: bool) -> Any:
+    import scripted_messages
+
+    return scripted_messages.serve(scripts, saw)
+
+
 _find = find
 _NO_HANDOFF = {"handoff": "has none"}
 PLAYERS: dict[str, Player] = {
@@ -338,5 +449,13 @@ PLAYERS: dict[str, Player] = {
     "smolagents": Player(
         play_smolagents, ("smolagents",), ("smolagents",), 2,
         _NO_HANDOFF | {"nested, parallel": "an agent has one memory"}, {}, _smol_scenario, True, _smol_heard
+    ),
+    "claude_agent": Player(
+        claude_player(False), ("claude_agent_sdk",), ("claude-agent-sdk",), 2, _NO_HANDOFF, {}, _claude_scenario,
+        heard=_claude_heard, serve=_serve_claude
+    ),
+    "claude_code": Player(
+        claude_player(True), ("claude_agent_sdk",), ("claude-agent-sdk",), 1, _NO_HANDOFF, {}, _claude_scenario,
+        heard=_claude_heard, serve=_serve_claude
     ),
 }  # fmt: skip

@@ -148,7 +148,7 @@ def _heard(body: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _parts(body: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "system", str(body.get("instructions") or "")
+    yield "system", str(body.get("instructions") or body.get("system") or "")
     given = body.get("messages") or body.get("input") or []
     for item in [{"role": "user", "content": given}] if isinstance(given, str) else given:
         role = str(item.get("role") or "")
@@ -227,7 +227,7 @@ def acts(player: Player, monitor: Monitor, on_alarm: str) -> bool:
 @contextmanager
 def _served(scenario: Scenario, player: Player) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     requests: list[dict[str, Any]] = []
-    with serve(scenario.scripts, requests.append, by_requests=player.by_requests) as url:
+    with (player.serve or serve)(scenario.scripts, requests.append, by_requests=player.by_requests) as url:
         yield url, requests
 
 

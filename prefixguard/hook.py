@@ -78,13 +78,23 @@ def hook_settings(
     state : folder in which runs are kept between two hooks; without it one in the user's folder of state.
     Raises ConfigError.
     """
-    given = {"monitor": monitor, "record": record, "on-alarm": on_alarm, "state": state}
+    given = {"monitor": monitor, "record": record, "on_alarm": on_alarm, "state": state}
     try:
-        return _settings(_read([agent, *(f"--{name}={os.fspath(v)}" for name, v in given.items() if v)]))
+        return _settings(_read(_typed(agent, given)))
     except ValueError as exc:
         from prefixguard.errors import ConfigError
 
         raise ConfigError(f"prefixguard hook: {exc}.") from exc
+
+
+def state_folder(agent: str = "claude-code", **given: Any) -> Path:
+    """The folder in which the command keeps its state, asked for as `hook_settings` is. Raises ValueError."""
+    folder: Path = _read(_typed(agent, given))["folder"]
+    return folder
+
+
+def _typed(agent: str, given: dict[str, Any]) -> list[str]:
+    return [agent, *(f"--{name.replace('_', '-')}={os.fspath(value)}" for name, value in given.items() if value)]
 
 
 def _settings(options: dict[str, Any]) -> dict[str, Any]:
@@ -123,15 +133,19 @@ def _state_folder(options: dict[str, Any]) -> Path:
     """One for each way to ask: a monitor that was trained anew has another."""
     from hashlib import blake2b
 
-    from prefixguard import __version__
-
     users = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser()
     base = Path(options["state"] or users / "prefixguard" / "claude-code")
     try:
         written = Path(options["monitor"] or "", "manifest.json").stat().st_mtime_ns
     except OSError:
         written = 0
-    asked = (__version__, options["monitor"], options["record"], options["on-alarm"], written)
+    asked = (
+        sys.modules["prefixguard"].__version__,
+        options["monitor"],
+        options["record"],
+        options["on-alarm"],
+        written,
+    )
     return base / blake2b(repr(asked).encode(), digest_size=8).hexdigest()
 
 
