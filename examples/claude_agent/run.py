@@ -1,10 +1,11 @@
 """Claude Code by its SDK: record practice runs, train a monitor on them, and let it nudge an agent that fails.
 
     pip install "prefixguard-monitor[gbdt,claude-agent-sdk]"
-    python examples/claude_agent/run.py            hooks in this process: guard.claude_agent()
-    python examples/claude_agent/run.py command    the last runs by `prefixguard hook claude-code`, as Claude Code has it
+    python examples/claude_agent/run.py            hooks in this process
+    python examples/claude_agent/run.py command    the last runs by `prefixguard hook claude-code`
 
-No key is needed: a scripted model on this machine plays the agent. Takes some minutes: Claude Code begins for every run.
+No key is needed: a scripted model on this machine plays the agent. Takes two minutes: Claude Code begins for every
+run.
 """
 
 import asyncio

@@ -28,6 +28,8 @@ from prefixguard.integrations.guard import Guard
 #: Seconds without a hook after which the worker leaves; a run that is kept for longer without one is removed.
 IDLE: Final = 1800.0
 _OLD = 30 * 86400.0
+#: Runs that are open at once at most; one that makes room is taken from its file as soon as it goes on.
+_MOST_OPEN = 256
 _MOST_PAYLOAD, _MOST_KEPT, _SECONDS = 16 << 20, 64 << 20, 5.0
 
 
@@ -43,7 +45,10 @@ def work(options: Mapping[str, Any]) -> int:
         lock.write(str(os.getpid()).encode())
         lock.flush()
         try:
-            guard = Guard(options["monitor"], on_alarm=options["on-alarm"], record=options["record"])
+            guard = Guard(
+                options["monitor"], on_alarm=options["on-alarm"], record=options["record"],
+                max_open_runs=_MOST_OPEN, idle_seconds=_OLD,
+            )  # fmt: skip
         except PrefixGuardError as exc:
             sys.stderr.write(f"{exc}\n")
             (folder / "failed").touch()
@@ -116,7 +121,8 @@ class KeptSessions:
 
     def _resume(self, session_id: str, path: Path) -> None:
         try:
-            if session_id in self._watcher.sessions or not path.exists():
+            known = self._watcher.sessions.get(session_id)
+            if (known is not None and self._guard.is_open(known.run)) or not path.exists():
                 return
             if path.stat().st_size > _MOST_KEPT:
                 raise SavedSessionError("The kept run is too large.")

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from prefixguard import errors, hook_settings, parse
 from prefixguard.integrations import Guard
 from prefixguard.integrations.claude import EVENTS, ClaudeWatcher
+from prefixguard.integrations.claude_worker import KeptSessions
 from prefixguard.runtime import Monitor, score
 
 BASE = {"session_id": "s1", "transcript_path": "/t/s1.jsonl", "cwd": "/w", "prompt_id": "p1"}
@@ -273,6 +274,18 @@ def test_whatever_comes(events_monitor: Monitor, payloads: list[dict[str, Any]],
     for one in payloads:
         answer = watcher.answer({"session_id": "s1", "hook_event_name": rng.choice(EVENTS), **one})
         assert isinstance(answer, dict) and json.dumps(answer)
+
+
+def test_runs_that_made_room_go_on(tmp_path: Path) -> None:
+    """Many sessions beside each other: one that had to make room is taken from its file."""
+    state = tmp_path / "state"
+    state.mkdir()
+    sessions = KeptSessions(Guard.recording(tmp_path / "runs", max_open_runs=2), state)
+    for name, fields in (("UserPromptSubmit", {"prompt": "x"}), ("Stop", {"last_assistant_message": "y"})):
+        for n in range(5):
+            assert sessions.answer(json.dumps(payload(name, **fields) | {"session_id": f"s{n}"}).encode()) == {}
+    runs = {run.run_id: [s.action for s in run.records] for run in parse(tmp_path / "runs", "events")}
+    assert runs == {f"s{n}/main": ["y"] for n in range(5)}
 
 
 def test_agents_that_go_on_and_calls_without_a_batch(tmp_path: Path) -> None:
