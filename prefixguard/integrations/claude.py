@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from prefixguard.errors import missing_extra
@@ -50,9 +50,6 @@ class ClaudeSession:
     calls: dict[str, Any] = field(default_factory=dict)
     asked: list[list[str]] = field(default_factory=list)
     agents: dict[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
     def keep_few(self) -> None:
         """Payloads come from outside: what never ends does not grow."""

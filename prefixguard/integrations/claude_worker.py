@@ -16,6 +16,7 @@ import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from time import time
 from typing import Any, Final
@@ -140,7 +141,7 @@ class KeptSessions:
         if session is None or run is None:
             path.unlink(missing_ok=True)
         else:
-            replace_file(path, json.dumps({"session": session.to_json(), "run": run}).encode(), 0o600)
+            replace_file(path, json.dumps({"session": asdict(session), "run": run}).encode(), 0o600)
 
     def _sweep(self) -> None:
         """Runs that nobody went on with for a month."""
