@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from time import time
+from time import monotonic, time
 from typing import Any, Final
 
 from prefixguard.bundle.files import replace_file
@@ -29,6 +29,8 @@ from prefixguard.integrations.guard import Guard
 #: Seconds without a hook after which the worker leaves; a run that is kept for longer without one is removed.
 IDLE: Final = 1800.0
 _OLD = 30 * 86400.0
+#: Seconds between two looks whether the folder is still there.
+_LOOKS = 20.0
 #: Runs that are open at once at most; one that makes room is taken from its file as soon as it goes on.
 _MOST_OPEN = 256
 _MOST_PAYLOAD, _MOST_KEPT, _SECONDS = 16 << 20, 64 << 20, 5.0
@@ -73,13 +75,17 @@ def listening(folder: Path) -> Iterator[socket.socket]:
 
 
 def serve(server: socket.socket, sessions: KeptSessions, idle: float = IDLE) -> None:
-    """Answer one hook after the other until none has come for so many seconds."""
-    server.settimeout(idle)
+    """Answer one hook after the other until none has come for so many seconds, or the folder is gone."""
+    server.settimeout(min(idle, _LOOKS))
+    last = monotonic()
     while True:
         try:
             connection, _ = server.accept()
         except TimeoutError:
-            return
+            if monotonic() - last >= idle or not Path("socket").exists():
+                return
+            continue
+        last = monotonic()
         with connection, suppress(OSError):  # whoever asked may be gone
             connection.settimeout(_SECONDS)
             parts, size = [], 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import signal
 import statistics
 import subprocess
@@ -22,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefixguard import errors, hook_settings, parse
-from prefixguard.integrations import Guard
+from prefixguard.integrations import Guard, claude_worker
 from prefixguard.integrations.claude import EVENTS, ClaudeWatcher
 from prefixguard.integrations.claude_worker import KeptSessions
 from prefixguard.runtime import Monitor, score
@@ -286,6 +287,17 @@ def test_runs_that_made_room_go_on(tmp_path: Path) -> None:
             assert sessions.answer(json.dumps(payload(name, **fields) | {"session_id": f"s{n}"}).encode()) == {}
     runs = {run.run_id: [s.action for s in run.records] for run in parse(tmp_path / "runs", "events")}
     assert runs == {f"s{n}/main": ["y"] for n in range(5)}
+
+
+def test_a_worker_whose_folder_is_gone_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claude_worker, "_LOOKS", 0.05)
+    monkeypatch.chdir(tmp_path)
+    state = tmp_path / "state"
+    state.mkdir()
+    sessions = KeptSessions(Guard.recording(tmp_path / "runs"), state)
+    with claude_worker.listening(state) as server:
+        shutil.rmtree(state)
+        claude_worker.serve(server, sessions, 60.0)  # returns
 
 
 def test_agents_that_go_on_and_calls_without_a_batch(tmp_path: Path) -> None:
