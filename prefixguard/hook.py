@@ -6,7 +6,7 @@ The worker keeps every run in the folder after each hook, and leaves when it was
 from there. Whatever fails, the command leaves with 0 and says nothing to Claude: the reason goes to standard error and
 into `problems.jsonl` of the folder.
 
-This module imports the standard library alone, and little of it.
+This module imports little of the standard library, and nothing else.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import sys
 from pathlib import Path
 from time import monotonic, sleep, time
 from typing import Any
+
+import prefixguard.distribution  # noqa: F401, says what to do where another package of this name is around it
 
 #: Seconds that a hook waits for a worker to begin, and for its answer; and between two tries after it has failed.
 _BEGINS, _ANSWERS, _AGAIN = 15.0, 5.0, 60.0
