@@ -12,15 +12,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from prefixguard.errors import missing_extra
 from prefixguard.integrations.conversation import tell_reply
 from prefixguard.integrations.events import MAIN, text_of
-from prefixguard.integrations.watched_run import WatchedRun
-
-if TYPE_CHECKING:
-    from prefixguard.integrations.guard import Guard
+from prefixguard.integrations.watched_run import RunKeeper, WatchedRun
 
 #: Hooks that the watcher reads. `SessionEnd` and `SessionStart` are told to command hooks alone.
 EVENTS: Final = (
@@ -64,7 +61,7 @@ class ClaudeSession:
 class ClaudeWatcher:
     """Tells a guard what the payloads of hooks say. Sessions are apart; calls for one session come one at a time."""
 
-    def __init__(self, guard: Guard, of_run: Mapping[str, Any]) -> None:
+    def __init__(self, guard: RunKeeper, of_run: Mapping[str, Any]) -> None:
         """of_run : arguments of `Guard.run`; the id of a run is that of its session where none is given."""
         self._guard, self._of_run = guard, dict(of_run)
         self.sessions: OrderedDict[str, ClaudeSession] = OrderedDict()
@@ -234,7 +231,7 @@ def result_text(found: Any) -> str:
     return text_of(found)
 
 
-def sdk_hooks(guard: Guard, of_run: Mapping[str, Any]) -> dict[str, list[Any]]:
+def sdk_hooks(guard: RunKeeper, of_run: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Hooks for `ClaudeAgentOptions(hooks=...)`, for any number of sessions. Raises MissingExtraError."""
     try:
         from claude_agent_sdk import HookMatcher

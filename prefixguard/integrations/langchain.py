@@ -11,16 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from prefixguard.errors import AgentStopped, missing_extra
 from prefixguard.integrations.conversation import observe_again, result_of, tell_reply, tokens_of
 from prefixguard.integrations.events import field_of, text_of
-from prefixguard.integrations.watched_run import WatchedRun
-
-if TYPE_CHECKING:
-    from prefixguard.integrations.guard import Guard
+from prefixguard.integrations.watched_run import RunKeeper, WatchedRun
 
 #: The tool call that this context is in: the run that made it, and its id.
 _WITHIN: ContextVar[tuple[WatchedRun, str] | None] = ContextVar("prefixguard_tool_call", default=None)
@@ -65,7 +62,7 @@ def tell_result(run: WatchedRun, call_id: Any, output: Any) -> None:
 class GraphWatcher:
     """Knows the run, and the agent of it, that a callback of LangChain belongs to, by the tree of its run ids."""
 
-    def __init__(self, guard: Guard, of_run: dict[str, Any]) -> None:
+    def __init__(self, guard: RunKeeper, of_run: dict[str, Any]) -> None:
         self._guard, self._of_run = guard, of_run
         self._above: dict[UUID, UUID | None] = {}
         self._roots: dict[UUID, WatchedRun] = {}
@@ -163,7 +160,7 @@ class GraphWatcher:
         return owner
 
 
-def callback_handler(guard: Guard, of_run: dict[str, Any]) -> Any:
+def callback_handler(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
     """A handler for `config={"callbacks": [...]}`, for any number of runs. Raises MissingExtraError."""
     try:
         from langchain_core.callbacks import BaseCallbackHandler
@@ -229,7 +226,7 @@ def callback_handler(guard: Guard, of_run: dict[str, Any]) -> Any:
     return WatchedCallbacks()
 
 
-def agent_middleware(guard: Guard, of_run: dict[str, Any]) -> Any:
+def agent_middleware(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
     """Middleware for `create_agent`, for any number of runs. Raises MissingExtraError."""
     try:
         from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config

@@ -6,19 +6,16 @@ session = guard.mcp(session)
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from prefixguard.errors import ConfigError
 from prefixguard.integrations.events import field_of, text_of
-from prefixguard.integrations.watched_run import CURRENT
-
-if TYPE_CHECKING:
-    from prefixguard.integrations.guard import Guard
+from prefixguard.integrations.watched_run import CURRENT, RunKeeper
 
 S = TypeVar("S")
 
 
-def watch_session(guard: Guard, session: S) -> S:
+def watch_session(guard: RunKeeper, session: S) -> S:
     """The same session, whose calls of tools belong to the run that they are made in (`with guard.run(...)`).
 
     Where the model's client is watched too, its calls are told once, by their ids or not: watch one of both. Raises

@@ -10,21 +10,18 @@ of a run to no nested run.
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prefixguard.errors import missing_extra
 from prefixguard.integrations.conversation import tell_responses_input, tell_responses_output
 from prefixguard.integrations.events import field_of, text_of
-from prefixguard.integrations.watched_run import WatchedRun
-
-if TYPE_CHECKING:
-    from prefixguard.integrations.guard import Guard
+from prefixguard.integrations.watched_run import RunKeeper, WatchedRun
 
 #: How the SDK words the result of a tool that raised, where the host has not said otherwise.
 _FAILED = "An error occurred while running the tool"
 
 
-def run_hooks(guard: Guard, of_run: dict[str, Any]) -> Any:
+def run_hooks(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
     """Hooks for `Runner.run`, `run_streamed` and `run_sync`, for any number of runs. of_run : arguments of `Guard.run`.
 
     Raises MissingExtraError.
@@ -101,7 +98,7 @@ class AgentsWatcher:
     run, hold the very object of the call.
     """
 
-    def __init__(self, guard: Guard, of_run: dict[str, Any]) -> None:
+    def __init__(self, guard: RunKeeper, of_run: dict[str, Any]) -> None:
         self._guard, self._of_run = guard, of_run
         self._runs: weakref.WeakKeyDictionary[Any, WatchedRun] = weakref.WeakKeyDictionary()
         self._calls: dict[int, tuple[Any, WatchedRun]] = {}  # calls without a result

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from prefixguard.errors import ConfigError
 from prefixguard.integrations.conversation import (
@@ -19,15 +19,12 @@ from prefixguard.integrations.conversation import (
     tell_responses_output,
 )
 from prefixguard.integrations.events import field_of
-from prefixguard.integrations.watched_run import CURRENT, WatchedRun
-
-if TYPE_CHECKING:
-    from prefixguard.integrations.guard import Guard
+from prefixguard.integrations.watched_run import CURRENT, RunKeeper, WatchedRun
 
 C = TypeVar("C")
 
 
-def watch_client(guard: Guard, client: C) -> C:
+def watch_client(guard: RunKeeper, client: C) -> C:
     """The same client, whose calls from now on belong to the run that they are made in (`with guard.run(...)`).
 
     Calls outside any run are not watched, and counted (`calls_outside_runs`). Raises ConfigError for what is no client
@@ -53,7 +50,7 @@ def watch_client(guard: Guard, client: C) -> C:
     return client
 
 
-def _watched(guard: Guard, original: Callable[..., Any], api: type[_Call]) -> Callable[..., Any]:
+def _watched(guard: RunKeeper, original: Callable[..., Any], api: type[_Call]) -> Callable[..., Any]:
     if inspect.iscoroutinefunction(inspect.unwrap(original)):
 
         @functools.wraps(original)
@@ -84,7 +81,7 @@ class _Call:
         self.run = run
 
     @classmethod
-    def begin(cls, guard: Guard, options: dict[str, Any]) -> _Call | None:
+    def begin(cls, guard: RunKeeper, options: dict[str, Any]) -> _Call | None:
         """Tell the run what the model is asked with; None outside a run. AgentStopped where the run is to stop."""
         run = CURRENT.get()
         if run is None:

@@ -8,15 +8,12 @@ A nudge is put into the conversation before the next model call and stays there;
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from prefixguard.errors import missing_extra
 from prefixguard.integrations.conversation import observe_again, result_of, tell_reply, tokens_of
 from prefixguard.integrations.events import field_of, text_of
-from prefixguard.integrations.watched_run import WatchedRun
-
-if TYPE_CHECKING:
-    from prefixguard.integrations.guard import Guard
+from prefixguard.integrations.watched_run import RunKeeper, WatchedRun
 
 #: The run that this context is in, and the tool call that is under way.
 _WITHIN: ContextVar[tuple[WatchedRun, str] | None] = ContextVar("prefixguard_pydantic_ai", default=None)
@@ -53,7 +50,7 @@ def tell_response(run: WatchedRun, message: Any) -> None:
             run.returned(str(field_of(part, "tool_call_id")), part.model_response_str())
 
 
-def capability(guard: Guard, of_run: dict[str, Any]) -> Any:
+def capability(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
     """A capability for `Agent(capabilities=[...])`, for any number of runs. of_run : arguments of `Guard.run`.
 
     Raises MissingExtraError.

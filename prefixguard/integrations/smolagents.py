@@ -12,21 +12,18 @@ import functools
 import inspect
 from collections.abc import Callable, Generator, Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from prefixguard.errors import ConfigError
 from prefixguard.integrations.events import field_of, plain_json, text_of
-from prefixguard.integrations.watched_run import WatchedRun
-
-if TYPE_CHECKING:
-    from prefixguard.integrations.guard import Guard
+from prefixguard.integrations.watched_run import RunKeeper, WatchedRun
 
 A = TypeVar("A")
 #: The run that this context is in, and the call that is under way.
 _WITHIN: ContextVar[tuple[WatchedRun, str] | None] = ContextVar("prefixguard_smolagents", default=None)
 
 
-def watch_agent(guard: Guard, agent: A, of_run: dict[str, Any]) -> A:
+def watch_agent(guard: RunKeeper, agent: A, of_run: dict[str, Any]) -> A:
     """The same agent, watched in every run of it, and the agents that it manages. of_run : arguments of `Guard.run`.
 
     Raises ConfigError for what is no agent of smolagents.
@@ -51,7 +48,7 @@ def watch_agent(guard: Guard, agent: A, of_run: dict[str, Any]) -> A:
 
 
 class _WatchedAgent:
-    def __init__(self, guard: Guard, agent: Any, of_run: dict[str, Any]) -> None:
+    def __init__(self, guard: RunKeeper, agent: Any, of_run: dict[str, Any]) -> None:
         self._guard, self._agent, self._of_run = guard, agent, of_run
         self._run: ContextVar[WatchedRun | None] = ContextVar("prefixguard_agent", default=None)
         self._told: dict[str, tuple[str, Any]] = {}  # calls of the step that is under way

@@ -2,19 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from time import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 from uuid import uuid4
 
 from prefixguard.alarm import Level
 from prefixguard.integrations.events import MAIN, Event, plain_json, text_of
+from prefixguard.integrations.registry import AgentStream
 from prefixguard.runtime import Reading
 
-if TYPE_CHECKING:
-    from prefixguard.integrations.guard import Guard
+
+class RunKeeper(Protocol):
+    """What a watched run, and the hooks of frameworks, need of a `Guard`; each is said there."""
+
+    def run(
+        self, task: str = "", *, run_id: str | None = None, task_id: str | None = None, agent: str = "",
+        group: str | None = None,
+    ) -> WatchedRun: ...  # fmt: skip
+
+    def feed(self, event: Event | Mapping[str, Any]) -> list[Reading]: ...
+
+    def outcome(self, run_id: str, success: bool) -> bool: ...
+
+    def stream(self, run: str, agent_path: str = MAIN) -> AgentStream | None: ...
+
+    def stopped(self, run: str) -> str | None: ...
+
+    def check(self, run: str) -> None: ...
+
+    def take_nudge(self, run: str, agent_path: str = MAIN) -> str | None: ...
+
+    def next_turn(self, run: str, agent_path: str = MAIN) -> int: ...
+
+    def is_open(self, run: str) -> bool: ...
+
+    def go_on(self, run: str) -> None: ...
+
+    def count(self, name: str) -> None: ...
+
+    def failed(self, what: str, exc: BaseException) -> None: ...
 
 
 #: The run that this task or thread is in: the innermost `with guard.run(...)`, or `with run.delegate(...)`.
@@ -31,7 +61,7 @@ class WatchedRun:
 
     def __init__(
         self,
-        guard: Guard,
+        guard: RunKeeper,
         run: str,
         path: str = MAIN,
         agent: str = "",
