@@ -162,17 +162,18 @@ def _own_folder(folder: Path) -> None:
 def _ask(options: dict[str, Any], payload: bytes) -> bytes:
     """What the worker answers; one is begun where there is none. Raises OSError where none answers in time."""
     folder, worker, ends = options["folder"], None, monotonic() + _BEGINS
-    while True:
-        connection = _connect(folder)
-        if connection is not None:
-            break
-        if worker is None:
-            _refuse_failed(options)
-            worker = _begin(options)
-        if worker.poll() not in (None, 0) or monotonic() > ends:
-            said = _said(folder) or "another worker holds the state folder's lock and does not answer"
-            raise OSError(f"no worker: {said}")
-        sleep(0.02)
+    try:
+        while (connection := _connect(folder)) is None:
+            if worker is None:
+                _refuse_failed(options)
+                worker = _begin(options)
+            if worker.poll() not in (None, 0) or monotonic() > ends:
+                said = _said(folder) or "another worker holds the state folder's lock and does not answer"
+                raise OSError(f"no worker: {said}")
+            sleep(0.02)
+    finally:
+        if worker is not None:
+            worker.returncode = 0  # it outlives this process: nobody waits for it
     connection.settimeout(_ANSWERS)
     connection.sendall(payload)
     connection.shutdown(1)
