@@ -82,7 +82,7 @@ class Event:
             value = getattr(self, name)
             if value is None or value == "":
                 continue
-            found[name] = value[:MOST_TEXT] if isinstance(value, str) else value
+            found[name] = well_formed(value[:MOST_TEXT]) if isinstance(value, str) else value
         for name in ("arguments", "metadata", "logprobs"):
             if name in found:
                 found[name] = plain_json(found[name])
@@ -144,10 +144,12 @@ def plain_json(value: Any) -> Any:
 
 def _plain(value: Any, depth: int, left: list[int]) -> Any:
     left[0] -= 1
-    if value is None or isinstance(value, bool | int):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, int):
+        return value if value.bit_length() <= 1024 else f"<whole number of {value.bit_length()} bits>"
     if isinstance(value, str):
-        return value[:MOST_TEXT]
+        return well_formed(value[:MOST_TEXT])
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if depth == 0 or left[0] <= 0:
@@ -197,6 +199,21 @@ def _block_text(block: Any) -> str | None:
     if "image" in kind:
         return "<image>"
     return text_of(inner) if (inner := field_of(block, "content")) is not None else ""
+
+
+def well_formed(text: str) -> str:
+    """The text, with a question mark for every half of a character, which no file can hold.
+
+    >>> well_formed("a\\ud800b")
+    'a?b'
+    """
+    if text.isascii():
+        return text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode("utf-8")
+    return text
 
 
 def field_of(value: Any, name: str, default: Any = None) -> Any:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import logging
 import os
 import threading
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from time import time
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
+from weakref import ref
 
 from prefixguard.alarm import Level
 from prefixguard.errors import AgentStopped, ConfigError, OtherAdapterError, OutputError, TraceError, UsageError
 from prefixguard.integrations.alarms import ACTIONS, Alarm, OnAlarm, answer_of, nudge_text
-from prefixguard.integrations.events import MAIN, Event
+from prefixguard.integrations.events import MAIN, Event, text_of
 from prefixguard.integrations.frameworks import FrameworkHooks
 from prefixguard.integrations.kept_run import kept_run, resumed_run
 from prefixguard.integrations.recorder import Recorder
@@ -29,6 +31,9 @@ from prefixguard.runtime.host import was_interrupted
 from prefixguard.stepview import EVENTS, load_adapter
 
 logger = logging.getLogger("prefixguard")
+
+#: Ids that hosts have said which are remembered, for `outcome`.
+MOST_NAMED = 100_000
 
 
 class Guard(FrameworkHooks):
@@ -53,7 +58,7 @@ class Guard(FrameworkHooks):
         on_alarm: OnAlarm = "warn",
         record: str | os.PathLike[str] | None = None,
         shadow: bool = False,
-        sinks: Iterable[Sink] = (),
+        sinks: Sequence[Sink] = (),
         max_open_runs: int = 10_000,
         idle_seconds: float = 3600.0,
     ) -> None:
@@ -69,7 +74,7 @@ class Guard(FrameworkHooks):
             run without an event for so long is closed.
         Raises BundleError, OtherAdapterError, ConfigError, OutputError.
         """
-        if isinstance(on_alarm, str) and on_alarm not in ACTIONS:
+        if on_alarm not in ACTIONS if isinstance(on_alarm, str) else not callable(on_alarm):
             raise ConfigError(f"on_alarm is {on_alarm!r}: say {', '.join(ACTIONS)}, or give a function of the alarm.")
         if monitor is None and record is None:
             raise ConfigError("Guard has neither a monitor nor a folder to record to: name one of them.")
@@ -79,9 +84,12 @@ class Guard(FrameworkHooks):
         self.recorder = None if record is None else Recorder(record)
         self.on_alarm, self.shadow = on_alarm, shadow
         self._runs = RunRegistry(max_open_runs, idle_seconds)
+        self._named: OrderedDict[str, str] = OrderedDict()  # ids as hosts said them, and as the runs have them
         self._counts: Counter[str] = Counter()
         self._count_lock = threading.Lock()
         self._sinks = SinkThreads(sinks, lambda: self.counters)
+        if sinks:
+            atexit.register(_close_at_exit, ref(self))
 
     @classmethod
     def recording(cls, folder: str | os.PathLike[str], **options: Any) -> Guard:
@@ -107,7 +115,7 @@ class Guard(FrameworkHooks):
         agent : its name.
         group : picks the alarm's threshold, for monitors that have thresholds by group.
         """
-        name = self.new_id(run_id)
+        name, task, agent = self.new_id(run_id), text_of(task), text_of(agent)
         self._open(name, task_id or task_digest(task), group, agent)
         watched = WatchedRun(self, name, agent=agent)
         if task:
@@ -131,16 +139,22 @@ class Guard(FrameworkHooks):
             self.failed("an event", exc)
             return [_unknown(f"the event could not be taken in: {type(exc).__name__}")]
 
-    def outcome(self, run_id: str, success: bool) -> bool:
+    def outcome(self, run_id: str, success: bool | Literal["success", "failure"]) -> bool:
         """Say how a run ended, for training: appended to its record. Said again, the last one counts.
 
-        Returns False, and counts `outcomes_lost`, where no such run is recorded or it cannot be written. Raises
-        UsageError for a guard that does not record.
+        run_id : the run that this guard began last under that id, whatever was put behind it; else the recorded one.
+        success : True or False, or one of the words. Returns False, and counts `outcomes_lost`, for anything else,
+        where no such run is recorded, or where it cannot be written. Raises UsageError for a guard that does not
+        record.
         """
         if self.recorder is None:
             raise UsageError("This guard does not record, so an outcome stands nowhere: give it record=FOLDER.")
+        ended = {"success": "success", "failure": "failure", "True": "success", "False": "failure"}.get(str(success))
         try:
-            self.recorder.outcome(str(run_id), "success" if success else "failure", time())
+            if ended is None:
+                raise TraceError(f"it is {plain(str(success), 60)!r}, and must be True, False, success or failure.")
+            name = text_of(run_id)
+            self.recorder.outcome(self._named.get(name, name), ended, time())  # type: ignore[arg-type]
         except (TraceError, OutputError) as exc:
             self.count("outcomes_lost")
             logger.warning("the outcome of run %s is lost: %s", plain(str(run_id), 100), plain(str(exc), 300))
@@ -179,13 +193,21 @@ class Guard(FrameworkHooks):
 
     def new_id(self, wanted: str | None = None) -> str:
         """An id for a run that begins: the wanted one where it is free."""
-        name = str(wanted) if wanted else f"run-{uuid4().hex[:16]}"
-        if self.recorder is not None:
-            return self.recorder.free_id(name)
+        name = text_of(wanted) if wanted else f"run-{uuid4().hex[:16]}"
         free, n = name, 1
+        try:
+            free = name if self.recorder is None else self.recorder.free_id(name)
+        except OutputError as exc:
+            self._unrecorded(exc)
         while self._runs.get(free) is not None or self._runs.is_over(free):
             n += 1
             free = f"{name}-{n}"
+        if free != name:
+            logger.info("the id %s is taken: this run is %s", plain(name, 100), plain(free, 100))
+        with self._count_lock:
+            self._named[name] = free
+            if len(self._named) > MOST_NAMED:
+                self._named.popitem(last=False)
         return free
 
     def stream(self, run: str, agent_path: str = MAIN) -> AgentStream | None:
@@ -310,10 +332,14 @@ class Guard(FrameworkHooks):
             try:
                 self.recorder.write(line)
             except OutputError as exc:
-                self.count("unrecorded_events")
-                if self._counts["unrecorded_events"] == 1:
-                    logger.warning("%s", plain(str(exc), 300))
+                self._unrecorded(exc)
         return [] if stream.session is None else stream.session.observe(line)
+
+    def _unrecorded(self, exc: OutputError) -> None:
+        """What happens cannot be written: counted, and said once. It is judged all the same."""
+        self.count("unrecorded_events")
+        if self._counts["unrecorded_events"] == 1:
+            logger.warning("%s", plain(str(exc), 300))
 
     def _end(self, run: OpenRun, path: str) -> list[tuple[AgentStream, list[Reading]]]:
         """The agent and all below it end, the deepest first."""
@@ -372,6 +398,13 @@ class Guard(FrameworkHooks):
 
     def _session(self, run: OpenRun) -> Session | None:
         return None if self.monitor is None else self.monitor.start(group=run.group)
+
+
+def _close_at_exit(guard: ref[Guard]) -> None:
+    """The program ends: what the sinks have not sent yet gets two seconds."""
+    found = guard()
+    if found is not None:
+        found.close(2.0)
 
 
 def task_digest(task: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from prefixguard.errors import ConfigError
 from prefixguard.integrations.events import field_of, text_of
-from prefixguard.integrations.watched_run import CURRENT, RunKeeper
+from prefixguard.integrations.watched_run import RunKeeper, current_run
 
 S = TypeVar("S")
 
@@ -29,7 +29,7 @@ def watch_session(guard: RunKeeper, session: S) -> S:
 
     @functools.wraps(original)
     async def call_tool(name: str, arguments: Any = None, *args: Any, **options: Any) -> Any:
-        run = CURRENT.get()
+        run = current_run(guard)
         if run is None:
             guard.count("calls_outside_runs")
             return await original(name, arguments, *args, **options)

@@ -19,7 +19,7 @@ from prefixguard.integrations.conversation import (
     tell_responses_output,
 )
 from prefixguard.integrations.events import field_of
-from prefixguard.integrations.watched_run import CURRENT, RunKeeper, WatchedRun
+from prefixguard.integrations.watched_run import RunKeeper, WatchedRun, current_run
 
 C = TypeVar("C")
 
@@ -83,7 +83,7 @@ class _Call:
     @classmethod
     def begin(cls, guard: RunKeeper, options: dict[str, Any]) -> _Call | None:
         """Tell the run what the model is asked with; None outside a run. AgentStopped where the run is to stop."""
-        run = CURRENT.get()
+        run = current_run(guard)
         if run is None:
             guard.count("calls_outside_runs")
             return None

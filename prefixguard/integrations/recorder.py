@@ -79,6 +79,8 @@ class Recorder:
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             with os.fdopen(descriptor, "ab", buffering=0) as file:
                 file.write(text.encode("utf-8", "replace"))
+        except FileNotFoundError as exc:
+            raise OutputError(f"{self.folder}: is no more, so nothing is recorded. Make it again.") from exc
         except OSError as exc:
             raise OutputError(
                 f"{path}: an event cannot be recorded ({exc.strerror}). Look after room and rights."

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from time import time
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Protocol, Self
 from uuid import uuid4
 
@@ -47,8 +47,13 @@ class RunKeeper(Protocol):
     def failed(self, what: str, exc: BaseException) -> None: ...
 
 
-#: The run that this task or thread is in: the innermost `with guard.run(...)`, or `with run.delegate(...)`.
-CURRENT: ContextVar[WatchedRun | None] = ContextVar("prefixguard_run", default=None)
+#: Of every guard the run that this task or thread is in: the innermost `with guard.run(...)`, or `run.delegate(...)`.
+_CURRENT: ContextVar[Mapping[int, WatchedRun]] = ContextVar("prefixguard_runs", default=MappingProxyType({}))
+
+
+def current_run(guard: RunKeeper) -> WatchedRun | None:
+    """The run of this guard that the task or thread is in; None outside any."""
+    return _CURRENT.get().get(id(guard))
 
 
 class WatchedRun:
@@ -73,7 +78,7 @@ class WatchedRun:
         self._guard, self.id, self.agent_path = guard, run, path
         self._call_id, self.parent = call_id, parent
         self._is_over = False
-        self._outer: list[Token[WatchedRun | None]] = []
+        self._outer: list[Token[Mapping[int, WatchedRun]]] = []
 
     # What happens
 
@@ -93,14 +98,15 @@ class WatchedRun:
         """
         call_id = call_id or f"call-{uuid4().hex[:12]}"
         self._feed(
-            "called", tool=str(tool), arguments=plain_json(arguments), call_id=call_id, text=text_of(text), **fields
+            "called", tool=text_of(tool), arguments=plain_json(arguments), call_id=call_id, text=text_of(text), **fields
         )
         return call_id
 
     def returned(self, call_id: str, result: Any = "", *, is_error: bool | None = None, **fields: Any) -> list[Reading]:
         """What came back for a call. is_error : did it fail? None: the text decides. An exception is an error."""
         if isinstance(result, BaseException):
-            result, is_error = f"{type(result).__name__}: {result}", True if is_error is None else is_error
+            is_error = True if is_error is None else is_error
+            result = f"{type(result).__name__}: {text_of(plain_json(result))}"
         return self._feed("returned", call_id=call_id, text=text_of(result), is_error=is_error, **fields)
 
     def delegate(self, agent: str, *, task: str = "", call_id: str = "", answers: bool = True) -> WatchedRun:
@@ -109,6 +115,7 @@ class WatchedRun:
         agent : its name. task : what it is asked. call_id : the call by which it was asked, if one was. answers : that
         call gets the sub-agent's last words as its result as the sub-agent ends, unless it has one.
         """
+        agent = text_of(agent)
         path = f"{self.agent_path}/{agent.replace('/', '_') or 'agent'}#{call_id or uuid4().hex[:8]}"
         below = WatchedRun(self._guard, self.id, path, agent, call_id if answers else "", self)
         if task:
@@ -188,14 +195,14 @@ class WatchedRun:
         return reading is not None and reading.level is Level.ALARM
 
     def __enter__(self) -> Self:
-        self._outer.append(CURRENT.set(self))
+        self._outer.append(_CURRENT.set({**_CURRENT.get(), id(self._guard): self}))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with suppress(ValueError):  # left in another context than it was entered in
-            CURRENT.reset(self._outer.pop())
+        with suppress(ValueError, IndexError):  # left in another context than it was entered in, or twice
+            _CURRENT.reset(self._outer.pop())
         self.end()
 
     async def __aenter__(self) -> Self:

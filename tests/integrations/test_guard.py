@@ -266,3 +266,58 @@ def test_outcomes(tmp_path: Path) -> None:
     assert not guard.outcome("never", True)
     (read,) = parse(tmp_path, "events")
     assert (read.outcome, len(read.records)) == (Outcome.SUCCESS, 1)
+
+
+def test_an_outcome_is_that_of_the_run_that_the_guard_began(tmp_path: Path) -> None:
+    """An id that is used again, by the same program started twice, labels the new run and leaves the old one alone."""
+    from prefixguard import parse
+
+    for ended in (True, False, "success"):
+        with Guard.recording(tmp_path) as guard:
+            with guard.run("Book", run_id="run-1") as run:
+                run.said("x")
+            assert guard.outcome("run-1", ended)
+            assert not guard.outcome("run-1", None)  # type: ignore[arg-type]
+            assert not guard.outcome("run-1", 2)  # type: ignore[arg-type]
+            assert guard.counters["outcomes_lost"] == 2
+    found = {one.run_id: str(one.outcome) for one in parse(tmp_path, "events")}
+    assert found == {"run-1/main": "success", "run-1-2/main": "failure", "run-1-3/main": "success"}
+
+
+def test_each_guard_has_its_own_current_run(events_monitor: Monitor) -> None:
+    from prefixguard.integrations.watched_run import current_run
+
+    a, b = Guard(events_monitor), Guard(events_monitor)
+    with a.run("planner") as outer, b.run("worker") as inner:
+        assert (current_run(a), current_run(b)) == (outer, inner)
+        with a.run("below") as below:
+            assert (current_run(a), current_run(b)) == (below, inner)
+        assert current_run(a) is outer
+    assert current_run(a) is current_run(b) is None
+    outer.__exit__(None, None, None)
+
+
+def test_a_folder_that_is_gone_stops_no_judging(events_monitor: Monitor, tmp_path: Path) -> None:
+    guard = Guard(events_monitor, record=tmp_path / "runs")
+    (tmp_path / "runs").rmdir()
+    with guard.run("Book") as run:
+        assert fail(run).alarmed
+    assert guard.counters["unrecorded_events"] == 11
+    assert not guard.outcome(run.id, True)
+
+
+def test_values_that_have_no_text(events_monitor: Monitor, tmp_path: Path) -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    guard = Guard(events_monitor, record=tmp_path)
+    with guard.run([{"type": "text", "text": "hi"}], run_id=7) as run:  # type: ignore[arg-type]
+        for value in (10**5000, Mute(), {"a": Mute()}, object(), "\ud800", b"\xff"):
+            run.returned(run.called("find", {"n": value}), value)
+            run.said(value)
+        run.delegate(5).end()  # type: ignore[arg-type]
+        run.called(Mute(), {})  # type: ignore[arg-type]
+    assert "internal_errors" not in guard.counters
+    with pytest.raises(ConfigError, match="on_alarm is 3"):
+        Guard(events_monitor, on_alarm=3)  # type: ignore[arg-type]
