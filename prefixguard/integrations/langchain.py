@@ -9,7 +9,8 @@ agent path of its own. Callbacks cannot put a message before a model, so a nudge
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 from uuid import UUID
@@ -286,34 +287,12 @@ def agent_middleware(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
             return None
 
         def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-            run, call_id = self._call(request)
-            if run is None:
-                return handler(request)
-            mark = _WITHIN.set((run, call_id))
-            try:
-                result = handler(request)
-            except Exception as exc:
-                safely(tell_result, run, call_id, exc)
-                raise
-            finally:
-                _WITHIN.reset(mark)
-            safely(tell_result, run, call_id, result)
-            return result
+            with self._call(request) as tell:
+                return tell(handler(request))
 
         async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-            run, call_id = self._call(request)
-            if run is None:
-                return await handler(request)
-            mark = _WITHIN.set((run, call_id))
-            try:
-                result = await handler(request)
-            except Exception as exc:
-                safely(tell_result, run, call_id, exc)
-                raise
-            finally:
-                _WITHIN.reset(mark)
-            safely(tell_result, run, call_id, result)
-            return result
+            with self._call(request) as tell:
+                return tell(await handler(request))
 
         def after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
             run = agents.pop(state.get("prefixguard_agent", ""), None)
@@ -321,8 +300,24 @@ def agent_middleware(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
                 safely(run.end)
             return None
 
-        def _call(self, request: Any) -> tuple[WatchedRun | None, str]:
-            state = field_of(request, "state") or {}
-            return agents.get(field_of(state, "prefixguard_agent") or ""), str(field_of(request.tool_call, "id") or "")
+        @contextmanager
+        def _call(self, request: Any) -> Iterator[Callable[[Any], Any]]:
+            """A tool call, within which another agent may run; gives what tells its result, which it hands on."""
+            run = agents.get(field_of(field_of(request, "state") or {}, "prefixguard_agent") or "")
+            call_id = str(field_of(request.tool_call, "id") or "")
+
+            def tell(result: Any) -> Any:
+                if run is not None:
+                    safely(tell_result, run, call_id, result)
+                return result
+
+            mark = _WITHIN.set(_WITHIN.get() if run is None else (run, call_id))
+            try:
+                yield tell
+            except Exception as exc:
+                tell(exc)
+                raise
+            finally:
+                _WITHIN.reset(mark)
 
     return WatchedMiddleware()

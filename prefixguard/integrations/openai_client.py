@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, TypeVar
 
@@ -71,7 +72,7 @@ def _watched(guard: RunKeeper, original: Callable[..., Any], api: type[_Call]) -
     return ask
 
 
-class _Call:
+class _Call(ABC):
     """One request to a model within a run."""
 
     #: Option that holds what the model is asked with.
@@ -119,17 +120,17 @@ class _Call:
         except Exception as exc:
             self.run.failed(f"a message of run {self.run.id}", exc)
 
-    def tell_input(self, given: Any) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def tell_input(self, given: Any) -> None: ...
 
-    def tell_reply(self, reply: Any) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def tell_reply(self, reply: Any) -> None: ...
 
-    def chunk(self, chunk: Any) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def chunk(self, chunk: Any) -> None: ...
 
-    def end_of_stream(self, _: Any = None) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def end_of_stream(self, _: Any = None) -> None: ...
 
 
 class _Chat(_Call):

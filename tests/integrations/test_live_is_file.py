@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from prefixguard import parse
 from prefixguard.integrations import KINDS, Guard, events
 from prefixguard.runtime import Level, Monitor, score
+from prefixguard.stepview import StepRecord
 
 TEXTS = st.text(max_size=30) | st.sampled_from(["error: not found", "ok", "I look.", "{}", "\x00\x07\ud800", "ü" * 50])
 PATHS = st.sampled_from(["main", "main/a#1", "main/a#2"])
@@ -37,6 +38,8 @@ def test_whatever_comes(events_monitor: Monitor, events: list[dict[str, Any]], s
     """Any events in any order: files and live agree step by step, and nothing is raised."""
     with tempfile.TemporaryDirectory() as folder:
         guard = Guard(events_monitor, record=folder)
+        kept: list[StepRecord] = []
+        guard._session = lambda run: events_monitor.start(keep=kept.append)  # type: ignore[method-assign]
         live: dict[str, list[Any]] = {}
         with guard.run("do it", run_id="r") as run:
             for event in events:
@@ -45,6 +48,8 @@ def test_whatever_comes(events_monitor: Monitor, events: list[dict[str, Any]], s
                     live.setdefault(event["agent_path"], []).append(reading)
         guard.outcome(run.id, success)
         assert guard.counters.get("internal_errors", 0) == 0
+        file = [record for one in parse(folder, "events") for record in one.records]
+        assert sorted(map(repr, file)) == sorted(map(repr, kept))  # every field, whatever the monitor makes of it
         for scored in score(events_monitor, folder):
             path = scored.run.run_id.partition("/")[2]
             mine = [reading for reading in live.get(path, []) if reading.level is not Level.UNKNOWN]
