@@ -77,7 +77,8 @@ class Event:
     def to_json(self) -> dict[str, Any]:
         """The line that the recorder writes, as an object of plain JSON values: what is absent is left out, texts are
         cut to `MOST_TEXT`, values that JSON has no form for become their text."""
-        found: dict[str, Any] = {"schema": SCHEMA, "run": self.run, "agent_path": self.agent_path, "kind": self.kind}
+        run, path = well_formed(self.run), well_formed(self.agent_path)
+        found: dict[str, Any] = {"schema": SCHEMA, "run": run, "agent_path": path, "kind": self.kind}
         for name in _OTHERS:
             value = getattr(self, name)
             if value is None or value == "":
@@ -156,7 +157,8 @@ def _plain(value: Any, depth: int, left: list[int]) -> Any:
         return "..."
     try:
         if isinstance(value, Mapping):
-            return {str(key): _plain(one, depth - 1, left) for key, one in list(value.items())[: max(left[0], 0)]}
+            parts = list(value.items())[: max(left[0], 0)]
+            return {well_formed(str(key)): _plain(one, depth - 1, left) for key, one in parts}
         if isinstance(value, list | tuple | set | frozenset):
             return [_plain(one, depth - 1, left) for one in list(value)[: max(left[0], 0)]]
         if callable(dump := getattr(value, "model_dump", None)) and not isinstance(value, type):

@@ -17,7 +17,7 @@ from prefixguard.runtime import Level, Monitor, score
 from prefixguard.stepview import StepRecord
 
 TEXTS = st.text(max_size=30) | st.sampled_from(["error: not found", "ok", "I look.", "{}", "\x00\x07\ud800", "ü" * 50])
-PATHS = st.sampled_from(["main", "main/a#1", "main/a#2"])
+PATHS = st.sampled_from(["main", "main/a#1", "main/ü#2"])
 EVENTS = st.fixed_dictionaries(
     {"kind": st.sampled_from([kind for kind in KINDS if kind not in ("ended", "outcome")]), "agent_path": PATHS},
     optional={
