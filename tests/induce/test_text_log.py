@@ -14,7 +14,7 @@ import pytest
 from prefixguard.induce.checks import check_adapter
 from prefixguard.induce.offline.text_log import propose_text
 from prefixguard.induce.offline.text_parts import divide_kinds
-from prefixguard.induce.offline.text_roles import Event
+from prefixguard.induce.offline.text_roles import RoleEvent
 from prefixguard.induce.proposal import Proposal, take_first
 from prefixguard.induce.samples import open_samples
 from prefixguard.stepview import Adapter, load_adapter, read_runs
@@ -603,7 +603,7 @@ def test_one_component_for_calls_and_returns(tmp_path: Path) -> None:
 def test_actions_that_are_answered_elsewhere_are_not_divided() -> None:
     events = []
     for i in range(24):
-        events += [Event("a", ("open door", "close door")[i % 2], 0), Event("o", f"done {i}", 0)]
+        events += [RoleEvent("a", ("open door", "close door")[i % 2], 0), RoleEvent("o", f"done {i}", 0)]
     parts = divide_kinds(events, {"a": "act", "o": "env"})
     assert parts.events == events and not parts.calls
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from prefixguard.induce.offline.text_lines import literal, regex_of, tokens_of
-from prefixguard.induce.offline.text_roles import Event
+from prefixguard.induce.offline.text_roles import RoleEvent
 
 _WORD = re.compile(r"[A-Za-z_][\w.-]*")
 #: Words at the start of a text that are looked at.
@@ -22,14 +22,14 @@ class Parts:
     calls match and answers do not, by kind of the calls. openings: RE2 of what answers begin with, by kind, where it
     says no more than that they are answers. word: that tells calls, by kind of the calls."""
 
-    events: list[Event]
+    events: list[RoleEvent]
     calls: Mapping[str, str]
     regex: Mapping[str, str]
     openings: Mapping[str, str]
     word: Mapping[str, str]
 
 
-def divide_kinds(events: Sequence[Event], names: Mapping[str, str]) -> Parts:
+def divide_kinds(events: Sequence[RoleEvent], names: Mapping[str, str]) -> Parts:
     """The events, those of one name divided into calls and answers where these follow each other. names: by kind."""
     groups: dict[str, set[str]] = {}
     for event in events:
@@ -57,7 +57,7 @@ def divide_kinds(events: Sequence[Event], names: Mapping[str, str]) -> Parts:
     return Parts(divided, calls, regexes, openings, words)
 
 
-def _telling(events: Sequence[Event], kinds: set[str]) -> tuple[str, str] | None:
+def _telling(events: Sequence[RoleEvent], kinds: set[str]) -> tuple[str, str] | None:
     """The word, and where it stands, of texts that are always followed by another of these kinds without it, while
     those are not."""
     own = [at for at, event in enumerate(events) if event.kind in kinds]

@@ -45,7 +45,7 @@ def role_of_name(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class RoleEvent:
     """An event of the samples: its head, its text and where it stands. number: the first number of its head."""
 
     kind: str
@@ -65,7 +65,7 @@ class Roles:
     forms: Mapping[str, CallForm]
 
 
-def assign_roles(events: Sequence[Event], names: Mapping[str, str], prompts: frozenset[str] = frozenset()) -> Roles:
+def assign_roles(events: Sequence[RoleEvent], names: Mapping[str, str], prompts: frozenset[str] = frozenset()) -> Roles:
     """The role of every kind of event. names: by kind. prompts: kinds whose first line is typed, the rest returned."""
     bodies: dict[str, list[str]] = {}
     for event in events:
@@ -204,7 +204,7 @@ def _repeats(kind: str, bodies: Mapping[str, Sequence[str]], kinds: Sequence[str
     return len(bodies[kind]) >= 0.1 * len(bodies[kinds[0]])
 
 
-def _follow(events: Sequence[Event]) -> dict[str, Counter[str]]:
+def _follow(events: Sequence[RoleEvent]) -> dict[str, Counter[str]]:
     found: dict[str, Counter[str]] = {}
     for one, two in pairwise(events):
         if one.run == two.run:

@@ -16,7 +16,7 @@ from prefixguard.induce.offline.text_fences import bare, unfenced
 from prefixguard.induce.offline.text_heads import HeadSet, Lines, Mark, marks
 from prefixguard.induce.offline.text_lines import Head, Token, literal, regex_of, tokens_of
 from prefixguard.induce.offline.text_parts import Parts, divide_kinds
-from prefixguard.induce.offline.text_roles import Event, Roles, assign_roles, role_of_name
+from prefixguard.induce.offline.text_roles import RoleEvent, Roles, assign_roles, role_of_name
 from prefixguard.induce.offline.text_run_values import add_outcome, add_task, hidden_members
 from prefixguard.induce.offline.text_runs import RunPlan, Span, plan_runs
 from prefixguard.induce.offline.text_source import TextSource, flat_values
@@ -172,7 +172,7 @@ def _counters_agree(lines: Lines, found: Sequence[Mark], roles: Roles) -> bool:
 # --- events of the samples
 
 
-def _events(lines: Lines, found: Sequence[Mark], plan: RunPlan, cuts: Sequence[str]) -> list[Event]:
+def _events(lines: Lines, found: Sequence[Mark], plan: RunPlan, cuts: Sequence[str]) -> list[RoleEvent]:
     """The events of the samples as the spec will see them, up to a bound."""
     import re2
 
@@ -190,7 +190,7 @@ def _events(lines: Lines, found: Sequence[Mark], plan: RunPlan, cuts: Sequence[s
             body = "\n".join([all_lines[0][start:], *all_lines[1:]])[:20_000].encode("utf-8", "replace").decode("utf-8")
             for pattern in patterns:
                 body = pattern.sub("", body)
-            events.append(Event(mark.head, body.strip(), run))
+            events.append(RoleEvent(mark.head, body.strip(), run))
     return events
 
 
@@ -220,7 +220,7 @@ def _rulers(lines: Lines, found: Sequence[Mark]) -> list[str]:
 
 def _rules(
     draft: Draft,
-    events: Sequence[Event],
+    events: Sequence[RoleEvent],
     tests: Mapping[str, _HeadRule],
     run: Mapping[str, Any],
     preambles: Sequence[str],
@@ -310,9 +310,9 @@ def _preambles(source: TextSource, plan: RunPlan, run: Mapping[str, Any]) -> lis
     return [asked[span.doc] for span in plan.spans]
 
 
-def _says_task_again(draft: Draft, events: Sequence[Event], kind: str, preambles: Sequence[str]) -> bool:
+def _says_task_again(draft: Draft, events: Sequence[RoleEvent], kind: str, preambles: Sequence[str]) -> bool:
     """Does the first text of this kind, before any call, say what the run is asked to do?"""
-    first: dict[int, Event] = {}
+    first: dict[int, RoleEvent] = {}
     acted: set[int] = set()
     for event in events:
         if draft.roles.of.get(event.kind) in ("action", "thought"):
@@ -380,9 +380,9 @@ def _act(draft: Draft, kind: str, rule: _HeadRule, role: str) -> list[dict[str, 
     return rules
 
 
-def _harness_action(draft: Draft, events: Sequence[Event]) -> tuple[str, str] | None:
+def _harness_action(draft: Draft, events: Sequence[RoleEvent]) -> tuple[str, str] | None:
     """A first action that is the same in nearly every run and never comes later: the harness's."""
-    first: dict[int, Event] = {}
+    first: dict[int, RoleEvent] = {}
     later: Counter[str] = Counter()
     for event in events:
         if draft.roles.of.get(event.kind) != "action":
@@ -415,7 +415,7 @@ def _failing(lines: Lines, roles: Roles) -> frozenset[str]:
     return frozenset(bad) if len(bad) < len(results) else frozenset()
 
 
-def _status(draft: Draft, events: Sequence[Event], failing: frozenset[str], parts: Parts) -> list[Any]:
+def _status(draft: Draft, events: Sequence[RoleEvent], failing: frozenset[str], parts: Parts) -> list[Any]:
     answers = [
         event
         for before, event in pairwise(events)
