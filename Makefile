@@ -16,7 +16,7 @@ PYTEST_ARGS ?=
 RUNS ?= .traces
 MONITOR ?= build/bench-monitor
 
-.PHONY: demo test test-all lint product bench bench-quick
+.PHONY: demo test test-all every-test lint ruff types product bench bench-quick
 .DEFAULT_GOAL := test
 
 demo: $(VENV)/.installed-all
@@ -28,11 +28,17 @@ PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 test: lint
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
-test-all: lint
+test-all: lint every-test
+
+every-test: $(VENV)/.installed-dev
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) $(PYTEST_ARGS)
 
-lint: $(VENV)/.installed-dev
+lint: ruff types
+
+ruff: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
+
+types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 product: $(VENV)/.installed-dev
