@@ -16,12 +16,13 @@ TASK = "Where is order A1?"
 
 @dataclass(frozen=True)
 class Player:
-    """play : a scenario, through the framework, watched by the guard. modules, packages : that it needs.
+    """play : a scenario, through the framework, watched by the guard; gives what the framework gives.
 
+    modules, packages : that it needs.
     unobservable : scenarios that the framework has not, or does not show, and why. can : actions it cannot do, why.
     """
 
-    play: Callable[[Any, str, Any], None]
+    play: Callable[[Any, str, Any], Any]
     modules: tuple[str, ...]
     packages: tuple[str, ...]
     lines: int
@@ -128,8 +129,8 @@ def _agents_of(scenario: Any) -> Any:
     return Agent(name="clerk", instructions="You are the clerk.", tools=tools, handoffs=handoffs)
 
 
-def agents_player(api: str) -> Callable[[Any, str, Any], None]:
-    def play(guard: Any, url: str, scenario: Any) -> None:
+def agents_player(api: str) -> Callable[[Any, str, Any], Any]:
+    def play(guard: Any, url: str, scenario: Any) -> Any:
         import openai
         from agents import Runner, set_default_openai_api, set_default_openai_client, set_tracing_disabled
 
@@ -187,24 +188,20 @@ def _langchain_agent(url: str, scenario: Any, middleware: Callable[[], list[Any]
     return create_agent(model, tools, system_prompt="You are the clerk.", middleware=middleware(), name="clerk")
 
 
-def play_langchain(guard: Any, url: str, scenario: Any) -> None:
+def play_langchain(guard: Any, url: str, scenario: Any) -> Any:
     agent = _langchain_agent(url, scenario, lambda: [guard.langchain()])
     given = {"messages": [("user", TASK)]}
     if scenario.is_streamed:
-        for _ in agent.stream(given, stream_mode="messages"):
-            pass
-    else:
-        agent.invoke(given)
+        return list(agent.stream(given, stream_mode="messages"))
+    return agent.invoke(given)
 
 
-def play_langgraph(guard: Any, url: str, scenario: Any) -> None:
+def play_langgraph(guard: Any, url: str, scenario: Any) -> Any:
     graph = _langchain_agent(url, scenario, list)
     given, config = {"messages": [("user", TASK)]}, {"callbacks": [guard.langgraph()]}
     if scenario.is_streamed:
-        for _ in graph.stream(given, config=config, stream_mode="messages"):
-            pass
-    else:
-        graph.invoke(given, config=config)
+        return list(graph.stream(given, config=config, stream_mode="messages"))
+    return graph.invoke(given, config=config)
 
 
 def _smol_agent(url: str, scenario: Any, kind: str) -> Any:
@@ -232,11 +229,12 @@ def _smol_agent(url: str, scenario: Any, kind: str) -> Any:
     return agent("clerk", [agent("researcher", [])] if scenario.nested else [])
 
 
-def play_smolagents(guard: Any, url: str, scenario: Any) -> None:
+def play_smolagents(guard: Any, url: str, scenario: Any) -> Any:
     agent = guard.smolagents(_smol_agent(url, scenario, "tools"))
     found = agent.run(TASK, max_steps=9, stream=scenario.is_streamed)
     if scenario.is_streamed:
         list(found)
+    return agent
 
 
 def _smol_scenario(scenario: Any) -> Any:
@@ -279,7 +277,7 @@ def _answers(text: str) -> list[str]:
     return ["\n".join(lines[n : n + 2]) for n in range(0, len(lines), 2)]
 
 
-def play_pydantic_ai(guard: Any, url: str, scenario: Any) -> None:
+def play_pydantic_ai(guard: Any, url: str, scenario: Any) -> Any:
     from pydantic_ai import Agent, ModelRetry
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
@@ -310,17 +308,17 @@ def play_pydantic_ai(guard: Any, url: str, scenario: Any) -> None:
             """Ask somebody who looks deeper."""
             return str((await inner.run(input)).output)
 
-    async def run() -> None:
+    async def run() -> Any:
         async def look(_: Any, events: Any) -> None:
             async for _event in events:
                 pass
 
-        await clerk.run(TASK, event_stream_handler=look if scenario.is_streamed else None)
+        return await clerk.run(TASK, event_stream_handler=look if scenario.is_streamed else None)
 
-    asyncio.run(run())
+    return asyncio.run(run())
 
 
-def claude_player(is_command: bool) -> Callable[[Any, str, Any], None]:
+def claude_player(is_command: bool) -> Callable[[Any, str, Any], Any]:
     """Claude Code itself, as the SDK begins it; hooks in this process, or the command that its settings name."""
 
     def play(guard: Any, url: str, scenario: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from prefixguard.errors import PrefixGuardError, TraceError
@@ -20,7 +20,9 @@ class Found:
 
     document: the JSON value that holds the run. position: from 1. key: its name in an object of runs. several: whether
     there can be more than one. is_json: the run is a value of JSON, so it must be an object or an array. alone: whether
-    there is no other; known where labels are joined.
+    there is no other but its delegates; known where labels are joined. delegate: what it is called besides the run that
+    called it; None: it is no delegate. whole: what tells the id, task, groups and outcome of a run and its delegates;
+    MISSING where the format has none, and the run tells it.
     """
 
     run: Any
@@ -31,6 +33,8 @@ class Found:
     several: bool = True
     is_json: bool = False
     alone: bool = False
+    delegate: str | None = None
+    whole: Any = MISSING
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,18 @@ class Unread:
 
     where: str
     reason: str
+
+
+def those_alone(found: Iterator[Found]) -> Iterator[Found]:
+    """The runs of one document, with the one that is the only one there marked, and its delegates: the file's name is
+    their name too."""
+    waiting: list[Found] = []
+    for one in found:
+        if waiting and (one.whole is MISSING or one.whole is not waiting[0].whole):
+            yield from (*waiting, one, *found)
+            return
+        waiting.append(one)
+    yield from (replace(one, alone=True) for one in waiting)
 
 
 #: From a document to its runs.

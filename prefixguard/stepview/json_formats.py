@@ -11,6 +11,7 @@ from typing import Any
 from prefixguard.errors import TraceError, missing_extra
 from prefixguard.stepview.compiling import Base, DataPlace, Site
 from prefixguard.stepview.conditions import compile_cases
+from prefixguard.stepview.delegates import Place, apart, compile_delegates
 from prefixguard.stepview.found import Container, Counts, Found, Unread, contained
 from prefixguard.stepview.paths import MISSING, Companions, Scope, Step, is_multiple, parse_path, walk
 from prefixguard.stepview.values import as_id, compile_value
@@ -151,12 +152,17 @@ def _lines(document: Document, counts: Counts) -> Iterator[Part | Unread]:
 
 def _jsonl(spec: Spec, site: Site) -> Container:
     files = ("**/*.jsonl", "**/*.ndjson")
+    if "delegates" in spec and "group_by" not in spec:
+        raise site.at("delegates").error('it goes with "group_by", which tells the traces apart.')
     return _grouped(spec, site, files) if "group_by" in spec else _listed(spec, site, _lines, files)
 
 
 def _grouped(spec: Spec, site: Site, files: tuple[str, ...]) -> Container:
-    """Lines are events; events of one group are one run, in the order in which groups begin."""
-    group_by = compile_value(spec["group_by"], Site(site.at("group_by").where, {"@": Base(None), "^": Base(None)}))
+    """Lines are events; those of a group are one run, in the order in which groups begin, with its delegates behind."""
+    bases = {"@": Base(None), "^": Base(None)}
+    group_by = compile_value(spec["group_by"], Site(site.at("group_by").where, bases))
+    told = spec.get("delegates")
+    delegates = None if told is None else compile_delegates(told, Site(site.at("delegates").where, bases))
     root, steps = parse_path(spec.get("elements", "@"), site.at("elements").where)
     if root != "@":
         raise site.at("elements").error("a path from the line: @.resourceSpans[*].scopeSpans[*].spans[*].")
@@ -169,7 +175,7 @@ def _grouped(spec: Spec, site: Site, files: tuple[str, ...]) -> Container:
         return found
 
     def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
-        groups: dict[str, list[Any]] = {}
+        groups: dict[str, tuple[list[Any], list[Place]]] = {}
         scope = Scope(file=document.path)
         for part in _each(_lines(document, counts), of_line):
             if isinstance(part, Unread):
@@ -180,16 +186,25 @@ def _grouped(spec: Spec, site: Site, files: tuple[str, ...]) -> Container:
                 try:
                     with contained(where):
                         group = as_id(group_by(scope))
+                        place = None if delegates is None else delegates.place(scope)
                 except TraceError as exc:
                     yield Unread(where, str(exc))
                     continue
                 if group is None:
                     yield Unread(where, f"{where}: {NO_GROUP}")
                 else:
-                    groups.setdefault(group, []).append(scope.event)
-        for position, (group, events) in enumerate(groups.items(), 1):
-            run = {"events": events, "group": group}
-            yield Found(run, MISSING, position, f"{document.where} group {group}", group)
+                    events, places = groups.setdefault(group, ([], []))
+                    events.append(scope.event)
+                    if place is not None:
+                        places.append(place)
+        position = 0
+        for group, (events, places) in groups.items():
+            whole = {"events": events, "group": group}
+            for delegate, own in [(None, events)] if delegates is None else apart(events, places):
+                position += 1
+                run = whole if delegate is None and own is events else whole | {"events": own}
+                where = f"{document.where} group {group}{'' if delegate is None else '/' + delegate}"
+                yield Found(run, MISSING, position, where, group, delegate=delegate, whole=whole)
 
     return Container(runs, files, group_by=group_by)
 
@@ -268,7 +283,7 @@ def _parquet(spec: Spec, site: Site) -> Container:
 
 JSON_FORMATS: dict[str, Format] = {
     "json": (_json, ("runs",)),
-    "jsonl": (_jsonl, ("runs", "group_by", "elements")),
+    "jsonl": (_jsonl, ("runs", "group_by", "elements", "delegates")),
     "zip": (_zip, ("runs", "entries")),
     "parquet": (_parquet, ("json",)),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from prefixguard.errors import TraceError
 from prefixguard.stepview.adapter import Adapter
 from prefixguard.stepview.fills import FillCounts, highest
-from prefixguard.stepview.found import Counts, Found, contained
+from prefixguard.stepview.found import Counts, Found, contained, those_alone
 from prefixguard.stepview.jsontext import decode, decode_text
 from prefixguard.stepview.parser import Parser, parse_whole
 from prefixguard.stepview.paths import MISSING, Scope, describe
@@ -22,7 +22,8 @@ from prefixguard.stepview.record import StepRecord
 from prefixguard.stepview.values import as_id
 from prefixguard.trace import Run
 from prefixguard.trace.documents import Document, Documents, companion_path, open_documents
-from prefixguard.trace.labels import LabelBook, LabelTally, read_labels
+from prefixguard.trace.labels import Label, LabelBook, LabelTally, read_labels
+from prefixguard.trace.split import own_task
 
 #: Companion files kept decoded: a verifier's list is asked for once a run.
 _KEPT = 8
@@ -192,16 +193,6 @@ def companions_of(scope: Scope) -> tuple[str, ...]:
     return scope.companions.touched() if isinstance(scope.companions, _Companions) else ()
 
 
-def _those_alone(found: Iterator[Found]) -> Iterator[Found]:
-    """The runs of one document, with the one that is the only one there marked: its file's name is its name too."""
-    first, second = next(found, None), next(found, None)
-    if first is not None:
-        yield replace(first, alone=second is None)
-    if second is not None:
-        yield second
-        yield from found
-
-
 @dataclass(slots=True, eq=False)
 class _Reader:
     """Reads the runs of documents. What cannot be read goes to the report, or is raised if strict."""
@@ -214,6 +205,7 @@ class _Reader:
     strict: bool
     report: ReadReport
     ids: dict[str, int] = field(default_factory=dict)  # how many runs had each id so far
+    caller: tuple[str, Label | None] = ("", None)  # the last run that is no delegate: what it is called, and its label
 
     def runs(self, documents: list[Document], most: int) -> Iterator[tuple[Run[StepRecord], Scope]]:
         """Runs with a record, each with its scope, until `most` runs and documents were opened."""
@@ -221,7 +213,7 @@ class _Reader:
         for document in documents:
             report.documents += 1
             in_document = self._found(document)
-            for found in _those_alone(in_document) if self.has_labels else in_document:
+            for found in those_alone(in_document) if self.has_labels else in_document:
                 scope = Scope(
                     found.document, found.run, key=found.key, position=found.position, file=document.path,
                     companions=self.companions,
@@ -261,19 +253,29 @@ class _Reader:
         program, report = self.program, self.report
         if found.is_json and not isinstance(found.run, dict | list):
             raise TraceError(f"{found.where}: a run that is {describe(found.run)}. Remove it, or name another adapter.")
+        if found.whole is not MISSING:
+            scope.run = found.whole
         own = as_id(program.run_id(scope)) if program.run_id is not None else None
-        name = own or _default_id(path, found)
-        scope.values = {"id": name}
+        main = own or _default_id(path, found)
+        scope.values = {"id": main}
         task = as_id(program.task(scope)) if program.task is not None else None
         if task is not None:
             scope.values["task"] = task
         outcome = program.outcome(scope)
-        report.companions_missing += scope.companion_missing
-        name = self._own_name(name, found.where)
-        label = self.book.find(name, path if found.alone else None)
+        if found.delegate is None:
+            name = self._own_name(main, found.where)
+            report.companions_missing += scope.companion_missing
+            label = self.book.find(name, path if found.alone else None)
+            self.caller = name, label
+        else:
+            main, label = self.caller
+            name = self._own_name(f"{main}/{found.delegate}", found.where)
+            label = self.book.find(name, caller=label)
+            task = own_task(main) if task is None else task
         if label is not None:
             outcome, task = label.outcome, label.task_id or task
         groups = {key: value for key, get in program.groups if (value := as_id(get(scope))) is not None}
+        scope.run = found.run
         try:
             records, parser, had_events = parse_whole(program, scope, events_needed=found.is_json)
         except TraceError as exc:

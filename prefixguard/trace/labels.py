@@ -200,10 +200,11 @@ class LabelBook:
             else:
                 self._ambiguous.update(names)
 
-    def find(self, run_id: str, file: str | None = None) -> Label | None:
-        """The label of a run; None where it has none. file: the path of its document, if it is alone in it."""
-        if not self._labels:
-            return None
+    def find(self, run_id: str, file: str | None = None, caller: Label | None = None) -> Label | None:
+        """The label of a run; None where it has none. file: the path of its document, if it is alone in it. caller: of
+        the run that it is a delegate of, which is its label where it has none."""
+        if not self._labels or (caller is not None and run_id not in self._labels):
+            return caller
         self._n_runs += 1
         if len(self._runs) < SHOWN:
             self._runs.append(run_id)

@@ -84,7 +84,12 @@ DEFAULT_SHARES: Mapping[Side, float] = MappingProxyType(
 
 def task_key(run: Run[Any]) -> str:
     """The unit a run is split by: its task, or the run itself where its trace names no task."""
-    return run.task_id if run.task_id is not None else f"run {run.run_id}"
+    return run.task_id if run.task_id is not None else own_task(run.run_id)
+
+
+def own_task(run_id: str) -> str:
+    """The task of a run whose trace names none."""
+    return f"run {run_id}"
 
 
 def task_hash(key: str) -> str:

@@ -71,6 +71,8 @@ NO_CONTAINER: list[tuple[Any, str]] = [
     ({"format": "text", "runs": {"split": {"head": "("}}}, "not a regular expression of RE2"),
     ({"format": "notebook", "cells": "first"}, '"all" or "last"'),
     ({"format": "jsonl", "group_by": "@.x", "elements": "$.x"}, "a path from the line"),
+    ({"format": "jsonl", "delegates": {}}, 'it goes with "group_by"'),
+    ({"format": "jsonl", "group_by": "@.x", "delegates": {"id": "@.id"}}, "which events begin a delegate"),
     ([], "an empty list of containers"),
 ]
 NO_EVENTS: list[tuple[Any, str]] = [

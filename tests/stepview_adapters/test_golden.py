@@ -151,7 +151,7 @@ def test_a_golden_set_holds_both_outcomes(name: str) -> None:
 def test_an_adapter_says_what_it_reads_and_its_bytes_are_stable(name: str) -> None:
     adapter = load_adapter(name)
     assert adapter.name == name
-    assert adapter.version == "1.0.0"
+    assert re.fullmatch(r"1\.\d\.0", adapter.version)
     assert "Live event:" in adapter.description
     again = type(adapter).from_bytes(adapter.to_bytes(), name)
     assert again.sha256 == adapter.sha256
