@@ -41,7 +41,7 @@ def find(id: str, n: int = 0) -> str:
     return f"order {id} is in Bern"
 
 
-_NO_AGENTS = dict.fromkeys(("nested", "nested, parallel", "handoff"), "one agent")
+NO_AGENTS = dict.fromkeys(("nested", "nested, parallel", "handoff"), "one agent")
 
 
 def _tool_text(name: str, arguments: dict[str, Any]) -> str:
@@ -52,39 +52,43 @@ def _tool_text(name: str, arguments: dict[str, Any]) -> str:
 
 
 def play_chat(guard: Any, url: str, scenario: Any) -> None:
-    import json
-
     import openai
 
-    messages: list[Any] = [{"role": "system", "content": "You are the clerk."}, {"role": "user", "content": TASK}]
     with openai.OpenAI(base_url=url, api_key="none") as client, guard.run(TASK):
-        guard.openai(client)
-        while True:
-            options = {"model": "m", "messages": messages}
-            if scenario.is_streamed:
-                text, made = "", {}
-                for chunk in client.chat.completions.create(stream=True, **options):
-                    for choice in chunk.choices:
-                        text += choice.delta.content or ""
-                        for part in choice.delta.tool_calls or ():
-                            call = made.setdefault(part.index, [part.id, part.function.name, ""])
-                            call[2] += part.function.arguments or ""
-                wanted = [tuple(call) for call in made.values()]
-                functions = [
-                    {"id": i, "type": "function", "function": {"name": name, "arguments": given}}
-                    for i, name, given in wanted
-                ]
-                message: Any = {"role": "assistant", "content": text or None}
-                messages.append(message | {"tool_calls": functions} if functions else message)
-            else:
-                reply = client.chat.completions.create(**options).choices[0].message
-                messages.append(reply)
-                wanted = [(c.id, c.function.name, c.function.arguments) for c in reply.tool_calls or ()]
-            if not wanted:
-                return
-            for call_id, name, given in wanted:
-                result = _tool_text(name, json.loads(given))
-                messages.append({"role": "tool", "tool_call_id": call_id, "content": result})
+        chat_loop(guard.openai(client).chat.completions.create, scenario)
+
+
+def chat_loop(create: Callable[..., Any], scenario: Any) -> None:
+    """A loop of one's own on a function that chat completions are had from."""
+    import json
+
+    messages: list[Any] = [{"role": "system", "content": "You are the clerk."}, {"role": "user", "content": TASK}]
+    while True:
+        options = {"model": "m", "messages": messages}
+        if scenario.is_streamed:
+            text, made = "", {}
+            for chunk in create(stream=True, **options):
+                for choice in chunk.choices:
+                    text += choice.delta.content or ""
+                    for part in choice.delta.tool_calls or ():
+                        call = made.setdefault(part.index, [part.id, part.function.name, ""])
+                        call[2] += part.function.arguments or ""
+            wanted = [tuple(call) for call in made.values()]
+            functions = [
+                {"id": i, "type": "function", "function": {"name": name, "arguments": given}}
+                for i, name, given in wanted
+            ]
+            message: Any = {"role": "assistant", "content": text or None}
+            messages.append(message | {"tool_calls": functions} if functions else message)
+        else:
+            reply = create(**options).choices[0].message
+            messages.append(reply)
+            wanted = [(c.id, c.function.name, c.function.arguments) for c in reply.tool_calls or ()]
+        if not wanted:
+            return
+        for call_id, name, given in wanted:
+            result = _tool_text(name, json.loads(given))
+            messages.append({"role": "tool", "tool_call_id": call_id, "content": result})
 
 
 def play_responses(guard: Any, url: str, scenario: Any) -> None:
@@ -428,32 +432,32 @@ def _serve_claude(scripts: Any, saw: Any, by_requests: bool) -> Any:
 
 
 _find = find
-_NO_HANDOFF = {"handoff": "has none"}
+NO_HANDOFF = {"handoff": "has none"}
 PLAYERS: dict[str, Player] = {
-    "openai_chat": Player(play_chat, ("openai",), ("openai",), 3, _NO_AGENTS),
-    "openai_responses": Player(play_responses, ("openai",), ("openai",), 3, _NO_AGENTS),
+    "openai_chat": Player(play_chat, ("openai",), ("openai",), 3, NO_AGENTS),
+    "openai_responses": Player(play_responses, ("openai",), ("openai",), 3, NO_AGENTS),
     "openai_agents": Player(agents_player("responses"), ("agents",), ("openai-agents",), 3),
     "openai_agents_chat": Player(agents_player("chat_completions"), ("agents",), ("openai-agents",), 3),
     "langchain": Player(
-        play_langchain, ("langchain", "langchain_openai"), ("langchain", "langgraph"), 3, _NO_HANDOFF
+        play_langchain, ("langchain", "langchain_openai"), ("langchain", "langgraph"), 3, NO_HANDOFF
     ),
     "langgraph": Player(
-        play_langgraph, ("langchain", "langchain_openai"), ("langgraph", "langchain-core"), 3, _NO_HANDOFF,
+        play_langgraph, ("langchain", "langchain_openai"), ("langgraph", "langchain-core"), 3, NO_HANDOFF,
         {"nudge": "middleware only"},
     ),
     "pydantic_ai": Player(
-        play_pydantic_ai, ("pydantic_ai", "openai"), ("pydantic-ai-slim",), 3, _NO_HANDOFF
+        play_pydantic_ai, ("pydantic_ai", "openai"), ("pydantic-ai-slim",), 3, NO_HANDOFF
     ),
     "smolagents": Player(
         play_smolagents, ("smolagents",), ("smolagents",), 2,
-        _NO_HANDOFF | {"nested, parallel": "an agent has one memory"}, {}, _smol_scenario, True, _smol_heard
+        NO_HANDOFF | {"nested, parallel": "an agent has one memory"}, {}, _smol_scenario, True, _smol_heard
     ),
     "claude_agent": Player(
-        claude_player(False), ("claude_agent_sdk",), ("claude-agent-sdk",), 2, _NO_HANDOFF, {}, _claude_scenario,
+        claude_player(False), ("claude_agent_sdk",), ("claude-agent-sdk",), 2, NO_HANDOFF, {}, _claude_scenario,
         heard=_claude_heard, serve=_serve_claude
     ),
     "claude_code": Player(
-        claude_player(True), ("claude_agent_sdk",), ("claude-agent-sdk",), 1, _NO_HANDOFF, {}, _claude_scenario,
+        claude_player(True), ("claude_agent_sdk",), ("claude-agent-sdk",), 1, NO_HANDOFF, {}, _claude_scenario,
         heard=_claude_heard, serve=_serve_claude
     ),
 }  # fmt: skip

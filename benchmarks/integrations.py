@@ -29,6 +29,7 @@ sys.path[:0] = [str(ROOT / "examples" / "model"), str(ROOT / "tests" / "support"
 
 import tiny_monitor
 from integration_players import PLAYERS, Player
+from other_players import OTHERS
 from scripted_model import Reply, calls, says, serve
 
 from prefixguard.bundle import write_bundle
@@ -38,6 +39,7 @@ from prefixguard.stepview import StepRecord, load_adapter
 
 #: (role, text) of what a request says that the agent heard: user, and tool
 Hear = Callable[[dict[str, Any]], list[tuple[str, str]]]
+PLAYERS |= OTHERS
 OUT = ROOT / "benchmarks" / "results" / "integrations"
 TASK = "Where is order A1?"
 FIELDS = ("tool", "arguments", "observation", "action", "result", "status")

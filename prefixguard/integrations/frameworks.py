@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from prefixguard.integrations.claude import sdk_hooks
 from prefixguard.integrations.langchain import agent_middleware, callback_handler
+from prefixguard.integrations.llama_index import watch_workflow
 from prefixguard.integrations.mcp import watch_session
 from prefixguard.integrations.openai_agents import run_hooks
-from prefixguard.integrations.openai_client import watch_client
+from prefixguard.integrations.openai_client import watch_client, watch_function
 from prefixguard.integrations.pydantic_ai import capability
 from prefixguard.integrations.smolagents import watch_agent
 
 C = TypeVar("C")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class FrameworkHooks:
@@ -22,6 +25,12 @@ class FrameworkHooks:
         """Watch a client of the openai package (`OpenAI` or `AsyncOpenAI`; chat completions, Responses, streams): its
         calls belong to the run that they are made in, `with guard.run(...)`. Returns the same client."""
         return watch_client(self, client)
+
+    def litellm(self: Any, function: F) -> F:
+        """Watch a function of litellm: `completion = guard.litellm(litellm.completion)`; or `acompletion`, `responses`,
+        `aresponses`, or the same method of a `Router`. Its calls belong to the run that they are made in, `with
+        guard.run(...)`. Returns the function to call instead."""
+        return watch_function(self, function)
 
     def openai_agents(self: Any, **of_run: Any) -> Any:
         """Hooks for a run of the OpenAI Agents SDK: `Runner.run(agent, task, hooks=guard.openai_agents())`.
@@ -67,6 +76,14 @@ class FrameworkHooks:
         of_run : arguments of `run`.
         """
         return watch_agent(self, agent, of_run)
+
+    def llama_index(self: Any, agent: C, **of_run: Any) -> C:
+        """Watch an agent of LlamaIndex (`FunctionAgent`, `ReActAgent`, `CodeActAgent`), or an `AgentWorkflow` with its
+        agents, in all its runs. Returns the same agent.
+
+        of_run : arguments of `run`.
+        """
+        return watch_workflow(self, agent, of_run)
 
     def mcp(self: Any, session: C) -> C:
         """Watch the tool calls of an MCP client's session in the run that they are made in. Returns the session."""

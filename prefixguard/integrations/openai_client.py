@@ -1,4 +1,5 @@
-"""The plain `openai` client, chat completions and Responses, sync and async, whole replies and streams.
+"""The plain `openai` client, chat completions and Responses, sync and async, whole replies and streams; and functions
+of litellm, which are called with the same and answer the same.
 
 A model is asked with the results of the calls before it, so their readings come before it is asked: an alarm can stop
 the run, or say something to the agent, before the next tokens are paid for.
@@ -9,8 +10,8 @@ from __future__ import annotations
 import functools
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Any, TypeVar, cast
 
 from prefixguard.errors import ConfigError
 from prefixguard.integrations.conversation import (
@@ -23,6 +24,7 @@ from prefixguard.integrations.events import field_of
 from prefixguard.integrations.watched_run import RunKeeper, WatchedRun, current_run
 
 C = TypeVar("C")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def watch_client(guard: RunKeeper, client: C) -> C:
@@ -51,11 +53,34 @@ def watch_client(guard: RunKeeper, client: C) -> C:
     return client
 
 
-def _watched(guard: RunKeeper, original: Callable[..., Any], api: type[_Call]) -> Callable[..., Any]:
+def watch_function(guard: RunKeeper, function: F) -> F:
+    """A function such as `litellm.completion`, `acompletion`, `responses` or `aresponses`, or the same method of a
+    router, whose calls belong to the run that they are made in.
+
+    Raises ConfigError for what takes neither `messages` nor `input`.
+    """
+    try:
+        names = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        names = []
+    api = next((api for api in (_Chat, _Responses) if api.given in names), None)
+    if api is None:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise ConfigError(f"{name} takes neither messages nor input: give a function such as litellm.completion.")
+    if hasattr(function, "prefixguard"):
+        return function
+    return cast(F, _watched(guard, function, api, names))
+
+
+def _watched(
+    guard: RunKeeper, original: Callable[..., Any], api: type[_Call], names: Sequence[str] = ()
+) -> Callable[..., Any]:
+    """names : of the parameters, for a function that is called with some by position."""
     if inspect.iscoroutinefunction(inspect.unwrap(original)):
 
         @functools.wraps(original)
         async def ask(*args: Any, **options: Any) -> Any:
+            args, options = args[len(names) :], {**dict(zip(names, args, strict=False)), **options}
             call = api.begin(guard, options)
             reply = await original(*args, **options)
             return reply if call is None else call.of_reply(reply)
@@ -64,6 +89,7 @@ def _watched(guard: RunKeeper, original: Callable[..., Any], api: type[_Call]) -
 
         @functools.wraps(original)
         def ask(*args: Any, **options: Any) -> Any:
+            args, options = args[len(names) :], {**dict(zip(names, args, strict=False)), **options}
             call = api.begin(guard, options)
             reply = original(*args, **options)
             return reply if call is None else call.of_reply(reply)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 import pytest
-from integration_players import PLAYERS, Player
-from integrations import SCENARIOS, acts, cell_of
+from integration_players import Player
+from integrations import PLAYERS, SCENARIOS, acts, cell_of
 
 from prefixguard.runtime import Monitor
 

@@ -1,0 +1,100 @@
+"""Hooks of litellm and LlamaIndex on objects as another release may have them: nothing is raised into the host, and no
+run is wrong. What they see of the real ones: test_frameworks.py."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from prefixguard.errors import AgentStopped, ConfigError
+from prefixguard.integrations import Guard
+from prefixguard.runtime import Monitor
+
+ODD = (None, 7, "text", [object()], [{"role": ["a"]}], [{"role": "tool"}], {"role": "user"})
+
+
+def chat(model: str, messages: Any = None, **options: Any) -> Any:
+    return SimpleNamespace(of_a_later_release=messages)
+
+
+async def respond(input: Any, model: str) -> Any:
+    return SimpleNamespace(output=[{"type": "message", "content": "Hello."}])
+
+
+def test_functions_are_called_as_before(events_monitor: Monitor) -> None:
+    guard = Guard(events_monitor)
+    asked, answered = guard.litellm(chat), guard.litellm(respond)
+    assert guard.litellm(asked) is asked
+    with guard.run("x") as run:
+        for given in ODD:
+            assert asked("m", given).of_a_later_release is given
+            assert asked(messages=given, model="m").of_a_later_release is given
+        asyncio.run(answered("Hi?", "m"))
+    assert run.id and guard.counters["readings"] >= 1
+    asked("m", [])
+    assert guard.counters["calls_outside_runs"] == 1
+
+
+@pytest.mark.parametrize("no_function", [print, 7, lambda prompt: prompt])
+def test_what_is_asked_with_neither_is_refused(no_function: Any, events_monitor: Monitor) -> None:
+    with pytest.raises(ConfigError, match="takes neither messages nor input: give a function such as litellm"):
+        Guard(events_monitor).litellm(no_function)
+
+
+class Agent:
+    """As much of an agent of LlamaIndex as is hooked. replies : what its steps give; None ends."""
+
+    def __init__(self, *replies: Any, results: Any = (), name: Any = "clerk") -> None:
+        self.name, self.replies, self.given = name, replies, results
+
+    def run(self, user_msg: Any = None) -> Any:
+        task = asyncio.ensure_future(self._go(user_msg))
+        return SimpleNamespace(stop_event_result=lambda: task)
+
+    async def _go(self, user_msg: Any) -> str:
+        for reply in self.replies:
+            assert await self.take_step(None, user_msg, [], None) is reply
+            await self.handle_tool_call_results(None, self.given, None)
+        return "done"
+
+    async def take_step(self, ctx: Any, llm_input: Any, tools: Any, memory: Any) -> Any:
+        return next(reply for reply in self.replies)
+
+    async def handle_tool_call_results(self, ctx: Any, results: Any, memory: Any) -> None:
+        assert results is self.given
+
+
+@pytest.mark.parametrize("odd", [*ODD, SimpleNamespace(tool_calls=[None], response=3), {"tool_calls": {1: 2}}])
+def test_odd_steps_go_through(odd: Any, events_monitor: Monitor) -> None:
+    async def go() -> Any:
+        return await guard.llama_index(Agent(odd, results=odd, name=odd)).run(user_msg=odd).stop_event_result()
+
+    guard = Guard(events_monitor)
+    assert asyncio.run(go()) == "done"
+    assert guard.open_runs == 0
+
+
+def test_what_ends_badly_ends(events_monitor: Monitor) -> None:
+    """A run that is to stop stops where its agent is awaited, and is over then."""
+
+    async def go() -> Any:
+        return await guard.llama_index(Agent(reply, reply, results=results)).run(user_msg=task).stop_event_result()
+
+    call = {"tool_id": "c", "tool_name": "find", "tool_kwargs": {"id": "BROKEN"}}
+    reply = {"response": {"content": ""}, "tool_calls": [call]}
+    results = [{"tool_id": "c", "tool_output": {"content": "no order BROKEN", "is_error": True}}]
+    task = [{"role": "user", "content": "Where is order A1?"}]
+    guard = Guard(events_monitor, on_alarm="stop")
+    guard.stopped = lambda run: "stopped at 90%"  # type: ignore[method-assign]
+    with pytest.raises(AgentStopped):
+        asyncio.run(go())
+    assert guard.open_runs == 0
+
+
+def test_what_is_no_agent_is_refused(events_monitor: Monitor) -> None:
+    for other in (None, SimpleNamespace(run=print), SimpleNamespace(agents={}, run=print)):
+        with pytest.raises(ConfigError, match="is no agent of LlamaIndex: give a FunctionAgent, ReActAgent"):
+            Guard(events_monitor).llama_index(other)
