@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from rich.text import Text
 
@@ -13,22 +13,16 @@ from prefixguard.cli.shown import reading_line
 from prefixguard.cli.signatures import own_parameters
 from prefixguard.errors import UsageError
 from prefixguard.escalate import (
-    AsyncClient,
-    CircuitBreaker,
     Endpoint,
     EscalatedReading,
-    EscalationPolicy,
     Escalator,
-    Intervention,
-    LlmAuditor,
     VerdictCache,
     VerdictOutcome,
     masked_in_words,
+    model_escalator,
 )
 from prefixguard.runtime import Monitor
 
-#: Bytes of text that a token of a prompt shows at most, nearly always: what a session keeps of a run goes by it.
-_BYTES_A_TOKEN = 3
 #: Seconds of patience at most.
 _MOST_PATIENCE = 1e6
 
@@ -72,7 +66,13 @@ def escalator_of(
     endpoint = Endpoint(model, max_reply_tokens=reply_tokens, temperature=temperature, **server)
     if not 0 <= patience <= _MOST_PATIENCE:
         raise UsageError(f"--patience {patience:g}: seconds, from 0 to {_MOST_PATIENCE:,.0f}.")
-    policy = EscalationPolicy(
+    say_proxy(endpoint.proxy)
+    return model_escalator(
+        monitor,
+        endpoint,
+        budget_tokens=budget_tokens,
+        mask=mask,
+        cache=None if replies is None else VerdictCache(replies),
         mark=threshold,
         every=every,
         gap=gap,
@@ -81,15 +81,8 @@ def escalator_of(
         mode="async" if block is None else "block",
         deadline=10.0 if block is None else block,
         seconds=max(endpoint.timeout, block or 0.0),
-        intervention=cast(Intervention, intervention),
-        question_tokens=budget_tokens + (reply_tokens or 0),
-        keep_texts=max(1024, _BYTES_A_TOKEN * budget_tokens),
+        intervention=intervention,
     )
-    say_proxy(endpoint.proxy)
-    breaker = CircuitBreaker()
-    auditor = LlmAuditor(AsyncClient(endpoint, breaker=breaker), budget_tokens=budget_tokens, mask=mask)
-    cache = None if replies is None else VerdictCache(replies)
-    return Escalator(monitor, auditor, policy, cache, breaker=breaker)
 
 
 class EscalatedLines:

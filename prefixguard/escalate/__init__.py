@@ -5,18 +5,15 @@ from prefixguard.escalate.circuit import CircuitBreaker, CircuitOpenError, Circu
 from prefixguard.escalate.client import AsyncClient, Chat, Message
 from prefixguard.escalate.confidence import ConfidenceMap
 from prefixguard.escalate.endpoint import Client, Endpoint, Reply, masked, shown_url
+from prefixguard.escalate.escalated_runs import escalate_records, watch_escalated
+from prefixguard.escalate.interventions import nudge
 from prefixguard.escalate.llm_auditor import RAW_CONFIDENCE, LlmAuditor
 from prefixguard.escalate.masking import MaskedRecords, Masker, masked_in_words, total_masked
+from prefixguard.escalate.model_escalator import model_escalator
 from prefixguard.escalate.policy import Asking, EscalationPolicy, Intervention
 from prefixguard.escalate.prompting import VERDICT_SCHEMA, PromptKind, VerdictPrompt, ask_for_verdict, halves
 from prefixguard.escalate.reply_json import FoundJson, json_objects, without_thoughts
-from prefixguard.escalate.session import (
-    EscalatedReading,
-    EscalatedSession,
-    Escalator,
-    escalate_records,
-    watch_escalated,
-)
+from prefixguard.escalate.session import EscalatedReading, EscalatedSession, Escalator
 from prefixguard.escalate.transcript_text import RunExcerpt, estimated_tokens, fit
 from prefixguard.escalate.verdict import Auditor, AuditResult, Verdict, VerdictCache, VerdictOutcome
 from prefixguard.escalate.verdict_parsing import FAULTS, read_verdict
@@ -65,6 +62,8 @@ __all__ = [
     "json_objects",
     "masked",
     "masked_in_words",
+    "model_escalator",
+    "nudge",
     "read_verdict",
     "same_agent",
     "shown_name",

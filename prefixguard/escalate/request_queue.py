@@ -60,16 +60,21 @@ class PendingRequest:
     records: the steps so far, in order. step: number of the last one. ending: "pending", and then once and for all
     another. judged: what was answered, also for some that failed; None where nothing was. reason: for dropped and
     failed ones, a few words; "" for others. The rest is the queue's: when it was offered, what is held for it in each
-    budget, and whether it was sent.
+    budget, whether it was sent, and who is told of its end.
     """
 
-    __slots__ = ("_changed", "ending", "held", "judged", "offered_at", "reason", "records", "sent", "step")
+    __slots__ = ("_changed", "ended", "ending", "held", "judged", "offered_at", "reason", "records", "sent", "step")
 
     def __init__(
-        self, records: Sequence[StepRecord], step: int, offered_at: float, changed: threading.Condition
+        self,
+        records: Sequence[StepRecord],
+        step: int,
+        offered_at: float,
+        changed: threading.Condition,
+        ended: Callable[[], None] | None = None,
     ) -> None:
-        """changed: notified when any request of the queue ends."""
-        self.records, self.step, self.offered_at = records, step, offered_at
+        """changed: notified when any request of the queue ends. ended: as for `RequestQueue.offer`."""
+        self.records, self.step, self.offered_at, self.ended = records, step, offered_at, ended
         self.ending: Ending = "pending"
         self.judged: AuditResult | None = None
         self.reason = ""
@@ -137,13 +142,19 @@ class RequestQueue:
         self._changed = threading.Condition(threading.Lock())  # held for every change, notified when a request ends
         _QUEUES.add(self)
 
-    def offer(self, records: Sequence[StepRecord], step: int, run: Budget | None = None) -> PendingRequest:
+    def offer(
+        self,
+        records: Sequence[StepRecord],
+        step: int,
+        run: Budget | None = None,
+        ended: Callable[[], None] | None = None,
+    ) -> PendingRequest:
         """Take a question; returns at once. A request that is `dropped` already says why. Never raises, never waits.
 
         records: the steps of the run so far. step: number of the last one. run: the run's budget; None where only the
-        minute's counts.
+        minute's counts. ended: called on the background thread when a worker has ended the question; it must not wait.
         """
-        request = PendingRequest(records, step, self._clock(), self._changed)
+        request = PendingRequest(records, step, self._clock(), self._changed, ended)
         with self._changed:
             self._statistics.offer()
             reason = self._refusal() or self._hold(request, run)
@@ -334,6 +345,9 @@ class RequestQueue:
     def _finish(self, request: PendingRequest, ending: Ending, judged: AuditResult | None, reason: str) -> None:
         with self._changed:
             self._settle(request, ending, judged, reason)
+        if request.ended is not None:
+            with suppress(Exception):
+                request.ended()
 
     def _settle(self, request: PendingRequest, ending: Ending, judged: AuditResult | None, reason: str) -> None:
         """Ends a request in counts and budgets, once; the lock is held. What was not sent costs nothing."""

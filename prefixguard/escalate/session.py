@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO
+from typing import Any
 
 from prefixguard.alarm import Level
 from prefixguard.errors import ConfigError
@@ -18,49 +18,7 @@ from prefixguard.escalate.request_queue import CIRCUIT_OPEN, LATE, PendingReques
 from prefixguard.escalate.transcript_buffer import TranscriptBuffer
 from prefixguard.escalate.verdict import Auditor, Verdict, VerdictCache
 from prefixguard.runtime import Drift, Monitor, Reading, plain
-from prefixguard.stepview import StepRecord, read_events
-
-
-def watch_escalated(
-    escalator: Escalator,
-    stream: BinaryIO,
-    *,
-    header: Mapping[str, Any] | None = None,
-    group: str | None = None,
-    patience: float = 0.0,
-) -> Iterator[EscalatedReading]:
-    """As `runtime.watch`, with what verdicts change.
-
-    patience: seconds to wait at the run's end for verdicts that are still on their way; what comes is one reading more,
-    the last one again.
-    """
-    session = escalator.start(header, group=group)
-    steps = 0
-    for line in read_events(stream, escalator.monitor.bundle.adapter):
-        if line.problem is not None:
-            unknown = Reading(steps, None, None, Level.UNKNOWN, None, None, (), line.problem, 0.0)
-            yield EscalatedReading(unknown, Level.UNKNOWN)
-            continue
-        for said in session.observe(line.event):
-            steps = said.reading.step
-            yield said
-    yield from session.end()
-    last = session.wait(patience)
-    if last is not None:
-        yield last
-
-
-def escalate_records(
-    escalator: Escalator, records: Iterable[StepRecord], *, group: str | None = None, patience: float = 0.0
-) -> Iterator[EscalatedReading]:
-    """A finished run, step by step as if it were live. patience: as for `watch_escalated`."""
-    session = escalator.start(group=group)
-    for record in records:
-        yield session.observe_record(record)
-    last = session.wait(patience)
-    if last is not None:
-        yield last
-
+from prefixguard.stepview import StepRecord
 
 #: Reasons that speak of the endpoint, not of the question.
 _DOWN = frozenset({CIRCUIT_OPEN, LATE, "circuit-open", "timeout", "unreached", "overloaded", "server-error"})
@@ -144,9 +102,16 @@ class Escalator:
         self.monitor, self.auditor = monitor, auditor
         self.queue = RequestQueue(auditor, self.policy, cache=cache, workers=workers, breaker=breaker)
 
-    def start(self, header: Mapping[str, Any] | None = None, *, group: str | None = None) -> EscalatedSession:
-        """A session for a run that begins now; as `Monitor.start`, which says what is raised."""
-        return EscalatedSession(self, header, group)
+    def start(
+        self,
+        header: Mapping[str, Any] | None = None,
+        *,
+        group: str | None = None,
+        ended: Callable[[], None] | None = None,
+    ) -> EscalatedSession:
+        """A session for a run that begins now; as `Monitor.start`, which says what is raised. ended: called when a
+        question has ended that was on its way, so that `poll` has news; on another thread, and it must not wait."""
+        return EscalatedSession(self, header, group, ended)
 
     def mark_of(self, group: str | None = None) -> float:
         """The mark for runs of this group: the policy's, or where the monitor's level becomes WATCH."""
@@ -177,9 +142,16 @@ class EscalatedSession:
     Calls from several threads wait for each other, as with `Session`.
     """
 
-    def __init__(self, escalator: Escalator, header: Mapping[str, Any] | None, group: str | None) -> None:
+    def __init__(
+        self,
+        escalator: Escalator,
+        header: Mapping[str, Any] | None,
+        group: str | None,
+        ended: Callable[[], None] | None = None,
+    ) -> None:
         """Made by `Escalator.start`."""
         policy = escalator.policy
+        self._ended = ended
         self._policy = policy
         self._queue = escalator.queue
         self._arrived: list[StepRecord] = []  # records of the call that is under way
@@ -231,6 +203,10 @@ class EscalatedSession:
             request.result(max(0.0, until - time.monotonic()))
         return self.poll()
 
+    def save(self) -> bytes:
+        """The monitor's session, as `Session.save`; questions and verdicts are not kept."""
+        return self._session.save()
+
     @property
     def pending(self) -> int:
         """Questions of this run that have not ended."""
@@ -272,7 +248,7 @@ class EscalatedSession:
             return None
         if self._asking.wants(reading.step, self._risk(reading), reading.level) is None:
             return None
-        request = self._queue.offer(self._steps.prefix(), reading.step, self._budget)
+        request = self._queue.offer(self._steps.prefix(), reading.step, self._budget, self._ended)
         self._open.append(request)
         if self._policy.mode == "block":
             request.result(self._policy.deadline)

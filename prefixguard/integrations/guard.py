@@ -10,7 +10,7 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from time import time
+from time import monotonic, time
 from types import TracebackType
 from typing import Any, Literal
 from uuid import uuid4
@@ -18,13 +18,16 @@ from weakref import ref
 
 from prefixguard.alarm import Level
 from prefixguard.errors import AgentStopped, ConfigError, OtherAdapterError, OutputError, TraceError, UsageError
-from prefixguard.integrations.alarms import ACTIONS, Alarm, OnAlarm, answer_of, nudge_text
+from prefixguard.escalate import Endpoint, EscalatedReading, EscalatedSession, Escalator
+from prefixguard.integrations.alarms import ACTIONS, OnAlarm
+from prefixguard.integrations.escalation import VerdictThread, guard_escalator
 from prefixguard.integrations.events import MAIN, Event, text_of
 from prefixguard.integrations.frameworks import FrameworkHooks
 from prefixguard.integrations.kept_run import kept_run, resumed_run
+from prefixguard.integrations.reactions import Reactions
 from prefixguard.integrations.recorder import Recorder
 from prefixguard.integrations.registry import AgentStream, OpenRun, RunRegistry
-from prefixguard.integrations.sinks import Sink, SinkThreads, WatchedReading, current_span
+from prefixguard.integrations.sinks import Sink, SinkThreads
 from prefixguard.integrations.watched_run import WatchedRun
 from prefixguard.runtime import Monitor, Reading, Session, load, plain
 from prefixguard.runtime.host import was_interrupted
@@ -59,6 +62,7 @@ class Guard(FrameworkHooks):
         record: str | os.PathLike[str] | None = None,
         shadow: bool = False,
         sinks: Sequence[Sink] = (),
+        escalate: Escalator | Endpoint | None = None,
         max_open_runs: int = 10_000,
         idle_seconds: float = 3600.0,
     ) -> None:
@@ -70,9 +74,11 @@ class Guard(FrameworkHooks):
         record : folder to which all events are written, as `prefixguard train` reads it.
         shadow : judge and tell the sinks, and do nothing to the agent.
         sinks : where readings go besides.
+        escalate : an `Endpoint`, or an `Escalator` of this monitor: steps of high risk are shown to an auditor, whose
+            verdict comes later, to the sinks and to `on_alarm`. Nobody waits for it. `close` closes the escalator.
         max_open_runs, idle_seconds : runs open at once, above 0 (each keeps `Monitor.session_bytes` for every agent); a
             run without an event for so long is closed.
-        Raises BundleError, OtherAdapterError, ConfigError, OutputError.
+        Raises BundleError, OtherAdapterError, ConfigError, OutputError, MissingExtraError.
         """
         if on_alarm not in ACTIONS if isinstance(on_alarm, str) else not callable(on_alarm):
             raise ConfigError(f"on_alarm is {on_alarm!r}: say {', '.join(ACTIONS)}, or give a function of the alarm.")
@@ -82,13 +88,16 @@ class Guard(FrameworkHooks):
         if self.monitor is not None:
             _refuse_other(self.monitor)
         self.recorder = None if record is None else Recorder(record)
-        self.on_alarm, self.shadow = on_alarm, shadow
         self._runs = RunRegistry(max_open_runs, idle_seconds)
         self._named: OrderedDict[str, str] = OrderedDict()  # ids as hosts said them, and as the runs have them
         self._counts: Counter[str] = Counter()
         self._count_lock = threading.Lock()
         self._sinks = SinkThreads(sinks, lambda: self.counters)
-        if sinks:
+        self._reactions = Reactions(on_alarm, shadow, self._sinks, self.count)
+        self._verdicts: VerdictThread | None = None
+        if escalate is not None:
+            self._verdicts = VerdictThread(guard_escalator(escalate, self.monitor), self._take_verdict)
+        if sinks or escalate is not None:
             atexit.register(_close_at_exit, ref(self))
 
     @classmethod
@@ -162,10 +171,14 @@ class Guard(FrameworkHooks):
         return True
 
     def close(self, seconds: float = 5.0) -> None:
-        """End all runs that are open, and wait at most so long until the sinks have all readings."""
+        """End all runs that are open, and wait at most so long until verdicts have come and the sinks have all."""
+        until = monotonic() + seconds
         for run in self._runs.all():
             self._close(run, "closed_open")
-        self._sinks.close(seconds)
+        if self._verdicts is not None:
+            self._verdicts.close(seconds)
+        self._reactions.wait()
+        self._sinks.close(max(0.0, until - monotonic()))
 
     def __enter__(self) -> Guard:
         return self
@@ -179,11 +192,13 @@ class Guard(FrameworkHooks):
     def counters(self) -> dict[str, int]:
         """What was counted: `events`, `readings`, `alarms`; and what went wrong, where something did: `late_events` (of
         runs that are over), `second_results`, `results_without_call`, `unread_events`, `evicted_runs`,
-        `unrecorded_events`, `failed_callbacks`, `slow_callbacks`, `outcomes_lost`, `internal_errors`; and of each sink
-        `sinks.emitted.NAME`, `sinks.failed.NAME` and `sinks.dropped.NAME`, readings, by its class."""
+        `unrecorded_events`, `failed_callbacks`, `slow_callbacks`, `outcomes_lost`, `internal_errors`; of each sink
+        `sinks.emitted.NAME`, `sinks.failed.NAME` and `sinks.dropped.NAME`, readings, by its class; and what became of
+        questions to the auditor, `escalation.offered` and others, `verdicts.alarm`, `.safe`, `.abstain`."""
         with self._count_lock:
             counted = dict(self._counts)
-        return counted | {f"sinks.{name}": n for name, n in self._sinks.counters.items()}
+        asked = {} if self._verdicts is None else self._verdicts.counters
+        return counted | {f"sinks.{name}": n for name, n in self._sinks.counters.items()} | asked
 
     @property
     def open_runs(self) -> int:
@@ -216,9 +231,18 @@ class Guard(FrameworkHooks):
         return None if found is None else found.streams.get(agent_path)
 
     def stopped(self, run: str) -> str | None:
-        """Why the run is to stop; None while it may go on."""
+        """Why the run is to stop; None while it may go on. A function that is asked is waited for."""
         found = self._runs.get(run)
-        return None if found is None else found.stopped
+        if found is None:
+            return None
+        self._reactions.wait(found)
+        return found.stopped
+
+    async def answered(self, run: str) -> None:
+        """Wait until an `on_alarm` function that is asked of this run has answered, a second at most: for hooks that
+        are async, before they ask what to do."""
+        if (found := self._runs.get(run)) is not None:
+            await self._reactions.answered(found)
 
     def check(self, run: str) -> None:
         """Raise AgentStopped where the run is to stop."""
@@ -235,6 +259,7 @@ class Guard(FrameworkHooks):
         found = self._runs.get(run)
         if found is None:
             return None
+        self._reactions.wait(found)
         with found.lock:
             return kept_run(found)
 
@@ -252,6 +277,9 @@ class Guard(FrameworkHooks):
 
     def take_nudge(self, run: str, agent_path: str = MAIN) -> str | None:
         """The text that the agent is to be given before it goes on, once; None where there is none. It is recorded."""
+        found = self._runs.get(run)
+        if found is not None:
+            self._reactions.wait(found)
         stream = self.stream(run, agent_path)
         if stream is None or not stream.nudges:
             return None
@@ -289,17 +317,17 @@ class Guard(FrameworkHooks):
                 return [_unknown("the run is over; an event of it came late. Begin a new run under another id")]
             run = self._open(event.run, event.task_id, None, event.agent)
         with run.lock:
-            stream = run.stream(event.agent_path, lambda: self._session(run))
+            stream = run.stream(event.agent_path, lambda: self._session(run, event.agent_path))
             if stream.is_over:
                 self.count("late_events")
                 return [_unknown(f"agent {plain(event.agent_path, 80)} has ended; an event of it came late")]
             joined = self._join(run, stream, event)
             if joined is None:
                 return []
-            found = [(stream, self._take(stream, joined))]
+            readings = self._reactions.take(run, stream, self._take(stream, joined))
             if event.kind == "ended":
-                found += self._end(run, event.agent_path)
-        return [reading for of, readings in found for reading in self._act(run, of, readings)]
+                readings += self._end(run, event.agent_path)
+            return readings
 
     def _join(self, run: OpenRun, stream: AgentStream, event: Event) -> Event | None:
         """The event with what it belongs to: turn, task, name of the agent; None for a second result of a call."""
@@ -325,7 +353,7 @@ class Guard(FrameworkHooks):
             stream.last_text = event.text if event.kind == "said" else stream.last_text
         return event
 
-    def _take(self, stream: AgentStream, event: Event) -> list[Reading]:
+    def _take(self, stream: AgentStream, event: Event) -> Sequence[Reading | EscalatedReading]:
         line = event.to_json()
         self.count("events")
         if self.recorder is not None:
@@ -341,47 +369,27 @@ class Guard(FrameworkHooks):
         if self._counts["unrecorded_events"] == 1:
             logger.warning("%s", plain(str(exc), 300))
 
-    def _end(self, run: OpenRun, path: str) -> list[tuple[AgentStream, list[Reading]]]:
+    def _end(self, run: OpenRun, path: str) -> list[Reading]:
         """The agent and all below it end, the deepest first."""
         found = []
         for stream in run.below(path):
             stream.is_over = True
-            found.append((stream, [] if stream.session is None else stream.session.end()))
+            if stream.session is not None:
+                found += self._reactions.take(run, stream, stream.session.end())
         if path == MAIN:
             self._runs.close(run.run)
         return found
 
-    def _act(self, run: OpenRun, stream: AgentStream, readings: list[Reading]) -> list[Reading]:
-        for reading in readings:
-            self.count("readings")
-            stream.last = reading
-            acted, is_alarm = "", reading.level is Level.ALARM and stream.alarm is None
-            if is_alarm:
-                stream.alarm = reading
-                self.count("alarms")
-                alarm = Alarm(run.run, stream.path, stream.agent, reading, nudge_text(reading))
-                if not self.shadow:
-                    acted = self._do(run, stream, alarm)
-            where = run.run, stream.path, stream.agent, time()
-            self._sinks.put(WatchedReading(*where, reading, acted, is_alarm, current_span()))
-        return readings
-
-    def _do(self, run: OpenRun, stream: AgentStream, alarm: Alarm) -> str:
-        wanted = self.on_alarm if isinstance(self.on_alarm, str) else answer_of(self.on_alarm, alarm, self.count)
-        risk = alarm.reading.outcome_risk or 0.0
-        if wanted == "stop":
-            where = f"run {plain(run.run, 80)}, step {alarm.reading.step}"
-            run.stopped = f"{where}: stopped at {risk:.0%} risk of failure"
-        elif wanted == "nudge" or (isinstance(wanted, str) and wanted not in ("", "warn")):
-            stream.nudges.append(alarm.nudge if wanted == "nudge" else wanted)
-            return "nudge"
-        elif wanted != "warn":
-            return ""
-        logger.warning(
-            "run %s, agent %s, step %s: ALARM, %.0f %% risk of failure", plain(run.run, 80), plain(stream.path, 80),
-            alarm.reading.step, 100 * risk,
-        )  # fmt: skip
-        return str(wanted)
+    def _take_verdict(self, run: OpenRun, path: str) -> None:
+        """A question of this agent has ended: take in what is new."""
+        try:
+            with run.lock:
+                stream = run.streams[path]
+                said = stream.session.poll() if isinstance(stream.session, EscalatedSession) else None
+                if said is not None:
+                    self._reactions.take(run, stream, [said])
+        except Exception as exc:
+            self.failed("a verdict", exc)
 
     def _open(self, run: str, task_id: str, group: str | None, agent: str) -> OpenRun:
         opened, closed = self._runs.open(run, task_id, group, agent)
@@ -392,11 +400,11 @@ class Guard(FrameworkHooks):
     def _close(self, run: OpenRun, counted: str) -> None:
         self.count(counted)
         with run.lock:
-            found = self._end(run, MAIN)
-        for stream, readings in found:
-            self._act(run, stream, readings)
+            self._end(run, MAIN)
 
-    def _session(self, run: OpenRun) -> Session | None:
+    def _session(self, run: OpenRun, path: str) -> Session | EscalatedSession | None:
+        if self._verdicts is not None:
+            return self._verdicts.start(run, path)
         return None if self.monitor is None else self.monitor.start(group=run.group)
 
 

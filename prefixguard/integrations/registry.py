@@ -10,10 +10,13 @@ from time import monotonic
 from typing import Literal
 
 from prefixguard.errors import ConfigError
+from prefixguard.escalate import EscalatedSession
 from prefixguard.integrations.events import MAIN
+from prefixguard.integrations.sinks import SpanIds
 from prefixguard.runtime import Reading, Session
 
-#: Calls of an agent that are remembered as returned, so that a second result is known; ids of runs that are over.
+#: Calls of an agent that are remembered as returned, so that a second result is known; ids of runs that are over, and
+#: ids as hosts said them.
 _RETURNED, _OVER = 256, 100_000
 #: Calls that are open at most, and results after which one that is still open counts as lost.
 _MOST_OPEN, _LOST = 256, 16
@@ -23,11 +26,12 @@ _MOST_OPEN, _LOST = 256, 16
 class AgentStream:
     """One agent of one run. session : None where no monitor watches. turn : number of its model's last reply.
 
-    open_calls : ids of calls without a result. last : its latest reading. is_over : its `ended` came.
+    open_calls : ids of calls without a result. last : its latest reading, span : that of the host at that time.
+    alarm : its first ALARM. is_blamed : has an auditor blamed a step? is_over : its `ended` came.
     """
 
     path: str
-    session: Session | None
+    session: Session | EscalatedSession | None
     agent: str = ""
     turn: int = 0
     open_calls: dict[str, None] = field(default_factory=dict)
@@ -35,7 +39,9 @@ class AgentStream:
     came_back: int = 0  # results since the turn began
     task: str | None = None  # what it was asked; None as long as nothing has arrived
     last: Reading | None = None
+    span: SpanIds | None = None
     alarm: Reading | None = None
+    is_blamed: bool = False
     nudges: list[str] = field(default_factory=list)
     last_text: str = ""
     is_over: bool = False
@@ -85,7 +91,7 @@ class OpenRun:
     stopped: str | None = None
     used: float = 0.0
 
-    def stream(self, path: str, start: Callable[[], Session | None]) -> AgentStream:
+    def stream(self, path: str, start: Callable[[], Session | EscalatedSession | None]) -> AgentStream:
         """The agent's stream, begun if it is new."""
         found = self.streams.get(path)
         if found is None:

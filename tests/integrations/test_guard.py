@@ -111,6 +111,7 @@ def test_a_function_that_raises_or_hangs(events_monitor: Monitor, caplog: pytest
         began = time.monotonic()
         with guard.run("x") as run:
             fail(run)
+            assert run.stopped is None
         assert time.monotonic() - began < 5
         assert guard.counters[counted] == 1
     hang.set()

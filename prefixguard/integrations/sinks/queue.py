@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any, Final, Protocol
 
 from prefixguard.errors import OutputError
+from prefixguard.escalate import Verdict
 from prefixguard.runtime import Reading, plain
 
 logger = logging.getLogger("prefixguard")
@@ -53,13 +54,14 @@ def current_span() -> SpanIds | None:
 
 @dataclass(frozen=True, slots=True)
 class WatchedReading:
-    """A reading, and where it belongs.
+    """A reading, and where it belongs; or a verdict, with the latest reading of its agent once more.
 
     run, agent_path, agent : of the event that completed the step. at : seconds since 1970, UTC.
     acted : what the alarm of this reading led to: warn, nudge or stop; "" where it was none or nothing was done.
-    is_alarm : does the alarm of this agent sound with this reading? True once an agent and run, for the first of level
-        ALARM.
+    is_alarm : does the alarm of this agent sound with this reading, or with this verdict? True once an agent and run,
+        for the first of level ALARM.
     span : of OpenTelemetry, current in the host when the reading was made; None where there was none.
+    verdict, about : what an auditor said of the run up to this step; None where this is a reading that is new.
     """
 
     run: str
@@ -70,11 +72,14 @@ class WatchedReading:
     acted: str = ""
     is_alarm: bool = False
     span: SpanIds | None = None
+    verdict: Verdict | None = None
+    about: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         where = {"run": self.run, "agent_path": self.agent_path, "agent": self.agent, "at": self.at}
         span = {} if self.span is None else {"trace_id": self.span.trace_id, "span_id": self.span.span_id}
-        return {**where, **self.reading.to_json(), "acted": self.acted, "is_alarm": self.is_alarm, **span}
+        said = {} if self.verdict is None else {"verdict": self.verdict.as_json(), "verdict_about": self.about}
+        return {**where, **self.reading.to_json(), "acted": self.acted, "is_alarm": self.is_alarm, **span, **said}
 
 
 class Sink(Protocol):
