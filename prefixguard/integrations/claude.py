@@ -68,6 +68,10 @@ class ClaudeWatcher:
 
     def answer(self, payload: Any) -> dict[str, Any]:
         """What the hook answers: {} where there is nothing to say. Raises nothing of its own."""
+        return self.reply(payload, self.tell(payload))
+
+    def tell(self, payload: Any) -> ClaudeSession | None:
+        """Tell the guard what the payload says; None where it says nothing to act on. Raises nothing of its own."""
         try:
             name, session_id = payload["hook_event_name"], payload["session_id"]
             if not isinstance(session_id, str) or not session_id or not isinstance(name, str):
@@ -75,16 +79,16 @@ class ClaudeWatcher:
         except (TypeError, KeyError) as exc:
             self._guard.count("unread_events")
             self._guard.failed("a hook's payload that has no name or no session", exc)
-            return {}
+            return None
         try:
             if name not in EVENTS:
-                return {}
+                return None
             session = self._session(session_id, payload)
             self._take(session, session_id, name, payload)
-            return self._answer(session, name, payload)
+            return session
         except Exception as exc:
             self._guard.failed(f"a {name[:40]} hook of Claude", exc)
-            return {}
+            return None
 
     def _session(self, session_id: str, payload: Mapping[str, Any]) -> ClaudeSession:
         session = self.sessions.get(session_id)
@@ -192,7 +196,15 @@ class ClaudeWatcher:
 
     # What is answered
 
-    def _answer(self, session: ClaudeSession, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+    def reply(self, payload: Any, session: ClaudeSession | None) -> dict[str, Any]:
+        """What is answered to a payload that was told. Raises nothing of its own."""
+        try:
+            return {} if session is None else self._reply(session, payload["hook_event_name"], payload)
+        except Exception as exc:
+            self._guard.failed("an answer to a hook of Claude", exc)
+            return {}
+
+    def _reply(self, session: ClaudeSession, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         why = self._guard.stopped(session.run)
         if why is not None and name in _STOPPED:
             why = f"This run was stopped by its monitor ({why})."
@@ -240,6 +252,9 @@ def sdk_hooks(guard: RunKeeper, of_run: Mapping[str, Any]) -> dict[str, list[Any
     watcher = ClaudeWatcher(guard, of_run)
 
     async def hook(payload: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
-        return watcher.answer(payload)
+        session = watcher.tell(payload)
+        if session is not None:
+            await guard.answered(session.run)
+        return watcher.reply(payload, session)
 
     return {name: [HookMatcher(hooks=[hook])] for name in EVENTS}

@@ -197,7 +197,7 @@ class Guard(FrameworkHooks):
         questions to the auditor, `escalation.offered` and others, `verdicts.alarm`, `.safe`, `.abstain`."""
         with self._count_lock:
             counted = dict(self._counts)
-        asked = {} if self._verdicts is None else self._verdicts.counters
+        asked = {} if self._verdicts is None else dict(self._verdicts.counters)
         return counted | {f"sinks.{name}": n for name, n in self._sinks.counters.items()} | asked
 
     @property

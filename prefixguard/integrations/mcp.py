@@ -33,6 +33,7 @@ def watch_session(guard: RunKeeper, session: S) -> S:
         if run is None:
             guard.count("calls_outside_runs")
             return await original(name, arguments, *args, **options)
+        await run.answered()
         run.check()
         call_id = run.called(name, arguments)
         try:

@@ -40,7 +40,7 @@ def run_hooks(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
             watcher.begins(agent, WatchedAgentHooks)
 
         async def on_llm_start(self, context: Any, agent: Any, system_prompt: Any, input_items: Any) -> None:
-            watcher.asks(context, agent, input_items)
+            await watcher.asks(context, agent, input_items)
 
         async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
             watcher.answers(context, agent, response)
@@ -64,7 +64,7 @@ def run_hooks(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
             await self._also("on_start", context, agent)
 
         async def on_llm_start(self, context: Any, agent: Any, system_prompt: Any, input_items: Any) -> None:
-            watcher.asks(context, agent, input_items, nested=True)
+            await watcher.asks(context, agent, input_items, nested=True)
             await self._also("on_llm_start", context, agent, system_prompt, input_items)
 
         async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
@@ -114,7 +114,7 @@ class AgentsWatcher:
             is_ours = hasattr(inner.hooks, "prefixguard")
             inner.hooks = hooks(inner.hooks.own if is_ours else inner.hooks)
 
-    def asks(self, context: Any, agent: Any, items: Any, nested: bool = False) -> None:
+    async def asks(self, context: Any, agent: Any, items: Any, nested: bool = False) -> None:
         """A model is about to be asked; nudges are added to the items. AgentStopped where the run is to stop."""
         try:
             run = self._runs.get(context) or self._open(context, agent, nested)
@@ -124,6 +124,7 @@ class AgentsWatcher:
         except Exception as exc:
             self._guard.failed("a model call of the OpenAI Agents SDK", exc)
             return
+        await run.answered()
         run.check()
         nudges = self._nudges.setdefault(context, [])
         if (text := run.nudge()) is not None:

@@ -82,6 +82,9 @@ def _watched(
         async def ask(*args: Any, **options: Any) -> Any:
             args, options = args[len(names) :], {**dict(zip(names, args, strict=False)), **options}
             call = api.begin(guard, options)
+            if call is not None:
+                await call.run.answered()
+                call.act(options)
             reply = await original(*args, **options)
             return reply if call is None else call.of_reply(reply)
 
@@ -91,6 +94,8 @@ def _watched(
         def ask(*args: Any, **options: Any) -> Any:
             args, options = args[len(names) :], {**dict(zip(names, args, strict=False)), **options}
             call = api.begin(guard, options)
+            if call is not None:
+                call.act(options)
             reply = original(*args, **options)
             return reply if call is None else call.of_reply(reply)
 
@@ -109,18 +114,20 @@ class _Call(ABC):
 
     @classmethod
     def begin(cls, guard: RunKeeper, options: dict[str, Any]) -> _Call | None:
-        """Tell the run what the model is asked with; None outside a run. AgentStopped where the run is to stop."""
+        """Tell the run what the model is asked with; None outside a run."""
         run = current_run(guard)
         if run is None:
             guard.count("calls_outside_runs")
             return None
         call = cls(run)
         call._try(call.tell_input, options.get(cls.given))
-        run.check()
-        text = run.nudge()
-        if text is not None:
-            options[cls.given] = call.with_message(options.get(cls.given), {"role": "user", "content": text})
         return call
+
+    def act(self, options: dict[str, Any]) -> None:
+        """Put a nudge into what the model is asked with. Raises AgentStopped where the run is to stop."""
+        self.run.check()
+        if (text := self.run.nudge()) is not None:
+            options[self.given] = self.with_message(options.get(self.given), {"role": "user", "content": text})
 
     @staticmethod
     def with_message(given: Any, message: dict[str, Any]) -> Any:

@@ -88,6 +88,7 @@ def capability(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
         async def before_model_request(self, ctx: Any, request_context: Any) -> Any:
             self._tell_last(ctx, request_context)
             if self.run is not None:
+                await self.run.answered()
                 self.run.check()
                 if (text := self.run.nudge()) is not None:
                     ctx.enqueue(text)

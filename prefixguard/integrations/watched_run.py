@@ -34,6 +34,8 @@ class RunKeeper(Protocol):
 
     def check(self, run: str) -> None: ...
 
+    async def answered(self, run: str) -> None: ...
+
     def take_nudge(self, run: str, agent_path: str = MAIN) -> str | None: ...
 
     def next_turn(self, run: str, agent_path: str = MAIN) -> int: ...
@@ -181,6 +183,10 @@ class WatchedRun:
     def check(self) -> None:
         """Raise AgentStopped where the run is to stop."""
         self._guard.check(self.id)
+
+    async def answered(self) -> None:
+        """Wait until an `on_alarm` function that is asked has answered, a second at most; the event loop goes on."""
+        await self._guard.answered(self.id)
 
     @property
     def reading(self) -> Reading | None:

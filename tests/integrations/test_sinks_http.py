@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 from http_receiver import HttpReceiver, Play, answer, close_half_way, hang, trickle
-from watched import SECRET, fail, watched
+from watched import BLAMED, SECRET, fail, watched
 
 from prefixguard import LangfuseSink, PhoenixSink, WebhookSink
 from prefixguard.errors import ConfigError, OutputError
@@ -71,7 +71,8 @@ def test_webhook(events_monitor: Monitor) -> None:
         hook.emit(watched(span=SPAN, run="\ud800\n"))
         every = WebhookSink(receiver.url, all_readings=True)
         every.emit(watched(risk=None))
-    alarm, by_hand, unknown = events = [json.loads(one.body) for one in receiver.received]
+        hook.emit(watched(is_alarm=False, **BLAMED))
+    alarm, by_hand, unknown, blamed = events = [json.loads(one.body) for one in receiver.received]
     for event in events:
         jsonschema.validate(event, CLOUD_EVENT, format_checker=jsonschema.FormatChecker())
         assert SECRET not in str(event)
@@ -85,7 +86,10 @@ def test_webhook(events_monitor: Monitor) -> None:
     assert (by_hand["traceparent"], by_hand["subject"]) == (f"00-{SPAN.trace_id}-{SPAN.span_id}-01", r"\ud800\n")
     assert by_hand["time"] == "2023-11-14T22:13:20.250000+00:00"
     assert (unknown["type"], unknown["data"]["unknown_reason"]) == ("prefixguard.reading", "cannot read <masked key 1>")
-    assert len({event["id"] for event in events}) == 3
+    assert (blamed["type"], blamed["data"]["verdict"]["step"], blamed["data"]["verdict_about"]) == (
+        "prefixguard.verdict", 2, 3
+    )  # fmt: skip
+    assert len({event["id"] for event in events}) == 4
 
 
 def test_langfuse() -> None:
@@ -93,7 +97,7 @@ def test_langfuse() -> None:
     plays = answer(207, b'{"successes": [], "errors": []}'), answer(207, said), answer(200, b"<html>")
     with HttpReceiver(*plays) as receiver:
         sink = LangfuseSink(receiver.url, public_key="pk-1", secret_key="sk-2", environment="prod")
-        batch = [watched(span=SPAN), watched(step=4, risk=None, span=SPAN)]
+        batch = [watched(span=SPAN), watched(step=4, risk=None, span=SPAN), watched(span=SPAN, **BLAMED)]
         sink.emit_all(batch)
         with pytest.raises(UndeliveredError, match="no such project") as refused:
             sink.emit_all([*batch, watched()])
@@ -109,7 +113,9 @@ def test_langfuse() -> None:
     one = receiver.received[0]
     assert (one.path, one.headers["content-type"]) == ("/api/public/ingestion", "application/json")
     assert one.headers["authorization"] == "Basic " + base64.b64encode(b"pk-1:sk-2").decode()
-    risk, unknown = (event["body"] for event in first["batch"])
+    risk, unknown, blamed = (event["body"] for event in first["batch"])
+    assert (blamed["name"], blamed["value"], blamed["dataType"]) == ("auditor_verdict", "alarm", "CATEGORICAL")
+    assert blamed["comment"] == "the auditor blames step 2 by clerk: It shows <masked key 1>."
     assert (risk["name"], risk["value"], risk["dataType"]) == ("failure_risk", 0.75, "NUMERIC")
     assert (unknown["name"], unknown["value"], unknown["dataType"]) == ("failure_risk_unknown", 1, "BOOLEAN")
     assert (risk["traceId"], risk["observationId"], risk["environment"]) == (SPAN.trace_id, SPAN.span_id, "prod")
@@ -121,12 +127,14 @@ def test_langfuse() -> None:
 def test_phoenix() -> None:
     with HttpReceiver(answer(200, b'{"data": []}')) as receiver:
         sink = PhoenixSink(f"{receiver.url}/s/space/", api_key="phx-key")
-        sink.emit_all([watched(span=SPAN), watched(risk=None, span=SPAN)])
+        sink.emit_all([watched(span=SPAN), watched(risk=None, span=SPAN), watched(span=SPAN, **BLAMED)])
     (one,) = receiver.received
     body = json.loads(one.body)
     jsonschema.validate(body, ANNOTATIONS)
     assert (one.path, one.headers["authorization"]) == ("/s/space/v1/span_annotations", "Bearer phx-key")
-    risk, unknown = body["data"]
+    risk, unknown, blamed = body["data"]
+    assert (blamed["name"], blamed["result"]["label"]) == ("auditor_verdict", "alarm")
+    assert blamed["identifier"] == "prefixguard/r1/main/3/verdict"
     assert (risk["span_id"], risk["annotator_kind"], risk["name"]) == (SPAN.span_id, "CODE", "failure_risk")
     why = "word `<masked key 1>` in the result; errors: 3"
     assert risk["result"] == {"label": "ALARM", "score": 0.75, "explanation": why}

@@ -9,7 +9,7 @@ from urllib.request import urlopen
 
 import pytest
 from http_receiver import HttpReceiver, answer
-from watched import SECRET, fail, watched
+from watched import BLAMED, SECRET, fail, watched
 
 import prefixguard
 from prefixguard.errors import ConfigError, MissingExtraError
@@ -55,6 +55,7 @@ def test_opentelemetry(events_monitor: Monitor) -> None:
             assert late.unknown_reason is not None
         sink.emit(watched(risk=None))
         sink.emit(watched(acted="stop"))
+        sink.emit(watched(acted="nudge", is_alarm=False, **BLAMED))
         logs.shutdown()
         metrics.shutdown()
 
@@ -69,7 +70,7 @@ def test_opentelemetry(events_monitor: Monitor) -> None:
 
     assert {record.event_name for record in records} == {"gen_ai.evaluation.result"}
     assert [(record.trace_id, record.span_id, record.flags) for record in records[:4]] == spans
-    assert [(record.trace_id, record.span_id) for record in records[4:]] == [(b"", b"")] * 2
+    assert [(record.trace_id, record.span_id) for record in records[4:]] == [(b"", b"")] * 3
     first = {
         "gen_ai.evaluation.name": "failure_risk", "gen_ai.evaluation.score.label": "WATCH", "gen_ai.agent.name": "boss",
         "prefixguard.run": r"run\ud800", "prefixguard.agent_path": "main", "prefixguard.step": 1,
@@ -77,8 +78,22 @@ def test_opentelemetry(events_monitor: Monitor) -> None:
     said = values(records[0])
     assert said.items() >= first.items()
     assert [values(one)["gen_ai.evaluation.score.value"] for one in records[:4]] == risks
-    assert [values(one).get("prefixguard.acted") for one in records] == [None, "nudge", None, None, None, "stop"]
-    assert [one.severity_text for one in records] == ["INFO", "WARN", "INFO", "INFO", "INFO", "WARN"]
+    assert [values(one).get("prefixguard.acted") for one in records] == [
+        None,
+        "nudge",
+        None,
+        None,
+        None,
+        "stop",
+        "nudge",
+    ]
+    assert [one.severity_text for one in records] == ["INFO", "WARN", "INFO", "INFO", "INFO", "WARN", "INFO"]
+    blamed = values(records[6])
+    assert blamed.items() >= {
+        "gen_ai.evaluation.name": "auditor_verdict", "gen_ai.evaluation.score.label": "alarm", "prefixguard.step": 3,
+        "prefixguard.blamed.step": 2, "prefixguard.blamed.agent": "clerk",
+        "gen_ai.evaluation.explanation": "the auditor blames step 2 by clerk: It shows <masked key 1>.",
+    }.items()  # fmt: skip
     assert said["gen_ai.evaluation.explanation"]
     unknown = values(records[4])
     assert unknown["gen_ai.evaluation.score.label"] == "UNKNOWN" and "gen_ai.evaluation.score.value" not in unknown
@@ -102,7 +117,7 @@ def test_no_span_and_no_import_without_opentelemetry() -> None:
     """A host without OpenTelemetry does not get it; in one with it, readings outside of spans have none."""
     program = (
         "import sys; from prefixguard.integrations.sinks import current_span; assert current_span() is None;"
-        "assert not [m for m in sys.modules if m.startswith(('opentelemetry', 'prometheus', 'prefixguard.escalate'))]"
+        "assert not [m for m in sys.modules if m.startswith(('opentelemetry', 'prometheus', 'openai'))]"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
     pytest.importorskip("opentelemetry.trace")
@@ -124,6 +139,7 @@ def test_prometheus(events_monitor: Monitor) -> None:
             with Guard(events_monitor, on_alarm=action, sinks=[sink]) as guard, guard.run("x", agent="boss") as run:
                 fail(run)
         sink.emit(watched(risk=None))
+        sink.emit(watched(is_alarm=False, **BLAMED))  # no reading is counted twice
         with urlopen(f"http://127.0.0.1:{server.server_port}/metrics") as page:
             text = page.read().decode()
     finally:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from prefixguard.escalate import Verdict, VerdictOutcome
 from prefixguard.integrations import WatchedReading, WatchedRun
 from prefixguard.runtime import Level, Reading
 
 SECRET = "sk-abcdefghijklmnopqrstuvwx"
+#: Fields of a reading that comes again with a verdict.
+BLAMED: dict[str, Any] = {
+    "verdict": Verdict(VerdictOutcome.ALARM, 2, "clerk", f"It shows {SECRET}.", quote=SECRET), "about": 3
+}  # fmt: skip
 
 
 def fail(run: WatchedRun, steps: int = 4) -> WatchedRun:

@@ -8,18 +8,19 @@ import os
 from pathlib import Path
 
 from prefixguard.alarm import Level
-from prefixguard.integrations.sinks.queue import WatchedReading
+from prefixguard.integrations.sinks.queue import WatchedReading, blames, verdict_in_words
 from prefixguard.runtime import plain
 
 
 class LogSink:
-    """Readings as lines of a Python logger: alarms as warnings, all others at the level `info`."""
+    """Readings and verdicts as lines of a Python logger: alarms as warnings, all others at the level `info`."""
 
     def __init__(self, name: str = "prefixguard.readings") -> None:
         self._logger = logging.getLogger(name)
 
     def emit(self, watched: WatchedReading) -> None:
-        self._logger.log(logging.WARNING if watched.reading.level is Level.ALARM else logging.INFO, in_words(watched))
+        is_alarm = watched.reading.level is Level.ALARM if watched.verdict is None else blames(watched)
+        self._logger.log(logging.WARNING if is_alarm else logging.INFO, in_words(watched))
 
 
 class FileSink:
@@ -38,6 +39,8 @@ def in_words(watched: WatchedReading) -> str:
     """A reading as one harmless line; names and reasons come from outside."""
     reading = watched.reading
     who = plain(f"{watched.run} {watched.agent_path}", 160)
+    if watched.verdict is not None:
+        return f"{who} step {watched.about}: {plain(verdict_in_words(watched.verdict), 400)}"
     if reading.outcome_risk is None:
         return f"{who} step {reading.step}: UNKNOWN: {plain(reading.unknown_reason or '', 300)}"
     why = "".join(f"; {plain(reason, 120)}" for reason in reading.reasons)

@@ -52,10 +52,11 @@ class LangfuseSink(SpanScores):
 
         Guard("monitors/mine", sinks=[LangfuseSink("https://cloud.langfuse.com")])
 
-    A reading of level UNKNOWN has no number: it becomes a true-or-false score, NAME_unknown, that says why. A reading
-    that is sent again replaces the first. Sent as `score-create` to `POST /api/public/ingestion`, which takes batches
-    and stays for scores (https://api.reference.langfuse.com, "ingestion"; fields: "ScoreBody"; ids of OpenTelemetry are
-    Langfuse's: https://langfuse.com/docs/evaluation/evaluation-methods/scores-via-sdk).
+    A reading of level UNKNOWN has no number: it becomes a true-or-false score, NAME_unknown, that says why. A verdict
+    is a score auditor_verdict, in words, where the latest reading of its agent stood. A reading that is sent again
+    replaces the first. Sent as `score-create` to `POST /api/public/ingestion`, which takes batches and stays for scores
+    (https://api.reference.langfuse.com, "ingestion"; fields: "ScoreBody"; ids of OpenTelemetry are Langfuse's:
+    https://langfuse.com/docs/evaluation/evaluation-methods/scores-via-sdk).
     """
 
     def __init__(
@@ -80,10 +81,13 @@ class LangfuseSink(SpanScores):
 
     def _score(self, watched: WatchedReading, span: SpanIds) -> dict[str, Any]:
         risk = watched.reading.outcome_risk
-        kind, name, value = (
-            ("NUMERIC", self._name, risk) if risk is not None else ("BOOLEAN", f"{self._name}_unknown", 1)
-        )
-        score = {
+        value: float | str | None
+        kind, name, value = "NUMERIC", self._name, risk
+        if watched.verdict is not None:
+            kind, name, value = "CATEGORICAL", "auditor_verdict", watched.verdict.outcome.value
+        elif risk is None:
+            kind, name, value = "BOOLEAN", f"{self._name}_unknown", 1
+        score: dict[str, Any] = {
             "id": str(uuid5(NAMESPACE_URL, f"{span.trace_id}/{name}/{identifier(watched)}")),
             "traceId": span.trace_id, "observationId": span.span_id, "name": name, "value": value, "dataType": kind,
             "comment": explanation(watched), "metadata": watched.to_json(), **self._environment,
@@ -105,8 +109,8 @@ class PhoenixSink(SpanScores):
         Guard("monitors/mine", sinks=[PhoenixSink("http://localhost:6006")])
 
     `annotator_kind` is CODE, and `identifier` names the run, the agent and the step: a reading that is sent again
-    replaces the first. Phoenix takes annotations before their span has arrived (https://arize.com/docs/phoenix/sdk-api-
-    reference/rest-api/api-reference/spans/create-span-annotations).
+    replaces the first. A verdict is an annotation auditor_verdict. Phoenix takes annotations before their span has
+    arrived (https://arize.com/docs/phoenix/sdk-api-reference/rest-api/api-reference/spans/create-span-annotations).
     """
 
     def __init__(
@@ -126,14 +130,13 @@ class PhoenixSink(SpanScores):
         super().__init__(JsonPoster(target, "application/json", headers, **http), name)
 
     def _score(self, watched: WatchedReading, span: SpanIds) -> dict[str, Any]:
-        reading = watched.reading
-        result = {
-            "label": reading.level.value,
-            "score": reading.outcome_risk,
-            "explanation": explanation(watched) or None,
-        }
+        reading, verdict = watched.reading, watched.verdict
+        name, label, score = self._name, reading.level.value, reading.outcome_risk
+        if verdict is not None:
+            name, label, score = "auditor_verdict", verdict.outcome.value, verdict.confidence
+        result = {"label": label, "score": score, "explanation": explanation(watched) or None}
         return {
-            "span_id": span.span_id, "name": self._name, "annotator_kind": "CODE", "identifier": identifier(watched),
+            "span_id": span.span_id, "name": name, "annotator_kind": "CODE", "identifier": identifier(watched),
             "result": result, "metadata": watched.to_json(),
         }  # fmt: skip
 
@@ -144,5 +147,8 @@ class PhoenixSink(SpanScores):
 
 def identifier(watched: WatchedReading) -> str:
     """Which reading of which run: the same when it is sent again. One that could not be judged replaces none."""
+    where = f"prefixguard/{watched.run}/{watched.agent_path}"
+    if watched.verdict is not None:
+        return f"{where}/{watched.about}/verdict"
     unknown = "/unknown" if watched.reading.outcome_risk is None else ""
-    return f"prefixguard/{watched.run}/{watched.agent_path}/{watched.reading.step}{unknown}"
+    return f"{where}/{watched.reading.step}{unknown}"

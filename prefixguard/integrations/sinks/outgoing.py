@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from prefixguard.errors import ConfigError, OutputError
 from prefixguard.escalate.endpoint import is_loopback, proxy_for, shown_url
 from prefixguard.escalate.masking import Masker
-from prefixguard.integrations.sinks.queue import WatchedReading
+from prefixguard.integrations.sinks.queue import WatchedReading, verdict_in_words
 from prefixguard.runtime import plain
 
 #: Seconds before the first retry, doubled for every further one; and the longest wait, whatever a receiver asks for.
@@ -38,6 +38,12 @@ def outgoing(watched: WatchedReading) -> WatchedReading:
     """
     reading, masker = watched.reading, Masker()
     said = tuple(plain(masker.mask(reason), 300) for reason in reading.reasons)
+    verdict = watched.verdict
+    if verdict is not None:
+        agent, quote = (
+            None if text is None else plain(masker.mask(text), 300) for text in (verdict.agent, verdict.quote)
+        )
+        verdict = replace(verdict, agent=agent, reason=plain(masker.mask(verdict.reason), 500), quote=quote)
     unknown = None if reading.unknown_reason is None else plain(masker.mask(reading.unknown_reason), 500)
     return replace(
         watched,
@@ -45,11 +51,15 @@ def outgoing(watched: WatchedReading) -> WatchedReading:
         agent_path=plain(watched.agent_path, 200),
         agent=plain(watched.agent, 200),
         reading=replace(reading, reasons=said, unknown_reason=unknown),
+        verdict=verdict,
     )
 
 
 def explanation(watched: WatchedReading) -> str:
-    """Why the risk is what it is, or why there is none, in one line; "" where nothing is said."""
+    """Why the risk is what it is, or why there is none, or what the auditor said, in one line; "" where nothing is
+    said."""
+    if watched.verdict is not None:
+        return verdict_in_words(watched.verdict)
     return "; ".join(watched.reading.reasons) or watched.reading.unknown_reason or ""
 
 

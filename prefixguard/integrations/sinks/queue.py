@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any, Final, Protocol
 
 from prefixguard.errors import OutputError
-from prefixguard.escalate import Verdict
+from prefixguard.escalate import Verdict, VerdictOutcome
 from prefixguard.runtime import Reading, plain
 
 logger = logging.getLogger("prefixguard")
@@ -82,8 +82,25 @@ class WatchedReading:
         return {**where, **self.reading.to_json(), "acted": self.acted, "is_alarm": self.is_alarm, **span, **said}
 
 
+def blames(watched: WatchedReading) -> bool:
+    """Is it a verdict that blames a step?"""
+    return watched.verdict is not None and watched.verdict.outcome is VerdictOutcome.ALARM
+
+
+def verdict_in_words(verdict: Verdict) -> str:
+    """What an auditor said, in one sentence; its reason is text from outside.
+
+    >>> verdict_in_words(Verdict(VerdictOutcome.ALARM, 3, "clerk", "It asks again."))
+    'the auditor blames step 3 by clerk: It asks again.'
+    """
+    what = {VerdictOutcome.SAFE: "finds nothing", VerdictOutcome.ABSTAIN: "cannot tell"}.get(verdict.outcome)
+    who = f" by {verdict.agent}" if verdict.agent else ""
+    return f"the auditor {what or f'blames step {verdict.step}{who}'}: {verdict.reason}".rstrip(": ")
+
+
 class Sink(Protocol):
-    """Takes readings, one at a time and in order, on a thread of its own; it may raise and may take its time.
+    """Takes readings, and verdicts, one at a time and in order, on a thread of its own; it may raise and may take its
+    time.
 
     Three methods more are used where a sink has them: `emit_all(batch)` in place of `emit`, with the readings that
     wait, at most `MOST_AT_ONCE`; `close()` after the last reading of a guard; and `attach(counters)`, once for every
@@ -126,7 +143,7 @@ class SinkThreads:
             thread.finish()
         for thread in self._threads:
             if waiting := thread.join(max(0.0, ends - monotonic())):
-                sentence = "%s did not take all readings within %s s: %s are lost where the process ends now"
+                sentence = "%s did not take all readings within %.3g s: %s are lost where the process ends now"
                 logger.warning(sentence, thread.name, seconds, waiting)
 
     @property

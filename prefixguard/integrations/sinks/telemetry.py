@@ -30,7 +30,8 @@ class OpenTelemetrySink:
     The event has `gen_ai.evaluation.name`, `.score.value` (the risk that the run fails, 0 to 1; none at UNKNOWN),
     `.score.label` (the level) and `.explanation` (the reasons, likely secrets masked), and of the run
     `prefixguard.run`, `prefixguard.agent_path`, `prefixguard.step`, `prefixguard.acted` and `gen_ai.agent.name`. Its
-    severity is WARN where an alarm sounds, else INFO.
+    severity is WARN where an alarm sounds, else INFO. A verdict is an evaluation `auditor_verdict`, with alarm, safe or
+    abstain as label, the step and the agent that it blames, and its confidence as value.
     Metrics, which name no run: `prefixguard.readings` and `prefixguard.alarms` (counters), `prefixguard.risk` and
     `prefixguard.reading.duration` (histograms, 1 and seconds), `prefixguard.guard` (the guard's counters).
     What the host's exporters cannot send, OpenTelemetry says; here it counts as taken.
@@ -78,24 +79,32 @@ class OpenTelemetrySink:
             attributes={key: value for key, value in self._attributes(watched).items() if value not in (None, "")},
             event_name=EVENT,
         )
-        self._readings.add(1, {"prefixguard.level": reading.level.value}, context)
         if watched.is_alarm:
             self._alarms.add(1, {"prefixguard.acted": watched.acted or "none"}, context)
+        if watched.verdict is not None:
+            return
+        self._readings.add(1, {"prefixguard.level": reading.level.value}, context)
         if reading.outcome_risk is not None:
             self._risk.record(reading.outcome_risk, {}, context)
         self._duration.record(reading.latency_us / 1e6, {}, context)
 
     def _attributes(self, watched: WatchedReading) -> dict[str, Any]:
-        reading = watched.reading
+        reading, verdict = watched.reading, watched.verdict
+        blamed: dict[str, Any] = {}
+        name, value, label = self._name, reading.outcome_risk, reading.level.value
+        if verdict is not None:
+            name, value, label = "auditor_verdict", verdict.confidence, verdict.outcome.value
+            blamed = {"prefixguard.blamed.step": verdict.step, "prefixguard.blamed.agent": verdict.agent}
         return {
-            "gen_ai.evaluation.name": self._name,
-            "gen_ai.evaluation.score.value": reading.outcome_risk,
-            "gen_ai.evaluation.score.label": reading.level.value,
+            **blamed,
+            "gen_ai.evaluation.name": name,
+            "gen_ai.evaluation.score.value": value,
+            "gen_ai.evaluation.score.label": label,
             "gen_ai.evaluation.explanation": explanation(watched),
             "gen_ai.agent.name": watched.agent,
             "prefixguard.run": watched.run,
             "prefixguard.agent_path": watched.agent_path,
-            "prefixguard.step": reading.step,
+            "prefixguard.step": reading.step if verdict is None else watched.about,
             "prefixguard.acted": watched.acted,
         }
 
@@ -161,9 +170,11 @@ class PrometheusSink:
 
     def emit(self, watched: WatchedReading) -> None:
         reading = watched.reading
-        self._readings.labels(reading.level.value).inc()
         if watched.is_alarm:
             self._alarms.labels(watched.acted or "none").inc()
+        if watched.verdict is not None:
+            return  # a reading that was told before; verdicts are among the guard's counters
+        self._readings.labels(reading.level.value).inc()
         if reading.outcome_risk is not None:
             self._risk.observe(reading.outcome_risk)
         self._duration.observe(reading.latency_us / 1e6)

@@ -8,15 +8,17 @@ from datetime import UTC, datetime
 from typing import Any, Unpack
 
 from prefixguard.integrations.sinks.outgoing import HttpOptions, JsonPoster, outgoing
-from prefixguard.integrations.sinks.queue import WatchedReading
+from prefixguard.integrations.sinks.queue import WatchedReading, blames
 
 
 class WebhookSink:
-    """Posts CloudEvents 1.0 in structured JSON mode: one event for every alarm, or for every reading.
+    """Posts CloudEvents 1.0 in structured JSON mode: one event for every alarm and every verdict that blames a step, or
+    for every reading and verdict.
 
         Guard("monitors/mine", sinks=[WebhookSink("https://example.org/hook", headers={"Authorization": "Bearer ..."})])
 
-    type : `prefixguard.alarm` where an alarm sounds, else `prefixguard.reading`. subject : the id of the run. data : as
+    type : `prefixguard.alarm` where an alarm sounds, `prefixguard.verdict` for what an auditor said without one, else
+    `prefixguard.reading`. subject : the id of the run. data : as
     of `WatchedReading.to_json`, with likely secrets in reasons masked. id : the same in every retry, so that a receiver
     can leave out what it has. traceparent : of the span that was current, where there was one.
     Sources: CloudEvents 1.0.2, "JSON Event Format", "HTTP Protocol Binding" 3.2, "Distributed Tracing" extension.
@@ -39,18 +41,20 @@ class WebhookSink:
 
     def emit(self, watched: WatchedReading) -> None:
         """Raises OutputError where the receiver does not take it."""
-        if watched.is_alarm or self._all:
+        if watched.is_alarm or blames(watched) or self._all:
             self._poster.post(cloud_event(watched, self._source))
 
 
 def cloud_event(watched: WatchedReading, source: str) -> dict[str, Any]:
     """The reading as a CloudEvent. Its id is a digest of what it says and when."""
-    ids = (watched.run, watched.agent_path, watched.reading.step, watched.reading.level.value, watched.at)
+    said = () if watched.verdict is None else (watched.verdict.outcome.value, watched.about)
+    ids = (watched.run, watched.agent_path, watched.reading.step, watched.reading.level.value, watched.at, *said)
+    kind = "alarm" if watched.is_alarm else "reading" if watched.verdict is None else "verdict"
     event = {
         "specversion": "1.0",
         "id": hashlib.blake2b(repr(ids).encode("utf-8", "replace"), digest_size=16).hexdigest(),
         "source": source,
-        "type": "prefixguard.alarm" if watched.is_alarm else "prefixguard.reading",
+        "type": f"prefixguard.{kind}",
         "time": datetime.fromtimestamp(watched.at, UTC).isoformat(),
         "datacontenttype": "application/json",
         "data": (found := outgoing(watched)).to_json(),
