@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
@@ -322,3 +323,44 @@ def test_values_that_have_no_text(events_monitor: Monitor, tmp_path: Path) -> No
     assert "internal_errors" not in guard.counters
     with pytest.raises(ConfigError, match="on_alarm is 3"):
         Guard(events_monitor, on_alarm=3)  # type: ignore[arg-type]
+
+
+def test_a_function_that_hangs_holds_up_no_event_loop(events_monitor: Monitor) -> None:
+    """While the function of one agent thinks, other tasks go on; the agent waits for the answer before it goes on."""
+    ticks: list[float] = []
+
+    async def decide(alarm: Alarm) -> str:
+        await asyncio.sleep(0.3)
+        return "stop"
+
+    async def tick() -> None:
+        while True:
+            ticks.append(time.monotonic())
+            await asyncio.sleep(0.01)
+
+    async def host() -> tuple[int, str | None]:
+        ticking = asyncio.create_task(tick())
+        async with Guard(events_monitor, on_alarm=decide).run("x") as run:
+            await asyncio.sleep(0.02)
+            fail(run)
+            before = len(ticks)
+            await run.answered()
+            ticking.cancel()
+            return len(ticks) - before, run.stopped
+
+    during, stopped = asyncio.run(host())
+    assert during >= 3 and stopped is not None
+
+
+def test_a_function_may_ask_its_guard(events_monitor: Monitor) -> None:
+    """The function of the alarm looks at the run, and waits for nobody."""
+    found: list[Any] = []
+
+    def decide(alarm: Alarm) -> str:
+        found.append((guard.stopped(alarm.run), guard.take_nudge(alarm.run)))
+        return "stop"
+
+    guard = Guard(events_monitor, on_alarm=decide)
+    with guard.run("x") as run:
+        assert fail(run).stopped is not None
+    assert found == [(None, None)] and "slow_callbacks" not in guard.counters

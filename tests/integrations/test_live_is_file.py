@@ -39,7 +39,7 @@ def test_whatever_comes(events_monitor: Monitor, events: list[dict[str, Any]], s
     with tempfile.TemporaryDirectory() as folder:
         guard = Guard(events_monitor, record=folder)
         kept: list[StepRecord] = []
-        guard._session = lambda run: events_monitor.start(keep=kept.append)  # type: ignore[method-assign]
+        guard._session = lambda *_: events_monitor.start(keep=kept.append)  # type: ignore[method-assign]
         live: dict[str, list[Any]] = {}
         with guard.run("do it", run_id="r") as run:
             for event in events:
