@@ -431,6 +431,80 @@ def _serve_claude(scripts: Any, saw: Any, by_requests: bool) -> Any:
     return scripted_messages.serve(scripts, saw)
 
 
+def play_inspect(guard: Any, url: str, scenario: Any) -> Any:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder, guard.inspect():
+        return inspect_eval(url, scenario, log_dir=folder)
+
+
+def inspect_eval(url: str, scenario: Any, **options: Any) -> Any:
+    """A task of one sample; options of Inspect's `eval`. Gives its logs."""
+    from inspect_ai import Task, eval
+    from inspect_ai.agent import as_tool, handoff, react
+    from inspect_ai.dataset import Sample
+    from inspect_ai.model import get_model
+    from inspect_ai.scorer import includes
+    from inspect_ai.tool import ToolError, tool
+
+    model = get_model("openai/m", base_url=url, api_key="none", responses_api=False, streaming=scenario.is_streamed)
+
+    @tool
+    def find() -> Any:
+        async def execute(id: str, n: int = 0) -> str:
+            """Where an order is.
+
+            Args:
+                id: of the order
+                n: nothing
+            """
+            try:
+                return _find(id, n)
+            except LookupError as exc:
+                raise ToolError(str(exc)) from exc
+
+        return execute
+
+    def agent(name: str, *others: Any) -> Any:
+        return react(
+            name=name, description="Looks.", prompt=f"You are the {name}.", tools=[find(), *others],
+            submit="closer" in scenario.nested,
+        )  # fmt: skip
+
+    others = {"researcher": as_tool, "closer": handoff}
+    below = [others[name](agent(name)) for name in scenario.nested]
+    samples = [Sample(id="one", input=TASK, target="Bern")]
+    task = Task(samples, solver=agent("clerk", *below), scorer=includes(), name="orders")
+    return eval(task, model=model, display="none", **options)
+
+
+def _inspect_scenario(scenario: Any) -> Any:
+    """Agents that are tools have their names; an agent that is handed to gives back, and they submit their answers."""
+    from dataclasses import replace
+
+    from scripted_model import calls
+
+    def adapted(reply: Any) -> Any:
+        renamed = [("researcher" if name == "research" else name, given) for name, given in reply["calls"]]
+        return {**reply, "calls": renamed}
+
+    scripts = {name: [adapted(reply) for reply in script] for name, script in scenario.scripts.items()}
+    if not scenario.handoff:
+        return replace(scenario, scripts=scripts)
+    said = calls(("submit", {"answer": scripts["closer"][-1]["text"]}))
+    scripts = {"clerk": [*scripts["clerk"], said], "closer": [said]}
+    return replace(scenario, scripts=scripts, handoff=False, nested=("closer",))
+
+
+def _inspect_heard(body: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a request says, errors without what Inspect's provider puts before them."""
+    return [
+        (message["role"], str(message["content"]).removeprefix("Error: "))
+        for message in body["messages"]
+        if message["role"] in ("user", "tool")
+    ]
+
+
 _find = find
 NO_HANDOFF = {"handoff": "has none"}
 PLAYERS: dict[str, Player] = {
@@ -451,6 +525,9 @@ PLAYERS: dict[str, Player] = {
     "smolagents": Player(
         play_smolagents, ("smolagents",), ("smolagents",), 2,
         NO_HANDOFF | {"nested, parallel": "an agent has one memory"}, {}, _smol_scenario, True, _smol_heard
+    ),
+    "inspect": Player(
+        play_inspect, ("inspect_ai", "openai"), ("inspect-ai",), 2, {}, {}, _inspect_scenario, True, _inspect_heard
     ),
     "claude_agent": Player(
         claude_player(False), ("claude_agent_sdk",), ("claude-agent-sdk",), 2, NO_HANDOFF, {}, _claude_scenario,

@@ -120,17 +120,19 @@ def truth_of(scenario: Scenario, requests: Sequence[dict[str, Any]], hear: Hear)
 
 
 def _steps(script: Sequence[Reply], heard: Sequence[tuple[str, str]]) -> list[tuple[str, ...]]:
-    results = [text for role, text in heard if role == "tool"]
+    rest = list(heard)
     steps: list[tuple[str, ...]] = []
     for reply in script:
+        seen = ""
+        while rest and rest[0][0] == "user":
+            seen += f"{chr(10) if seen else ''}{rest.pop(0)[1]}"
         for k, (tool, arguments) in enumerate(reply["calls"]):
             spelled = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
-            seen = "" if steps else heard[0][1]
             status = "error" if "BROKEN" in spelled else "ok"
-            text = arguments["answer"] if tool == "final_answer" else results.pop(0)
-            steps.append((tool, spelled, seen, "" if k else reply["text"], text, status))
+            text = arguments["answer"] if tool in ("final_answer", "submit") else rest.pop(0)[1]
+            steps.append((tool, spelled, "" if k else seen, "" if k else reply["text"], text, status))
         if not reply["calls"]:
-            steps.append(("respond", "", "" if steps else heard[0][1], reply["text"], "", "ok"))
+            steps.append(("respond", "", seen, reply["text"], "", "ok"))
     return steps
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from prefixguard.integrations.claude import sdk_hooks
+from prefixguard.integrations.inspect import InspectHooks, sample_hooks
 from prefixguard.integrations.langchain import agent_middleware, callback_handler
 from prefixguard.integrations.llama_index import watch_workflow
 from prefixguard.integrations.mcp import watch_session
@@ -84,6 +85,14 @@ class FrameworkHooks:
         of_run : arguments of `run`.
         """
         return watch_workflow(self, agent, of_run)
+
+    def inspect(self: Any, *, scorer: str | None = None, **of_run: Any) -> InspectHooks:
+        """Watch every sample that Inspect runs in this process, until what this returns is closed.
+
+        scorer : the score that is the outcome; by default all have to agree. C, 1 and true are success, I, N, 0 and
+        false failure; anything else is no outcome. of_run : arguments of `run`. Raises MissingExtraError.
+        """
+        return sample_hooks(self, scorer, of_run)
 
     def mcp(self: Any, session: C) -> C:
         """Watch the tool calls of an MCP client's session in the run that they are made in. Returns the session."""
