@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -78,10 +79,12 @@ def test_objects_of_another_release_never_raise_into_the_host(
 
 # What Inspect itself does
 
+NEEDED = pytest.mark.skipif(find_spec("inspect_ai") is None, reason="Inspect is not installed")
+
 
 def play(replies: list[Any], hooks: Any, *, samples: int = 1, scorer: Any = None, **options: Any) -> Any:
     """A task that a model plays, of Inspect's own. replies : texts, or (tool, arguments), the same for each sample."""
-    inspect_ai = pytest.importorskip("inspect_ai")
+    import inspect_ai
     from inspect_ai.agent import react
     from inspect_ai.dataset import Sample
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
@@ -118,6 +121,7 @@ def play(replies: list[Any], hooks: Any, *, samples: int = 1, scorer: Any = None
         return inspect_ai.eval(task, model=model, display="none", **options)[0]
 
 
+@NEEDED
 def test_epochs_are_runs_of_one_task_and_scores_are_outcomes(tmp_path: Path) -> None:
     guard = Guard.recording(tmp_path / "runs")
     log = play(
@@ -134,8 +138,8 @@ def test_epochs_are_runs_of_one_task_and_scores_are_outcomes(tmp_path: Path) -> 
     assert guard.counters == {"events": 4 * 5} and guard.open_runs == 0
 
 
+@NEEDED
 def test_what_scorers_ask_a_model_is_no_step(tmp_path: Path) -> None:
-    pytest.importorskip("inspect_ai")
     from inspect_ai.scorer import model_graded_qa
 
     guard = Guard.recording(tmp_path / "runs")
@@ -144,6 +148,7 @@ def test_what_scorers_ask_a_model_is_no_step(tmp_path: Path) -> None:
     assert found == [("task", "Where is A0?"), ("said", "GRADE: C"), ("ended", ""), ("outcome", "success")]
 
 
+@NEEDED
 def test_a_sample_that_is_tried_again_is_another_run_and_one_that_broke_has_no_outcome(tmp_path: Path) -> None:
     broken = []
 
@@ -164,6 +169,7 @@ def test_a_sample_that_is_tried_again_is_another_run_and_one_that_broke_has_no_o
     assert sum(e["kind"] == "ended" for e in events) == 4 and guard.open_runs == 0
 
 
+@NEEDED
 def test_a_nudge_stays_before_the_model_and_a_stop_is_a_limit(events_monitor: Monitor, tmp_path: Path) -> None:
     heard = []
 
@@ -184,6 +190,7 @@ def test_a_nudge_stays_before_the_model_and_a_stop_is_a_limit(events_monitor: Mo
     assert "stopped at" in log.samples[0].limit.reason
 
 
+@NEEDED
 def test_hooks_that_are_closed_watch_no_more(tmp_path: Path) -> None:
     guard = Guard.recording(tmp_path / "runs")
     with guard.inspect() as hooks:
