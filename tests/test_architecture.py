@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent / "prefixguard"
 PRODUCTION = (
-    "distribution", "errors", "store", "trace", "stepview", "encoder", "context", "alarm", "bundle", "runtime",
-    "escalate", "integrations", "hook",
+    "distribution", "errors", "store", "trace", "stepview", "encoder", "context", "behaviours", "alarm", "bundle",
+    "runtime", "escalate", "integrations", "hook",
 )  # fmt: skip
 WORKSHOP = (
     "results", "lexicon", "metrics", "learn", "automata", "evaluation", "auditor", "induce", "simulation", "lab", "cli",

@@ -1,7 +1,8 @@
 """Causal features of the run so far, in fixed memory, one implementation for training and the live path."""
 
 from prefixguard.context.features import FEATURES, GROUPS, N_FEATURES, Feature
-from prefixguard.context.state import PACKED_BYTES, ContextState, pack, start, unpack, update
+from prefixguard.context.recent import RecentCounts
+from prefixguard.context.state import PACKED_BYTES, ContextState, knows, pack, start, unpack, update
 
 __all__ = [
     "FEATURES",
@@ -10,6 +11,8 @@ __all__ = [
     "PACKED_BYTES",
     "ContextState",
     "Feature",
+    "RecentCounts",
+    "knows",
     "pack",
     "start",
     "unpack",

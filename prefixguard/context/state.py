@@ -24,6 +24,7 @@ _TOOL = FIELDS.index("tool")
 _AFTER_ARGUMENTS = bytes([_ARGUMENTS + 2])  # the tag of the next field
 #: For `bytes.translate`: 1 for a digit, 0 for any other byte.
 _DIGIT = bytes(48 <= byte <= 57 for byte in range(256))
+_MADE_UP = 8
 _FAR = 50.0  # "long ago" for steps since an event
 _DECAY = 0.5
 _MASK = (1 << 64) - 1
@@ -60,9 +61,12 @@ TABLES = ("calls", "results", "call_results", "messages", "tools", "tool_failure
 class ContextState:
     """What is kept of a run. Fixed size, at most 19.5 KB; `saturated` counts words past the Bloom filter's capacity."""
 
-    __slots__ = (*COUNTS, *HASHES, *NUMBERS, *LISTS, *TABLES, "words")
+    __slots__ = (*COUNTS, *HASHES, *NUMBERS, *LISTS, *TABLES, "made_up", "words")
 
     def __init__(self) -> None:
+        #: Of the last step: which of its tokens, at most 8, are identifiers of the call that were nowhere before. Not
+        #: packed, since no later step asks for it.
+        self.made_up: tuple[int, ...] = ()
         self.words = np.zeros(bloom.N_BYTES, dtype=np.uint8)
         self.calls, self.results, self.call_results = RecentCounts(64), RecentCounts(64), RecentCounts(64)
         self.messages = RecentCounts(32)
@@ -234,12 +238,13 @@ def _take_words(s: ContextState, tokens: Tokens, is_call: bool) -> tuple[float, 
     """
     b = tokens.bounds
     low, high = b[_ARGUMENTS], b[_RESULT + 1]
+    s.made_up = ()
     if low == high:
         return 0.0, 0.0, 0.0
     words = tokens.hashes[low:high]
     where = bloom.places(words)
     new = bloom.missing(s.words, where)
-    ungrounded = _ungrounded(tokens, new) if is_call else 0.0
+    ungrounded = _ungrounded(s, tokens, new) if is_call else 0.0
     new_action = _share(new[b[_ACTION] - low : b[_ACTION + 1] - low])
     new_result = _share(new[b[_RESULT] - low :])
     if np.count_nonzero(new):
@@ -249,7 +254,7 @@ def _take_words(s: ContextState, tokens: Tokens, is_call: bool) -> tuple[float, 
     return ungrounded, new_action, new_result
 
 
-def _ungrounded(tokens: Tokens, new: NDArray[np.bool_]) -> float:
+def _ungrounded(s: ContextState, tokens: Tokens, new: NDArray[np.bool_]) -> float:
     """Share of the identifiers among the arguments' words that neither the run nor this step's observation held.
 
     An identifier is a word with a digit: what an agent must have read somewhere, unless it made it up.
@@ -265,13 +270,19 @@ def _ungrounded(tokens: Tokens, new: NDArray[np.bool_]) -> float:
         return 0.0
     # Between two words there is no digit, so a word may be said to last until the next one begins.
     identifier = np.logical_or.reduceat(np.frombuffer(digits, np.bool_), tokens.starts[low:high] - first)
-    unseen = identifier & new[: high - low]
-    n_unseen = int(np.count_nonzero(unseen))
-    if n_unseen and b[_OBSERVATION] < b[_OBSERVATION + 1]:
+    unseen = (identifier & new[: high - low]).nonzero()[0]
+    if len(unseen) and b[_OBSERVATION] < b[_OBSERVATION + 1]:
         missing = tokens.hashes[low:high][unseen]
         arrived = np.sort(tokens.field(_OBSERVATION))
-        n_unseen = int(np.count_nonzero(arrived.take(arrived.searchsorted(missing), mode="clip") != missing))
-    return n_unseen / int(np.count_nonzero(identifier)) if n_unseen else 0.0
+        unseen = unseen[arrived.take(arrived.searchsorted(missing), mode="clip") != missing]
+    s.made_up = tuple((unseen[:_MADE_UP] + low).tolist())
+    return len(unseen) / int(np.count_nonzero(identifier)) if len(unseen) else 0.0
+
+
+def knows(state: ContextState, words: NDArray[np.uint64]) -> list[bool]:
+    """Of each word, by its hash, whether the run has held it in arguments, observations, texts or results."""
+    known: list[bool] = (~bloom.missing(state.words, bloom.places(words))).tolist()
+    return known
 
 
 _FIXED = struct.Struct(f"<{len(COUNTS) + len(HASHES)}Q{len(NUMBERS) + 4 * len(LISTS)}d")

@@ -8,9 +8,10 @@ from prefixguard.runtime.drift_signal import Drifted, DriftReference, DriftRepor
 from prefixguard.runtime.files import ScoredRun, parse, score, watch
 from prefixguard.runtime.model import OnnxModel, Step, StepModel
 from prefixguard.runtime.monitor import Monitor, load, open_model
-from prefixguard.runtime.reading import Reading, plain, say_term
+from prefixguard.runtime.reading import Reading, say_term
 from prefixguard.runtime.recalibration import CalibrateResult, calibrate
 from prefixguard.runtime.session import MAX_STEP_BYTES, Session
+from prefixguard.stepview import plain
 
 __all__ = [
     "MAX_STEP_BYTES",

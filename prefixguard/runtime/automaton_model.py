@@ -16,7 +16,7 @@ from prefixguard.bundle import UNSEEN, Automaton, Bundle, ModelMap
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import BundleError, SavedSessionError
 from prefixguard.runtime.model import OnnxModel, Step, trial_rows
-from prefixguard.runtime.reading import plain
+from prefixguard.stepview import plain
 
 #: (automaton's state, steps so far, the symbol model's state if there is one).
 State = tuple[int, int, NDArray[np.float32] | None]

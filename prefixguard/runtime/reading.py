@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from prefixguard.alarm import Level
 from prefixguard.context import FEATURES, Feature
 from prefixguard.encoder import SparseRow, Vocabulary
+from prefixguard.stepview import plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +44,6 @@ class Reading:
         """The fields that `score` and `watch --json` write, times left out: the same run gives the same lines."""
         shown = {name: getattr(self, name) for name in self.__slots__ if name != "latency_us"}
         return {**shown, "level": self.level.value, "reasons": list(self.reasons)}
-
-
-def plain(text: str, limit: int) -> str:
-    r"""Text from outside, made harmless for a terminal or a log: one line, control characters escaped, cut to `limit`.
-
-    >>> plain("red\x1b[31m\n" + "x" * 50, 20)
-    'red\\x1b[31m\\nxxxxxx…'
-    """
-    if len(text) > limit or not text.isprintable():
-        head = text[: limit + 1]
-        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in head)
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 MOST = 3

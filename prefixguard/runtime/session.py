@@ -35,9 +35,9 @@ from prefixguard.runtime.drift import Drift, RunSummary, Tally, summarise_run
 from prefixguard.runtime.field_dropout import Expected, FieldDropout
 from prefixguard.runtime.host import PROCESS, TURN, is_hosts, was_interrupted
 from prefixguard.runtime.model import StepModel
-from prefixguard.runtime.reading import Reading, plain
+from prefixguard.runtime.reading import Reading
 from prefixguard.runtime.saved_session import SavedSession
-from prefixguard.stepview import GAP_WINDOW, Parser, StepRecord, serialize
+from prefixguard.stepview import GAP_WINDOW, Parser, StepRecord, plain, serialize
 
 #: Bytes of a serialised step that are read; adapters keep steps far below it. A larger one is UNKNOWN.
 MAX_STEP_BYTES = 1 << 20

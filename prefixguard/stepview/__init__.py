@@ -29,7 +29,7 @@ from prefixguard.stepview.spellings import unflatten
 from prefixguard.stepview.splitter import Splitter
 from prefixguard.stepview.spooled_runs import Spool, SpooledRuns
 from prefixguard.stepview.terminal import render
-from prefixguard.stepview.text import CUT_MARK, to_text
+from prefixguard.stepview.text import CUT_MARK, plain, repair, to_text
 
 __all__ = [
     "CUT_MARK",
@@ -76,11 +76,13 @@ __all__ = [
     "losses",
     "overlaps",
     "parse_path",
+    "plain",
     "raw_view",
     "read_events",
     "read_runs",
     "recognise",
     "render",
+    "repair",
     "run_files",
     "serialize",
     "side_by_side",

@@ -71,6 +71,18 @@ def searchable(text: str) -> str:
     return text
 
 
+def plain(text: str, limit: int) -> str:
+    r"""Text from outside, made harmless for a terminal or a log: one line, control characters escaped, cut to `limit`.
+
+    >>> plain("red\x1b[31m\n" + "x" * 50, 20)
+    'red\\x1b[31m\\nxxxxxx…'
+    """
+    if len(text) > limit or not text.isprintable():
+        head = text[: limit + 1]
+        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in head)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
 def to_text(value: Any) -> str:
     """Text of a value: strings as they are, content blocks joined by newlines, other blocks as markers.
 

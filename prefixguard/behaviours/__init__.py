@@ -1,0 +1,24 @@
+"""What agents do, in words that people act on: a catalogue of behaviours, found step by step in fixed memory."""
+
+from prefixguard.behaviours.behaviour import Behaviour, BehaviourFinding, BehaviourKind
+from prefixguard.behaviours.catalogue import BY_NAME, CATALOGUE, CONSEQUENCES
+from prefixguard.behaviours.consequences import Consequence, consequence_of
+from prefixguard.behaviours.observing import update
+from prefixguard.behaviours.tracker import TRACKER_BYTES, BehaviourTracker, pack, start, unpack
+
+__all__ = [
+    "BY_NAME",
+    "CATALOGUE",
+    "CONSEQUENCES",
+    "TRACKER_BYTES",
+    "Behaviour",
+    "BehaviourFinding",
+    "BehaviourKind",
+    "BehaviourTracker",
+    "Consequence",
+    "consequence_of",
+    "pack",
+    "start",
+    "unpack",
+    "update",
+]

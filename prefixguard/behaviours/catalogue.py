@@ -1,0 +1,228 @@
+"""The behaviours that are known of every agent, as data.
+
+Each step has exactly one of the last eleven, which say what the step is. The others hold or do not hold. All rest on
+what the step's record and the steps before it say: never on the number of the step, except for the limit of steps, and
+never on who the agent is.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prefixguard.behaviours.behaviour import Behaviour
+
+#: What a step can be. All but `speaks` are calls.
+CONSEQUENCES: Final = (
+    "reads", "searches", "writes", "edits", "tests", "acts", "submits", "waits", "thinks", "speaks", "escalates",
+)  # fmt: skip
+
+#: Times the same call must give the same result where the agent waits in between.
+PATIENT: Final = 10
+
+CATALOGUE: Final = (
+    # Loops
+    Behaviour(
+        "same_call_same_result",
+        "fault",
+        "The same call gave the same result again, and nothing had changed in between.",
+        "You have made this call before and got the same result: use that result, or do something else.",
+        "Stop equal calls after the second equal result, or tell the agent that its call changes nothing.",
+        watch=3,
+        alarm=6,
+    ),
+    Behaviour("same_call_other_result", "neutral", "The same call gave another result than before, as polling does."),
+    Behaviour(
+        "alternating_calls",
+        "fault",
+        "Two calls alternate, each with the result that it had before.",
+        "You are going back and forth between two calls that change nothing: do something else.",
+        "Look for two tools that send the agent to each other, and end such a pair after its second round.",
+        watch=4,
+        alarm=8,
+    ),
+    Behaviour(
+        "same_message",
+        "fault",
+        "The agent says again what it has said before, word for word.",
+        "You have said this before: say what is new, or take the next step.",
+        "Check that the agent sees its own last message and the answer to it.",
+        watch=2,
+        alarm=4,
+    ),
+    Behaviour(
+        "messages_in_a_row",
+        "fault",
+        "The agent has spoken three times or more in a row, and nothing came in between.",
+        "Nobody has answered: make a call, or finish.",
+        "End the turn after a message, or ask for a call.",
+        watch=4,
+        alarm=8,
+    ),
+    Behaviour(
+        "no_call",
+        "neutral",
+        "The agent has made no call for six steps or more.",
+        "You have not used a tool for a while: make the call that the task needs.",
+        "Check that the tools reach the agent.",
+    ),
+    # Errors
+    Behaviour("call_failed", "neutral", "The step failed."),
+    Behaviour(
+        "errors_in_a_row",
+        "fault",
+        "Three calls or more failed in a row.",
+        "Your last calls failed: read the errors, and change what causes them before you go on.",
+        "Read these errors: they name a tool that is down, or arguments that its description does not explain.",
+        watch=3,
+        alarm=8,
+    ),
+    Behaviour(
+        "same_error_again",
+        "fault",
+        "The agent changed the call, and the same error came back.",
+        "Your change did not touch the cause of this error: read it again, and change something else.",
+        "Make the error say which argument is wrong and what would be right.",
+        watch=3,
+        alarm=8,
+    ),
+    Behaviour(
+        "missing_tool",
+        "fault",
+        "The agent called a tool that does not exist.",
+        "This tool does not exist: use one of the tools that you were given.",
+        "Offer the tool, or take its name out of the prompt.",
+        watch=1,
+        alarm=4,
+    ),
+    Behaviour(
+        "reply_refused",
+        "fault",
+        "The agent's reply was refused before any call was made.",
+        "Your reply was not accepted: keep to the format that was asked for.",
+        "Say the format by an example in the prompt, or use the provider's own tool calls.",
+        watch=2,
+        alarm=4,
+    ),
+    Behaviour(
+        "growing_retry",
+        "fault",
+        "After each error the agent tries the same tool with longer arguments.",
+        "Longer arguments did not help: make the smallest call that can succeed.",
+        "Give an example of a short call that succeeds in the tool's description.",
+        watch=3,
+        alarm=6,
+    ),
+    Behaviour("failed_tool_again", "neutral", "The agent used a tool that had failed before."),
+    Behaviour("recovered", "neutral", "A call succeeded after calls that had failed."),
+    # What was said and what was done
+    Behaviour(
+        "call_as_text",
+        "fault",
+        "The agent wrote a call as text and did not make it.",
+        "You described a call and did not make it: make the call with the tool.",
+        "Use the provider's tool calls, and refuse replies that hold a call as text.",
+        watch=1,
+        alarm=3,
+    ),
+    Behaviour(
+        "claim_over_failure",
+        "fault",
+        "The agent says that it succeeded, but its last call of that kind failed and was not repaired.",
+        "The call behind this claim failed: repeat it, or say that it failed.",
+        "Let the agent report success only from a result that says so.",
+        watch=1,
+        alarm=1,
+    ),
+    Behaviour(
+        "answer_without_call",
+        "fault",
+        "The agent answers without having used any tool.",
+        "You have not looked anything up: use your tools before you answer.",
+        "Ask for at least one call before an answer, and check that the tools reach the agent.",
+        watch=1,
+        alarm=2,
+    ),
+    Behaviour(
+        "result_ignored",
+        "fault",
+        "The agent hands its work in although the last result says that it failed.",
+        "The last check failed: mend what it names before you finish.",
+        "Run the check again when the agent finishes, and refuse a failing one.",
+        watch=1,
+        alarm=1,
+    ),
+    Behaviour(
+        "identifier_from_nowhere",
+        "fault",
+        "The call has an identifier that stood nowhere before.",
+        "You have not read this identifier anywhere: look it up before you use it.",
+        "Let the tool refuse unknown identifiers, and say where they are found.",
+        watch=1,
+        alarm=4,
+    ),
+    Behaviour(
+        "write_after_failed_read",
+        "fault",
+        "The agent changed something right after it failed to read, or read nothing.",
+        "You did not get what you wanted to read: read it first, and change it then.",
+        "Let the tool that writes ask for what was read.",
+        watch=1,
+        alarm=3,
+    ),
+    # Results
+    Behaviour(
+        "empty_result_again",
+        "fault",
+        "Reading or searching gave nothing again.",
+        "Your searches find nothing: search for less, or elsewhere.",
+        "Let the tool say why it finds nothing, and what would be found.",
+        watch=3,
+        alarm=8,
+    ),
+    Behaviour("result_seen", "neutral", "The result was seen before."),
+    Behaviour("long_result", "neutral", "The result is long."),
+    # Tests
+    Behaviour(
+        "edits_without_test",
+        "fault",
+        "The agent has edited three times or more, or hands in what it edited, without a test.",
+        "You have not run what you changed: run the tests now.",
+        "Ask for a test after edits, and say how tests are run.",
+        watch=12,
+    ),
+    Behaviour(
+        "same_tests_fail",
+        "fault",
+        "The same tests fail again.",
+        "Your last change did not help these tests: find the cause before you change more.",
+        "Show the agent the first failing assertion alone.",
+        watch=3,
+        alarm=6,
+    ),
+    Behaviour("tests_pass", "neutral", "The tests pass."),
+    # Tools
+    Behaviour("new_tool", "neutral", "The agent used a tool for the first time."),
+    Behaviour("same_tool_many", "neutral", "The agent used the same tool four times or more in a row."),
+    # Limits
+    Behaviour(
+        "near_step_cap",
+        "artefact",
+        "The run is near its limit of steps.",
+        "Few steps are left: finish with what you have.",
+        "Raise the limit of steps, or give the agent smaller tasks.",
+    ),
+    # What the step is
+    Behaviour("reads", "neutral", "The agent reads something."),
+    Behaviour("searches", "neutral", "The agent searches."),
+    Behaviour("writes", "neutral", "The agent changes something outside."),
+    Behaviour("edits", "neutral", "The agent edits a file."),
+    Behaviour("tests", "neutral", "The agent runs tests."),
+    Behaviour("acts", "neutral", "The agent makes a call of unknown consequence."),
+    Behaviour("submits", "neutral", "The agent hands its work in."),
+    Behaviour("waits", "neutral", "The agent waits."),
+    Behaviour("thinks", "neutral", "The agent writes a thought down."),
+    Behaviour("speaks", "neutral", "The agent speaks."),
+    Behaviour("escalates", "neutral", "The agent hands over to a human."),
+)
+
+BY_NAME: Final = {behaviour.name: behaviour for behaviour in CATALOGUE}

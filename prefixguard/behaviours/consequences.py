@@ -1,0 +1,141 @@
+"""What a step is by its consequence, told by the words of the tool's name, or by the command that a shell is given.
+
+Words are those that tools are named with. A tool whose name says nothing `acts`: its consequence is unknown. Whoever
+knows better says so in a file of behaviours (`tools`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from prefixguard.behaviours.shell import read_shell
+from prefixguard.stepview import StepRecord
+
+_SHELL: Final = "shell"
+_UNKNOWN: Final = "unknown"
+_WORDS: Final = {
+    "reads": "get read list view show fetch load open cat ls describe lookup look check inspect retrieve download "
+    "status info head tail print watch poll stat count calculate calculator compute current see observe screenshot "
+    "snapshot extract scroll goto go navigate visit browse back forward preview is has verify validate compare "
+    "summarize history export explain analyze weather calendar time",
+    "searches": "search find query grep glob rg google bing lookup_all discover",
+    "writes": "create add insert update set put post send delete remove cancel modify change book buy purchase pay "
+    "refund return exchange transfer move rename upload apply assign schedule reschedule close approve reject save "
+    "store register reserve enable disable toggle commit push merge deploy restart kill start stop issue charge email "
+    "publish subscribe unsubscribe grant revoke archive copy reset make write upsert place unlock lock block mark "
+    "invite redeem activate deactivate suspend resume rebook ship",
+    "edits": "edit patch replace editor",
+    "tests": "test tests pytest lint",
+    "acts": "click tap press hover drag key keyboard mouse select swipe type fill input enter choose",
+    "submits": "submit finish finished done complete completed final answer terminate completion attempt",
+    "waits": "wait sleep delay pause",
+    "thinks": "think thinking thought thoughts reason reasoning reflect plan planning todo scratchpad note notes "
+    "memo remember memory",
+    "speaks": "respond reply ask say tell speak chat message inform talk communicate",
+    "escalates": "escalate escalation",
+    _SHELL: "bash shell sh zsh terminal execute exec run python code command cmd powershell ipython interpreter "
+    "console repl eval sql",
+}
+_KINDS: Final = {word: kind for kind, words in reversed(_WORDS.items()) for word in words.split()}
+_HUMANS: Final = frozenset(("human", "humans", "supervisor", "operator", "representative", "person", "support", "live"))
+_PEOPLE: Final = frozenset(("user", "customer", "client", "caller"))
+_FILES: Final = frozenset(("file", "files", "notebook", "editor", "cell", "code", "lines", "line"))
+_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_A-Za-z]+")
+#: What holds the command of a shell among its arguments, and where an editor says what it is to do.
+_COMMANDS: Final = ("command", "cmd", "script", "code", "sql", "query", "statement", "input", "commands")
+_VIEWS = re.compile(r'"command":\s*"(?:view|open|read|show|list)"')
+_LONGEST = 65_536
+
+
+class Consequence(NamedTuple):
+    """What a step is.
+
+    kind : one of `CONSEQUENCES`. name : the tool; of a shell with the words that tell what its command does.
+    """
+
+    kind: str
+    name: str
+
+
+_SPEAKS = Consequence("speaks", "")
+
+
+def consequence_of(record: StepRecord, told: Mapping[str, str] | None = None) -> Consequence:
+    """What a step is. told: tool to its kind, where somebody has said it.
+
+    >>> step = StepRecord(1, "agent", "", "get_order", "{}", "", "", "", "ok")
+    >>> consequence_of(step)
+    Consequence(kind='reads', name='get_order')
+    """
+    tool = record.tool
+    if tool in ("", "respond"):
+        return _SPEAKS
+    kind = told.get(tool) if told is not None else None
+    if kind is not None:
+        return Consequence(kind, tool)
+    kind = kind_of_tool(tool[:200])
+    if kind == _SHELL:
+        kind, words = read_shell(command_in(record.arguments))
+        return Consequence(kind, f"{tool}: {words}" if words else tool)
+    if kind == "edits" and _VIEWS.search(record.arguments, 0, 400):
+        return Consequence("reads", tool)
+    if kind == _UNKNOWN:
+        kind = _of_command(tool, record.arguments)
+    return Consequence(kind, tool)
+
+
+def is_shell(tool: str) -> bool:
+    """Is a tool of this name given commands?"""
+    return kind_of_tool(tool[:200]) == _SHELL
+
+
+def _of_command(tool: str, arguments: str) -> str:
+    """Of a tool that is a command itself, with its arguments as a text (`grep`, `mvn test`)."""
+    if tool.isalpha() and tool.islower() and not arguments.startswith("{"):
+        return read_shell(f"{tool} {arguments[:1000]}")[0]
+    return "acts"
+
+
+def command_in(arguments: str) -> str:
+    """The command that a shell was given, as one text: among JSON arguments by its name, else the arguments."""
+    if not arguments.startswith(("{", "[", '"')) or len(arguments) > _LONGEST:
+        return arguments
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return arguments
+    if isinstance(given, dict):
+        given = next((given[name] for name in _COMMANDS if name in given), arguments)
+    if isinstance(given, list):
+        given = " ".join(part for part in given if isinstance(part, str))
+    return given if isinstance(given, str) else arguments
+
+
+@lru_cache(maxsize=4096)
+def kind_of_tool(tool: str) -> str:
+    """The kind that a tool's name tells; "shell", whose command tells it; "unknown".
+
+    >>> [kind_of_tool(name) for name in ("getOrder", "transfer_to_human_agents", "write_file", "python", "frobnicate")]
+    ['reads', 'escalates', 'edits', 'shell', 'unknown']
+    """
+    words = [word.lower() for word in _WORD.findall(tool)]
+    there = set(words)
+    if there & {"escalate", "escalation"} or (there & {"transfer", "handoff", "handover", "hand"} and there & _HUMANS):
+        return "escalates"
+    if there & {"send", "message", "notify", "ask", "tell", "reply", "say"} and there & _PEOPLE:
+        return "speaks"
+    kinds = [_KINDS[word] for word in words if word in _KINDS]
+    if not kinds:
+        return _UNKNOWN
+    first = kinds[0]
+    if first == _SHELL and "tests" in kinds:
+        return "tests"
+    if first == "writes" and (there & _FILES or "edits" in kinds):
+        return "edits"
+    if first == "submits" and words[0] == "submit" and there & {"form", "order", "payment", "button"}:
+        return "writes"
+    return "edits" if "replace" in there and "editor" in there else first

@@ -1,0 +1,187 @@
+"""What texts of a step tell, where a protocol or a few words fix how it is said.
+
+Words of people are looked for in English, German, Spanish, French and Chinese. In another language these signs are
+absent; no other behaviour rests on words. A text is looked at in its first and last 3,000 characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import re2
+
+from prefixguard.stepview import repair
+
+_HALF: Final = 3000
+
+
+def ends(text: str) -> str:
+    """The text, or its beginning and its end where it is long; without half characters."""
+    if len(text) > 2 * _HALF:
+        text = f"{text[:_HALF]}\n{text[-_HALF:]}"
+    return repair(text)
+
+
+#: How frameworks and protocols say that a tool does not exist, where they also name it.
+_UNKNOWN = re2.compile(
+    r"(?i)unknown (?:tool|function|action)|no such (?:tool|function|action)|not found|does(?: not|n't) exist"
+    r"|not a valid (?:tool|function|action)|is not (?:available|defined|registered)|invalid (?:tool|function)"
+    r"|unrecognized (?:tool|function)|not in the list of (?:tools|functions)"
+)
+_OF_TOOLS = re2.compile(r"(?i)\b(?:tools?|functions?|actions?)\b")
+_NO_COMMAND = re2.compile(
+    r"(?m): command not found|: not found\s*$|is not recognized as an internal or external command"
+    r"|is not recognized as (?:the|a) name of a cmdlet"
+)
+_NO_METHOD = re2.compile(r"-32601\b|\bMethod not found\b")
+_SAID_WITHIN: Final = 400
+
+
+def says_missing_tool(result: str, tool: str, *, shell: bool) -> bool:
+    """Does a result say that the tool that was called does not exist? shell: whether the tool is a shell.
+
+    >>> says_missing_tool("Error: refund is not a valid tool, try one of [pay].", "refund", shell=False)
+    True
+    >>> says_missing_tool("Error: payment method not found", "refund", shell=False)
+    False
+    """
+    head = repair(result[:_SAID_WITHIN])
+    if shell:
+        return _NO_COMMAND.search(head) is not None
+    if _NO_METHOD.search(head):
+        return "-32601" in head or len(head) < 60
+    at = head.find(tool)
+    if at < 0:
+        return False
+    near = head[max(at - 60, 0) : at] + head[at + len(tool) : at + len(tool) + 60]
+    return _UNKNOWN.search(near) is not None and _OF_TOOLS.search(near) is not None
+
+
+_FAILING = re2.compile(
+    r"(?m)^(?:FAILED|FAIL:?|ERROR:|--- FAIL:|not ok \d+ -?|[✗✕×])\s+(\S+)|^test (\S+) \.\.\. FAILED"
+    r"|^\s*\d+\) (\S[^\n]{3,80})$"
+)
+_FAILURES = re2.compile(
+    r"(?im)\b[1-9]\d* (?:failed|failures?|failing|errors?)\b|\b(?:failures|errors|failed)[=:] ?[1-9]|FAILED \("
+    r"|BUILD FAILURE|FAILURES!|^FAIL\b"
+)
+_DIGITS = b"0123456789"
+
+
+def failing_tests(result: str, *, failed: bool) -> str | None:
+    """What fails, as a text that is equal where the same fails; None where all pass.
+
+    failed: whether the step's status is error. It is the names of the tests that fail, where the result has them.
+    """
+    text = ends(result)
+    if not failed and not _FAILURES.search(text):
+        return None
+    names = sorted({name for found in _FAILING.findall(text) for name in found if name})
+    return "\n".join(names) if names else masked(text)
+
+
+def masked(text: str) -> str:
+    """A text without what differs when the same is said of something else: numbers, case, blanks.
+
+    >>> masked("No order 12 at\\n  10:31")
+    'no order at :'
+    """
+    plainer = text[:2000].encode("utf-8", "replace").translate(None, _DIGITS)
+    return b" ".join(plainer.split()).lower().decode("utf-8", "replace")
+
+
+_EMPTY = re2.compile(r'(?i)[\s\[\]{}()"\']*(?:null|none|nil|0 rows?|empty set)?[\s\[\]{}()"\'.]*')
+_EMPTY_FIELDS = re2.compile(r'\{(?:\s*"[^"]{0,40}"\s*:\s*(?:\[\s*\]|\{\s*\}|0|null|false|true|"")\s*,?)+\}')
+_NOTHING = re2.compile(r"(?i)\W*(?:(?:no|0|zero|nothing|keine|nichts|sin|ning[uú]n|aucun)\b|没有|未找到|无)")
+_WRAPPED = re2.compile(r"<returncode>0</returncode>|</?(?:output|result|stdout|stderr)>")
+
+
+def is_empty(result: str) -> bool:
+    """Does a result of reading hold nothing?
+
+    >>> [is_empty(text) for text in ("", "[]", '{"items": [], "total": 0}', "No results found.", "3 rows")]
+    [True, True, True, True, False]
+    """
+    text = result.strip()
+    if len(text) > 300:
+        return False
+    text = _WRAPPED.sub("", repair(text)).strip() if "</" in text else repair(text)
+    if _EMPTY.fullmatch(text) or _EMPTY_FIELDS.fullmatch(text):
+        return True
+    return len(text) <= 80 and "\n" not in text and _NOTHING.match(text) is not None
+
+
+_TAGGED = re2.compile(
+    r"(?m)<(?:tool_call|function_calls?|tool_use|invoke name=|function=|\|python_tag\||｜tool▁call|\|tool_call)"
+    r"|\[TOOL_CALLS\]|^\s*Action:[^\n]+\n+\s*Action Input:"
+)
+_CODED = re2.compile(r"`[^`\n]*`")
+_WRITTEN = re2.compile(
+    r"(?m)^[ \t>*-]*(?:[A-Za-z_]\w{0,40}\s*=\s*)?(?:await\s+)?(?:functions\.|tools\.)?([A-Za-z_]\w{2,80})\(([^\n]*)"
+)
+_AS_JSON = re2.compile(
+    r'"(?:name|tool|tool_name|function|action)"\s*:\s*"([\w.-]{2,80})"\s*,\s*"(?:arguments|parameters|args|input|'
+    r'tool_input|action_input|kwargs)"\s*:'
+)
+
+
+def call_in_text(text: str, is_tool: Callable[[str], bool]) -> str:
+    """A call that is written out in a text, from where it begins; "" where there is none.
+
+    is_tool: whether this is the name of one of the agent's tools. A call in the form of a protocol is one whatever its
+    name; a function's call and an object only where the name is a tool's. What stands in `inline code` is quoted.
+    """
+    text = ends(text)
+    if "(" not in text and "<" not in text and ":" not in text and "[TOOL" not in text:
+        return ""
+    fenced = text.replace("```", "\n")
+    bare = _CODED.sub("``", fenced) if "`" in fenced else fenced
+    tagged = _TAGGED.search(bare)
+    if tagged:
+        return bare[tagged.start() : tagged.start() + 200].strip()
+    for found in _WRITTEN.finditer(bare):
+        if is_tool(found[1]):
+            return str(found[0]).strip(" \t>*-")[:200]
+    for found in _AS_JSON.finditer(bare):
+        if is_tool(found[1]):
+            return str(found[0])[:200]
+    return ""
+
+
+_CLAIM = re2.compile(
+    r"(?i)\b(?:done|completed?|success(?:ful|fully)?|succeeded|fixed|resolved|all set|finished|confirmed|"
+    r"(?:has|have|was|were|is now|are now|been|i|i've|now) (?:been |now |just |already |successfully )*"
+    r"[a-z]{2,20}(?:ed|ked|paid|sent|set|made))\b"
+    r"|\b(?:erledigt|erfolgreich|abgeschlossen|fertig)\b"
+    r"|\b(?:wurden?|habe|haben)\b[^.!?\n]{1,80}\b(?:ge|be|ver|ein|um|auf|ab|zurück)?\pL+(?:iert|[^n]t|en)\b"
+    r"|\b(?:hecho|completad[oa]s?|list[oa]|(?:he|hemos|ha sido|han sido|se ha|se han) \pL+(?:ad|id)[oa]s?)\b|éxito"
+    r"|\b(?:terminé|réussi|succès|effectué|(?:a|ont|j'ai|avons) (?:bien )?(?:été )?\pL+(?:é|ée|és|ées))(?:\PL|$)"
+    r"|成功|完成|已经|搞定|已(?:为|将|取消|更新|退|处理|提交|预订|发送)"
+)
+_ADMISSION = re2.compile(
+    r"(?i)\b(?:not|cannot|unable|unfortunately|sorry|apologi[sz]e|fail\w*|errors?|unsuccessful|retry|try again|however|"
+    r"denied|rejected|declined|impossible)\b|n['’]t\b"
+    r"|\b(?:nicht|kein\w*|leider|fehl\w*|konnte\w*|problem\w*|entschuldig\w*|erneut)\b"
+    r"|\b(?:no (?:se|he|ha|hemos|pude|puedo|pudo|fue|es posible|hay)|fall[oa]\w*|lamento|lo siento|imposible)\b|falló"
+    r"|\b(?:pas|erreurs?|malheureusement|impossible)\b|échou|désolé|problème"
+    r"|无法|失败|错误|抱歉|未能|不能|没有|没能|问题|不成功|出错"
+)
+_MENDED = re2.compile(
+    r"(?i)\b(?:fix|solv|resolv|correct|repair|mend|remov)\w*(?: \w+){0,3} (?:errors?|failures?|failing|failed)\b"
+)
+
+
+def claims_success(text: str) -> bool:
+    """Does the agent say that something was done, and nothing of a failure?
+
+    >>> [claims_success(text) for text in ("Your order has been cancelled.", "I could not cancel it.", "Which order?")]
+    [True, False, False]
+    """
+    text = ends(text)
+    return _CLAIM.search(text) is not None and _ADMISSION.search(_MENDED.sub(" ", text)) is None
+
+
+def asks(text: str) -> bool:
+    """Does a text end in a question?"""
+    return text.rstrip(" \t\n*_\"'”»)")[-1:] in ("?", "？", "؟")
