@@ -167,6 +167,7 @@ _LIVE: dict[str, LiveForm] = {
     "otel_genai_old": lambda root: (
         (header, [e for span in spans for e in span["events"]]) for header, spans in _otlp(root)
     ),
+    "pydantic_ai": _messages,
     "smolagents": _run_objects("steps"),
     "aftraj": _rows_of_tables(lambda row: ({"task": row["task"]}, row["turns"])),
     "tracertraj": _rows_of_tables(lambda row: ({"question": row["question"]}, row["history"])),

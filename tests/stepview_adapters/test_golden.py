@@ -58,6 +58,7 @@ TURNED = {
     "openai_responses": ("*", [('"success": true', '"success": false'), ('"reward": 0', '"reward": 1')]),
     "openhands": ("*", [('"resolved": true', '"resolved": false')]),
     "otel_genai": ("*", [('"stringValue": "pass"', '"stringValue": "fail"')]),
+    "pydantic_ai": ("*", [('"success": true', '"success": false')]),
     "smolagents": ("*", [('"success": true', '"success": false'), ('"reward": 1', '"reward": 0')]),
 }
 #: Formats that tell no outcome: labels do.
