@@ -4,8 +4,11 @@ frameworks_others.txt.
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -92,11 +95,73 @@ def play_llama_index(guard: Any, url: str, scenario: Any) -> None:
     asyncio.run(run())
 
 
+def play_google_adk(guard: Any, url: str, scenario: Any) -> None:
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    from google.adk.agents import LlmAgent
+    from google.adk.agents.run_config import RunConfig, StreamingMode
+    from google.adk.models.lite_llm import LiteLlm
+    from google.adk.runners import InMemoryRunner
+    from google.adk.tools.agent_tool import AgentTool
+    from google.genai import types
+
+    model = LiteLlm("openai/m", api_base=url, api_key="none")
+
+    def agent(name: str, **options: Any) -> Any:
+        return LlmAgent(
+            name=name, model=model, instruction=f"You are the {name}.", description="Looks deeper.",
+            on_tool_error_callback=lambda tool, args, tool_context, error: {"error": str(error)}, **options
+        )  # fmt: skip
+
+    async def run() -> None:
+        nested = [AgentTool(agent("researcher", tools=[find]))] if scenario.nested else []
+        above = {"disallow_transfer_to_parent": True, "disallow_transfer_to_peers": True}
+        sub_agents = [agent("closer", **above)] if scenario.handoff else []
+        clerk = agent("clerk", tools=[find, *nested], sub_agents=sub_agents)
+        runner = InMemoryRunner(agent=clerk, app_name="orders", plugins=[guard.google_adk()])
+        session = await runner.session_service.create_session(app_name="orders", user_id="u")
+        message = types.Content(role="user", parts=[types.Part(text=TASK)])
+        mode = StreamingMode.SSE if scenario.is_streamed else StreamingMode.NONE
+        config = RunConfig(streaming_mode=mode)
+        async for _ in runner.run_async(user_id="u", session_id=session.id, new_message=message, run_config=config):
+            pass
+
+    asyncio.run(run())
+
+
+def adk_scenario(scenario: Any) -> Any:
+    """Agents are tools by their names; one that takes over has said nothing yet."""
+    adapted = renamed(
+        {
+            "research": lambda given: ("researcher", {"request": given["input"]}),
+            "transfer_to_closer": lambda _: ("transfer_to_agent", {"agent_name": "closer"}),
+        }
+    )(scenario)
+    scripts = {name: [script[-1]] * 3 if name == "closer" else script for name, script in adapted.scripts.items()}
+    return replace(adapted, scripts=scripts)
+
+
+def adk_heard(body: dict[str, Any]) -> list[tuple[str, str]]:
+    """Results are objects; an agent that takes over is told in quotes what was done before."""
+    found: list[tuple[str, str]] = []
+    for role, text in heard(body):
+        if role == "tool":
+            found.append((role, next(iter(json.loads(text).values()))))
+        elif text.startswith("For context"):
+            quoted = re.findall(r"tool returned result:\n<<<.*>>>\n(.*)\n<<<", text)
+            found += [("tool", next(iter(ast.literal_eval(one).values())) or "") for one in quoted]
+        else:
+            found.append((role, text))
+    return found
+
+
 OTHERS: dict[str, Player] = {
     "litellm": Player(play_litellm, ("litellm",), ("litellm",), 3, NO_AGENTS),
     "llama_index": Player(
         play_llama_index, ("llama_index",), ("llama-index-core",), 1,
         adapted=renamed({"transfer_to_closer": lambda _: ("handoff", {"to_agent": "closer", "reason": "it is late"})}),
         heard=heard,
+    ),
+    "google_adk": Player(
+        play_google_adk, ("google", "google.adk", "litellm"), ("google-adk",), 1, adapted=adk_scenario, heard=adk_heard
     ),
 }  # fmt: skip

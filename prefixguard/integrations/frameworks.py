@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from prefixguard.integrations.claude import sdk_hooks
+from prefixguard.integrations.google_adk import plugin
 from prefixguard.integrations.inspect import InspectHooks, sample_hooks
 from prefixguard.integrations.langchain import agent_middleware, callback_handler
 from prefixguard.integrations.llama_index import watch_workflow
@@ -93,6 +94,14 @@ class FrameworkHooks:
         false failure; anything else is no outcome. of_run : arguments of `run`. Raises MissingExtraError.
         """
         return sample_hooks(self, scorer, of_run)
+
+    def google_adk(self: Any, **of_run: Any) -> Any:
+        """A plugin for Google's Agent Development Kit: `Runner(..., plugins=[guard.google_adk()])`, or of an `App`.
+
+        of_run : arguments of `run`; the id of a run is that of its invocation where none is given. Raises
+        MissingExtraError.
+        """
+        return plugin(self, of_run)
 
     def mcp(self: Any, session: C) -> C:
         """Watch the tool calls of an MCP client's session in the run that they are made in. Returns the session."""

@@ -1,9 +1,11 @@
-"""Hooks of litellm and LlamaIndex on objects as another release may have them: nothing is raised into the host, and no
-run is wrong. What they see of the real ones: test_frameworks.py."""
+"""Hooks of litellm, LlamaIndex and Google ADK on objects as another release may have them: nothing is raised into the
+host, and no run is wrong. What they see of the real ones: test_frameworks.py."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -98,3 +100,49 @@ def test_what_is_no_agent_is_refused(events_monitor: Monitor) -> None:
     for other in (None, SimpleNamespace(run=print), SimpleNamespace(agents={}, run=print)):
         with pytest.raises(ConfigError, match="is no agent of LlamaIndex: give a FunctionAgent, ReActAgent"):
             Guard(events_monitor).llama_index(other)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_events_of_another_kit_go_through(tmp_path: Path) -> None:
+    """Callbacks of the plugin with whatever their arguments are, before, within and behind a run, which stays right."""
+    pytest.importorskip("google.adk")
+    guard = Guard.recording(tmp_path)
+    plugin = guard.google_adk()
+
+    async def odd_ones(invocation: Any) -> None:
+        for odd in (
+            *ODD,
+            SimpleNamespace(invocation_id="o", branch=7, content=3),
+            {"invocation_id": "o", "branch": "x"},
+        ):
+            event = SimpleNamespace(invocation_id=invocation or odd, author=odd, content={"role": odd, "parts": [odd]})
+            await plugin.before_run_callback(invocation_context=odd)
+            await plugin.on_event_callback(invocation_context=odd, event=odd)
+            await plugin.on_event_callback(invocation_context=odd, event=event)
+            assert await plugin.before_model_callback(callback_context=odd, llm_request=odd) is None
+            await plugin.before_tool_callback(tool=odd, tool_args=odd, tool_context=odd)
+            await plugin.on_tool_error_callback(tool=odd, tool_args=odd, tool_context=odd, error=odd)
+            await plugin.after_tool_callback(tool=odd, tool_args=odd, tool_context=odd, result=odd)
+            await plugin.on_run_error_callback(invocation_context=odd, error=odd)
+
+    async def tell(**part: Any) -> None:
+        event = SimpleNamespace(invocation_id="i", author="clerk", content=SimpleNamespace(role="model", parts=[part]))
+        await plugin.on_event_callback(invocation_context=None, event=event)
+
+    async def go() -> None:
+        await odd_ones(None)
+        context = SimpleNamespace(invocation_id="i", branch=None, agent=None, user_content={"parts": [{"text": "Hi"}]})
+        await plugin.before_run_callback(invocation_context=context)
+        await odd_ones("i")
+        await tell(function_call={"id": "c", "name": "find", "args": {"id": "A1"}})
+        await tell(function_response={"id": "c", "response": {"error": "no order"}})
+        await tell(text="There is none.")
+        await plugin.after_run_callback(invocation_context=context)
+        await odd_ones("i")
+
+    asyncio.run(go())
+    events = [json.loads(line) for line in (tmp_path / "i.jsonl").read_text().splitlines()]
+    assert [(e["kind"], e.get("text"), e.get("is_error")) for e in events] == [
+        ("task", "Hi", None), ("called", None, None), ("returned", "no order", True), ("said", "There is none.", None),
+        ("ended", None, None),
+    ]  # fmt: skip
