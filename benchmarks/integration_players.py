@@ -133,12 +133,12 @@ def _agents_of(scenario: Any) -> Any:
     return Agent(name="clerk", instructions="You are the clerk.", tools=tools, handoffs=handoffs)
 
 
-def agents_player(api: str) -> Callable[[Any, str, Any], Any]:
+def agents_player(api: str, *, has_tracing: bool = False) -> Callable[[Any, str, Any], Any]:
     def play(guard: Any, url: str, scenario: Any) -> Any:
         import openai
         from agents import Runner, set_default_openai_api, set_default_openai_client, set_tracing_disabled
 
-        set_tracing_disabled(True)
+        set_tracing_disabled(not has_tracing)
         set_default_openai_api(api)  # type: ignore[arg-type]
 
         async def run() -> None:

@@ -31,6 +31,7 @@ import tiny_monitor
 from integration_players import PLAYERS, Player
 from other_players import OTHERS
 from scripted_model import Reply, calls, says, serve
+from telemetry_players import TELEMETRY
 
 from prefixguard.bundle import write_bundle
 from prefixguard.integrations import Guard
@@ -39,9 +40,11 @@ from prefixguard.stepview import StepRecord, load_adapter
 
 #: (role, text) of what a request says that the agent heard: user, and tool
 Hear = Callable[[dict[str, Any]], list[tuple[str, str]]]
-PLAYERS |= OTHERS
+PLAYERS |= OTHERS | TELEMETRY
 OUT = ROOT / "benchmarks" / "results" / "integrations"
 TASK = "Where is order A1?"
+#: Counters that tell of nothing that went wrong.
+HARMLESS = ("events", "readings", "alarms", "late_results")
 FIELDS = ("tool", "arguments", "observation", "action", "result", "status")
 
 
@@ -186,7 +189,7 @@ def cell_of(player: Player, scenario: Scenario, monitor: Monitor) -> Cell:
         true = truth_of(scenario, requests, player.heard or _heard)
         recorded = [list(one.run.records) for one in files.values()]
         cell = Cell(sum(map(len, true)), sum(map(len, recorded)), sum(map(len, live.values())))
-        cell.counters = {k: n for k, n in guard.counters.items() if k not in ("events", "readings", "alarms")}
+        cell.counters = {k: n for k, n in guard.counters.items() if k not in HARMLESS}
         _compare(cell, true, recorded)
         file_readings = sorted([[r.to_json() for r in one.readings] for one in files.values()], key=str)
         cell.same = file_readings == sorted([[r.to_json() for r in one] for one in live.values()], key=str)

@@ -13,6 +13,7 @@ from prefixguard.integrations.llama_index import watch_workflow
 from prefixguard.integrations.mcp import watch_session
 from prefixguard.integrations.openai_agents import run_hooks
 from prefixguard.integrations.openai_client import watch_client, watch_function
+from prefixguard.integrations.opentelemetry import span_processor
 from prefixguard.integrations.pydantic_ai import capability
 from prefixguard.integrations.smolagents import watch_agent
 
@@ -102,6 +103,15 @@ class FrameworkHooks:
         MissingExtraError.
         """
         return plugin(self, of_run)
+
+    def otel(self: Any, **of_run: Any) -> Any:
+        """A span processor for OpenTelemetry: `provider.add_span_processor(guard.otel())`, for spans by the GenAI
+        conventions, with contents, and by OpenInference.
+
+        It records and warns; whether a run is to stop says `stopped`, by the id of its trace or conversation. of_run :
+        arguments of `run`. Raises MissingExtraError.
+        """
+        return span_processor(self, of_run)
 
     def mcp(self: Any, session: C) -> C:
         """Watch the tool calls of an MCP client's session in the run that they are made in. Returns the session."""
