@@ -34,8 +34,8 @@ _REDACTED = "__REDACTED__"
 class ModelCall:
     """messages, reply : as chat completions have them; reply is None where the model gave none. usage : as there.
 
-    missing : what to switch on, where the span holds no contents. conversation : its id. is_cut : the span has lost
-    attributes to the SDK's limit.
+    conversation : its id. missing : what to switch on, where the span holds no contents. is_cut : it has lost its first
+    messages to the SDK's limit of attributes. is_lost : it has lost the reply, or some of what is new.
     """
 
     messages: list[Message]
@@ -44,6 +44,7 @@ class ModelCall:
     conversation: str
     missing: str
     is_cut: bool
+    is_lost: bool
 
     @property
     def behind(self) -> int:
@@ -52,12 +53,17 @@ class ModelCall:
         return next((n for n in positions if self.messages[n - 1].get("role") == "assistant"), 0)
 
     @property
-    def tail(self) -> str:
-        """A digest of the reply that these messages answer; "" where they answer none."""
+    def before(self) -> Message:
+        """The reply that these messages answer; without text and calls where they answer none."""
         end = start = self.behind
         while start and self.messages[start - 1].get("role") == "assistant":
             start -= 1
-        return said_digest(_joined(self.messages[start:end]))
+        return _joined(self.messages[start:end])
+
+    @property
+    def tail(self) -> str:
+        """A digest of that reply; "" of none."""
+        return said_digest(self.before)
 
     @property
     def system(self) -> str:
@@ -103,12 +109,17 @@ def model_call(span: Any) -> ModelCall:
     """Of a finished span of a model's call."""
     attributes = _attributes(span)
     conversation = str(attributes.get("gen_ai.conversation.id") or attributes.get("session.id") or "")
-    is_cut = bool(field_of(span, "dropped_attributes"))
+    is_cut = is_lost = bool(field_of(span, "dropped_attributes"))
     if "openinference.span.kind" in attributes:
         messages = list(_flattened(attributes, "llm.input_messages."))
         said = list(_flattened(attributes, "llm.output_messages."))
         usage = {f"{kind}_tokens": attributes.get(f"llm.token_count.{kind}") for kind in ("prompt", "completion")}
         is_cut = is_cut and "llm.input_messages.0.message.role" not in attributes
+        is_lost = is_cut and (
+            "llm.output_messages.0.message.role" not in attributes
+            or not any(m.get("role") == "assistant" for m in messages)
+        )
+        said = [] if is_lost else said
         missing = _NO_OPENINFERENCE
     else:
         messages = list(_of_parts(attributes.get("gen_ai.input.messages")))
@@ -121,7 +132,8 @@ def model_call(span: Any) -> ModelCall:
     contents = [str(m.get("content") or "") + str(m.get("tool_calls") or "") for m in [*messages, *said]]
     is_told = any(content not in ("", _REDACTED) for content in contents)
     failed = _error(span) if reply is None else ""
-    return ModelCall(messages, reply, usage, conversation, "" if is_told or failed else missing, is_cut)
+    missing = "" if is_told or failed or is_lost else missing
+    return ModelCall(messages, reply, usage, conversation, missing, is_cut, is_lost)
 
 
 def tool_call(span: Any) -> ToolCall:
