@@ -192,9 +192,10 @@ class Guard(FrameworkHooks):
     def counters(self) -> dict[str, int]:
         """What was counted: `events`, `readings`, `alarms`; and what went wrong, where something did: `late_events` (of
         runs that are over), `second_results`, `results_without_call`, `unread_events`, `evicted_runs`,
-        `unrecorded_events`, `failed_callbacks`, `slow_callbacks`, `outcomes_lost`, `internal_errors`; of each sink
-        `sinks.emitted.NAME`, `sinks.failed.NAME` and `sinks.dropped.NAME`, readings, by its class; and what became of
-        questions to the auditor, `escalation.offered` and others, `verdicts.alarm`, `.safe`, `.abstain`."""
+        `unrecorded_events`, `failed_callbacks`, `slow_callbacks`, `outcomes_lost`, `internal_errors`; of spans
+        `late_results` and what could not be read or joined (docs/integrations.md); of each sink `sinks.emitted.NAME`,
+        `sinks.failed.NAME` and `sinks.dropped.NAME`, readings, by its class; and what became of questions to the
+        auditor, `escalation.offered` and others, `verdicts.alarm`, `.safe`, `.abstain`."""
         with self._count_lock:
             counted = dict(self._counts)
         asked = {} if self._verdicts is None else dict(self._verdicts.counters)
@@ -231,8 +232,11 @@ class Guard(FrameworkHooks):
         return None if found is None else found.streams.get(agent_path)
 
     def stopped(self, run: str) -> str | None:
-        """Why the run is to stop; None while it may go on. A function that is asked is waited for."""
-        found = self._runs.get(run)
+        """Why the run is to stop; None while it may go on. A function that is asked is waited for.
+
+        run : its id; where no run has it, the run that began last under that id, whatever was put behind it.
+        """
+        found = self._runs.get(run) or self._runs.get(self._named.get(run, ""))
         if found is None:
             return None
         self._reactions.wait(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from prefixguard.errors import MissingExtraError
 from prefixguard.integrations import Guard
 from prefixguard.integrations.conversation import tell_chat_input, tell_chat_reply
 from prefixguard.integrations.opentelemetry import SpanWatcher
@@ -244,6 +246,13 @@ def test_conversations_are_joined_by_their_id(tmp_path: Path) -> None:
     assert (guard.open_runs, guard.is_open("talk-2")) == (1, True)
 
 
+def test_without_the_sdk_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    with pytest.raises(MissingExtraError, match=r"watching OpenTelemetry needs opentelemetry.*\[otel\]"):
+        Guard.recording(tmp_path).otel()
+
+
 def test_what_cannot_be_joined_is_counted(tmp_path: Path) -> None:
     guard = Guard.recording(tmp_path)
     tracer = Tracer(guard)
@@ -382,6 +391,16 @@ def test_the_host_asks_whether_to_stop(events_monitor: Monitor) -> None:
         messages += [reply, {"role": "tool", "tool_call_id": f"c{n}", "content": "error: not found"}]
     assert (guard.stopped(run_id) or "").startswith(f"run {run_id}, step ")
     assert guard.stopped("another") is None
+
+
+def test_a_host_asks_by_the_id_that_it_gave(events_monitor: Monitor, tmp_path: Path) -> None:
+    guard = Guard(events_monitor, on_alarm="stop", record=tmp_path)
+    for _ in range(2):
+        with guard.run("x", run_id="mine") as run:
+            assert guard.stopped("mine") is None
+            for n in range(6):
+                run.returned(run.called("find", call_id=f"c{n}"), "error: not found", is_error=True)
+            assert guard.stopped("mine") == run.stopped is not None
 
 
 def test_spans_that_never_end_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
