@@ -154,6 +154,63 @@ def adk_heard(body: dict[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
+def play_autogen(guard: Any, url: str, scenario: Any) -> None:
+    import httpx
+    from autogen_agentchat.agents import AssistantAgent
+    from autogen_agentchat.conditions import TextMentionTermination
+    from autogen_agentchat.teams import Swarm
+    from autogen_agentchat.tools import AgentTool
+    from autogen_core.models import ModelInfo
+    from autogen_ext.models.openai import OpenAIChatCompletionClient
+
+    info = ModelInfo(vision=False, function_calling=True, json_output=False, family="m", structured_output=False)
+
+    async def run() -> None:
+        async with httpx.AsyncClient() as http:
+            model = OpenAIChatCompletionClient(
+                model="m", base_url=url, api_key="none", model_info=info, http_client=http
+            )
+
+            def agent(name: str, tools: list[Any], **options: Any) -> Any:
+                return AssistantAgent(
+                    name, model, tools=tools, system_message=f"You are the {name}.", description="Looks deeper.",
+                    max_tool_iterations=9, model_client_stream=scenario.is_streamed, **options
+                )  # fmt: skip
+
+            nested = []
+            if scenario.nested:
+                inner = guard.autogen(agent("researcher", [find]))
+                nested.append(AgentTool(inner, return_value_as_last_message=True))
+            if scenario.handoff:
+                members = [agent("clerk", [find], handoffs=["closer"]), agent("closer", [])]
+                runner: Any = Swarm(members, termination_condition=TextMentionTermination("It is in Bern"))
+            else:
+                runner = agent("clerk", [find, *nested])
+            guard.autogen(runner)
+            if scenario.is_streamed:
+                async for _ in runner.run_stream(task=TASK):
+                    pass
+            else:
+                await runner.run(task=TASK)
+
+    asyncio.run(run())
+
+
+def autogen_scenario(scenario: Any) -> Any:
+    """Agents are tools by their names; one that takes over has said nothing yet."""
+    adapted = renamed({"research": lambda given: ("researcher", {"task": given["input"]})})(scenario)
+    scripts = {name: [script[-1]] * 3 if name == "closer" else script for name, script in adapted.scripts.items()}
+    return replace(adapted, scripts=scripts)
+
+
+def autogen_heard(body: dict[str, Any]) -> list[tuple[str, str]]:
+    """An agent that takes over is told that it does, and no results of before."""
+    found = heard(body)
+    if "closer" in str(body["messages"][0]["content"]):
+        return [found[0], ("tool", find("A1")), ("tool", found[1][1])]
+    return found
+
+
 OTHERS: dict[str, Player] = {
     "litellm": Player(play_litellm, ("litellm",), ("litellm",), 3, NO_AGENTS),
     "llama_index": Player(
@@ -163,5 +220,9 @@ OTHERS: dict[str, Player] = {
     ),
     "google_adk": Player(
         play_google_adk, ("google", "google.adk", "litellm"), ("google-adk",), 1, adapted=adk_scenario, heard=adk_heard
+    ),
+    "autogen": Player(
+        play_autogen, ("autogen_agentchat", "autogen_ext"), ("autogen-agentchat",), 1,
+        {"nested, parallel": "an agent has one memory"}, adapted=autogen_scenario, heard=autogen_heard
     ),
 }  # fmt: skip

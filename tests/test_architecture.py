@@ -22,8 +22,8 @@ RUN_TIME_PACKAGES = {"numpy", "onnxruntime", "re2", "orjson"}
 ON_DEMAND = {  # optional: signatures, an endpoint, parquet files, frameworks that are watched, receivers of readings
     "bundle": {"cryptography"}, "escalate": {"openai"}, "stepview": {"pyarrow"},
     "integrations": {
-        "agents", "claude_agent_sdk", "google", "inspect_ai", "langchain", "langchain_core", "llama_index",
-        "pydantic_ai", "smolagents", "opentelemetry", "prometheus_client",
+        "agents", "autogen_core", "claude_agent_sdk", "google", "inspect_ai", "langchain", "langchain_core",
+        "llama_index", "pydantic_ai", "smolagents", "opentelemetry", "prometheus_client",
     },
 }  # fmt: skip
 VENDORED_FOR = {"learn": "torch", "automata": "AALpy", "cli": "typer and rich"}

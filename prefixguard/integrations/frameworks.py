@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from prefixguard.integrations.autogen import watch_runner
 from prefixguard.integrations.claude import sdk_hooks
 from prefixguard.integrations.google_adk import plugin
 from prefixguard.integrations.inspect import InspectHooks, sample_hooks
@@ -103,6 +104,13 @@ class FrameworkHooks:
         MissingExtraError.
         """
         return plugin(self, of_run)
+
+    def autogen(self: Any, agent: C, **of_run: Any) -> C:
+        """Watch an agent of autogen-agentchat, or a team with its agents, in all its runs. Returns the same agent.
+
+        of_run : arguments of `run`.
+        """
+        return watch_runner(self, agent, of_run)
 
     def otel(self: Any, **of_run: Any) -> Any:
         """A span processor for OpenTelemetry: `provider.add_span_processor(guard.otel())`, for spans by the GenAI

@@ -1,10 +1,11 @@
-"""Hooks of litellm, LlamaIndex and Google ADK on objects as another release may have them: nothing is raised into the
-host, and no run is wrong. What they see of the real ones: test_frameworks.py."""
+"""Hooks of litellm, LlamaIndex, AutoGen and Google ADK on objects as another release may have them: nothing is raised
+into the host, and no run is wrong. What they see of the real ones: test_frameworks.py."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -100,6 +101,68 @@ def test_what_is_no_agent_is_refused(events_monitor: Monitor) -> None:
     for other in (None, SimpleNamespace(run=print), SimpleNamespace(agents={}, run=print)):
         with pytest.raises(ConfigError, match="is no agent of LlamaIndex: give a FunctionAgent, ReActAgent"):
             Guard(events_monitor).llama_index(other)
+        with pytest.raises(ConfigError, match="is no agent or team of autogen-agentchat: give an AssistantAgent"):
+            Guard(events_monitor).autogen(other)
+
+
+class Chatter:
+    """As much of an agent of AutoGen as is hooked. items : what a turn of it gives."""
+
+    def __init__(self, *items: Any, name: Any = "clerk") -> None:
+        self.name, self.items = name, items
+
+    async def run(self, *, task: Any) -> list[Any]:
+        return [item async for item in self.run_stream(task=task)]
+
+    async def run_stream(self, *, task: Any) -> AsyncIterator[Any]:
+        async for item in self.on_messages_stream(task, None):
+            yield item
+
+    async def on_messages_stream(self, messages: Any, token: Any) -> AsyncIterator[Any]:
+        for item in self.items:
+            yield item
+
+
+def test_odd_turns_go_through(tmp_path: Path) -> None:
+    """What agents of AutoGen give reaches the host as it was; sound events beside odd ones make the true run."""
+    sound = [
+        {"type": "ThoughtEvent", "source": "clerk", "content": "I look."},
+        {
+            "type": "ToolCallRequestEvent",
+            "source": "clerk",
+            "content": [{"id": "c", "name": "find", "arguments": "{}"}],
+        },
+        {
+            "type": "ToolCallRequestEvent",
+            "source": "other",
+            "content": [{"id": "d", "name": "find", "arguments": "{}"}],
+        },
+        {
+            "type": "ToolCallExecutionEvent",
+            "source": "clerk",
+            "content": [{"call_id": "c", "content": "no", "is_error": 1}],
+        },
+        {
+            "type": "ToolCallExecutionEvent",
+            "source": "clerk",
+            "content": [{"call_id": "c", "content": "no", "is_error": 1}],
+        },
+        {"chat_message": {"type": "HandoffMessage", "content": "Over."}},
+        {"chat_message": {"type": "TextMessage", "content": "There is none."}},
+    ]
+    odd = [
+        {"type": kind, "source": "clerk", "content": one} for one in ODD for kind in ("ToolCallRequestEvent", "T", 3)
+    ]
+    items = [*ODD, *odd[:1], *sound]
+    guard = Guard.recording(tmp_path)
+    for n, given in enumerate((*ODD, [{"source": "user", "content": "Hi", "id": "m"}] * 2)):
+        assert asyncio.run(guard.autogen(Chatter(*ODD, *odd, name=given), run_id=f"odd-{n}").run(task=given))
+        assert asyncio.run(guard.autogen(Chatter(*items), run_id=f"r-{n}").run(task=given)) == items
+    assert guard.open_runs == 0
+    events = [json.loads(line) for line in (tmp_path / f"r-{n}.jsonl").read_text().splitlines()]
+    assert [(e["kind"], e.get("text")) for e in events] == [
+        ("task", "Hi"), ("called", "I look."), ("returned", "no"), ("said", "There is none."), ("ended", None),
+    ]  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore")
