@@ -3,6 +3,7 @@
 from prefixguard.behaviours.behaviour import Behaviour, BehaviourFinding, BehaviourKind
 from prefixguard.behaviours.catalogue import BY_NAME, CATALOGUE, CONSEQUENCES
 from prefixguard.behaviours.consequences import Consequence, consequence_of
+from prefixguard.behaviours.declared import DeclaredBehaviours, load_behaviours
 from prefixguard.behaviours.observing import update
 from prefixguard.behaviours.tracker import TRACKER_BYTES, BehaviourTracker, pack, start, unpack
 
@@ -16,7 +17,9 @@ __all__ = [
     "BehaviourKind",
     "BehaviourTracker",
     "Consequence",
+    "DeclaredBehaviours",
     "consequence_of",
+    "load_behaviours",
     "pack",
     "start",
     "unpack",

@@ -8,7 +8,6 @@ another result than before: a call that is made again after that is no loop.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -29,7 +28,7 @@ Findings = dict[str, tuple[int, int, str]]
 _RESULT_SEEN: Final = [feature.name for feature in FEATURES].index("result_seen")
 _LONG: Final = 1800  # code points; adapters cut a result at about 2,000
 _SHORT_MESSAGE: Final = 16
-_ANSWER: Final = 200
+_ANSWER: Final = 400
 _EVIDENCE: Final = 100
 _OFTEN: Final = 1 << 15
 _PLACE: Final = {name: place for place, name in enumerate(BY_NAME)}
@@ -45,12 +44,11 @@ def update(
     tokens: Tokens,
     context: ContextState,
     numbers: NDArray[np.float32],
-    told: Mapping[str, str] | None = None,
 ) -> tuple[BehaviourFinding, ...]:
-    """Take one step into the tracker (in place) and return what holds at it, in the order of the catalogue.
+    """Take one step into the tracker (in place) and return what holds at it: in the order of the catalogue, then what
+    was declared.
 
-    tokens: of the serialised record. context, numbers: the run's context and its vector after this step. told: tool to
-    its kind (one of `CONSEQUENCES`), where somebody has said it.
+    tokens: of the serialised record. context, numbers: the run's context and its vector after this step.
     """
     t = tracker
     t.step = min(t.step + 1, MOST_STEPS)
@@ -67,7 +65,7 @@ def update(
     speaker = name_hash(record.agent)
     if speaker != t.speaker:
         t.speaker, t.messages = speaker, 0
-    what = consequence_of(record, told)
+    what = consequence_of(record, t.declared.tools if t.declared is not None else None)
     if what.kind in ("speaks", "thinks"):
         _say(t, record, what, found)
     else:
@@ -84,7 +82,11 @@ def update(
     if numbers[_RESULT_SEEN] > 0 and len(record.result) >= _SHORT_MESSAGE and "same_call_same_result" not in found:
         found["result_seen"] = t.step, 1, plain(record.result, _EVIDENCE)
     found[what.kind] = t.step, 1, plain(what.name, _EVIDENCE)
-    return _findings(found)
+    if t.declared is None or t.declared_counts is None:
+        return _findings(found)
+    shown = plain(f"{record.tool} {record.arguments}" if what.name else record.action, _EVIDENCE)
+    own = t.declared_counts.step(t.declared, record, what.kind, t.step)
+    return (*_findings(found), *(BehaviourFinding(one.behaviour, since, n, shown) for one, since, n in own))
 
 
 def _findings(found: Findings) -> tuple[BehaviourFinding, ...]:

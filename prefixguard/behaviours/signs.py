@@ -183,5 +183,5 @@ def claims_success(text: str) -> bool:
 
 
 def asks(text: str) -> bool:
-    """Does a text end in a question?"""
-    return text.rstrip(" \t\n*_\"'”»)")[-1:] in ("?", "？", "؟")
+    """Does a text ask for something, by a question mark?"""
+    return any(mark in text for mark in "?？؟")

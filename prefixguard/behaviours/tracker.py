@@ -13,6 +13,8 @@ from functools import lru_cache
 from typing import Final
 
 from prefixguard.behaviours.catalogue import CONSEQUENCES
+from prefixguard.behaviours.counting import DeclaredCounts
+from prefixguard.behaviours.declared import DeclaredBehaviours
 from prefixguard.behaviours.recent_entries import RecentEntries
 from prefixguard.context import RecentCounts
 from prefixguard.errors import ConfigError, SavedSessionError
@@ -26,7 +28,7 @@ _TOOL: Final = 4
 
 @dataclass(slots=True, eq=False)
 class BehaviourTracker:
-    """What is kept of a run. Fixed size: `TRACKER_BYTES` packed. Made by `start`."""
+    """What is kept of a run. Fixed size: `packed_bytes`. Made by `start`."""
 
     step: int = 0
     changed: int = 0  # last step at which the world may have changed
@@ -72,6 +74,14 @@ class BehaviourTracker:
     errors_said: RecentEntries = field(default_factory=lambda: RecentEntries(8, "QIH"))
     #: How often each tool was used, and, under another key, how often it failed.
     names: RecentCounts = field(default_factory=lambda: RecentCounts(40))
+    #: What somebody declared besides the catalogue, and its counts.
+    declared: DeclaredBehaviours | None = None
+    declared_counts: DeclaredCounts | None = None
+
+    @property
+    def packed_bytes(self) -> int:
+        """Length of what `pack` gives: `TRACKER_BYTES`, and 17 for each declared behaviour."""
+        return TRACKER_BYTES + (self.declared_counts.packed_bytes if self.declared_counts is not None else 0)
 
     def is_offered(self, tool: str) -> bool | None:
         """Whether the run was offered a tool of this name; None where nobody knows."""
@@ -90,16 +100,21 @@ _FIXED: Final = struct.Struct(f"<{len(_NUMBERS) - len(_HASHES)}I{len(_HASHES)}Q{
 MOST_STEPS: Final = (1 << 32) - 1
 
 
-def start(tools: Iterable[str] | None = None, cap: int | None = None) -> BehaviourTracker:
+def start(
+    tools: Iterable[str] | None = None, cap: int | None = None, declared: DeclaredBehaviours | None = None
+) -> BehaviourTracker:
     """The tracker of a run before its first step.
 
     tools: names of the tools that the run is offered; None: nobody knows. cap: steps that a run may have; None: nobody
-    knows. Raises ConfigError for a cap below 1.
+    knows. declared: behaviours besides those of the catalogue. Raises ConfigError for a cap below 1.
     """
     if cap is not None and not 1 <= cap <= MOST_STEPS:
         raise ConfigError(f"The limit of steps is {cap}: use a number of steps from 1, or None if nobody knows.")
     offered = sorted({short_hash(name) for name in tools}) if tools is not None else []
-    return BehaviourTracker(cap=cap or 0, offered=b"".join(offered) if len(offered) <= MOST_TOOLS else b"")
+    tracker = BehaviourTracker(cap=cap or 0, offered=b"".join(offered) if len(offered) <= MOST_TOOLS else b"")
+    if declared is not None:
+        tracker.declared, tracker.declared_counts = declared, DeclaredCounts(declared)
+    return tracker
 
 
 def short_hash(name: str) -> bytes:
@@ -119,24 +134,27 @@ def name_hash(name: str) -> int:
     return text_hash(name)
 
 
-#: Length of a packed tracker.
+#: Length of a packed tracker, without what is declared.
 _FRESH: Final = start()
 TRACKER_BYTES: Final = _FIXED.size + sum(t.packed_bytes for t in (_FRESH.deeds, _FRESH.errors_said, _FRESH.names))
 
 
 def pack(tracker: BehaviourTracker) -> bytes:
-    """All of the tracker, `TRACKER_BYTES` long."""
+    """All of the tracker but what the file of declared behaviours says, `packed_bytes` long."""
     name = tracker.failed_name.encode("utf-8", "replace")[:_NAME]
     numbers = [getattr(tracker, name) for name in _NUMBERS]
     fixed = _FIXED.pack(*numbers, name, tracker.offered, len(tracker.offered) // _TOOL)
-    return fixed + tracker.deeds.pack() + tracker.errors_said.pack() + tracker.names.pack()
+    tables = tracker.deeds.pack() + tracker.errors_said.pack() + tracker.names.pack()
+    return fixed + tables + (tracker.declared_counts.pack() if tracker.declared_counts is not None else b"")
 
 
-def unpack(data: bytes) -> BehaviourTracker:
-    """The tracker that `pack` was given. Raises SavedSessionError for bytes that no tracker packs to."""
-    if len(data) != TRACKER_BYTES:
+def unpack(data: bytes, declared: DeclaredBehaviours | None = None) -> BehaviourTracker:
+    """The tracker that `pack` was given; declared: as for `start`. Raises SavedSessionError for bytes that no tracker
+    packs to."""
+    tracker = start(declared=declared)
+    if len(data) != tracker.packed_bytes:
         raise SavedSessionError(
-            f"The saved behaviours have {len(data)} bytes, not {TRACKER_BYTES}: the session is damaged."
+            f"The saved behaviours have {len(data)} bytes, not {tracker.packed_bytes}: the session is damaged."
         )
     *numbers, name, offered, n_offered = _FIXED.unpack_from(data)
     kept = dict(zip(_NUMBERS, numbers, strict=True))
@@ -145,9 +163,13 @@ def unpack(data: bytes) -> BehaviourTracker:
     whole = n_offered <= MOST_TOOLS and not any(offered[len(used) :]) and hashes == sorted(set(hashes))
     if max(kept[name] for name in _OF_STEPS) > kept["step"] or kept["failed_kind"] >= len(CONSEQUENCES) or not whole:
         raise SavedSessionError("The saved behaviours hold numbers that no run gives: the session is damaged.")
-    tracker = BehaviourTracker(**kept, offered=used, failed_name=name.rstrip(b"\0").decode("utf-8", "ignore"))
+    for field_name, number in kept.items():
+        setattr(tracker, field_name, number)
+    tracker.offered, tracker.failed_name = used, name.rstrip(b"\0").decode("utf-8", "ignore")
     at = _FIXED.size
     for table in (tracker.deeds, tracker.errors_said, tracker.names):
         table.unpack(data[at : at + table.packed_bytes])
         at += table.packed_bytes
+    if tracker.declared_counts is not None:
+        tracker.declared_counts.unpack(data[at:], tracker.step)
     return tracker

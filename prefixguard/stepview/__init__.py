@@ -29,7 +29,7 @@ from prefixguard.stepview.spellings import unflatten
 from prefixguard.stepview.splitter import Splitter
 from prefixguard.stepview.spooled_runs import Spool, SpooledRuns
 from prefixguard.stepview.terminal import render
-from prefixguard.stepview.text import CUT_MARK, plain, repair, to_text
+from prefixguard.stepview.text import CUT_MARK, plain, repair, searchable, to_text
 
 __all__ = [
     "CUT_MARK",
@@ -84,6 +84,7 @@ __all__ = [
     "render",
     "repair",
     "run_files",
+    "searchable",
     "serialize",
     "side_by_side",
     "to_text",

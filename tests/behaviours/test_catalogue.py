@@ -9,7 +9,7 @@ from prefixguard.behaviours import BY_NAME, CATALOGUE, CONSEQUENCES
 from prefixguard.stepview import StepRecord
 
 Run = list[StepRecord]
-LONG = "The parcel left the warehouse on Monday and will arrive in two days. " * 4
+LONG = "The parcel left the warehouse on Monday and will arrive in two days. " * 8
 POLL = '{"job":"j-81"}'
 TRACE = "FAILED tests/test_a.py::test_sum - assert 3 == 4\n1 failed, 8 passed"
 OTHER = "FAILED tests/test_b.py::test_mean - assert 3 == 4\n1 failed, 8 passed"
