@@ -3,8 +3,8 @@
     python benchmarks/behaviours.py .traces
 
 Boosting, three folds that never split a task. Of each behaviour: how often it held so far (at most 6), whether it held
-at each of the last three steps, and for how many steps in a row (at most 6). The limit of steps is unknown, as it is to
-a monitor that was told nothing. Writes behaviours.json and behaviours.md.
+at each of the last three steps, and for how many steps in a row (at most 6). The limit of steps is unknown but in one
+row: there it is the 99th percentile of the lengths of training runs. Writes behaviours.json and behaviours.md.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from prefixguard.trace import Outcome, Run
 PLACES = {name: place for place, name in enumerate(BY_NAME)}
 FIGURES = ("auprc", "rem_outcome", "idx_outcome")
 MOST = 6
+CAPPED = "behaviours, cap known"
 SEED = 13
 
 
@@ -86,11 +87,13 @@ def run_set(name: str, traces: Path, folds: int) -> dict[str, Any]:
         "clock": clock,
     }
     targets, fold = labels(corpus, accuracy.HORIZON), accuracy.folds_of(corpus, folds, 0)
-    gathered: dict[str, dict[str, list[float]]] = {row: {figure: [] for figure in FIGURES} for row in given}
+    gathered: dict[str, dict[str, list[float]]] = {row: {figure: [] for figure in FIGURES} for row in (*given, CAPPED)}
     for k in range(folds):
         train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
         steps, weight = steps_of(corpus, train), run_weights(corpus, train)
-        for row, x in given.items():
+        cap = np.quantile(corpus.lengths[train], 0.99)
+        near = (clock + 1 >= 0.9 * cap).astype(np.float32)  # `near_step_cap`, the cap told by the training runs
+        for row, x in {**given, CAPPED: np.hstack((behaviour, near))}.items():
             z = x[steps_of(corpus, test)]
             scores = np.stack([boost(x[steps], targets[steps, risk], weight, SEED)(z) for risk in range(2)], axis=1)
             for figure, value in accuracy.measure(corpus, test, scores, None, None).items():

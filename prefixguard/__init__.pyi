@@ -52,6 +52,9 @@ from prefixguard.evaluation import (
     EvaluationTable as EvaluationTable,
 )
 from prefixguard.evaluation import (
+    check_behaviours as check_behaviours,
+)
+from prefixguard.evaluation import (
     compare as compare,
 )
 from prefixguard.evaluation import (

@@ -149,7 +149,6 @@ CATALOGUE: Final = (
         "The last check failed: mend what it names before you finish.",
         "Run the check again when the agent finishes, and refuse a failing one.",
         watch=1,
-        alarm=1,
     ),
     Behaviour(
         "identifier_from_nowhere",

@@ -3,7 +3,8 @@
 What holds at step t depends on the records 1 to t alone. A call is looked at in three ways: against calls before it
 (loops), by its error (errors), and by what it is for (results, edits, tests); what the agent says, against the calls.
 The world may have changed when something arrived, or when a call that is no reading succeeded and was new or gave
-another result than before: a call that is made again after that is no loop.
+another result than before: a call that is made again after that is no loop. Once an adapter has cut a text, nobody
+knows which identifiers it held, so none is said to be from nowhere.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from prefixguard.behaviours.grounding import made_up
 from prefixguard.behaviours.tracker import MOST_STEPS, BehaviourTracker, name_hash, text_hash
 from prefixguard.context import FEATURES, ContextState
 from prefixguard.encoder import Tokens
-from prefixguard.stepview import StepRecord, plain
+from prefixguard.stepview import CUT_MARK, StepRecord, plain
 
 Findings = dict[str, tuple[int, int, str]]
 
@@ -70,13 +71,16 @@ def update(
         _say(t, record, what, found)
     else:
         _call(t, record, what, found)
-        identifier = "" if is_shell(record.tool) else made_up(context, tokens, what.kind)
+        whole = not t.cut and not is_shell(record.tool)
+        identifier = made_up(context, tokens, what.kind) if whole else ""
         if identifier:
             found["identifier_from_nowhere"] = (
                 t.step,
                 min(context.ungrounded_calls, _OFTEN),
                 plain(identifier, _EVIDENCE),
             )
+    if not t.cut and (CUT_MARK in record.result or CUT_MARK in record.observation):
+        t.cut = t.step
     if len(record.result) >= _LONG:
         found["long_result"] = t.step, 1, f"{len(record.result):,} characters"
     if numbers[_RESULT_SEEN] > 0 and len(record.result) >= _SHORT_MESSAGE and "same_call_same_result" not in found:
@@ -164,10 +168,9 @@ def _errors(
     t: BehaviourTracker, record: StepRecord, what: Consequence, key: int, failed: bool, shown: str, found: Findings
 ) -> None:
     """The call's error, against errors before it."""
-    tool = name_hash(what.name)
     said = record.status != "ok" and signs.says_missing_tool(record.result, record.tool, shell=is_shell(record.tool))
     if said or t.is_offered(record.tool) is False:
-        found["missing_tool"] = t.step, t.names.get(tool), plain(what.name, _EVIDENCE)
+        found["missing_tool"] = *t.once_more("missing_tool"), plain(what.name, _EVIDENCE)
     is_longer = len(record.arguments) > max(1.1 * t.last_length, t.last_length + 4)
     if not (t.failed_last and is_longer and t.last_tool == name_hash(record.tool)):
         t.growth, t.growth_since = 0, t.step
@@ -211,7 +214,7 @@ def _purposes(
                 found["empty_result_again"] = t.empty_since, t.empty, shown
     elif kind != "waits":
         if kind == "writes" and t.failed_read and t.changed <= max(t.failed_read, t.step * (not failed)):
-            found["write_after_failed_read"] = t.failed_read, 1, shown
+            found["write_after_failed_read"] = *t.once_more("write_after_failed_read"), shown
         t.failed_read = 0
     if kind == "edits" and not failed:
         t.edits_since = t.edits_since if t.edits else t.step
@@ -283,16 +286,16 @@ def _say(t: BehaviourTracker, record: StepRecord, what: Consequence, found: Find
         t.messages, t.changed = 0, t.step
     t.failed_read = 0
     if not what.name and record.status == "error":
-        found["reply_refused"] = t.step, 1, plain(record.result or record.action, _EVIDENCE)
+        found["reply_refused"] = *t.once_more("reply_refused"), plain(record.result or record.action, _EVIDENCE)
         return
     written = signs.call_in_text(record.action, lambda name: _is_tool(t, name)) if not what.name else ""
     if written:
-        found["call_as_text"] = t.step, 1, plain(written, _EVIDENCE)
+        found["call_as_text"] = *t.once_more("call_as_text"), plain(written, _EVIDENCE)
     claims = signs.claims_success(text)
     if t.failed_step and claims:
         found["claim_over_failure"] = t.failed_step, 1, plain(t.failed_name, _EVIDENCE)
     if not t.calls and not signs.asks(text) and (claims or len(text) >= _ANSWER):
-        found["answer_without_call"] = t.step, 1, shown
+        found["answer_without_call"] = *t.once_more("answer_without_call"), shown
 
 
 def _is_tool(t: BehaviourTracker, name: str) -> bool:

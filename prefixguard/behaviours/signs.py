@@ -152,7 +152,7 @@ def call_in_text(text: str, is_tool: Callable[[str], bool]) -> str:
 _CLAIM = re2.compile(
     r"(?i)\b(?:done|completed?|success(?:ful|fully)?|succeeded|fixed|resolved|all set|finished|confirmed|"
     r"(?:has|have|was|were|is now|are now|been|i|i've|now) (?:been |now |just |already |successfully )*"
-    r"[a-z]{2,20}(?:ed|ked|paid|sent|set|made))\b"
+    r"[a-z]{3,20}(?:ed|ked|paid|sent|set|made))\b"
     r"|\b(?:erledigt|erfolgreich|abgeschlossen|fertig)\b"
     r"|\b(?:wurden?|habe|haben)\b[^.!?\n]{1,80}\b(?:ge|be|ver|ein|um|auf|ab|zurück)?\pL+(?:iert|[^n]t|en)\b"
     r"|\b(?:hecho|completad[oa]s?|list[oa]|(?:he|hemos|ha sido|han sido|se ha|se han) \pL+(?:ad|id)[oa]s?)\b|éxito"
@@ -182,6 +182,16 @@ def claims_success(text: str) -> bool:
     return _CLAIM.search(text) is not None and _ADMISSION.search(_MENDED.sub(" ", text)) is None
 
 
+_REQUEST = re2.compile(
+    r"(?i)[?？؟请]|\b(?:please|need|provide|share|let me know|could you|would you|bitte|benötige|brauche|nennen|geben|"
+    r"por favor|necesito|indique|s'il (?:vous|te)|besoin|veuillez)\b"
+)
+
+
 def asks(text: str) -> bool:
-    """Does a text ask for something, by a question mark?"""
-    return any(mark in text for mark in "?？؟")
+    """Does a text ask for something?
+
+    >>> [asks(text) for text in ("Which order is it?", "I need your name.", "The order is on its way.")]
+    [True, True, False]
+    """
+    return _REQUEST.search(ends(text)) is not None

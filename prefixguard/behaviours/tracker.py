@@ -24,6 +24,12 @@ _NAME: Final = 40
 #: Tools that a run was offered: at most so many are known; of more, none.
 MOST_TOOLS: Final = 64
 _TOOL: Final = 4
+#: Behaviours that come and go, and are counted over the whole run.
+COUNTED: Final = (
+    "missing_tool", "reply_refused", "call_as_text", "answer_without_call", "identifier_from_nowhere",
+    "write_after_failed_read",
+)  # fmt: skip
+_COUNT: Final = struct.Struct("<IH")
 
 
 @dataclass(slots=True, eq=False)
@@ -32,6 +38,7 @@ class BehaviourTracker:
 
     step: int = 0
     changed: int = 0  # last step at which the world may have changed
+    cut: int = 0  # first step at which a text was cut, so that what it held is not known; 0: none was
     waited: int = 0  # last step at which the agent waited
     calls: int = 0  # calls but thoughts and waits
     alternating: int = 0  # calls up to this one of which each equals the one before the last, results too
@@ -65,6 +72,8 @@ class BehaviourTracker:
     last_name: int = 0
     tests_hash: int = 0
     speaker: int = 0
+    #: Of each behaviour of `COUNTED` the first step at which it held, and how often it did.
+    counted: bytearray = field(default_factory=lambda: bytearray(_COUNT.size * len(COUNTED)))
     #: Names of the tools that the run was offered, by their hash, sorted; none: nobody knows, or there are too many.
     offered: bytes = b""
     failed_name: str = ""
@@ -82,6 +91,14 @@ class BehaviourTracker:
     def packed_bytes(self) -> int:
         """Length of what `pack` gives: `TRACKER_BYTES`, and 17 for each declared behaviour."""
         return TRACKER_BYTES + (self.declared_counts.packed_bytes if self.declared_counts is not None else 0)
+
+    def once_more(self, name: str) -> tuple[int, int]:
+        """Count a behaviour of `COUNTED` at this step. Returns the first step at which it held, and how often."""
+        at = COUNTED.index(name) * _COUNT.size
+        first, times = _COUNT.unpack_from(self.counted, at)
+        first, times = first or self.step, min(times + 1, 0xFFFF)
+        _COUNT.pack_into(self.counted, at, first, times)
+        return first, times
 
     def is_offered(self, tool: str) -> bool | None:
         """Whether the run was offered a tool of this name; None where nobody knows."""
@@ -136,7 +153,9 @@ def name_hash(name: str) -> int:
 
 #: Length of a packed tracker, without what is declared.
 _FRESH: Final = start()
-TRACKER_BYTES: Final = _FIXED.size + sum(t.packed_bytes for t in (_FRESH.deeds, _FRESH.errors_said, _FRESH.names))
+TRACKER_BYTES: Final = (
+    _FIXED.size + len(_FRESH.counted) + sum(t.packed_bytes for t in (_FRESH.deeds, _FRESH.errors_said, _FRESH.names))
+)
 
 
 def pack(tracker: BehaviourTracker) -> bytes:
@@ -144,7 +163,7 @@ def pack(tracker: BehaviourTracker) -> bytes:
     name = tracker.failed_name.encode("utf-8", "replace")[:_NAME]
     numbers = [getattr(tracker, name) for name in _NUMBERS]
     fixed = _FIXED.pack(*numbers, name, tracker.offered, len(tracker.offered) // _TOOL)
-    tables = tracker.deeds.pack() + tracker.errors_said.pack() + tracker.names.pack()
+    tables = bytes(tracker.counted) + tracker.deeds.pack() + tracker.errors_said.pack() + tracker.names.pack()
     return fixed + tables + (tracker.declared_counts.pack() if tracker.declared_counts is not None else b"")
 
 
@@ -166,7 +185,10 @@ def unpack(data: bytes, declared: DeclaredBehaviours | None = None) -> Behaviour
     for field_name, number in kept.items():
         setattr(tracker, field_name, number)
     tracker.offered, tracker.failed_name = used, name.rstrip(b"\0").decode("utf-8", "ignore")
-    at = _FIXED.size
+    at = _FIXED.size + len(tracker.counted)
+    tracker.counted[:] = data[_FIXED.size : at]
+    if any(max(first, times) > tracker.step for first, times in _COUNT.iter_unpack(tracker.counted)):
+        raise SavedSessionError("The saved behaviours hold numbers that no run gives: the session is damaged.")
     for table in (tracker.deeds, tracker.errors_said, tracker.names):
         table.unpack(data[at : at + table.packed_bytes])
         at += table.packed_bytes

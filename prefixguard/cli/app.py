@@ -44,6 +44,7 @@ COMMANDS = {
     "sign": "monitors.sign",
     "induce-adapter": "induction.induce",
     "check-adapter": "adapters.check_adapter",
+    "check-behaviours": "adapters.check_behaviours",
     "info": "info.show_info",
     "adapters": "adapters.adapters",
 }

@@ -13,6 +13,7 @@ from prefixguard.evaluation.analyses import (
     resample_alarms,
     shortcuts,
 )
+from prefixguard.evaluation.behaviour_check import BehaviourCheck, BehaviourCount, check_behaviours
 from prefixguard.evaluation.comparing import compare
 from prefixguard.evaluation.evaluation import alarm_thresholds, evaluate
 from prefixguard.evaluation.scoring import evaluate_scores
@@ -29,6 +30,8 @@ __all__ = [
     "AlertRow",
     "AutomatonFidelity",
     "BaselineRow",
+    "BehaviourCheck",
+    "BehaviourCount",
     "Behind",
     "Comparison",
     "Difference",
@@ -47,6 +50,7 @@ __all__ = [
     "StuckDetector",
     "StuckRule",
     "alarm_thresholds",
+    "check_behaviours",
     "compare",
     "evaluate",
     "evaluate_scores",

@@ -6,7 +6,7 @@ import pytest
 from behaving import bash, call, fail, found_in, names_in, say
 
 from prefixguard.behaviours import BY_NAME, CATALOGUE, CONSEQUENCES
-from prefixguard.stepview import StepRecord
+from prefixguard.stepview import CUT_MARK, StepRecord
 
 Run = list[StepRecord]
 LONG = "The parcel left the warehouse on Monday and will arrive in two days. " * 8
@@ -173,6 +173,7 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
             [call("search", '{"q":"iphone15pro 256gb"}')],
             [call("get_orders", '{"limit":100,"year":"2024"}')],
             [bash("sed -n 71234,71299p a.py")],
+            [call("get_orders", "{}", f"W1{CUT_MARK}W9"), call("get_order", '{"id":"W71234"}')],
         ],
     ),
     "write_after_failed_read": (

@@ -1,4 +1,4 @@
-"""`prefixguard adapters`, `parse` and `check-adapter`: which formats are read, and how."""
+"""`prefixguard adapters`, `parse`, `check-adapter` and `check-behaviours`: what is read of runs, and how."""
 
 from __future__ import annotations
 
@@ -149,3 +149,32 @@ def check_adapter(as_json: bool, **given: Any) -> None:
         say(f"{report.adapter_name} {report.sha256[:12]}: {errors} {'error' if errors == 1 else 'errors'}", error=True)
         raise typer.Exit(1)
     say(f"{report.adapter_name} {report.sha256[:12]}: no errors, score {report.score():.3f}", style="bold green")
+
+
+@command(
+    "check_behaviours",
+    arguments="behaviours runs",
+    words={"adapter": READ_ADAPTER},
+    json="What is declared, and every count, as JSON on standard output.",
+)
+def check_behaviours(runs: str | None, **given: Any) -> Any:
+    """Check a file of behaviours, and count on runs how often each behaviour holds, those of the catalogue too.
+
+    docs/behaviours.md describes the file. Exit codes: 0 no error was found; 2 the file, or the runs, are wrong.
+
+    Examples:
+
+        prefixguard check-behaviours mine.json
+        prefixguard check-behaviours mine.json runs.jsonl --adapter openai_chat
+        prefixguard check-behaviours mine.json runs/ --json > counts.json
+    """
+    from prefixguard.evaluation.behaviour_check import check_behaviours
+
+    report = ReadReport()
+    with Activity("Checking"):
+        found = check_behaviours(runs=runs, report=report, **given)
+    if runs is not None:
+        refuse_empty(report, runs)
+        for note in notes_of(report):
+            say(note)
+    return found
