@@ -101,7 +101,7 @@ class Event:
             raise TraceError(f"the event is of schema {found.get('schema')!r:.80}; this release reads {SCHEMA}.")
         given = {name: found[name] for name in _TYPES if found.get(name) is not None}
         for name, value in given.items():
-            if not isinstance(value, _TYPES[name]) or (isinstance(value, bool) and name != "is_error"):
+            if not fits(name, value):
                 raise TraceError(f"event: {name} is {value!r:.80}, and must be {_CALLED[_TYPES[name]]}.")
         for name, allowed in (("kind", KINDS), ("outcome", ("success", "failure")), ("actor", ACTORS)):
             if (name in given or name == "kind") and given.get(name) not in allowed:
@@ -111,6 +111,20 @@ class Event:
         if "arguments" in found:
             given["arguments"] = found["arguments"]
         return cls(**given)
+
+    @classmethod
+    def of(cls, given: Any) -> Event:
+        """The event itself where its fields have their types, and the event of an object; else raises TraceError."""
+        if not isinstance(given, cls):
+            return cls.from_json(given)
+        set_ones = {
+            f.name: v
+            for f in fields(cls)
+            if not ((v := getattr(given, f.name)) is None or (isinstance(v, str) and not v))
+        }
+        if given.run and given.kind in KINDS and all(fits(name, value) for name, value in set_ones.items()):
+            return given
+        return cls.from_json(set_ones)
 
 
 _OTHERS = tuple(field.name for field in fields(Event) if field.name not in ("run", "kind", "agent_path"))
@@ -125,6 +139,12 @@ _TYPES: dict[str, Any] = {
 _CALLED: dict[Any, str] = {
     str: "a text", int: "a whole number", (int, float): "a number", bool: "true or false", Mapping: "an object",
 }  # fmt: skip
+
+
+def fits(name: str, value: Any) -> bool:
+    """Is this a value that the field may have? Any for `arguments`, and for names that no field has."""
+    kind = _TYPES.get(name, object)
+    return isinstance(value, kind) and (not isinstance(value, bool) or kind in (bool, object))
 
 
 #: How deep values of frameworks are followed, and how many parts of one are kept.

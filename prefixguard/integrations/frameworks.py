@@ -9,7 +9,8 @@ from prefixguard.integrations.autogen import watch_runner
 from prefixguard.integrations.claude import sdk_hooks
 from prefixguard.integrations.google_adk import plugin
 from prefixguard.integrations.inspect import InspectHooks, sample_hooks
-from prefixguard.integrations.langchain import agent_middleware, callback_handler
+from prefixguard.integrations.langchain import agent_middleware
+from prefixguard.integrations.langgraph import callback_handler
 from prefixguard.integrations.llama_index import watch_workflow
 from prefixguard.integrations.mcp import watch_session
 from prefixguard.integrations.openai_agents import run_hooks

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import atexit
-import hashlib
 import logging
 import os
-import threading
-from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from time import monotonic, time
 from types import TracebackType
 from typing import Any, Literal
 from uuid import uuid4
 from weakref import ref
 
-from prefixguard.alarm import Level
 from prefixguard.errors import AgentStopped, ConfigError, OtherAdapterError, OutputError, TraceError, UsageError
-from prefixguard.escalate import Endpoint, EscalatedReading, EscalatedSession, Escalator
+from prefixguard.escalate import Endpoint, EscalatedSession, Escalator
 from prefixguard.integrations.alarms import ACTIONS, OnAlarm
+from prefixguard.integrations.counts import Counts
 from prefixguard.integrations.escalation import VerdictThread, guard_escalator
+from prefixguard.integrations.event_flow import EventFlow, unknown
 from prefixguard.integrations.events import MAIN, Event, text_of
 from prefixguard.integrations.frameworks import FrameworkHooks
 from prefixguard.integrations.kept_run import kept_run, resumed_run
 from prefixguard.integrations.reactions import Reactions
 from prefixguard.integrations.recorder import Recorder
-from prefixguard.integrations.registry import AgentStream, OpenRun, RunRegistry
+from prefixguard.integrations.registry import AgentStream, OpenRun, RunRegistry, task_digest
 from prefixguard.integrations.sinks import Sink, SinkThreads
 from prefixguard.integrations.watched_run import WatchedRun
 from prefixguard.runtime import Monitor, Reading, Session, load, plain
@@ -34,9 +31,6 @@ from prefixguard.runtime.host import was_interrupted
 from prefixguard.stepview import EVENTS, load_adapter
 
 logger = logging.getLogger("prefixguard")
-
-#: Ids that hosts have said which are remembered, for `outcome`.
-MOST_NAMED = 100_000
 
 
 class Guard(FrameworkHooks):
@@ -89,14 +83,13 @@ class Guard(FrameworkHooks):
             _refuse_other(self.monitor)
         self.recorder = None if record is None else Recorder(record)
         self._runs = RunRegistry(max_open_runs, idle_seconds)
-        self._named: OrderedDict[str, str] = OrderedDict()  # ids as hosts said them, and as the runs have them
-        self._counts: Counter[str] = Counter()
-        self._count_lock = threading.Lock()
+        self._counts = Counts()
         self._sinks = SinkThreads(sinks, lambda: self.counters)
         self._reactions = Reactions(on_alarm, shadow, self._sinks, self.count)
+        self._flow = EventFlow(self._runs, self.recorder, lambda *of: self._session(*of), self._reactions, self._counts)
         self._verdicts: VerdictThread | None = None
         if escalate is not None:
-            self._verdicts = VerdictThread(guard_escalator(escalate, self.monitor), self._take_verdict)
+            self._verdicts = VerdictThread(guard_escalator(escalate, self.monitor), self._flow.take_verdict)
         if sinks or escalate is not None:
             atexit.register(_close_at_exit, ref(self))
 
@@ -125,7 +118,7 @@ class Guard(FrameworkHooks):
         group : picks the alarm's threshold, for monitors that have thresholds by group.
         """
         name, task, agent = self.new_id(run_id), text_of(task), text_of(agent)
-        self._open(name, task_id or task_digest(task), group, agent)
+        self._flow.open(name, text_of(task_id) or task_digest(task), None if group is None else text_of(group), agent)
         watched = WatchedRun(self, name, agent=agent)
         if task:
             self.feed(Event(name, "task", text=task, agent=agent, at=time()))
@@ -138,15 +131,15 @@ class Guard(FrameworkHooks):
         that says why.
         """
         try:
-            return self._feed(event if isinstance(event, Event) else Event.from_json(event))
+            return self._feed(Event.of(event))
         except TraceError as exc:
             self.count("unread_events")
-            return [_unknown(f"the event could not be read: {plain(str(exc), 300)}")]
+            return [unknown(f"the event could not be read: {plain(str(exc), 300)}")]
         except Exception as exc:
             if was_interrupted(exc):
                 raise
             self.failed("an event", exc)
-            return [_unknown(f"the event could not be taken in: {type(exc).__name__}")]
+            return [unknown(f"the event could not be taken in: {type(exc).__name__}")]
 
     def outcome(self, run_id: str, success: bool | Literal["success", "failure"]) -> bool:
         """Say how a run ended, for training: appended to its record. Said again, the last one counts.
@@ -163,7 +156,7 @@ class Guard(FrameworkHooks):
             if ended is None:
                 raise TraceError(f"it is {plain(str(success), 60)!r}, and must be True, False, success or failure.")
             name = text_of(run_id)
-            self.recorder.outcome(self._named.get(name, name), ended, time())  # type: ignore[arg-type]
+            self.recorder.outcome(self._runs.named(name), ended, time())  # type: ignore[arg-type]
         except (TraceError, OutputError) as exc:
             self.count("outcomes_lost")
             logger.warning("the outcome of run %s is lost: %s", plain(str(run_id), 100), plain(str(exc), 300))
@@ -173,8 +166,7 @@ class Guard(FrameworkHooks):
     def close(self, seconds: float = 5.0) -> None:
         """End all runs that are open, and wait at most so long until verdicts have come and the sinks have all."""
         until = monotonic() + seconds
-        for run in self._runs.all():
-            self._close(run, "closed_open")
+        self._flow.close(self._runs.all(), "closed_open")
         if self._verdicts is not None:
             self._verdicts.close(seconds)
         self._reactions.wait()
@@ -191,15 +183,13 @@ class Guard(FrameworkHooks):
     @property
     def counters(self) -> dict[str, int]:
         """What was counted: `events`, `readings`, `alarms`; and what went wrong, where something did: `late_events` (of
-        runs that are over), `second_results`, `results_without_call`, `unread_events`, `evicted_runs`,
+        runs that are over), `second_results`, `results_without_call`, `unread_events`, `unread_fields`, `evicted_runs`,
         `unrecorded_events`, `failed_callbacks`, `slow_callbacks`, `outcomes_lost`, `internal_errors`; of spans
         `late_results` and what could not be read or joined (docs/integrations.md); of each sink `sinks.emitted.NAME`,
         `sinks.failed.NAME` and `sinks.dropped.NAME`, readings, by its class; and what became of questions to the
         auditor, `escalation.offered` and others, `verdicts.alarm`, `.safe`, `.abstain`."""
-        with self._count_lock:
-            counted = dict(self._counts)
         asked = {} if self._verdicts is None else dict(self._verdicts.counters)
-        return counted | {f"sinks.{name}": n for name, n in self._sinks.counters.items()} | asked
+        return self._counts.as_dict() | {f"sinks.{name}": n for name, n in self._sinks.counters.items()} | asked
 
     @property
     def open_runs(self) -> int:
@@ -209,34 +199,25 @@ class Guard(FrameworkHooks):
 
     def new_id(self, wanted: str | None = None) -> str:
         """An id for a run that begins: the wanted one where it is free."""
-        name = text_of(wanted) if wanted else f"run-{uuid4().hex[:16]}"
-        free, n = name, 1
+        name = text_of(wanted) or f"run-{uuid4().hex[:16]}"
+        free = name
         try:
             free = name if self.recorder is None else self.recorder.free_id(name)
         except OutputError as exc:
-            self._unrecorded(exc)
-        while self._runs.get(free) is not None or self._runs.is_over(free):
-            n += 1
-            free = f"{name}-{n}"
-        if free != name:
-            logger.info("the id %s is taken: this run is %s", plain(name, 100), plain(free, 100))
-        with self._count_lock:
-            self._named[name] = free
-            if len(self._named) > MOST_NAMED:
-                self._named.popitem(last=False)
-        return free
+            self._flow.unrecorded(exc)
+        return self._runs.new_id(name, free)
 
     def stream(self, run: str, agent_path: str = MAIN) -> AgentStream | None:
         """What is known of an agent of an open run; None where it is not open."""
         found = self._runs.get(run)
-        return None if found is None else found.streams.get(agent_path)
+        return None if found is None or not isinstance(agent_path, str) else found.streams.get(agent_path)
 
     def stopped(self, run: str) -> str | None:
         """Why the run is to stop; None while it may go on. A function that is asked is waited for.
 
         run : its id; where no run has it, the run that began last under that id, whatever was put behind it.
         """
-        found = self._runs.get(run) or self._runs.get(self._named.get(run, ""))
+        found = self._runs.get(run) or self._runs.get(self._runs.named(run))
         if found is None:
             return None
         self._reactions.wait(found)
@@ -270,8 +251,7 @@ class Guard(FrameworkHooks):
     def resume_run(self, kept: Any) -> None:
         """Go on with a run that `save_run` gave. Raises SavedSessionError where it is damaged, or of another
         monitor."""
-        for other in self._runs.adopt(resumed_run(kept, self.monitor)):
-            self._close(other, "evicted_runs")
+        self._flow.close(self._runs.adopt(resumed_run(kept, self.monitor)), "evicted_runs")
 
     def go_on(self, run: str) -> None:
         """The run need not stop any more: a person has spoken, who knows of it."""
@@ -302,109 +282,15 @@ class Guard(FrameworkHooks):
         return stream.turn
 
     def count(self, name: str) -> None:
-        with self._count_lock:
-            self._counts[name] += 1
+        """One more of this name, in `counters`."""
+        self._counts.add(name)
 
     def failed(self, what: str, exc: BaseException) -> None:
         """Something of ours went wrong: counted, said once, never the host's affair."""
-        self.count("internal_errors")
-        if self._counts["internal_errors"] == 1:
-            logger.warning("%s could not be watched; the agent goes on", what, exc_info=exc)
-
-    # How an event goes
+        self._counts.failed(what, exc)
 
     def _feed(self, event: Event) -> list[Reading]:
-        run = self._runs.get(event.run)
-        if run is None:
-            if self._runs.is_over(event.run):
-                self.count("late_events")
-                return [_unknown("the run is over; an event of it came late. Begin a new run under another id")]
-            run = self._open(event.run, event.task_id, None, event.agent)
-        with run.lock:
-            stream = run.stream(event.agent_path, lambda: self._session(run, event.agent_path))
-            if stream.is_over:
-                self.count("late_events")
-                return [_unknown(f"agent {plain(event.agent_path, 80)} has ended; an event of it came late")]
-            joined = self._join(run, stream, event)
-            if joined is None:
-                return []
-            readings = self._reactions.take(run, stream, self._take(stream, joined))
-            if event.kind == "ended":
-                readings += self._end(run, event.agent_path)
-            return readings
-
-    def _join(self, run: OpenRun, stream: AgentStream, event: Event) -> Event | None:
-        """The event with what it belongs to: turn, task, name of the agent; None for a second result of a call."""
-        stream.agent = event.agent or stream.agent
-        if event.kind == "returned":
-            match stream.result(event.call_id):
-                case "second":
-                    self.count("second_results")
-                    return None
-                case "alone":
-                    self.count("results_without_call")
-        elif event.kind == "called":
-            return replace(event, turn=stream.called(event.call_id, event.turn))
-        elif event.kind in ("task", "observed") and stream.task is None:  # what arrives first is the task
-            stream.task = event.text
-            task_id = event.task_id or run.task_id or task_digest(event.text)
-            run.task_id = run.task_id or task_id
-            return replace(event, kind="task", task_id=task_id, agent=stream.agent)
-        elif event.kind == "observed" and event.text == stream.task and not stream.turn:
-            return None  # the host said the task, and now the messages that begin with it
-        elif event.kind in ("said", "observed"):
-            stream.next_turn()
-            stream.last_text = event.text if event.kind == "said" else stream.last_text
-        return event
-
-    def _take(self, stream: AgentStream, event: Event) -> Sequence[Reading | EscalatedReading]:
-        line = event.to_json()
-        self.count("events")
-        if self.recorder is not None:
-            try:
-                self.recorder.write(line)
-            except OutputError as exc:
-                self._unrecorded(exc)
-        return [] if stream.session is None else stream.session.observe(line)
-
-    def _unrecorded(self, exc: OutputError) -> None:
-        """What happens cannot be written: counted, and said once. It is judged all the same."""
-        self.count("unrecorded_events")
-        if self._counts["unrecorded_events"] == 1:
-            logger.warning("%s", plain(str(exc), 300))
-
-    def _end(self, run: OpenRun, path: str) -> list[Reading]:
-        """The agent and all below it end, the deepest first."""
-        found = []
-        for stream in run.below(path):
-            stream.is_over = True
-            if stream.session is not None:
-                found += self._reactions.take(run, stream, stream.session.end())
-        if path == MAIN:
-            self._runs.close(run.run)
-        return found
-
-    def _take_verdict(self, run: OpenRun, path: str) -> None:
-        """A question of this agent has ended: take in what is new."""
-        try:
-            with run.lock:
-                stream = run.streams[path]
-                said = stream.session.poll() if isinstance(stream.session, EscalatedSession) else None
-                if said is not None:
-                    self._reactions.take(run, stream, [said])
-        except Exception as exc:
-            self.failed("a verdict", exc)
-
-    def _open(self, run: str, task_id: str, group: str | None, agent: str) -> OpenRun:
-        opened, closed = self._runs.open(run, task_id, group, agent)
-        for other in closed:
-            self._close(other, "evicted_runs")
-        return opened
-
-    def _close(self, run: OpenRun, counted: str) -> None:
-        self.count(counted)
-        with run.lock:
-            self._end(run, MAIN)
+        return self._flow.take(event)
 
     def _session(self, run: OpenRun, path: str) -> Session | EscalatedSession | None:
         if self._verdicts is not None:
@@ -417,15 +303,6 @@ def _close_at_exit(guard: ref[Guard]) -> None:
     found = guard()
     if found is not None:
         found.close(2.0)
-
-
-def task_digest(task: str) -> str:
-    """An id for a task that has none: runs that are asked the same belong to one task."""
-    return "task-" + hashlib.blake2b(task.encode("utf-8", "replace"), digest_size=12).hexdigest() if task else ""
-
-
-def _unknown(why: str) -> Reading:
-    return Reading(0, None, None, Level.UNKNOWN, None, None, (), why, 0.0)
 
 
 def _refuse_other(monitor: Monitor) -> None:

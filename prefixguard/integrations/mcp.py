@@ -9,6 +9,7 @@ import functools
 from typing import Any, TypeVar
 
 from prefixguard.errors import ConfigError
+from prefixguard.integrations.call_context import is_watched, watched_by
 from prefixguard.integrations.events import field_of, text_of
 from prefixguard.integrations.watched_run import RunKeeper, current_run
 
@@ -24,7 +25,7 @@ def watch_session(guard: RunKeeper, session: S) -> S:
     original = getattr(session, "call_tool", None)
     if original is None:
         raise ConfigError(f"{type(session).__name__} is no MCP session: give the ClientSession.")
-    if hasattr(original, "prefixguard"):
+    if is_watched(original, guard):
         return session
 
     @functools.wraps(original)
@@ -51,6 +52,5 @@ def watch_session(guard: RunKeeper, session: S) -> S:
             guard.failed("a result of an MCP session", exc)
         return result
 
-    call_tool.prefixguard = guard  # type: ignore[attr-defined]
-    session.call_tool = call_tool  # type: ignore[attr-defined]
+    session.call_tool = watched_by(guard, call_tool)  # type: ignore[attr-defined]
     return session

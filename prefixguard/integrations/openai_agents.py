@@ -107,12 +107,15 @@ class AgentsWatcher:
 
     def begins(self, agent: Any, hooks: Any) -> None:
         """Set hooks of this class on the agents that are tools of the agent; in place of those of another guard."""
-        for tool in field_of(agent, "tools") or ():
-            inner = field_of(tool, "_agent_instance") if field_of(tool, "_is_agent_tool") else None
-            if inner is None or getattr(inner.hooks, "prefixguard", None) is self:
-                continue
-            is_ours = hasattr(inner.hooks, "prefixguard")
-            inner.hooks = hooks(inner.hooks.own if is_ours else inner.hooks)
+        try:
+            for tool in field_of(agent, "tools") or ():
+                inner = field_of(tool, "_agent_instance") if field_of(tool, "_is_agent_tool") else None
+                if inner is None or getattr(inner.hooks, "prefixguard", None) is self:
+                    continue
+                is_ours = hasattr(inner.hooks, "prefixguard")
+                inner.hooks = hooks(inner.hooks.own if is_ours else inner.hooks)
+        except Exception as exc:
+            self._guard.failed("the tools of an agent of the OpenAI Agents SDK", exc)
 
     async def asks(self, context: Any, agent: Any, items: Any, nested: bool = False) -> None:
         """A model is about to be asked; nudges are added to the items. AgentStopped where the run is to stop."""
@@ -126,6 +129,8 @@ class AgentsWatcher:
             return
         await run.answered()
         run.check()
+        if not isinstance(items, list):
+            return
         nudges = self._nudges.setdefault(context, [])
         if (text := run.nudge()) is not None:
             nudges.append((len(items), text))
@@ -134,10 +139,10 @@ class AgentsWatcher:
 
     def answers(self, context: Any, agent: Any, response: Any) -> None:
         """A model has answered."""
-        run = self._runs.get(context)
-        if run is None:
-            return
         try:
+            run = self._runs.get(context)
+            if run is None:
+                return
             output = field_of(response, "output") or ()
             for item in output:
                 if field_of(item, "call_id"):
@@ -165,7 +170,7 @@ class AgentsWatcher:
         """The last agent of a run has its output. Nested runs end with their call."""
         usage = field_of(context, "usage")
         for known, run in list(self._runs.items()):
-            if field_of(known, "usage") is usage and run.parent is None:
+            if (known is context or (usage is not None and field_of(known, "usage") is usage)) and run.parent is None:
                 self._forget(run)
 
     def _open(self, context: Any, agent: Any, nested: bool) -> WatchedRun | None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import functools
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
 from prefixguard.errors import ConfigError
+from prefixguard.integrations.call_context import is_watched, watched_by
 from prefixguard.integrations.conversation import (
     tell_chat_input,
     tell_chat_reply,
@@ -42,10 +43,9 @@ def watch_client(guard: RunKeeper, client: C) -> C:
             continue
         for method in ("create", "parse"):
             original = getattr(place, method, None)
-            if original is not None and not hasattr(original, "prefixguard"):
+            if original is not None and not is_watched(original, guard):
                 setattr(place, method, _watched(guard, original, api))
-                found = True
-            found = found or hasattr(original, "prefixguard")
+            found = found or original is not None
     if not found:
         raise ConfigError(
             f"{type(client).__name__} is no client of the openai package: give OpenAI() or AsyncOpenAI()."
@@ -67,7 +67,7 @@ def watch_function(guard: RunKeeper, function: F) -> F:
     if api is None:
         name = getattr(function, "__name__", type(function).__name__)
         raise ConfigError(f"{name} takes neither messages nor input: give a function such as litellm.completion.")
-    if hasattr(function, "prefixguard"):
+    if is_watched(function, guard):
         return function
     return cast(F, _watched(guard, function, api, names))
 
@@ -99,8 +99,7 @@ def _watched(
             reply = original(*args, **options)
             return reply if call is None else call.of_reply(reply)
 
-    ask.prefixguard = guard  # type: ignore[attr-defined]
-    return ask
+    return watched_by(guard, ask)
 
 
 class _Call(ABC):
@@ -120,7 +119,9 @@ class _Call(ABC):
             guard.count("calls_outside_runs")
             return None
         call = cls(run)
-        call._try(call.tell_input, options.get(cls.given))
+        if isinstance(given := options.get(cls.given), Iterator):  # it can be read once
+            options[cls.given] = given = list(given)
+        call._try(call.tell_input, given)
         return call
 
     def act(self, options: dict[str, Any]) -> None:
@@ -135,7 +136,9 @@ class _Call(ABC):
         if isinstance(given, list):
             given.append(message)
             return given
-        return [{"role": "user", "content": given}, message] if isinstance(given, str) else [*(given or ()), message]
+        if isinstance(given, str):
+            return [{"role": "user", "content": given}, message]
+        return [*given, message] if isinstance(given, Iterable) else given
 
     def of_reply(self, reply: Any) -> Any:
         """The reply for the host, told to the run; a stream is told when it is over."""

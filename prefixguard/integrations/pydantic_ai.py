@@ -7,16 +7,13 @@ A nudge is put into the conversation before the next model call and stays there;
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from typing import Any
 
 from prefixguard.errors import missing_extra
+from prefixguard.integrations.call_context import begin_run, within_call
 from prefixguard.integrations.conversation import observe_again, result_of, tell_reply, tokens_of
 from prefixguard.integrations.events import field_of, text_of
 from prefixguard.integrations.watched_run import RunKeeper, WatchedRun
-
-#: The run that this context is in, and the tool call that is under way.
-_WITHIN: ContextVar[tuple[WatchedRun, str] | None] = ContextVar("prefixguard_pydantic_ai", default=None)
 
 
 def tell_request(run: WatchedRun, message: Any, position: int) -> None:
@@ -68,11 +65,8 @@ def capability(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
         async def for_run(self, ctx: Any) -> Any:
             mine = WatchedCapability()
             try:
-                within, name = _WITHIN.get(), str(field_of(field_of(ctx, "agent"), "name") or "")
-                if within is None:
-                    mine.run = guard.run(**{"run_id": field_of(ctx, "run_id"), "agent": name, **of_run})
-                else:
-                    mine.run = within[0].delegate(name or "agent", call_id=within[1], answers=False)
+                name = text_of(field_of(field_of(ctx, "agent"), "name"))
+                mine.run = begin_run(guard, {"run_id": field_of(ctx, "run_id"), **of_run}, agent=name)
             except Exception as exc:
                 guard.failed("a run of pydantic-ai", exc)
             return mine
@@ -90,8 +84,9 @@ def capability(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
             if self.run is not None:
                 await self.run.answered()
                 self.run.check()
-                if (text := self.run.nudge()) is not None:
-                    ctx.enqueue(text)
+                enqueue = field_of(ctx, "enqueue")
+                if callable(enqueue) and (text := self.run.nudge()) is not None:
+                    enqueue(text)
             return request_context
 
         async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:
@@ -103,11 +98,8 @@ def capability(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
             return response
 
         async def wrap_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, handler: Any) -> Any:
-            mark = _WITHIN.set(None if self.run is None else (self.run, str(field_of(call, "tool_call_id"))))
-            try:
+            with within_call(guard, self.run, text_of(field_of(call, "tool_call_id"))):
                 return await handler(args)
-            finally:
-                _WITHIN.reset(mark)
 
         def _tell_last(self, ctx: Any, request: Any = None) -> None:
             """The last message, where it is one that the model is, or would have been, asked with."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import threading
+import hashlib
+import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Literal
 
 from prefixguard.errors import ConfigError
 from prefixguard.escalate import EscalatedSession
-from prefixguard.integrations.events import MAIN
+from prefixguard.integrations.counts import ForkedLock
+from prefixguard.integrations.events import MAIN, Event
 from prefixguard.integrations.sinks import SpanIds
-from prefixguard.runtime import Reading, Session
+from prefixguard.runtime import Reading, Session, plain
 
+logger = logging.getLogger("prefixguard")
 #: Calls of an agent that are remembered as returned, so that a second result is known; ids of runs that are over, and
 #: ids as hosts said them.
 _RETURNED, _OVER = 256, 100_000
@@ -59,6 +62,30 @@ class AgentStream:
             del self.open_calls[next(iter(self.open_calls))]
         return self.turn
 
+    def join(self, event: Event, run: OpenRun, count: Callable[[str], object]) -> Event | None:
+        """The event with what it belongs to: turn, task, name of the agent; None for one that says nothing new."""
+        self.agent = event.agent or self.agent
+        if event.kind == "returned":
+            match self.result(event.call_id):
+                case "second":
+                    count("second_results")
+                    return None
+                case "alone":
+                    count("results_without_call")
+        elif event.kind == "called":
+            return replace(event, turn=self.called(event.call_id, event.turn))
+        elif event.kind in ("task", "observed") and self.task is None:  # what arrives first is the task
+            self.task = event.text
+            task_id = event.task_id or run.task_id or task_digest(event.text)
+            run.task_id = run.task_id or task_id
+            return replace(event, kind="task", task_id=task_id, agent=self.agent)
+        elif event.kind == "observed" and event.text == self.task and not self.turn:
+            return None  # the host said the task, and now the messages that begin with it
+        elif event.kind in ("said", "observed"):
+            self.next_turn()
+            self.last_text = event.text if event.kind == "said" else self.last_text
+        return event
+
     def next_turn(self) -> None:
         """The agent acts anew: what was called before and is open has no result."""
         self.turn += 1
@@ -86,7 +113,7 @@ class OpenRun:
     task_id: str
     group: str | None
     agent: str = ""
-    lock: threading.RLock = field(default_factory=threading.RLock)
+    lock: ForkedLock = field(default_factory=ForkedLock)
     streams: dict[str, AgentStream] = field(default_factory=dict)
     stopped: str | None = None
     used: float = 0.0
@@ -109,6 +136,11 @@ class OpenRun:
         return sorted(mine, key=lambda stream: -stream.path.count("/"))
 
 
+def task_digest(task: str) -> str:
+    """An id for a task that has none: runs that are asked the same belong to one task."""
+    return "task-" + hashlib.blake2b(task.encode("utf-8", "replace"), digest_size=12).hexdigest() if task else ""
+
+
 class RunRegistry:
     """Open runs by id, the one that was used last at the end. Safe for threads.
 
@@ -123,7 +155,8 @@ class RunRegistry:
         self._most, self._idle = most, idle_seconds
         self._open: OrderedDict[str, OpenRun] = OrderedDict()
         self._over: OrderedDict[str, None] = OrderedDict()
-        self._lock = threading.Lock()
+        self._named: OrderedDict[str, str] = OrderedDict()  # ids as hosts said them, and as the runs have them
+        self._lock = ForkedLock()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -131,7 +164,7 @@ class RunRegistry:
     def get(self, run: str) -> OpenRun | None:
         """The open run of this id, which has been used now; None where there is none."""
         with self._lock:
-            found = self._open.get(run)
+            found = self._open.get(run) if isinstance(run, str) else None  # ids of hosts may be anything
             if found is not None:
                 found.used = monotonic()
                 self._open.move_to_end(run)
@@ -141,6 +174,26 @@ class RunRegistry:
         """Was a run of this id open and is no more?"""
         with self._lock:
             return run in self._over
+
+    def new_id(self, name: str, free: str) -> str:
+        """An id for a run that begins, which no run here has or had: `free`, or with a number behind `name`, as the
+        host said it."""
+        n = 1
+        with self._lock:
+            while free in self._open or free in self._over:
+                n += 1
+                free = f"{name}-{n}"
+            self._named[name] = free
+            if len(self._named) > _OVER:
+                self._named.popitem(last=False)
+        if free != name:
+            logger.info("the id %s is taken: this run is %s", plain(name, 100), plain(free, 100))
+        return free
+
+    def named(self, name: str) -> str:
+        """The id of the run that began last under the id that the host said."""
+        with self._lock:
+            return self._named.get(name, name) if isinstance(name, str) else name
 
     def open(
         self, run: str, task_id: str = "", group: str | None = None, agent: str = ""

@@ -15,12 +15,11 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from prefixguard.errors import ConfigError
+from prefixguard.integrations.call_context import begin_run, is_watched, watched_by, within_call
 from prefixguard.integrations.events import field_of, plain_json, text_of
 from prefixguard.integrations.watched_run import RunKeeper, WatchedRun
 
 A = TypeVar("A")
-#: The run that this context is in, and the call that is under way.
-_WITHIN: ContextVar[tuple[WatchedRun, str] | None] = ContextVar("prefixguard_smolagents", default=None)
 
 
 def watch_agent(guard: RunKeeper, agent: A, of_run: dict[str, Any]) -> A:
@@ -33,13 +32,12 @@ def watch_agent(guard: RunKeeper, agent: A, of_run: dict[str, Any]) -> A:
         raise ConfigError(f"{type(agent).__name__} is no agent of smolagents: give a ToolCallingAgent or a CodeAgent.")
     for managed in (getattr(agent, "managed_agents", None) or {}).values():
         watch_agent(guard, managed, {})
-    if hasattr(agent, "prefixguard"):
+    if is_watched(agent.run, guard):  # type: ignore[attr-defined]
         return agent
     from smolagents import ActionStep
 
     watched = _WatchedAgent(guard, agent, of_run)
-    agent.prefixguard = watched  # type: ignore[attr-defined]
-    agent.run = watched.run(agent.run)  # type: ignore[attr-defined]
+    agent.run = watched_by(guard, watched.run(agent.run))  # type: ignore[attr-defined]
     if hasattr(agent, "process_tool_calls"):
         agent.process_tool_calls = watched.tool_calls(agent.process_tool_calls)
         agent.execute_tool_call = watched.tool_call(agent.execute_tool_call)  # type: ignore[attr-defined]
@@ -58,11 +56,9 @@ class _WatchedAgent:
 
         @functools.wraps(original)
         def run(task: Any, *args: Any, **options: Any) -> Any:
-            within, name = _WITHIN.get(), str(field_of(self._agent, "name") or "")
-            if within is None:
-                watched = self._guard.run(str(task), **{"agent": name, **self._of_run})
-            else:
-                watched = within[0].delegate(name or "agent", task=str(task), call_id=within[1], answers=False)
+            watched = begin_run(
+                self._guard, self._of_run, task=text_of(task), agent=text_of(field_of(self._agent, "name"))
+            )
             before = self._run.set(watched)
             is_stream = False
             try:
@@ -118,18 +114,18 @@ class _WatchedAgent:
         @functools.wraps(original)
         def execute(name: str, arguments: Any) -> Any:
             run = self._run.get()
-            mark = _WITHIN.set(None if run is None else (run, self._call_of(name, arguments)))
-            try:
+            with within_call(self._guard, run, self._call_of(name, arguments)):
                 return original(name, arguments)
-            finally:
-                _WITHIN.reset(mark)
 
         return execute
 
     def _call_of(self, name: str, arguments: Any) -> str:
         """Id of the call that is under way: the first one told of this tool and these arguments."""
-        found = [key for key, (tool, given) in self._told.items() if tool == name and given == arguments]
-        return found[0] if found else ""
+        try:
+            return next((key for key, told in self._told.items() if told == (name, arguments)), "")
+        except Exception as exc:  # arguments may be objects that compare to no truth value
+            self._guard.failed("the arguments of a call of smolagents", exc)
+            return ""
 
     def step(self, step: Any, agent: Any = None) -> None:
         """A step has ended: tell what the tool calls have not told, then say what is to be done."""

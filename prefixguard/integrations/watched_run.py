@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 from uuid import uuid4
 
 from prefixguard.alarm import Level
-from prefixguard.integrations.events import MAIN, Event, plain_json, text_of
+from prefixguard.integrations.events import MAIN, Event, fits, plain_json, text_of
 from prefixguard.integrations.registry import AgentStream
 from prefixguard.runtime import Reading
 
@@ -98,7 +98,7 @@ class WatchedRun:
         text : what the agent said with it; with the first of several calls. turn : of calls that are made in parallel
         and do not begin together, the number of the model's reply.
         """
-        call_id = call_id or f"call-{uuid4().hex[:12]}"
+        call_id = text_of(call_id) or f"call-{uuid4().hex[:12]}"
         self._feed(
             "called", tool=text_of(tool), arguments=plain_json(arguments), call_id=call_id, text=text_of(text), **fields
         )
@@ -109,7 +109,7 @@ class WatchedRun:
         if isinstance(result, BaseException):
             is_error = True if is_error is None else is_error
             result = f"{type(result).__name__}: {text_of(plain_json(result))}"
-        return self._feed("returned", call_id=call_id, text=text_of(result), is_error=is_error, **fields)
+        return self._feed("returned", call_id=text_of(call_id), text=text_of(result), is_error=is_error, **fields)
 
     def delegate(self, agent: str, *, task: str = "", call_id: str = "", answers: bool = True) -> WatchedRun:
         """A sub-agent begins, or a branch that runs beside others: watched apart.
@@ -117,7 +117,7 @@ class WatchedRun:
         agent : its name. task : what it is asked. call_id : the call by which it was asked, if one was. answers : that
         call gets the sub-agent's last words as its result as the sub-agent ends, unless it has one.
         """
-        agent = text_of(agent)
+        agent, call_id = text_of(agent), text_of(call_id)
         path = f"{self.agent_path}/{agent.replace('/', '_') or 'agent'}#{call_id or uuid4().hex[:8]}"
         below = WatchedRun(self._guard, self.id, path, agent, call_id if answers else "", self)
         if task:
@@ -127,7 +127,7 @@ class WatchedRun:
     def has_returned(self, call_id: str) -> bool:
         """Has a call of this agent its result?"""
         stream = self._guard.stream(self.id, self.agent_path)
-        return stream is not None and call_id in stream.returned
+        return stream is not None and text_of(call_id) in stream.returned
 
     def waiting(self) -> list[str]:
         """Ids of calls of this agent that have no result yet, in the order in which they were made."""
@@ -137,7 +137,7 @@ class WatchedRun:
     def is_open(self, call_id: str) -> bool:
         """Has a call of this agent been told, and no result of it?"""
         stream = self._guard.stream(self.id, self.agent_path)
-        return stream is not None and call_id in stream.open_calls
+        return stream is not None and text_of(call_id) in stream.open_calls
 
     @property
     def key(self) -> str:
@@ -220,10 +220,12 @@ class WatchedRun:
         self.__exit__(kind, exc, trace)
 
     def _feed(self, kind: Any, **fields: Any) -> list[Reading]:
+        for name in [name for name, value in fields.items() if value is not None and not fits(name, value)]:
+            self._guard.count("unread_fields")
+            del fields[name]
         try:
-            event = Event(
-                self.id, kind, self.agent_path, **{"at": time(), **fields, "agent": fields.get("agent") or self._agent}
-            )
+            fields = {"at": time(), **fields, "agent": fields.get("agent") or self._agent}
+            event = Event(self.id, kind, self.agent_path, **fields)
         except TypeError as exc:  # a field that events do not have
             self._guard.failed(f"an event of kind {kind}", exc)
             return []

@@ -1,0 +1,56 @@
+"""Which tool call of which agent a task or thread is in, so that an agent that a tool runs is watched below it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Any
+
+from prefixguard.integrations.watched_run import RunKeeper, WatchedRun
+
+#: Of every guard, since several may watch one agent: the run that makes the call, and the call's id.
+_WITHIN: ContextVar[Mapping[int, tuple[WatchedRun, str]]] = ContextVar(
+    "prefixguard_calls", default=MappingProxyType({})
+)
+
+
+def begin_run(guard: RunKeeper, of_run: Mapping[str, Any], *, task: str = "", agent: str = "") -> WatchedRun:
+    """A run of this guard, or the part of a sub-agent in the run whose tool call this context is in.
+
+    of_run : arguments of `Guard.run`. task : what the agent is asked. agent : its name.
+    """
+    within = _WITHIN.get().get(id(guard))
+    if within is None:
+        return guard.run(task, **{"agent": agent, **of_run})
+    return within[0].delegate(agent or "agent", task=task, call_id=within[1], answers=False)
+
+
+@contextmanager
+def within_call(guard: RunKeeper, run: WatchedRun | None, call_id: str) -> Iterator[None]:
+    """What is done inside is done within this call of the run; nothing changes where the run is None."""
+    if run is None:
+        yield
+        return
+    mark = _WITHIN.set({**_WITHIN.get(), id(guard): (run, call_id)})
+    try:
+        yield
+    finally:
+        _WITHIN.reset(mark)
+
+
+def is_watched(function: Any, guard: RunKeeper) -> bool:
+    """Is this a function of the host's that this guard has wrapped? Guards wrap one another's wrappers."""
+    while function is not None:
+        if getattr(function, "prefixguard", None) is guard:
+            return True
+        function = getattr(function, "__wrapped__", None)
+    return False
+
+
+def watched_by(guard: RunKeeper, function: Any) -> Callable[..., Any]:
+    """The wrapper, marked as this guard's."""
+    function.prefixguard = guard
+    made: Callable[..., Any] = function
+    return made
