@@ -122,7 +122,7 @@ class Event:
             for f in fields(cls)
             if not ((v := getattr(given, f.name)) is None or (isinstance(v, str) and not v))
         }
-        if given.run and given.kind in KINDS and all(fits(name, value) for name, value in set_ones.items()):
+        if all(fits(name, value) for name, value in set_ones.items()) and given.run and given.kind in KINDS:
             return given
         return cls.from_json(set_ones)
 

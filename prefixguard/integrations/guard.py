@@ -151,15 +151,16 @@ class Guard(FrameworkHooks):
         """
         if self.recorder is None:
             raise UsageError("This guard does not record, so an outcome stands nowhere: give it record=FOLDER.")
-        ended = {"success": "success", "failure": "failure", "True": "success", "False": "failure"}.get(str(success))
+        said = text_of(success)
+        ended = {"success": "success", "failure": "failure", "true": "success", "false": "failure"}.get(said.lower())
         try:
             if ended is None:
-                raise TraceError(f"it is {plain(str(success), 60)!r}, and must be True, False, success or failure.")
+                raise TraceError(f"it is {plain(said, 60)!r}, and must be True, False, success or failure.")
             name = text_of(run_id)
             self.recorder.outcome(self._runs.named(name), ended, time())  # type: ignore[arg-type]
         except (TraceError, OutputError) as exc:
             self.count("outcomes_lost")
-            logger.warning("the outcome of run %s is lost: %s", plain(str(run_id), 100), plain(str(exc), 300))
+            logger.warning("the outcome of run %s is lost: %s", plain(text_of(run_id), 100), plain(str(exc), 300))
             return False
         return True
 

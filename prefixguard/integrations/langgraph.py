@@ -175,8 +175,12 @@ def callback_handler(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
             self, serialized: Any, input_str: str, *, run_id: UUID, parent_run_id: Any = None, metadata: Any = None,
             inputs: Any = None, **given: Any,
         ) -> None:  # fmt: skip
-            name = field_of(serialized, "name") or given.get("name")
-            told(watcher.calls, run_id, parent_run_id, given.get("tool_call_id"), name, inputs or input_str, metadata)
+            told(
+                lambda: watcher.calls(
+                    run_id, parent_run_id, given.get("tool_call_id"),
+                    field_of(serialized, "name") or given.get("name"), inputs or input_str, metadata,
+                )
+            )  # fmt: skip
 
         def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
             told(watcher.returns, run_id, output)

@@ -117,7 +117,7 @@ class WatchedRun:
         agent : its name. task : what it is asked. call_id : the call by which it was asked, if one was. answers : that
         call gets the sub-agent's last words as its result as the sub-agent ends, unless it has one.
         """
-        agent, call_id = text_of(agent), text_of(call_id)
+        agent, call_id, task = text_of(agent), text_of(call_id), text_of(task)
         path = f"{self.agent_path}/{agent.replace('/', '_') or 'agent'}#{call_id or uuid4().hex[:8]}"
         below = WatchedRun(self._guard, self.id, path, agent, call_id if answers else "", self)
         if task:
