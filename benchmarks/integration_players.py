@@ -323,9 +323,12 @@ def play_pydantic_ai(guard: Any, url: str, scenario: Any) -> Any:
 
 
 def claude_player(is_command: bool) -> Callable[[Any, str, Any], Any]:
-    """Claude Code itself, as the SDK begins it; hooks in this process, or the command that its settings name."""
+    """Claude Code itself, as the SDK begins it; hooks in this process, or the command that its settings name.
 
-    def play(guard: Any, url: str, scenario: Any) -> None:
+    Where hooks are in this process, it gives the SDK's messages and the text of the session files, by path.
+    """
+
+    def play(guard: Any, url: str, scenario: Any) -> Any:
         import json
         import tempfile
         from pathlib import Path
@@ -339,7 +342,7 @@ def claude_player(is_command: bool) -> Callable[[Any, str, Any], Any]:
             text = _tool_text("find", given)
             return {"content": [{"type": "text", "text": text}], "is_error": text.startswith("Error")}
 
-        async def run(folder: str, watched: dict[str, Any]) -> None:
+        async def run(folder: str, watched: dict[str, Any]) -> list[Any]:
             no_login = dict.fromkeys(("ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"), "")
             quiet = dict.fromkeys(("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER"), "1")
             home = {"HOME": folder, "CLAUDE_CONFIG_DIR": folder, "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none"}
@@ -349,17 +352,18 @@ def claude_player(is_command: bool) -> Callable[[Any, str, Any], Any]:
                 agents={"helper": AgentDefinition(description="Looks deeper.", prompt="You are the researcher.")},
                 allowed_tools=["mcp__orders__find", "Agent"], include_partial_messages=scenario.is_streamed, **watched,
             )  # fmt: skip
-            async for _ in query(prompt=TASK, options=options):
-                pass
+            return [message async for message in query(prompt=TASK, options=options)]
 
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             if not is_command:
-                asyncio.run(run(folder, {"hooks": guard.claude_agent()}))
-                return
+                messages = asyncio.run(run(folder, {"hooks": guard.claude_agent()}))
+                projects = Path(folder) / "projects"
+                files = {str(p.relative_to(projects)): p.read_text() for p in projects.rglob("*.jsonl")}
+                return messages, files
             with _claude_worker(guard, folder) as settings:
                 path = Path(folder) / "settings.json"
                 path.write_text(json.dumps(settings))
-                asyncio.run(run(folder, {"settings": str(path)}))
+                return asyncio.run(run(folder, {"settings": str(path)}))
 
     return play
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import shutil
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from integration_players import PLAYERS, Player
 from integrations import FIELDS, SCENARIOS, Scenario, _heard, _served, truth_of

@@ -175,7 +175,7 @@ def _grouped(spec: Spec, site: Site, files: tuple[str, ...]) -> Container:
         return found
 
     def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
-        groups: dict[str, tuple[list[Any], list[Place]]] = {}
+        groups: dict[str, tuple[list[Any], list[Place | str | None]]] = {}
         scope = Scope(file=document.path)
         for part in _each(_lines(document, counts), of_line):
             if isinstance(part, Unread):
@@ -195,8 +195,7 @@ def _grouped(spec: Spec, site: Site, files: tuple[str, ...]) -> Container:
                 else:
                     events, places = groups.setdefault(group, ([], []))
                     events.append(scope.event)
-                    if place is not None:
-                        places.append(place)
+                    places.append(place)
         position = 0
         for group, (events, places) in groups.items():
             whole = {"events": events, "group": group}

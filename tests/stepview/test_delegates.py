@@ -100,3 +100,12 @@ def test_without_a_task_a_delegate_is_never_on_another_side_than_its_caller(make
     first, below, second, below_second = read_runs(tmp_path, make(**SPEC))
     assert [first.run_id, below.run_id, second.run_id, below_second.run_id] == ["t", "t/b", "t#2", "t#2/b"]
     assert task_key(first) == task_key(below) != task_key(second) == task_key(below_second)
+
+
+def test_events_may_name_their_delegate(make: Any, tmp_path: Path) -> None:
+    adapter = make(**SPEC | {"container": SPEC["container"] | {"delegates": {"name": "@.agent"}}})
+    said = [("a", None), ("b", "helper"), ("c", ""), ("d", "other"), ("e", "helper")]
+    lines = [{"trace": "t", "role": "assistant", "content": text, "agent": agent} for text, agent in said]
+    (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    runs = {run.run_id: [record.action for record in run.records] for run in read_runs(tmp_path, adapter)}
+    assert runs == {"t": ["a", "c"], "t/helper": ["b", "e"], "t/other": ["d"]}

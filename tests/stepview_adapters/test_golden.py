@@ -62,7 +62,16 @@ TURNED = {
     "smolagents": ("*", [('"success": true', '"success": false'), ('"reward": 1', '"reward": 0')]),
 }
 #: Formats that tell no outcome: labels do.
-TELL_NONE = ("claude_code", "mast", "mcp", "openai_agents", "openinference", "otel_genai_old")
+TELL_NONE = (
+    "claude_agent_sdk",
+    "claude_code",
+    "langgraph_stream",
+    "mast",
+    "mcp",
+    "openai_agents",
+    "openinference",
+    "otel_genai_old",
+)
 
 LiveRuns = dict[str, Callable[[Path], Iterator[tuple[dict[str, Any], list[Any]]]]]
 
