@@ -19,8 +19,8 @@ WORKSHOP = (
 )  # fmt: skip
 ORDER = {room: place for place, room in enumerate(PRODUCTION + WORKSHOP)}
 RUN_TIME_PACKAGES = {"numpy", "onnxruntime", "re2", "orjson"}
-ON_DEMAND = {  # optional: signatures, an endpoint, parquet files, frameworks that are watched, receivers of readings
-    "bundle": {"cryptography"}, "escalate": {"openai"}, "stepview": {"pyarrow"},
+ON_DEMAND = {  # optional: signatures, an endpoint, parquet, zstd, frameworks that are watched, receivers of readings
+    "bundle": {"cryptography"}, "escalate": {"openai"}, "stepview": {"backports", "pyarrow"},
     "integrations": {
         "agents", "autogen_core", "claude_agent_sdk", "google", "inspect_ai", "langchain", "langchain_core",
         "llama_index", "pydantic_ai", "smolagents", "opentelemetry", "prometheus_client",

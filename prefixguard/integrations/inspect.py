@@ -20,6 +20,7 @@ from prefixguard.errors import UsageError, missing_extra
 from prefixguard.integrations.conversation import result_of, tell_reply, tokens_of
 from prefixguard.integrations.events import field_of, text_of
 from prefixguard.integrations.watched_run import RunKeeper, WatchedRun
+from prefixguard.stepview import AgentSpans, SpanAgent
 
 #: The sample that this task works on: Inspect has an id for it that differs between hooks.
 _WITHIN: ContextVar[str] = ContextVar("prefixguard_inspect", default="")
@@ -53,7 +54,7 @@ class _AgentPath:
     """
 
     run: WatchedRun
-    name: str = ""
+    agent: SpanAgent
     told: set[str] = field(default_factory=set)
     nudges: list[tuple[str, Any]] = field(default_factory=list)
 
@@ -66,7 +67,7 @@ class _AgentPath:
                 continue
             self.told.add(key)
             if role == "user":
-                self.run.observed(text_of(field_of(message, "content")), agent=self.name)
+                self.run.observed(text_of(field_of(message, "content")), agent=self.agent.name)
             elif role == "tool" and self.run.is_open(call_id := _id(message, "tool_call_id")):
                 self.gets(call_id, field_of(message, "content"), field_of(message, "error"))
 
@@ -82,7 +83,8 @@ class _AgentPath:
             content = text_of([block for block in content if field_of(block, "type") == "text"])
         wanted = [(_id(c), field_of(c, "function"), field_of(c, "arguments")) for c in calls]
         self.told.update(call_id for call_id, _, _ in wanted)
-        tell_reply(self.run, text_of(content), wanted, {"agent": self.name, **tokens_of(field_of(output, "usage"))})
+        fields = {"agent": self.agent.name, **tokens_of(field_of(output, "usage"))}
+        tell_reply(self.run, text_of(content), wanted, fields)
 
     def gets(self, call_id: Any, content: Any, error: Any) -> None:
         """A tool has returned."""
@@ -99,25 +101,13 @@ class _AgentPath:
                 messages.insert(ids.index(behind) + 1, nudge)
 
 
-@dataclass(slots=True, eq=False)
-class _Span:
-    """A span of the transcript. above : the one that it is in. call_id : of the call whose tool it is. path : of an
-    agent's."""
-
-    kind: str
-    above: _Span | None
-    call_id: str = ""
-    path: _AgentPath | None = None
-
-
 class WatchedSample:
     """One attempt at one sample: what its transcript tells."""
 
     def __init__(self, guard: RunKeeper, run: WatchedRun, transcript: Any) -> None:
-        self.main, self._guard, self._transcript = _AgentPath(run), guard, transcript
-        self._spans: dict[str, _Span] = {}
-        self._holder: str | None = None  # span of the outermost agent, whose path is main, while it is open
-        self._tool: _Span | None = None  # span of a tool that has begun, until the next event
+        self.run, self._guard, self._transcript = run, guard, transcript
+        self._spans = AgentSpans()
+        self._paths = {self._spans.main: _AgentPath(run, self._spans.main)}
         self._seen = 0
         self._waiting: list[Any] = []
 
@@ -138,58 +128,42 @@ class WatchedSample:
                 self._guard.failed("an event of Inspect", exc)
 
     def path(self, span_id: str) -> _AgentPath | None:
-        """The agent that works within a span; None of a model that a tool or a scorer asks by itself."""
-        span = self._spans.get(span_id)
-        while span is not None:
-            if span.path is not None:
-                return span.path
-            if span.kind in ("tool", "scorers"):
-                return None
-            span = span.above
-        return self.main
+        """The agent that works within a span; None of a scorer."""
+        agent = self._spans.agent(span_id)
+        return None if agent is None else self._path(agent)
+
+    def _path(self, agent: SpanAgent) -> _AgentPath:
+        found = self._paths.get(agent)
+        if found is None:
+            above = self.run if agent.above is None else self._path(agent.above).run
+            run = above.delegate(agent.name, call_id=agent.call_id, answers=False)
+            found = self._paths[agent] = _AgentPath(run, agent)
+        return found
+
+    def _meet(self, event: Any) -> None:
+        """An event is seen for the first time."""
+        kind = field_of(event, "event")
+        if kind == "span_begin":
+            name = text_of(field_of(event, "name"))
+            self._spans.begins(_id(event), _id(event, "parent_id"), _id(event, "type"), name)
+        elif kind == "tool":
+            self._spans.calls(_id(event))
 
     def _tell(self, event: Any) -> None:
         kind = field_of(event, "event")
         if kind == "span_end":
-            span_id = _id(event)
-            span = self._spans.get(span_id)
-            if span_id == self._holder:
-                self._holder = None
-            elif span is not None and span.path is not None:
-                span.path.run.end()
+            over = self._spans.ends(_id(event))
+            if over is not None and over in self._paths:
+                self._paths[over].run.end()
         elif kind in ("model", "tool") and (path := self.path(_id(event, "span_id"))) is not None:
             if kind == "model":
                 path.says(event)
             else:
                 path.told.add(_id(event, "message_id"))
                 if _id(event) not in path.told:  # no model's event has told the call
-                    path.run.called(
-                        text_of(field_of(event, "function")), field_of(event, "arguments"), call_id=_id(event)
-                    )
+                    tool, arguments = text_of(field_of(event, "function")), field_of(event, "arguments")
+                    path.run.called(tool, arguments, call_id=_id(event))
                 path.gets(_id(event), field_of(event, "result"), field_of(event, "error"))
-
-    def _meet(self, event: Any) -> None:
-        """An event is seen for the first time: spans begin, and the call of a tool's span is behind it at once."""
-        kind, tool = field_of(event, "event"), self._tool
-        self._tool = None
-        if kind == "tool" and tool is not None:
-            tool.call_id = _id(event)
-        if kind != "span_begin":
-            return
-        span_id, name = _id(event), text_of(field_of(event, "name"))
-        span = self._spans[span_id] = _Span(_id(event, "type"), self._spans.get(_id(event, "parent_id")))
-        if span.kind == "tool":
-            self._tool = span
-        elif span.kind in ("agent", "subtask"):
-            above, call_id = span.above, ""
-            while above is not None and above.path is None:
-                call_id = call_id or above.call_id
-                above = above.above
-            if span.kind == "agent" and above is None and not call_id and self._holder is None:
-                self._holder, span.path, self.main.name = span_id, self.main, name
-            else:
-                over = (self.main if above is None or above.path is None else above.path).run
-                span.path = _AgentPath(over.delegate(name, call_id=call_id, answers=False), name)
 
 
 def _id(value: Any, name: str = "id") -> str:
@@ -241,8 +215,8 @@ class InspectHooks:
         if (sample := self._samples.get(data.sample_id)) is not None:
             sample.advance()
 
-    def asks(self, data: Any, span_id: str, make: Callable[..., Any]) -> str | None:
-        """A model is about to be asked. Why the run is to stop; None: it goes on."""
+    def asks(self, data: Any, span_id: str) -> _AgentPath | None:
+        """A model is about to be asked by an agent."""
         sample = self._samples.get(_WITHIN.get())
         if sample is None:
             return None
@@ -250,9 +224,7 @@ class InspectHooks:
         path = sample.path(span_id)
         if path is not None:
             path.hears(data.input)
-            if sample.main.run.stopped is None:
-                path.nudged(data.input, make)
-        return sample.main.run.stopped
+        return path
 
     def is_scored(self, data: Any) -> None:
         """The agents are done: what models are asked from here on is the scorers' affair."""
@@ -265,7 +237,7 @@ class InspectHooks:
         if sample is None:
             return
         sample.advance()
-        run, found = sample.main.run, field_of(data, "sample")
+        run, found = sample.run, field_of(data, "sample")
         run.end()
         success = outcome_of(field_of(found, "scores"), self._scorer)
         if success is not None and not field_of(found, "error"):
@@ -306,9 +278,13 @@ def sample_hooks(guard: RunKeeper, scorer: str | None, of_run: dict[str, Any]) -
             told(watcher.happens, data)
 
         async def on_before_model_generate(self, data: Any) -> None:
-            why = told(watcher.asks, data, current_span_id() or "", ChatMessageUser)
-            if why is not None:
+            path = told(watcher.asks, data, current_span_id() or "")
+            if path is None:
+                return
+            await path.run.answered()
+            if (why := path.run.stopped) is not None:
                 raise LimitExceededError("custom", value=1, limit=0, message=why)
+            told(path.nudged, data.input, ChatMessageUser)
 
         async def on_sample_scoring(self, data: Any) -> None:
             told(watcher.is_scored, data)

@@ -15,6 +15,7 @@ from prefixguard.stepview.fills import SERIES, EventGaps, FillCounts, fill_marks
 from prefixguard.stepview.fills import WINDOW as GAP_WINDOW
 from prefixguard.stepview.found import contained
 from prefixguard.stepview.identity import kind_of
+from prefixguard.stepview.inspect_logs import AgentSpans, SpanAgent
 from prefixguard.stepview.json_formats import NO_GROUP
 from prefixguard.stepview.jsontext import canonical, decode, decode_text
 from prefixguard.stepview.losses import FEWEST, NEARLY, Loss, losses
@@ -44,6 +45,7 @@ __all__ = [
     "NO_GROUP",
     "SERIES",
     "Adapter",
+    "AgentSpans",
     "DataPlace",
     "EventGaps",
     "EventLine",
@@ -58,6 +60,7 @@ __all__ = [
     "RunFiles",
     "Scope",
     "SideBySide",
+    "SpanAgent",
     "Splitter",
     "Spool",
     "SpooledRuns",

@@ -8,6 +8,7 @@ from typing import Any
 
 from prefixguard.stepview.compiling import Site
 from prefixguard.stepview.found import Container, Counts, Found, Unread
+from prefixguard.stepview.inspect_logs import INSPECT_FORMATS
 from prefixguard.stepview.json_formats import JSON_FORMATS, globs
 from prefixguard.stepview.jsontext import decode
 from prefixguard.stepview.paths import MISSING, Companions
@@ -15,7 +16,7 @@ from prefixguard.stepview.text_formats import TEXT_FORMATS
 from prefixguard.trace.documents import Document, glob_pattern
 
 #: By name: what compiles the container, and the keys that it may have besides `format`, `files` and `comment`.
-FORMATS = JSON_FORMATS | TEXT_FORMATS
+FORMATS = JSON_FORMATS | TEXT_FORMATS | INSPECT_FORMATS
 
 
 def compile_container(spec: Any, site: Site) -> Container:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -15,14 +13,12 @@ from prefixguard.stepview.delegates import Place, apart, compile_delegates
 from prefixguard.stepview.found import Container, Counts, Found, Unread, contained
 from prefixguard.stepview.paths import MISSING, Companions, Scope, Step, is_multiple, parse_path, walk
 from prefixguard.stepview.values import as_id, compile_value
-from prefixguard.trace.archives import most_unpacked, refuse_too_much
-from prefixguard.trace.documents import LARGEST_DOCUMENT, Document, glob_pattern, too_long
+from prefixguard.stepview.zip_archives import Part, members
+from prefixguard.trace.documents import Document, glob_pattern, too_long
 
 Spec = dict[str, Any]
 #: What compiles a container, and the keys that it may have besides.
 Format = tuple[Callable[[Spec, Site], Container], tuple[str, ...]]
-#: A part of a document that is one JSON value: its place, for messages, and what reads it.
-Part = tuple[str, Callable[[], Any]]
 Parts = Callable[[Document, Counts], Iterator[Part | Unread]]
 #: From a document to its runs: (key or MISSING, run), or MISSING where the path leads nowhere.
 Listing = Callable[[Any], Any]
@@ -211,34 +207,11 @@ def _grouped(spec: Spec, site: Site, files: tuple[str, ...]) -> Container:
 def _zip(spec: Spec, site: Site) -> Container:
     wanted = glob_pattern(globs(spec, "entries", ("**/*.json",), site))
 
-    def members(document: Document, counts: Counts) -> Iterator[Part | Unread]:
+    def parts(document: Document, counts: Counts) -> Iterator[Part | Unread]:
         with document.seekable() as stream:
-            allowed = most_unpacked(stream.seek(0, io.SEEK_END))
-            try:
-                archive = zipfile.ZipFile(stream)
-            except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError) as exc:
-                raise TraceError(
-                    f"{document.where}: not a zip archive ({exc}). It may be cut off; copy it again."
-                ) from exc
-            chosen = [one for one in archive.infolist() if not one.is_dir() and wanted(one.filename)]
-            refuse_too_much(document.where, len(archive.infolist()), sum(one.file_size for one in chosen), allowed)
-            for info in sorted(chosen, key=lambda one: one.filename):
-                where = f"{document.where}/{info.filename}"
-                if info.file_size > LARGEST_DOCUMENT:
-                    most = f"{info.file_size:,} bytes unpacked, and at most {LARGEST_DOCUMENT:,} are read"
-                    yield Unread(where, f"{where}: {most}. Unpack it, and write its runs as JSON lines.")
-                else:
-                    yield where, partial(_member, archive, info, where, counts)
+            yield from members(stream, document.where, wanted, counts)
 
-    return _listed(spec, site, members, ("**/*.zip", "**/*.eval"))
-
-
-def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str, counts: Counts) -> Any:
-    try:
-        data = archive.read(info)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError) as exc:
-        raise TraceError(f"{where}: cannot be unpacked ({exc}).") from exc
-    return counts.json(data, where)
+    return _listed(spec, site, parts, ("**/*.zip", "**/*.eval"))
 
 
 def _parquet(spec: Spec, site: Site) -> Container:
