@@ -439,13 +439,13 @@ def play_inspect(guard: Any, url: str, scenario: Any) -> Any:
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder, guard.inspect():
-        return inspect_eval(url, scenario, log_dir=folder)
+        return inspect_eval(url, scenario, **getattr(guard, "options", {"log_dir": folder}))
 
 
 def inspect_eval(url: str, scenario: Any, **options: Any) -> Any:
     """A task of one sample; options of Inspect's `eval`. Gives its logs."""
     from inspect_ai import Task, eval
-    from inspect_ai.agent import as_tool, handoff, react
+    from inspect_ai.agent import AgentPrompt, as_tool, handoff, react
     from inspect_ai.dataset import Sample
     from inspect_ai.model import get_model
     from inspect_ai.scorer import includes
@@ -471,8 +471,8 @@ def inspect_eval(url: str, scenario: Any, **options: Any) -> Any:
 
     def agent(name: str, *others: Any) -> Any:
         return react(
-            name=name, description="Looks.", prompt=f"You are the {name}.", tools=[find(), *others],
-            submit="closer" in scenario.nested,
+            name=name, description="Looks.", prompt=AgentPrompt(f"You are the {name}.", None, None, None),
+            tools=[find(), *others], submit="closer" in scenario.nested,
         )  # fmt: skip
 
     others = {"researcher": as_tool, "closer": handoff}

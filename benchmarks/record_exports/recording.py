@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ class Export:
 
     player: str | Player
     package: str
-    record: Callable[[Play], dict[str, str]]
+    record: Callable[[Play], Mapping[str, str | bytes]]
     without: Sequence[str] = ()
 
 
@@ -57,6 +57,6 @@ def write(name: str, export: Export, out: Path) -> Path:
         truth[place] = [[dict(zip(FIELDS, step, strict=True)) for step in path] for path in steps]
         for file, text in files.items():
             (folder / place / file).parent.mkdir(parents=True, exist_ok=True)
-            (folder / place / file).write_text(text, encoding="utf-8")
+            (folder / place / file).write_bytes(text.encode() if isinstance(text, str) else text)
     (folder / "truth.json").write_text(json.dumps(truth, indent=1) + "\n", encoding="utf-8")
     return folder

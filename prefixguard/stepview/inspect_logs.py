@@ -9,20 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from prefixguard.errors import TraceError
 from prefixguard.stepview.compiling import Site
 from prefixguard.stepview.found import Container, Counts, Found, Unread, contained
 from prefixguard.stepview.paths import Companions
-from prefixguard.stepview.zip_archives import members
+from prefixguard.stepview.zip_archives import Part, members
 from prefixguard.trace.documents import LARGEST_DOCUMENT, Document, glob_pattern
 from prefixguard.trace.named_file import read_bounded
 
 _ATTACHMENT = "attachment://"
-_IN_ARCHIVE = glob_pattern(["samples/*.json", "header.json"])
-_HEADER = "/header.json"
+_SAMPLES = glob_pattern(["samples/*.json"])
 _CONVERT = "write the log as JSON: inspect log convert LOG --to json --output-dir DIR"
+_TOO_LARGE = "Write it as .eval: inspect log convert LOG --to eval --output-dir DIR."
 
 
 @dataclass(slots=True, eq=False)
@@ -150,7 +151,10 @@ class _Conversation:
 
 def conversations(sample: dict[str, Any]) -> list[tuple[str | None, list[Any]]]:
     """The messages of every agent of a sample: of the main agent first, under None, then of sub-agents, under
-    `NAME#CALL`, with those that they began below: `NAME#CALL/NAME#CALL`."""
+    `NAME#CALL`, with those that they began below: `NAME#CALL/NAME#CALL`. Where no event holds what a model answered,
+    the sample's messages are the main agent's."""
+    if not any(_answer(event) for event in _list(sample, "events")):
+        return [(None, _list(sample, "messages"))]
     pool = _list(sample.get("events_data"), "messages")
     spans = AgentSpans()
     found: dict[SpanAgent, _Conversation] = {spans.main: _Conversation()}
@@ -169,9 +173,9 @@ def conversations(sample: dict[str, Any]) -> list[tuple[str | None, list[Any]]]:
             of = found.setdefault(agent, _Conversation())
             if kind == "tool":
                 of.gets(event)
-            elif not event.get("error") and not event.get("pending"):
+            elif (answer := _answer(event)) is not None:
                 of.hears(_asked(event, pool))
-                of.says(_answer(event))
+                of.says(answer)
     keys: dict[SpanAgent | None, str] = {None: "", spans.main: ""}
     for agent in found:
         if agent not in keys:
@@ -180,9 +184,12 @@ def conversations(sample: dict[str, Any]) -> list[tuple[str | None, list[Any]]]:
     return [(keys[agent] or None, of.messages) for agent, of in found.items() if of.messages or agent is spans.main]
 
 
-def _answer(event: dict[str, Any]) -> Any:
+def _answer(event: Any) -> Any:
+    """The message that a model's event holds; None where it has failed or is not over, and of any other event."""
+    if not isinstance(event, dict) or event.get("event") != "model" or event.get("error") or event.get("pending"):
+        return None
     choices = _list(event.get("output"), "choices")
-    return choices[0].get("message") if choices and isinstance(choices[0], dict) else {}
+    return choices[0].get("message") if choices and isinstance(choices[0], dict) else None
 
 
 def _asked(event: dict[str, Any], pool: list[Any]) -> list[Any]:
@@ -215,74 +222,45 @@ def _id(value: Any, name: str = "id") -> str:
     return found if isinstance(found, str) else ""
 
 
-def _agents(sample: Any, task: Any, where: str, position: int) -> Iterator[Found]:
+def _agents(sample: Any, where: str, position: int) -> Iterator[Found]:
     if not isinstance(sample, dict):
         yield Found(sample, sample, position, where, is_json=True)
         return
     attachments = sample.get("attachments")
-    whole = sample | {"task": task}
-    found = conversations(sample)
-    if not any(messages for _, messages in found):  # a log without events
-        found = [(None, _list(sample, "messages"))]
-    for delegate, messages in found:
+    for delegate, messages in conversations(sample):
         if isinstance(attachments, dict) and attachments:
             messages = _resolved(messages, attachments)
-        place = where if delegate is None else f"{where} {delegate}"
-        yield Found(
-            whole | {"messages": messages}, sample, position, place, is_json=True, delegate=delegate, whole=whole
-        )
+        run, place = sample | {"messages": messages}, where if delegate is None else f"{where} {delegate}"
+        yield Found(run, sample, position, place, is_json=True, delegate=delegate, whole=sample)
 
 
-def _samples(document: Document, counts: Counts) -> Iterator[tuple[str, Any, Any] | Unread]:
-    """Each sample: its place, itself, and the name of the task of Inspect that it is of."""
+def _samples(document: Document, counts: Counts) -> Iterator[Part | Unread]:
     with document.seekable() as stream:
         start = stream.read(2)
         stream.seek(0)
-        if start != b"PK" and not document.path.endswith(".eval"):
-            log = counts.json(read_bounded(stream, LARGEST_DOCUMENT, document.where, _TOO_LARGE), document.where)
-            if not isinstance(log, dict) or not isinstance(log.get("samples"), list):
-                raise TraceError(
-                    f"{document.where}: no samples; a log of Inspect is an object with `samples`. One that was written "
-                    "or read without them holds no runs; see what an adapter reads with prefixguard parse."
-                )
-            for position, sample in enumerate(log["samples"], 1):
-                yield f"{document.where} run {position}", sample, _task(log)
+        if start == b"PK" or document.path.endswith(".eval"):
+            yield from members(stream, document.where, _SAMPLES, counts, _CONVERT)
             return
-        task = None
-        for part in members(stream, document.where, _IN_ARCHIVE, counts, _CONVERT):
+        log = counts.json(read_bounded(stream, LARGEST_DOCUMENT, document.where, _TOO_LARGE), document.where)
+    if not isinstance(log, dict) or not isinstance(log.get("samples"), list):
+        raise TraceError(
+            f"{document.where}: no samples; a log of Inspect is an object with `samples`. One that was written without "
+            "them holds no runs; see what an adapter reads with prefixguard parse."
+        )
+    for position in range(1, len(log["samples"]) + 1):
+        yield f"{document.where} run {position}", partial(log["samples"].__getitem__, position - 1)
+
+
+def _inspect(spec: dict[str, Any], site: Site) -> Container:
+    def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
+        for position, part in enumerate(_samples(document, counts), 1):
             if isinstance(part, Unread):
                 yield part
                 continue
             where, read = part
             try:
                 with contained(where):
-                    value = read()
-            except TraceError as exc:
-                yield Unread(where, str(exc))
-                continue
-            if where.endswith(_HEADER):
-                task = _task(value)
-            else:
-                yield where, value, task
-
-
-def _task(log: Any) -> Any:
-    return log["eval"].get("task") if isinstance(log, dict) and isinstance(log.get("eval"), dict) else None
-
-
-_TOO_LARGE = "Write it as .eval: inspect log convert LOG --to eval --output-dir DIR."
-
-
-def _inspect(spec: dict[str, Any], site: Site) -> Container:
-    def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
-        for position, one in enumerate(_samples(document, counts), 1):
-            if isinstance(one, Unread):
-                yield one
-                continue
-            where, sample, task = one
-            try:
-                with contained(where):
-                    found = list(_agents(sample, task, where, position))
+                    found = list(_agents(read(), where, position))
             except TraceError as exc:
                 yield Unread(where, str(exc))
                 continue

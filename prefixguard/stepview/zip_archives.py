@@ -58,7 +58,8 @@ def _opened(module: ModuleType, stream: BinaryIO, where: str) -> zipfile.ZipFile
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str, counts: Counts) -> Any:
     try:
-        data = archive.read(info)
+        with archive.open(info) as packed:
+            data = packed.read(info.file_size)  # told how many, it unpacks no more
     except Exception as exc:  # what unpacks raises kinds of its own, which share no base
         raise TraceError(f"{where}: cannot be unpacked ({exc}).") from exc
     return counts.json(data, where)

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import sys
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,7 @@ import pytest
 
 from prefixguard.distribution import install_command
 from prefixguard.errors import MissingExtraError, TraceError
-from prefixguard.stepview import ReadReport, read_runs
-from prefixguard.stepview import json_formats as formats
+from prefixguard.stepview import ReadReport, read_runs, zip_archives
 from prefixguard.trace import archives
 
 LOG = {
@@ -161,12 +161,61 @@ def test_a_zip_that_unpacks_to_too_much_is_refused(make: Any, read: Any, monkeyp
 
 
 def test_a_member_of_a_zip_that_is_too_large(make: Any, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "LARGEST_DOCUMENT", 1000)
+    monkeypatch.setattr(zip_archives, "LARGEST_DOCUMENT", 1000)
     report = ReadReport()
     data = zipped(a_json=json.dumps(RUN), b_json=json.dumps(RUN | {"pad": " " * 2000}))
     found = read(make(container={"format": "zip"}), data, "log.zip", report=report)
     assert [r.run_id for r in found] == ["r"]
     assert "log.zip/b.json: 2," in report.skipped[0][1] and "Unpack it, and write its runs as" in report.skipped[0][1]
+
+
+def packed_by_zstd(**members: str) -> bytes:
+    zipfile_zstd = pytest.importorskip("backports.zstd.zipfile")
+    buffer = io.BytesIO()
+    with zipfile_zstd.ZipFile(buffer, "w", compression=zipfile_zstd.ZIP_ZSTANDARD) as archive:
+        for name, text in members.items():
+            archive.writestr(name.replace("__", "/").replace("_json", ".json"), text)
+    return buffer.getvalue()
+
+
+def test_members_that_are_packed_by_zstd(make: Any, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = packed_by_zstd(samples__a_json=json.dumps(RUN), samples__b_json=json.dumps(RUN | {"id": "b"}) + " " * 9000)
+    adapter = make(container={"format": "zip", "entries": "samples/*.json"})
+    assert [r.run_id for r in read(adapter, data, "log.eval")] == ["r", "b"]
+    at = data.index(b"samples/a.json") + len("samples/a.json")
+    report = ReadReport()
+    damaged = data[:at] + b"\xff" * 8 + data[at + 8 :]
+    assert [r.run_id for r in read(adapter, damaged, "log.eval", report=report)] == ["b"]
+    assert "log.eval/samples/a.json: cannot be unpacked (" in report.skipped[0][1]
+    monkeypatch.setattr(archives, "MOST_TIMES", 0)
+    monkeypatch.setattr(archives, "ALWAYS_UNPACKED", 5000)
+    with pytest.raises(TraceError, match=r"log.eval: unpacks to more than 5,000 bytes .* If you trust it, unpack it"):
+        read(adapter, data, "log.eval")
+
+
+def test_a_member_that_unpacks_to_more_than_it_says_is_bounded(make: Any, read: Any) -> None:
+    """What an archive says of its members is what is unpacked of them at most."""
+    data = bytearray(packed_by_zstd(a_json=json.dumps(RUN) + " " * 50_000_000))
+    size = (len(json.dumps(RUN)) + 50_000_000).to_bytes(4, "little")
+    for at in (data.index(size), data.rindex(size)):
+        data[at : at + 4] = (60).to_bytes(4, "little")
+    tracemalloc.start()
+    with pytest.raises(TraceError, match=r"log.zip/a.json: cannot be unpacked \(Bad CRC-32"):
+        read(make(container="zip"), bytes(data), "log.zip")
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    tracemalloc.stop()
+
+
+def test_zstd_says_what_to_install(make: Any, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = packed_by_zstd(samples__a_json=json.dumps(RUN))
+    for missing in ("backports", "backports.zstd"):
+        monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.delattr(zipfile, "ZIP_ZSTANDARD", raising=False)
+    needs = f"log.eval: unpacking zstd needs backports. Install it with: {install_command('zstd')}"
+    with pytest.raises(MissingExtraError, match=re.escape(needs)):
+        read(make(container={"format": "zip"}), data, "log.eval")
+    with pytest.raises(MissingExtraError, match=re.escape(f"{needs}. Or: write the log as JSON: inspect log convert")):
+        read(make(container={"format": "inspect"}), data, "log.eval")
 
 
 def test_a_table_with_json_text_in_a_column(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,6 +73,8 @@ READINGS = {
     "langgraph-1.2.22/updates": Reading(
         "langgraph_stream", Lacks({"observation": "updates do not hold what the graph was given"})
     ),
+    "inspect-ai-0.3.285/eval": Reading("inspect_log", events=itemgetter("messages")),
+    "inspect-ai-0.3.285/json": Reading("inspect_log", events=itemgetter("messages")),
     "openai-agents-0.24.0/chat": Reading("openai_agents"),
     "openai-agents-0.24.0/responses": Reading(
         "openai_agents", Lacks({"action": _NO_TEXT, "observation": _NO_TEXT}, {"respond": _NO_TEXT})
