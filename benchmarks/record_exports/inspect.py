@@ -7,7 +7,7 @@ from contextlib import chdir, nullcontext
 from pathlib import Path
 from typing import Any
 
-from benchmarks.record_exports.recording import Export, Play
+from benchmarks.record_exports.recording import SCENARIOS, Export, Play
 
 
 class _Unwatched:
@@ -32,5 +32,5 @@ def _log(form: str) -> Any:
 
 EXPORTS = {
     "eval": Export("inspect", "inspect-ai", _log("eval")),
-    "json": Export("inspect", "inspect-ai", _log("json"), ("plain", "streaming", "parallel", "nested")),
+    "json": Export("inspect", "inspect-ai", _log("json"), sorted({*SCENARIOS} - {"nested, parallel"})),
 }
