@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import Any
+
+from integration_players import PLAYERS, TASK, find
+from integrations import SCENARIOS
 
 from benchmarks.record_exports.recording import Export, Play, as_lines
 
@@ -47,8 +52,38 @@ def _spans(full: bool = False) -> Any:
     return record
 
 
+def _play_beside(guard: Any, url: str, scenario: Any) -> None:
+    """Two agents at once and then one, in one trace."""
+    import openai
+    from agents import Agent, Runner, function_tool, set_default_openai_api, set_default_openai_client, trace
+
+    guard.openai_agents()
+    set_default_openai_api("chat_completions")
+
+    async def run() -> None:
+        async with openai.AsyncOpenAI(base_url=url, api_key="none") as client:
+            set_default_openai_client(client)
+            tools: list[Any] = [function_tool(find)]
+            asked = Agent(name="researcher", instructions="You are the researcher.", tools=tools)
+            with trace("Two at once"):
+                await asyncio.gather(Runner.run(asked, "one"), Runner.run(asked, "two"))
+                await Runner.run(Agent(name="clerk", instructions="You are the clerk."), TASK)
+
+    asyncio.run(run())
+
+
+def _alone(scenario: Any) -> Any:
+    """The one that comes last calls none."""
+    return replace(scenario, scripts=scenario.scripts | {"clerk": scenario.scripts["clerk"][1:]})
+
+
+_OTHERS = [name for name in SCENARIOS if name != "nested, parallel"]
+_BESIDE = replace(PLAYERS["openai_agents_chat"], play=_play_beside, adapted=_alone)
 EXPORTS = {
     "responses": Export("openai_agents", "openai-agents", _spans()),
     "responses_full": Export("openai_agents", "openai-agents", _spans(full=True)),
     "chat": Export("openai_agents_chat", "openai-agents", _spans()),
+    "chat_beside": Export(
+        _BESIDE, "openai-agents", _spans(), [name for name in SCENARIOS if name != "nested, parallel"]
+    ),
 }

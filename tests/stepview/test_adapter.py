@@ -73,6 +73,14 @@ NO_CONTAINER: list[tuple[Any, str]] = [
     ({"format": "jsonl", "group_by": "@.x", "elements": "$.x"}, "a path from the line"),
     ({"format": "jsonl", "delegates": {}}, 'it goes with "group_by"'),
     ({"format": "jsonl", "group_by": "@.x", "delegates": {"id": "@.id"}}, "which events begin a delegate"),
+    (
+        {
+            "format": "jsonl",
+            "group_by": "@.x",
+            "delegates": {"id": "@.i", "parent": "@.p", "when": "else", "beside": {}},
+        },
+        "which events are agents",
+    ),
     ([], "an empty list of containers"),
 ]
 NO_EVENTS: list[tuple[Any, str]] = [

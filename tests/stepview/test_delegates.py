@@ -51,6 +51,30 @@ def test_a_long_chain_is_walked_once() -> None:
     assert found == {None: [n - 1], str(n - 1): events[:-1]}
 
 
+def whole(n: int) -> tuple[int, int]:
+    return 0, n
+
+
+SPANS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 20), st.integers(1, 6)), max_size=8)
+
+
+@given(SPANS, st.randoms(use_true_random=False))
+def test_agents_that_run_while_another_runs_are_runs_of_their_own(spans: Any, random: Any) -> None:
+    """Two agents below one parent, each with an event below it, share a run if and only if neither meets another."""
+    lasts = [(begin, begin + length) for _, begin, length in spans]
+    agents = [Place(f"a{n}", str(p), False, tuple(map(whole, lasts[n]))) for n, (p, _, _) in enumerate(spans)]
+    meets = [
+        any(m != n and spans[m][0] == spans[n][0] and lasts[m][0] < e and b < lasts[m][1] for m in range(len(spans)))
+        for n, (b, e) in enumerate(lasts)
+    ]
+    events = [(place.id, place) for place in agents] + [(n, Place(None, f"a{n}", False)) for n in range(len(agents))]
+    random.shuffle(events)
+    found = dict(apart([event for event, _ in events], [place for _, place in events]))
+    of_event = {event: delegate for delegate, own in found.items() for event in own}
+    assert all(of_event[n] == (f"a{n}" if meets[n] else None) for n in range(len(spans)))
+    assert all(of_event[place.id] is None for place in agents)
+
+
 SPEC = {
     "container": {
         "format": "jsonl",

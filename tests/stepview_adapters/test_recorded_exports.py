@@ -76,6 +76,7 @@ READINGS = {
     "inspect-ai-0.3.285/eval": Reading("inspect_log", events=itemgetter("messages")),
     "inspect-ai-0.3.285/json": Reading("inspect_log", events=itemgetter("messages")),
     "openai-agents-0.24.0/chat": Reading("openai_agents"),
+    "openai-agents-0.24.0/chat_beside": Reading("openai_agents"),
     "openai-agents-0.24.0/responses": Reading(
         "openai_agents", Lacks({"action": _NO_TEXT, "observation": _NO_TEXT}, {"respond": _NO_TEXT})
     ),
