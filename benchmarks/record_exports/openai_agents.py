@@ -83,7 +83,5 @@ EXPORTS = {
     "responses": Export("openai_agents", "openai-agents", _spans()),
     "responses_full": Export("openai_agents", "openai-agents", _spans(full=True)),
     "chat": Export("openai_agents_chat", "openai-agents", _spans()),
-    "chat_beside": Export(
-        _BESIDE, "openai-agents", _spans(), [name for name in SCENARIOS if name != "nested, parallel"]
-    ),
+    "chat_beside": Export(_BESIDE, "openai-agents", _spans(), _OTHERS),
 }

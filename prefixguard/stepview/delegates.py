@@ -95,8 +95,8 @@ def apart(events: Sequence[Any], places: Sequence[Place | str | None]) -> Iterat
     id of the event that began it. An event is of the nearest delegate above it; one whose parents go round in a circle,
     or are not there, of what is known of them. A place that is a name, or None, is the delegate itself."""
     of_id = {place.id: place for place in places if isinstance(place, Place) and place.id is not None}
-    for place in _side_by_side(of_id.values()):
-        of_id[place.id or ""] = replace(place, begins=True)
+    for agent in _side_by_side(of_id.values()):
+        of_id[agent.id or ""] = replace(agent, begins=True)
     known: dict[str | None, str | None] = {None: None}  # id of an event -> the delegate that events below it are of
     runs: dict[str | None, list[Any]] = {None: []}
     for event, place in zip(events, places, strict=True):
