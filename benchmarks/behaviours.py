@@ -4,7 +4,8 @@
 
 Boosting, three folds that never split a task. Of each behaviour: how often it held so far (at most 6), whether it held
 at each of the last three steps, and for how many steps in a row (at most 6). The limit of steps is unknown but in one
-row: there it is the 99th percentile of the lengths of training runs. Writes behaviours.json and behaviours.md.
+row: there it is the 99th percentile of the lengths of training runs. Then: levels from the behaviours' own counts,
+without training, on every set. Writes behaviours.json and behaviours.md.
 """
 
 from __future__ import annotations
@@ -22,10 +23,13 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parent))
 import accuracy
+import ten_sets
 
 from prefixguard import behaviours, context
-from prefixguard.behaviours import BY_NAME
+from prefixguard.alarm import Level, rule_level
+from prefixguard.behaviours import BY_NAME, BehaviourFinding
 from prefixguard.encoder import tokenize
+from prefixguard.evaluation import stuck_scores
 from prefixguard.learn import featurise
 from prefixguard.learn.corpus import labels
 from prefixguard.learn.teacher import boost, run_weights, steps_of
@@ -35,19 +39,25 @@ from prefixguard.trace import Outcome, Run
 PLACES = {name: place for place, name in enumerate(BY_NAME)}
 FIGURES = ("auprc", "rem_outcome", "idx_outcome")
 MOST = 6
+RULES = ("rules: ALARM", "rules: WATCH or ALARM", "OpenHands' detector")
 CAPPED = "behaviours, cap known"
 SEED = 13
 
 
-def held(records: list[StepRecord]) -> NDArray[np.int8]:
-    """Which behaviours hold at each step of a run, (T, behaviours)."""
+def findings_of(records: list[StepRecord]) -> Iterator[tuple[BehaviourFinding, ...]]:
+    """What holds at each step of a run."""
     tracker, state = behaviours.start(), context.start()
-    out = np.zeros((len(records), len(PLACES)), dtype=np.int8)
-    for row, record in zip(out, records, strict=True):
+    for record in records:
         tokens = tokenize(serialize(record))
         numbers = context.update(state, record, tokens)
-        for finding in behaviours.update(tracker, record, tokens, state, numbers):
-            row[PLACES[finding.behaviour.name]] = 1
+        yield behaviours.update(tracker, record, tokens, state, numbers)
+
+
+def held(records: list[StepRecord]) -> NDArray[np.int8]:
+    """Which behaviours hold at each step of a run, (T, behaviours)."""
+    out = np.zeros((len(records), len(PLACES)), dtype=np.int8)
+    for row, findings in zip(out, findings_of(records), strict=True):
+        row[[PLACES[finding.behaviour.name] for finding in findings]] = 1
     return out
 
 
@@ -114,6 +124,67 @@ def run_set(name: str, traces: Path, folds: int) -> dict[str, Any]:
     }
 
 
+def run_rules(name: str, traces: Path) -> dict[str, Any]:
+    """Rules without a model on a set, beside OpenHands' detector: runs that alarm, by outcome, and steps left then."""
+    began: dict[str, dict[bool, list[int | None]]] = {row: {True: [], False: []} for row in RULES}
+    raised: dict[str, int] = {}
+    lengths: dict[bool, list[int]] = {True: [], False: []}
+    for run in ten_sets.runs_of(traces, name):
+        if run.outcome is Outcome.UNKNOWN:
+            continue
+        failed = run.outcome is Outcome.FAILURE
+        records = list(run.records)
+        levels = [rule_level(findings) for findings in findings_of(records)]
+        fired = {
+            "rules: ALARM": [level is Level.ALARM for level in levels],
+            "rules: WATCH or ALARM": [level is not Level.OK for level in levels],
+            "OpenHands' detector": (stuck_scores(records) > 0).tolist(),
+        }
+        lengths[failed].append(len(records))
+        for row, steps in fired.items():
+            began[row][failed].append(steps.index(True) if any(steps) else None)
+        first = began["rules: ALARM"][failed][-1]
+        if first is not None and not failed:
+            for finding in list(findings_of(records))[first]:
+                if rule_level([finding]) is Level.ALARM:
+                    raised[finding.behaviour.name] = raised.get(finding.behaviour.name, 0) + 1
+    table = {}
+    for row, of in began.items():
+        share = {failed: float(np.mean([at is not None for at in ats])) if ats else None for failed, ats in of.items()}
+        left = [n - 1 - at for n, at in zip(lengths[True], of[True], strict=True) if at is not None]
+        table[row] = {
+            "false_alarms": share[False], "alerted": share[True], "steps_left": float(np.median(left)) if left else None
+        }  # fmt: skip
+    return {
+        "set": name, "failed": len(lengths[True]), "succeeded": len(lengths[False]), "rules": table,
+        "raised_on_successes": raised,
+    }  # fmt: skip
+
+
+def rules_text(results: list[dict[str, Any]]) -> str:
+    """The table of rules as Markdown."""
+    lines = [
+        "Rules without a model: share of successful runs that alarm, of failed runs, and median steps left then:",
+        "",
+    ]
+    lines += ["| set (failed, succeeded) | " + " | ".join(RULES) + " |", "| --- | --- | --- | --- |"]
+
+    def cell(figures: dict[str, float | None]) -> str:
+        shares = ["-" if figures[f] is None else f"{figures[f]:.1%}" for f in ("false_alarms", "alerted")]
+        left = figures["steps_left"]
+        return ", ".join([*shares, "-" if left is None else f"{left:.0f}"])
+
+    for r in results:
+        cells = [cell(r["rules"][row]) for row in RULES]
+        lines.append(f"| {r['set']} ({r['failed']:,}, {r['succeeded']:,}) | {' | '.join(cells)} |")
+    lines += ["", "What raised the alarms on successful runs, in runs:", ""]
+    for r in results:
+        if r["raised_on_successes"]:
+            said = sorted(r["raised_on_successes"].items(), key=lambda one: (-one[1], one[0]))
+            lines.append(f"- {r['set']}: {', '.join(f'{name} {n}' for name, n in said)}")
+    return "\n".join([*lines, ""])
+
+
 def text(results: list[dict[str, Any]]) -> str:
     """Both tables as Markdown."""
     names = [f"{r['set']} ({r['runs']:,}, {r['failed'] / r['runs']:.0%} failed)" for r in results]
@@ -138,13 +209,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("traces", type=Path, help="folder that holds the sets")
     parser.add_argument("--sets", nargs="*", choices=list(accuracy.SETS), default=list(accuracy.SETS))
+    parser.add_argument("--rules", nargs="*", choices=list(ten_sets.SETS), default=list(ten_sets.SETS))
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     parser.add_argument("--folds", type=int, default=3)
     args = parser.parse_args()
+    rules = [run_rules(name, args.traces) for name in args.rules]
+    print(rules_text(rules), flush=True)
     results = [run_set(name, args.traces, args.folds) for name in args.sets]
-    (args.out / "behaviours.json").write_text(json.dumps(results, indent=1) + "\n")
-    (args.out / "behaviours.md").write_text(text(results))
-    print(text(results))
+    written = "\n".join([*([text(results)] if results else []), *([rules_text(rules)] if rules else [])])
+    (args.out / "behaviours.json").write_text(json.dumps({"sets": results, "rules": rules}, indent=1) + "\n")
+    (args.out / "behaviours.md").write_text(written)
+    print(written)
 
 
 if __name__ == "__main__":

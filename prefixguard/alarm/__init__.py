@@ -1,6 +1,7 @@
 """The alarm policy as a state machine over risks, and the threshold with its finite-sample bound."""
 
 from prefixguard.alarm.policy import AlarmPolicy, Level
+from prefixguard.alarm.rules import rule_level
 from prefixguard.alarm.state import AlarmState, first_alert, run_maximum
 from prefixguard.alarm.threshold import (
     BUDGETS,
@@ -34,6 +35,7 @@ __all__ = [
     "draw_one_per_task",
     "first_alert",
     "group_thresholds",
+    "rule_level",
     "run_maximum",
     "runs_needed",
     "smallest_budget",

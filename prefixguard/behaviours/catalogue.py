@@ -17,7 +17,7 @@ CONSEQUENCES: Final = (
 )  # fmt: skip
 
 #: Times the same call must give the same result where the agent waits in between.
-PATIENT: Final = 10
+PATIENT: Final = 20
 
 CATALOGUE: Final = (
     # Loops

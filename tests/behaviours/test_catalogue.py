@@ -33,12 +33,12 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
                 call("get_user", '{"id":2}', "Ann"),
                 call("get_order", '{"id":1}', "open"),
             ],
-            [call("status", POLL, "pending"), call("sleep", '{"s":60}', "")] * 9 + [call("status", POLL, "pending")],
+            [call("status", POLL, "pending"), call("sleep", '{"s":60}', "")] * 19 + [call("status", POLL, "pending")],
             [fail("refund", '{"id":1}')] * 25,
         ],
         [
             [call("status", POLL, f"{i} % done") for i in range(40)],
-            [call("status", POLL, "pending"), call("sleep", '{"s":60}', "")] * 9,
+            [call("status", POLL, "pending"), call("sleep", '{"s":60}', "")] * 19,
             pages(40),
             [
                 call("read", '{"f":"a"}', "x = 1"),
