@@ -35,6 +35,10 @@ _OFTEN: Final = 1 << 15
 _PLACE: Final = {name: place for place, name in enumerate(BY_NAME)}
 _FAILED: Final = 0x9E3779B97F4A7C15  # what a tool's key is crossed with for its failures
 _LOOKING: Final = frozenset(("reads", "searches"))
+#: What is counted in a row, until the agent makes a call.
+_ENDED_BY_CALL: Final = ("call_as_text", "reply_refused")
+#: What repairs a failed call of unknown consequence, or a failed test.
+_TRIED: Final = frozenset(("acts", "tests"))
 #: Calls that change nothing by themselves; `acts` may, and is taken to where it is new.
 _IDLE: Final = frozenset(("reads", "searches", "thinks", "waits", "speaks"))
 
@@ -71,7 +75,7 @@ def update(
         _say(t, record, what, found)
     else:
         _call(t, record, what, found)
-        whole = not t.cut and not is_shell(record.tool)
+        whole = not t.cut and not is_shell(record.tool) and "://" not in record.arguments
         identifier = made_up(context, tokens, what.kind) if whole else ""
         if identifier:
             found["identifier_from_nowhere"] = (
@@ -104,6 +108,8 @@ def _call(t: BehaviourTracker, record: StepRecord, what: Consequence, found: Fin
         t.waited = t.step
     else:
         t.calls += 1
+        for name in _ENDED_BY_CALL:
+            t.start_over(name)
     shown = plain(f"{record.tool} {record.arguments}", _EVIDENCE)
     failed = record.status == "error"
     key = text_hash(record.tool, record.arguments)
@@ -254,13 +260,18 @@ def _tests(t: BehaviourTracker, record: StepRecord, failed: bool, shown: str, fo
 
 
 def _repairs(t: BehaviourTracker, what: Consequence, failed: bool) -> None:
-    """Keep the last call that failed, until one of its tool or kind succeeds."""
+    """Keep the last call that failed and was to change or to prove something, until one of its tool or kind succeeds,
+    or a human takes over."""
+    if what.kind in _LOOKING or what.kind == "waits":
+        return
     kind = CONSEQUENCES.index(what.kind)
     if failed:
         t.failed_step, t.failed_tool, t.failed_kind = t.step, name_hash(what.name), kind
         t.failed_name = what.name[:40]
-    elif t.failed_step and what.kind != "waits" and (t.failed_kind == kind or t.failed_tool == name_hash(what.name)):
-        t.failed_step = 0
+    elif t.failed_step:
+        is_tried = what.kind in _TRIED and CONSEQUENCES[t.failed_kind] in _TRIED
+        if is_tried or what.kind == "escalates" or t.failed_kind == kind or t.failed_tool == name_hash(what.name):
+            t.failed_step = 0
 
 
 def _say(t: BehaviourTracker, record: StepRecord, what: Consequence, found: Findings) -> None:

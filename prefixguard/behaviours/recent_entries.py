@@ -14,16 +14,16 @@ _USED: Final = struct.Struct("<H")
 class RecentEntries:
     """Numbers under the `size` keys that were put in last; when a further one comes, the one put in longest ago goes.
 
-    layout: of the numbers of an entry, as `struct` spells it. All entries are in one array of bytes, the latest last.
+    layout: of the numbers of an entry, without padding. All entries are in one string of bytes, the latest last.
     """
 
     __slots__ = ("_data", "_entry", "_most", "_values")
 
-    def __init__(self, size: int, layout: str) -> None:
-        self._values = struct.Struct("<" + layout)
+    def __init__(self, size: int, layout: struct.Struct) -> None:
+        self._values = layout
         self._entry = _KEY + self._values.size
         self._most = size * self._entry
-        self._data = bytearray()
+        self._data = b""
 
     def get(self, key: int) -> tuple[int, ...] | None:
         """The numbers under a key; None where it is not among the latest."""
@@ -33,11 +33,10 @@ class RecentEntries:
     def put(self, key: int, *numbers: int) -> None:
         """Keep numbers under a key, which is then the latest."""
         at = self._find(key)
-        if at >= 0:
-            del self._data[at : at + self._entry]
-        elif len(self._data) == self._most:
-            del self._data[: self._entry]
-        self._data += key.to_bytes(_KEY, "little") + self._values.pack(*numbers)
+        if at < 0:
+            at = 0 if len(self._data) == self._most else len(self._data)
+        kept = self._data[:at] + self._data[at + self._entry :]
+        self._data = kept + key.to_bytes(_KEY, "little") + self._values.pack(*numbers)
 
     @property
     def packed_bytes(self) -> int:
@@ -55,7 +54,7 @@ class RecentEntries:
         keys = {body[at : at + _KEY] for at in range(0, min(used, self._most), self._entry)}
         if used > self._most or used % self._entry or any(body[used:]) or len(keys) != used // self._entry:
             raise SavedSessionError("A saved table of recent calls is damaged, and with it the session.")
-        self._data[:] = body[:used]
+        self._data = body[:used]
 
     def _find(self, key: int) -> int:
         raw = key.to_bytes(_KEY, "little")

@@ -24,12 +24,13 @@ _NAME: Final = 40
 #: Tools that a run was offered: at most so many are known; of more, none.
 MOST_TOOLS: Final = 64
 _TOOL: Final = 4
-#: Behaviours that come and go, and are counted over the whole run.
+#: Behaviours that come and go, and are counted over the whole run, or until something ends the row.
 COUNTED: Final = (
     "missing_tool", "reply_refused", "call_as_text", "answer_without_call", "identifier_from_nowhere",
     "write_after_failed_read",
 )  # fmt: skip
 _COUNT: Final = struct.Struct("<IH")
+_DEED, _ERROR = struct.Struct("<QIIH"), struct.Struct("<QIH")
 
 
 @dataclass(slots=True, eq=False)
@@ -78,9 +79,9 @@ class BehaviourTracker:
     offered: bytes = b""
     failed_name: str = ""
     #: Calls and messages: result, first step with it, last step, times.
-    deeds: RecentEntries = field(default_factory=lambda: RecentEntries(24, "QIIH"))
+    deeds: RecentEntries = field(default_factory=lambda: RecentEntries(24, _DEED))
     #: Errors: the call that had it, the first step, times.
-    errors_said: RecentEntries = field(default_factory=lambda: RecentEntries(8, "QIH"))
+    errors_said: RecentEntries = field(default_factory=lambda: RecentEntries(8, _ERROR))
     #: How often each tool was used, and, under another key, how often it failed.
     names: RecentCounts = field(default_factory=lambda: RecentCounts(40))
     #: What somebody declared besides the catalogue, and its counts.
@@ -99,6 +100,10 @@ class BehaviourTracker:
         first, times = first or self.step, min(times + 1, 0xFFFF)
         _COUNT.pack_into(self.counted, at, first, times)
         return first, times
+
+    def start_over(self, name: str) -> None:
+        """Count a behaviour of `COUNTED` from nothing again."""
+        _COUNT.pack_into(self.counted, COUNTED.index(name) * _COUNT.size, 0, 0)
 
     def is_offered(self, tool: str) -> bool | None:
         """Whether the run was offered a tool of this name; None where nobody knows."""

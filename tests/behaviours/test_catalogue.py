@@ -150,6 +150,9 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
             [fail("cancel_order"), call("cancel_order", "{2}"), say("Your order has been cancelled.")],
             [fail("cancel_order"), say("Which order is it?")],
             [call("cancel_order"), say("Your order has been cancelled.")],
+            [fail("get_order"), call("cancel_order"), say("Your order has been cancelled.")],
+            [fail("cancel_order"), call("transfer_to_human_agents"), say("You have been transferred.")],
+            [bash("python a.py", "Traceback", "error"), bash("pytest", "9 passed"), say("The bug is fixed.")],
         ],
     ),
     "answer_without_call": (
@@ -171,6 +174,7 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
             [call("get_user", "{}", "555-123-4567"), call("call_number", '{"n":"5551234567"}')],
             [call("get_user", "{}", "order 71234"), call("get_order", '{"id":"order_71234"}')],
             [call("search", '{"q":"iphone15pro 256gb"}')],
+            [call("navigate", '"https://example.org/items/908123"')],
             [call("get_orders", '{"limit":100,"year":"2024"}')],
             [bash("sed -n 71234,71299p a.py")],
             [call("get_orders", "{}", f"W1{CUT_MARK}W9"), call("get_order", '{"id":"W71234"}')],
