@@ -213,7 +213,7 @@ def _corpus(
             groups.setdefault(name, set()).add(value)
         lengths.append(len(run.records))
         digests.append(run_digest(run.records))
-    refuse_empty(report, source)
+    refuse_empty(report, source, adapter)
     return CorpusInfo(
         kind="runs",
         source=source,

@@ -14,7 +14,7 @@ from rich.text import Text
 from prefixguard.cli.console import people, say, visible
 from prefixguard.errors import BundleError, TraceError
 from prefixguard.runtime import DriftSignal, Level, Monitor, NewTasks, Reading, ScoredRun
-from prefixguard.stepview import Adapter, ReadReport, SideBySide, StepRecord, losses
+from prefixguard.stepview import Adapter, ReadReport, SideBySide, StepRecord, losses, switch_of
 
 #: Fields of a record, in the order in which they are shown and written.
 FIELDS = ("actor", "agent", "tool", "arguments", "observation", "action", "result", "status")
@@ -99,13 +99,15 @@ def notes_of(report: ReadReport) -> Iterator[str]:
         yield f"{report.companions_missing:,} runs lack the companion file that tells their outcome."
 
 
-def refuse_empty(report: ReadReport, source: str) -> None:
-    """TraceError if every run that was read is empty: an answer about no run would pass for one."""
+def refuse_empty(report: ReadReport, source: str, adapter: Adapter | None = None) -> None:
+    """TraceError if every run that was read is empty: an answer about no run would pass for one. adapter: whose
+    framework may have left the texts out."""
     empty = sum(report.empty.values())
     if empty and not report.runs:
         raise TraceError(
             f"{source}: {empty:,} {_runs(empty)}, none with a step. See what the adapter makes of the events with: "
             f"prefixguard parse {source}; another adapter may fit better."
+            + ("" if adapter is None else switch_of(adapter))
         )
 
 

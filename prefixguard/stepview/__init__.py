@@ -18,7 +18,7 @@ from prefixguard.stepview.identity import kind_of
 from prefixguard.stepview.inspect_logs import AgentSpans, SpanAgent
 from prefixguard.stepview.json_formats import NO_GROUP
 from prefixguard.stepview.jsontext import canonical, decode, decode_text
-from prefixguard.stepview.losses import FEWEST, NEARLY, Loss, losses
+from prefixguard.stepview.losses import FEWEST, NEARLY, Loss, losses, switch_of
 from prefixguard.stepview.parser import Parser
 from prefixguard.stepview.paths import MISSING, Scope, parse_path, walk
 from prefixguard.stepview.reader import ReadReport, read_runs
@@ -90,6 +90,7 @@ __all__ = [
     "searchable",
     "serialize",
     "side_by_side",
+    "switch_of",
     "to_text",
     "unflatten",
     "walk",

@@ -227,7 +227,9 @@ class Site:
             places = self.resolve(root, steps)
             is_cut = root in self.roots and self.roots[root].is_cut
             return Base(places[0], is_cut=is_cut, also=places[1:]) if places else Base(None)
-        for name in ("json", "text", "otlp", "of", "first", "join", "list") if isinstance(spec, dict) else ():
+        for name in (
+            ("json", "text", "otlp", "of", "elements", "first", "join", "list") if isinstance(spec, dict) else ()
+        ):
             inner = spec.get(name)
             if isinstance(inner, list) and inner:
                 inner = inner[0]

@@ -1,4 +1,4 @@
-"""Tests of an adapter (`when`, `until`, `success`, `failure`), compiled to closures."""
+"""Tests of an adapter (`when`, `until`, `success`, `failure`), compiled to closures; and elements that pass them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from prefixguard.stepview.compiling import Site
 from prefixguard.stepview.paths import MISSING, Getter, Scope, is_path, is_present
 from prefixguard.stepview.schema import Pattern
 from prefixguard.stepview.text import searchable, to_text
-from prefixguard.stepview.values import compile_value
+from prefixguard.stepview.values import BUILDERS, compile_value, inside_of
 
 Condition = Callable[[Scope], bool]
 Test = Callable[[Any, Scope], bool]
@@ -203,3 +203,37 @@ _TESTS: dict[str, Callable[[Any, Site], Test]] = {
     "type": _type,
     "not": _not,
 }
+
+
+def _elements(spec: dict[str, Any], site: Site) -> Getter:
+    """Elements of a list: those behind the last for which `behind` holds, and of them those for which `when` holds."""
+    inner, inside = compile_value(spec["elements"], site.at("elements")), site.optional(spec, "path", inside_of)
+    above = {"^": site.roots["@"]} if "@" in site.roots else {}
+    each = site.with_roots({"@": site.base_of(spec["elements"]), **above})
+    behind, when = each.optional(spec, "behind", compile_when), each.optional(spec, "when", compile_when)
+
+    def chosen(scope: Scope, elements: list[Any]) -> list[Any]:
+        event, parent = scope.event, scope.parent
+        scope.parent = event
+        found = []
+        try:
+            for scope.event in reversed(elements):
+                if behind is not None and behind(scope):
+                    break
+                if when is None or when(scope):
+                    found.append(scope.event)
+        finally:
+            scope.event, scope.parent = event, parent
+        return found[::-1]
+
+    def get(scope: Scope) -> Any:
+        elements = inner(scope)
+        if not isinstance(elements, list):
+            return MISSING
+        found = chosen(scope, elements)
+        return found if inside is None else inside(found)
+
+    return get
+
+
+BUILDERS["elements"] = (_elements, ("behind", "when", "path"))

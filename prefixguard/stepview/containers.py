@@ -41,7 +41,8 @@ def compile_container(spec: Any, site: Site) -> Container:
 
     files = tuple(dict.fromkeys(glob for part in parts for glob in part.files))
     group_by = next((part.group_by for part in parts if part.group_by is not None), None)
-    return Container(runs, files, "+".join(part.format for part in parts), group_by)
+    goes_on = next((part.goes_on for part in parts if part.goes_on is not None), None)
+    return Container(runs, files, "+".join(part.format for part in parts), group_by, goes_on)
 
 
 def _by_its_lines(parts: list[Container], document: Document) -> tuple[Container, Document]:

@@ -10,7 +10,7 @@ from typing import Any
 from prefixguard.errors import PrefixGuardError, TraceError
 from prefixguard.stepview.compiling import Base, DataPlace
 from prefixguard.stepview.jsontext import decode, decode_text
-from prefixguard.stepview.paths import MISSING, Companions, Getter
+from prefixguard.stepview.paths import MISSING, Companions, Getter, Scope
 from prefixguard.trace.documents import Document
 
 
@@ -66,7 +66,8 @@ class Container:
     """The compiled `container` of a spec.
 
     runs: yields what a document holds; TraceError if it cannot be read at all. files: globs of its documents. group_by:
-    which run a line is of, where lines are events. run, document: what $ and % stand for; % cannot be used where it is
+    which run a line is of, where lines are events. goes_on: whether an event may be of a run that other groups are of
+    too. run, document: what $ and % stand for; % cannot be used where it is
     None.
     """
 
@@ -74,6 +75,7 @@ class Container:
     files: tuple[str, ...]
     format: str = ""
     group_by: Getter | None = None
+    goes_on: Callable[[Scope], bool] | None = None
     run: Base = field(default_factory=lambda: Base(DataPlace("run")))
     document: Base | None = None
 

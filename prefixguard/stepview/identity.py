@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -124,6 +125,7 @@ class RunSigns:
 
     group_by: Getter | None  # which run an event is of, where the format says so
     window: int  # events that wait before rules see them
+    goes_on: Callable[[Scope], bool] | None = None  # may the event be of a run that other groups are of too?
     reason: str | None = None
     known: dict[str, int] = field(default_factory=dict)  # the first id of each field that named one, as a hash
     seen: int = 0  # events, as far as they matter
@@ -139,7 +141,8 @@ class RunSigns:
         if self.reason is not None:
             return
         event = scope.event
-        self._names(scope, event)
+        if self.goes_on is None or not self.goes_on(scope):
+            self._names(scope, event)
         if not self.seen:
             self.kind = kind_of(event)[:_LONGEST_KIND]
             said = canonical(_lasting(event, 0))

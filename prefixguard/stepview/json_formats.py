@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
 from prefixguard.errors import TraceError, missing_extra
 from prefixguard.stepview.compiling import Base, DataPlace, Site
 from prefixguard.stepview.conditions import compile_cases
-from prefixguard.stepview.delegates import Place, apart, compile_delegates
+from prefixguard.stepview.conversations import TracedEvent, agents, compile_conversations, joined
+from prefixguard.stepview.delegates import apart, compile_delegates
 from prefixguard.stepview.found import Container, Counts, Found, Unread, contained
 from prefixguard.stepview.paths import MISSING, Companions, Scope, Step, is_multiple, parse_path, walk
+from prefixguard.stepview.reorder import Key
 from prefixguard.stepview.values import as_id, compile_value
 from prefixguard.stepview.zip_archives import Part, members
 from prefixguard.trace.documents import Document, glob_pattern, too_long
@@ -130,10 +132,12 @@ def _listed(spec: Spec, site: Site, parts: Parts, files: tuple[str, ...]) -> Con
 
 
 def _json(spec: Spec, site: Site) -> Container:
-    def whole(document: Document, counts: Counts) -> Iterator[Part | Unread]:
-        yield document.where, lambda: counts.json(document.read(), document.where)
+    files = ("**/*.json",)
+    return _grouped(spec, site, _whole, files) if _is_grouped(spec, site) else _listed(spec, site, _whole, files)
 
-    return _listed(spec, site, whole, ("**/*.json",))
+
+def _whole(document: Document, counts: Counts) -> Iterator[Part | Unread]:
+    yield document.where, lambda: counts.json(document.read(), document.where)
 
 
 def _lines(document: Document, counts: Counts) -> Iterator[Part | Unread]:
@@ -148,17 +152,30 @@ def _lines(document: Document, counts: Counts) -> Iterator[Part | Unread]:
 
 def _jsonl(spec: Spec, site: Site) -> Container:
     files = ("**/*.jsonl", "**/*.ndjson")
-    if "delegates" in spec and "group_by" not in spec:
-        raise site.at("delegates").error('it goes with "group_by", which tells the traces apart.')
-    return _grouped(spec, site, files) if "group_by" in spec else _listed(spec, site, _lines, files)
+    return _grouped(spec, site, _lines, files) if _is_grouped(spec, site) else _listed(spec, site, _lines, files)
 
 
-def _grouped(spec: Spec, site: Site, files: tuple[str, ...]) -> Container:
-    """Lines are events; those of a group are one run, in the order in which groups begin, with its delegates behind."""
+def _is_grouped(spec: Spec, site: Site) -> bool:
+    for name, other in (("delegates", "group_by"), ("conversations", "delegates")):
+        if name in spec and other not in spec:
+            raise site.at(name).error(f'it goes with "{other}", which tells {_TELLS[other]} apart.')
+    return "group_by" in spec
+
+
+_TELLS = {"group_by": "the traces", "delegates": "what stands below a call"}
+
+
+def _grouped(spec: Spec, site: Site, parts: Parts, files: tuple[str, ...]) -> Container:
+    """Lines, or elements of them, are events; events of one group are one run, in the order in which groups begin, its
+    delegates behind it. The run of a document that holds no other is that document."""
     bases = {"@": Base(None), "^": Base(None)}
     group_by = compile_value(spec["group_by"], Site(site.at("group_by").where, bases))
     told = spec.get("delegates")
     delegates = None if told is None else compile_delegates(told, Site(site.at("delegates").where, bases))
+    told = spec.get("conversations")
+    talks = None
+    if told is not None:
+        talks = compile_conversations(told, delegates, Site(site.at("conversations").where, bases))
     root, steps = parse_path(spec.get("elements", "@"), site.at("elements").where)
     if root != "@":
         raise site.at("elements").error("a path from the line: @.resourceSpans[*].scopeSpans[*].spans[*].")
@@ -170,10 +187,15 @@ def _grouped(spec: Spec, site: Site, files: tuple[str, ...]) -> Container:
             raise TraceError(f"{where}: nothing at {spec['elements']}.")
         return found
 
+    def read(scope: Scope, last: Key) -> tuple[str | None, TracedEvent]:
+        place = None if delegates is None else delegates.place(scope)
+        event = TracedEvent(scope.event, place, last, last, False) if talks is None else talks.read(scope, place, last)
+        return as_id(group_by(scope)), event
+
     def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
-        groups: dict[str, tuple[list[Any], list[Place | str | None]]] = {}
-        scope = Scope(file=document.path)
-        for part in _each(_lines(document, counts), of_line):
+        groups: dict[str, list[TracedEvent]] = {}
+        scope, last = Scope(file=document.path), (0, 0)
+        for part in _each(parts(document, counts), of_line):
             if isinstance(part, Unread):
                 yield part
                 continue
@@ -181,27 +203,31 @@ def _grouped(spec: Spec, site: Site, files: tuple[str, ...]) -> Container:
             for scope.event in found:
                 try:
                     with contained(where):
-                        group = as_id(group_by(scope))
-                        place = None if delegates is None else delegates.place(scope)
+                        group, event = read(scope, last)
                 except TraceError as exc:
                     yield Unread(where, str(exc))
                     continue
+                last = event.begins
                 if group is None:
                     yield Unread(where, f"{where}: {NO_GROUP}")
                 else:
-                    events, places = groups.setdefault(group, ([], []))
-                    events.append(scope.event)
-                    places.append(place)
+                    groups.setdefault(group, []).append(event)
+        is_whole = spec["format"] == "json" and len(groups) == 1 and isinstance(scope.parent, dict)
         position = 0
-        for group, (events, places) in groups.items():
-            whole = {"events": events, "group": group}
-            for delegate, own in [(None, events)] if delegates is None else apart(events, places):
+        for group, events in (groups if talks is None else joined(groups)).items():
+            whole = scope.parent if is_whole else {"events": [one.event for one in events], "group": group}
+            for delegate, own in _agents(events):
                 position += 1
-                run = whole if delegate is None and own is events else whole | {"events": own}
+                run = whole if len(own) == len(events) else whole | {"events": [one.event for one in own]}
                 where = f"{document.where} group {group}{'' if delegate is None else '/' + delegate}"
                 yield Found(run, MISSING, position, where, group, delegate=delegate, whole=whole)
 
-    return Container(runs, files, group_by=group_by)
+    def _agents(events: list[TracedEvent]) -> Iterable[tuple[str | None, list[TracedEvent]]]:
+        if talks is not None:
+            return agents(events)
+        return [(None, events)] if delegates is None else apart(events, [one.place for one in events])
+
+    return Container(runs, files, group_by=group_by, goes_on=None if talks is None else talks.goes_on)
 
 
 def _zip(spec: Spec, site: Site) -> Container:
@@ -253,9 +279,10 @@ def _parquet(spec: Spec, site: Site) -> Container:
     return Container(runs, ("**/*.parquet",))
 
 
+_GROUPING = ("group_by", "elements", "delegates", "conversations")
 JSON_FORMATS: dict[str, Format] = {
-    "json": (_json, ("runs",)),
-    "jsonl": (_jsonl, ("runs", "group_by", "elements", "delegates")),
+    "json": (_json, ("runs", *_GROUPING)),
+    "jsonl": (_jsonl, ("runs", *_GROUPING)),
     "zip": (_zip, ("runs", "entries")),
     "parquet": (_parquet, ("json",)),
 }

@@ -29,7 +29,10 @@ _WRITES = re.compile(r"^rules\[\d+\]\.(tool|arguments|observation|action|result)
 #: By shipped adapter: the setting of its framework that puts texts into its traces.
 _SWITCHES = {
     "openinference": "OPENINFERENCE_HIDE_INPUTS and OPENINFERENCE_HIDE_OUTPUTS must not be set",
-    "otel_genai": "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT must be set",
+    "otel_genai": (
+        "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental and "
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (or SPAN_AND_EVENT) must be set"
+    ),
     "otel_genai_old": "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT must be set",
     "openai_agents": "RunConfig(trace_include_sensitive_data=True)",
 }
@@ -56,7 +59,7 @@ def losses(fills: FillCounts, adapter: Adapter, runs: str = "RUNS") -> tuple[Los
     if not fills.runs:
         return ()
     look = f"Look how they are read: prefixguard parse {runs} --adapter {adapter.name}"
-    found = [*_nothing_to_learn(fills, look)]
+    found = [*_nothing_to_learn(fills, adapter, look)]
     if not found and not adapter.program.is_raw:
         found = [*_fields(fills, adapter, look), *_alike(fills, look)]
     if not any(one.severity == "error" for one in found):
@@ -70,12 +73,18 @@ def written(adapter: Adapter) -> frozenset[str]:
     return frozenset(("observation" if one[2] else one[1]) for one in found if one is not None)
 
 
-def _nothing_to_learn(fills: FillCounts, look: str) -> Iterator[Loss]:
+def switch_of(adapter: Adapter) -> str:
+    """The sentence, with a blank before it, that says which setting of the framework puts texts into its traces; empty
+    where the adapter's framework has none."""
+    return f" In the framework: {_SWITCHES[adapter.name]}." if adapter.name in _SWITCHES else ""
+
+
+def _nothing_to_learn(fills: FillCounts, adapter: Adapter, look: str) -> Iterator[Loss]:
     tool, step = fills.same["tool"], fills.same["step"]
     what = ""
     if not fills.with_text and (tool.texts == 0 or not tool.differs):
         what = f"None of the {fills.steps:,} steps has a text: no observation, words of the agent, arguments or "
-        what += "result. Nothing can be learned from them."
+        what += f"result. Nothing can be learned from them.{switch_of(adapter)}"
     elif fills.steps >= FEWEST and step.texts == fills.steps and not step.differs:
         what = f"All {fills.steps:,} steps say the same, word for word, so nothing can be learned from them: the "
         what += "adapter may read a constant."
@@ -85,7 +94,7 @@ def _nothing_to_learn(fills: FillCounts, look: str) -> Iterator[Loss]:
 
 def _fields(fills: FillCounts, adapter: Adapter, look: str) -> Iterator[Loss]:
     reads = written(adapter)
-    switch = f" In the framework: {_SWITCHES[adapter.name]}." if adapter.name in _SWITCHES else ""
+    switch = switch_of(adapter)
 
     def lost(field: str, what: str, otherwise: str = "") -> Loss:
         remedy = f"{otherwise}{switch} In the adapter: what its rules read as `{field}`. {look}".strip()

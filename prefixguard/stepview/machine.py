@@ -192,14 +192,19 @@ class Machine:
         if len(self.open) > MOST_OPEN:
             self._release_first()
 
-    def waiting(self, call_id: str | None) -> OpenStep | None:
-        """The open call that a result with this id belongs to; None where it is for none of them."""
+    def waiting(self, call_id: str | None, same: tuple[str, str] = ("", "")) -> OpenStep | None:
+        """The open call that a result with this id belongs to; None where it is for none of them. same: tool and
+        arguments, which tell calls apart where the result has no id."""
         calls = self.open
         join = self.join
         if join.by_id and call_id is not None:
             for draft in calls:
                 if draft.call_id == call_id and not draft.done:
                     return draft
+        if same[0] and call_id is None:
+            alike = [draft for draft in calls if draft.tool == same[0] and not draft.done]
+            if alike:
+                return next((draft for draft in alike if draft.arguments == same[1]), alike[0])
         for fallback in join.fallbacks:
             for draft in reversed(calls) if fallback == "last" else calls:
                 if draft.done or (fallback == "position" and draft.position != self.results):
@@ -208,10 +213,12 @@ class Machine:
                     return draft
         return None
 
-    def result(self, call_id: str | None, text: str, judge: Callable[[OpenStep], Status]) -> None:
+    def result(
+        self, call_id: str | None, text: str, judge: Callable[[OpenStep], Status], same: tuple[str, str] = ("", "")
+    ) -> None:
         """What came back: it completes its call, or becomes part of the next observation."""
         self.release()
-        draft = self.waiting(call_id)
+        draft = self.waiting(call_id, same)
         self.results += 1
         if draft is None:
             self.count("late_results")

@@ -58,7 +58,8 @@ class Parser:
         if events.drop_repeats is not None:
             self._repeats = Repeats()
         if live:
-            self._signs = RunSigns(program.container.group_by, events.window if events.order_by is not None else 0)
+            window = events.window if events.order_by is not None else 0
+            self._signs = RunSigns(program.container.group_by, window, program.container.goes_on)
         self._seen = 0
         self._stopped = False
         if program.preamble is not None:

@@ -15,6 +15,7 @@ from prefixguard.stepview.adapter import Adapter
 from prefixguard.stepview.fills import FillCounts, highest
 from prefixguard.stepview.found import Counts, Found, contained, those_alone
 from prefixguard.stepview.jsontext import decode, decode_text
+from prefixguard.stepview.losses import switch_of
 from prefixguard.stepview.parser import Parser, parse_whole
 from prefixguard.stepview.paths import MISSING, Scope, describe
 from prefixguard.stepview.program import Program
@@ -343,4 +344,4 @@ def _refuse_nothing(source: str, adapter: Adapter, report: ReadReport) -> None:
         why = f"found no run in {report.documents} file(s)"
     else:
         return
-    raise TraceError(f"{source}: no records ({reader} {why}). {remedy}")
+    raise TraceError(f"{source}: no records ({reader} {why}).{switch_of(adapter)} {remedy}")

@@ -33,7 +33,7 @@ EMITS: dict[str, tuple[tuple[str, ...], str]] = {
     "say": (("hold", "actor", "agent", "tool", "arguments", "observation", "action", "status"), ""),
     "call": (("actor", "agent", "call_id", "tool", "arguments", "observation", "action"), ""),
     "update": (("call_id", "tool", "arguments", "action"), ""),
-    "result": (("call_id", "result", "status"), "result"),
+    "result": (("call_id", "tool", "arguments", "again", "result", "status"), "result"),
     "step": ((*_JUDGED, "status"), ""),
     "agent": (("agent",), "agent"),
 }
@@ -159,6 +159,8 @@ class _Fields:
         said = "true or false: does the speech wait for the call that follows?"
         self.waits: bool = site.choice(spec, "hold", (False, True), said)
         self.is_step = spec["emit"] == "step"
+        said = '"late" (the default) or "skip": a result that no open call waits for was told before.'
+        self.told_again: bool = site.choice(spec, "again", ("late", "skip"), said) == "skip"
 
     def _text(self, name: str, compiled: Callable[[Any, Site], Text] = compile_text) -> Text:
         if name not in self.spec:
@@ -256,7 +258,10 @@ class _Fields:
     def result(self, machine: Machine, scope: Scope) -> None:
         """The answer to a call arrived."""
         call_id = short_id(self.call_id(scope))
-        machine.result(call_id, self.result_text(scope), lambda draft: self.judge(scope, draft))
+        same = (self.tool(scope), self.arguments(scope))
+        if self.told_again and machine.waiting(call_id, same) is None:
+            return
+        machine.result(call_id, self.result_text(scope), lambda draft: self.judge(scope, draft), same)
 
     def agent(self, machine: Machine, scope: Scope) -> None:
         """It is said who speaks in what follows."""

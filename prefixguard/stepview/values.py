@@ -30,11 +30,11 @@ def compile_value(spec: Any, site: Site) -> Getter:
         raise site.error(
             f'{spec!r} is not a value. A value is a path ("@.content"), or an object such as {{"const": {spec!r}}}.'
         )
-    kinds = [name for name in _BUILDERS if name in spec and not (name == "re" and "file" in spec)]
+    kinds = [name for name in BUILDERS if name in spec and not (name == "re" and "file" in spec)]
     if len(kinds) != 1:
         found = " and ".join(kinds) if kinds else ", ".join(map(str, spec)) or "nothing"
-        raise site.error(f"a value has exactly one of {', '.join(_BUILDERS)}; here: {found}.")
-    build, others = _BUILDERS[kinds[0]]
+        raise site.error(f"a value has exactly one of {', '.join(BUILDERS)}; here: {found}.")
+    build, others = BUILDERS[kinds[0]]
     return build(site.keys(spec, (kinds[0], *others)), site)
 
 
@@ -130,7 +130,7 @@ def _reader(spec: Spec, site: Site) -> Change:
     return read_json_or_literal if site.choice(spec, "python", (False, True), said) else read_json
 
 
-def _inside(path: Any, site: Site) -> Change:
+def inside_of(path: Any, site: Site) -> Change:
     root, steps = parse_path(path, site.where)
     if root != "$":
         raise site.error("the path inside a JSON text or a companion file starts with $.")
@@ -139,7 +139,7 @@ def _inside(path: Any, site: Site) -> Change:
 
 def _opened(spec: Spec, name: str, site: Site, read: Change) -> Getter:
     """What a value spells; of that, the part at `path` where the spec has one."""
-    inner, inside = compile_value(spec[name], site.at(name)), site.optional(spec, "path", _inside)
+    inner, inside = compile_value(spec[name], site.at(name)), site.optional(spec, "path", inside_of)
     if inside is None:
         return lambda scope: read(inner(scope))
     return lambda scope: inside(read(inner(scope)))
@@ -284,7 +284,7 @@ def _sibling(spec: Spec, site: Site) -> Getter:
     if not isinstance(template, str) or not template or template.startswith("/"):
         raise site.error("sibling is a path relative to the file of the run, such as ../results.json.")
     holes = {name: _hole(name, site) for name in _TEMPLATE.findall(template)}
-    inside = site.optional(spec, "path", _inside)
+    inside = site.optional(spec, "path", inside_of)
     steps = parse_path(spec["path"], site.where)[1] if inside is not None else ()
     form = spec.get("format", "json")
     if form not in ("json", "text"):
@@ -313,8 +313,8 @@ def _sibling(spec: Spec, site: Site) -> Getter:
     return get
 
 
-#: By kind: what compiles it, and the keys that it may have besides.
-_BUILDERS: dict[str, tuple[Callable[[Spec, Site], Getter], tuple[str, ...]]] = {
+#: By kind: what compiles it, and the keys that it may have besides. `conditions` adds `elements`, which they choose.
+BUILDERS: dict[str, tuple[Callable[[Spec, Site], Getter], tuple[str, ...]]] = {
     "const": (_const, ()),
     "first": (_first, ()),
     "text": (_text, ()),

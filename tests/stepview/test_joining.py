@@ -319,3 +319,35 @@ def test_the_preamble_is_seen_first(make: Any) -> None:
     parser = make().parser({"question": "Where is my order?"})
     parser.observe(user("hi"))
     assert parser.observe(say("hello"))[0].observation == "Where is my order?\nhi"
+
+
+def test_a_result_without_an_id_is_of_the_call_with_its_tool_and_arguments(make: Any, chat: dict[str, Any]) -> None:
+    *others, _ = chat["rules"]
+    told = {"when": {"@.role": "tool"}, "emit": "result", "result": "@.content", "call_id": "@.call_id"}
+    told |= {"tool": "@.tool", "arguments": {"json": "@.given"}}
+    event = calls("a", "b", "c")
+    for n, call in enumerate(event["tool_calls"]):
+        call |= {"name": "find" if n < 2 else "sum", "arguments": f'{{"n": {n}}}'}
+    for results, expected in (
+        ([{"tool": "sum"}, {"tool": "find", "given": '{"n":1}'}, {"tool": "find", "given": {"n": 0}}], ["2", "1", "0"]),
+        ([{"tool": "find"}, {"tool": "find"}, {"tool": "other"}], ["0", "1", "2"]),
+        ([{"tool": "find", "call_id": "b"}, {"tool": "find", "given": '{"n":1}'}, {}], ["1", "0", "2"]),
+    ):
+        parser = make(rules=[*others, told]).parser()
+        records = parser.observe(event)
+        for one, position in zip(results, expected, strict=True):
+            records += parser.observe({"role": "tool", "content": position, **one})
+        assert [record.result for record in records] == ["0", "1", "2"]
+
+
+def test_a_result_that_was_told_before_is_passed_over(make: Any, chat: dict[str, Any]) -> None:
+    *others, told = chat["rules"]
+    for again, counted, seen in (("skip", 0, ""), ("late", 1, "later")):
+        parser = make(rules=[*others, told | {"again": again}]).parser()
+        parser.observe(calls("a", "b"))
+        assert not parser.observe(result("b", "two"))
+        assert not parser.observe(result("b", "later"))
+        assert [record.result for record in parser.observe(result("a", "one"))] == ["one", "two"]
+        assert parser.counters.get("late_results", 0) == counted
+        (spoken,) = parser.observe(say("done"))
+        assert spoken.observation == seen

@@ -48,7 +48,7 @@ def test_shipped_adapters_pass(name: str) -> None:
 def test_every_construct_is_in_it() -> None:
     defs = SCHEMA["$defs"]
     kinds = {name.removeprefix("value_") for name in defs if name.startswith("value_")}
-    assert kinds == set(values._BUILDERS)
+    assert kinds == set(values.BUILDERS)
     assert set(defs["test"]["anyOf"][1]["properties"]) == set(conditions._TESTS)
     assert set(SCHEMA["properties"]) == set(program._TOP)
     assert set(SCHEMA["properties"]["run"]["properties"]) == set(program._RUN)

@@ -11,6 +11,7 @@ from prefixguard.stepview.compiling import Base, DataPlace, Site
 from prefixguard.stepview.paths import MISSING, Scope
 from prefixguard.stepview.values import as_id, compile_arguments, compile_text, compile_value
 
+ITEMS = [{"n": 1, "by": "you"}, {"n": 2, "by": "me"}, {"n": 3, "by": "you"}, {"n": 4, "by": "it"}]
 EVENT = {
     "text": "Final score: 7 of 10",
     "blocks": [{"type": "text", "text": "look"}, {"type": "image"}],
@@ -19,6 +20,7 @@ EVENT = {
     "null": None,
     "empty": "",
     "code": 3,
+    "items": ITEMS,
     "kind": "ERR",
     "attributes": [{"key": "tool.name", "value": {"stringValue": "ls"}}],
 }
@@ -69,6 +71,13 @@ def value(spec: Any, **options: Any) -> Any:
         ({"strip": {"const": "  a b \n"}}, "a b"),
         ({"list": ["@.code", "@.absent", "@.kind"]}, [3, "ERR"]),
         ({"object": {"x": "@.code", "y": "@.absent"}}, {"x": 3}),
+        ({"elements": "@.items"}, ITEMS),
+        ({"elements": "@.items", "behind": {"@.by": "me"}, "path": "$[*].n"}, [3, 4]),
+        ({"elements": "@.items", "behind": {"@.by": "me"}, "when": {"@.by": {"not": "you"}}, "path": "$[*].n"}, [4]),
+        ({"elements": "@.items", "when": {"@.n": {"re": "[13]"}, "^.code": 3}, "path": "$[*].n"}, [1, 3]),
+        ({"elements": "@.items", "behind": "else"}, []),
+        ({"elements": "@.items", "behind": {"@.by": "nobody"}, "path": "$[-1].n"}, 4),
+        ({"elements": "@.code"}, MISSING),
         ({"otlp": "@.attributes"}, {"tool": {"name": "ls"}}),
         ({"otlp": "@.attributes", "path": "$.tool.name"}, "ls"),
         ({"file": "stem"}, "run_7.traj"),

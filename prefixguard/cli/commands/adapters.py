@@ -87,7 +87,7 @@ def parse(runs: str, adapter: str, as_json: bool, limit: int | None = None, **gi
             show_side_by_side(one)
         if limit is None and next(shown, None) is not None:
             say(f"These are the first {SHOWN} runs. More: --limit N; every record as JSON lines: --json")
-    refuse_empty(report, runs)
+    refuse_empty(report, runs, opened)
     for note in (*notes_of(report), *lost_lines(report, opened, runs)):
         say(note)
 
