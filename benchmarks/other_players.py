@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from integration_players import NO_AGENTS, TASK, Player, chat_loop, find
+from integration_players import NO_AGENTS, NO_HANDOFF, TASK, Player, chat_loop, find
 
 
 def renamed(names: dict[str, Callable[[Any], tuple[str, Any]]]) -> Callable[[Any], Any]:
@@ -211,6 +211,42 @@ def autogen_heard(body: dict[str, Any]) -> list[tuple[str, str]]:
     return found
 
 
+def play_crewai(guard: Any, url: str, scenario: Any) -> None:
+    os.environ |= {"CREWAI_DISABLE_TELEMETRY": "true", "CREWAI_TRACING_ENABLED": "false", "OTEL_SDK_DISABLED": "true"}
+    from crewai import LLM, Agent, Crew, Task
+    from crewai.tools import tool
+
+    llm = LLM(model="openai/m", base_url=url, api_key="none", stream=scenario.is_streamed)
+
+    def agent(name: str, delegates: bool = False) -> Any:
+        return Agent(
+            role=name, goal="Find it.", backstory=f"You are the {name}.", llm=llm, tools=[tool("find")(find)],
+            allow_delegation=delegates, cache=False,
+        )  # fmt: skip
+
+    clerk = agent("clerk", delegates=bool(scenario.nested))
+    agents = [clerk, *map(agent, scenario.nested)]
+    task = Task(description=TASK, expected_output="A place.", agent=clerk)
+    with guard.crewai():
+        Crew(agents=agents, tasks=[task]).kickoff()
+
+
+def crewai_scenario(scenario: Any) -> Any:
+    """Work is delegated by a tool of CrewAI's own. It drops what a model says beside its calls, and stops an agent that
+    repeats itself."""
+    asks = {"context": "", "coworker": "researcher"}
+    adapted = renamed({"research": lambda given: ("delegate_work_to_coworker", {"task": given["input"], **asks})})(
+        scenario
+    )
+
+    def told(reply: Any, n: int) -> Any:
+        made = [(name, given | {"n": n} if given.get("id") == "BROKEN" else given) for name, given in reply["calls"]]
+        return {"text": "" if made else reply["text"], "calls": made}
+
+    scripts = {name: [told(r, n) for n, r in enumerate(script)] for name, script in adapted.scripts.items()}
+    return replace(adapted, scripts=scripts)
+
+
 OTHERS: dict[str, Player] = {
     "litellm": Player(play_litellm, ("litellm",), ("litellm",), 3, NO_AGENTS),
     "llama_index": Player(
@@ -224,5 +260,9 @@ OTHERS: dict[str, Player] = {
     "autogen": Player(
         play_autogen, ("autogen_agentchat", "autogen_ext"), ("autogen-agentchat",), 1,
         {"nested, parallel": "an agent has one memory"}, adapted=autogen_scenario, heard=autogen_heard
+    ),
+    "crewai": Player(
+        play_crewai, ("crewai",), ("crewai",), 1,
+        NO_HANDOFF | {"nested, parallel": "an agent works on one task at a time"}, adapted=crewai_scenario, heard=heard
     ),
 }  # fmt: skip

@@ -22,7 +22,7 @@ RUN_TIME_PACKAGES = {"numpy", "onnxruntime", "re2", "orjson"}
 ON_DEMAND = {  # optional: signatures, an endpoint, parquet, zstd, frameworks that are watched, receivers of readings
     "bundle": {"cryptography"}, "escalate": {"openai"}, "stepview": {"backports", "pyarrow"},
     "integrations": {
-        "agents", "autogen_core", "claude_agent_sdk", "google", "inspect_ai", "langchain", "langchain_core",
+        "agents", "autogen_core", "claude_agent_sdk", "crewai", "google", "inspect_ai", "langchain", "langchain_core",
         "llama_index", "pydantic_ai", "smolagents", "opentelemetry", "prometheus_client",
     },
 }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from prefixguard.integrations.events import field_of, plain_json, text_of
@@ -31,7 +31,7 @@ _SILENT = (
 
 def tell_chat_input(run: WatchedRun, messages: Sequence[Any]) -> None:
     """What a chat completion is asked with: the messages behind the agent's last one are new."""
-    start = _behind_last(messages, lambda message: field_of(message, "role") == "assistant")
+    start = behind_last(messages, lambda message: field_of(message, "role") == "assistant")
     for position in range(start, len(messages)):
         message = messages[position]
         role, content = field_of(message, "role"), field_of(message, "content")
@@ -58,7 +58,7 @@ def tell_responses_input(run: WatchedRun, given: Any, agent: str = "") -> None:
         observe_again(run, given, 0, agent)
         return
     items = list(given or ())
-    start = _behind_last(items, lambda item: field_of(item, "role") == "assistant" or _is_call(item))
+    start = behind_last(items, lambda item: field_of(item, "role") == "assistant" or _is_call(item))
     for position in range(start, len(items)):
         item = items[position]
         kind = field_of(item, "type")
@@ -121,10 +121,11 @@ def tokens_of(usage: Any) -> dict[str, int]:
 
 
 def result_of(run: WatchedRun, call_id: Any, result: Any, is_error: bool | None = None) -> None:
-    """What came back, unless a hook has told it already."""
-    if not run.has_returned(str(call_id or "")):
+    """What came back, unless a hook has told it already. Ids of calls may come again."""
+    call_id = str(call_id or "")
+    if run.is_open(call_id) or not run.has_returned(call_id):
         given = result if isinstance(result, BaseException) else text_of(result)
-        run.returned(str(call_id or ""), given, is_error=is_error)
+        run.returned(call_id, given, is_error=is_error)
 
 
 def observe_again(run: WatchedRun, text: str, position: int, agent: str = "") -> None:
@@ -134,7 +135,8 @@ def observe_again(run: WatchedRun, text: str, position: int, agent: str = "") ->
         run.observed(text, id=f"{position}-{digest}", agent=agent)
 
 
-def _behind_last(items: Sequence[Any], is_agents: Any) -> int:
+def behind_last(items: Sequence[Any], is_agents: Callable[[Any], bool]) -> int:
+    """Where what came after the agent's last message begins."""
     return next((n for n in range(len(items), 0, -1) if is_agents(items[n - 1])), 0)
 
 

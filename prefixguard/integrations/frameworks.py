@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from prefixguard.integrations.autogen import watch_runner
 from prefixguard.integrations.claude import sdk_hooks
+from prefixguard.integrations.crewai import WatchedCrew
 from prefixguard.integrations.google_adk import plugin
 from prefixguard.integrations.inspect import InspectHooks, sample_hooks
 from prefixguard.integrations.langchain import agent_middleware
@@ -121,6 +122,13 @@ class FrameworkHooks:
         arguments of `run`. Raises MissingExtraError.
         """
         return span_processor(self, of_run)
+
+    def crewai(self: Any, **of_run: Any) -> WatchedCrew:
+        """A context in which all that CrewAI does is one run: `with guard.crewai(): crew.kickoff()`.
+
+        of_run : arguments of `run`. Raises MissingExtraError.
+        """
+        return WatchedCrew(self, of_run)
 
     def mcp(self: Any, session: C) -> C:
         """Watch the tool calls of an MCP client's session in the run that they are made in. Returns the session."""

@@ -1,11 +1,13 @@
-"""Hooks of litellm, LlamaIndex, AutoGen and Google ADK on objects as another release may have them: nothing is raised
-into the host, and no run is wrong. What they see of the real ones: test_frameworks.py."""
+"""Hooks of litellm, LlamaIndex, AutoGen, CrewAI and Google ADK on objects as another release may have them: nothing is
+raised into the host, and no run is wrong. What they see of the real ones: test_frameworks.py."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
+from contextvars import copy_context
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -208,4 +210,49 @@ def test_events_of_another_kit_go_through(tmp_path: Path) -> None:
     assert [(e["kind"], e.get("text"), e.get("is_error")) for e in events] == [
         ("task", "Hi", None), ("called", None, None), ("returned", "no order", True), ("said", "There is none.", None),
         ("ended", None, None),
+    ]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_hooks_of_another_crew_go_through(tmp_path: Path) -> None:
+    """Hooks of CrewAI with whatever their contexts are, beside those of an agent at a task, whose run stays right."""
+    hooks = pytest.importorskip("crewai.hooks.dispatch")
+
+    def at(point: str, context: Any) -> None:
+        hooks.dispatch(hooks.InterceptionPoint[point], context, verbose=False)
+
+    def odd_ones() -> None:
+        for odd in (*ODD, *(SimpleNamespace(executor=3, messages=[one], agent=one, response=one) for one in ODD)):
+            for point in ("PRE_MODEL_CALL", "POST_MODEL_CALL", "PRE_TOOL_CALL", "POST_TOOL_CALL"):
+                beside = threading.Thread(target=copy_context().run, args=(at, point, odd))  # as tools run
+                beside.start()
+                beside.join()
+
+    agent, messages = SimpleNamespace(role="clerk"), [{"role": "user", "content": "Hi"}]
+    context = SimpleNamespace(
+        executor=1, agent=agent, task=None, messages=messages, tool_name="find", tool_input={"id": 1}
+    )
+    guard = Guard.recording(tmp_path)
+    with guard.crewai(run_id="r"):
+        at("PRE_MODEL_CALL", context)
+        odd_ones()
+        call = {"id": "c", "function": {"name": "find", "arguments": "{}"}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": "c", "content": "Error: no order"})
+        at("PRE_MODEL_CALL", context)
+        odd_ones()
+        context.response, context.tool_result = (
+            "I look. Action: find",
+            "in Bern",
+        )  # of a model that cannot call functions
+        for point in ("POST_MODEL_CALL", "PRE_TOOL_CALL", "POST_TOOL_CALL", "PRE_MODEL_CALL"):
+            at(point, context)
+        context.response = "In Bern."
+        at("POST_MODEL_CALL", context)
+    at("PRE_MODEL_CALL", context)  # outside the block
+    assert guard.open_runs == 0
+    events = [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]
+    assert [(e["kind"], e.get("text")) for e in events if e["agent_path"] == "main"] == [
+        ("task", "Hi"), ("called", None), ("returned", "Error: no order"), ("called", "I look. Action: find"),
+        ("returned", "in Bern"), ("said", "In Bern."), ("ended", None),
     ]  # fmt: skip
