@@ -10,13 +10,15 @@ there; a stop is raised before the next reply, out of `await agent.run(...)` (a 
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from prefixguard.errors import ConfigError
+from prefixguard.integrations.call_context import begin_run, is_watched, watched_by, within_call
 from prefixguard.integrations.conversation import observe_again, result_of, tell_reply, tokens_of
 from prefixguard.integrations.events import field_of, text_of
 from prefixguard.integrations.watched_run import RunKeeper, WatchedRun
@@ -39,7 +41,8 @@ class _Conversation:
     is_user: bool = False  # what comes next a person was asked for
 
 
-_CURRENT: ContextVar[_Conversation | None] = ContextVar("prefixguard_autogen", default=None)
+#: Of every guard, since several may watch one agent.
+_CURRENT: ContextVar[Mapping[int, _Conversation]] = ContextVar("prefixguard_autogen", default=MappingProxyType({}))
 
 
 def watch_runner(guard: RunKeeper, runner: A, of_run: dict[str, Any]) -> A:
@@ -52,14 +55,13 @@ def watch_runner(guard: RunKeeper, runner: A, of_run: dict[str, Any]) -> A:
         raise ConfigError(
             f"{type(runner).__name__} is no agent or team of autogen-agentchat: give an AssistantAgent or a group chat."
         )
-    if not hasattr(runner, "prefixguard"):
+    if not is_watched(runner.run, guard):  # type: ignore[attr-defined]
         watched = _WatchedRunner(guard, runner, frozenset(text_of(field_of(one, "name")) for one in agents), of_run)
-        runner.prefixguard = watched  # type: ignore[attr-defined]
-        runner.run = watched.whole(runner.run)  # type: ignore[attr-defined]
-        runner.run_stream = watched.streamed(runner.run_stream)  # type: ignore[attr-defined]
+        runner.run = watched_by(guard, watched.whole(runner.run))  # type: ignore[attr-defined]
+        runner.run_stream = watched_by(guard, watched.streamed(runner.run_stream))  # type: ignore[attr-defined]
     for agent in agents:
-        if not hasattr(agent.on_messages_stream, "prefixguard"):
-            agent.on_messages_stream = _turns(guard, agent, agent.on_messages_stream)
+        if not is_watched(agent.on_messages_stream, guard):
+            agent.on_messages_stream = watched_by(guard, _turns(guard, agent, agent.on_messages_stream))
     return runner
 
 
@@ -77,25 +79,32 @@ class _WatchedRunner:
 
     def _begin(self) -> _Conversation | None:
         """The conversation that begins; None within one of the same runner, whose `run` calls its `run_stream`."""
-        within, name = _CURRENT.get(), text_of(field_of(self._runner, "name"))
-        if within is None:
-            return _Conversation(self._guard.run(**{"agent": name, **self._of_run}), self._runner, self._members)
-        if within.runner is self._runner:
+        now = _CURRENT.get().get(id(self._guard))
+        if now is not None and now.runner is self._runner:
             return None
-        waiting = within.run.waiting()
-        call_id = waiting[0] if len(waiting) == 1 else ""  # of several, nobody says which one runs it
-        run = within.run.delegate(name or "agent", call_id=call_id, answers=False)
+        run = begin_run(self._guard, self._of_run, agent=text_of(field_of(self._runner, "name")))
         return _Conversation(run, self._runner, self._members)
+
+    @contextmanager
+    def _in(self, now: _Conversation | None) -> Iterator[None]:
+        if now is None:
+            yield
+            return
+        mark = _CURRENT.set({**_CURRENT.get(), id(self._guard): now})
+        try:
+            with within_call(self._guard, now.run, ""):
+                yield
+        finally:
+            _CURRENT.reset(mark)
 
     def whole(self, original: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         @functools.wraps(original)
         async def run(*args: Any, **options: Any) -> Any:
             begun = self._begin()
-            mark = _CURRENT.set(begun or _CURRENT.get())
             try:
-                return await original(*args, **options)
+                with self._in(begun):
+                    return await original(*args, **options)
             finally:
-                _CURRENT.reset(mark)
                 if begun is not None:
                     begun.run.end()
 
@@ -104,17 +113,14 @@ class _WatchedRunner:
     def streamed(self, original: Callable[..., AsyncGenerator[Any, None]]) -> Callable[..., Any]:
         @functools.wraps(original)
         async def run_stream(*args: Any, **options: Any) -> AsyncIterator[Any]:
-            begun = self._begin()
-            now, items = begun or _CURRENT.get(), original(*args, **options)
+            begun, items = self._begin(), original(*args, **options)
             try:
                 while True:
-                    mark = _CURRENT.set(now)  # a generator has the context of whoever asks for its next item
                     try:
-                        item = await anext(items)
+                        with self._in(begun):  # a generator has the context of whoever asks for its next item
+                            item = await anext(items)
                     except StopAsyncIteration:
                         return
-                    finally:
-                        _CURRENT.reset(mark)
                     yield item
             finally:
                 await items.aclose()
@@ -129,9 +135,10 @@ def _turns(guard: RunKeeper, agent: Any, original: Callable[..., AsyncGenerator[
 
     @functools.wraps(original)
     async def on_messages_stream(messages: Any, *args: Any, **options: Any) -> AsyncIterator[Any]:
-        now, name = _CURRENT.get(), text_of(field_of(agent, "name"))
+        now, name = _CURRENT.get().get(id(guard)), text_of(field_of(agent, "name"))
         if now is not None:
             _try(guard, _tell_input, now, messages)
+            await now.run.answered()
             now.run.check()
         async with aclosing(original(messages, *args, **options)) as items:
             async for item in items:
@@ -140,11 +147,11 @@ def _turns(guard: RunKeeper, agent: Any, original: Callable[..., AsyncGenerator[
                     _try(guard, _tell, now, item, name)
                 yield item
                 if now is not None and is_own and _kind(item) == "ToolCallExecutionEvent":
+                    await now.run.answered()
                     now.run.check()
                     if (text := now.run.nudge()) is not None:
                         await _put(guard, agent, text)
 
-    on_messages_stream.prefixguard = guard  # type: ignore[attr-defined]
     return on_messages_stream
 
 

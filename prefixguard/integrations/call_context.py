@@ -24,7 +24,17 @@ def begin_run(guard: RunKeeper, of_run: Mapping[str, Any], *, task: str = "", ag
     within = _WITHIN.get().get(id(guard))
     if within is None:
         return guard.run(task, **{"agent": agent, **of_run})
-    return within[0].delegate(agent or "agent", task=task, call_id=within[1], answers=False)
+    above, call_id = within
+    if not call_id and len(waiting := above.waiting()) == 1:
+        call_id = waiting[0]
+    return above.delegate(agent or "agent", task=task, call_id=call_id, answers=False)
+
+
+def set_call(guard: RunKeeper, run: WatchedRun | None, call_id: str = "") -> None:
+    """From now on this task or thread is within this call of the run, or in none where the run is None: for hooks that
+    are called before and after it. call_id : "" where nobody says which one it is."""
+    others = {key: found for key, found in _WITHIN.get().items() if key != id(guard)}
+    _WITHIN.set(others if run is None else {**others, id(guard): (run, call_id)})
 
 
 @contextmanager

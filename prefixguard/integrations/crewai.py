@@ -12,13 +12,15 @@ there; a stop is raised out of `kickoff`.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from prefixguard.errors import AgentStopped, missing_extra
+from prefixguard.integrations.call_context import begin_run, set_call
 from prefixguard.integrations.conversation import behind_last, result_of, tell_chat_reply
 from prefixguard.integrations.events import field_of, plain_json, text_of
 from prefixguard.integrations.watched_run import RunKeeper, WatchedRun
@@ -42,8 +44,8 @@ class _Conversation:
     is_done: bool = False
 
 
-#: The agent at a task whose tool this context is in.
-_WITHIN: ContextVar[_Conversation | None] = ContextVar("prefixguard_crewai", default=None)
+#: Of every watched block, the agent at a task whose tool this context is in.
+_WITHIN: ContextVar[Mapping[int, _Conversation | None]] = ContextVar("prefixguard_crewai", default=MappingProxyType({}))
 
 
 class WatchedCrew:
@@ -60,7 +62,8 @@ class WatchedCrew:
             """The framework lets nothing else out of a hook."""
 
             def __init__(self, why: str) -> None:
-                HookAborted.__init__(self, why, "prefixguard")
+                Exception.__init__(self, why)
+                self.reason, self.source = why, "prefixguard"
 
         self._guard, self._of_run, self._stopped = guard, of_run, CrewStopped
         self._hooks = {
@@ -69,12 +72,14 @@ class WatchedCrew:
             InterceptionPoint.PRE_TOOL_CALL: self._before_tool,
             InterceptionPoint.POST_TOOL_CALL: self._after_tool,
         }
-        self._scope = lambda: scoped_hooks({at: [*get_scoped_hooks(at), hook] for at, hook in self._hooks.items()})
+        self._scope: Callable[[], Any] = lambda: scoped_hooks(
+            {at: [*get_scoped_hooks(at), hook] for at, hook in self._hooks.items()}
+        )
         self._conversations: list[_Conversation] = []
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
-        self.run = self._guard.run(**self._of_run)
+        self.run = begin_run(self._guard, self._of_run)
         self._entered = self._scope()
         self._entered.__enter__()
         return self
@@ -115,12 +120,14 @@ class WatchedCrew:
 
     def _before_tool(self, context: Any) -> None:
         found = self._known(context)
-        _WITHIN.set(found)
+        _WITHIN.set({**_WITHIN.get(), id(self): found})
+        set_call(self._guard, None if found is None else found.run)
         if found is not None and found.answer:
             self._try(self._called, found, context)
 
     def _after_tool(self, context: Any) -> None:
-        _WITHIN.set(None)
+        _WITHIN.set({**_WITHIN.get(), id(self): None})
+        set_call(self._guard, None)
         found = self._known(context)
         if found is not None and found.call_id:
             self._try(found.run.returned, found.call_id, field_of(context, "tool_result"))
@@ -153,10 +160,9 @@ class WatchedCrew:
 
     def _path(self, name: str) -> WatchedRun:
         """Below the agent whose tool asks; else the run's own path, unless another agent is at work there."""
-        within = _WITHIN.get()
-        if within is not None and within in self._conversations:  # it may be that of another block
-            waiting = within.run.waiting()
-            return within.run.delegate(name, call_id=waiting[0] if len(waiting) == 1 else "", answers=False)
+        within = _WITHIN.get().get(id(self))
+        if within is not None and within in self._conversations:  # not of a block that is over
+            return begin_run(self._guard, {}, agent=name)
         if all(found.is_done for found in self._conversations if found.run is self.run):
             return self.run
         return self.run.delegate(name)

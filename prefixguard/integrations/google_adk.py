@@ -11,16 +11,14 @@ what a plugin raises.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextvars import ContextVar
 from typing import Any
 
 from prefixguard.errors import missing_extra
+from prefixguard.integrations.call_context import begin_run, set_call
 from prefixguard.integrations.conversation import result_of, tell_reply
 from prefixguard.integrations.events import field_of, text_of
 from prefixguard.integrations.watched_run import RunKeeper, WatchedRun
 
-#: The tool call that this context is in: the agent that made it, and its id.
-_WITHIN: ContextVar[tuple[WatchedRun, str] | None] = ContextVar("prefixguard_google_adk", default=None)
 #: Invocations that are known before those are forgotten whose run is over, though nobody said so.
 _MANY = 256
 
@@ -38,11 +36,8 @@ class InvocationWatcher:
         if len(self._roots) > _MANY:
             self._roots = {key: found for key, found in self._roots.items() if self._guard.is_open(_first(found).id)}
         invocation, name = _text(context, "invocation_id"), _text(field_of(context, "agent"), "name")
-        task, within = _said(field_of(context, "user_content")), _WITHIN.get()
-        if within is None:
-            run = self._guard.run(task, **{"run_id": invocation, "agent": name, **self._of_run})
-        else:
-            run = within[0].delegate(name or "agent", task=task, call_id=within[1], answers=False)
+        task = _said(field_of(context, "user_content"))
+        run = begin_run(self._guard, {"run_id": invocation, **self._of_run}, task=task, agent=name)
         self._roots[invocation] = {_text(context, "branch"): run}
 
     def agent(self, invocation: str, branch: str, name: str, contents: Any = ()) -> WatchedRun | None:
@@ -128,6 +123,8 @@ def plugin(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
 
         async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> Any:
             run = self._try(watcher.of, callback_context, field_of(llm_request, "contents"))
+            if run is not None:
+                await run.answered()
             if run is not None and (why := run.stopped) is not None:
                 return LlmResponse(error_code="AGENT_STOPPED", error_message=why)
             if run is not None and (text := run.nudge()) is not None:
@@ -136,11 +133,10 @@ def plugin(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
             return None
 
         async def before_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any) -> None:
-            run = self._try(watcher.of, tool_context)
-            _WITHIN.set(None if run is None else (run, _text(tool_context, "function_call_id")))
+            set_call(guard, self._try(watcher.of, tool_context), _text(tool_context, "function_call_id"))
 
         async def after_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any, result: Any) -> None:
-            _WITHIN.set(None)
+            set_call(guard, None)
 
         async def on_tool_error_callback(self, *, tool: Any, tool_args: Any, tool_context: Any, error: Any) -> None:
             run = self._try(watcher.of, tool_context)

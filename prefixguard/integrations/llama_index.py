@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from prefixguard.errors import ConfigError
+from prefixguard.integrations.call_context import begin_run, is_watched, watched_by, within_call
 from prefixguard.integrations.conversation import observe_again, result_of, tell_reply, tokens_of
 from prefixguard.integrations.events import field_of, text_of
 from prefixguard.integrations.watched_run import RunKeeper, WatchedRun
@@ -32,7 +34,8 @@ class _Conversation:
     heard: int = 0
 
 
-_CURRENT: ContextVar[_Conversation | None] = ContextVar("prefixguard_llama_index", default=None)
+#: Of every guard, since several may watch one agent.
+_CURRENT: ContextVar[Mapping[int, _Conversation]] = ContextVar("prefixguard_llama_index", default=MappingProxyType({}))
 
 
 def watch_workflow(guard: RunKeeper, workflow: A, of_run: dict[str, Any]) -> A:
@@ -50,18 +53,17 @@ def watch_workflow(guard: RunKeeper, workflow: A, of_run: dict[str, Any]) -> A:
         )
     watcher = _Watcher(guard, of_run)
     for agent in agents:
-        _replace(agent, "take_step", watcher.step)
-        _replace(agent, "handle_tool_call_results", watcher.results)
-    _replace(workflow, "run", watcher.begun)
+        _replace(guard, agent, "take_step", watcher.step)
+        _replace(guard, agent, "handle_tool_call_results", watcher.results)
+    _replace(guard, workflow, "run", watcher.begun)
     return workflow
 
 
-def _replace(agent: Any, name: str, watched: Callable[..., Callable[..., Any]]) -> None:
+def _replace(guard: RunKeeper, agent: Any, name: str, watched: Callable[..., Callable[..., Any]]) -> None:
     original = getattr(agent, name)
-    if not hasattr(original, "prefixguard"):
-        made = functools.wraps(original)(watched(original, str(field_of(agent, "name") or "")))
-        made.prefixguard = True  # type: ignore[attr-defined]
-        object.__setattr__(agent, name, made)  # agents are models of pydantic, which refuse others
+    if not is_watched(original, guard):
+        made = functools.wraps(original)(watched(original, text_of(field_of(agent, "name"))))
+        object.__setattr__(agent, name, watched_by(guard, made))  # agents are models of pydantic, which refuse others
 
 
 class _Watcher:
@@ -73,16 +75,11 @@ class _Watcher:
         """`run`, which starts the tasks that the steps are taken in, and gives a handler that is awaited."""
 
         def run(*args: Any, **options: Any) -> Any:
-            within = _CURRENT.get()
-            if within is None:
-                watched = self._guard.run(**{"agent": name, **self._of_run})
-            else:
-                waiting = within.run.waiting()
-                call_id = waiting[0] if len(waiting) == 1 else ""  # of several, nobody says which one runs it
-                watched = within.run.delegate(name or "agent", call_id=call_id, answers=False)
-            mark = _CURRENT.set(_Conversation(watched))
+            watched = begin_run(self._guard, self._of_run, agent=name)
+            mark = _CURRENT.set({**_CURRENT.get(), id(self._guard): _Conversation(watched)})
             try:
-                handler = original(*args, **options)
+                with within_call(self._guard, watched, ""):
+                    handler = original(*args, **options)
                 self._ends.add(task := asyncio.ensure_future(_end(handler, watched)))
                 task.add_done_callback(self._ends.discard)
                 return handler
@@ -98,10 +95,11 @@ class _Watcher:
         """`take_step`, which asks the model once."""
 
         async def take_step(ctx: Any, llm_input: Any, *args: Any, **options: Any) -> Any:
-            now = _CURRENT.get()
+            now = _CURRENT.get().get(id(self._guard))
             if now is None:
                 return await original(ctx, llm_input, *args, **options)
             self._try(_tell_input, now, llm_input)
+            await now.run.answered()
             now.run.check()
             output = await original(ctx, llm_input, *args, **options)
             self._try(_tell_output, now, output, name)
@@ -113,9 +111,12 @@ class _Watcher:
         """`handle_tool_call_results`, which puts the results of one reply before the model."""
 
         async def handle(ctx: Any, results: Any, *args: Any, **options: Any) -> Any:
-            now = _CURRENT.get()
+            now = _CURRENT.get().get(id(self._guard))
             if now is not None:
                 self._try(_tell_results, now, results)
+                await now.run.answered()
+                if (text := now.run.nudge()) is not None:
+                    self._try(_put, results, text)
             return await original(ctx, results, *args, **options)
 
         return handle
@@ -167,7 +168,9 @@ def _tell_results(now: _Conversation, results: Any) -> None:
         output = field_of(result, "tool_output")
         failed = True if field_of(output, "is_error") is True else None
         result_of(now.run, field_of(result, "tool_id"), field_of(output, "content"), failed)
-    if results and (text := now.run.nudge()) is not None:
-        from llama_index.core.llms import TextBlock
 
-        results[-1].tool_output.blocks.append(TextBlock(text=text))
+
+def _put(results: Any, text: str) -> None:
+    from llama_index.core.llms import TextBlock
+
+    results[-1].tool_output.blocks.append(TextBlock(text=text))
