@@ -1,7 +1,7 @@
 """What the hooks of frameworks see: every step, every field, live and in the file, and whether stop and nudge work.
 
     python benchmarks/integrations.py                        all frameworks that are installed
-    python benchmarks/integrations.py --only langchain openai_agents
+    python benchmarks/integrations.py --only langchain openai_agents      these; other rows stay as they are
 
 A scripted model on a loopback port (`examples/model/scripted_model.py`) plays the same scenarios through every
 framework. What is true is known from both sides: the script says what the model does, and the requests that the model
@@ -32,6 +32,7 @@ from integration_players import PLAYERS, Player
 from other_players import OTHERS
 from scripted_model import Reply, calls, says, serve
 from telemetry_players import TELEMETRY
+from tool_players import TOOLS
 
 from prefixguard.bundle import write_bundle
 from prefixguard.integrations import Guard
@@ -40,7 +41,7 @@ from prefixguard.stepview import StepRecord, load_adapter
 
 #: (role, text) of what a request says that the agent heard: user, and tool
 Hear = Callable[[dict[str, Any]], list[tuple[str, str]]]
-PLAYERS |= OTHERS | TELEMETRY
+PLAYERS |= OTHERS | TELEMETRY | TOOLS
 OUT = ROOT / "benchmarks" / "results" / "integrations"
 TASK = "Where is order A1?"
 #: Counters that tell of nothing that went wrong.
@@ -130,9 +131,11 @@ def _steps(script: Sequence[Reply], heard: Sequence[tuple[str, str]]) -> list[tu
         while rest and rest[0][0] == "user":
             seen += f"{chr(10) if seen else ''}{rest.pop(0)[1]}"
         for k, (tool, arguments) in enumerate(reply["calls"]):
-            spelled = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
+            is_text = isinstance(arguments, str)  # code, say
+            spelled = arguments if is_text else json.dumps(arguments, sort_keys=True, separators=(",", ":"))
             status = "error" if "BROKEN" in spelled else "ok"
-            text = arguments["answer"] if tool in ("final_answer", "submit") else rest.pop(0)[1]
+            if (text := reply.get("result")) is None:  # what no model is told any more
+                text = arguments["answer"] if tool in ("final_answer", "submit") else rest.pop(0)[1]
             steps.append((tool, spelled, "" if k else seen, "" if k else reply["text"], text, status))
         if not reply["calls"]:
             steps.append(("respond", "", seen, reply["text"], "", "ok"))
@@ -292,6 +295,13 @@ def table(found: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def beside(path: Path, found: dict[str, Any]) -> dict[str, Any]:
+    """These rows, and those of the file that were not measured now, in the order of the players."""
+    before = json.loads(path.read_text()) if path.exists() else {}
+    rows = before | found
+    return {name: rows[name] for name in PLAYERS if name in rows}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=list(PLAYERS), default=list(PLAYERS))
@@ -300,7 +310,7 @@ def main() -> None:
     names = [name for name in given.only if all(map(importlib.util.find_spec, PLAYERS[name].modules))]
     for name in set(given.only) - set(names):
         print(f"{name}: not installed")
-    found = measure(names)
+    found = beside(given.out.with_suffix(".json"), measure(names))
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n")
     given.out.with_suffix(".md").write_text(table(found))

@@ -82,10 +82,16 @@ def _items(body: dict[str, Any], is_chat: bool) -> list[dict[str, Any]]:
 
 
 def _asked(asked: dict[str, int], body: dict[str, Any]) -> int:
-    """How often this conversation has been asked before."""
-    key = json.dumps(body["messages"][:2])
+    """How often this conversation has been asked before. What it began with may have grown since: smolagents puts an
+    error of the first step behind the task, into the same message."""
+    opening = "\n".join(_said(message.get("content")) for message in body["messages"][:2])
+    key = max((known for known in asked if opening.startswith(known)), key=len, default=opening)
     asked[key] = asked.get(key, -1) + 1
     return asked[key]
+
+
+def _said(content: Any) -> str:
+    return content if isinstance(content, str) else "\n".join(str(part.get("text")) for part in content or ())
 
 
 def _reply(scripts: Mapping[str, Sequence[Reply]], body: dict[str, Any], is_chat: bool, n: int) -> Reply:

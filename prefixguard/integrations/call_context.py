@@ -16,12 +16,15 @@ _WITHIN: ContextVar[Mapping[int, tuple[WatchedRun, str]]] = ContextVar(
 )
 
 
-def begin_run(guard: RunKeeper, of_run: Mapping[str, Any], *, task: str = "", agent: str = "") -> WatchedRun:
+def begin_run(
+    guard: RunKeeper, of_run: Mapping[str, Any], *, task: str = "", agent: str = "", under: WatchedRun | None = None
+) -> WatchedRun:
     """A run of this guard, or the part of a sub-agent in the run whose tool call this context is in.
 
-    of_run : arguments of `Guard.run`. task : what the agent is asked. agent : its name.
+    of_run : arguments of `Guard.run`. task : what the agent is asked. agent : its name. under : the agent that runs it,
+    where that is known and its call is not.
     """
-    within = _WITHIN.get().get(id(guard))
+    within = _WITHIN.get().get(id(guard)) or (None if under is None else (under, ""))
     if within is None:
         return guard.run(task, **{"agent": agent, **of_run})
     above, call_id = within

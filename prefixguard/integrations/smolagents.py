@@ -30,24 +30,32 @@ def watch_agent(guard: RunKeeper, agent: A, of_run: dict[str, Any]) -> A:
     callbacks = getattr(agent, "step_callbacks", None)
     if callbacks is None or not hasattr(callbacks, "register") or not callable(getattr(agent, "run", None)):
         raise ConfigError(f"{type(agent).__name__} is no agent of smolagents: give a ToolCallingAgent or a CodeAgent.")
-    for managed in (getattr(agent, "managed_agents", None) or {}).values():
-        watch_agent(guard, managed, {})
-    if is_watched(agent.run, guard):  # type: ignore[attr-defined]
-        return agent
-    from smolagents import ActionStep
-
-    watched = _WatchedAgent(guard, agent, of_run)
-    agent.run = watched_by(guard, watched.run(agent.run))  # type: ignore[attr-defined]
-    if hasattr(agent, "process_tool_calls"):
-        agent.process_tool_calls = watched.tool_calls(agent.process_tool_calls)
-        agent.execute_tool_call = watched.tool_call(agent.execute_tool_call)  # type: ignore[attr-defined]
-    callbacks.register(ActionStep, watched.step)
+    _watch(guard, agent, of_run, None)
     return agent
 
 
+def _watch(guard: RunKeeper, agent: Any, of_run: dict[str, Any], above: _WatchedAgent | None) -> None:
+    if is_watched(agent.run, guard):
+        return
+    from smolagents import ActionStep
+
+    watched = _WatchedAgent(guard, agent, of_run, above)
+    for managed in (getattr(agent, "managed_agents", None) or {}).values():
+        _watch(guard, managed, {}, watched)
+    agent.run = watched_by(guard, watched.run(agent.run))
+    if hasattr(agent, "process_tool_calls"):
+        agent.process_tool_calls = watched.tool_calls(agent.process_tool_calls)
+        agent.execute_tool_call = watched.tool_call(agent.execute_tool_call)
+    agent.step_callbacks.register(ActionStep, watched.step)
+
+
 class _WatchedAgent:
-    def __init__(self, guard: RunKeeper, agent: Any, of_run: dict[str, Any]) -> None:
-        self._guard, self._agent, self._of_run = guard, agent, of_run
+    def __init__(
+        self, guard: RunKeeper, agent: Any, of_run: dict[str, Any], above: _WatchedAgent | None = None
+    ) -> None:
+        """above : the agent that manages it. Code that calls it is run on a thread that knows no context."""
+        self._guard, self._agent, self._of_run, self._above = guard, agent, of_run, above
+        self._going_on: list[WatchedRun] = []  # runs of the agent, the latest last
         self._run: ContextVar[WatchedRun | None] = ContextVar("prefixguard_agent", default=None)
         self._told: dict[str, tuple[str, Any]] = {}  # calls of the step that is under way
 
@@ -56,9 +64,10 @@ class _WatchedAgent:
 
         @functools.wraps(original)
         def run(task: Any, *args: Any, **options: Any) -> Any:
-            watched = begin_run(
-                self._guard, self._of_run, task=text_of(task), agent=text_of(field_of(self._agent, "name"))
-            )
+            name, above = text_of(field_of(self._agent, "name")), self._above
+            under = above._going_on[-1] if above is not None and above._going_on else None
+            watched = begin_run(self._guard, self._of_run, task=text_of(task), agent=name, under=under)
+            self._going_on.append(watched)
             before = self._run.set(watched)
             is_stream = False
             try:
@@ -68,7 +77,7 @@ class _WatchedAgent:
             finally:
                 self._run.reset(before)
                 if not is_stream:
-                    watched.end()
+                    self._end(watched)
 
         return run
 
@@ -84,7 +93,11 @@ class _WatchedAgent:
                     self._run.reset(before)
                 yield step
         finally:
-            watched.end()
+            self._end(watched)
+
+    def _end(self, watched: WatchedRun) -> None:
+        self._going_on.remove(watched)
+        watched.end()
 
     def tool_calls(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """`process_tool_calls`, which yields the calls of a reply and then their outputs."""

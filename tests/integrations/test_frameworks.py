@@ -6,10 +6,12 @@ The frameworks themselves are in no extra of the developers': CI installs those 
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from integration_players import Player
-from integrations import PLAYERS, SCENARIOS, acts, cell_of
+from integrations import PLAYERS, SCENARIOS, acts, beside, cell_of
+from scripted_model import _asked
 
 from prefixguard.runtime import Monitor
 
@@ -53,3 +55,23 @@ def test_newer_objects_with_fields_missing_disturb_nobody(events_monitor: Monito
             assert client.chat.completions.create(messages=messages).of_a_later_release["messages"] is messages
     assert client.chat.completions.create(messages=[]) is not None
     assert guard.counters["calls_outside_runs"] == 1
+
+
+def test_rows_that_are_not_measured_stay(tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text('{"langchain": 1, "openai_chat": 2, "of_before": 3}')
+    assert list(beside(tmp_path / "r.json", {"mcp": 4, "langchain": 5}).items()) == [
+        ("openai_chat", 2), ("langchain", 5), ("mcp", 4)
+    ]  # fmt: skip
+    assert beside(tmp_path / "none.json", {"mcp": 4}) == {"mcp": 4}
+
+
+def test_the_scripted_model_keeps_its_place() -> None:
+    """A conversation whose first message grows is the same one; another one that begins alike is another."""
+    asked: dict[str, int] = {}
+
+    def ask(task: str) -> int:
+        return _asked(asked, {"messages": [{"role": "system", "content": "x"}, {"role": "user", "content": task}]})
+
+    assert [ask(task) for task in ("Find A1.", "Find A1.\nError: none", "Find A2.", "Find A1.", "Find A2.\n")] == [
+        0, 1, 0, 2, 1,
+    ]  # fmt: skip

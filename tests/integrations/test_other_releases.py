@@ -16,8 +16,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from integration_players import PLAYERS, Player
-from integrations import SCENARIOS, _served
+from integration_players import Player
+from integrations import PLAYERS, SCENARIOS, _served
 
 from prefixguard import integrations, parse
 from prefixguard.integrations import Event, Guard, events
