@@ -34,7 +34,8 @@ _SWITCHES = {
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY (or SPAN_AND_EVENT) must be set"
     ),
     "otel_genai_old": "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT must be set",
-    "openai_agents": "RunConfig(trace_include_sensitive_data=True)",
+    "openai_agents": "RunConfig(trace_include_sensitive_data=True); spans of Responses export no text, so let the "
+    "exporter add their input and response (docs/integrations.md)",
 }
 
 

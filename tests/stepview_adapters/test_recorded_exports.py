@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from prefixguard.stepview import StepRecord, load_adapter, read_runs
+from prefixguard.stepview import ReadReport, StepRecord, load_adapter, losses, read_runs
 
 RECORDED = Path(__file__).parent / "recorded"
 FIELDS = ("tool", "arguments", "observation", "action", "result", "status")
@@ -143,3 +143,13 @@ def test_what_an_export_holds_is_read(export: str, scenario: str) -> None:
         parser = adapter.parser({})
         live.append(shown([record for event in of_run for record in parser.observe(event)] + parser.end()))
     assert live == read
+
+
+def test_what_spans_of_responses_lack_is_said() -> None:
+    report, adapter = ReadReport(), load_adapter("openai_agents")
+    assert list(read_runs(RECORDED / "openai-agents-0.24.0" / "responses", adapter, report=report))
+    (loss,) = [one for one in losses(report.fills, adapter) if one.field == "observation"]
+    assert "let the exporter add their input and response (docs/integrations.md)" in loss.text
+    full = ReadReport()
+    assert list(read_runs(RECORDED / "openai-agents-0.24.0" / "responses_full", adapter, report=full))
+    assert not losses(full.fills, adapter)
