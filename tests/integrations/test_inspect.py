@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,10 +13,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from integration_players import PLAYERS, inspect_eval
+from integrations import SCENARIOS, _served
 
+from prefixguard import parse
 from prefixguard.integrations import Guard
 from prefixguard.integrations.inspect import InspectHooks, outcome_of
 from prefixguard.runtime import Monitor
+from prefixguard.stepview import StepRecord
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of Inspect
 
@@ -136,6 +141,30 @@ def test_epochs_are_runs_of_one_task_and_scores_are_outcomes(tmp_path: Path) -> 
     assert sorted(outcomes.values()) == ["failure"] * 2 + ["success"] * 2
     assert {e["agent"] for e in events if e["kind"] == "called"} == {"react"}
     assert guard.counters == {"events": 4 * 5} and guard.open_runs == 0
+
+
+@NEEDED
+@pytest.mark.parametrize("name", ["error", "nested, parallel", "handoff"])
+def test_what_a_guard_recorded_is_what_the_log_holds(name: str, tmp_path: Path) -> None:
+    """Runs, steps and outcomes; so a monitor may be trained on either."""
+    player = PLAYERS["inspect"]
+    scenario = player.adapted(SCENARIOS[name])
+    guard = Guard.recording(tmp_path / "runs")
+    with _served(scenario, player) as (url, _), guard.inspect():
+        inspect_eval(url, scenario, log_dir=str(tmp_path / "logs"))
+    live, logged = (
+        {run.run_id.replace("/main", "", 1): (run.outcome, run.records) for run in parse(tmp_path / folder, adapter)}
+        for folder, adapter in (("runs", "events"), ("logs", "inspect_log"))
+    )
+    assert len(live) == len(scenario.scripts) + (name == "nested, parallel")
+    assert {run: (one, [without(r) for r in records]) for run, (one, records) in live.items()} == {
+        run: (one, [without(r) for r in records]) for run, (one, records) in logged.items()
+    }
+
+
+def without(record: StepRecord) -> StepRecord:
+    """The name of the agent stands in events only, and they count otherwise; neither is evidence."""
+    return replace(record, agent="", event=0)
 
 
 @NEEDED

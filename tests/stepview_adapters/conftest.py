@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from prefixguard.stepview.inspect_logs import conversations
+
 Live = tuple[dict[str, Any], list[Any]]
 LiveForm = Callable[[Path], Iterable[Live]]
 
@@ -155,7 +157,9 @@ _LIVE: dict[str, LiveForm] = {
     "atif": _each("trajectory.json", lambda run: [({}, run["steps"])]),
     "autogen": _messages,
     "claude_code": _files_of_lines(lambda line: line.get("agentId")),
-    "inspect_log": _each("*.json", lambda log: (({}, sample["messages"]) for sample in log["samples"])),
+    "inspect_log": _each(
+        "*.json", lambda log: (({}, own) for sample in log["samples"] for _, own in conversations(sample))
+    ),
     "claude_agent_sdk": _files_of_lines(lambda line: line.get("parent_tool_use_id")),
     "langgraph": _messages,
     "langgraph_stream": _files_of_lines(lambda line: tuple(line[0]) if isinstance(line, list) else ()),
