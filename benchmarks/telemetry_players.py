@@ -8,7 +8,16 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-from integration_players import NO_AGENTS, NO_HANDOFF, Player, agents_player, play_chat, play_langgraph, play_responses
+from integration_players import (
+    NO_AGENTS,
+    NO_HANDOFF,
+    Player,
+    agents_player,
+    play_chat,
+    play_langgraph,
+    play_pydantic_ai,
+    play_responses,
+)
 
 Play = Callable[[Any, str, Any], None]
 
@@ -24,6 +33,14 @@ class Unwatched:
 
     def openai_agents(self) -> None:
         return None
+
+    def pydantic_ai(self) -> Any:
+        from pydantic_ai.capabilities import AbstractCapability
+
+        class Nothing(AbstractCapability[Any]):  # type: ignore[misc]
+            pass
+
+        return Nothing()
 
     def langgraph(self) -> Any:
         from langchain_core.callbacks import BaseCallbackHandler
@@ -54,18 +71,36 @@ def spans_player(module: str, instrumentor: str, play: Play, *, is_wrapped: bool
     return watched
 
 
+def play_traced_pydantic_ai(guard: Any, url: str, scenario: Any) -> None:
+    """pydantic-ai with the spans that it makes itself."""
+    from opentelemetry.sdk.trace import TracerProvider
+    from pydantic_ai import Agent
+    from pydantic_ai.models.instrumented import InstrumentationSettings
+
+    provider = TracerProvider()
+    provider.add_span_processor(guard.otel())
+    Agent.instrument_all(InstrumentationSettings(tracer_provider=provider))
+    try:
+        play_pydantic_ai(Unwatched(), url, scenario)
+    finally:
+        Agent.instrument_all(False)
+        provider.shutdown()
+
+
 def traced_agents(guard: Any, url: str, scenario: Any) -> None:
     """The OpenAI Agents SDK with its own tracing, which its instrumentation stands on."""
     agents_player("responses", has_tracing=True)(guard, url, scenario)
 
 
+_CAN = {"stop": "guard.stopped says it", "nudge": "no"}
+
+
 def _player(package: str, instrumentor: str, play: Play, of: str, not_there: dict[str, str], **how: Any) -> Player:
     module = package.replace("-", ".", 2).replace("-", "_")
-    can = {"stop": "guard.stopped says it", "nudge": "no"}
     play = spans_player(module, instrumentor, play, **how)
     parts = module.split(".")
     modules = (of, *(".".join(parts[: n + 1]) for n in range(len(parts))))  # a module is looked for in its parent
-    return Player(play, modules, (package,), 1, not_there, can)
+    return Player(play, modules, (package,), 1, not_there, _CAN)
 
 
 _V2 = ("opentelemetry-instrumentation-openai-v2", "OpenAIInstrumentor")
@@ -79,4 +114,8 @@ TELEMETRY: dict[str, Player] = {
     "openinference_openai_wrapped": _player(*_OPENAI, play_responses, "openai", NO_AGENTS, is_wrapped=True),
     "openinference_openai_agents": _player(*_AGENTS, traced_agents, "agents", {}),
     "openinference_langchain": _player(*_LANGCHAIN, play_langgraph, "langchain", NO_HANDOFF),
-}
+    "otel_pydantic_ai": Player(
+        play_traced_pydantic_ai, ("pydantic_ai", "openai", "opentelemetry", "opentelemetry.sdk"), ("pydantic-ai-slim",),
+        1, NO_HANDOFF | {"error": "its span has the error in other words than the model"}, _CAN
+    ),
+}  # fmt: skip

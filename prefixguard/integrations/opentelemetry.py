@@ -138,9 +138,12 @@ class SpanWatcher:
         call = model_call(node.span)
         if call.missing:
             self._say("spans_without_content", call.missing)
-            return
-        if call.is_lost:
+        elif call.is_cut and call.is_lost:
             self._say("spans_cut", _LOST)
+        elif call.is_lost and call.messages:
+            self._guard.count("spans_without_reply")
+        if call.missing or not call.messages:
+            return
         for above in node.chain:
             above.is_told = True
         times = (field_of(node.span, name) for name in ("start_time", "end_time"))
@@ -178,15 +181,20 @@ class SpanWatcher:
     def _continued(self, call: ModelCall, since: int) -> SpanRun | None:
         """The run without a span around it whose last messages the call repeats."""
         found = [
-            run
+            (agent, run)
             for run in self._loose.values()
-            if any(agent.answers(call) and agent.since <= since for agent in run.agents) and not run.is_over
+            for agent in run.agents
+            if agent.since <= since and agent.answers(call) and not run.is_over
         ]
+        if not found:
+            if call.tail:
+                self._guard.count("unjoined_model_calls")
+            return None
         if len(found) > 1:
             self._guard.count("ambiguous_model_calls")
-        elif not found and call.tail:
-            self._guard.count("unjoined_model_calls")
-        return found[0] if found else None
+        agent, run = max(found, key=lambda one: one[0].since)
+        agent.claim = call  # until it is told, so that no other call is taken for it
+        return run
 
     def _tool(self, node: SpanNode) -> None:
         tool = tool_call(node.span)

@@ -75,7 +75,8 @@ class SpanAgent:
 
     head, tail, system : of its conversation, by `ModelCall`. since : when its model's last call ended, in nanoseconds.
     calls : tool and arguments of its last reply's calls, by id. failed : what went wrong in calls that have no result
-    yet. is_lost : its last reply was lost; the next call's messages repeat it.
+    yet. is_lost : its last reply was lost; the next call's messages repeat it. claim : the call that is about to be
+    told as its own.
     """
 
     watched: WatchedRun
@@ -88,6 +89,7 @@ class SpanAgent:
     calls: dict[str, tuple[str, str]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     is_lost: bool = False
+    claim: ModelCall | None = None
     is_over: bool = False
 
     @property
@@ -96,7 +98,12 @@ class SpanAgent:
         return {call_id: call for call_id, call in self.calls.items() if self.watched.is_open(call_id)}
 
     def answers(self, call: ModelCall) -> bool:
-        """Does this call of a model repeat the end of this agent's conversation?"""
+        """Does this call of a model repeat the end of this agent's conversation, or bring results that it waits for?"""
+        if self.claim is not None:
+            return self.claim is call
+        if not call.behind:
+            results = [text_of(m.get("tool_call_id")) for m in call.messages if m.get("role") == "tool"]
+            return any(known in self.calls and self.watched.is_open(known) for known in results)
         return bool(call.tail) and call.tail == self.tail and (not call.head or not self.head or call.head == self.head)
 
     def asks(self, guard: RunKeeper, call: ModelCall) -> None:
@@ -163,8 +170,10 @@ class SpanRun:
         """A model's call is over. since, until : its times, in nanoseconds."""
         with self._lock:
             agent = self._agent(node, call, since)
-            agent.since = max(agent.since, until)
-            agent.asks(self._guard, call)
+            try:
+                agent.asks(self._guard, call)
+            finally:
+                agent.since, agent.claim = max(agent.since, until), None
 
     def tool(self, node: SpanNode, tool: ToolCall) -> None:
         """A tool's call is over."""

@@ -19,12 +19,12 @@ _OPERATIONS: Final[dict[Any, Kind]] = {
     "invoke_agent": "agent",
 }  # fmt: skip
 _NO_GENAI = (
-    "Spans of model calls hold no messages, so nothing of them can be watched: set "
+    "Spans of model calls do not hold their messages, so they cannot be watched: set "
     "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental and "
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY before the instrumentation is loaded."
 )
 _NO_OPENINFERENCE = (
-    "Spans of model calls hold no messages, so nothing of them can be watched: leave OPENINFERENCE_HIDE_INPUTS, "
+    "Spans of model calls do not hold their messages, so they cannot be watched: leave OPENINFERENCE_HIDE_INPUTS, "
     "OPENINFERENCE_HIDE_OUTPUTS and the switches of their messages and texts unset."
 )
 _REDACTED = "__REDACTED__"
@@ -35,7 +35,7 @@ class ModelCall:
     """messages, reply : as chat completions have them; reply is None where the model gave none. usage : as there.
 
     conversation : its id. missing : what to switch on, where the span holds no contents. is_cut : it has lost its first
-    messages to the SDK's limit of attributes. is_lost : it has lost the reply, or some of what is new.
+    messages to the SDK's limit of attributes. is_lost : there was a reply, and the span has none, or not all of it.
     """
 
     messages: list[Message]
@@ -49,14 +49,13 @@ class ModelCall:
     @property
     def behind(self) -> int:
         """Where the messages begin that are new: behind the agent's last one."""
-        positions = range(len(self.messages), 0, -1)
-        return next((n for n in positions if self.messages[n - 1].get("role") == "assistant"), 0)
+        return next((n for n in range(len(self.messages), 0, -1) if _is_agents(self.messages[n - 1])), 0)
 
     @property
     def before(self) -> Message:
         """The reply that these messages answer; without text and calls where they answer none."""
         end = start = self.behind
-        while start and self.messages[start - 1].get("role") == "assistant":
+        while start and _is_agents(self.messages[start - 1]):
             start -= 1
         return _joined(self.messages[start:end])
 
@@ -109,31 +108,31 @@ def model_call(span: Any) -> ModelCall:
     """Of a finished span of a model's call."""
     attributes = _attributes(span)
     conversation = str(attributes.get("gen_ai.conversation.id") or attributes.get("session.id") or "")
-    is_cut = is_lost = bool(field_of(span, "dropped_attributes"))
+    is_cut = False
     if "openinference.span.kind" in attributes:
         messages = list(_flattened(attributes, "llm.input_messages."))
         said = list(_flattened(attributes, "llm.output_messages."))
         usage = {f"{kind}_tokens": attributes.get(f"llm.token_count.{kind}") for kind in ("prompt", "completion")}
-        is_cut = is_cut and "llm.input_messages.0.message.role" not in attributes
-        is_lost = is_cut and (
-            "llm.output_messages.0.message.role" not in attributes
-            or not any(m.get("role") == "assistant" for m in messages)
-        )
-        said = [] if is_lost else said
+        is_cut = bool(field_of(span, "dropped_attributes")) and "llm.input_messages.0.message.role" not in attributes
+        is_whole = "llm.output_messages.0.message.role" in attributes and any(map(_is_agents, messages))
+        said = [] if is_cut and not is_whole else said
         missing = _NO_OPENINFERENCE
     else:
         messages = list(_of_parts(attributes.get("gen_ai.input.messages")))
         said = list(_of_parts(attributes.get("gen_ai.output.messages")))[:1]  # further ones are other choices
-        if system := _json(attributes.get("gen_ai.system_instructions")):
+        if messages and (system := _json(attributes.get("gen_ai.system_instructions"))):
             messages.insert(0, {"role": "system", "content": _parts_text(system)})
         usage = {name: attributes.get(f"gen_ai.usage.{name}") for name in ("input_tokens", "output_tokens")}
         missing = _NO_GENAI
-    reply = _joined(said) if said else None
-    contents = [str(m.get("content") or "") + str(m.get("tool_calls") or "") for m in [*messages, *said]]
-    is_told = any(content not in ("", _REDACTED) for content in contents)
-    failed = _error(span) if reply is None else ""
-    missing = "" if is_told or failed or is_lost else missing
-    return ModelCall(messages, reply, usage, conversation, missing, is_cut, is_lost)
+    reply, failed = _joined(said) if said else None, bool(_error(span))
+    is_hidden = not messages or _REDACTED in (
+        attributes.get("output.value"),
+        *(m["content"] for m in (*messages, *said)),
+    )
+    is_call = bool(messages or said or any(usage.values()))  # and not what a framework does around one
+    if is_cut or not (is_call and is_hidden) or (failed and not messages):
+        missing = ""
+    return ModelCall(messages, reply, usage, conversation, missing, is_cut, reply is None and not failed)
 
 
 def tool_call(span: Any) -> ToolCall:
@@ -180,6 +179,10 @@ def said_digest(message: Message) -> str:
 def _attributes(span: Any) -> Mapping[str, Any]:
     found = field_of(span, "attributes")
     return found if isinstance(found, Mapping) else {}
+
+
+def _is_agents(message: Message) -> bool:
+    return bool(message.get("role") == "assistant")
 
 
 def _digest(value: Any) -> str:

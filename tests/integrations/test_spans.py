@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from threading import Thread
+from time import sleep
 from types import SimpleNamespace
 from typing import Any
 
@@ -153,6 +155,33 @@ def test_spans_tell_what_the_hook_of_a_client_tells(name: str, is_wrapped: bool,
     assert set(spans.counters) == {"events", "late_results"}
 
 
+def test_threads_that_say_the_same_are_as_many_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Conversations that nothing tells apart, at once: whichever is joined to whichever, each of them is whole."""
+    run = SpanWatcher._run
+
+    def slow(*given: Any) -> Any:
+        found = run(*given)
+        sleep(0.002)  # others choose a run before this call is told
+        return found
+
+    monkeypatch.setattr(SpanWatcher, "_run", slow)
+    guard = Guard.recording(tmp_path)
+    tracer = Tracer(guard)
+
+    def play() -> None:
+        for messages, reply in conversation(random.Random(0), "c"):
+            tracer.end(tracer.begin("chat"), **genai(messages, reply))
+
+    threads = [Thread(target=play) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    tracer.watcher.close()
+    found = recorded(tmp_path)
+    assert (len(found), found) == (8, [found[0]] * 8)
+
+
 def lines(folder: Path) -> list[tuple[Any, ...]]:
     """(agent path, kind, text or tool, whether it failed) of all events of the one file."""
     (events,) = recorded(folder)
@@ -267,22 +296,61 @@ def test_what_cannot_be_joined_is_counted(tmp_path: Path) -> None:
 
 
 def test_missing_contents_are_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """All of them, the messages, or the texts; not where a call has failed, or where there was none."""
     guard = Guard.recording(tmp_path)
     tracer = Tracer(guard)
-    hidden = {key: "__REDACTED__" for key in openinference(ASKED, says("x")) if key.endswith("content")}
+    whole = openinference(ASKED, says("x"))
+    texts = whole | {key: "__REDACTED__" for key in whole if key.endswith("content")}
+    replies = {key: value for key, value in whole.items() if "output" not in key} | {"output.value": "__REDACTED__"}
+    asked = {key: value for key, value in whole.items() if "input" not in key}
+    bare = {"gen_ai.operation.name": "chat"}
     caplog.set_level(logging.WARNING, "prefixguard")
-    for attributes in ({"gen_ai.operation.name": "chat"}, hidden | {"openinference.span.kind": "LLM"}):
-        for _ in range(3):
-            tracer.end(tracer.begin("chat", **attributes))
-    tracer.end(tracer.begin("chat", **{"gen_ai.operation.name": "chat"}), "429")  # no reply: nothing is hidden
-    said = "Spans of model calls hold no messages, so nothing of them can be watched: "
+    for hidden in (bare | {"gen_ai.usage.input_tokens": 7}, texts, replies, asked):
+        for _ in range(2):
+            tracer.end(tracer.begin("chat", **hidden))
+    tracer.end(tracer.begin("chat", **bare, **{"gen_ai.usage.input_tokens": 7}), "429")
+    tracer.end(tracer.begin("prepares a call", **{"openinference.span.kind": "LLM", "input.value": "{}"}))
+    assert guard.open_runs == 0
+    said = "Spans of model calls do not hold their messages, so they cannot be watched: "
     assert [record.message for record in caplog.records] == [
         f"{said}set OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental and "
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY before the instrumentation is loaded.",
         f"{said}leave OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and the switches of their messages and "
         "texts unset.",
     ]
-    assert guard.counters["spans_without_content"] == 6
+    assert guard.counters == {"spans_without_content": 8}
+
+
+@pytest.mark.parametrize("name", CONVENTIONS)
+def test_a_reply_that_a_span_lacks_stands_in_the_next_messages(name: str, tmp_path: Path) -> None:
+    guard = Guard.recording(tmp_path)
+    tracer = Tracer(guard)
+    root = tracer.begin("answer")
+    first = says("", call("c1", "find"))
+    lacks = {key: value for key, value in CONVENTIONS[name](ASKED, first).items() if "output" not in key}
+    tracer.end(tracer.begin("chat", root), **lacks)
+    tracer.end(tracer.begin("chat", root), **CONVENTIONS[name](answered(first, "one"), says("Done.")))
+    tracer.end(root)
+    assert [line[1:3] for line in lines(tmp_path)] == [
+        ("task", "Where?"), ("called", "find"), ("returned", "one"), ("said", "Done."), ("ended", ""),
+    ]  # fmt: skip
+    assert guard.counters == {"events": 5, "late_results": 1, "spans_without_reply": 1}
+
+
+@pytest.mark.parametrize("is_wrapped", [False, True])
+def test_results_alone_belong_to_the_calls_that_wait(is_wrapped: bool, tmp_path: Path) -> None:
+    """Where a provider keeps the messages, a model is asked with what is new."""
+    guard = Guard.recording(tmp_path)
+    tracer = Tracer(guard)
+    roots = [tracer.begin("answer") if is_wrapped else None for _ in range(2)]
+    for n, root in enumerate(roots):
+        tracer.end(tracer.begin("chat", root), **genai(ASKED, says("", call(f"c{n}", "find"))))
+    for n, root in enumerate(roots):
+        result = {"role": "tool", "tool_call_id": f"c{n}", "content": f"got {n}"}
+        tracer.end(tracer.begin("chat", root), **genai([result], says("Done.")))
+    tracer.watcher.close()
+    found = [[event.get("text", event.get("tool")) for event in one] for one in recorded(tmp_path)]
+    assert found == [["Where?", "find", f"got {n}", "Done.", None] for n in range(2)]
 
 
 def test_lost_attributes_are_said_and_found_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
