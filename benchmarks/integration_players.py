@@ -54,15 +54,21 @@ def _tool_text(name: str, arguments: dict[str, Any]) -> str:
 def play_chat(guard: Any, url: str, scenario: Any) -> None:
     import openai
 
-    with openai.OpenAI(base_url=url, api_key="none") as client, guard.run(TASK):
-        chat_loop(guard.openai(client).chat.completions.create, scenario)
+    with openai.OpenAI(base_url=url, api_key="none") as client, guard.run(TASK) as run:
+        chat_loop(guard.openai(client).chat.completions.create, scenario, run)
 
 
-def chat_loop(create: Callable[..., Any], scenario: Any) -> None:
-    """A loop of one's own on a function that chat completions are had from."""
+def chat_loop(create: Callable[..., Any], scenario: Any, run: Any, name: str = "clerk", task: str = TASK) -> str:
+    """A loop of one's own on a function that chat completions are had from. The agent's last words."""
     import json
 
-    messages: list[Any] = [{"role": "system", "content": "You are the clerk."}, {"role": "user", "content": TASK}]
+    def tool(tool_name: str, arguments: dict[str, Any]) -> str:
+        if tool_name != "research":
+            return _tool_text(tool_name, arguments)
+        with run.delegate("researcher") as below:
+            return chat_loop(create, scenario, below, "researcher", arguments["input"])
+
+    messages: list[Any] = [{"role": "system", "content": f"You are the {name}."}, {"role": "user", "content": task}]
     while True:
         options = {"model": "m", "messages": messages}
         if scenario.is_streamed:
@@ -83,12 +89,12 @@ def chat_loop(create: Callable[..., Any], scenario: Any) -> None:
         else:
             reply = create(**options).choices[0].message
             messages.append(reply)
+            text = reply.content
             wanted = [(c.id, c.function.name, c.function.arguments) for c in reply.tool_calls or ()]
         if not wanted:
-            return
-        for call_id, name, given in wanted:
-            result = _tool_text(name, json.loads(given))
-            messages.append({"role": "tool", "tool_call_id": call_id, "content": result})
+            return text
+        for call_id, called, given in wanted:
+            messages.append({"role": "tool", "tool_call_id": call_id, "content": tool(called, json.loads(given))})
 
 
 def play_responses(guard: Any, url: str, scenario: Any) -> None:
@@ -512,7 +518,7 @@ def _inspect_heard(body: dict[str, Any]) -> list[tuple[str, str]]:
 _find = find
 NO_HANDOFF = {"handoff": "has none"}
 PLAYERS: dict[str, Player] = {
-    "openai_chat": Player(play_chat, ("openai",), ("openai",), 3, NO_AGENTS),
+    "openai_chat": Player(play_chat, ("openai",), ("openai",), 3, NO_HANDOFF),
     "openai_responses": Player(play_responses, ("openai",), ("openai",), 3, NO_AGENTS),
     "openai_agents": Player(agents_player("responses"), ("agents",), ("openai-agents",), 3),
     "openai_agents_chat": Player(agents_player("chat_completions"), ("agents",), ("openai-agents",), 3),

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from integration_players import NO_AGENTS, NO_HANDOFF, TASK, Player, chat_loop, find
+from integration_players import NO_HANDOFF, TASK, Player, chat_loop, find
 
 
 def renamed(names: dict[str, Callable[[Any], tuple[str, Any]]]) -> Callable[[Any], Any]:
@@ -56,8 +56,8 @@ def play_litellm(guard: Any, url: str, scenario: Any) -> None:
     import litellm
 
     completion = guard.litellm(litellm.completion)
-    with guard.run(TASK):
-        chat_loop(partial(completion, base_url=url, api_key="none", custom_llm_provider="openai"), scenario)
+    with guard.run(TASK) as run:
+        chat_loop(partial(completion, base_url=url, api_key="none", custom_llm_provider="openai"), scenario, run)
 
 
 def play_llama_index(guard: Any, url: str, scenario: Any) -> None:
@@ -248,7 +248,7 @@ def crewai_scenario(scenario: Any) -> Any:
 
 
 OTHERS: dict[str, Player] = {
-    "litellm": Player(play_litellm, ("litellm",), ("litellm",), 3, NO_AGENTS),
+    "litellm": Player(play_litellm, ("litellm",), ("litellm",), 3, NO_HANDOFF),
     "llama_index": Player(
         play_llama_index, ("llama_index",), ("llama-index-core",), 1,
         adapted=renamed({"transfer_to_closer": lambda _: ("handoff", {"to_agent": "closer", "reason": "it is late"})}),
