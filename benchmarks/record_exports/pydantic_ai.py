@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.record_exports.recording import Export, Play
 
 
-class _Nothing:
+class NoGuard:
     """In the place of the guard."""
 
     def pydantic_ai(self) -> object:
@@ -15,7 +15,7 @@ class _Nothing:
 
 
 def _history(play: Play) -> dict[str, str]:
-    return {"history.json": play(_Nothing()).all_messages_json().decode()}
+    return {"history.json": play(NoGuard()).all_messages_json().decode()}
 
 
 EXPORTS = {"history": Export("pydantic_ai", "pydantic-ai-slim", _history)}

@@ -13,15 +13,22 @@ import io
 import json
 import multiprocessing
 import os
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from integration_players import TASK, Player, _agents_of, _langchain_agent, _tool_text
+from integration_players import PLAYERS, TASK, Player, _agents_of, _langchain_agent, _tool_text, play_pydantic_ai
+from integrations import _heard
 
+from benchmarks.record_exports.pydantic_ai import NoGuard
 from benchmarks.record_exports.recording import Export, Play
 
+#: Makes a package send its spans to a provider.
+Instrument = Callable[[Any], None]
 Converse = Callable[[Any, str, str, bool], Any]
 
 
@@ -134,14 +141,13 @@ def _play_langchain(provider: Any, url: str, scenario: Any) -> None:
         agent.invoke(given)
 
 
-def _spans(instrumentor: str, settings: Mapping[str, str]) -> Callable[[Play], dict[str, str]]:
-    """instrumentor : module and class. settings : of the environment. Each scenario has a process of its own, since
-    packages read their settings once."""
+def _spans(instrument: Instrument, settings: Mapping[str, str] | None = None) -> Callable[[Play], dict[str, str]]:
+    """settings : of the environment. Each scenario has a process of its own: packages read their settings once."""
 
     def record(play: Play) -> dict[str, str]:
         context = multiprocessing.get_context("fork")
         ours, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=_recorded, args=(instrumentor, settings, play, theirs))
+        process = context.Process(target=_recorded, args=(instrument, settings or {}, play, theirs))
         process.start()
         theirs.close()
         text = ours.recv()
@@ -151,7 +157,8 @@ def _spans(instrumentor: str, settings: Mapping[str, str]) -> Callable[[Play], d
     return record
 
 
-def _recorded(instrumentor: str, settings: Mapping[str, str], play: Play, out: Any) -> None:
+def _recorded(instrument: Instrument, settings: Mapping[str, str], play: Play, out: Any) -> None:
+    """Sends what was exported, without the places of files on this machine, which stack traces hold."""
     os.environ.update(settings)
     from opentelemetry.exporter.otlp.json.file.trace_exporter import FileSpanExporter
     from opentelemetry.sdk.trace import TracerProvider
@@ -160,39 +167,58 @@ def _recorded(instrumentor: str, settings: Mapping[str, str], play: Play, out: A
     stream = io.StringIO()
     provider = TracerProvider()
     provider.add_span_processor(BatchSpanProcessor(FileSpanExporter(stream=stream)))
-    module, _, kind = instrumentor.rpartition(".")
-    getattr(importlib.import_module(module), kind)().instrument(tracer_provider=provider)
+    instrument(provider)
     play(provider)
     provider.force_flush()
-    out.send(stream.getvalue())
+    text = stream.getvalue()
+    for place in (str(Path(__file__).parents[2]), sys.prefix, sys.base_prefix):
+        text = text.replace(place, "")
+    out.send(text)
+
+
+def _instrumentor(name: str) -> Instrument:
+    """name : module and class of an OpenTelemetry instrumentor."""
+    module, _, kind = name.rpartition(".")
+    return lambda provider: getattr(importlib.import_module(module), kind)().instrument(tracer_provider=provider)
+
+
+def _pydantic_ai(provider: Any) -> None:
+    from pydantic_ai import Agent
+    from pydantic_ai.models.instrumented import InstrumentationSettings
+
+    Agent.instrument_all(InstrumentationSettings(tracer_provider=provider))
+
+
+def _raised(body: dict[str, Any]) -> list[tuple[str, str]]:
+    """What pydantic-ai's spans say of a tool that failed: the error, without the JSON that the model gets it in."""
+    return [(role, text.removeprefix('{"error":"').removesuffix('"}')) for role, text in _heard(body)]
 
 
 _CONTENT = {
     "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental",
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY",
 }
-_V2, _V2_CLASS = "opentelemetry-instrumentation-openai-v2", "opentelemetry.instrumentation.openai_v2.OpenAIInstrumentor"
-_OPENAI, _OPENAI_CLASS = (
-    "openinference-instrumentation-openai",
-    "openinference.instrumentation.openai.OpenAIInstrumentor",
-)
-_AGENTS, _AGENTS_CLASS = (
-    "openinference-instrumentation-openai-agents",
-    "openinference.instrumentation.openai_agents.OpenAIAgentsInstrumentor",
-)
-_LANGCHAIN, _LANGCHAIN_CLASS = (
-    "openinference-instrumentation-langchain",
-    "openinference.instrumentation.langchain.LangChainInstrumentor",
-)
+_V2 = "opentelemetry-instrumentation-openai-v2"
+_OPENAI = "openinference-instrumentation-openai"
+_AGENTS = "openinference-instrumentation-openai-agents"
+_LANGCHAIN = "openinference-instrumentation-langchain"
+_OF_V2 = _instrumentor("opentelemetry.instrumentation.openai_v2.OpenAIInstrumentor")
+_OF_OPENAI = _instrumentor("openinference.instrumentation.openai.OpenAIInstrumentor")
+_OF_AGENTS = _instrumentor("openinference.instrumentation.openai_agents.OpenAIAgentsInstrumentor")
+_OF_LANGCHAIN = _instrumentor("openinference.instrumentation.langchain.LangChainInstrumentor")
 _LANGGRAPH = Player(_play_langchain, ("langchain",), ("langchain",), 0, {"handoff": "has none"})
+_PYDANTIC_AI = replace(
+    PLAYERS["pydantic_ai"], play=lambda _, url, scenario: play_pydantic_ai(NoGuard(), url, scenario), heard=_raised
+)
 EXPORTS = {
-    "otel_chat": Export(_client(_chat), _V2, _spans(_V2_CLASS, _CONTENT)),
-    "otel_chat_alone": Export(_client(_chat, is_wrapped=False), _V2, _spans(_V2_CLASS, _CONTENT)),
-    "otel_chat_defaults": Export(_client(_chat), _V2, _spans(_V2_CLASS, {})),
-    "openai_chat": Export(_client(_chat), _OPENAI, _spans(_OPENAI_CLASS, {})),
-    "openai_chat_alone": Export(_client(_chat, is_wrapped=False), _OPENAI, _spans(_OPENAI_CLASS, {})),
-    "openai_responses": Export(_client(_responses), _OPENAI, _spans(_OPENAI_CLASS, {})),
-    "agents_chat": Export(_agents("chat_completions"), _AGENTS, _spans(_AGENTS_CLASS, {})),
-    "agents_responses": Export(_agents("responses"), _AGENTS, _spans(_AGENTS_CLASS, {})),
-    "langchain_agent": Export(_LANGGRAPH, _LANGCHAIN, _spans(_LANGCHAIN_CLASS, {})),
+    "otel_chat": Export(_client(_chat), _V2, _spans(_OF_V2, _CONTENT)),
+    "otel_chat_alone": Export(_client(_chat, is_wrapped=False), _V2, _spans(_OF_V2, _CONTENT)),
+    "otel_chat_defaults": Export(_client(_chat), _V2, _spans(_OF_V2)),
+    "otel_pydantic_ai": Export(_PYDANTIC_AI, "pydantic-ai-slim", _spans(_pydantic_ai)),
+    "openai_chat": Export(_client(_chat), _OPENAI, _spans(_OF_OPENAI)),
+    "openai_chat_alone": Export(_client(_chat, is_wrapped=False), _OPENAI, _spans(_OF_OPENAI)),
+    "openai_responses": Export(_client(_responses), _OPENAI, _spans(_OF_OPENAI)),
+    "agents_chat": Export(_agents("chat_completions"), _AGENTS, _spans(_OF_AGENTS)),
+    "agents_responses": Export(_agents("responses"), _AGENTS, _spans(_OF_AGENTS)),
+    "langchain_agent": Export(_LANGGRAPH, _LANGCHAIN, _spans(_OF_LANGCHAIN)),
 }

@@ -96,6 +96,7 @@ READINGS = {
         "openai_agents", Lacks({"action": _NO_TEXT, "observation": _NO_TEXT}, {"respond": _NO_TEXT})
     ),
     "openai-agents-0.24.0/responses_full": Reading("openai_agents"),
+    "pydantic-ai-slim-2.68.0/otel_pydantic_ai": Reading("otel_genai"),
     "pydantic-ai-slim-2.68.0/history": Reading(
         "pydantic_ai", delegates="an agent that a tool runs has a history of its own", events=_WHOLE
     ),
