@@ -67,8 +67,8 @@ def compile_events(spec: Any, site: Site) -> EventSource:
         keep=keep,
         drop_last=_number(spec, "drop_last", 0, site),
         window=_number(spec, "window", 64, site),
-        decode=_fields(spec.get("decode", []), site.at("decode"), "@.payload"),
-        unflatten=_fields(spec.get("unflatten", []), site.at("unflatten"), "@.attributes"),
+        decode=fields_of(spec.get("decode", []), site.at("decode"), "@.payload"),
+        unflatten=fields_of(spec.get("unflatten", []), site.at("unflatten"), "@.attributes"),
     )
 
 
@@ -79,7 +79,7 @@ def _number(spec: dict[str, Any], name: str, default: int, site: Site) -> int:
     return int(number)
 
 
-def _fields(spec: Any, site: Site, example: str) -> tuple[str, ...]:
+def fields_of(spec: Any, site: Site, example: str) -> tuple[str, ...]:
     """Names of fields of the event."""
     fields = []
     for name in spec if isinstance(spec, list) else [spec]:

@@ -11,9 +11,11 @@ from prefixguard.stepview.compiling import Base, DataPlace, Site
 from prefixguard.stepview.conditions import compile_cases
 from prefixguard.stepview.conversations import TracedEvent, agents, compile_conversations, joined
 from prefixguard.stepview.delegates import apart, compile_delegates
+from prefixguard.stepview.events import fields_of
 from prefixguard.stepview.found import Container, Counts, Found, Unread, contained
 from prefixguard.stepview.paths import MISSING, Companions, Scope, Step, is_multiple, parse_path, walk
 from prefixguard.stepview.reorder import Key
+from prefixguard.stepview.spellings import unflatten
 from prefixguard.stepview.values import as_id, compile_value
 from prefixguard.stepview.zip_archives import Part, members
 from prefixguard.trace.documents import Document, glob_pattern, too_long
@@ -180,6 +182,7 @@ def _grouped(spec: Spec, site: Site, parts: Parts, files: tuple[str, ...]) -> Co
     if root != "@":
         raise site.at("elements").error("a path from the line: @.resourceSpans[*].scopeSpans[*].spans[*].")
     elements = walk(steps)
+    flat = fields_of(spec.get("unflatten", []), site.at("unflatten"), "@.attributes")
 
     def of_line(value: Any, where: str) -> list[Any]:
         found = elements(value) if "elements" in spec else [value]
@@ -188,9 +191,13 @@ def _grouped(spec: Spec, site: Site, parts: Parts, files: tuple[str, ...]) -> Co
         return found
 
     def read(scope: Scope, last: Key) -> tuple[str | None, TracedEvent]:
+        event = scope.event
+        if isinstance(event, dict) and flat:
+            scope.event = event | {name: unflatten(event[name]) for name in flat if name in event}
         place = None if delegates is None else delegates.place(scope)
-        event = TracedEvent(scope.event, place, last, last, False) if talks is None else talks.read(scope, place, last)
-        return as_id(group_by(scope)), event
+        found = TracedEvent(event, place, last, last, False) if talks is None else talks.read(scope, place, last)
+        found.event = event
+        return as_id(group_by(scope)), found
 
     def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
         groups: dict[str, list[TracedEvent]] = {}
@@ -279,7 +286,7 @@ def _parquet(spec: Spec, site: Site) -> Container:
     return Container(runs, ("**/*.parquet",))
 
 
-_GROUPING = ("group_by", "elements", "delegates", "conversations")
+_GROUPING = ("group_by", "elements", "unflatten", "delegates", "conversations")
 JSON_FORMATS: dict[str, Format] = {
     "json": (_json, ("runs", *_GROUPING)),
     "jsonl": (_jsonl, ("runs", *_GROUPING)),
