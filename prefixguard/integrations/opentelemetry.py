@@ -43,6 +43,7 @@ def span_processor(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
     """A processor for `TracerProvider.add_span_processor`, for any number of runs. Raises MissingExtraError."""
     try:
         from opentelemetry.sdk.trace import SpanProcessor
+        from opentelemetry.trace import NonRecordingSpan, use_span
     except ImportError as exc:
         raise missing_extra("watching OpenTelemetry", "otel", exc) from exc
 
@@ -53,7 +54,8 @@ def span_processor(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
             watcher.begins(span)
 
         def on_end(self, span: Any) -> None:
-            watcher.ends(span)
+            with use_span(NonRecordingSpan(span.context)):  # where sinks put the readings
+                watcher.ends(span)
 
         def shutdown(self) -> None:
             watcher.close()

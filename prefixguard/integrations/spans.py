@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Literal
 
 from prefixguard.integrations.events import field_of, text_of
@@ -30,7 +31,7 @@ _NO_OPENINFERENCE = (
 _REDACTED = "__REDACTED__"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModelCall:
     """messages, reply : as chat completions have them; reply is None where the model gave none. usage : as there.
 
@@ -46,12 +47,12 @@ class ModelCall:
     is_cut: bool
     is_lost: bool
 
-    @property
+    @cached_property
     def behind(self) -> int:
         """Where the messages begin that are new: behind the agent's last one."""
         return next((n for n in range(len(self.messages), 0, -1) if _is_agents(self.messages[n - 1])), 0)
 
-    @property
+    @cached_property
     def before(self) -> Message:
         """The reply that these messages answer; without text and calls where they answer none."""
         end = start = self.behind
@@ -59,16 +60,16 @@ class ModelCall:
             start -= 1
         return _joined(self.messages[start:end])
 
-    @property
+    @cached_property
     def tail(self) -> str:
         """A digest of that reply; "" of none."""
         return said_digest(self.before)
 
-    @property
+    @cached_property
     def system(self) -> str:
         return _digest([text_of(m.get("content")) for m in self.messages if m.get("role") in ("system", "developer")])
 
-    @property
+    @cached_property
     def head(self) -> str:
         """A digest of what the conversation begins with; "" where the span has lost it."""
         first = next((m for m in self.messages if m.get("role") not in ("system", "developer")), None)
