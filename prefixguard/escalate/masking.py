@@ -20,6 +20,7 @@ from typing import Any
 from prefixguard.escalate import secret_shapes as shapes
 from prefixguard.escalate.endpoint import masked
 from prefixguard.escalate.transcript_buffer import Hole, ShortenedStep, UnkeptStep
+from prefixguard.runtime.host import TURN
 from prefixguard.stepview import CUT_MARK, StepRecord
 
 #: Where something begins and ends, and its kind.
@@ -75,7 +76,10 @@ class Masker:
         data = text.encode("utf-8", "replace")
         parts = data.split(_CUT)
         last = len(parts) - 1
-        found = [self._whole(part, names, cut_before or i > 0, cut_after or i < last) for i, part in enumerate(parts)]
+        with TURN:
+            found = [
+                self._whole(part, names, cut_before or i > 0, cut_after or i < last) for i, part in enumerate(parts)
+            ]
         if found != parts:
             text = _CUT.join(found).decode("utf-8", "replace")
         return text + (f" <{rest:,} more characters>" if rest > 0 else "")
@@ -83,9 +87,11 @@ class Masker:
     def mask_field(self, key: str, text: str) -> str:
         """As `mask`, for the text under a key: what `password` holds is a secret whatever it looks like."""
         name = key.encode("utf-8", "replace")[:200]
-        if self.is_on and text and shapes.SECRET_KEY.search(name) is not None:
+        with TURN:
+            is_secret, is_name = (key.search(name) is not None for key in (shapes.SECRET_KEY, shapes.NAME_KEY))
+        if self.is_on and text and is_secret:
             return self._mark("password", text.encode("utf-8", "replace")).decode()
-        return self.mask(text, names=shapes.NAME_KEY.search(name) is not None)
+        return self.mask(text, names=is_name)
 
     def mask_all(self, value: Any, key: str = "") -> Any:
         """JSON with every text masked, also where it stands before what tells that it is a secret; keys stay as they

@@ -9,6 +9,11 @@ The turn is advice. It protects nothing, nobody waits for it for more than a ten
 that long goes on without it and puts a new one in its place. So it cannot make a deadlock, and one that an exception
 left taken mends itself.
 
+*The end of the process.* Python ends a daemon thread at the moment at which it asks for the global lock again. Where
+that is within re2 or onnxruntime, C++ says "terminate called without an active exception" and aborts the process. So
+calls that are under way at the end are waited for, and none begins after it: its thread sleeps until the process is
+gone.
+
 *Exceptions.* Raised while a session works, some are the host's and must reach it:
 
 - everything that is no `Exception`: KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError;
@@ -26,6 +31,7 @@ host must not raise one.
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
@@ -61,6 +67,8 @@ if hasattr(os, "register_at_fork"):
 
 #: Seconds of sleep between tries: a call takes a tenth of a millisecond; a sleep of ten is some fifty calls of others.
 _NAPS = (0.0001, 0.001, *[0.01] * 9)
+#: Seconds that a thread sleeps which must not go on; the process is gone before.
+_TO_THE_END = 3600.0
 #: Times that a fork waits for the calls of other threads, and those for it, half a millisecond each.
 _WAITS = 2000
 
@@ -68,29 +76,45 @@ _WAITS = 2000
 class Turn:
     """The one of this interpreter, `TURN`."""
 
-    __slots__ = ("_forker", "_holder", "_inside", "_lock")
+    __slots__ = ("_forker", "_holder", "_inside", "_is_over", "_lock")
 
     def __init__(self) -> None:
         self.renew()
+
+    def __enter__(self) -> None:
+        """As `enter`, without taking the turn: for C++ that no session calls."""
+        self._begin()
+
+    def __exit__(self, *_: object) -> None:
+        self._out(get_ident())
 
     def renew(self) -> None:
         """A new turn that nobody has."""
         self._lock = threading.Lock()
         self._holder: tuple[int, threading.Lock] | None = None  # a thread, and what it took
         self._inside: dict[int, int] = {}  # threads within a call: how many within one another
-        self._forker: int | None = None  # a thread that is about to fork
+        self._forker: int | None = None  # a thread that is about to fork, or that ends the process
+        self._is_over = False  # the process ends
 
     def enter(self) -> None:
         """A call begins: not while another thread forks, since a child would inherit the locks of libraries as they
-        are at that moment, and wait for ever for threads that it does not have."""
+        are at that moment, and wait for ever for threads that it does not have; and not while the process ends."""
+        self._begin()
+        self.take()
+
+    def _begin(self) -> None:
         thread = get_ident()
+        if thread in self._inside:
+            self._inside[thread] += 1
+            return
         for _ in range(_WAITS):
             self._inside[thread] = self._inside.get(thread, 0) + 1
             if self._forker in (None, thread):
                 break
             self._out(thread)
             sleep(0.0005)
-        self.take()
+        while self._is_over and self._forker != thread:
+            sleep(_TO_THE_END)
 
     def leave(self) -> None:
         """A call is over, or the host's own code runs within it."""
@@ -112,7 +136,13 @@ class Turn:
 
     def after_fork(self) -> None:
         """In the parent: calls go on."""
-        self._forker = None
+        if not self._is_over:
+            self._forker = None
+
+    def before_exit(self) -> None:
+        """The process ends with this thread: waits as `before_fork`, and no other thread calls any more."""
+        self._is_over = True
+        self.before_fork()
 
     def take(self) -> None:
         """Waits for the turn, but not for long; nothing where this thread has it."""
@@ -140,6 +170,7 @@ class Turn:
 
 
 TURN = Turn()
+atexit.register(TURN.before_exit)  # what is registered later runs before it: guards close first
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=TURN.before_fork, after_in_parent=TURN.after_fork, after_in_child=TURN.renew)
 
