@@ -30,9 +30,10 @@ def reading_line(reading: Reading) -> Text:
     """
     line = Text(f"step {reading.step:3d}  ")
     line.append(f"{reading.level.value:7s}", style=_STYLES[reading.level])
-    if reading.outcome_risk is None or reading.imminent_risk is None:
+    if reading.level is Level.UNKNOWN:
         return line.append(f"  {visible(reading.unknown_reason or 'no reason is known')}")
-    line.append(f"  fails {reading.outcome_risk:.3f}  soon {reading.imminent_risk:.3f}")
+    if reading.outcome_risk is not None and reading.imminent_risk is not None:
+        line.append(f"  fails {reading.outcome_risk:.3f}  soon {reading.imminent_risk:.3f}")
     if reading.reasons:
         line.append(f"  {visible('; '.join(reading.reasons))}", style="dim")
     return line

@@ -53,7 +53,9 @@ def compare(
     Raises ConfigError for fewer than two monitors, and where two adapters would have to read what can be read once
     only; DataError where no run is left; TraceError and BundleError as `read_runs` and `load` do.
     """
-    opened = [monitor if isinstance(monitor, Monitor) else load(monitor) for monitor in monitors]
+    opened = [
+        (monitor if isinstance(monitor, Monitor) else load(monitor)).with_model("A comparison") for monitor in monitors
+    ]
     if len(opened) < 2:
         raise ConfigError(f"{len(opened)} monitor given: a comparison needs two or more.")
     heard = [Heard(monitor, include_used=all) for monitor in opened]

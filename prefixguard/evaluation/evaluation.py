@@ -61,7 +61,7 @@ def evaluate(
     Raises DataError where no run is left, TraceError, BundleError and OtherAdapterError as `read_runs`
     and `load` do.
     """
-    opened = monitor if isinstance(monitor, Monitor) else load(monitor)
+    opened = (monitor if isinstance(monitor, Monitor) else load(monitor)).with_model("An evaluation")
     opened.refuse_other(adapter, os.fspath(runs) if isinstance(runs, (str, os.PathLike)) else "-")
     heard = Heard(opened, include_used=all, with_rules=True)
     unread, empty = listen([heard], runs, labels, strict, progress)

@@ -108,18 +108,19 @@ class Reactions:
             conclude("warn")
 
     def _do(self, run: OpenRun, stream: AgentStream, alarm: Alarm, wanted: object) -> str:
-        risk = alarm.reading.outcome_risk or 0.0
+        risk, reasons = alarm.reading.outcome_risk, alarm.reading.reasons
+        fault = plain(reasons[0], 200) if risk is None and reasons else ""  # rules have a level and no risk
         if wanted == "stop":
             where = f"run {plain(run.run, 80)}, step {alarm.reading.step}"
-            run.stopped = f"{where}: stopped at {risk:.0%} risk of failure"
+            run.stopped = f"{where}: stopped at {f'ALARM ({fault})' if fault else f'{risk or 0.0:.0%} risk of failure'}"
         elif wanted == "nudge" or (isinstance(wanted, str) and wanted not in ("", "warn")):
             stream.nudges.append(alarm.nudge if wanted == "nudge" else wanted)
             return "nudge"
         elif wanted != "warn":
             return ""
         logger.warning(
-            "run %s, agent %s, step %s: ALARM, %.0f %% risk of failure%s", plain(run.run, 80), plain(stream.path, 80),
-            alarm.reading.step, 100 * risk, _blamed(alarm),
+            "run %s, agent %s, step %s: ALARM, %s%s", plain(run.run, 80), plain(stream.path, 80),
+            alarm.reading.step, fault or f"{100 * (risk or 0.0):.0f} % risk of failure", _blamed(alarm),
         )  # fmt: skip
         return str(wanted)
 

@@ -10,11 +10,13 @@ from prefixguard.runtime.model import OnnxModel, Step, StepModel
 from prefixguard.runtime.monitor import Monitor, load, open_model
 from prefixguard.runtime.reading import Reading, say_term
 from prefixguard.runtime.recalibration import CalibrateResult, calibrate
+from prefixguard.runtime.rules_model import RULES
 from prefixguard.runtime.session import MAX_STEP_BYTES, Session
 from prefixguard.stepview import plain
 
 __all__ = [
     "MAX_STEP_BYTES",
+    "RULES",
     "AutomatonModel",
     "CalibrateResult",
     "Drift",

@@ -17,6 +17,7 @@ from prefixguard.errors import OutputError, SavedSessionError, UsageError
 from prefixguard.runtime.drift import RunSummary
 from prefixguard.runtime.monitor import Monitor, load
 from prefixguard.runtime.reading import Reading
+from prefixguard.runtime.rules_model import RULES
 from prefixguard.runtime.saved_session import MOST_BYTES
 from prefixguard.runtime.session import Session
 from prefixguard.stepview import Adapter, ReadReport, StepRecord, adapter_for, read_events, read_runs
@@ -74,7 +75,8 @@ def score(
     report: filled with what reading met, such as runs without a step, which are not yielded.
     Raises BundleError and OtherAdapterError as `load` does, TraceError as `read_runs` does.
     """
-    opened = monitor if isinstance(monitor, Monitor) else load(monitor)
+    is_rules = isinstance(monitor, str | os.PathLike) and os.fspath(monitor) == RULES
+    opened = monitor if isinstance(monitor, Monitor) else load(monitor, adapter=adapter if is_rules else None)
     opened.refuse_other(adapter, os.fspath(runs) if isinstance(runs, str | os.PathLike) else "-")
     if isinstance(runs, str | os.PathLike):
         source = runs if isinstance(runs, str) else Path(runs)

@@ -7,16 +7,25 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from prefixguard.behaviours import load_behaviours
 from prefixguard.bundle import Bundle, Trust, open_bundle
-from prefixguard.errors import BundleError, OtherAdapterError, PrefixGuardError, SavedSessionError, TraceError
+from prefixguard.errors import (
+    BundleError,
+    OtherAdapterError,
+    PrefixGuardError,
+    SavedSessionError,
+    TraceError,
+    UsageError,
+)
 from prefixguard.runtime.automaton_model import AutomatonModel
 from prefixguard.runtime.drift_signal import DriftReference, DriftSignal
 from prefixguard.runtime.host import is_hosts
 from prefixguard.runtime.model import OnnxModel, StepModel
 from prefixguard.runtime.reading import Reading
+from prefixguard.runtime.rules_model import RULES, RulesModel, rules_bundle
 from prefixguard.runtime.saved_session import SavedSession
 from prefixguard.runtime.session import ReadyBundle, Session
-from prefixguard.stepview import Adapter, StepRecord, adapter_for
+from prefixguard.stepview import EVENTS, Adapter, StepRecord, adapter_for
 from prefixguard.trace import Run
 
 #: Bytes of a session at most, where its model's state leaves room; and of all in it but that state: context 19.5 KB,
@@ -28,7 +37,7 @@ _PROBE = StepRecord(1, "agent", "", "find", '{"id":"A1"}', "Where is it?", "I lo
 
 
 def open_model(bundle: Bundle) -> StepModel:
-    """The step of an opened bundle, of either kind. Raises BundleError when it cannot be run."""
+    """The step of an opened bundle. Raises BundleError when it cannot be run."""
     return OnnxModel(bundle) if bundle.automaton is None else AutomatonModel(bundle)
 
 
@@ -37,9 +46,10 @@ class Monitor(ReadyBundle):
 
     __slots__ = ()
 
-    def __init__(self, bundle: Bundle) -> None:
-        """Raises BundleError when the bundle's model cannot be run or is not what the bundle promises."""
-        super().__init__(bundle, open_model(bundle))
+    def __init__(self, bundle: Bundle, rules: RulesModel | None = None) -> None:
+        """rules: in the place of the bundle's model. Raises BundleError when the bundle's model cannot be run or is not
+        what the bundle promises."""
+        super().__init__(bundle, open_model(bundle) if rules is None else rules)
         # One step from text to reading, so that a bundle that cannot judge is refused here, and so that the first
         # step of the first run is not the one that pays for libraries warming up.
         reading = self.score_run([_PROBE])[0]
@@ -102,7 +112,14 @@ class Monitor(ReadyBundle):
         32 KB, or, where the model's state leaves no room in them, 30 KB and that state: a transformer keeps a window of
         keys and values of each of its networks.
         """
-        return max(SESSION_BYTES, _BESIDE_STATE + self.model.state_bytes)
+        state = self.model.state_bytes if self.rules is None else self.rules.kept_bytes
+        return max(SESSION_BYTES, _BESIDE_STATE + state)
+
+    def with_model(self, what: str) -> Monitor:
+        """The monitor itself; BundleError where it is rules without a model. what: what needs one."""
+        if self.rules is not None:
+            raise BundleError(f"{what} needs risks, and rules have none. Train a monitor: prefixguard train RUNS")
+        return self
 
     def group_of(self, run: Run[Any]) -> str | None:
         """The value of a run's group that picks its alarm threshold; None where the monitor has none by group."""
@@ -150,13 +167,21 @@ class Monitor(ReadyBundle):
 
 
 def load(
-    path: str | os.PathLike[str], *, adapter: str | Path | Adapter | None = None, trust: Trust | None = None
+    path: str | os.PathLike[str],
+    *,
+    adapter: str | Path | Adapter | None = None,
+    trust: Trust | None = None,
+    behaviours: str | Path | None = None,
 ) -> Monitor:
-    """Open the bundle in this folder and make it ready to watch.
+    """Open the bundle in this folder and make it ready to watch; "rules" is a monitor that needs no training.
+
+    Rules give a level by the behaviours of an agent (docs/behaviours.md), and no risk. They read events as a guard has
+    them, or through the adapter that is named. A bundle in a folder of that name is opened as "./rules".
 
     adapter: what the runs are read through elsewhere, if it shall be made sure that the monitor was trained through it.
     trust: public keys (PEM; paths or bytes), one of which must have signed the bundle (`prefixguard.sign`). None: it is
     opened whoever wrote it, as long as it is whole and nothing changed since.
+    behaviours: with "rules", a file of behaviours besides those of the catalogue.
     Raises BundleVersionError when a newer release wrote it, UntrustedBundleError when it is not signed as asked,
     BundleError when it is missing, damaged or cannot be run, OtherAdapterError when it was trained through another
     adapter.
@@ -166,6 +191,15 @@ def load(
     ...
     prefixguard.errors.BundleError: No bundle at nowhere: it does not exist. Name the folder that `train` wrote.
     """
+    if os.fspath(path) == RULES:
+        if trust is not None:
+            raise UsageError("trust goes with a bundle, and rules are none: nobody signed them. Leave it out.")
+        declared = None if behaviours is None else load_behaviours(behaviours)
+        return Monitor(
+            rules_bundle(adapter_for(EVENTS if adapter is None else adapter, "-"), declared), RulesModel(declared)
+        )
+    if behaviours is not None:
+        raise UsageError(f'{os.fspath(path)}: a file of behaviours goes with rules: load("rules", behaviours=FILE).')
     monitor = Monitor(open_bundle(path, trust=trust))
     monitor.refuse_other(adapter)
     return monitor

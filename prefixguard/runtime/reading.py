@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.alarm import Level
+from prefixguard.behaviours import BehaviourFinding
 from prefixguard.context import FEATURES, Feature
 from prefixguard.encoder import SparseRow, Vocabulary
 from prefixguard.stepview import plain
@@ -20,13 +21,15 @@ class Reading:
     """The judgement after one step, or why there is none.
 
     step: number of the step, from 1; for an event that did not become a step, the number of steps so far.
-    imminent_risk: calibrated probability that the run fails and ends within the horizon; None when UNKNOWN.
-    outcome_risk: calibrated probability that the run fails; None when UNKNOWN. Alarms go by this one.
+    imminent_risk: calibrated probability that the run fails and ends within the horizon; None when UNKNOWN, and of
+        rules without a model.
+    outcome_risk: calibrated probability that the run fails; None likewise. Alarms go by this one.
     level: OK, WATCH, ALARM or UNKNOWN.
     symbol: the step's symbol, from 0; None when UNKNOWN.
     state: the automaton's state, from 0; None for monitors of kind onnx.
     reasons: in words, strongest first, at WATCH and ALARM. They quote the run: treat them as text from outside.
     unknown_reason: why nothing could be judged; None unless level is UNKNOWN.
+    findings: of rules without a model, the behaviours that hold at this step; else ().
     latency_us: microseconds from the event (or from the reading before, if one event gave several) to this reading.
     """
 
@@ -39,10 +42,11 @@ class Reading:
     reasons: tuple[str, ...]
     unknown_reason: str | None
     latency_us: float
+    findings: tuple[BehaviourFinding, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The fields that `score` and `watch --json` write, times left out: the same run gives the same lines."""
-        shown = {name: getattr(self, name) for name in self.__slots__ if name != "latency_us"}
+        shown = {name: getattr(self, name) for name in self.__slots__ if name not in ("latency_us", "findings")}
         return {**shown, "level": self.level.value, "reasons": list(self.reasons)}
 
 

@@ -105,7 +105,7 @@ def calibrate(
     Raises DataError where no successful run is left or no run has the group, ConfigError for a policy out of range, and
     BundleError, OtherAdapterError, TraceError and OutputError as `load`, `read_runs` and `write_bundle` do.
     """
-    opened = monitor if isinstance(monitor, Monitor) else load(monitor)
+    opened = (monitor if isinstance(monitor, Monitor) else load(monitor)).with_model("Calibration")
     opened.refuse_other(adapter, os.fspath(runs) if isinstance(runs, str | os.PathLike) else "-")
     bundle = opened.bundle
     options = (budget, confidence, consecutive, release, cooldown)  # in the order of the policy's fields

@@ -26,16 +26,20 @@ from threading import get_ident
 from time import perf_counter_ns
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from prefixguard import context
 from prefixguard.alarm import AlarmState, Level
 from prefixguard.bundle import Bundle
-from prefixguard.encoder import tokenize
+from prefixguard.encoder import SparseRow, Tokens, tokenize
 from prefixguard.errors import SavedSessionError, TraceError, UsageError
 from prefixguard.runtime.drift import Drift, RunSummary, Tally, summarise_run
 from prefixguard.runtime.field_dropout import Expected, FieldDropout
 from prefixguard.runtime.host import PROCESS, TURN, is_hosts, was_interrupted
 from prefixguard.runtime.model import StepModel
 from prefixguard.runtime.reading import Reading
+from prefixguard.runtime.rules_model import RulesModel
 from prefixguard.runtime.saved_session import SavedSession
 from prefixguard.stepview import GAP_WINDOW, Parser, StepRecord, plain, serialize
 
@@ -43,6 +47,7 @@ from prefixguard.stepview import GAP_WINDOW, Parser, StepRecord, plain, serializ
 MAX_STEP_BYTES = 1 << 20
 #: Events without a step, all skipped by the adapter, after which each further one is UNKNOWN: probably another format.
 PATIENCE = 10
+_NO_ROW = SparseRow(np.empty(0, np.int64), np.empty(0, np.float32))
 _REASON_LENGTH = 300
 _KEPT_REASON = 120
 _NO_MORE = ", so what follows cannot be judged. Start a new session for the next run"
@@ -53,14 +58,15 @@ _WITHIN = "another call of this session is under way on the same thread (a callb
 class ReadyBundle:
     """What all sessions of a monitor share; nothing in it changes.
 
-    model: the bundle's step. imminent_map, outcome_map: logit to calibrated probability. expected: how training runs
-    were read; None where the bundle does not say.
+    model: the bundle's step. rules: the same where there is no model, else None. imminent_map, outcome_map: logit to
+    calibrated probability. expected: how training runs were read; None where the bundle does not say.
     """
 
-    __slots__ = ("bundle", "expected", "imminent_map", "model", "outcome_map")
+    __slots__ = ("bundle", "expected", "imminent_map", "model", "outcome_map", "rules")
 
     def __init__(self, bundle: Bundle, model: StepModel) -> None:
         self.bundle, self.model = bundle, model
+        self.rules = model if isinstance(model, RulesModel) else None
         self.imminent_map, self.outcome_map = bundle.calibration.imminent, bundle.calibration.outcome
         self.expected = Expected.of(bundle.manifest, f"{bundle.path}/manifest.json")
 
@@ -316,7 +322,7 @@ class Session:
                     f"the step has {len(document):,} bytes, more than the {MAX_STEP_BYTES:,} that are read", began
                 )
             tokens = tokenize(document)
-            row = monitor.bundle.vocabulary.encode(tokens)
+            row = _NO_ROW if monitor.rules is not None else monitor.bundle.vocabulary.encode(tokens)
         except Exception as exc:
             if is_hosts(exc):
                 raise
@@ -324,6 +330,8 @@ class Session:
         before = self._state
         try:
             numbers = context.update(self._context, record, tokens)
+            if monitor.rules is not None:
+                return self._ruled(monitor.rules, record, tokens, numbers, began)
             step = monitor.model.step(record.tool, row, numbers, before)
             self._state = step.state
             if not (math.isfinite(step.imminent) and math.isfinite(step.outcome)):
@@ -357,6 +365,15 @@ class Session:
                 tally.reasons_failed += 1  # the judgement stands without its reasons
         latency = (perf_counter_ns() - began) / 1000
         return Reading(tally.steps, imminent, outcome, level, step.symbol, step.place, reasons, None, latency)
+
+    def _ruled(
+        self, rules: RulesModel, record: StepRecord, tokens: Tokens, numbers: NDArray[np.float32], began: int
+    ) -> Reading:
+        """One step by rules alone: a level, and no risk."""
+        level, findings, reasons = rules.judge(record, tokens, self._context, numbers, self._state)
+        self._tally.tokens += len(tokens.hashes)
+        latency = (perf_counter_ns() - began) / 1000
+        return Reading(self._tally.steps, None, None, level, None, None, reasons, None, latency, findings)
 
     def _no_steps(self) -> str:
         events = self._tally.events

@@ -1,6 +1,7 @@
 """Memory of sessions, measured: the allocator's and the system's own counts, not a sum of parts."""
 
 import gc
+import json
 import os
 import sys
 import tracemalloc
@@ -174,6 +175,16 @@ def test_a_session_keeps_32_kb_whatever_arrives(name: str, feed: str, tmp_path: 
     assert taken <= 30 * 1024 + monitor.model.state_bytes, "what a larger state is added to"
     print(f"{name}, {feed}: {taken:,.0f} bytes")  # noqa: T201
     assert taken <= LIMIT
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_a_session_of_rules_keeps_33_kb(feed: str, tmp_path: Path) -> None:
+    (tmp_path / "tiny.json").write_text(json.dumps(tiny_monitor.CHAT))
+    monitor = load("rules", adapter=tmp_path / "tiny.json")
+    assert monitor.session_bytes == 33 * 1024
+    taken = most_kept(monitor, FEEDS[feed])
+    print(f"rules, {feed}: {taken:,.0f} bytes")  # noqa: T201
+    assert taken <= monitor.session_bytes
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from prefixguard.cli.console import say, write_json
 from prefixguard.cli.progress import Activity
 from prefixguard.cli.shown import DriftLine, notes_of, refuse_empty, unlike_lines
 from prefixguard.errors import UsageError
-from prefixguard.runtime import CalibrateResult, load
+from prefixguard.runtime import RULES, CalibrateResult, load
 from prefixguard.runtime import calibrate as calibrate_monitor
 from prefixguard.runtime import score as score_runs
 from prefixguard.stepview import ReadReport
@@ -93,7 +93,7 @@ def _show(result: CalibrateResult) -> None:
 
 
 @command("score")
-def score(monitor: Path, runs: str, trust: Trust | None, **given: Any) -> None:
+def score(monitor: Path, runs: str, adapter: str | None, trust: Trust | None, **given: Any) -> None:
     """Score whole runs: one JSON object a step on standard output. Outcomes are not needed and not looked at.
 
     A line on standard error says when runs of new tasks are no longer like the runs that set the alarm, so that its
@@ -105,11 +105,13 @@ def score(monitor: Path, runs: str, trust: Trust | None, **given: Any) -> None:
 
         prefixguard score monitors/tau .traces/tau_bench > readings.jsonl
         cat run.jsonl | prefixguard score monitors/mine - | grep ALARM
+        prefixguard score rules runs.jsonl --adapter openai_chat      # by behaviours alone, without training
     """
-    opened, report = load(monitor, trust=trust), ReadReport()
+    own = adapter if str(monitor) == RULES else None  # rules read through any; a bundle through its own
+    opened, report = load(monitor, adapter=own, trust=trust), ReadReport()
     drift = DriftLine(opened)
     with Activity("Scoring") as work:
-        for count, scored in enumerate(score_runs(opened, runs, report=report, **given), 1):
+        for count, scored in enumerate(score_runs(opened, runs, adapter=adapter, report=report, **given), 1):
             for line in scored.to_json():
                 write_json(line)
             work.on_runs(count)

@@ -75,6 +75,7 @@ def watch_runs(
         my-agent --log-events | prefixguard watch monitors/mine -
         tail -n +1 -f events.jsonl | prefixguard watch monitors/mine - --json
         prefixguard watch monitors/mine finished_run.json --fail-on-alarm
+        my-agent --log-events | prefixguard watch rules - --adapter openai_chat       # without training
         cat new_events.jsonl | prefixguard watch monitors/mine - --state run7.session
         cat last_events.jsonl | prefixguard watch monitors/mine - --state run7.session --end
         my-agent --log-events | prefixguard watch monitors/mine - --escalate qwen --base-url http://localhost:8000/v1

@@ -75,7 +75,7 @@ def judge(
         )
     if on_estimate is None:
         Chat(endpoint)  # a key that is missing is found out before anything is read
-    opened = monitor if isinstance(monitor, Monitor) else load(monitor)
+    opened = (monitor if isinstance(monitor, Monitor) else load(monitor)).with_model("The judge")
     if isinstance(runs, (str, os.PathLike)):
         opened.refuse_other(adapter, os.fspath(runs))
         runs = SpooledRuns.read(

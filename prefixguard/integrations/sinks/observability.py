@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Unpack
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
+from prefixguard.alarm import Level
 from prefixguard.errors import ConfigError, OutputError
 from prefixguard.integrations.sinks.outgoing import HttpOptions, JsonPoster, basic, explanation, outgoing
 from prefixguard.integrations.sinks.queue import SpanIds, UndeliveredError, WatchedReading
@@ -85,8 +86,10 @@ class LangfuseSink(SpanScores):
         kind, name, value = "NUMERIC", self._name, risk
         if watched.verdict is not None:
             kind, name, value = "CATEGORICAL", "auditor_verdict", watched.verdict.outcome.value
-        elif risk is None:
+        elif watched.reading.level is Level.UNKNOWN:
             kind, name, value = "BOOLEAN", f"{self._name}_unknown", 1
+        elif risk is None:  # of rules, which have a level alone
+            kind, value = "CATEGORICAL", watched.reading.level.value
         score: dict[str, Any] = {
             "id": str(uuid5(NAMESPACE_URL, f"{span.trace_id}/{name}/{identifier(watched)}")),
             "traceId": span.trace_id, "observationId": span.span_id, "name": name, "value": value, "dataType": kind,
@@ -150,5 +153,5 @@ def identifier(watched: WatchedReading) -> str:
     where = f"prefixguard/{watched.run}/{watched.agent_path}"
     if watched.verdict is not None:
         return f"{where}/{watched.about}/verdict"
-    unknown = "/unknown" if watched.reading.outcome_risk is None else ""
+    unknown = "/unknown" if watched.reading.level is Level.UNKNOWN else ""
     return f"{where}/{watched.reading.step}{unknown}"
