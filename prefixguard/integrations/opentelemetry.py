@@ -115,7 +115,7 @@ class SpanWatcher:
         with self._lock:
             node = self._nodes.get(key)
             if node is None:
-                node = self._nodes[key] = SpanNode(span, self._nodes.get(above))
+                node = self._nodes[key] = SpanNode(span, self._nodes.get(above), kind_of(span))
                 if node.above is not None:
                     node.above.below += 1
                 if len(self._nodes) > _MOST_SPANS:
@@ -202,10 +202,11 @@ class SpanWatcher:
         tool = tool_call(node.span)
         with self._lock:
             run = node.top.run or self._loose.get(tool.conversation)
+            is_asking = any(one.kind == "model" and one.top is node.top for one in self._nodes.values())
         if run is None or not run.agents:
             self._guard.count("tools_outside_runs")
         else:
-            run.tool(node, tool)
+            run.tool(node, tool, is_asking)
 
     def _say(self, counter: str, sentence: str) -> None:
         """Something is missing: counted, and said once."""

@@ -175,8 +175,8 @@ class SpanRun:
             finally:
                 agent.since, agent.claim = max(agent.since, until), None
 
-    def tool(self, node: SpanNode, tool: ToolCall) -> None:
-        """A tool's call is over."""
+    def tool(self, node: SpanNode, tool: ToolCall, is_asking: bool) -> None:
+        """A tool's call is over. is_asking : the span of a model's call is not, which may have made it."""
         with self._lock:
             chain, agents = list(node.chain), [agent for agent in self.agents if not agent.is_over]
             agents = [agent for above in chain for agent in agents if agent.scope is above] or agents
@@ -187,7 +187,7 @@ class SpanRun:
                 if found:  # of several that are alike the next messages tell the results
                     return
             is_inner = any(above.what() == "tool" for above in chain)
-            owner = agents[0] if agents and tool.name and not is_inner else None
+            owner = agents[0] if agents and tool.name and not is_inner and not is_asking else None
             if owner is not None and not (owner.waiting or owner.is_lost or tool.call_id in owner.calls):
                 owner.returns(owner.watched.called(tool.name, tool.arguments), tool)  # no model has called it
 

@@ -95,8 +95,8 @@ def kind_of(span: Any) -> Kind:
     attributes = _attributes(span)
     kind, operation = attributes.get("openinference.span.kind"), attributes.get("gen_ai.operation.name")
     if kind is not None:
-        return _KINDS.get(kind, "other")
-    return "" if operation is None else _OPERATIONS.get(operation, "other")
+        return _KINDS.get(str(kind), "other")
+    return "" if operation is None else _OPERATIONS.get(str(operation), "other")
 
 
 def agent_name(span: Any) -> str:

@@ -119,6 +119,26 @@ def test_results_come_once_and_errors_are_errors(name: str, tmp_path: Path) -> N
     assert guard.counters == {"events": 10, "late_results": 1}
 
 
+@pytest.mark.parametrize("is_streamed", [False, True])
+def test_a_tool_that_no_model_called_is_a_call(is_streamed: bool, tmp_path: Path) -> None:
+    """But not while a model's span goes on, as of a stream that is left open: that model has called it."""
+    guard = Guard.recording(tmp_path)
+    tracer = Tracer(guard)
+    root, tool = tracer.begin("answer"), {"openinference.span.kind": "TOOL", "tool.name": "find", "input.value": "{}"}
+    tracer.end(tracer.begin("chat", root), **openinference(ASKED, says("Yes?")))
+    first = says("", call("c1", "find"))
+    model = tracer.begin("chat", root, **{"openinference.span.kind": "LLM"}) if is_streamed else None
+    tracer.end(tracer.begin("find", root, **tool), **{"output.value": "got it"})
+    if model is not None:
+        begun = [*ASKED, says("Yes?")]
+        tracer.end(model, **openinference(begun, first))
+        messages = [*begun, *answered(first, "got it")[1:]]
+        tracer.end(tracer.begin("chat", root), **openinference(messages, says("Done.")))
+    tracer.end(root)
+    expected = [("task", "Where?"), ("said", "Yes?"), ("called", "find"), ("returned", "got it")]
+    assert [line[1:3] for line in lines(tmp_path)] == [*expected, *[("said", "Done.")] * is_streamed, ("ended", "")]
+
+
 def test_agents_below_tools_and_agents_have_paths_of_their_own(tmp_path: Path) -> None:
     """Below a tool's span, though it says what it is when it is over; below an agent's span; beside, on other messages.
     A handoff goes on in its path. Two spans of one call tell it once."""
