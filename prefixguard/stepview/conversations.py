@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from prefixguard.stepview.compiling import Site
@@ -30,7 +31,8 @@ _NEEDED = ("when", "begins", "ends", "heard", "said")
 @dataclass(slots=True, eq=False)
 class TracedEvent:
     """An event in its trace. is_turn: it is a call of a model. messages: that the model was asked with. heard: a hash
-    of the messages up to each of them. said: texts and ids of the answer. session: what it bears, if it bears one."""
+    of the messages up to each of them. single: of each of them. said: texts and ids of the answer. session: what it
+    bears, if it bears one."""
 
     event: Any
     place: Place | str | None
@@ -40,6 +42,7 @@ class TracedEvent:
     session: str | None = None
     messages: list[Any] = field(default_factory=list)
     heard: list[int] = field(default_factory=list)
+    single: list[int] = field(default_factory=list)
     said: frozenset[str] = frozenset()
 
     @property
@@ -79,7 +82,8 @@ class Conversations:
             heard, at = self.values["heard"](scope), 0
             found.messages = heard if isinstance(heard, list) else []
             for message in found.messages:
-                at = fingerprint(f"{at} {canonical(message)}")
+                found.single.append(fingerprint(canonical(message)))
+                at = fingerprint(f"{at} {found.single[-1]}")
                 found.heard.append(at)
             found.said = frozenset(_texts(self.values["said"](scope)))
         return found
@@ -104,39 +108,54 @@ class _Conversation:
     name: str = ""
 
 
+#: Of conversations that are the same so far, as many as are looked at: the latest.
+_LATEST = 16
+#: By text of an answer ("" where there was none): the conversations that it is the last of.
+_Answers = dict[str, dict[int, _Conversation]]
+
+
 class _Talks:
-    """Conversations, by what was heard last."""
+    """Conversations, by all that was heard last, and by the last message of it; and by what was answered."""
 
     def __init__(self) -> None:
-        self._at: dict[int, list[_Conversation]] = {}
+        self._whole: dict[int, _Answers] = {}
+        self._last: dict[int, _Answers] = {}
 
     def take(self, turn: TracedEvent) -> _Conversation:
         """The conversation that the turn goes on with, or a new one."""
-        found = self._before(turn)
+        found = self._before(turn, self._whole, turn.heard) or self._before(turn, self._last, turn.single, is_cut=True)
         if found is None:
             found = _Conversation([], turn.ends)
         else:
-            self._at[found.turns[-1].heard[-1]].remove(found)
+            for answers, text in self._places(found.turns[-1]):
+                answers[text].pop(id(found), None)
         found.turns.append(turn)
         found.ends = max(found.ends, turn.ends)
-        if turn.heard:
-            self._at.setdefault(turn.heard[-1], []).append(found)
+        for answers, text in self._places(turn):
+            answers.setdefault(text, {})[id(found)] = found
         return found
 
-    def _before(self, turn: TracedEvent) -> _Conversation | None:
-        """The one whose last question and answer this repeats; of several the one whose answer it repeats most of."""
-        for n in range(len(turn.heard), 0, -1):
-            near = self._at.get(turn.heard[n - 1])
-            if not near:
+    def _places(self, turn: TracedEvent) -> Iterator[tuple[_Answers, str]]:
+        for known, keys in ((self._whole, turn.heard), (self._last, turn.single)):
+            for text in (turn.said or ("",)) if keys else ():
+                yield known.setdefault(keys[-1], {}), text
+
+    def _before(
+        self, turn: TracedEvent, known: dict[int, _Answers], keys: list[int], *, is_cut: bool = False
+    ) -> _Conversation | None:
+        """The one whose last question and answer this repeats; of several the one whose answer it repeats most of, and
+        of these the latest. is_cut: the beginning may have been left out, so that the answer has to be there."""
+        for n in range(len(keys), 0, -1):
+            answers = known.get(keys[n - 1])
+            if not answers:
                 continue
-            behind = frozenset(_texts(turn.messages[n:]))
-            ranked = [(len(one.turns[-1].said & behind), one.turns[-1].begins, one) for one in near]
-            if n == len(turn.heard):  # the same question again: of an answer that failed
-                ranked = [one for one in ranked if not one[2].turns[-1].said]
-            else:
-                ranked = [one for one in ranked if one[0] or not one[2].turns[-1].said]
-            if ranked:
-                return max(ranked, key=lambda one: one[:2])[2]
+            texts = set(_texts(turn.messages[n:])) | ({""} if not is_cut else set())
+            near: dict[int, tuple[int, Key, _Conversation]] = {}
+            for text in sorted(texts):
+                for key, one in islice(reversed(answers.get(text, {}).items()), _LATEST):
+                    near[key] = (near[key][0] + 1 if key in near else 1, one.turns[-1].begins, one)
+            if near:
+                return max(near.values(), key=lambda one: one[:2])[2]
         return None
 
 
@@ -157,7 +176,7 @@ def _texts(value: Any) -> Iterator[str]:
 def joined(traces: Mapping[str, list[TracedEvent]]) -> dict[str, list[TracedEvent]]:
     """The events of every run, by name of its first trace: traces in which each call of a model stands alone are put
     together."""
-    runs, alone = dict(traces), []
+    runs, alone = {name: list(events) for name, events in traces.items()}, []
     for name, events in traces.items():
         turns = [event for event in events if event.is_turn]
         if turns and all(turn.parent is None for turn in turns):
@@ -173,7 +192,7 @@ def joined(traces: Mapping[str, list[TracedEvent]]) -> dict[str, list[TracedEven
                 one.name = one.name or name
             whole = found[0].name
         if whole != name:
-            runs[whole] = runs[whole] + runs.pop(name)
+            runs[whole].extend(runs.pop(name))
     return runs
 
 

@@ -76,6 +76,15 @@ def traced(span: dict[str, Any]) -> TracedEvent:
     return told.read(scope, delegates.place(scope), (0, 0))
 
 
+@given(st.integers(3, 8), st.integers(1, 12))
+def test_a_conversation_goes_on_where_its_beginning_was_left_out(kept: int, n: int) -> None:
+    """Packages drop what is more than a span may hold."""
+    spans = [span for name in ("a", "b") for span in turns(name, range(0, 2 * n, 2))]
+    spans = [span | {"heard": span["heard"][-kept:]} for span in spans]
+    found = joined({span["trace"]: [traced(span)] for span in spans})
+    assert {name: len(events) for name, events in found.items()} == {"a0": n, "b0": n}
+
+
 def test_traces_with_a_span_above_their_calls_stay_apart(make: Any, tmp_path: Path) -> None:
     spans = [*turns("a", [0, 2], parent="loop"), *turns("b", [4])]
     assert read(make, tmp_path, spans) == {"a0": ["a says 0"], "a1": ["a says 1"], "b0": ["b says 0"]}
@@ -175,6 +184,20 @@ def test_many_agents_take_time_in_proportion(make: Any) -> None:
         return time.process_time() - start
 
     assert seconds(4000) < 40 * max(seconds(400), 0.001)
+
+
+def test_the_same_question_many_times_takes_time_in_proportion() -> None:
+    def seconds(n: int) -> float:
+        first, second = turns("a", [0, 1])
+        events = {}
+        for i in range(n):
+            for span in (first | {"said": f"{i % 7}"}, second | {"heard": [first["heard"][0], f"{i % 7}", "fine"]}):
+                events[f"{i} {span['id']}"] = [traced(span | {"begins": i, "ends": i})]
+        start = time.process_time()
+        joined(events)
+        return time.process_time() - start
+
+    assert seconds(2000) < 40 * max(seconds(200), 0.001)
 
 
 def test_what_is_wrong_with_a_spec_is_said(make: Any) -> None:
