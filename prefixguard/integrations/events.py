@@ -117,14 +117,15 @@ class Event:
         """The event itself where its fields have their types, and the event of an object; else raises TraceError."""
         if not isinstance(given, cls):
             return cls.from_json(given)
-        set_ones = {
-            f.name: v
-            for f in fields(cls)
-            if not ((v := getattr(given, f.name)) is None or (isinstance(v, str) and not v))
-        }
-        if all(fits(name, value) for name, value in set_ones.items()) and given.run and given.kind in KINDS:
-            return given
-        return cls.from_json(set_ones)
+        for name, kind in _TYPES.items():
+            value = getattr(given, name)
+            if value is not None and value.__class__ is not kind and not fits(name, value):
+                break
+        else:
+            if given.run and given.kind in KINDS:
+                return given
+        every = {one.name: getattr(given, one.name) for one in fields(cls)}
+        return cls.from_json({name: v for name, v in every.items() if not (isinstance(v, str) and not v)})
 
 
 _OTHERS = tuple(field.name for field in fields(Event) if field.name not in ("run", "kind", "agent_path"))
