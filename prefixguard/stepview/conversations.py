@@ -128,7 +128,9 @@ class _Talks:
             found = _Conversation([], turn.ends)
         else:
             for answers, text in self._places(found.turns[-1]):
-                answers[text].pop(id(found), None)
+                del answers[text][id(found)]
+                if not answers[text]:
+                    del answers[text]
         found.turns.append(turn)
         found.ends = max(found.ends, turn.ends)
         for answers, text in self._places(turn):
@@ -144,7 +146,8 @@ class _Talks:
         self, turn: TracedEvent, known: dict[int, _Answers], keys: list[int], *, is_cut: bool = False
     ) -> _Conversation | None:
         """The one whose last question and answer this repeats; of several the one whose answer it repeats most of, and
-        of these the latest. is_cut: the beginning may have been left out, so that the answer has to be there."""
+        of these the latest. An answer may be repeated in other words, where no other conversation came as far. is_cut:
+        the beginning may have been left out, so that the answer has to be there."""
         for n in range(len(keys), 0, -1):
             answers = known.get(keys[n - 1])
             if not answers:
@@ -154,6 +157,9 @@ class _Talks:
             for text in sorted(texts):
                 for key, one in islice(reversed(answers.get(text, {}).items()), _LATEST):
                     near[key] = (near[key][0] + 1 if key in near else 1, one.turns[-1].begins, one)
+            if not near and not is_cut and n < len(keys):
+                only = {key: one for inside in islice(answers.values(), 2) for key, one in islice(inside.items(), 2)}
+                near = {key: (0, one.ends, one) for key, one in only.items()} if len(only) == 1 else near
             if near:
                 return max(near.values(), key=lambda one: one[:2])[2]
         return None

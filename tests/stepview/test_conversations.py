@@ -85,6 +85,14 @@ def test_a_conversation_goes_on_where_its_beginning_was_left_out(kept: int, n: i
     assert {name: len(events) for name, events in found.items()} == {"a0": n, "b0": n}
 
 
+def test_an_answer_may_be_repeated_in_other_words_where_it_is_clear_whose_it_is(make: Any, tmp_path: Path) -> None:
+    first, second = turns("a", [0, 4])
+    second["heard"][1] = "Calling tools: (a says 0)"
+    assert read(make, tmp_path, [first, second]) == {"a0": ["a says 0", "a says 1"]}
+    other = first | {"trace": "b", "id": "b", "said": "otherwise", "begins": 2, "ends": 3}
+    assert len(read(make, tmp_path, [first, other, second])) == 3
+
+
 def test_traces_with_a_span_above_their_calls_stay_apart(make: Any, tmp_path: Path) -> None:
     spans = [*turns("a", [0, 2], parent="loop"), *turns("b", [4])]
     assert read(make, tmp_path, spans) == {"a0": ["a says 0"], "a1": ["a says 1"], "b0": ["b says 0"]}
