@@ -61,7 +61,7 @@ CATALOGUE: Final = (
     Behaviour(
         "no_call",
         "neutral",
-        "The agent has made no call for six steps or more.",
+        "The agent has made no call for five steps or more.",
         "You have not used a tool for a while: make the call that the task needs.",
         "Check that the tools reach the agent.",
     ),
@@ -140,7 +140,7 @@ CATALOGUE: Final = (
         "You have not looked anything up: use your tools before you answer.",
         "Ask for at least one call before an answer, and check that the tools reach the agent.",
         watch=1,
-        alarm=2,
+        alarm=3,
     ),
     Behaviour(
         "result_ignored",

@@ -7,22 +7,27 @@ from typing import Final
 
 from prefixguard.context import ContextState, knows
 from prefixguard.encoder import Tokens, tokenize
-from prefixguard.stepview import FIELDS
+from prefixguard.stepview import FIELDS, StepRecord
 
-#: Calls that name what is there already. Searches, edits and commands are full of numbers of their own.
+#: Calls that name what is there already. Edits and commands are full of numbers of their own, and so are searches,
+#: unless they say what it is that they look up.
 _NAMING: Final = frozenset(("reads", "writes", "acts", "escalates"))
+_LOOKED_UP = re.compile(r'"[A-Za-z_]*(?:[iI][dD]|[nN]umber|[cC]ode|[sS][kK][uU])s?"\s*:')
 _DIGITS: Final = 6  # of a word of digits alone; shorter ones are amounts
 _MIXED: Final = (5, 3)  # characters, and digits among them, of a word with letters
 _PIECE = re.compile(rb"[0-9]+|[^0-9_]+")
 
 
-def made_up(context: ContextState, tokens: Tokens, kind: str) -> str:
+def made_up(context: ContextState, record: StepRecord, tokens: Tokens, kind: str) -> str:
     """The first identifier of the call that neither the run nor what arrived with this step held; "" if there is none.
 
     context: of the run, after this step. A word counts that looks like an identifier, and that is not put together of
     words that are known: `W123` of `W-123`, `5551234` of `555-1234`.
     """
-    if not context.made_up or kind not in _NAMING:
+    if not context.made_up:
+        return ""
+    is_named = kind in _NAMING or (kind == "searches" and _LOOKED_UP.search(record.arguments, 0, 4000) is not None)
+    if not is_named:
         return ""
     for i in context.made_up:
         word = tokens.text(i)

@@ -28,8 +28,10 @@ Findings = dict[str, tuple[int, int, str]]
 
 _RESULT_SEEN: Final = [feature.name for feature in FEATURES].index("result_seen")
 _LONG: Final = 1800  # code points; adapters cut a result at about 2,000
+#: A call of an agent whose tools have no names.
+_NAMELESS: Final = Consequence("acts", "call")
 _SHORT_MESSAGE: Final = 16
-_ANSWER: Final = 400
+_ANSWER: Final = 240
 _EVIDENCE: Final = 100
 _OFTEN: Final = 1 << 15
 _PLACE: Final = {name: place for place, name in enumerate(BY_NAME)}
@@ -71,12 +73,15 @@ def update(
     if speaker != t.speaker:
         t.speaker, t.messages = speaker, 0
     what = consequence_of(record, t.declared.tools if t.declared is not None else None)
+    t.named = t.named or int(what.name != "")
+    if not t.named and not record.tool and (record.arguments or record.result):
+        what = _NAMELESS
     if what.kind in ("speaks", "thinks"):
         _say(t, record, what, found)
     else:
         _call(t, record, what, found)
         whole = not t.cut and not is_shell(record.tool) and "://" not in record.arguments
-        identifier = made_up(context, tokens, what.kind) if whole else ""
+        identifier = made_up(context, record, tokens, what.kind) if whole else ""
         if identifier:
             found["identifier_from_nowhere"] = (
                 t.step,
@@ -110,9 +115,10 @@ def _call(t: BehaviourTracker, record: StepRecord, what: Consequence, found: Fin
         t.calls += 1
         for name in _ENDED_BY_CALL:
             t.start_over(name)
-    shown = plain(f"{record.tool} {record.arguments}", _EVIDENCE)
+    spelled = record.arguments if record.tool else f"{record.action} {record.arguments}".strip()
+    shown = plain(f"{record.tool} {spelled}".strip(), _EVIDENCE)
     failed = record.status == "error"
-    key = text_hash(record.tool, record.arguments)
+    key = text_hash(record.tool, spelled)
     told = bool(record.result) or record.status != "unknown"  # whether anybody knows what came back
     result = text_hash(record.result)
     _tools(t, what, failed, found)
@@ -279,7 +285,7 @@ def _say(t: BehaviourTracker, record: StepRecord, what: Consequence, found: Find
     text = record.action if not what.name else f"{record.action}\n{record.arguments}".strip()
     shown = plain(text, _EVIDENCE)
     t.quiet += 1
-    if t.quiet >= 6:
+    if t.quiet >= 5:
         found["no_call"] = t.step - t.quiet + 1, t.quiet, shown
     if len(text) >= _SHORT_MESSAGE:
         key, result = text_hash(text), text_hash(record.result)

@@ -42,6 +42,7 @@ class BehaviourTracker:
     cut: int = 0  # first step at which a text was cut, so that what it held is not known; 0: none was
     waited: int = 0  # last step at which the agent waited
     calls: int = 0  # calls but thoughts and waits
+    named: int = 0  # 1 once a call had a tool's name
     alternating: int = 0  # calls up to this one of which each equals the one before the last, results too
     errors: int = 0  # calls that failed in a row
     errors_since: int = 0

@@ -35,6 +35,7 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
             ],
             [call("status", POLL, "pending"), call("sleep", '{"s":60}', "")] * 19 + [call("status", POLL, "pending")],
             [fail("refund", '{"id":1}')] * 25,
+            [call("", "", "a b c", action="ls -la")] * 2,
         ],
         [
             [call("status", POLL, f"{i} % done") for i in range(40)],
@@ -51,6 +52,7 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
             ],
             [step for i in range(9) for step in (call("type", f'"row {i}"', "ok"), call("click", '"Save"', "Saved."))],
             [call("click", '"next"', "", "unknown")] * 5,
+            [call("", "", "a b c", action=f"ls dir{i}") for i in range(5)],
         ],
     ),
     "same_call_other_result": (
@@ -77,7 +79,7 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
             [say("a first word", agent="A"), say("a second word", agent="B"), say("a third word", agent="A")] * 3,
         ],
     ),
-    "no_call": ([chat(6)], [[*chat(5), call("get_order"), *chat(5)]]),
+    "no_call": ([chat(5)], [[*chat(4), call("get_order"), *chat(4)]]),
     "call_failed": ([[fail("get_order")]], [[call("get_order")]]),
     "errors_in_a_row": (
         [[fail("a"), fail("b"), fail("c")], [fail("a"), fail("b"), call("think", "hm", ""), fail("c")]],
@@ -110,7 +112,7 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
         ],
     ),
     "reply_refused": (
-        [[call("", "", "Please give exactly one action.", "error", action="I think so.")]],
+        [[bash("ls"), call("", "", "Please give exactly one action.", "error", action="I think so.")]],
         [[say("I think so.")], [fail("pay")]],
     ),
     "growing_retry": (
@@ -168,6 +170,7 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
             [call("get_order", '{"id":"W71234"}')],
             [say("Hi!", "My order is W71234"), call("get_order", '{"id":"W71235"}')],
             [call("get_user", '{"id":"90812345"}')],
+            [call("find_user", '{"user_id":"u908123"}')],
         ],
         [
             [call("get_order", '{"id":"W71234"}', observation="My order is #W71234.")],
