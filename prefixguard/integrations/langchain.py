@@ -84,6 +84,22 @@ def agent_middleware(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
         key = field_of(state, "prefixguard_agent")
         return agents.get(key) if isinstance(key, str) else None
 
+    def heard(state: Any) -> WatchedRun | None:
+        """The run, told what its model is about to be asked with."""
+        run = watched(state)
+        if run is not None:
+            safely(tell_input, run, field_of(state, "messages"))
+        return run
+
+    def acted(run: WatchedRun | None) -> dict[str, Any] | None:
+        """What the agent's state becomes by a stop or a nudge."""
+        if run is None:
+            return None
+        if (why := run.stopped) is not None:
+            return {"jump_to": "end", "messages": [AIMessage(f"This run was stopped by its monitor ({why}).")]}
+        text = run.nudge()
+        return None if text is None else {"messages": [HumanMessage(text)]}
+
     class WatchedMiddleware(AgentMiddleware):  # type: ignore[misc]
         state_schema = WatchedState
 
@@ -98,14 +114,13 @@ def agent_middleware(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
 
         @hook_config(can_jump_to=["end"])  # type: ignore[untyped-decorator]
         def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-            run = watched(state)
-            if run is None:
-                return None
-            safely(tell_input, run, field_of(state, "messages"))
-            if (why := run.stopped) is not None:
-                return {"jump_to": "end", "messages": [AIMessage(f"This run was stopped by its monitor ({why}).")]}
-            text = run.nudge()
-            return None if text is None else {"messages": [HumanMessage(text)]}
+            return acted(heard(state))
+
+        @hook_config(can_jump_to=["end"])  # type: ignore[untyped-decorator]
+        async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+            if (run := heard(state)) is not None:
+                await run.answered()
+            return acted(run)
 
         def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
             run, messages = watched(state), field_of(state, "messages")
