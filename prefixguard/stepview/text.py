@@ -78,8 +78,9 @@ def plain(text: str, limit: int) -> str:
     'red\\x1b[31m\\nxxxxxx…'
     """
     if len(text) > limit or not text.isprintable():
-        head = text[: limit + 1]
-        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in head)
+        text = text[: limit + 1].replace("\n", "\\n")  # the usual one, at once
+        if not text.isprintable():
+            text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
