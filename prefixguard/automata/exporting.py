@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +14,7 @@ from prefixguard.automata.alphabets import Alphabet, fit_alphabet
 from prefixguard.automata.alphabets.model_symbols import ask_model
 from prefixguard.automata.build import Walked, build
 from prefixguard.automata.json_table import check_table_target, what_groups_take, what_it_takes, write_json_table
+from prefixguard.automata.manifest_info import automaton_info
 from prefixguard.automata.material import Material, gather
 from prefixguard.automata.model_selection import (
     DEFAULT_ALPHABETS,
@@ -35,10 +34,12 @@ from prefixguard.automata.picture.svg import to_svg
 from prefixguard.automata.state_risk import fit_clock
 from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary import AutomatonSummary
+from prefixguard.automata.summary.alarms import measure_alarms
 from prefixguard.automata.summary.entries import make_entries, state_examples
 from prefixguard.automata.summary.fidelity import Fidelity, Walks, measure_fidelity, rated
 from prefixguard.automata.summary.replays import choose_replays
 from prefixguard.bundle import (
+    AlarmPerformance,
     Automaton,
     Bundle,
     BundleParts,
@@ -76,8 +77,8 @@ class ExportResult:
     """What was written. path: the folder. id: of its bundle; None for a table alone. choice: how it was learned.
 
     trials: what the choice was made among, best first; () where nothing was to choose, or too few runs to try.
-    fidelity: on test runs; None for the table of an automaton that was there. notes: sentences for people. table: the
-    trials as Markdown, "" without trials.
+    fidelity, performance: on test runs, how far it agrees with its teacher and how its alarms did; None for the table
+    of an automaton that was there. notes: sentences for people. table: the trials as Markdown, "" without trials.
     """
 
     path: Path
@@ -85,6 +86,7 @@ class ExportResult:
     choice: Candidate | None
     trials: tuple[CandidateTrial, ...]
     fidelity: Fidelity | None
+    performance: AlarmPerformance | None
     notes: tuple[str, ...]
     table: str
 
@@ -155,7 +157,7 @@ def export(
         write_json_table(bundle, target, overwrite=overwrite)
         said = (f"The table takes {what_it_takes(bundle.symbol_map, bundle.automaton.n_symbols)}",)
         by_group = what_groups_take(bundle.calibration)
-        return ExportResult(target, None, None, (), None, said if by_group is None else (*said, by_group), "")
+        return ExportResult(target, None, None, (), None, None, said if by_group is None else (*said, by_group), "")
     if runs is None:
         raise UsageError(
             f"{monitor}: an automaton is learned from the runs that its monitor learned from. Name them: "
@@ -194,7 +196,9 @@ def export(
         info = {**parts.info, "training_seconds": round(time.monotonic() - began, 3)}
         identifier = write_bundle(target, replace(parts, pictures=pictures, info=info), overwrite=overwrite)
     chosen = table(learned.trials, learned.choice) if learned.trials else ""
-    return ExportResult(target, identifier, learned.choice, learned.trials, summary.fidelity, notes, chosen)
+    return ExportResult(
+        target, identifier, learned.choice, learned.trials, summary.fidelity, summary.performance, notes, chosen
+    )
 
 
 def _names(given: str | Iterable[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
@@ -225,6 +229,7 @@ def _finish(
     corpus, automaton, alphabet = material.corpus, learned.automaton, learned.alphabet
     entries = make_entries(alphabet, material, automaton, learned.walked.states, examples=examples)
     identity, policy = Platt(1.0, 0.0), bundle.calibration.policy
+    glosses = tuple(entry.gloss for entry in entries)
     parts = BundleParts(
         adapter=bundle.adapter.to_bytes(),
         vocabulary=bundle.vocabulary.to_bytes(),
@@ -232,7 +237,7 @@ def _finish(
         model=alphabet.model,
         reasons=None,
         calibration=Calibration(identity, identity, bundle.calibration.thresholds, policy),
-        automaton=automaton_to_bytes(automaton, alphabet.map, tuple(entry.gloss for entry in entries)),
+        automaton=automaton_to_bytes(automaton, alphabet.map, glosses),
     )
     drawn = draw_alarm_runs(corpus, material.seed, material.alarm)
     looked = draw_drift_runs(corpus, material.seed, material.alarm)
@@ -270,6 +275,7 @@ def _finish(
         )
         fidelity = replace(fidelity, care=(*fidelity.care, mute))
     horizon = bundle.horizon if bundle.horizon is not None else 3
+    performance = measure_alarms(material, automaton, walks, drawn, calibration, bundle.calibration, horizon=horizon)
     summary = AutomatonSummary(
         name=name,
         learner=learned.choice.learner,
@@ -279,11 +285,12 @@ def _finish(
         state_examples=state_examples(material, automaton, learned.walked.states, examples=examples),
         replays=choose_replays(material, walks, calibration, horizon=horizon, examples=examples),
         fidelity=fidelity,
+        performance=performance,
         watch=thresholds.watch,
         alarm=thresholds.alarm,
         base=float(learned.pool.failed.mean()),
     )
-    info = _info(bundle, learned, summary, notes)
+    info = automaton_info(bundle, learned.choice, learned.trials, summary, notes)
     n_steps = len(walks.risks)
     info["metrics"]["outcome_auroc"] = finite(auroc(test.labels[:, 1], walks.risks[:, 1])) if n_steps else None
     info["alarm_table"], info["alarm_lengths"] = table_to_json(alarms), corpus.lengths[drawn].tolist()
@@ -292,59 +299,5 @@ def _finish(
     shares = {r: int(part.sum()) / len(part) for r, part in zip(looked.tolist(), missing, strict=False)}
     if (reference := drift_reference(corpus, material.rows, looked, outcome, shares)) is not None:
         info["drift"] = reference
-    return replace(parts, calibration=calibration, info=info), summary, tuple(notes)
-
-
-def _info(bundle: Bundle, learned: _Learned, summary: AutomatonSummary, notes: list[str]) -> dict[str, Any]:
-    """What the manifest says: the teacher's sides and data, how the automaton was made, its fidelity."""
-    manifest, automaton, fidelity = bundle.manifest, learned.automaton, summary.fidelity
-    kept = ("horizon", "seed", "split", "tasks", "runs", "data", "reading", "vocabulary")
-    metrics: dict[str, float | int | None] = {
-        "test_runs": fidelity.runs,
-        "imminent_auprc": fidelity.auprc,
-        "outcome_auroc_at_remaining": fidelity.rem,
-    }
-    return {
-        **{name: manifest[name] for name in kept if name in manifest},
-        "backend": "automaton",
-        "teacher": {"id": bundle.id, "backend": manifest.get("backend"), "metrics": manifest.get("metrics")},
-        "config": asdict(learned.choice),
-        "automaton": {
-            "states": automaton.n_states,
-            "symbols": automaton.n_symbols,
-            "clock_columns": len(automaton.clock) + 1,
-            "thin_states": int((automaton.stand_in != np.arange(automaton.n_states)).sum()),
-            "notes": notes,
-            "glossary": [
-                {
-                    "meaning": entry.gloss,
-                    "condition": entry.condition,
-                    "share": entry.share,
-                    "risk_change": entry.risk_change,
-                    "example": entry.examples[0] if entry.examples else "",
-                }
-                for entry in summary.entries
-            ],
-        },
-        "fidelity": {
-            "agreement": fidelity.agreement,
-            "same_level": fidelity.same_level,
-            "teacher_imminent_auprc": fidelity.teacher_auprc,
-            "teacher_outcome_auroc_at_remaining": fidelity.teacher_rem,
-            "unseen_share": fidelity.unseen_share,
-            "care": list(fidelity.care),
-        },
-        "trials": [
-            {
-                **asdict(t.choice),
-                "states": t.states,
-                "symbols": t.symbols,
-                "soft_imminent_auprc": finite(t.soft),
-                "imminent_auprc": finite(t.auprc),
-                "outcome_auroc_at_remaining": finite(t.rem),
-            }
-            for t in learned.trials
-        ],
-        "metrics": metrics,
-        "libraries": {name: importlib.metadata.version(name) for name in ("numpy", "scikit-learn", "lightgbm")},
-    }
+    written = automaton_to_bytes(automaton, alphabet.map, glosses, performance)
+    return replace(parts, automaton=written, calibration=calibration, info=info), summary, tuple(notes)

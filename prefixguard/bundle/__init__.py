@@ -1,5 +1,6 @@
 """The frozen monitor folder: written in one piece, verified before it is parsed."""
 
+from prefixguard.bundle.alarm_performance import AlarmCount, AlarmPerformance
 from prefixguard.bundle.automaton import N_RISKS, UNSEEN, Automaton, automaton_from_bytes, automaton_to_bytes
 from prefixguard.bundle.calibration import Beta, Calibration, Platt, RiskMap, apply_map
 from prefixguard.bundle.card import write_card
@@ -12,6 +13,8 @@ from prefixguard.bundle.writing import BundleParts, Signed, check_target, parts_
 __all__ = [
     "N_RISKS",
     "UNSEEN",
+    "AlarmCount",
+    "AlarmPerformance",
     "Automaton",
     "Beta",
     "Bundle",

@@ -6,8 +6,9 @@ step, both risks are read from the state's row, at the clock's column where the 
 coarse step index, which transitions never look at.
 
 The file holds the automaton, the map to its symbols and the symbols' glosses, for people and programs alike. It has one
-line a state, so that two automata can be compared by any tool that compares texts. The same content gives the same
-bytes; the reader takes nothing else, whoever wrote it.
+line a state, so that two automata can be compared by any tool that compares texts. Where it was measured on test runs,
+`performance` says how its alarms did, for people: nothing is read from it when a run is watched. The same content gives
+the same bytes; the reader takes nothing else, whoever wrote it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from prefixguard.bundle.alarm_performance import AlarmPerformance, performance_from_json
 from prefixguard.bundle.strict_json import exactly, listed, load_json, share, wholes
 from prefixguard.bundle.symbol_map import SymbolMap, symbol_map_from_json
 from prefixguard.errors import BundleError, DataError
@@ -95,7 +97,9 @@ _OF_STATE: Mapping[str, type[Any]] = {
 }  # fmt: skip
 
 
-def automaton_to_bytes(automaton: Automaton, symbol_map: SymbolMap, glosses: Sequence[str]) -> bytes:
+def automaton_to_bytes(
+    automaton: Automaton, symbol_map: SymbolMap, glosses: Sequence[str], performance: AlarmPerformance | None = None
+) -> bytes:
     """automaton.json. Raises DataError for what its reader would refuse."""
     document = {
         "schema": SCHEMA,
@@ -104,6 +108,7 @@ def automaton_to_bytes(automaton: Automaton, symbol_map: SymbolMap, glosses: Seq
         "start": int(automaton.start),
         "clock": [int(step) for step in automaton.clock],
         "fallback": automaton.fallback.tolist(),
+        **({} if performance is None else {"performance": performance.to_json()}),
     }
     of_state = {name: getattr(automaton, name).tolist() for name in _OF_STATE}
     uneven = [name for name, rows in of_state.items() if len(rows) != automaton.n_states]
@@ -132,10 +137,19 @@ def automaton_from_bytes(data: bytes, where: str = "automaton.json") -> tuple[Au
         raise BundleError(f"{where}: not an automaton ({said}). Export it again.") from exc
 
 
+def alarm_performance_of(data: bytes) -> AlarmPerformance | None:
+    """How the alarms did, from an automaton.json that `automaton_from_bytes` takes; None where it does not say."""
+    document = load_json(data)
+    return performance_from_json(document["performance"]) if "performance" in document else None
+
+
 def _parse(document: Any) -> tuple[Automaton, SymbolMap, tuple[str, ...]]:
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise ValueError(f"its schema is not {SCHEMA!r}")
-    exactly(document, _OF_AUTOMATON, "the automaton")
+    measured = ("performance",) if "performance" in document else ()
+    exactly(document, (*_OF_AUTOMATON, *measured), "the automaton")
+    if measured:
+        performance_from_json(document["performance"])
     symbol_map = symbol_map_from_json(document["symbol_map"])
     glosses, states = document["glosses"], document["states"]
     n_symbols = symbol_map.n_symbols

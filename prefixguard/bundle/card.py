@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from prefixguard.bundle.alarm_performance import AlarmCount, AlarmPerformance
 from prefixguard.bundle.automaton import Automaton
 from prefixguard.bundle.calibration import Calibration
 from prefixguard.bundle.manifest import TIME
@@ -49,12 +50,13 @@ def write_card(
     info: Mapping[str, Any],
     automaton: Automaton | None = None,
     pictures: Sequence[str] = (),
+    performance: AlarmPerformance | None = None,
 ) -> str:
     """The card of a bundle. The folder's name is not in it: the same monitor in another place has the same bytes.
 
     adapter: name, version, sha256. info: as in `BundleParts`; the keys `backend`, `horizon`,
     `seed`, `data`, `metrics`, `heads`, `split`, `config`, `libraries` and `fidelity` are shown where they are present.
-    automaton: of a bundle of that kind. pictures: files of the bundle that show it.
+    automaton: of a bundle of that kind. pictures: files of the bundle that show it. performance: how its alarms did.
     """
     name, version = _plain(adapter.get("name", "")), _plain(adapter.get("version", ""))
     parts = [
@@ -85,6 +87,8 @@ def write_card(
             f"{anew.get('successful')} succeeded; the monitor before was {_plain(str(anew.get('monitor')))[:12]}."
             + (in_sample if anew.get("in_sample") else "")
         )
+    if performance is not None:
+        parts += _performance(performance)
     for key, heading in _SECTIONS:
         value = info.get(key)
         if isinstance(value, Mapping) and value:
@@ -97,6 +101,40 @@ def write_card(
         parts += ["## How far it agrees with its teacher", _table(figures), "\n".join(sentences)]
     parts.append(_LIMITS)
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _performance(found: AlarmPerformance) -> list[str]:
+    """First alarms on the test runs, beside what knows less."""
+
+    def part(count: int, total: int, ends: tuple[float, float] | None) -> str:
+        interval = "" if ends is None else f" [{100 * ends[0]:.0f}, {100 * ends[1]:.0f}]"
+        return f"{count} of {total}" + (f", {count / total:.0%}{interval}" if total else "")
+
+    def row(one: AlarmCount) -> str:
+        caught = part(one.caught, found.failed, one.caught_interval)
+        early = part(one.early, found.failed, one.early_interval)
+        lead = "" if one.lead is None else f"{one.lead:g}"
+        false = part(one.false_alarms, found.successful, one.false_alarm_interval)
+        return f"| {_plain(one.by)} | {caught} | {early} | {lead} | {false} |"
+
+    head = [
+        f"| | failures caught | with more than {found.horizon} steps left | median steps left | false alarms |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    agree = "not defined" if found.kappa is None else f"{found.kappa:.2f}"
+    said = f"Cohen's kappa of its alarms with its teacher's, step by step: {agree}."
+    if found.coverage is not None and found.coverage_expected is not None:
+        said += (
+            f" In {found.coverage:.0%} of {found.cells} states and spans of the clock the failure rate of the test "
+            f"runs lies in the 90% interval; exact risks would give {found.coverage_expected:.0%}."
+        )
+    notes = "\n".join(f"- {_plain(note)}" for note in found.notes)
+    measured = (
+        f"Every row keeps a false-alarm budget of {found.budget:.0%}. Figures are of the test runs, intervals of "
+        "95%, over tasks."
+    )
+    table = "\n".join([*head, *map(row, found.rows)])
+    return ["## Alarms on runs it had not seen", measured, table, said, notes]
 
 
 def _groups(calibration: Calibration) -> list[str]:

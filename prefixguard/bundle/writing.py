@@ -17,7 +17,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from prefixguard.bundle.arrays import arrays_to_bytes
-from prefixguard.bundle.automaton import automaton_from_bytes, automaton_to_bytes
+from prefixguard.bundle.automaton import alarm_performance_of, automaton_from_bytes, automaton_to_bytes
 from prefixguard.bundle.calibration import Calibration
 from prefixguard.bundle.card import write_card
 from prefixguard.bundle.files import output_error, replace_file, sync_folder, write_file
@@ -125,9 +125,10 @@ def _contents(parts: BundleParts) -> tuple[dict[str, bytes], Mapping[str, object
         **parts.pictures,
     }
     card = parts.card
+    performance = None if parts.automaton is None else alarm_performance_of(parts.automaton)
     if card is None:
         automaton = None if parts.automaton is None else automaton_from_bytes(parts.automaton)[0]
-        card = write_card(named, parts.calibration, parts.info, automaton, sorted(parts.pictures))
+        card = write_card(named, parts.calibration, parts.info, automaton, sorted(parts.pictures), performance)
     files[File.CARD] = card.encode("utf-8", "replace")
     known = REQUIRED[parts.kind] + OPTIONAL[parts.kind]
     odd = sorted(set(parts.pictures) - set(PICTURES)) or sorted(set(files) - set(known))
@@ -135,7 +136,7 @@ def _contents(parts: BundleParts) -> tuple[dict[str, bytes], Mapping[str, object
     if odd:
         raise BundleError(f"A bundle of kind {parts.kind} has {', '.join(sorted(known))}; check {odd[0]}.")
     grouped = parts.calibration.groups is not None
-    manifest = make_manifest(parts.kind, files, named, parts.info, grouped=grouped)
+    manifest = make_manifest(parts.kind, files, named, parts.info, grouped=grouped, measured=performance is not None)
     files[File.MANIFEST] = render(manifest)
     return files, manifest
 
@@ -179,6 +180,8 @@ def _swap(temporary: Path, target: Path, aside: Path | None) -> None:
 
 def parts_of(bundle: Bundle) -> BundleParts:
     """What `write_bundle` makes this bundle of again; its card is written anew.
+
+    How an automaton's alarms did is left out: with other thresholds it is not true.
 
     Raises BundleError where a picture is gone or damaged since the bundle was opened.
     """

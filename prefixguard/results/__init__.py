@@ -26,7 +26,7 @@ from prefixguard.results.blocks import (
 from prefixguard.results.colour import SCALE, colour_of, ink_on, luminance
 from prefixguard.results.markdown import escaped, page_markdown, to_markdown
 from prefixguard.results.numbers import finite, number, percent, percents, signed, spread
-from prefixguard.results.page import offline_page, to_html
+from prefixguard.results.page import blocks_to_html, offline_page, to_html
 from prefixguard.results.plot import Plot, bar_chart, counts, pixels, shares
 from prefixguard.results.result import Result, fields_of, plain_value
 from prefixguard.results.text import WIDTH, to_text, visible, wrapped
@@ -57,6 +57,7 @@ __all__ = [
     "Tone",
     "Verbatim",
     "bar_chart",
+    "blocks_to_html",
     "colour_of",
     "counts",
     "escaped",

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from prefixguard.results.blocks import (
@@ -95,12 +95,17 @@ def _summary(summary: Summary) -> Iterator[str]:
 
 
 def _section(section: Section) -> str:
-    inside = "\n".join(_block(block) for block in section.blocks)
+    inside = blocks_to_html(section.blocks)
     return (
         f'<section class="{"missing" if section.missing else "part"}" id="{section.key}" '
         f'aria-labelledby="{section.key}-title">\n'
         f'<h2 id="{section.key}-title">{_text(section.title)}</h2>\n{inside}\n</section>'
     )
+
+
+def blocks_to_html(blocks: Iterable[Block]) -> str:
+    """Blocks as they stand in a page, all text escaped."""
+    return "\n".join(map(_block, blocks))
 
 
 def _block(block: Block) -> str:

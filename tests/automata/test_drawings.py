@@ -204,6 +204,7 @@ ELEMENTS = {
     *("html", "head", "meta", "title", "style", "body", "a", "header", "h1", "bdi", "p", "section", "h2", "ul", "li"),
     *("dl", "div", "dt", "dd", "b", "noscript", "main", "button", "label", "span", "input", "svg", "rect", "g", "path"),
     *("polygon", "ellipse", "text", "select", "i", "details", "summary", "footer", "script"),
+    *("table", "thead", "tbody", "tr", "th", "td", "small"),
 }
 
 
@@ -300,7 +301,7 @@ def test_any_size_makes_a_page(n_states: int) -> None:
 
 
 def test_figures_that_do_not_exist_are_left_out() -> None:
-    nothing = Fidelity(None, None, None, None, None, None, float("nan"), 1, 1, ())
+    nothing = Fidelity(None, None, None, None, None, float("nan"), 1, 1, ())
     page = to_page(replace(invented_summary(2), fidelity=nothing)).decode()
     assert "AUPRC" not in page.partition("<main>")[0] and "1 test run (1 step)" in page
 

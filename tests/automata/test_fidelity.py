@@ -92,15 +92,14 @@ def test_figures_of_the_lab(lab: Learned) -> None:
             by_place.append((roc_auc_score(fails, lab.risks[at, 1]), len(fails)))
     assert found.rem == pytest.approx(np.average([a for a, _ in by_place], weights=[n for _, n in by_place]))
     assert found.unseen_share == lab.unseen.mean()
-    assert found.same_level is None
     assert any("imminent AUPRC" in sentence for sentence in found.care)
     assert found == measure_fidelity(lab.automaton, walks)
 
 
 def test_the_teacher_itself_needs_no_care() -> None:
     strings, teacher = drawn()
-    found = measured(strings, teacher, teacher, levels=[Level.OK] * 480, teacher_levels=[Level.OK] * 480)
-    assert (found.agreement, found.same_level) == (1.0, 1.0)
+    found = measured(strings, teacher, teacher)
+    assert found.agreement == 1.0
     assert (found.auprc, found.rem) == (found.teacher_auprc, found.teacher_rem)
     assert found.care == ()
 
@@ -164,7 +163,7 @@ def test_no_test_run_is_said_and_nothing_is_measured(lab: Learned) -> None:
     none = lab.alphabet.strings(lab.material, np.empty(0, np.int64))
     nothing = np.empty((0, 2))
     found = measured(none, nothing, nothing, levels=(), teacher_levels=())
-    assert replace(found, care=()) == Fidelity(None, None, None, None, None, None, 0.0, 0, 0, ())
+    assert replace(found, care=()) == Fidelity(None, None, None, None, None, 0.0, 0, 0, ())
     assert found.care == ("There was no test run: how far the automaton agrees with its teacher is not known.",)
 
 
@@ -173,15 +172,6 @@ def test_a_constant_risk_agrees_with_nothing() -> None:
     found = measured(strings, np.full_like(teacher, 0.4), teacher)
     assert (found.agreement, found.rem) == (None, 0.5)
     assert "the same at every step" in found.care[0]
-
-
-def test_levels_are_compared_where_both_have_one() -> None:
-    strings, teacher = drawn(1)
-    none = Level.UNKNOWN
-    one = [Level.OK, Level.WATCH, Level.ALARM, none, none, Level.OK, Level.OK, Level.OK]
-    other = [Level.OK, Level.OK, Level.ALARM, none, Level.OK, none, Level.OK, Level.OK]
-    assert measured(strings, teacher, teacher, levels=one, teacher_levels=other).same_level == 4 / 5
-    assert measured(strings, teacher, teacher, levels=one).same_level is None
 
 
 def test_sides_of_different_lengths_are_refused() -> None:

@@ -91,6 +91,8 @@ def text(browser: Browser, selector: str) -> str:
 
 
 def middle(browser: Browser, key: str) -> tuple[float, float]:
+    """Of a state, in the view, after scrolling to the graph."""
+    browser.run("document.getElementById('canvas').scrollIntoView({block: 'center'})")
     x, y = browser.run(
         f"(r => [r.left + r.width / 2, r.top + r.height / 2])(document.getElementById('{key}').querySelector('ellipse')"
         ".getBoundingClientRect())"

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 import tiny_automaton
 import tiny_monitor
+from invented_summary import PERFORMANCE
 from tiny_automaton import MODEL, TREE, TYPED, by_hand, by_seed, glosses
 
-from prefixguard.bundle import TreeMap, automaton_to_bytes, open_bundle, write_bundle
+from prefixguard.bundle import TreeMap, automaton_to_bytes, open_bundle, parts_of, write_bundle
 from prefixguard.bundle.manifest import (
     AUTOMATON,
     OPTIONAL,
@@ -69,6 +70,19 @@ def test_each_kind_names_the_first_release_that_reads_it(tmp_path: Path) -> None
         "onnx": ("onnx", "prefixguard/bundle/v1", "0.1.0"),
         "automaton": ("automaton", "prefixguard/bundle/v2", "0.2.0"),
     }
+
+
+def test_an_automaton_that_says_how_its_alarms_did_names_the_release_that_reads_that(tmp_path: Path) -> None:
+    told = automaton_to_bytes(by_hand(), TYPED, glosses(TYPED), PERFORMANCE)
+    write_bundle(tmp_path / "b", replace(tiny_automaton.parts(), automaton=told))
+    manifest = json.loads((tmp_path / "b" / "manifest.json").read_bytes())
+    assert (manifest["schema"], manifest["read_by"]) == ("prefixguard/bundle/v4", "0.4.0")
+    bundle = open_bundle(tmp_path / "b")
+    assert "| automaton | 41 of 82, 50% [40, 60] | 20 of 82, 24% [16, 34] | 4 | 5 of 158, 3% [1, 6] |" in bundle.card
+    assert "Cohen's kappa of its alarms with its teacher's, step by step: 0.34." in bundle.card
+    assert "the 90% interval; exact risks would give 85%." in bundle.card
+    again = parts_of(bundle)  # as for other thresholds: they did not alarm like this
+    assert again.automaton is not None and b"performance" not in again.automaton
 
 
 def test_pictures_are_carried_and_verified(bundle_path: Path) -> None:

@@ -12,14 +12,19 @@ import pytest
 import tiny_automaton
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from invented_summary import PERFORMANCE
 
 from prefixguard.bundle import Automaton, ModelMap, automaton_from_bytes, automaton_to_bytes
-from prefixguard.bundle.automaton import _OF_AUTOMATON, _OF_STATE, SCHEMA
+from prefixguard.bundle.automaton import _OF_AUTOMATON, _OF_STATE, SCHEMA, alarm_performance_of
 from prefixguard.errors import BundleError, DataError
 
 MAP = tiny_automaton.TYPED
 GLOSSES = tiny_automaton.glosses(MAP)
 GOOD = automaton_to_bytes(tiny_automaton.by_hand(), MAP, GLOSSES)
+TOLD = automaton_to_bytes(tiny_automaton.by_hand(), MAP, GLOSSES, PERFORMANCE)
+
+HUGE = 10**400
+DEEP = json.loads("[" * 500 + "]" * 500)
 
 
 def same(a: Automaton, b: Automaton) -> bool:
@@ -45,6 +50,34 @@ def test_the_file_holds_all_of_an_automaton() -> None:
     assert sorted(json.loads(GOOD)) == sorted(_OF_AUTOMATON)
 
 
+def test_what_its_alarms_are_worth_comes_back() -> None:
+    assert alarm_performance_of(TOLD) == PERFORMANCE
+    assert alarm_performance_of(GOOD) is None
+    assert same(automaton_from_bytes(TOLD)[0], automaton_from_bytes(GOOD)[0])
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (["budget"], 2, "not a probability"),
+        (["failed"], -1, "failed is -1, below 0"),
+        (["failed"], True, "not a count"),
+        (["rows"], [{}] * 65, "more than 64 rows"),
+        (["rows", 0], {}, "AlarmCount: fields missing"),
+        (["rows", 0, "by"], 1, "by is not text"),
+        (["rows", 0, "caught_interval"], [0.1], "not a list of 2"),
+        (["rows", 0, "lead"], "4", "not a number"),
+        (["kappa"], DEEP, "kappa"),
+        (["said"], [], "said is not a share of each level"),
+        (["notes"], "none", "notes: not a list"),
+    ],
+)
+def test_wrong_figures_of_alarms_are_refused(path: list[Any], value: Any, said: str) -> None:
+    with pytest.raises(BundleError, match="not an automaton") as told:
+        automaton_from_bytes(changed(["performance", *path], value, TOLD))
+    assert said in str(told.value)
+
+
 def test_a_state_is_a_line() -> None:
     """So that two automata can be compared line by line."""
     other = tiny_automaton.by_hand()
@@ -63,11 +96,11 @@ def test_arrays_are_read_only() -> None:
                 value[...] = 0
 
 
-HUGE = 10**400
-DEEP = json.loads("[" * 500 + "]" * 500)
 CHANGES: list[tuple[list[Any], Any, str]] = [
     (["schema"], "prefixguard/automaton/v9", "schema"),
     (["schema"], None, "schema"),
+    (["performance"], {}, "AlarmPerformance: fields missing"),
+    (["performance"], None, "AlarmPerformance is not an object"),
     (["extra"], 1, "missing or unknown: extra"),
     (["start"], 3, "the start: 3 is not a whole number from 0 to 2"),
     (["start"], -1, "the start"),
@@ -122,8 +155,8 @@ CHANGES: list[tuple[list[Any], Any, str]] = [
 ]
 
 
-def changed(path: list[Any], value: Any) -> bytes:
-    document = copy.deepcopy(json.loads(GOOD))
+def changed(path: list[Any], value: Any, data: bytes = GOOD) -> bytes:
+    document = copy.deepcopy(json.loads(data))
     place = document
     for name in path[:-1]:
         place = place[name]
@@ -171,7 +204,7 @@ VALUES = st.recursive(
 @given(st.data())
 def test_any_change_gives_an_automaton_or_our_error(data: st.DataObject) -> None:
     """One value anywhere becomes anything; what is still read can be walked and written again."""
-    document = json.loads(GOOD)
+    document = json.loads(TOLD)
     place, key = document, data.draw(st.sampled_from(sorted(document)))
     while isinstance(place[key], dict | list) and place[key] and data.draw(st.integers(0, 4)):
         place = place[key]

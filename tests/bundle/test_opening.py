@@ -148,9 +148,9 @@ def test_rewriting_without_changes_is_accepted(bundle_path: Path) -> None:
 
 
 def test_a_newer_schema_is_refused_with_the_release_that_reads_it(bundle_path: Path) -> None:
-    rewrite(bundle_path, schema="prefixguard/bundle/v4", read_by="0.9.0")
+    rewrite(bundle_path, schema="prefixguard/bundle/v5", read_by="0.9.0")
     with pytest.raises(
-        BundleVersionError, match=r"schema v4, this release reads up to v3\. Install prefixguard 0\.9\.0"
+        BundleVersionError, match=r"schema v5, this release reads up to v4\. Install prefixguard 0\.9\.0"
     ):
         open_bundle(bundle_path)
 

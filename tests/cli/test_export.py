@@ -35,11 +35,13 @@ def test_json_is_one_line_on_standard_output(cli, lab_bundle: Path, lab_file: Pa
     said = cli("export", lab_bundle, lab_file, *QUICK, "--out", tmp_path / "a", "--json")
     assert said.code == 0
     (facts,) = said.lines
-    assert set(facts) == {"path", "id", "choice", "fidelity", "notes"}
+    assert set(facts) == {"path", "id", "choice", "fidelity", "performance", "notes"}
     bundle = open_bundle(tmp_path / "a")
     assert (facts["path"], facts["id"]) == (str(tmp_path / "a"), bundle.id)
     assert facts["choice"] == bundle.manifest["config"]
     assert facts["fidelity"]["runs"] == bundle.manifest["metrics"]["test_runs"]
+    written = json.loads((bundle.path / "automaton.json").read_bytes())["performance"]
+    assert facts["performance"] == written and written["rows"][0]["by"] == "automaton"
     assert "Tried on folds" not in said.err
     assert bundle.id == open_bundle(automaton).id  # the command does what the function does
 
@@ -90,7 +92,7 @@ def test_a_table_from_an_automaton_needs_no_runs(cli, automaton: Path, tmp_path:
     ).lines
     (takes,) = facts.pop("notes")
     assert takes.startswith("The table takes of each step its symbol, from 0 to ") and '"tool": name' in takes
-    assert facts == {"path": str(tmp_path / "table"), "id": None, "choice": None, "fidelity": None}
+    assert facts == {"path": str(tmp_path / "table"), "id": None, "choice": None, "fidelity": None, "performance": None}
 
 
 def test_without_runs_the_labs_are_made_again(

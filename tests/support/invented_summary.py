@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from prefixguard.automata.strings import fallback_of
 from prefixguard.automata.summary import AutomatonSummary, Entry, Fidelity, Replay
 from prefixguard.automata.summary.replays import ReplayStep
-from prefixguard.bundle import UNSEEN, Automaton
+from prefixguard.bundle import UNSEEN, AlarmCount, AlarmPerformance, Automaton
 
 #: Gloss, tool, status, push of the outcome risk in log-odds, whether it reads history.
 KINDS = (
@@ -47,6 +47,27 @@ HOSTILE = (
     "שלום עולם مرحبا " + "very long " * 300,
     "'; alert(1); '\" onmouseover=\"alert(2)",
     "![x](https://example.org/y.png) <https://example.org> www.example.org $x$ ~~no~~ # heading",
+)
+
+
+#: Figures of nobody's alarms.
+PERFORMANCE = AlarmPerformance(
+    budget=0.1,
+    horizon=3,
+    failed=82,
+    successful=158,
+    rows=(
+        AlarmCount("automaton", 0.62, 41, 20, 4.0, 5, (0.4, 0.6), (0.16, 0.34), (0.01, 0.06)),
+        AlarmCount("teacher", 0.58, 59, 30, 4.5, 14, (0.6, 0.82), (0.26, 0.48), (0.04, 0.14)),
+        AlarmCount("step number alone", 24.0, 21, 3, 1.0, 12, (0.16, 0.36), (0.01, 0.1), (0.04, 0.12)),
+        AlarmCount("agent alone", None, 0, 0, None, 0, None, None, None),
+    ),
+    kappa=0.34,
+    coverage=0.69,
+    coverage_expected=0.85,
+    cells=52,
+    said={"OK": 0.72, "WATCH": 0.2, "ALARM": 0.08},
+    notes=(),
 )
 
 
@@ -100,7 +121,8 @@ def invented_summary(
         entries=entries,
         state_examples=examples,
         replays=tuple(sorted(replays, key=lambda replay: (not replay.failed, replay.run_id))),
-        fidelity=Fidelity(0.87, 0.91, 0.52, 0.60, 0.66, 0.70, 0.012, 240, 3720, care),
+        fidelity=Fidelity(0.87, 0.52, 0.60, 0.66, 0.70, 0.012, 240, 3720, care),
+        performance=PERFORMANCE,
         watch=0.31,
         alarm=alarm,
         base=0.34,

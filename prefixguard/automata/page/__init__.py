@@ -10,12 +10,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from prefixguard.automata.page.front import alarm_blocks
 from prefixguard.automata.picture.scene import MANY_STATES, Scene, figures_of, level_of, scene_of
 from prefixguard.automata.picture.svg import to_svg
 from prefixguard.automata.summary import AutomatonSummary, Fidelity
 from prefixguard.automata.summary.state_figures import THIN_RUNS, StateFigures
 from prefixguard.automata.summary.wording import count_text, one_line, risk_text, share_text
-from prefixguard.results import colour_of, ink_on, offline_page
+from prefixguard.results import Facts, blocks_to_html, colour_of, ink_on, offline_page
 
 #: Scripts, in the order in which they run; all share one scope.
 SCRIPTS = ("words.js", "graph.js", "details.js", "glossary.js", "curve.js", "replay.js", "page.js")
@@ -43,6 +44,7 @@ def to_page(summary: AutomatonSummary) -> bytes:
     parts = {
         "name": html.escape(name),
         "summary": html.escape(_summary(summary)),
+        "alarms": blocks_to_html(alarm_blocks(summary.performance)),
         "fidelity": "\n".join(_fidelity(summary.fidelity)),
         **{which: picture.decode().partition("?>\n")[2] for which, picture in pictures.items()},
         "data": page_json(summary),
@@ -81,10 +83,7 @@ def _fidelity(fidelity: Fidelity) -> Iterator[str]:
     else:
         yield '<h2 id="verdict">High fidelity to its teacher</h2>'
         yield f"<p>Every threshold of fidelity is met: it rates steps nearly as the monitor does. {measured}</p>"
-    yield '<dl class="figures">'
-    for name, value, meaning in _figures(fidelity):
-        yield f"<div><dt>{name}</dt><dd><b>{value}</b> {meaning}</dd></div>"
-    yield "</dl>"
+    yield blocks_to_html([Facts(tuple(_figures(fidelity)))])
     yield "</section>"
 
 
@@ -92,8 +91,6 @@ def _figures(fidelity: Fidelity) -> Iterator[tuple[str, str, str]]:
     """Name, value and what it means; figures that do not exist are left out."""
     if fidelity.agreement is not None:
         yield "Agreement", risk_text(fidelity.agreement), "rank correlation of its outcome risk with its teacher's"
-    if fidelity.same_level is not None:
-        yield "Same level", share_text(fidelity.same_level), "of steps get the same OK, WATCH or ALARM"
     if fidelity.auprc is not None:
         teacher = "" if fidelity.teacher_auprc is None else f"; its teacher {risk_text(fidelity.teacher_auprc)}"
         yield "Failing soon", risk_text(fidelity.auprc), f"AUPRC of the imminent risk{teacher}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from prefixguard.automata.summary.entries import Entry
 from prefixguard.automata.summary.fidelity import Fidelity
 from prefixguard.automata.summary.replays import Replay
-from prefixguard.bundle import Automaton
+from prefixguard.bundle import AlarmPerformance, Automaton
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,7 @@ class AutomatonSummary:
 
     name: of the monitor. learner, alphabet: how it was learned. entries: one a symbol, in order. state_examples: for
     each state up to three steps that ended in it, one line each. replays: runs of the test side, failed first.
+    performance: of the alarms, on the test runs.
     watch, alarm: thresholds of the outcome risk; None without an alarm. base: failure rate of the training runs.
     """
 
@@ -27,6 +28,7 @@ class AutomatonSummary:
     state_examples: tuple[tuple[str, ...], ...]
     replays: tuple[Replay, ...]
     fidelity: Fidelity
+    performance: AlarmPerformance
     watch: float
     alarm: float | None
     base: float

@@ -39,15 +39,14 @@ Risks = NDArray[np.float64]
 class Fidelity:
     """How far the automaton agrees with its teacher, on test runs that neither learned from.
 
-    agreement: Spearman correlation of both's outcome risks over steps. same_level: share of steps at which both give
-    the same level (OK, WATCH, ALARM). auprc, rem: imminent AUPRC, and outcome AUROC at matched remaining steps, of
-    automaton and teacher; None where test runs have one outcome only. unseen_share: of transitions.
+    agreement: Spearman correlation of both's outcome risks over steps. auprc, rem: imminent AUPRC, and outcome AUROC at
+    matched remaining steps, of automaton and teacher; None where test runs have one outcome only. unseen_share: of
+    transitions.
     runs, steps: what it was measured on. care: reasons to audit with care, a sentence each; empty where all
     thresholds are met.
     """
 
     agreement: float | None
-    same_level: float | None
     auprc: float | None
     teacher_auprc: float | None
     rem: float | None
@@ -100,17 +99,13 @@ def rated(logits: Iterable[NDArray[np.float64]], calibration: Calibration) -> tu
 def measure_fidelity(automaton: Automaton, walks: Walks) -> Fidelity:
     """Agreement, and what each is worth, on runs that neither was fitted to.
 
-    A figure that is not defined is None: with one outcome only, or where a risk is the same at every step. Steps of
-    which either says UNKNOWN have no level to compare.
+    A figure that is not defined is None: with one outcome only, or where a risk is the same at every step.
     """
     n = len(walks.strings.symbols)
     auprc, rem = map(finite, walks.strings.figures(walks.risks))
     teacher_auprc, teacher_rem = map(finite, walks.strings.figures(walks.teacher_risks))
-    both = zip(walks.levels, walks.teacher_levels, strict=True)
-    same = [ours == theirs for ours, theirs in both if Level.UNKNOWN not in (ours, theirs)]
     measured = Fidelity(
         agreement=rank_correlation(walks.risks[:, 1], walks.teacher_risks[:, 1]),
-        same_level=sum(same) / len(same) if same else None,
         auprc=auprc,
         teacher_auprc=teacher_auprc,
         rem=rem,

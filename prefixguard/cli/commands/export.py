@@ -54,10 +54,11 @@ def export(
         result = export(monitor, runs, labels=labels, trust=trust, listener=progress, **given)
     for note in result.notes:
         say(note)
-    fidelity = result.fidelity
+    fidelity, performance = result.fidelity, result.performance
     if as_json:
         choice = asdict(result.choice) if result.choice else None
-        facts = {"choice": choice, "fidelity": asdict(fidelity) if fidelity else None, "notes": list(result.notes)}
+        measured = {"fidelity": fidelity and asdict(fidelity), "performance": performance and performance.to_json()}
+        facts = {"choice": choice, **measured, "notes": list(result.notes)}
         write_json({"path": str(result.path), "id": result.id, **facts})
         return
     if result.trials and result.choice is not None:

@@ -1,0 +1,191 @@
+"""How the alarms of an automaton did on test runs, beside its teacher and beside scores that know little.
+
+Each row alarms by a threshold that keeps the same budget on the same successful runs. A score that counts steps, or
+knows nothing but the value of a group (which agent it is, which domain), shows what an alarm is worth that looks at no
+behaviour at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from prefixguard.alarm import AlarmPolicy, Level, alarm_threshold, run_maximum
+from prefixguard.automata.material import Material
+from prefixguard.automata.state_risk import columns_of
+from prefixguard.automata.strings import Strings
+from prefixguard.automata.summary.fidelity import RUNS, Walks
+from prefixguard.automata.summary.wording import count_text, one_line
+from prefixguard.bundle import AlarmCount, AlarmPerformance, Automaton, Calibration
+from prefixguard.metrics import Resamples, first_alerts
+
+#: Test runs that a cell needs to have a failure rate.
+CELL_RUNS = 10
+#: Runs of the base rate that a value of a group counts for.
+_PRIOR = 5.0
+_NAME, _GROUPS = 60, 8
+
+Scores = list[NDArray[np.float64]]
+
+
+def measure_alarms(
+    material: Material,
+    automaton: Automaton,
+    walks: Walks,
+    drawn: NDArray[np.int64],
+    calibration: Calibration,
+    teacher: Calibration,
+    *,
+    horizon: int,
+) -> AlarmPerformance:
+    """The first alarms of every row on the test runs, and how far states keep what their intervals say.
+
+    walks: of the test side. drawn: successful runs that set the automaton's threshold, int64; they set those of step
+    number and groups. teacher: the calibration of the monitor that the automaton was learned from. horizon: an alarm
+    with more steps left is early.
+    """
+    strings, policy = walks.strings, calibration.policy
+    failed = strings.failed
+    _, tasks = np.unique(strings.tasks, return_inverse=True)
+    resamples = Resamples.draw(int(tasks.max(initial=-1)) + 1)
+
+    def row(by: str, scores: Scores, threshold: float | None, its_policy: AlarmPolicy = policy) -> AlarmCount:
+        limits = [threshold] * len(scores)
+        found = first_alerts(scores, failed.tolist(), tasks, limits, its_policy, horizon=horizon, resamples=resamples)
+        ends = found.intervals
+        return AlarmCount(
+            by=by,
+            threshold=threshold,
+            caught=len(found.leads),
+            early=sum(lead > horizon for lead in found.leads),
+            lead=float(found.lead_median) if found.leads else None,
+            false_alarms=_count(found.false_alarm_rate, int(np.count_nonzero(~failed))),
+            caught_interval=ends.get("alerted"),
+            early_interval=ends.get("early"),
+            false_alarm_interval=ends.get("false_alarm_rate"),
+        )
+
+    def least(by: str, scores: Scores, setting: Scores) -> AlarmCount:
+        maxima = [run_maximum(score, policy) for score in setting]
+        return row(by, scores, alarm_threshold(maxima, policy).alarm)
+
+    both = (walks.risks, walks.teacher_risks)
+    parts = [np.split(risks[:, 1], strings.first[1:-1]) if len(strings) else [] for risks in both]
+    rows = [
+        row("automaton", parts[0], calibration.thresholds.alarm),
+        row("teacher", parts[1], teacher.thresholds.alarm, teacher.policy),
+        least("step number alone", *(_counted(material, runs) for runs in (material.test, drawn))),
+    ]
+    for name in group_names(material):
+        known = (_by_value(material, name, runs) for runs in (material.test, drawn))
+        rows.append(least(f"{one_line(name, _NAME)} alone", *known))
+    coverage, expected, cells = interval_coverage(automaton, strings, walks.states)
+    n, failures = len(strings), int(np.count_nonzero(failed))
+    said = Counter(level.value for level in walks.levels)
+    return AlarmPerformance(
+        budget=policy.budget,
+        horizon=horizon,
+        failed=failures,
+        successful=n - failures,
+        rows=tuple(rows),
+        kappa=alarm_kappa(walks.levels, walks.teacher_levels),
+        coverage=coverage,
+        coverage_expected=expected,
+        cells=cells,
+        said={level.value: said[level.value] / len(walks.levels) for level in Level if said[level.value]},
+        notes=tuple(_notes(failures, n - failures, rows)),
+    )
+
+
+def alarm_kappa(levels: Sequence[Level], others: Sequence[Level]) -> float | None:
+    """Cohen's kappa of ALARM against any other level, over steps at which both can judge; None where it is not defined,
+    for one of them says the same at every step.
+
+    >>> alarm_kappa([Level.OK, Level.ALARM, Level.WATCH, Level.ALARM], [Level.OK, Level.ALARM, Level.OK, Level.OK])
+    0.5
+    """
+    known = [pair for pair in zip(levels, others, strict=True) if Level.UNKNOWN not in pair]
+    one, other = np.array([[level is Level.ALARM for level in pair] for pair in known]).reshape(-1, 2).T
+    if one.all() or other.all() or not one.any() or not other.any():
+        return None
+    p, q, same = float(one.mean()), float(other.mean()), float((one == other).mean())
+    chance = p * q + (1 - p) * (1 - q)
+    return (same - chance) / (1 - chance)
+
+
+def interval_coverage(
+    automaton: Automaton, strings: Strings, states: NDArray[np.int32]
+) -> tuple[float | None, float | None, int]:
+    """Of the cells (a state in a span of the clock) with enough runs: the share whose failure rate among these runs
+    lies in the 90 % interval of the outcome risk; the share to expect if every risk were exact; how many cells.
+
+    strings: runs that set no risk. states: after each of their steps.
+    """
+    n_columns = len(automaton.clock) + 1
+    run = np.repeat(np.arange(len(strings)), strings.lengths)
+    cell = states.astype(np.int64) * n_columns + columns_of(automaton.clock, strings)
+    pairs = np.unique(run * (automaton.n_states * n_columns) + cell)
+    run, cell = np.divmod(pairs, automaton.n_states * n_columns)
+    size = automaton.n_states * n_columns
+    runs, failures = (np.bincount(cell, weights, size) for weights in (None, strings.failed[run].astype(np.float64)))
+    there = np.flatnonzero(runs >= CELL_RUNS)
+    if not len(there):
+        return None, None, 0
+    n = runs[there]
+    risk = automaton.risk[:, :, 1].ravel()[there]
+    low, high = automaton.interval[:, :, 1].reshape(-1, 2)[there].T
+    rate = failures[there] / n
+    inside = (low <= rate) & (rate <= high)
+    expected = binom.cdf(np.floor(high * n + 1e-9), n, risk) - binom.cdf(np.ceil(low * n - 1e-9) - 1, n, risk)
+    return float(inside.mean()), float(expected.mean()), len(there)
+
+
+def _count(share: float, n: int) -> int:
+    return round(share * n) if math.isfinite(share) else 0
+
+
+def _counted(material: Material, runs: NDArray[np.int64]) -> Scores:
+    """The number of the step."""
+    return [np.arange(1.0, n + 1) for n in material.corpus.lengths[runs].tolist()]
+
+
+def _by_value(material: Material, name: str, runs: NDArray[np.int64]) -> Scores:
+    """At every step the failure rate of the run's value of a group among training runs, shrunk to the base rate."""
+    corpus, pool = material.corpus, material.pool.tolist()
+    values = [groups.get(name, "") for groups in corpus.groups]
+    base = float(corpus.failed[pool].mean())
+    met, failures = Counter(values[r] for r in pool), Counter(values[r] for r in pool if corpus.failed[r])
+    rates = [(failures[values[r]] + _PRIOR * base) / (met[values[r]] + _PRIOR) for r in runs.tolist()]
+    return [np.full(n, rate) for n, rate in zip(corpus.lengths[runs].tolist(), rates, strict=True)]
+
+
+def group_names(material: Material) -> list[str]:
+    """Groups that tell runs apart: of two values or more in training, and fewer than half as many as there are runs."""
+    known = [material.corpus.groups[r] for r in material.pool.tolist()]
+    counts = {name: len({of.get(name, "") for of in known}) for name in sorted({name for of in known for name in of})}
+    return [name for name, n in counts.items() if 2 <= n < len(known) / 2][:_GROUPS]
+
+
+def _notes(failed: int, successful: int, rows: Sequence[AlarmCount]) -> Iterator[str]:
+    """What to know before reading the figures, a sentence each."""
+    if not failed and not successful:
+        yield "There was no test run: what its alarms are worth is not known."
+        return
+    for n, kind, what in ((failed, "failed", "failures caught"), (successful, "successful", "false alarms")):
+        if n < RUNS:
+            runs = count_text(n, f"{kind} test run")
+            yield f"The test side is too small to say much of {what}: {runs}, fewer than {RUNS}. See the intervals."
+    ours = rows[0]
+    if ours.threshold is None:
+        yield "It has no alarm threshold, so it never alarms: too few successful runs were there to set one."
+    for other in rows[2:]:
+        if other.caught >= ours.caught and other.false_alarms <= ours.false_alarms and other.caught:
+            yield (
+                f"{other.by[0].upper()}{other.by[1:]} catches as many failures ({other.caught:,}) at as few false "
+                f"alarms ({other.false_alarms:,}): these alarms are no evidence that behaviour is seen."
+            )

@@ -1,0 +1,178 @@
+"""What the alarms of an automaton are worth: counted as sessions sound them, beside what knows less, at one budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lab_automaton import Learned, lab_material, lay_out, learned, run_of
+from sklearn.metrics import cohen_kappa_score
+from tiny_automaton import by_hand
+
+from prefixguard.alarm import AlarmPolicy, Level, Thresholds, alarm_threshold, run_maximum
+from prefixguard.automata.state_risk import columns_of
+from prefixguard.automata.strings import Strings
+from prefixguard.automata.summary.alarms import alarm_kappa, group_names, interval_coverage, measure_alarms
+from prefixguard.automata.summary.fidelity import Walks, rated
+from prefixguard.bundle import AlarmPerformance, Calibration, Platt
+from prefixguard.learn import featurise
+from prefixguard.runtime import risk_logits
+from prefixguard.trace import Side
+
+IDENTITY = Platt(1.0, 0.0)
+LEVELS = st.sampled_from([Level.OK, Level.WATCH, Level.ALARM, Level.UNKNOWN])
+
+
+@pytest.fixture(scope="module")
+def lab(lab_file: Path) -> Learned:
+    return learned(lab_material(lab_file), "ladder", clock=(5, 11))
+
+
+def calibration(alarm: float | None, **policy: float) -> Calibration:
+    thresholds = Thresholds(alarm, 0.3, 40, 1, 22, None if alarm is not None else "too few runs")
+    return Calibration(IDENTITY, IDENTITY, thresholds, AlarmPolicy(**policy))  # type: ignore[arg-type]
+
+
+def walks_of(lab: Learned, found: Calibration, teacher: Calibration) -> Walks:
+    """The teacher knows the outcome, more or less."""
+    logits = np.array(risk_logits(lab.automaton))[lab.test_states, columns_of(lab.automaton.clock, lab.test)]
+    blurred = 3 * lab.test.labels - 1.5 + np.random.default_rng(0).normal(0, 1, lab.test.labels.shape)
+    ends = lab.test.first[1:-1]
+    ours, theirs = rated(np.split(logits, ends), found), rated(np.split(blurred, ends), teacher)
+    return Walks(lab.test, lab.test_states, lab.unseen, *ours, *theirs)
+
+
+def good_runs(lab: Learned) -> np.ndarray:
+    """Successful runs on which nothing was measured."""
+    held_out = lab.material.held_out
+    return held_out[~lab.material.corpus.failed[held_out]]
+
+
+def measured(lab: Learned, alarm: float | None, **policy: float) -> tuple[AlarmPerformance, Walks]:
+    ours, theirs = calibration(alarm, **policy), calibration(0.8)
+    walks = walks_of(lab, ours, theirs)
+    return measure_alarms(lab.material, lab.automaton, walks, good_runs(lab), ours, theirs, horizon=3), walks
+
+
+def first_alarms(strings: Strings, levels: Sequence[Level]) -> list[int | None]:
+    """Steps left at the first alarm of each run, as its levels say it."""
+    runs = [levels[a:b] for a, b in zip(strings.first[:-1], strings.first[1:], strict=True)]
+    return [len(run) - 1 - run.index(Level.ALARM) if Level.ALARM in run else None for run in runs]
+
+
+@pytest.mark.parametrize("consecutive", [1, 2])
+def test_rows_count_the_alarms_that_levels_say(lab: Learned, consecutive: int) -> None:
+    alarm = float(np.quantile(lab.risks[:, 1], 0.7))
+    found, walks = measured(lab, alarm, consecutive=consecutive)
+    failed = lab.test.failed
+    assert (found.failed, found.successful) == (int(failed.sum()), int((~failed).sum()))
+    for row, levels in zip(found.rows, (walks.levels, walks.teacher_levels), strict=False):
+        leads = first_alarms(lab.test, levels)
+        caught = sorted(lead for lead, f in zip(leads, failed, strict=True) if f and lead is not None)
+        false = sum(lead is not None for lead, f in zip(leads, failed, strict=True) if not f)
+        assert (row.caught, row.false_alarms) == (len(caught), false) and caught
+        assert row.early == sum(lead > 3 for lead in caught)
+        assert row.lead == np.median(caught)
+        assert row.caught_interval is not None
+        assert row.caught_interval[0] <= row.caught / found.failed <= row.caught_interval[1]
+    assert [row.by for row in found.rows[:3]] == ["automaton", "teacher", "step number alone"]
+    said = [level.value for level in walks.levels]
+    assert found.said == {
+        level: said.count(level) / len(said) for level in dict.fromkeys(("OK", "WATCH", "ALARM")) if level in said
+    }
+
+
+def test_every_row_keeps_the_budget_on_the_runs_that_set_it(lab: Learned) -> None:
+    found, _ = measured(lab, 0.5, budget=0.2)
+    drawn = lab.material.corpus.lengths[good_runs(lab)].tolist()
+    policy = AlarmPolicy(budget=0.2)
+    limit = alarm_threshold([run_maximum(np.arange(1, n + 1), policy) for n in drawn], policy).alarm
+    row = found.rows[2]
+    assert row.threshold == limit is not None
+    lengths = lab.test.lengths
+    assert row.caught == (lengths[lab.test.failed] > limit).sum()
+    assert row.false_alarms == (lengths[~lab.test.failed] > limit).sum()
+
+
+def test_who_the_agent_is_stands_beside_it_and_that_it_does_as_well_is_said(lab: Learned) -> None:
+    """One agent fails always, the other never: its name alone catches all, from the first step on."""
+    runs = [
+        replace(
+            run_of(f"r{n}", [{"tool": "find"}] * 6, failed=n % 2 == 0, task=f"t{n}"),
+            groups={"agent": "bad" if n % 2 == 0 else "good", "number": str(n), "same": "x"},
+        )
+        for n in range(160)
+    ]
+    sides = {Side.TRAIN: np.arange(40), Side.CALIBRATION: np.arange(40, 80), Side.TEST: np.arange(80, 160)}
+    material = lay_out(featurise(runs), sides, teach=False)
+    assert group_names(material) == ["agent"]
+    it = learned(material, "memoryless")
+    ours = calibration(0.9)
+    walks = walks_of(it, ours, ours)
+    found = measure_alarms(material, it.automaton, walks, np.arange(41, 160, 2), ours, ours, horizon=3)
+    row = found.rows[3]
+    assert (row.by, row.caught, row.early, row.lead, row.false_alarms) == ("agent alone", 40, 40, 5.0, 0)
+    (said,) = [note for note in found.notes if note.startswith("Agent alone")]
+    assert "catches as many failures (40) at as few false alarms (0)" in said
+
+
+def test_without_a_threshold_nothing_alarms_and_that_is_said(lab: Learned) -> None:
+    found, _ = measured(lab, None)
+    row = found.rows[0]
+    assert (row.threshold, row.caught, row.lead, row.false_alarms) == (None, 0, None, 0)
+    assert any(note.startswith("It has no alarm threshold") for note in found.notes)
+    assert found.kappa is None
+
+
+def test_a_small_or_empty_test_side_is_said(lab: Learned) -> None:
+    for n, said in ((0, "There was no test run"), (9, "The test side is too small to say much of failures caught")):
+        few = replace(lab.material, test=lab.material.test[:n])
+        it = replace(learned(few, "ladder", alphabet=lab.alphabet))
+        ours = calibration(0.5)
+        walks = walks_of(it, ours, ours)
+        found = measure_alarms(few, it.automaton, walks, good_runs(lab), ours, ours, horizon=3)
+        assert found.notes[0].startswith(said)
+        assert found.failed + found.successful == n
+        assert found.coverage is None or n
+
+
+@given(st.lists(st.tuples(LEVELS, LEVELS), max_size=30))
+def test_kappa_is_cohens_over_steps_that_both_judge(pairs: list[tuple[Level, Level]]) -> None:
+    found = alarm_kappa([a for a, _ in pairs], [b for _, b in pairs])
+    known = [(a is Level.ALARM, b is Level.ALARM) for a, b in pairs if Level.UNKNOWN not in (a, b)]
+    sides = [[pair[i] for pair in known] for i in (0, 1)]
+    if any(len(set(side)) < 2 for side in sides):
+        assert found is None
+    else:
+        assert found == pytest.approx(cohen_kappa_score(*sides))
+
+
+def in_one_state(risk: float, low: float, high: float, failed: np.ndarray) -> tuple[float | None, float | None, int]:
+    """Coverage of runs of two steps that stay in state 0 of an automaton with this risk and interval."""
+    automaton = by_hand(())
+    automaton = replace(automaton, risk=np.full_like(automaton.risk, risk), interval=np.tile([low, high], (3, 1, 2, 1)))
+    n = len(failed)
+    zero = np.zeros(2 * n, np.int32)
+    labels = np.zeros((2 * n, 2), np.float32)
+    strings = Strings(zero, 16, np.arange(n + 1) * 2, failed, np.arange(n), labels, labels)
+    return interval_coverage(automaton, strings, zero)
+
+
+def test_coverage_counts_runs_once_and_asks_for_enough_of_them() -> None:
+    failed = np.arange(20) < 8
+    assert in_one_state(0.4, 0.3, 0.5, failed)[::2] == (1.0, 1)
+    assert in_one_state(0.1, 0.05, 0.39, failed)[::2] == (0.0, 1)
+    assert in_one_state(0.4, 0.3, 0.5, failed[:9]) == (None, None, 0)
+
+
+def test_the_coverage_to_expect_is_that_of_runs_drawn_at_the_risk() -> None:
+    rng = np.random.default_rng(3)
+    drawn = [in_one_state(0.3, 0.2, 0.4, rng.random(25) < 0.3) for _ in range(600)]
+    expected = drawn[0][1]
+    assert expected is not None and 0.5 < expected < 0.9
+    assert np.mean([covered for covered, _, _ in drawn]) == pytest.approx(expected, abs=0.06)
