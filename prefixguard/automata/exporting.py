@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from prefixguard.alarm import table_to_json
+from prefixguard.alarm import Level, table_to_json
 from prefixguard.automata.alphabets import Alphabet, fit_alphabet
 from prefixguard.automata.alphabets.model_symbols import ask_model
 from prefixguard.automata.build import Walked, build
@@ -31,13 +32,14 @@ from prefixguard.automata.page import to_page
 from prefixguard.automata.page.glossary import to_glossary
 from prefixguard.automata.picture.dot import to_dot
 from prefixguard.automata.picture.svg import to_svg
-from prefixguard.automata.state_risk import fit_clock
+from prefixguard.automata.state_risk import columns_of, fit_clock
 from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.alarms import measure_alarms
 from prefixguard.automata.summary.entries import make_entries, state_examples
 from prefixguard.automata.summary.fidelity import Fidelity, Walks, measure_fidelity, rated
 from prefixguard.automata.summary.replays import choose_replays
+from prefixguard.automata.summary.state_alarms import rank_states
 from prefixguard.bundle import (
     AlarmPerformance,
     Automaton,
@@ -276,6 +278,7 @@ def _finish(
         fidelity = replace(fidelity, care=(*fidelity.care, mute))
     horizon = bundle.horizon if bundle.horizon is not None else 3
     performance = measure_alarms(material, automaton, walks, drawn, calibration, bundle.calibration, horizon=horizon)
+    sound = Level.WATCH if thresholds.alarm is None else Level.ALARM
     summary = AutomatonSummary(
         name=name,
         learner=learned.choice.learner,
@@ -286,6 +289,9 @@ def _finish(
         replays=choose_replays(material, walks, calibration, horizon=horizon, examples=examples),
         fidelity=fidelity,
         performance=performance,
+        ranked=rank_states(material, automaton, entries, learned.walked.states, walks, sound, examples=examples),
+        cells=_cells(material, learned, walks),
+        said=tuple(zip(walks.levels, walks.risks[:, 1].tolist(), strict=True)),
         watch=thresholds.watch,
         alarm=thresholds.alarm,
         base=float(learned.pool.failed.mean()),
@@ -301,3 +307,13 @@ def _finish(
         info["drift"] = reference
     written = automaton_to_bytes(automaton, alphabet.map, glosses, performance)
     return replace(parts, automaton=written, calibration=calibration, info=info), summary, tuple(notes)
+
+
+def _cells(material: Material, learned: _Learned, walks: Walks) -> NDArray[np.int64]:
+    """Steps of training, held-out and test runs by state and span of the clock, (S, C)."""
+    automaton, held_out = learned.automaton, learned.alphabet.strings(material, material.held_out)
+    found = np.zeros((automaton.n_states, len(automaton.clock) + 1), dtype=np.int64)
+    walked = ((learned.pool, learned.walked.states), (held_out, learned.walked.walk(held_out)[0]))
+    for strings, states in (*walked, (walks.strings, walks.states)):
+        np.add.at(found, (states, columns_of(automaton.clock, strings)), 1)
+    return found

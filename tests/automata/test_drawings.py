@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from invented_summary import HOSTILE, invented_summary
+from invented_summary import HOSTILE, PERFORMANCE, invented_summary
 
 from prefixguard.automata.page import page_data, page_json, to_page
 from prefixguard.automata.page.glossary import NAME_LETTERS, SENTENCE_LETTERS, to_glossary
@@ -251,7 +251,7 @@ def test_nothing_breaks_out_and_nothing_is_loaded(hostile: bool) -> None:
     assert b"@import" not in page and b"url(" not in page
     if hostile:
         assert one_line(summary.name, 80) in (read.texts["h1"][0], read.texts["title"][0].removesuffix(": automaton"))
-        assert [text for text in read.texts["li"] if text] == [one_line(sentence, 400) for sentence in HOSTILE]
+        assert [text for text in read.texts["li"] if text][: len(HOSTILE)] == [one_line(s, 400) for s in HOSTILE]
 
 
 @pytest.mark.parametrize("hostile", [False, True], ids=["plain", "hostile"])
@@ -310,6 +310,29 @@ def test_fidelity_is_said_in_words_before_the_graph() -> None:
     page = to_page(invented_summary(6, care=(CARE,))).decode()
     assert page.index("Audit with care") < page.index(CARE) < page.index("<main>")
     assert "Measured on 240 test runs (3,720 steps) that neither of them learned from." in page
+
+
+def test_the_auditors_questions_are_answered_first_and_in_order() -> None:
+    """Alarms, fidelity, what to change with the states that alarm, and then the graph."""
+    summary = invented_summary(12, care=(CARE,))
+    page = to_page(summary).decode().partition("<script")[0].replace("\u00a0", " ")
+    order = ("What its alarms are worth", "agent alone", "Audit with care", "What to change", "Whose steps", "<main>")
+    places = [page.index(one) for one in order]
+    assert places == sorted(places)
+    assert "41 of 82<small>50 % [40, 60]</small>" in page and "5 of 158<small>3.2 % [1, 6]</small>" in page
+    assert "<b>.34</b> Cohen&#x27;s kappa" in page and "exact risks would give 85" in page
+    worst = summary.ranked[0]
+    assert f"State {worst.state} raises 12 of 28 first alarms on failed runs and 0 on successful ones." in page
+    rows = re.findall(r'<th scope="row"[^>]*>(\d+)', page[page.index("Whose steps") :])
+    assert list(map(int, rows)) == [one.state for one in summary.ranked]
+    assert "This may be no behaviour to change." in page
+
+
+def test_what_one_should_know_of_the_alarms_is_said_before_their_figures() -> None:
+    told = replace(PERFORMANCE, notes=("The test side is too small to say much.",), kappa=None, coverage=None)
+    page = to_page(replace(invented_summary(6), performance=told)).decode()
+    assert page.index("The test side is too small") < page.index("41 of 82")
+    assert "kappa" not in page.partition("<main>")[0]
 
 
 # Markdown

@@ -19,9 +19,11 @@ from prefixguard.automata.alphabets.tree_words import SplitTest as Asked
 from prefixguard.automata.alphabets.tree_words import say
 from prefixguard.automata.picture.edge_names import LINE_LETTERS, LINES, edge_names
 from prefixguard.automata.picture.layout import LINE_HEIGHT, label_width, lay_out
-from prefixguard.automata.picture.scene import Scene, columns_of, figures_of, level_of, risk_levels, scene_of
+from prefixguard.automata.picture.risk_levels import level_of, risk_levels
+from prefixguard.automata.picture.scene import Scene, columns_of, figures_of, scene_of
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.state_figures import THIN_RUNS, state_figures
+from prefixguard.automata.summary.wording import share_text
 from prefixguard.bundle import UNSEEN
 from prefixguard.context import N_FEATURES
 from prefixguard.results import colour_of, ink_on, luminance
@@ -215,27 +217,46 @@ def test_levels_cover_all_risks_and_end_at_the_thresholds(watch: float, alarm: f
         assert levels[level_of(risk, levels)].says is says, risk
 
 
-def test_a_risk_over_the_clock_is_weighted_by_evidence_and_its_highest_is_of_where_runs_were() -> None:
-    automaton = invented_summary(24, clock=(5, 12, 40)).automaton  # no run has 40 steps
-    assert not automaton.evidence[:, 3].any()
-    for state, figures in enumerate(state_figures(automaton)):
-        own, risk = automaton.evidence[state], automaton.risk[state, :, 1]
-        weights = own if own.sum() else np.ones(4)
-        assert figures.outcome == pytest.approx(np.average(risk, weights=weights))
-        assert figures.by_clock == tuple(risk)
-        met = own > 0 if own.any() else np.ones(4, dtype=bool)
-        assert figures.met == tuple(met.tolist())
-        assert (figures.least, figures.peak) == (risk[met].min(), risk[met].max())
-        assert [figures.low, figures.high] == automaton.interval[state, risk == figures.peak, 1][0].tolist()
-
-
-def test_a_time_at_which_a_run_was_seen_counts_without_evidence() -> None:
+def test_mean_highest_and_lowest_are_of_the_same_spans_and_steps() -> None:
+    """Of all steps that ended in a state; no mean above a highest, whatever is known of it."""
     automaton = invented_summary(24, clock=(5, 12, 40)).automaton
-    plain = state_figures(automaton)
-    state = next(figures.state for figures in plain if figures.met == (True, True, True, False))
-    told = state_figures(automaton, [(state, 3)])
-    assert told[state].met == (True,) * 4 and told[state].peak == automaton.risk[state, 3, 1] > plain[state].peak
-    assert [a == b for a, b in zip(plain, told, strict=True)].count(False) == 1
+    rng = np.random.default_rng(1)
+    for cells in (None, rng.integers(0, 3, automaton.evidence.shape), rng.integers(0, 2, automaton.evidence.shape)):
+        known = automaton.evidence if cells is None else cells
+        for state, figures in enumerate(state_figures(automaton, cells)):
+            weights = known[state] if known[state].any() else np.ones(4)
+            met, risk = weights > 0, automaton.risk[state, :, 1]
+            assert figures.met == tuple(met.tolist()) and figures.by_clock == tuple(risk)
+            assert figures.outcome == pytest.approx(np.average(risk, weights=weights))
+            assert (figures.least, figures.peak) == (risk[met].min(), risk[met].max())
+            assert figures.least <= figures.outcome <= figures.peak
+            assert [figures.low, figures.high] == automaton.interval[state, risk == figures.peak, 1][0].tolist()
+
+
+@pytest.mark.parametrize("collapsed", [False, True])
+def test_the_start_stands_at_its_own_risk(collapsed: bool) -> None:
+    """No step ends there, so it is the failure rate of the runs, not the risk of the state that lends it evidence."""
+    summary = started_elsewhere(invented_summary(24, clock=(5, 12)))
+    for base in (0.01, 0.34, 0.99):
+        scene = scene_of(replace(summary, base=base), collapsed=collapsed)
+        (start,) = [node for node in scene.nodes if node.start]
+        assert start.level == level_of(base, scene.levels)
+        assert collapsed or (start.risk, start.lines) == (base, (f"{base:.2f}".removeprefix("0"),))
+
+
+@pytest.mark.parametrize("clock", [(), (10, 20)])
+def test_shares_under_alarm_are_what_the_monitor_says(clock: tuple[int, ...]) -> None:
+    """Latched alarms with a low risk and all: the levels of ALARM hold exactly the steps on which it says so."""
+    summary = invented_summary(24, clock=clock)
+    summary = replace(summary, said=(*summary.said, (Level.ALARM, 0.02), (Level.WATCH, 0.7), (Level.ALARM, 0.99)))
+    said = [level for level, _ in summary.said]
+    for collapsed in (False, True):
+        scene = scene_of(summary, collapsed=collapsed)
+        for level in (Level.WATCH, Level.ALARM):
+            parts = [share for number, share in scene.said.items() if scene.levels[number].says is level]
+            assert sum(parts) == pytest.approx(said.count(level) / len(said))
+    shown = [line for node in scene.nodes for line in node.lines if line.endswith("of steps")]
+    assert shown == [f"{share_text(scene.said.get(node.level, 0.0))} of steps" for node in scene.nodes]
 
 
 def test_a_start_that_no_step_ends_in_has_no_evidence_that_could_be_thin() -> None:
@@ -243,7 +264,7 @@ def test_a_start_that_no_step_ends_in_has_no_evidence_that_could_be_thin() -> No
     start = left.start
     figures = state_figures(left)[start]
     assert (figures.entered, figures.thin) == (False, False)
-    assert figures.peak == figures.by_clock[0]  # before the first step the clock has not gone on
+    assert state_figures(left, base=0.2)[start].peak == 0.2
     back = replace(left, fallback=np.where(np.arange(12) == 0, np.int32(start), left.fallback))
     figures = state_figures(back)[start]
     assert (figures.entered, figures.thin) == (True, True)

@@ -12,9 +12,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from prefixguard.alarm import Level
 from prefixguard.automata.strings import fallback_of
-from prefixguard.automata.summary import AutomatonSummary, Entry, Fidelity, Replay
+from prefixguard.automata.summary import AutomatonSummary, Entry, Fidelity, Replay, StateAlarms
 from prefixguard.automata.summary.replays import ReplayStep
+from prefixguard.automata.summary.state_alarms import state_sentence
 from prefixguard.bundle import UNSEEN, AlarmCount, AlarmPerformance, Automaton
 
 #: Gloss, tool, status, push of the outcome risk in log-odds, whether it reads history.
@@ -71,6 +73,9 @@ PERFORMANCE = AlarmPerformance(
 )
 
 
+_Say = Callable[[str, int], str]  # plain text and a number: the text to use
+
+
 def invented_summary(
     n_states: int = 12,
     n_symbols: int = 12,
@@ -123,6 +128,9 @@ def invented_summary(
         replays=tuple(sorted(replays, key=lambda replay: (not replay.failed, replay.run_id))),
         fidelity=Fidelity(0.87, 0.52, 0.60, 0.66, 0.70, 0.012, 240, 3720, care),
         performance=PERFORMANCE,
+        ranked=_ranked(automaton, entries, text),
+        cells=_cells(automaton, replays),
+        said=tuple((Level(step.level), step.outcome) for replay in replays for step in replay.steps),
         watch=0.31,
         alarm=alarm,
         base=0.34,
@@ -143,10 +151,44 @@ def started_elsewhere(summary: AutomatonSummary) -> AutomatonSummary:
         visits=np.where(mine, 0, automaton.visits),
         stand_in=np.where(mine, other, automaton.stand_in),
     )
-    return replace(summary, automaton=left, replays=())
+    cells = np.where(mine[:, None], 0, summary.cells)
+    return replace(summary, automaton=left, cells=cells, replays=())
 
 
-_Say = Callable[[str, int], str]  # plain text and a number: the text to use
+def _cells(automaton: Automaton, replays: tuple[Replay, ...]) -> NDArray[np.int64]:
+    """Evidence, and the steps of the replays."""
+    cells = automaton.evidence.copy()
+    for replay in replays:
+        for at, step in enumerate(replay.steps, 1):
+            cells[step.state, automaton.column(at)] += 1
+    return cells
+
+
+def _ranked(automaton: Automaton, entries: tuple[Entry, ...], text: _Say) -> tuple[StateAlarms, ...]:
+    """The riskiest states raise the alarms; the second is one agent's, the third the step cap's."""
+    order = np.argsort(-automaton.risk[:, -1, 1], kind="stable").tolist()
+    alarms = (12, 8, 5, 2, 1)[: len(order)]
+    said = (
+        "",
+        "92 % of its steps are of agent " + text("alpha", 1) + ", of all steps 9.0 %.",
+        "61 % of its steps are at step 27 or later.",
+    )
+    return tuple(
+        StateAlarms(
+            state=state,
+            failed=alarms[at] if at < len(alarms) else 0,
+            successful=at % 2 if at < len(alarms) else 0,
+            share=alarms[at] / sum(alarms) if at < len(alarms) else 0.0,
+            sentence=state_sentence(automaton, entries, state),
+            mix=(("agent", ((text("alpha", at), 0.6), (text("beta", at + 1), 0.3))), ("domain", ())),
+            steps=(2, 8 + at, 20),
+            flags=(said[at],) if at < len(said) and said[at] else (),
+            example=text(f"run r{at}, step 7: books", at) if at < len(alarms) else "",
+        )
+        for at, state in enumerate(order)
+    )
+
+
 _Walk = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
 

@@ -10,10 +10,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from prefixguard.automata.page.front import alarm_blocks
-from prefixguard.automata.picture.scene import MANY_STATES, Scene, figures_of, level_of, scene_of
+from prefixguard.automata.page.front import alarm_blocks, state_blocks
+from prefixguard.automata.picture.risk_levels import level_of
+from prefixguard.automata.picture.scene import MANY_STATES, Scene, figures_of, scene_of
 from prefixguard.automata.picture.svg import to_svg
-from prefixguard.automata.summary import AutomatonSummary, Fidelity
+from prefixguard.automata.summary import AutomatonSummary, Fidelity, StateAlarms
 from prefixguard.automata.summary.state_figures import THIN_RUNS, StateFigures
 from prefixguard.automata.summary.wording import count_text, one_line, risk_text, share_text
 from prefixguard.results import Facts, blocks_to_html, colour_of, ink_on, offline_page
@@ -25,7 +26,10 @@ _HERE = Path(__file__).parent
 _ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 #: Code points kept of a name, and of longer texts by their field.
 _NAME_LETTERS = 120
-_LETTERS = {"condition": 600, "examples": 600, "spoken": 600, "legend": 2_000, "text": 2_000}
+_LETTERS = {
+    **dict.fromkeys(("condition", "examples", "sentence", "flags", "spoken"), 600),
+    **dict.fromkeys(("legend", "text"), 2_000),
+}
 
 Json = dict[str, Any]
 
@@ -45,6 +49,7 @@ def to_page(summary: AutomatonSummary) -> bytes:
         "name": html.escape(name),
         "summary": html.escape(_summary(summary)),
         "alarms": blocks_to_html(alarm_blocks(summary.performance)),
+        "ranked": blocks_to_html(state_blocks(summary)),
         "fidelity": "\n".join(_fidelity(summary.fidelity)),
         **{which: picture.decode().partition("?>\n")[2] for which, picture in pictures.items()},
         "data": page_json(summary),
@@ -120,6 +125,7 @@ def page_data(summary: AutomatonSummary) -> Json:
         {**asdict(level), "colour": level.colour, "ink": ink_on(level.colour), "used": number in states.used_levels}
         for number, level in enumerate(states.levels)
     ]
+    ranked = {one.state: one for one in summary.ranked}
     data: Json = _plain(
         {
             "start": summary.automaton.start,
@@ -129,7 +135,7 @@ def page_data(summary: AutomatonSummary) -> Json:
             "many": MANY_STATES,
             "thin_runs": THIN_RUNS,
             "levels": levels,
-            "states": [_state(summary, figures, states) for figures in figures_of(summary)],
+            "states": [_state(summary, figures, states, ranked[figures.state]) for figures in figures_of(summary)],
             "symbols": [asdict(entry) for entry in summary.entries],
             "scenes": {name: _scene(scene) for name, scene in scenes.items()},
             "replays": [asdict(replay) for replay in summary.replays],
@@ -138,8 +144,8 @@ def page_data(summary: AutomatonSummary) -> Json:
     return data
 
 
-def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene) -> Json:
-    """A state's figures, and its columns of the clock in place of what the figures say of them."""
+def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene, alarms: StateAlarms) -> Json:
+    """A state's figures, its first alarms, and its columns of the clock in place of what the figures say of them."""
     automaton, state = summary.automaton, figures.state
     known = {name: value for name, value in asdict(figures).items() if name not in ("by_clock", "met")}
     columns = [
@@ -158,7 +164,8 @@ def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene) -> Js
     ]
     level = level_of(figures.peak, scene.levels)
     examples = summary.state_examples[state]
-    return {**known, "thin": figures.thin, "level": level, "columns": columns, "examples": examples}
+    first = {"sentence": alarms.sentence, "flags": alarms.flags, "alarms": [alarms.failed, alarms.successful]}
+    return {**known, **first, "thin": figures.thin, "level": level, "columns": columns, "examples": examples}
 
 
 def _scene(scene: Scene) -> Json:

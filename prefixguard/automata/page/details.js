@@ -43,11 +43,6 @@ function saysByTheClock(state) {
 }
 
 function evidence(state, links) {
-  if (!state.entered) {
-    const why = "Every run begins here, and no step ends here: no reading comes from this state.";
-    const from = state.stand_in !== null && [" The risk shown is that of ", toState(state.stand_in, links), "."];
-    return make("p", {}, why, from);
-  }
   const least = state.runs < state.most_runs ? "at least " : "";
   const own = `${count(state.steps, "held-out step")} of ${least}${count(state.runs, "run")}`;
   if (state.stand_in !== null) {
@@ -61,7 +56,8 @@ function evidence(state, links) {
 function byTheClock(state) {
   if (state.columns.length < 2) return null;
   const cell = (...content) => make("td", { class: "number" }, ...content);
-  const rows = state.columns.map((column, at) =>
+  const seen = state.columns.map((column, at) => [column, at]).filter(([column]) => column.met);
+  const rows = seen.map(([column, at]) =>
     make(
       "tr",
       {},
@@ -74,6 +70,7 @@ function byTheClock(state) {
     .map((text, at) => make("th", { class: at ? "number" : "" }, text));
   if (rows.length <= SPANS) return [heading("By the clock"), table(heads, rows)];
   const box = (column, at) => {
+    if (!column.met) return make("span", { title: `${spans[at]}: no run was here` }, "–");
     const cell = make("span", { title: spans[at] }, risk(column.outcome));
     cell.style.background = column.colour;
     cell.style.color = column.ink;
@@ -110,9 +107,18 @@ function ways(of, key, { choose }) {
 function stateDetails(at, links) {
   const state = data.states[at];
   const clock = state.columns.length > 1;
+  if (!state.entered) {
+    return [
+      make("p", {}, make("b", { class: "big" }, `State ${at} `), chip("start", "")),
+      make("p", {}, "Every run begins here, and no step ends here: no reading comes from this state. "
+        + `Its risk, ${risk(state.outcome)}, is the share of training runs that failed.`),
+      ways(sheets.states, `s${at}`, links),
+    ];
+  }
   const rest = `, interval ${range([state.low, state.high])} (90 %)`
-    + (clock ? `; lowest ${risk(state.least)}, mean ${risk(state.outcome)}` : "")
+    + (clock ? `; mean ${risk(state.outcome)}, lowest ${risk(state.least)}` : "")
     + `; imminent risk ${clock ? "in the mean " : ""}${risk(state.imminent)}`;
+  const [failed, successful] = state.alarms;
   return [
     make(
       "p",
@@ -125,8 +131,11 @@ function stateDetails(at, links) {
       state.thin && chip("thin evidence", "thin"),
     ),
     make("p", {}, make("b", {}, `${clock ? "Highest outcome" : "Outcome"} risk ${risk(state.peak)}`), rest),
+    make("p", {}, quote(state.sentence)),
+    failed + successful > 0 && make("p", {}, `First alarms on test runs: ${failed} failed, ${successful} successful.`),
+    state.flags.map((flag) => make("p", {}, chip("flag", "thin"), " ", quote(flag))),
     gauge(state.peak, [state.low, state.high]),
-    clock && state.entered && make("p", {}, `By the clock: ${saysByTheClock(state)}.`),
+    clock && make("p", {}, `By the clock: ${saysByTheClock(state)}.`),
     evidence(state, links),
     make("p", {}, `${count(state.visits, "training step")} ended here, ${share(state.share)} of all.`),
     byTheClock(state),

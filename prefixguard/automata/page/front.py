@@ -1,12 +1,16 @@
-"""What an auditor asks first, as blocks: what the alarms are worth."""
+"""What an auditor asks first, as blocks: what the alarms are worth, what raises them, and what to change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from prefixguard.automata.summary.wording import count_text, one_line, risk_text, share_text
+from prefixguard.automata.picture.scene import figures_of
+from prefixguard.automata.summary import AutomatonSummary, StateAlarms
+from prefixguard.automata.summary.state_alarms import changes
+from prefixguard.automata.summary.state_figures import StateFigures
+from prefixguard.automata.summary.wording import count_text, one_line, range_text, risk_text, share_text
 from prefixguard.bundle import AlarmCount, AlarmPerformance
-from prefixguard.results import Block, Column, Facts, Table, Text, percents
+from prefixguard.results import Block, Bullets, Column, Facts, Folded, Table, Text, percents
 
 
 def alarm_blocks(found: AlarmPerformance) -> Iterator[Block]:
@@ -55,3 +59,55 @@ def _facts(found: AlarmPerformance) -> Iterator[tuple[str, str, str]]:
             f"interval; exact risks would give {share_text(found.coverage_expected)}, for rates of few runs scatter"
         )
         yield "Intervals kept", share_text(found.coverage), meaning
+
+
+def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
+    """What to change, then every state with the first alarms that it raised, those that raise most first."""
+    said = "alarms" if summary.alarm is not None else "times that it says WATCH (there is no alarm threshold)"
+    todo = tuple(one_line(sentence, 600) for sentence in changes(summary.ranked))
+    nothing = ("No failed test run raised an alarm: there is nothing here to change by.",)
+    yield Bullets(todo or nothing, "What to change")
+    yield Text(
+        f"States by first {said} on test runs. A run has one, in the state where it first sounds. What leads to a "
+        "state and whose steps end there is counted on training runs; steps are the median, and from the tenth to the "
+        "ninetieth percentile. Risks are over all spans of the clock in which a run was seen there.",
+        "faint",
+    )
+    raising = [one for one in summary.ranked if one.failed or one.successful]
+    figures = figures_of(summary)
+    if raising:
+        yield _states(raising, figures)
+    rest = [one for one in summary.ranked if one not in raising]
+    if rest:
+        yield Folded(f"{count_text(len(rest), 'state')} that raised no first alarm", (_states(rest, figures),))
+
+
+def _states(ranked: Sequence[StateAlarms], figures: Sequence[StateFigures]) -> Table:
+    names = ("First alarms, failed runs", "successful runs", "Mean risk", "Highest, 90 % interval", "Evidence", "Step")
+    head = [Column("State", "text"), *(Column(name, "number") for name in names)]
+    words = [Column(name, "words") for name in ("What leads there", "Whose steps", "Flags")]
+    rows = []
+    for one in ranked:
+        state = figures[one.state]
+        clock = state.least < state.peak
+        whose = "; ".join(
+            f"{name}: " + ", ".join(f"{value or 'not named'} {share_text(part)}" for value, part in mix)
+            for name, mix in one.mix
+            if mix
+        )
+        borrowed = state.stand_in is not None and state.entered
+        rows.append(
+            [
+                f"{one.state}" if state.entered else f"{one.state} (start)",
+                (f"{one.failed:,}", f"{share_text(one.share)} of them" if one.failed else ""),
+                f"{one.successful:,}",
+                (risk_text(state.outcome), f"from {risk_text(state.least)}" if clock else ""),
+                (risk_text(state.peak), range_text(state.low, state.high) if state.entered else ""),
+                (count_text(state.runs, "run"), f"of state {state.stand_in}" if borrowed else ""),
+                "–" if one.steps is None else (f"{one.steps[1]}", f"{one.steps[0]}–{one.steps[2]}"),
+                one.sentence,
+                whose,
+                " ".join(one.flags),
+            ]
+        )
+    return Table.of("", [*head, *words], rows)

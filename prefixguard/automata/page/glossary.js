@@ -57,26 +57,15 @@ function showGlossary(links) {
   byId("glossary").replaceChildren(all);
 }
 
-function showStates(links) {
-  const clock = data.clock.length > 0;
-  const heads = ["State", "Level", clock ? "Highest outcome risk" : "Outcome risk", "90 % interval", "Imminent", "Training steps", "Evidence"];
-  const order = data.states.map((state, at) => at);
-  order.sort((a, b) => data.states[a].peak - data.states[b].peak || a - b);
-  const rows = order.map((at) => {
-    const state = data.states[at];
-    const borrowed = state.stand_in === null ? state.thin && ", thin" : `, stands in: state ${state.stand_in}`;
-    const cells = [
-      [toState(at, links), at === data.start && " (start)"],
-      levelChip(data.levels[state.level].says),
-      [risk(state.peak), clock && small(`from ${risk(state.least)}`)],
-      range([state.low, state.high]),
-      risk(state.imminent),
-      `${number(state.visits)} (${share(state.share)})`,
-      [`${count(state.steps, "step")}, ${count(state.runs, "run")}`, borrowed],
-    ];
-    return make("tr", {}, cells.map((cell, column) => labelled(heads[column], cell)));
-  });
-  byId("states-table").replaceChildren(table(heads.map((head) => make("th", { scope: "col" }, head)), rows));
+// The states of the tables above the graph lead to the graph.
+function linkStates(links) {
+  for (const cell of document.querySelectorAll("#ranked tbody th")) {
+    const state = Number.parseInt(cell.textContent, 10);
+    cell.replaceChildren(word(cell.textContent, () => {
+      links.choose("states", `s${state}`);
+      byId("graph-title").scrollIntoView();
+    }));
+  }
 }
 
 const SHOWN = 12; // found symbols that are listed before "and more"

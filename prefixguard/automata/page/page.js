@@ -191,10 +191,10 @@ byId("release").addEventListener("click", () => choose(sheet.name, null));
 watchGraph({ hover: refresh, choose: (key) => choose(sheet.name, key) });
 window.addEventListener("hashchange", openLink);
 window.addEventListener("beforeprint", () => {
-  for (const closed of document.querySelectorAll("#key details, #all-states")) closed.open = true;
+  for (const closed of document.querySelectorAll("details")) closed.open = true;
   fit();
 });
 showGlossary(links);
-showStates(links);
+linkStates(links);
 showSheet("states"); // its size decides which picture the page opens with
 openLink();

@@ -9,7 +9,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from prefixguard.automata.picture.scene import Scene, SceneNode, columns_of, level_text, scene_of
+from prefixguard.automata.picture.risk_levels import level_text
+from prefixguard.automata.picture.scene import Scene, SceneNode, columns_of, scene_of
 from prefixguard.automata.picture.svg import FONT, LINE, TEXT
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.results import ink_on

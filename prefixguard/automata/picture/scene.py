@@ -1,20 +1,18 @@
 """What is drawn of an automaton, before anything has a place: nodes, edges, levels of risk and a legend.
 
 SVG, DOT and the page draw the same scene. A node is a state, or in the collapsed scene a level of risk with all of its
-states. Levels are intervals of the outcome risk, each with a colour that stays distinct without colour vision.
+states.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
-from prefixguard.alarm import Level
 from prefixguard.automata.picture.edge_names import edge_names
+from prefixguard.automata.picture.risk_levels import RiskLevel, level_of, level_text, risk_levels, said_shares
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.state_figures import THIN_RUNS, StateFigures, state_figures
 from prefixguard.automata.summary.wording import count_text, one_line, range_text, risk_text, share_text
@@ -32,28 +30,6 @@ DRAWN_A_NODE = 3
 FEW_NODES = 20
 #: Up to this many nodes an edge names two glosses, else one.
 ROOMY = 12
-#: Where levels end when no threshold is near; denser at the low end, where most states are.
-ENDS = (0.05, 0.15, 0.30, 0.50, 0.75)
-
-#: A threshold takes the place of a standard end that is nearer than this, in log-odds.
-_NEAR = 0.55
-
-
-@dataclass(frozen=True, slots=True)
-class RiskLevel:
-    """Outcome risks above `low` and up to `high` (the first level holds 0 too).
-
-    says: what a monitor says there: OK, WATCH or ALARM.
-    """
-
-    low: float
-    high: float
-    says: Level
-
-    @property
-    def colour(self) -> str:
-        """Colour of the risk in its middle, "#rrggbb"."""
-        return colour_of((self.low + self.high) / 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +84,17 @@ class SceneEdge:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """All that is drawn. legend: sentences; care: those that ask to audit with care."""
+    """All that is drawn.
+
+    said: of levels that hold a node, the share of test steps, see `said_shares`; empty without test runs. legend:
+    sentences; care: those that ask to audit with care.
+    """
 
     name: str
     nodes: tuple[SceneNode, ...]
     edges: tuple[SceneEdge, ...]
     levels: tuple[RiskLevel, ...]
+    said: dict[int, float]
     legend: tuple[str, ...]
     care: tuple[str, ...]
     collapsed: bool
@@ -138,13 +119,16 @@ def scene_of(summary: AutomatonSummary, *, collapsed: bool = False) -> Scene:
     """The scene of all states, or with `collapsed` of the levels of risk."""
     figures = figures_of(summary)
     levels = risk_levels(summary.watch, summary.alarm)
-    nodes = _nodes(summary, figures, levels, collapsed)
+    used = sorted({level_of(state.peak, levels) for state in figures})
+    said = said_shares(summary.said, levels, used)
+    nodes = _nodes(summary, figures, levels, said if collapsed else None)
     edges = _edges(summary, nodes)
     return Scene(
         name=one_line(summary.name, 80),
         nodes=nodes,
         edges=edges,
         levels=levels,
+        said=said,
         legend=_legend(summary, edges, collapsed),
         care=tuple(one_line(sentence, 400) for sentence in summary.fidelity.care),
         collapsed=collapsed,
@@ -152,10 +136,8 @@ def scene_of(summary: AutomatonSummary, *, collapsed: bool = False) -> Scene:
 
 
 def figures_of(summary: AutomatonSummary) -> tuple[StateFigures, ...]:
-    """Figures of each state; the runs that are replayed tell, too, at which times runs are in a state."""
-    automaton = summary.automaton
-    steps = (pair for replay in summary.replays for pair in enumerate(replay.steps, 1))
-    return state_figures(automaton, ((step.state, automaton.column(at)) for at, step in steps))
+    """Figures of each state, over all runs that were read."""
+    return state_figures(summary.automaton, summary.cells, summary.base)
 
 
 def columns_of(scene: Scene) -> list[list[SceneNode]]:
@@ -170,67 +152,35 @@ def columns_of(scene: Scene) -> list[list[SceneNode]]:
     return columns
 
 
-def risk_levels(watch: float, alarm: float | None) -> tuple[RiskLevel, ...]:
-    """All levels from 0 to 1, lowest first; the thresholds of watch and alarm always end a level.
-
-    watch, alarm: thresholds of the outcome risk, in [0, 1]; alarm None: nothing is called ALARM.
-
-    >>> [(level.low, level.high, str(level.says)) for level in risk_levels(0.31, 0.62)][2:]
-    [(0.15, 0.31, 'OK'), (0.31, 0.62, 'WATCH'), (0.62, 0.75, 'ALARM'), (0.75, 1.0, 'ALARM')]
-    """
-    thresholds = sorted({threshold for threshold in (watch, alarm) if threshold is not None and 0.0 < threshold < 1.0})
-    kept = [end for end in ENDS if all(abs(_log_odds(end) - _log_odds(threshold)) >= _NEAR for threshold in thresholds)]
-
-    def says(low: float) -> Level:
-        if alarm is not None and low >= alarm:
-            return Level.ALARM
-        return Level.WATCH if low >= watch else Level.OK
-
-    ends = sorted({0.0, *kept, *thresholds, 1.0})
-    return tuple(RiskLevel(low, high, says(low)) for low, high in pairwise(ends))
-
-
-def level_of(risk: float, levels: tuple[RiskLevel, ...]) -> int:
-    """Which level holds this risk. A risk at a threshold is still below it, as for the alarm itself."""
-    return min(bisect_left([level.high for level in levels], risk), len(levels) - 1)
-
-
-def _log_odds(risk: float) -> float:
-    return math.log(risk / (1 - risk))
-
-
-def level_text(level: RiskLevel) -> str:
-    """A level in words.
-
-    >>> level_text(risk_levels(0.31, 0.62)[-2])
-    'ALARM .62–.75'
-    """
-    return f"{level.says} {range_text(level.low, level.high)}"
-
-
 def _nodes(
-    summary: AutomatonSummary, figures: tuple[StateFigures, ...], levels: tuple[RiskLevel, ...], collapsed: bool
+    summary: AutomatonSummary,
+    figures: tuple[StateFigures, ...],
+    levels: tuple[RiskLevel, ...],
+    said: dict[int, float] | None,
 ) -> tuple[SceneNode, ...]:
-    """One node for each state, or with `collapsed` for each level that holds states, at the mean of their risks."""
+    """One node for each state; with shares of test steps by level, one for each level that holds states, at the mean of
+    their risks."""
     members: dict[int, list[StateFigures]] = {}
     for state in figures:
-        members.setdefault(level_of(state.peak, levels) if collapsed else state.state, []).append(state)
+        members.setdefault(state.state if said is None else level_of(state.peak, levels), []).append(state)
     traffic = {number: sum(state.visits for state in group) for number, group in members.items()}
-    total, most = max(sum(traffic.values()), 1), max(*traffic.values(), 1)
+    most = max(*traffic.values(), 1)
     nodes = []
     for number, group in sorted(members.items()):
         peaks, visits = [state.peak for state in group], [state.visits for state in group]
         risk = float(np.average(peaks, weights=visits if any(visits) else None)) if len(group) > 1 else peaks[0]
         start = any(state.state == summary.automaton.start for state in group)
-        if collapsed:
-            lines = [risk_text(risk), range_text(min(peaks), max(peaks)), f"{share_text(sum(visits) / total)} of steps"]
+        if said is not None:
+            lines = [risk_text(risk), range_text(min(peaks), max(peaks))]
+            lines += [f"{share_text(said.get(number, 0.0))} of steps"] if said else []
             title = count_text(len(group), "state")
-            spoken = f"Level {level_text(levels[number])}, {title}, mean outcome risk {lines[0]}, {lines[2]}"
+            name = f"Level {level_text(levels[number])}"
+            spoken = ", ".join([name, title, f"mean outcome risk {lines[0]}", *lines[2:]])
         else:
             title, (lines, spoken) = str(number), _state_label(group[0], start)
         nodes.append(
             SceneNode(
-                key=f"{'l' if collapsed else 's'}{number}",
+                key=f"{'s' if said is None else 'l'}{number}",
                 states=tuple(state.state for state in group),
                 title=title,
                 lines=tuple(lines),
@@ -248,6 +198,9 @@ def _nodes(
 
 def _state_label(state: StateFigures, start: bool) -> tuple[list[str], str]:
     """The lines of a state's label, and the state in a sentence."""
+    if not state.entered:
+        said = f"State {state.state}, start, outcome risk {risk_text(state.outcome)} before the first step"
+        return [risk_text(state.outcome)], said
     lines = [risk_text(state.peak), range_text(state.low, state.high)]
     risk = f"outcome risk {lines[0]}, interval {lines[1]}"
     if len(state.by_clock) > 1:
@@ -334,6 +287,12 @@ def _legend(summary: AutomatonSummary, edges: tuple[SceneEdge, ...], collapsed: 
         f"Colour and column: {highest} (probability that the run fails); {thresholds}.",
         f"In a {'level' if collapsed else 'state'}: {inside}. Size and line width: how many training steps.",
     ]
+    if summary.said:
+        shares = ", ".join(f"{level} on {share_text(part)}" for level, part in summary.performance.said.items())
+        sentences.append(
+            f"On test runs it says {shares} of steps. Shares of levels count what was said: an alarm that stays on"
+            " counts under ALARM, whatever the risk is by then."
+        )
     if clock:
         sentences.append(
             f"A clock runs beside the automaton: the same state means another risk in each of {clock} spans of steps. A"

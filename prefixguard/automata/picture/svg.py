@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
 from prefixguard.automata.picture.layout import LINE_HEIGHT, Layout, PlacedEdge, PlacedNode, Point, lay_out
-from prefixguard.automata.picture.scene import Scene, level_text, scene_of
+from prefixguard.automata.picture.risk_levels import level_text
+from prefixguard.automata.picture.scene import Scene, scene_of
 from prefixguard.automata.summary import AutomatonSummary
-from prefixguard.automata.summary.wording import count_text
+from prefixguard.automata.summary.wording import count_text, share_text
 from prefixguard.results import ink_on
 
 LINE = "#5c6673"
@@ -18,7 +19,7 @@ PAPER = "#ffffff"
 FONT = "Helvetica,Arial,sans-serif"
 
 _MARGIN = 24.0
-_HEAD = 52.0  # room for the headings of levels
+_HEAD = 66.0  # room for the headings of levels
 _LEGEND_LINE = 16.0
 _LEGEND_LETTER = 5.9
 _ARROW = 7.0
@@ -68,10 +69,12 @@ def _stripes(scene: Scene, layout: Layout) -> Iterator[str]:
         yield '<g class="level">'
         ground = {"height": layout.height + 16, "rx": 8, "fill": level.colour, "fill_opacity": "0.16"}
         yield _tag("rect", class_="ground", x=x, y=-8, width=width, **ground)
-        heading = {"height": 36, "rx": 8, "fill": level.colour, "stroke": LINE, "stroke_width": 0.5}
+        heading = {"height": 50, "rx": 8, "fill": level.colour, "stroke": LINE, "stroke_width": 0.5}
         yield _tag("rect", x=x, y=-_HEAD, width=width, **heading)
         ink = {"font_weight": "bold", "fill": ink_on(level.colour)}
-        for dy, text, size in ((-37, str(level.says), 12), (-22, level_text(level).split(" ", 1)[1], 11)):
+        part = f"{share_text(scene.said.get(number, 0.0))} of steps" if scene.said else ""
+        lines = ((str(level.says), 12), (level_text(level).split(" ", 1)[1], 11), (part, 10))
+        for dy, (text, size) in zip((-51, -36, -22), lines, strict=True):
             yield _tag("text", text, x=(left + right) / 2, y=dy, text_anchor="middle", font_size=size, **ink)
         yield "</g>"
 

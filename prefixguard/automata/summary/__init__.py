@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from prefixguard.alarm import Level
 from prefixguard.automata.summary.entries import Entry
 from prefixguard.automata.summary.fidelity import Fidelity
 from prefixguard.automata.summary.replays import Replay
+from prefixguard.automata.summary.state_alarms import StateAlarms
 from prefixguard.bundle import AlarmPerformance, Automaton
 
 
@@ -16,7 +21,9 @@ class AutomatonSummary:
 
     name: of the monitor. learner, alphabet: how it was learned. entries: one a symbol, in order. state_examples: for
     each state up to three steps that ended in it, one line each. replays: runs of the test side, failed first.
-    performance: of the alarms, on the test runs.
+    performance: of the alarms, on the test runs. ranked: all states, those that raise most first alarms first.
+    cells: int64 (S, C), steps of all runs that were read, by state and span of the clock. said: of every test step what
+    the monitor said, and the outcome risk.
     watch, alarm: thresholds of the outcome risk; None without an alarm. base: failure rate of the training runs.
     """
 
@@ -29,9 +36,12 @@ class AutomatonSummary:
     replays: tuple[Replay, ...]
     fidelity: Fidelity
     performance: AlarmPerformance
+    ranked: tuple[StateAlarms, ...]
+    cells: NDArray[np.int64]
+    said: tuple[tuple[Level, float], ...]
     watch: float
     alarm: float | None
     base: float
 
 
-__all__ = ["AutomatonSummary", "Entry", "Fidelity", "Replay"]
+__all__ = ["AutomatonSummary", "Entry", "Fidelity", "Replay", "StateAlarms"]

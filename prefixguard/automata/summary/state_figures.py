@@ -1,11 +1,11 @@
-"""What a state's risks come to over all columns of the clock, and whether they rest on much."""
+"""What a state's risks come to over the spans of the clock in which runs were there, and whether they rest on much."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from prefixguard.bundle import Automaton
 
@@ -15,15 +15,15 @@ THIN_RUNS = 10
 
 @dataclass(frozen=True, slots=True)
 class StateFigures:
-    """A state in numbers.
+    """A state in numbers. All risks are over the same spans of the clock: those in which a run was seen there.
 
-    imminent, outcome: mean risks over the columns of the clock. by_clock: outcome risk in each column; one value
-    without a clock. met: of each column, whether a run is known to have been there in it. least, peak: lowest and
-    highest outcome risk over these columns; without a clock both are the outcome risk. low, high: interval of the
-    highest, 90 %. steps, runs: held-out evidence of its own. most_runs: what runs can be at most, for a run that was
-    there in several columns of the clock was counted in each. stand_in: the state whose evidence its risk rests on;
-    None: its own. visits, share: training steps that ended there, and of all. entered: whether a step can end there;
-    only of the start it may be False.
+    imminent, outcome: mean risks over the steps there. by_clock: outcome risk in each span; one value without a clock.
+    met: of each span, whether a run was seen there in it. least, peak: lowest and highest outcome risk over the spans
+    that were met; without a clock both are the outcome risk. low, high: interval of the highest, 90 %. steps, runs:
+    held-out evidence of its own. most_runs: what runs can be at most, for a run that was there in several spans was
+    counted in each. stand_in: the state whose evidence its risk rests on; None: its own. visits, share: training steps
+    that ended there, and of all. entered: whether a step can end there; only of the start it may be False, and then no
+    reading comes from it, and its outcome risk is the failure rate of the training runs.
     """
 
     state: int
@@ -49,45 +49,55 @@ class StateFigures:
         return self.entered and (self.stand_in is not None or self.most_runs < THIN_RUNS)
 
 
-def state_figures(automaton: Automaton, walked: Iterable[tuple[int, int]] = ()) -> tuple[StateFigures, ...]:
+def state_figures(
+    automaton: Automaton, cells: NDArray[np.int64] | None = None, base: float | None = None
+) -> tuple[StateFigures, ...]:
     """Figures of each state, in order.
 
-    walked: states and columns of the clock that runs are known to have been in, besides those with evidence; where
-    nothing is known of a state, all columns count. Means are weighted by the state's own evidence, alike where it has
-    none.
+    cells: int64 (S, C), how many steps of all runs that were read ended in each state in each span of the clock; None:
+    the held-out evidence. Of a state of which nothing is known all spans count alike. base: failure rate of the
+    training runs; None: that of a start which no step ends in is what the automaton says of it.
     """
-    start, evidence = automaton.start, automaton.evidence.astype(np.float64)  # (S, C)
-    total = evidence.sum(axis=1, keepdims=True)
-    weight = np.where(total > 0, evidence / np.maximum(total, 1), 1 / evidence.shape[1])  # (S, C), rows sum to 1
-    risk = (automaton.risk * weight[:, :, None]).sum(axis=1)  # (S, 2)
-    entered, met = np.ones(automaton.n_states, dtype=np.bool_), evidence > 0  # (S,), (S, C)
+    start, evidence = automaton.start, automaton.evidence
+    known = evidence if cells is None else cells
+    seen = np.where(known.any(axis=1, keepdims=True), known, 1)
+    weight = seen / seen.sum(axis=1, keepdims=True)  # (S, C), rows sum to 1
     leads_to_start = (automaton.transitions == start).any() or (automaton.fallback == start).any()
+    entered = np.ones(automaton.n_states, dtype=np.bool_)
     entered[start] = leads_to_start or automaton.visits[start] > 0 or automaton.n_states == 1
-    for state, column in walked:
-        met[state, column] = True
-    met[~entered, 0] = True  # of a start that no step ends in, the risk before the first step
-    met[~met.any(axis=1)] = True
-    by_clock = automaton.risk[:, :, 1]
-    highest = np.where(met, by_clock, -1).argmax(axis=1)  # (S,)
-    steps = max(int(automaton.visits.sum()), 1)
+    total = max(int(automaton.visits.sum()), 1)
     return tuple(
-        StateFigures(
-            state=state,
-            imminent=float(risk[state, 0]),
-            outcome=float(risk[state, 1]),
-            by_clock=tuple(by_clock[state].tolist()),
-            met=tuple(met[state].tolist()),
-            least=float(by_clock[state, met[state]].min()),
-            peak=float(by_clock[state, highest[state]]),
-            low=float(automaton.interval[state, highest[state], 1, 0]),
-            high=float(automaton.interval[state, highest[state], 1, 1]),
-            runs=int(automaton.evidence_runs[state].max()),
-            most_runs=int(automaton.evidence_runs[state].sum()),
-            steps=int(automaton.evidence[state].sum()),
-            stand_in=stand_in if stand_in != state else None,
-            visits=int(automaton.visits[state]),
-            share=int(automaton.visits[state]) / steps,
-            entered=bool(entered[state]),
-        )
-        for state, stand_in in enumerate(automaton.stand_in.tolist())
+        _figures(automaton, state, weight[state], None if entered[state] else base, bool(entered[state]), total)
+        for state in range(automaton.n_states)
+    )
+
+
+def _figures(
+    automaton: Automaton, state: int, weight: NDArray[np.float64], own: float | None, entered: bool, total: int
+) -> StateFigures:
+    """own: the outcome risk in place of the automaton's; None: the automaton's. total: training steps of all states."""
+    by_clock, met = automaton.risk[state, :, 1], weight > 0
+    highest = int(np.where(met, by_clock, -1).argmax())
+    low, high = automaton.interval[state, highest, 1].tolist()
+    stand_in, visits = int(automaton.stand_in[state]), int(automaton.visits[state])
+    least, peak = float(by_clock[met].min()), float(by_clock[highest])
+    if own is not None:
+        by_clock, least, peak, low, high = np.full_like(by_clock, own), own, own, own, own
+    return StateFigures(
+        state=state,
+        imminent=float(weight @ automaton.risk[state, :, 0]),
+        outcome=float(np.clip(weight @ by_clock, least, peak)),  # a mean may round beyond what it is a mean of
+        by_clock=tuple(by_clock.tolist()),
+        met=tuple(met.tolist()),
+        least=least,
+        peak=peak,
+        low=low,
+        high=high,
+        runs=int(automaton.evidence_runs[state].max()),
+        most_runs=int(automaton.evidence_runs[state].sum()),
+        steps=int(automaton.evidence[state].sum()),
+        stand_in=stand_in if stand_in != state else None,
+        visits=visits,
+        share=visits / total,
+        entered=entered,
     )

@@ -1,0 +1,99 @@
+"""Levels of risk: intervals of the outcome risk, each with a colour that stays distinct without colour vision."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from prefixguard.alarm import Level
+from prefixguard.automata.summary.wording import range_text
+from prefixguard.results import colour_of
+
+#: Where levels end when no threshold is near; denser at the low end, where most states are.
+ENDS = (0.05, 0.15, 0.30, 0.50, 0.75)
+
+#: A threshold takes the place of a standard end that is nearer than this, in log-odds.
+_NEAR = 0.55
+
+
+@dataclass(frozen=True, slots=True)
+class RiskLevel:
+    """Outcome risks above `low` and up to `high` (the first level holds 0 too).
+
+    says: what a monitor says there: OK, WATCH or ALARM.
+    """
+
+    low: float
+    high: float
+    says: Level
+
+    @property
+    def colour(self) -> str:
+        """Colour of the risk in its middle, "#rrggbb"."""
+        return colour_of((self.low + self.high) / 2)
+
+
+def risk_levels(watch: float, alarm: float | None) -> tuple[RiskLevel, ...]:
+    """All levels from 0 to 1, lowest first; the thresholds of watch and alarm always end a level.
+
+    watch, alarm: thresholds of the outcome risk, in [0, 1]; alarm None: nothing is called ALARM.
+
+    >>> [(level.low, level.high, str(level.says)) for level in risk_levels(0.31, 0.62)][2:]
+    [(0.15, 0.31, 'OK'), (0.31, 0.62, 'WATCH'), (0.62, 0.75, 'ALARM'), (0.75, 1.0, 'ALARM')]
+    """
+    thresholds = sorted({threshold for threshold in (watch, alarm) if threshold is not None and 0.0 < threshold < 1.0})
+    kept = [end for end in ENDS if all(abs(_log_odds(end) - _log_odds(threshold)) >= _NEAR for threshold in thresholds)]
+
+    def says(low: float) -> Level:
+        if alarm is not None and low >= alarm:
+            return Level.ALARM
+        return Level.WATCH if low >= watch else Level.OK
+
+    ends = sorted({0.0, *kept, *thresholds, 1.0})
+    return tuple(RiskLevel(low, high, says(low)) for low, high in pairwise(ends))
+
+
+def level_of(risk: float, levels: tuple[RiskLevel, ...]) -> int:
+    """Which level holds this risk. A risk at a threshold is still below it, as for the alarm itself."""
+    return min(bisect_left([level.high for level in levels], risk), len(levels) - 1)
+
+
+def _log_odds(risk: float) -> float:
+    return math.log(risk / (1 - risk))
+
+
+def level_text(level: RiskLevel) -> str:
+    """A level in words.
+
+    >>> level_text(risk_levels(0.31, 0.62)[-2])
+    'ALARM .62–.75'
+    """
+    return f"{level.says} {range_text(level.low, level.high)}"
+
+
+def said_shares(
+    said: Sequence[tuple[Level, float]], levels: tuple[RiskLevel, ...], used: Iterable[int]
+) -> dict[int, float]:
+    """Of each used level that says the same, the share of steps at which the monitor said so; {} for no step.
+
+    said: what was said at every step, and its outcome risk. A step counts at the level of its risk; where something
+    else was said there, as by an alarm that stays on, at the nearest level that says it. So the shares of the levels of
+    ALARM add up to the share of steps on which the monitor says ALARM. used: numbers of levels that are drawn; what
+    none of them says is left out.
+
+    >>> levels = risk_levels(0.31, 0.62)
+    >>> said_shares([(Level.OK, 0.1), (Level.ALARM, 0.7), (Level.ALARM, 0.2), (Level.WATCH, 0.4)], levels, (1, 4, 5))
+    {1: 0.25, 4: 0.5}
+    """
+    drawn = list(used)
+    counts: Counter[int] = Counter()
+    for level, risk in said:
+        at = level_of(risk, levels) if math.isfinite(risk) else 0
+        same = [number for number in drawn if levels[number].says is level]
+        if same:
+            counts[min(same, key=lambda number: abs(number - at))] += 1
+    return {number: n / len(said) for number, n in sorted(counts.items())}
