@@ -38,7 +38,7 @@ from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.alarms import measure_alarms
 from prefixguard.automata.summary.entries import make_entries, state_examples
 from prefixguard.automata.summary.fidelity import Fidelity, Walks, measure_fidelity, rated
-from prefixguard.automata.summary.replays import choose_replays
+from prefixguard.automata.summary.replays import choose_replays, make_replays, replay_kinds
 from prefixguard.automata.summary.state_alarms import rank_states
 from prefixguard.bundle import (
     AlarmPerformance,
@@ -54,8 +54,9 @@ from prefixguard.bundle import (
     open_bundle,
     write_bundle,
 )
-from prefixguard.errors import ConfigError, UsageError
+from prefixguard.errors import ConfigError, DataError, UsageError
 from prefixguard.learn import (
+    Corpus,
     LearnListener,
     bundle_logits,
     draw_alarm_runs,
@@ -117,6 +118,7 @@ def export(
     max_states: int = 64,
     labels: str | Path | None = None,
     examples: bool = True,
+    replay: str | Iterable[str] | None = None,
     overwrite: bool = False,
     strict: bool = False,
     trust: Trust | None = None,
@@ -137,6 +139,7 @@ def export(
     max_states : most states of the automaton, from 2 to 4096.
     labels: outcomes beside the runs, as `train` takes them.
     examples : show texts of steps and names of runs in the picture and the glossary.
+    replay : id of a run that the picture is to replay, besides the test runs that it chooses; may be repeated.
     overwrite: replace a bundle, or a table, that is there.
     strict: the first run that cannot be read is an error, not a skip. trust: as for `load`.
     The same monitor, runs and options give the same bundle, times aside.
@@ -177,10 +180,11 @@ def export(
     source = read_runs(str(runs), bundle.adapter, labels=Path(labels) if labels else None, strict=strict, report=report)
     corpus = featurise(source, on_run=listener.on_runs)
     listener.on_stage("teacher", "boosted trees, out of fold")
+    asked = _asked(corpus, () if replay is None else _names(replay, ()), str(runs))
     material = gather(corpus, bundle)
     learned = _learn(material, bundle, candidates, listener)
     listener.on_stage("calibrating", "risks and thresholds on runs set aside")
-    parts, summary, notes = _finish(material, bundle, learned, name, examples=examples)
+    parts, summary, notes = _finish(material, bundle, learned, name, asked, examples=examples)
     notes = (*report.left_out(), *notes)
     identifier = None
     if to == "json-table":
@@ -209,6 +213,21 @@ def _names(given: str | Iterable[str] | None, default: tuple[str, ...]) -> tuple
     return (given,) if isinstance(given, str) else tuple(given)
 
 
+def _asked(corpus: Corpus, ids: Iterable[str], where: str) -> NDArray[np.int64]:
+    """The runs of these ids."""
+    numbers: dict[str, list[int]] = {}
+    for r, run_id in enumerate(corpus.run_ids):
+        numbers.setdefault(run_id, []).append(r)
+    wanted = list(dict.fromkeys(ids))
+    if missing := [one for one in wanted if one not in numbers]:
+        few = ", ".join(repr(one) for one in corpus.run_ids[:3])
+        raise DataError(
+            f"{where}: no run with an outcome has the id {missing[0]!r}, which --replay names. Ids there are such as "
+            f"{few}."
+        )
+    return np.array([r for one in wanted for r in numbers[one]], dtype=np.int64)
+
+
 def _learn(material: Material, bundle: Bundle, candidates: tuple[Candidate, ...], listener: LearnListener) -> _Learned:
     """The best candidate by folds of the pool, learned again on all of it."""
     given = ask_model(bundle, material, {c.alphabet for c in candidates})
@@ -225,7 +244,7 @@ def _learn(material: Material, bundle: Bundle, candidates: tuple[Candidate, ...]
 
 
 def _finish(
-    material: Material, bundle: Bundle, learned: _Learned, name: str, *, examples: bool
+    material: Material, bundle: Bundle, learned: _Learned, name: str, asked: NDArray[np.int64], *, examples: bool
 ) -> tuple[BundleParts, AutomatonSummary, tuple[str, ...]]:
     """Thresholds by the automaton's own steps, fidelity on test runs, the glossary."""
     corpus, automaton, alphabet = material.corpus, learned.automaton, learned.alphabet
@@ -243,8 +262,8 @@ def _finish(
     )
     drawn = draw_alarm_runs(corpus, material.seed, material.alarm)
     looked = draw_drift_runs(corpus, material.seed, material.alarm)
-    asked = np.unique(np.concatenate((material.held_out, drawn, looked, material.test)))
-    logits = bundle_logits(parts, corpus, material.rows, asked)
+    every = np.unique(np.concatenate((material.held_out, drawn, looked, material.test, asked)))
+    logits = bundle_logits(parts, corpus, material.rows, every)
     outcome = {r: apply_map(identity, values[:, 1]) for r, values in logits.items()}
     thresholds, alarms = set_thresholds(
         [outcome[r] for r in material.held_out.tolist()], [outcome[r] for r in drawn.tolist()], policy
@@ -260,14 +279,18 @@ def _finish(
     if thresholds.reason:
         notes.append(f"no alarm: {thresholds.reason} The automaton says WATCH and OK only.")
 
-    teacher, test_runs = open_model(bundle), material.test.tolist()
-    test = alphabet.strings(material, material.test)
-    walks = Walks(
-        test,
-        *learned.walked.walk(test),
-        *rated([logits[r] for r in test_runs], calibration),
-        *rated([model_logits(teacher, corpus, material.rows, r) for r in test_runs], bundle.calibration),
-    )
+    teacher = open_model(bundle)
+
+    def walks_of(runs: NDArray[np.int64]) -> Walks:
+        strings, numbers = alphabet.strings(material, runs), runs.tolist()
+        return Walks(
+            strings,
+            *learned.walked.walk(strings),
+            *rated([logits[r] for r in numbers], calibration),
+            *rated([model_logits(teacher, corpus, material.rows, r) for r in numbers], bundle.calibration),
+        )
+
+    walks = walks_of(material.test)
     fidelity = measure_fidelity(automaton, walks)
     if thresholds.alarm is not None and float(automaton.risk[..., 1].max()) <= thresholds.alarm:
         mute = (
@@ -279,6 +302,14 @@ def _finish(
     horizon = bundle.horizon if bundle.horizon is not None else 3
     performance = measure_alarms(material, automaton, walks, drawn, calibration, bundle.calibration, horizon=horizon)
     sound = Level.WATCH if thresholds.alarm is None else Level.ALARM
+    chosen = choose_replays(material, walks, calibration, horizon=horizon)
+    places = chosen.places[~np.isin(material.test[chosen.places], asked)]
+    replays = [
+        replay
+        for runs, walked in ((asked, walks_of(asked)), (material.test[places], walks.of(places)))
+        for kinds in [replay_kinds(walked, calibration, horizon)]
+        for replay in make_replays(material, runs, walked, kinds, asked=runs is asked, examples=examples)
+    ]
     summary = AutomatonSummary(
         name=name,
         learner=learned.choice.learner,
@@ -286,7 +317,8 @@ def _finish(
         automaton=automaton,
         entries=entries,
         state_examples=state_examples(material, automaton, learned.walked.states, examples=examples),
-        replays=choose_replays(material, walks, calibration, horizon=horizon, examples=examples),
+        replays=tuple(replays),
+        chosen=chosen.said,
         fidelity=fidelity,
         performance=performance,
         ranked=rank_states(material, automaton, entries, learned.walked.states, walks, sound, examples=examples),
@@ -298,7 +330,7 @@ def _finish(
     )
     info = automaton_info(bundle, learned.choice, learned.trials, summary, notes)
     n_steps = len(walks.risks)
-    info["metrics"]["outcome_auroc"] = finite(auroc(test.labels[:, 1], walks.risks[:, 1])) if n_steps else None
+    info["metrics"]["outcome_auroc"] = finite(auroc(walks.strings.labels[:, 1], walks.risks[:, 1])) if n_steps else None
     info["alarm_table"], info["alarm_lengths"] = table_to_json(alarms), corpus.lengths[drawn].tolist()
     strings = alphabet.strings(material, looked)
     missing = np.split(learned.walked.walk(strings)[1], strings.first[1:-1])

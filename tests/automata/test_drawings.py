@@ -54,7 +54,7 @@ def test_care_is_said(write: Callable[[AutomatonSummary], str | bytes]) -> None:
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 #: All that a drawing needs; nothing that runs, loads or links.
-HARMLESS = {"svg", "g", "title", "path", "polygon", "ellipse", "rect", "text"}
+HARMLESS = {"svg", "g", "title", "path", "polygon", "ellipse", "rect", "text", "desc"}
 
 
 def parsed(picture: bytes) -> ET.Element:
@@ -203,7 +203,7 @@ def test_any_gloss_is_a_label_and_nothing_else(text: str) -> None:
 ELEMENTS = {
     *("html", "head", "meta", "title", "style", "body", "a", "header", "h1", "bdi", "p", "section", "h2", "ul", "li"),
     *("dl", "div", "dt", "dd", "b", "noscript", "main", "button", "label", "span", "input", "svg", "rect", "g", "path"),
-    *("polygon", "ellipse", "text", "select", "i", "details", "summary", "footer", "script"),
+    *("polygon", "ellipse", "text", "select", "i", "details", "summary", "footer", "script", "desc"),
     *("table", "thead", "tbody", "tr", "th", "td", "small"),
 }
 

@@ -16,7 +16,7 @@ from prefixguard.automata.page import to_page
 from prefixguard.automata.picture.risk_levels import level_of, risk_levels
 from prefixguard.automata.picture.scene import figures_of, scene_of
 from prefixguard.automata.summary import AutomatonSummary
-from prefixguard.automata.summary.wording import one_line, risk_text
+from prefixguard.automata.summary.wording import many_lines, one_line, risk_text
 
 CHROMIUM = find_chromium()
 
@@ -29,7 +29,7 @@ def without_texts(summary: AutomatonSummary) -> AutomatonSummary:
         entries=tuple(replace(entry, examples=()) for entry in summary.entries),
         state_examples=((),) * summary.automaton.n_states,
         replays=tuple(
-            replace(replay, steps=tuple(replace(step, text="") for step in replay.steps)) for replay in summary.replays
+            replace(replay, steps=tuple(replace(step, texts=()) for step in replay.steps)) for replay in summary.replays
         ),
     )
 
@@ -126,7 +126,8 @@ def test_a_link_opens_a_run_at_a_step(browser: Browser, folder: Path, name: str)
     assert keys(browser, "here") == [f"s{step.state}"]
     said = text(browser, "#replay-step")
     assert f"Step 3 of {len(replay.steps)}" in said and f"state {step.state}" in said
-    assert one_line(step.text, 2000) in said
+    for name, whole in step.texts:
+        assert name in said and " ".join(many_lines(whole, 9_999).split()) in " ".join(said.split())
     assert browser.run("document.getElementById('replay-slider').value") == "3"
     assert f"State {step.state}" in text(browser, "#details")
 
@@ -174,7 +175,7 @@ def test_the_curve_has_both_risks_the_teacher_and_the_thresholds(browser: Browse
     assert text(browser, "#strokes").split("\n") == ["outcome risk", "imminent risk", "teacher's outcome risk"]
     assert pieces("threshold") == 2
     written = browser.run("document.getElementById('curve').textContent")
-    assert "ALARM .62" in written and "WATCH .31" in written and "the run failed" in written
+    assert "ALARM .62" in written and "WATCH .31" in written and summary.replays[0].kind in written
     assert pieces("cell") == len(summary.replays[0].steps)
     assert pieces("unseen") == sum(step.unseen for step in summary.replays[0].steps)
     assert pieces("alarm") == any(step.level == "ALARM" for step in summary.replays[0].steps)
@@ -192,7 +193,7 @@ def test_search_finds_a_symbol_and_lights_its_edges(browser: Browser, folder: Pa
     scene = scene_of(summary)
     edges = sorted(edge.key for edge in scene.drawn if symbol in dict(edge.symbols))
     assert keys(browser, "edge.on") == edges
-    assert text(browser, "#found") == summary.entries[symbol].gloss
+    assert text(browser, "#found").split("\n")[:2] == ["Symbols:", summary.entries[symbol].gloss]
     assert browser.run("document.querySelector('#glossary tr.on').dataset.symbol") == str(symbol)
     browser.run("document.querySelector('#found button').click()")  # now the rare ones too
     ghosts = browser.run("document.querySelectorAll('.sheet:not([hidden]) .ghost.of-light').length")
@@ -205,7 +206,7 @@ def test_search_finds_a_symbol_and_lights_its_edges(browser: Browser, folder: Pa
 def test_a_search_without_result_says_so(browser: Browser, folder: Path) -> None:
     opened(browser, folder, "plain")
     browser.run("(s => { s.value = 'zzz'; s.dispatchEvent(new Event('input')); })(document.getElementById('search'))")
-    assert text(browser, "#found") == "No symbol has these words."
+    assert text(browser, "#found") == "Nothing has these words."
 
 
 def test_pointing_at_a_state_tells_of_it_and_a_click_keeps_it(browser: Browser, folder: Path) -> None:
@@ -309,13 +310,14 @@ def test_a_word_of_nearly_all_symbols_lights_nothing_and_says_so(browser: Browse
     browser.run(
         "(s => { s.value = 'reservation'; s.dispatchEvent(new Event('input')); })(document.getElementById('search'))"
     )
-    assert text(browser, "#found") == "reads a reservation"  # so named; there are more whose tool has the word
+    assert text(browser, "#found").split("\n")[:3] == ["Symbols:", "reads a reservation", "States:"]  # so named; there
+    # are more whose tool has the word
     browser.run(
         "(s => { s.value = 'status'; s.dispatchEvent(new Event('input')); })(document.getElementById('search'))"
     )
     assert "12 of 12 symbols have these words, too many to stand out" in text(browser, "#found")
     assert keys(browser, "edge.on") == []
-    assert browser.run("document.querySelectorAll('#found button').length") == len(summary.entries)
+    assert browser.run("document.querySelectorAll('#found button[aria-pressed]').length") == len(summary.entries)
     browser.run("document.querySelector('#found button').click()")
     assert keys(browser, "edge.on") != []
 
@@ -332,8 +334,8 @@ def test_a_phone_opens_with_a_picture_whose_numbers_can_be_read(
     opened(browser, folder, name)
     assert browser.run(shown) == scene
     high = browser.run(
-        "Math.min(...[...document.querySelectorAll('.sheet:not([hidden]) .node text[font-weight=bold]')]"
-        ".map(t => t.getBoundingClientRect().height))"
+        "Math.min(...[...document.querySelectorAll('.sheet:not([hidden]) .node :is(.afar, text[font-weight=bold])')]"
+        ".filter(t => getComputedStyle(t).display !== 'none').map(t => t.getBoundingClientRect().height))"
     )
     assert high > 9
     opened(browser, folder, name, "view=states")
@@ -391,7 +393,8 @@ def test_hostile_text_is_shown_and_does_nothing(browser: Browser, folder: Path) 
         browser.until(
             f"document.getElementById('replay-step').innerText.startsWith('Step {step} of {len(replay.steps)}')"
         )
-        assert one_line(replay.steps[step - 1].text, 2000) in text(browser, "#replay-step")
+        shown = browser.run("document.getElementById('replay-step').textContent")
+        assert all(many_lines(whole, 9_999) in shown for _, whole in replay.steps[step - 1].texts)
         assert one_line(replay.run_id, 120) in browser.run("document.querySelector('#replay-run :checked').textContent")
 
 

@@ -13,15 +13,23 @@ from invented_summary import HOSTILE
 from lab_automaton import SHARES, Learned, lab_material, lay_out, learned, material_of, run_of, typed
 
 from prefixguard.alarm import AlarmPolicy, Level, Thresholds
+from prefixguard.automata.material import Material
 from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.summary.fidelity import Walks, rated
-from prefixguard.automata.summary.replays import choose_replays
+from prefixguard.automata.summary.replays import (
+    TEXT_LETTERS,
+    Replay,
+    choose_replays,
+    make_replays,
+    replay_kinds,
+    step_texts,
+)
 from prefixguard.bundle import Calibration, Platt, automaton_to_bytes, write_bundle
 from prefixguard.errors import DataError
 from prefixguard.learn import featurise
 from prefixguard.runtime import load, risk_logits, score
-from prefixguard.stepview import load_adapter, read_runs
-from prefixguard.trace import Side
+from prefixguard.stepview import StepRecord, load_adapter, read_runs
+from prefixguard.trace import Run, Side
 
 IDENTITY = Platt(1.0, 0.0)
 
@@ -44,11 +52,18 @@ def walks_of(lab: Learned, found: Calibration) -> Walks:
     return Walks(lab.test, lab.test_states, lab.unseen, risks, levels, teacher, levels)
 
 
+def chosen(material: Material, walks: Walks, found: Calibration, *, examples: bool = True) -> tuple[Replay, ...]:
+    """The runs that are shown, as an export makes them: chosen on the test side, then walked."""
+    places = choose_replays(material, walks, found, horizon=3).places
+    these = walks.of(places)
+    return make_replays(material, material.test[places], these, replay_kinds(these, found, 3), examples=examples)
+
+
 def test_a_replay_is_what_a_session_says(lab: Learned, lab_file: Path, tmp_path: Path) -> None:
     """Symbols, states, both risks and levels of every replayed step, through a bundle, from the raw file."""
     levels = np.quantile(walks_of(lab, calibration(0.5)).risks[:, 1], [0.9, 0.6], method="nearest").tolist()
     found = calibration(*levels, consecutive=2, release=levels[1])
-    replays = choose_replays(lab.material, walks_of(lab, found), found, horizon=3)
+    replays = chosen(lab.material, walks_of(lab, found), found)
     adapter = load_adapter("openai_chat")
     changes = {
         "adapter": adapter.to_bytes(),
@@ -61,14 +76,67 @@ def test_a_replay_is_what_a_session_says(lab: Learned, lab_file: Path, tmp_path:
     write_bundle(tmp_path / "bundle", tiny_monitor.parts(**changes))
     wanted = {replay.run_id: replay for replay in replays}
     runs = [run for run in read_runs(lab_file, adapter) if run.run_id in wanted]
-    assert len(runs) == len(replays) == 12
+    assert len(runs) == len(replays) == min(60, len(lab.test))
     for scored in score(load(tmp_path / "bundle"), runs):
         said = [(r.symbol, r.state, r.imminent_risk, r.outcome_risk, r.level.value) for r in scored.readings]
         steps = wanted[scored.run.run_id].steps
         assert [(s.symbol, s.state, s.imminent, s.outcome, s.level) for s in steps] == said
-        assert all(step.text for step in steps)
+        assert all(step.texts for step in steps)
     assert {step.level for replay in replays for step in replay.steps} == {"OK", "WATCH", "ALARM"}
     assert any(step.unseen for replay in replays for step in replay.steps) or not lab.unseen.any()
+
+
+def test_every_replay_says_what_it_shows_and_how_it_was_chosen(lab: Learned) -> None:
+    """Missed failures and false alarms are named so, and the sentence counts all there are."""
+    found = calibration(float(np.quantile(lab.risks[:, 1], 0.8)))
+    walks = walks_of(lab, found)
+    kinds = replay_kinds(walks, found, 3)
+    replays = chosen(lab.material, walks, found)
+    names = {"early": "failed, caught early", "late": "failed, caught late", "missed": "failed, missed"}
+    names |= {"false alarm": "succeeded, false alarm", "quiet": "succeeded, no alarm"}
+    for replay in replays:
+        assert replay.kind == names[kind([step.level for step in replay.steps], replay.failed)] and not replay.note
+    said = choose_replays(lab.material, walks, found, horizon=3).said
+    for one in set(kinds):
+        shown = sum(replay.kind == one.value for replay in replays)
+        assert f"{one}: {shown} of {kinds.count(one)}" in said
+
+
+def test_texts_of_a_step_are_whole_up_to_their_bound() -> None:
+    """The user's message among them; what came back is not cut at a line's length."""
+    long = "word " * 3000
+    record = {"tool": "find", "arguments": "{}", "observation": f"I want\n{long}", "result": long, "action": "ok"}
+    ((run,), material) = made(
+        [run_of("r", [record, {"tool": "respond", "action": "Bye", "status": "ok"}], failed=True)]
+    )
+    (name, arrived), (_, says), (_, calls), (result, back) = run.steps[0].texts
+    assert (name, says, calls, result) == ("arrived", "ok", "find({})", "result, ok")
+    assert arrived == f"I want\n{long}" and back == long
+    assert [said for _, said in run.steps[1].texts] == ["Bye"]
+    assert len(step_texts(b"\x01a\x02b\x03\x04" + "é".encode() * 99_999 + b"\x05\x06\x07ok")[0][1]) == TEXT_LETTERS
+    assert material.test.tolist() == [20]
+
+
+def made(runs: list[Run[StepRecord]]) -> tuple[tuple[Replay, ...], Material]:
+    """Replays of runs that are a test side of their own."""
+    seen = [run_of(f"seen {n}", [{"tool": "find"}] * 4, failed=n % 2 == 0, task=f"t{n}") for n in range(20)]
+    sides = {Side.TRAIN: np.arange(14), Side.CALIBRATION: np.arange(14, 20), Side.TEST: np.arange(20, 20 + len(runs))}
+    material = lay_out(featurise([*seen, *runs]), sides, teach=False)
+    it = learned(material, "memoryless")
+    found = calibration(0.5)
+    return chosen(material, walks_of(it, found), found), material
+
+
+def test_a_run_that_was_asked_for_says_so_and_whether_it_was_learned_from(lab: Learned) -> None:
+    found, runs = calibration(0.5), np.array([int(lab.material.pool[3]), int(lab.material.test[5])])
+    strings = lab.alphabet.strings(lab.material, runs)
+    n = len(strings.symbols)
+    states, unseen = np.zeros(n, np.int32), np.zeros(n, np.bool_)
+    risks, levels = rated(np.split(np.zeros((n, 2)), strings.first[1:-1]), found)
+    walks = Walks(strings, states, unseen, risks, levels, risks, levels)
+    one, other = make_replays(lab.material, runs, walks, replay_kinds(walks, found, 3), asked=True)
+    assert one.note == "asked for: no test run, so it may have been learned from" and other.note == "asked for"
+    assert one.run_id == lab.material.corpus.run_ids[runs[0]]
 
 
 def kind(levels: list[str], failed: bool | None, sound: str = "ALARM", horizon: int = 3) -> str:
@@ -82,7 +150,7 @@ def kind(levels: list[str], failed: bool | None, sound: str = "ALARM", horizon: 
 def test_every_kind_of_run_is_there_failed_ones_first(lab: Learned) -> None:
     found = calibration(float(np.quantile(lab.risks[:, 1], 0.9)))
     walks = walks_of(lab, found)
-    levels, replays = walks.levels, choose_replays(lab.material, walks, found, horizon=3)
+    levels, replays = walks.levels, chosen(lab.material, walks, found)
     kinds = [kind([step.level for step in replay.steps], replay.failed) for replay in replays]
     there = Counter(
         kind([level.value for level in levels[a:b]], bool(failed))
@@ -100,19 +168,19 @@ def test_every_kind_of_run_is_there_failed_ones_first(lab: Learned) -> None:
 
 def test_runs_of_many_tasks_and_the_same_ones_in_any_order(lab: Learned) -> None:
     found = calibration(float(np.quantile(lab.risks[:, 1], 0.9)))
-    replays = choose_replays(lab.material, walks_of(lab, found), found, horizon=3)
+    replays = chosen(lab.material, walks_of(lab, found), found)
     tasks = {replay.run_id.rpartition("-")[0] for replay in replays}
     assert len(tasks) > 6
     turned = replace(lab.material, test=lab.material.test[::-1].copy())
     other = learned(turned, "ladder", clock=(5, 11), alphabet=lab.alphabet)
-    again = choose_replays(turned, walks_of(other, found), found, horizon=3)
+    again = chosen(turned, walks_of(other, found), found)
     assert [r.run_id for r in again] == [r.run_id for r in replays]
     assert [[s.state for s in r.steps] for r in again] == [[s.state for s in r.steps] for r in replays]
 
 
 def test_without_an_alarm_what_is_watched_counts_as_caught(lab: Learned) -> None:
     found = calibration(None, float(np.quantile(lab.risks[:, 1], 0.8)))
-    replays = choose_replays(lab.material, walks_of(lab, found), found, horizon=3)
+    replays = chosen(lab.material, walks_of(lab, found), found)
     kinds = [kind([step.level for step in replay.steps], replay.failed, "WATCH") for replay in replays]
     assert {"early", "false alarm"} <= set(kinds)
     assert not any(step.level == "ALARM" for replay in replays for step in replay.steps)
@@ -120,11 +188,12 @@ def test_without_an_alarm_what_is_watched_counts_as_caught(lab: Learned) -> None
 
 def test_without_examples_no_text_and_no_name_of_a_run_is_left(lab: Learned) -> None:
     found = calibration(0.6)
-    full = choose_replays(lab.material, walks_of(lab, found), found, horizon=3)
-    bare = choose_replays(lab.material, walks_of(lab, found), found, horizon=3, examples=False)
+    full = chosen(lab.material, walks_of(lab, found), found)
+    bare = chosen(lab.material, walks_of(lab, found), found, examples=False)
     assert [replay.run_id for replay in bare] == [str(n) for n in range(1, len(bare) + 1)]
-    assert {step.text for replay in bare for step in replay.steps} == {""}
-    assert [[replace(s, text="") for s in r.steps] for r in full] == [list(r.steps) for r in bare]
+    assert {step.texts for replay in bare for step in replay.steps} == {()}
+    assert {replay.groups for replay in bare} == {()}
+    assert [[replace(s, texts=()) for s in r.steps] for r in full] == [list(r.steps) for r in bare]
 
 
 def test_a_teacher_may_be_silent(lab: Learned) -> None:
@@ -132,7 +201,7 @@ def test_a_teacher_may_be_silent(lab: Learned) -> None:
     walks = walks_of(lab, found)
     odd = np.arange(len(walks.risks))[:, None] % 2
     gaps = replace(walks, teacher_risks=np.where(odd, np.nan, walks.teacher_risks))
-    said = [s.teacher for r in choose_replays(lab.material, gaps, found, horizon=3) for s in r.steps]
+    said = [s.teacher for r in chosen(lab.material, gaps, found) for s in r.steps]
     assert None in said and all(0 <= risk <= 1 for risk in said if risk is not None) and len(set(said)) > 2
 
 
@@ -157,7 +226,7 @@ def test_an_alarm_is_early_beyond_the_horizon_and_telling_runs_come_first() -> N
     outcome = [np.array(risk) for _, risk in risks.values()]
     logits = [np.log(np.stack([r / 2, r], axis=1) / (1 - np.stack([r / 2, r], axis=1))) for r in outcome]
     said, zero = rated(logits, calibration(0.7)), np.zeros(64, np.int32)
-    replays = choose_replays(material, Walks(strings, zero, zero > 0, *said, *said), calibration(0.7), horizon=3)
+    replays = chosen(material, Walks(strings, zero, zero > 0, *said, *said), calibration(0.7))
     expected = ["early, larger", "early", "late", "missed", "false, larger", "false", "quieter", "quiet"]
     assert [replay.run_id for replay in replays] == expected
     assert [step.imminent for step in replays[0].steps] == pytest.approx([0.005] * 3 + [0.475] * 5)
@@ -174,7 +243,8 @@ def test_an_empty_test_side_has_no_replay(lab: Learned) -> None:
     nothing = rated((), calibration(0.5))
     none = lab.alphabet.strings(material, material.test)
     walks = Walks(none, none.symbols, none.symbols > 0, *nothing, *nothing)
-    assert choose_replays(material, walks, calibration(0.5), horizon=3) == ()
+    assert chosen(material, walks, calibration(0.5)) == ()
+    assert choose_replays(material, walks, calibration(0.5), horizon=3).said == "There was no test run."
     with pytest.raises(DataError, match=r"walks of 0 runs for .* test runs: give those of the test side"):
         choose_replays(lab.material, walks, calibration(0.5), horizon=3)
 
@@ -191,11 +261,12 @@ def test_hostile_runs_of_one_outcome_with_symbols_that_training_never_met() -> N
     it = learned(material, "memoryless")
     assert it.unseen.all()
     found = calibration(0.9999, 0.0)
-    replays = choose_replays(material, walks_of(it, found), found, horizon=3)
+    replays = chosen(material, walks_of(it, found), found)
     assert len(replays) == 10 and all(replay.failed for replay in replays)
     assert {replay.run_id for replay in replays[-2:]} == {"one step", "thousand"}
-    texts = [replay.run_id for replay in replays] + [step.text for replay in replays for step in replay.steps]
-    assert all(text.isprintable() and 0 < len(text) < 500 for text in texts)
+    texts = [text for replay in replays for step in replay.steps for pair in step.texts for text in pair]
+    assert all(0 < len(text) <= TEXT_LETTERS for text in texts)
+    assert all(replay.run_id.isprintable() and 0 < len(replay.run_id) < 500 for replay in replays)
     assert all(step.unseen for replay in replays for step in replay.steps)
 
 

@@ -126,6 +126,7 @@ def invented_summary(
         entries=entries,
         state_examples=examples,
         replays=tuple(sorted(replays, key=lambda replay: (not replay.failed, replay.run_id))),
+        chosen="8 of 240 test runs are shown, chosen by kind in turn.",
         fidelity=Fidelity(0.87, 0.52, 0.60, 0.66, 0.70, 0.012, 240, 3720, care),
         performance=PERFORMANCE,
         ranked=_ranked(automaton, entries, text),
@@ -293,8 +294,16 @@ def _replay(number: int, automaton: Automaton, alarm: float | None, text: _Say, 
                 imminent=imminent,
                 outcome=outcome,
                 level="ALARM" if sounding else "WATCH" if outcome > 0.31 else "OK",
-                text=text(f'{tool or "message"}({{"step": {t + 1}, "why": "{gloss}"}}) → {status}', t),
+                texts=(
+                    ("arrived", text(f"the user says {t}", t + 1)),
+                    ("calls", text(f'{tool or "message"}({{"step": {t + 1},\n  "why": "{gloss}"}})', t)),
+                    (f"result, {status}", text(status, t + 2)),
+                ),
                 teacher=None if number == 1 else float(np.clip(outcome + dice.normal(0, 0.06), 0, 1)),
             )
         )
-    return Replay(text(f"airline-{number + 1:02d}", number), None if number == 7 else bad, tuple(steps))
+    failed = None if number == 7 else bad
+    kind = "succeeded" if not bad else "failed"
+    groups = (("agent", text(("alpha", "beta")[number % 2], number)), ("domain", text("airline", 3)))
+    note = "asked for" if number == 3 else ""
+    return Replay(text(f"airline-{number + 1:02d}", number), failed, kind, groups, note, tuple(steps))

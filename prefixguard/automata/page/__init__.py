@@ -14,9 +14,10 @@ from prefixguard.automata.page.front import alarm_blocks, state_blocks
 from prefixguard.automata.picture.risk_levels import level_of
 from prefixguard.automata.picture.scene import MANY_STATES, Scene, figures_of, scene_of
 from prefixguard.automata.picture.svg import to_svg
-from prefixguard.automata.summary import AutomatonSummary, Fidelity, StateAlarms
+from prefixguard.automata.summary import AutomatonSummary, Fidelity, Replay, StateAlarms
+from prefixguard.automata.summary.replays import TEXT_LETTERS
 from prefixguard.automata.summary.state_figures import THIN_RUNS, StateFigures
-from prefixguard.automata.summary.wording import count_text, one_line, risk_text, share_text
+from prefixguard.automata.summary.wording import count_text, many_lines, one_line, risk_text, share_text
 from prefixguard.results import Facts, blocks_to_html, colour_of, ink_on, offline_page
 
 #: Scripts, in the order in which they run; all share one scope.
@@ -26,10 +27,10 @@ _HERE = Path(__file__).parent
 _ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 #: Code points kept of a name, and of longer texts by their field.
 _NAME_LETTERS = 120
-_LETTERS = {
-    **dict.fromkeys(("condition", "examples", "sentence", "flags", "spoken"), 600),
-    **dict.fromkeys(("legend", "text"), 2_000),
-}
+_LETTERS = {**dict.fromkeys(("condition", "examples", "sentence", "flags", "spoken", "chosen"), 600), "legend": 2_000}
+#: Bytes of a page. Texts of replayed steps are cut at the first of these numbers of letters with which it is no larger.
+MOST_BYTES = 8_000_000
+_TEXT_LETTERS = (TEXT_LETTERS, 4_000, 1_000, 300, 80, 0)
 
 Json = dict[str, Any]
 
@@ -52,11 +53,15 @@ def to_page(summary: AutomatonSummary) -> bytes:
         "ranked": blocks_to_html(state_blocks(summary)),
         "fidelity": "\n".join(_fidelity(summary.fidelity)),
         **{which: picture.decode().partition("?>\n")[2] for which, picture in pictures.items()},
-        "data": page_json(summary),
     }
     files = [(_HERE / script).read_text(encoding="utf-8") for script in SCRIPTS]
     script = '"use strict";\n(() => {\n' + "\n".join(files) + "})();\n"
-    return offline_page(_HERE, f"{name}: automaton", parts, script)
+    for letters in _TEXT_LETTERS:
+        data = page_json(summary, letters)
+        page = offline_page(_HERE, f"{name}: automaton", {**parts, "data": data}, script)
+        if len(page) <= MOST_BYTES:
+            break
+    return page
 
 
 def _summary(summary: AutomatonSummary) -> str:
@@ -105,17 +110,20 @@ def _figures(fidelity: Fidelity) -> Iterator[tuple[str, str, str]]:
     yield "Unseen", share_text(fidelity.unseen_share), "of steps took a way that no training run took"
 
 
-def page_json(summary: AutomatonSummary) -> str:
+def page_json(summary: AutomatonSummary, letters: int = TEXT_LETTERS) -> str:
     """All data of the page as JSON, in letters that mean nothing to HTML: it cannot end the element it stands in."""
-    text = json.dumps(page_data(summary), ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=True)
+    text = json.dumps(
+        page_data(summary, letters), ensure_ascii=True, allow_nan=False, separators=(",", ":"), sort_keys=True
+    )
     return text.translate(_ESCAPES)
 
 
-def page_data(summary: AutomatonSummary) -> Json:
+def page_data(summary: AutomatonSummary, letters: int = TEXT_LETTERS) -> Json:
     """All data of the page: entries and replays as they are, scenes, figures of states, levels of risk.
 
-    Texts stand on one line and are cut, probabilities are rounded to four digits, and what is not a number is None.
-    Scenes are by name: "states", and "levels" where there is more than one state; nodes and edges in their order.
+    Texts of replayed steps keep their lines and are cut at so many letters; `cut` says how many are. Other texts stand
+    on one line and are cut, probabilities are rounded to four digits, and what is not a number is None. Scenes are by
+    name: "states", and "levels" where there is more than one state; nodes and edges in their order.
     """
     states = scene_of(summary)
     scenes = {"states": states}
@@ -138,9 +146,17 @@ def page_data(summary: AutomatonSummary) -> Json:
             "states": [_state(summary, figures, states, ranked[figures.state]) for figures in figures_of(summary)],
             "symbols": [asdict(entry) for entry in summary.entries],
             "scenes": {name: _scene(scene) for name, scene in scenes.items()},
-            "replays": [asdict(replay) for replay in summary.replays],
+            "chosen": summary.chosen,
+            "letters": letters,
+            "cut": sum(
+                len(text) > letters or len(text) >= TEXT_LETTERS
+                for replay in summary.replays
+                for step in replay.steps
+                for _, text in step.texts
+            ),
         }
     )
+    data["replays"] = [_replay(replay, letters) for replay in summary.replays]
     return data
 
 
@@ -166,6 +182,14 @@ def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene, alarm
     examples = summary.state_examples[state]
     first = {"sentence": alarms.sentence, "flags": alarms.flags, "alarms": [alarms.failed, alarms.successful]}
     return {**known, **first, "thin": figures.thin, "level": level, "columns": columns, "examples": examples}
+
+
+def _replay(replay: Replay, letters: int) -> Json:
+    """A run as it is; texts of its steps keep their lines."""
+    found: Json = _plain(asdict(replay))
+    for step, of in zip(found["steps"], replay.steps, strict=True):
+        step["texts"] = [[one_line(name, _NAME_LETTERS), many_lines(text, letters)] for name, text in of.texts]
+    return found
 
 
 def _scene(scene: Scene) -> Json:

@@ -1,6 +1,6 @@
 // The risk curve of a run: both risks after every step, the teacher's, and the thresholds.
 
-const FRAME = { left: 26, right: 8, top: 8, bottom: 140, strip: 146, foot: 156, words: 167 };
+const FRAME = { left: 26, right: 8, top: 8, bottom: 140, strip: 146, foot: 156, words: 170 };
 const NEAR = 13; // pixels between two thresholds at which their names would overprint each other
 
 // Which line is which.
@@ -64,6 +64,15 @@ function drawCurve(run, now, go) {
       height: FRAME.foot - FRAME.strip,
       fill: data.states[step.state].columns[columnOf(at + 1)].colour,
     }));
+  // Under the strip, the steps at which the monitor says ALARM, whatever the risk is.
+  const alarms = steps.map((step, at) =>
+    step.level === "ALARM" && drawn("rect", {
+      class: "said-alarm",
+      x: (FRAME.left + at * width).toFixed(1),
+      y: FRAME.foot + 1,
+      width: width.toFixed(2),
+      height: 2.5,
+    }));
   const unseen = steps.map((step, at) =>
     step.unseen && step.outcome !== null
     && drawn("circle", { class: "unseen", cx: x(at + 1), cy: y(step.outcome), r: 3.2 }));
@@ -83,12 +92,12 @@ function drawCurve(run, now, go) {
     cursor.push(drawn("line", { class: "cursor", x1: x(now), x2: x(now), y1: FRAME.top, y2: FRAME.foot }));
     if (value !== null) cursor.push(drawn("circle", { class: "dot", cx: x(now), cy: y(value), r: 4.5 }));
   }
-  const end = run.failed === null ? "outcome not known" : run.failed ? "the run failed" : "the run succeeded";
+  const end = run.kind;
   const words = [
     write("step 1", FRAME.left, FRAME.words, "start"),
     write(`step ${steps.length}: ${end}`, right, FRAME.words, "end"),
   ];
-  const parts = [axis, thresholds, lines, names, cells, unseen, flag, cursor, words].flat(Infinity);
+  const parts = [axis, thresholds, lines, names, cells, alarms, unseen, flag, cursor, words].flat(Infinity);
   curve.replaceChildren(...parts.filter(Boolean));
   curve.onclick = (event) => {
     const at = event.clientX - curve.getBoundingClientRect().left;

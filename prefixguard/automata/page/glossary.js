@@ -68,53 +68,77 @@ function linkStates(links) {
   }
 }
 
-const SHOWN = 12; // found symbols that are listed before "and more"
+const SHOWN = 12; // things found that are listed before "and more"
+
+const wordsOf = (query) => query.toLowerCase().split(/\s+/).filter(Boolean);
+const holds = (texts, words) => {
+  const text = texts.join("\n").toLowerCase();
+  return words.every((one) => text.includes(one));
+};
 
 // Symbols that hold every word of the query, busiest first: in the name, else in the definition or the usual tool, else
-// anywhere. The nearest of these kinds alone counts, so that a word of a name finds what is named so.
+// in tools and terms, else in statuses and examples. The nearest of these kinds alone counts, so that a word of a name
+// finds what is named so.
 function matching(query) {
-  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = wordsOf(query);
   if (!words.length) return [];
   const names = (pairs) => pairs.map(([name]) => name);
   const kinds = [
     () => [],
     ({ condition, tools }) => [condition, ...names(tools.filter(([, part]) => part >= 0.5))],
     ({ condition, tools, terms }) => [condition, ...names(tools), ...names(terms)],
+    ({ statuses, examples }) => [...names(statuses), ...examples],
   ];
   for (const texts of kinds) {
-    const found = data.symbols.map((symbol, at) => at).filter((at) => {
-      const text = [`symbol ${at}`, gloss(at), ...texts(data.symbols[at])].join("\n").toLowerCase();
-      return words.every((one) => text.includes(one));
-    });
+    const found = data.symbols.map((symbol, at) => at)
+      .filter((at) => holds([`symbol ${at}`, gloss(at), ...texts(data.symbols[at])], words));
     if (found.length) return found.sort((a, b) => data.symbols[b].count - data.symbols[a].count || a - b);
   }
   return [];
 }
 
+// States by their number ("state 15", "15"), else by what leads there, what dominates them and their examples.
+function matchingStates(query) {
+  const number = /^(?:state\s+)?(\d+)$/i.exec(query.trim());
+  if (number) return Number(number[1]) < data.states.length ? [Number(number[1])] : [];
+  const words = wordsOf(query);
+  if (!words.length) return [];
+  return data.states.map((state, at) => at).filter((at) =>
+    holds([data.states[at].sentence, ...data.states[at].flags, ...data.states[at].examples], words));
+}
+
+// Steps of the runs that are replayed whose texts hold every word, as [run, step].
+function matchingSteps(query) {
+  const words = wordsOf(query);
+  if (!words.length) return [];
+  return data.replays.flatMap((replay, run) => replay.steps
+    .map((step, at) => [run, at + 1, step])
+    .filter(([, , step]) => holds(step.texts.map(([, text]) => text), words)));
+}
+
 // Whether so many symbols were found that nothing would stand out.
 const tooMany = (found) => found.length > 3 && found.length > data.symbols.length / 2;
 
-// The found symbols as buttons, and their rows of the table marked.
-function showFound(found, query, only, choose) {
-  const button = (symbol) =>
-    make(
-      "button",
-      { type: "button", "aria-pressed": String(symbol === only), onclick: () => choose(symbol) },
-      quote(gloss(symbol)),
-    );
-  const pieces = found.slice(0, SHOWN).map(button);
-  const rest = found.slice(SHOWN);
-  if (rest.length) {
-    const more = make("button", { type: "button", onclick: () => more.replaceWith(...rest.map(button)) },
-      `and ${rest.length} more`);
-    pieces.push(more);
-  }
-  if (only === null && tooMany(found)) {
-    const many = `${found.length} of ${data.symbols.length} symbols have these words, too many to stand out: `;
-    pieces.unshift(make("span", {}, `${many}choose one, or add a word.`));
-  }
-  if (query && !found.length) pieces.push("No symbol has these words.");
-  byId("found").replaceChildren(...pieces);
+// What was found as buttons, and the symbols' rows of the table marked.
+function showFound(found, query, only, links) {
+  const button = (content, action, pressed) =>
+    make("button", { type: "button", "aria-pressed": pressed === undefined ? null : String(pressed), onclick: action }, content);
+  const list = (title, pieces) => {
+    if (!pieces.length) return [];
+    const rest = pieces.slice(SHOWN);
+    const more = button(`and ${rest.length} more`, () => more.replaceWith(...rest));
+    return [make("span", {}, title), ...pieces.slice(0, SHOWN), ...(rest.length ? [more] : [])];
+  };
+  const many = only === null && tooMany(found)
+    ? `${found.length} of ${data.symbols.length} symbols have these words, too many to stand out: choose one, or add a word.` : "Symbols:";
+  const pieces = [
+    ...list(many, found.map((symbol) => button(quote(gloss(symbol)), () => links.search(symbol), symbol === only))),
+    ...list("States:", matchingStates(query).map((state) =>
+      button(`state ${state}`, () => links.choose("states", `s${state}`)))),
+    ...list("Steps of runs:", matchingSteps(query).map(([run, step]) =>
+      button(quote(`${data.replays[run].run_id}, step ${step}`), () => links.open(run, step)))),
+  ];
+  byId("found").replaceChildren(...(query && !pieces.length ? ["Nothing has these words."] : pieces));
   const marked = new Set(only === null ? found : [only]);
   for (const row of byId("glossary").querySelectorAll("tr[data-symbol]")) {
     row.classList.toggle("on", marked.has(Number(row.dataset.symbol)));

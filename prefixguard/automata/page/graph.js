@@ -15,6 +15,11 @@ function readSheet(name) {
     nodes.set(node.key, { ...node, element });
     for (const state of node.states) nodeOf.set(state, node.key);
     element.querySelector("title")?.remove(); // the caption says it, without the wait
+    // From afar, number and risk in two lines in place of all that is written.
+    const [x, y] = ["cx", "cy"].map((at) => element.querySelector(".body").getAttribute(at));
+    const [title, strong] = [...element.querySelectorAll("text:not(.word)")].map((text) => text.textContent);
+    const lines = name === "states" ? [[title, "-0.1em"], [strong, "0.9em"]] : [[strong, "0.35em"]];
+    element.append(drawn("text", { class: "afar", y }, lines.map(([text, dy]) => drawn("tspan", { x, dy }, text))));
   }
   const edges = new Map();
   for (const edge of scene.edges) {
@@ -52,13 +57,13 @@ function whole(of) {
 
 const LEGIBLE = 8.5; // pixels of the smallest writing that can be read
 const mostHeight = () => Math.max(0.62 * window.innerHeight, 300);
-// From afar only the risks are written, as large as their states allow: size in the picture at a scale.
-const farSize = (scale) => Math.min(Math.max(10.5 / scale, 19), 36);
+// From afar only numbers and risks are written, as large as their states allow: size in the picture at a scale.
+const farSize = (scale, of) => Math.min(Math.max(10.5 / scale, 17), of.name === "states" ? 30 : 36);
 
-// Whether the risks in a picture, once it was fitted, can be read where all of it is shown.
+// Whether they can be read in a picture, once it was fitted, where all of it is shown.
 function legible(of) {
   const scale = Math.min(canvas.clientWidth / of.fit.w, mostHeight() / of.fit.h);
-  return scale >= 0.6 || farSize(scale) * scale >= LEGIBLE;
+  return scale >= 0.6 || farSize(scale, of) * scale >= LEGIBLE;
 }
 
 function look(view) {
@@ -66,7 +71,7 @@ function look(view) {
   sheet.svg.setAttribute("viewBox", [view.x, view.y, view.w, view.h].map((value) => value.toFixed(1)).join(" "));
   const scale = Math.min(canvas.clientWidth / view.w, canvas.clientHeight / view.h);
   sheet.holder.classList.toggle("far", scale < 0.6);
-  sheet.holder.style.setProperty("--far", `${farSize(scale).toFixed(1)}px`);
+  sheet.holder.style.setProperty("--far", `${farSize(scale, sheet).toFixed(1)}px`);
   sheet.holder.style.setProperty("--far-level", `${Math.min(Math.max(11 / scale, 14), 21).toFixed(1)}px`);
   canvas.classList.toggle("zoomed", view.w < 0.98 * sheet.fit.w);
 }

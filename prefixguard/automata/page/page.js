@@ -82,13 +82,17 @@ function search(what) {
   kept = null;
   const found = matching(query);
   if (only !== null && !found.includes(only)) found.unshift(only);
-  showFound(found, query, only, search);
+  showFound(found, query, only, { ...links, search });
   refresh();
   remember();
 }
 
 const links = {
   choose,
+  open(run, step) {
+    replay.open(run, step);
+    byId("replay-title").scrollIntoView({ block: "nearest" });
+  },
   search(symbol) {
     only = null;
     search(symbol);
@@ -143,7 +147,7 @@ function openLink() {
   showKey();
   const at = wanted.get("at");
   const symbol = given("symbol");
-  replay.open(given("run") ?? 0, given("step") ?? 0);
+  replay.open(given("run") ?? place.run, given("step") ?? (wanted.has("run") ? 0 : place.step));
   only = null;
   if (symbol !== null && symbol < data.symbols.length) search(symbol);
   if (at !== null && (sheet.nodes.has(at) || sheet.edges.has(at))) choose(sheet.name, at);

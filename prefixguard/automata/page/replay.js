@@ -7,11 +7,45 @@ function makeReplay(moved, links) {
   let step = 0;
   let timer = null;
 
-  const outcome = (failed) => (failed === null ? "outcome not known" : failed ? "failed" : "succeeded");
-  const title = (replay) => [replay.run_id, outcome(replay.failed), count(replay.steps.length, "step")].join(" · ");
-  byId("replay-run").replaceChildren(
-    ...data.replays.map((replay, at) => make("option", { value: at }, title(replay))),
-  );
+  const title = (replay) => [replay.note && "asked for", replay.run_id, replay.kind, count(replay.steps.length, "step")]
+    .filter(Boolean).join(" · ");
+  const sounds = (replay) => replay.steps.some(({ level }) => level === "ALARM");
+
+  // What runs can be chosen by: a name and what a run says to it; only where runs differ.
+  const filters = [
+    ["outcome", ({ failed }) => (failed === null ? "not known" : failed ? "failed" : "succeeded")],
+    ["alarm", (replay) => (sounds(replay) ? "alarm" : "no alarm")],
+    ...[...new Set(data.replays.flatMap(({ groups }) => groups.map(([name]) => name)))]
+      .map((name) => [name, ({ groups }) => groups.find(([other]) => other === name)?.[1] ?? "none"]),
+  ].map(([name, of]) => ({ name, of, values: [...new Set(data.replays.map(of))].sort(), wanted: "" }))
+    .filter(({ values }) => values.length > 1);
+
+  const fits = (replay) => filters.every(({ of, wanted }) => !wanted || of(replay) === wanted);
+
+  // The runs that can be chosen; the one that is shown stays among them.
+  function listRuns() {
+    const there = data.replays.map((replay, at) => [replay, at]).filter(([replay, at]) => at === run || fits(replay));
+    byId("replay-run").replaceChildren(...there.map(([replay, at]) => make("option", { value: at }, title(replay))));
+    byId("replay-run").value = String(run);
+  }
+
+  function filter(one, value) {
+    one.wanted = value;
+    const found = data.replays.findIndex(fits);
+    byId("replay-none").hidden = found >= 0;
+    if (found >= 0 && !fits(current())) open(found);
+    else listRuns();
+  }
+
+  byId("replay-filters").replaceChildren(...filters.map((one) => make(
+    "label",
+    {},
+    make("span", {}, `${one.name} `),
+    make("select", { onchange: (event) => filter(one, event.target.value), "data-filter": one.name },
+      make("option", { value: "" }, "any"), one.values.map((value) => make("option", { value }, value))),
+  )));
+  byId("replay-chosen").textContent = data.chosen + (data.cut
+    ? ` ${count(data.cut, "text")} of steps ${data.cut === 1 ? "is" : "are"} cut at ${number(data.letters)} letters.` : "");
 
   const current = () => data.replays[run];
   const stateAt = (at) => (at === 0 ? data.start : current().steps[at - 1].state);
@@ -64,14 +98,26 @@ function makeReplay(moved, links) {
         make("b", {}, `Outcome risk ${risk(now.outcome)}`),
         `${when}, imminent ${risk(now.imminent)}${teacher}`,
       ),
-      now.text && make("div", { class: "said", tabindex: 0, "aria-label": "What happened in the step" }, quote(now.text)),
-    ].filter(Boolean);
+      aboutLevel(now),
+      now.texts.map(([name, text]) => make("div", { class: "field" }, make("h3", {}, name),
+        make("div", { class: "said", tabindex: 0, role: "region", "aria-label": name }, quote(text)))),
+    ].flat().filter(Boolean);
+  }
+
+  // Where the level is not that of the present risk: an alarm that stays on, or one that waits for more steps.
+  function aboutLevel({ level, outcome }) {
+    if (data.alarm === null || outcome === null || (level === "ALARM") === (outcome > data.alarm)) return null;
+    if (level !== "ALARM") return make("p", {}, "The risk is above the alarm threshold, in too few steps in a row so far.");
+    let since = step;
+    while (since > 1 && current().steps[since - 2].level === "ALARM") since -= 1;
+    const alone = outcome > data.watch ? "WATCH" : "OK";
+    return make("p", {}, chip("stays on", "thin"), ` In ALARM since step ${since}, and it stays. The present risk, `
+      + `${risk(outcome)}, is not above the threshold, ${risk(data.alarm)}; by itself it would say ${alone}.`);
   }
 
   function show() {
     const steps = current().steps.length;
     const slider = byId("replay-slider");
-    byId("replay-run").value = String(run);
     slider.max = String(steps);
     slider.value = String(step);
     const risen = step === 0 ? "" : `, outcome risk ${risk(current().steps[step - 1].outcome)}`;
@@ -108,6 +154,7 @@ function makeReplay(moved, links) {
     if (timer) stop();
     run = Math.min(Math.max(wanted, 0), data.replays.length - 1);
     strokes(current());
+    listRuns();
     go(at);
   }
 

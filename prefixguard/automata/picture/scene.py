@@ -30,6 +30,8 @@ DRAWN_A_NODE = 3
 FEW_NODES = 20
 #: Up to this many nodes an edge names two glosses, else one.
 ROOMY = 12
+#: Transitions that the text beside a picture names.
+DESCRIBED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +270,27 @@ def _label(names: tuple[tuple[str, ...], ...], symbols: list[int], *, roomy: boo
     if len(symbols) > top:
         lines.append(f"and {len(symbols) - top:,} more")
     return tuple(lines)
+
+
+def described(scene: Scene) -> str:
+    """What the picture shows, for those who cannot see it: nodes from the highest risk down, and the busiest ways."""
+    nodes = sorted(scene.nodes, key=lambda node: (-node.risk, node.states))
+    ways = [
+        f"{_ends(edge, scene)} by {' '.join(edge.label)}, {count_text(edge.count, 'time')}"
+        for edge in scene.drawn[:DESCRIBED]
+    ]
+    parts = ["From the highest risk down: " + "; ".join(node.spoken for node in nodes) + "."]
+    if ways:
+        parts.append(f"The {len(ways)} most frequent transitions: " + "; ".join(ways) + ".")
+    return " ".join([*parts, *scene.legend])
+
+
+def _ends(edge: SceneEdge, scene: Scene) -> str:
+    word = "level " if scene.collapsed else "state "
+    name = {node.key: level_text(scene.levels[node.level]) if scene.collapsed else node.title for node in scene.nodes}
+    if edge.tail == edge.head:
+        return f"{word}{name[edge.tail]} to itself"
+    return f"{word}{name[edge.tail]} to {word}{name[edge.head]}"
 
 
 def _legend(summary: AutomatonSummary, edges: tuple[SceneEdge, ...], collapsed: bool) -> tuple[str, ...]:

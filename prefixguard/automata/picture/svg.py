@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from prefixguard.automata.picture.layout import LINE_HEIGHT, Layout, PlacedEdge, PlacedNode, Point, lay_out
 from prefixguard.automata.picture.risk_levels import level_text
-from prefixguard.automata.picture.scene import Scene, scene_of
+from prefixguard.automata.picture.scene import Scene, described, scene_of
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.wording import count_text, share_text
 from prefixguard.results import ink_on
@@ -41,10 +41,13 @@ def to_svg(summary: AutomatonSummary, *, collapsed: bool = False) -> bytes:
     height = _HEAD + layout.height + 3 * _MARGIN + _LEGEND_LINE * len(legend)
     size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
     name = quoteattr(f"Automaton {scene.name}: {count_text(len(scene.nodes), 'level' if scene.collapsed else 'state')}")
+    about = "levels-text" if collapsed else "states-text"
     y = _HEAD + layout.height + 2 * _MARGIN + _LEGEND_LINE
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label={name} font-family="{FONT}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label={name} aria-describedby="{about}"'
+        f' font-family="{FONT}">',
+        _tag("desc", described(scene), id=about),
         _tag("rect", class_="paper", width=width, height=height, fill=PAPER),
         f'<g class="graph" transform="translate({_n(_MARGIN)} {_n(_MARGIN + _HEAD)})">',
         *_stripes(scene, layout),

@@ -20,11 +20,11 @@ class AutomatonSummary:
     """An automaton with all that explains it.
 
     name: of the monitor. learner, alphabet: how it was learned. entries: one a symbol, in order. state_examples: for
-    each state up to three steps that ended in it, one line each. replays: runs of the test side, failed first.
-    performance: of the alarms, on the test runs. ranked: all states, those that raise most first alarms first.
-    cells: int64 (S, C), steps of all runs that were read, by state and span of the clock. said: of every test step what
-    the monitor said, and the outcome risk.
-    watch, alarm: thresholds of the outcome risk; None without an alarm. base: failure rate of the training runs.
+    each state up to three steps that ended in it, one line each. replays: runs, those asked for first, then of the test
+    side, failed first. chosen: how those were chosen. performance: of the alarms, on the test runs. ranked: all states,
+    those that raise most first alarms first. cells: int64 (S, C), steps of all runs that were read, by state and span
+    of the clock. said: of every test step what the monitor said, and the outcome risk. watch, alarm: thresholds of the
+    outcome risk; None without an alarm. base: failure rate of the training runs.
     """
 
     name: str
@@ -34,6 +34,7 @@ class AutomatonSummary:
     entries: tuple[Entry, ...]
     state_examples: tuple[tuple[str, ...], ...]
     replays: tuple[Replay, ...]
+    chosen: str
     fidelity: Fidelity
     performance: AlarmPerformance
     ranked: tuple[StateAlarms, ...]

@@ -81,6 +81,14 @@ class Walks:
         if set(given) != {n}:
             raise DataError(f"{n:,} steps of test runs with {given} states, flags, risks and levels: give one each.")
 
+    def of(self, runs: NDArray[np.int64]) -> Walks:
+        """These runs alone, in this order. runs: their places among the strings, int64."""
+        first = self.strings.first
+        steps = np.concatenate([np.empty(0, np.int64), *(np.arange(first[r], first[r + 1]) for r in runs.tolist())])
+        levels, theirs = ([side[t] for t in steps.tolist()] for side in (self.levels, self.teacher_levels))
+        parts = (self.states[steps], self.unseen[steps], self.risks[steps])
+        return Walks(self.strings.of(runs), *parts, levels, self.teacher_risks[steps], theirs)
+
 
 def rated(logits: Iterable[NDArray[np.float64]], calibration: Calibration) -> tuple[Risks, list[Level]]:
     """Both risks, float64 (steps, 2), and the level of every step, as sessions say them.

@@ -1,41 +1,51 @@
-"""Test runs to replay on an automaton: few, and each of another kind."""
+"""Runs to replay on an automaton: test runs, few and each of another kind, and runs of one's choice."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.alarm import Level
 from prefixguard.automata.material import Material
-from prefixguard.automata.summary.entries import step_line
 from prefixguard.automata.summary.fidelity import Walks
+from prefixguard.automata.summary.wording import count_text
 from prefixguard.bundle import Calibration
 from prefixguard.errors import DataError
 from prefixguard.results import finite
 from prefixguard.runtime import plain
+from prefixguard.stepview import FIELDS
 
-MOST = 12
-_ID = 120  # code points of a run's id
+MOST = 60
+#: Code points kept of a field of a record; a page may keep fewer.
+TEXT_LETTERS = 20_000
+_ID = 120  # code points of a run's id, and of a value of a group
 _LONG, _SHORT = 300, 3  # steps; other runs go before longer and before shorter ones
+_TAGS = re.compile(b"[%b]" % bytes(range(1, len(FIELDS) + 1)))
 
 
-class ReplayKind(IntEnum):
+class ReplayKind(StrEnum):
     """What a run shows, in the order in which runs are drawn and shown."""
 
-    EARLY = 0  # fails, caught with more than the horizon left
-    LATE = 1  # fails, caught within the horizon
-    MISSED = 2
-    FALSE_ALARM = 3
-    QUIET = 4  # succeeds, and nothing sounds
+    EARLY = "failed, caught early"  # with more than the horizon left
+    LATE = "failed, caught late"  # within the horizon
+    MISSED = "failed, missed"
+    FALSE_ALARM = "succeeded, false alarm"
+    QUIET = "succeeded, no alarm"
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayStep:
-    """One step of a run on the automaton. text: the step in one line, from the run. teacher: its outcome risk."""
+    """One step of a run on the automaton.
+
+    texts: what its record holds, by name, in the order in which it happened; text from the run. teacher: its outcome
+    risk.
+    """
 
     symbol: int
     state: int
@@ -43,64 +53,134 @@ class ReplayStep:
     imminent: float
     outcome: float
     level: str
-    text: str
+    texts: tuple[tuple[str, str], ...]
     teacher: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A run that the page replays. failed: None where the outcome is not known."""
+    """A run that the page replays. groups: what the run is said to be of, as its agent. note: why it is shown, where it
+    was asked for, and whether the automaton learned from it."""
 
     run_id: str
     failed: bool | None
+    kind: str
+    groups: tuple[tuple[str, str], ...]
+    note: str
     steps: tuple[ReplayStep, ...]
 
 
-def choose_replays(
-    material: Material, walks: Walks, calibration: Calibration, *, horizon: int, examples: bool = True
-) -> tuple[Replay, ...]:
-    """At most twelve test runs, failed first: caught early, caught late, missed; then false alarms and quiet ones.
+@dataclass(frozen=True, slots=True)
+class ReplayChoice:
+    """Which test runs are shown. places: on the test side, int64. said: how they were chosen, for people."""
+
+    places: NDArray[np.int64]
+    said: str
+
+
+def choose_replays(material: Material, walks: Walks, calibration: Calibration, *, horizon: int) -> ReplayChoice:
+    """At most 60 test runs, failed first: caught early, caught late, missed; then false alarms and quiet ones.
 
     The kinds take turns, so that each is there if any run is of it, and runs of tasks not yet shown go first. Of
     failures and false alarms those come first whose outcome risk moves most, of quiet ones those whose peak is lowest;
     runs of extreme lengths come last. Without an alarm threshold a run counts as caught where it reaches WATCH.
-    horizon: steps from the end within which an alarm is late. examples: False leaves out the texts of steps, and ids
-    of runs become numbers. Raises DataError where the walks are of other runs than the material's test side.
+    horizon: steps from the end within which an alarm is late. Raises DataError where the walks are of other runs than
+    the material's test side.
     """
-    corpus, test, first, levels = material.corpus, material.test, walks.strings.first, walks.levels
+    corpus, test, first = material.corpus, material.test, walks.strings.first
     if walks.strings.lengths.tolist() != corpus.lengths[test].tolist():
         raise DataError(
             f"walks of {len(walks.strings):,} runs for {len(test):,} test runs: give those of the test side."
         )
-    sounds = {Level.ALARM} if calibration.thresholds.alarm is not None else {Level.WATCH}
+    kinds = replay_kinds(walks, calibration, horizon)
     queues: dict[ReplayKind, list[tuple[tuple[bool, bool, float, str, int], int]]] = {kind: [] for kind in ReplayKind}
-    for i, r in enumerate(test.tolist()):
+    for i, (r, kind) in enumerate(zip(test.tolist(), kinds, strict=True)):
         a, b = int(first[i]), int(first[i + 1])
-        kind = _kind(bool(corpus.failed[r]), levels[a:b], sounds, horizon)
         risk = walks.risks[a:b, 1]
         worth = float(risk.max()) if kind is ReplayKind.QUIET else -float(np.ptp(risk))
         queues[kind].append(((b - a > _LONG, b - a < _SHORT, round(worth, 6), corpus.run_ids[r], i), i))
     chosen = _take_turns([[i for _, i in sorted(queues[kind])] for kind in ReplayKind], material.tasks[test])
+    there, shown = Counter(kinds), Counter(kinds[i] for i in chosen)
+    of = "; ".join(f"{kind}: {shown[kind]:,} of {there[kind]:,}" for kind in ReplayKind if there[kind])
+    said = (
+        f"{len(chosen):,} of {count_text(len(test), 'test run')} are shown, chosen by kind in turn ({of}), those first "
+        "whose risk moves most, of quiet ones those whose risk stays lowest; not by how well they look."
+    )
+    return ReplayChoice(np.array(chosen, dtype=np.int64), said if len(test) else "There was no test run.")
+
+
+def replay_kinds(walks: Walks, calibration: Calibration, horizon: int) -> list[ReplayKind]:
+    """What each run of the walks shows."""
+    sounds = Level.WATCH if calibration.thresholds.alarm is None else Level.ALARM
+    ends = walks.strings.first.tolist()
+    runs = zip(walks.strings.failed.tolist(), ends, ends[1:], strict=False)
+    return [_kind(failed, walks.levels[a:b], sounds, horizon) for failed, a, b in runs]
+
+
+def make_replays(
+    material: Material,
+    runs: NDArray[np.int64],
+    walks: Walks,
+    kinds: Sequence[ReplayKind],
+    *,
+    asked: bool = False,
+    examples: bool = True,
+) -> tuple[Replay, ...]:
+    """These runs, step by step.
+
+    runs, walks, kinds: of the same runs, in one order. asked: whether they were asked for. examples: False leaves out
+    the texts of steps and values of groups, and ids of runs become numbers.
+    """
+    corpus, first, test = material.corpus, walks.strings.first, set(material.test.tolist())
     replays = []
-    for number, i in enumerate(chosen, 1):
-        r, at = int(test[i]), slice(int(first[i]), int(first[i + 1]))
+    for i, r in enumerate(runs.tolist()):
+        at = slice(int(first[i]), int(first[i + 1]))
         documents = corpus.documents.each(int(corpus.first[r]), int(corpus.first[r + 1])) if examples else ()
         columns = (
             walks.strings.symbols[at].tolist(),
             walks.states[at].tolist(),
             walks.unseen[at].tolist(),
             *walks.risks[at].T.tolist(),
-            [level.value for level in levels[at]],
-            [step_line(document) for document in documents] or [""] * (at.stop - at.start),
+            [level.value for level in walks.levels[at]],
+            [step_texts(document) for document in documents] or [()] * (at.stop - at.start),
             map(finite, walks.teacher_risks[at, 1].tolist()),
         )
-        run_id = plain(corpus.run_ids[r], _ID) if examples else str(number)
-        replays.append(Replay(run_id, bool(corpus.failed[r]), tuple(map(ReplayStep, *columns))))
+        groups = sorted(corpus.groups[r].items()) if examples else []
+        known = "" if r in test else ": no test run, so it may have been learned from"
+        replays.append(
+            Replay(
+                run_id=plain(corpus.run_ids[r], _ID) if examples else str(i + 1),
+                failed=bool(corpus.failed[r]),
+                kind=kinds[i].value,
+                groups=tuple((name, plain(of, _ID)) for name, of in groups),
+                note=f"asked for{known}" if asked else "",
+                steps=tuple(map(ReplayStep, *columns)),
+            )
+        )
     return tuple(replays)
 
 
-def _kind(failed: bool, levels: Sequence[Level], sounds: set[Level], horizon: int) -> ReplayKind:
-    alert = next((t for t, level in enumerate(levels, 1) if level in sounds), None)
+def step_texts(document: bytes) -> tuple[tuple[str, str], ...]:
+    r"""What a serialised record holds, by name; absent texts are left out, long ones are cut.
+
+    >>> step_texts(b"\x01agent\x02ls\x03{}\x04Hi!\x05look\x06a\n b\x07ok")
+    (('arrived', 'Hi!'), ('agent says', 'look'), ('calls', 'ls({})'), ('result, ok', 'a\n b'))
+    """
+    texts = (part[: 4 * TEXT_LETTERS].decode("utf-8", "ignore") for part in _TAGS.split(document)[1:])
+    of = dict(zip(FIELDS, texts, strict=True))
+    speaks = of["tool"] == "respond"
+    said = of["action"] or (of["arguments"] if speaks else "")
+    found = (
+        ("arrived", of["observation"]),
+        (f"{plain(of['actor'], _ID) or 'agent'} says", said),
+        ("calls", f"{of['tool']}({of['arguments']})" if of["tool"] and not speaks else ""),
+        (f"result, {plain(of['status'], _ID)}", of["result"] or (of["status"] if of["status"] == "error" else "")),
+    )
+    return tuple((name, text[:TEXT_LETTERS]) for name, text in found if text.strip())
+
+
+def _kind(failed: bool, levels: Sequence[Level], sounds: Level, horizon: int) -> ReplayKind:
+    alert = next((t for t, level in enumerate(levels, 1) if level is sounds), None)
     if not failed:
         return ReplayKind.QUIET if alert is None else ReplayKind.FALSE_ALARM
     if alert is None:

@@ -30,6 +30,18 @@ def one_line(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1].rstrip() + CUT
 
 
+def many_lines(text: str, longest: int) -> str:
+    """The text with its line breaks, of at most `longest` code points, and what else cannot be seen made visible.
+
+    >>> many_lines("a\\r\\n  b\\tc\\x07 \\u202ed", 40), many_lines("abcdef", 4), many_lines("abc", 0)
+    ('a\\n  b c␇ �d', 'abc…', '')
+    """
+    if len(text) > longest:
+        text = (text[: longest - 1].rstrip() + CUT) if longest > 0 else ""
+    lines = text.expandtabs(2).splitlines()
+    return "\n".join(line if line.isprintable() else "".join(map(_visible, line)) for line in lines)
+
+
 def _visible(letter: str) -> str:
     if letter.isprintable() or letter in _KEPT:
         return letter
