@@ -335,6 +335,38 @@ def test_what_one_should_know_of_the_alarms_is_said_before_their_figures() -> No
     assert "kappa" not in page.partition("<main>")[0]
 
 
+def test_texts_of_steps_are_cut_to_the_bound_of_a_page_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from prefixguard.automata import page
+
+    summary = invented_summary(12)
+    long = tuple(
+        replace(replay, steps=tuple(replace(step, texts=(("arrived", "long " * 2_000),)) for step in replay.steps))
+        for replay in summary.replays
+    )
+    whole = to_page(replace(summary, replays=long))
+    monkeypatch.setattr(page, "MOST_BYTES", len(whole) // 3)
+    cut = to_page(replace(summary, replays=long))
+    assert len(cut) <= len(whole) // 3
+    steps = sum(len(replay.steps) for replay in long)
+    for written, number, letters in ((whole, 0, 20_000), (cut, steps, 1_000)):
+        data = json.loads(Reader(written).texts["script"][0])
+        assert (data["cut"], data["letters"]) == (number, letters)
+        assert len(data["replays"][0]["steps"][0]["texts"][0][1]) == min(letters, 10_000)
+
+
+def test_the_text_beside_the_picture_says_what_it_shows() -> None:
+    """Every state with its risk, from the highest down, and the busiest transitions."""
+    summary = invented_summary(12)
+    root, scene = parsed(to_svg(summary)), scene_of(summary)
+    said = root.findtext(NAMESPACE + "desc") or ""
+    spoken = [node.spoken for node in sorted(scene.nodes, key=lambda node: -node.risk)]
+    places = [said.index(one) for one in spoken]
+    assert places == sorted(places) and "of steps" in said
+    busiest = scene.drawn[0]
+    assert f"state {busiest.tail[1:]} to" in said and f"{busiest.count:,} times" in said
+    assert root.attrib["aria-describedby"] == root.find(NAMESPACE + "desc").attrib["id"]  # type: ignore[union-attr]
+
+
 # Markdown
 
 

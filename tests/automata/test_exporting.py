@@ -332,6 +332,49 @@ def test_without_examples_nothing_is_left_of_any_run(exported: Exports) -> None:
     assert [word for word in words if word in shown] and [name for name in corpus.run_ids if name in shown]
 
 
+def page_data_of(result: ExportResult) -> dict[str, Any]:
+    """What the page holds."""
+    page = (result.path / "automaton.html").read_text(encoding="utf-8")
+    data: dict[str, Any] = json.loads(page.rpartition('id="data">')[2].partition("</script>")[0])
+    return data
+
+
+def test_runs_of_ones_choice_are_replayed_first_and_labelled(exported: Exports, tmp_path: Path) -> None:
+    """A run of training too, which is said; what a session says of it step by step."""
+    corpus = corpus_of(exported.runs, exported.monitor)
+    material = material_of(exported.runs, exported.monitor)
+    asked = [corpus.run_ids[int(material.pool[4])], corpus.run_ids[int(material.test[2])]]
+    found = export(exported.monitor, exported.runs, out=tmp_path / "x", replay=asked, **WAYS["typed"])
+    replays = page_data_of(found)["replays"]
+    assert [replay["run_id"] for replay in replays[:2]] == asked
+    assert [replay["note"] for replay in replays[:3]] == [
+        "asked for: no test run, so it may have been learned from", "asked for", "",
+    ]  # fmt: skip
+    assert [replay["run_id"] for replay in replays].count(asked[1]) == 1
+    source = {run.run_id: run for run in read_runs(str(exported.runs), open_bundle(exported.monitor).adapter)}
+    (scored,) = score(load(found.path), [source[asked[0]]])
+    shown = [(step["state"], step["level"]) for step in replays[0]["steps"]]
+    assert shown == [(reading.state, reading.level.value) for reading in scored.readings]
+    assert machine(found) == machine(exported("typed"))
+    with pytest.raises(
+        DataError, match=r"no run with an outcome has the id 'nobody', which --replay names\. Ids there"
+    ):
+        export(exported.monitor, exported.runs, out=tmp_path / "y", replay="nobody", **WAYS["typed"])
+
+
+def test_the_page_tells_the_steps_that_the_runtime_says_alarm_on(exported: Exports) -> None:
+    """Counted by sessions over the raw test runs: the share in automaton.json, and that of the levels of ALARM."""
+    result = exported("typed")
+    material = material_of(exported.runs, exported.monitor)
+    test = {material.corpus.run_ids[r] for r in material.test.tolist()}
+    runs = [r for r in read_runs(str(exported.runs), open_bundle(exported.monitor).adapter) if r.run_id in test]
+    said = [reading.level.value for scored in score(load(result.path), runs) for reading in scored.readings]
+    assert result.performance is not None
+    shares = {level: said.count(level) / len(said) for level in set(said)}
+    assert result.performance.said == pytest.approx(shares)
+    assert sum(shares.values()) == pytest.approx(1)
+
+
 # A table for other languages
 
 

@@ -34,6 +34,21 @@ def without_texts(summary: AutomatonSummary) -> AutomatonSummary:
     )
 
 
+def with_alarms_that_stay(summary: AutomatonSummary) -> AutomatonSummary:
+    """The same, every run being in ALARM from its second step on, where the risk is high once."""
+    runs = [
+        replace(
+            replay,
+            steps=tuple(
+                replace(step, level="ALARM" if at else "OK", outcome=0.9 if at == 1 else min(step.outcome, 0.6))
+                for at, step in enumerate(replay.steps)
+            ),
+        )
+        for replay in summary.replays
+    ]
+    return replace(summary, replays=tuple(runs))
+
+
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: the page cannot be opened")
 
 PAGES: dict[str, AutomatonSummary] = {
@@ -43,6 +58,7 @@ PAGES: dict[str, AutomatonSummary] = {
     "middling": invented_summary(48, 16),
     "near": replace(invented_summary(6), watch=0.6),
     "late": started_elsewhere(invented_summary(6, clock=(2, 3, 5, 8))),
+    "latched": with_alarms_that_stay(invented_summary(12)),
     "hostile": invented_summary(12, hostile=True, care=HOSTILE),
     "one": invented_summary(1, 3),
     "bare": without_texts(invented_summary(6, clock=(2, 3, 5, 8, 13))),
@@ -414,6 +430,109 @@ def test_a_script_that_is_not_its_own_is_refused(running: Browser, folder: Path)
     assert blocked == ["csp"]
 
 
+def test_numbers_and_risks_of_states_stand_at_every_zoom(browser: Browser, folder: Path) -> None:
+    """Also where all of a large picture is shown, in ink that stands out from the state's colour."""
+    summary = opened(browser, folder, "middling", "view=states")
+    shown = (
+        "[...document.querySelectorAll('.sheet:not([hidden]) .node')].map(n => [n.id, [...n.querySelectorAll('text')]"
+        ".filter(t => !t.matches('.word') && getComputedStyle(t).display !== 'none')"
+        ".map(t => [...(t.querySelectorAll('tspan').length ? t.querySelectorAll('tspan') : [t])]"
+        ".map(one => one.textContent)).flat(), getComputedStyle(n.querySelector('text:not(.word)')).fill"
+        " === getComputedStyle(n.querySelector('.afar')).fill])"
+    )
+    nodes = {node.key: node for node in scene_of(summary).nodes}
+    for press in ("0", "+", "+", "+", "-"):
+        browser.run("document.getElementById('canvas').focus()")
+        browser.key(press)
+        for key, lines, same_ink in browser.run(shown):
+            assert lines[:2] == [nodes[key].title, nodes[key].lines[0]] and same_ink
+    opened(browser, folder, "middling", "view=states")
+    assert browser.run("document.querySelector('.sheet:not([hidden])').classList.contains('far')")
+
+
+def find(browser: Browser, words: str) -> list[str]:
+    """What a search finds, one line a thing."""
+    script = f"(s => {{ s.value = {json.dumps(words)}; s.dispatchEvent(new Event('input')); }})"
+    browser.run(f"{script}(document.getElementById('search'))")
+    return text(browser, "#found").split("\n")
+
+
+def test_search_finds_states_statuses_examples_and_steps_of_runs(browser: Browser, folder: Path) -> None:
+    summary = opened(browser, folder, "plain")
+    assert find(browser, "state 11") == ["States:", "state 11"]
+    browser.run("[...document.querySelectorAll('#found button')].find(b => b.innerText === 'state 11').click()")
+    assert keys(browser, "chosen") == ["s11"] and "State 11" in text(browser, "#details")
+    assert "state 3" in find(browser, summary.state_examples[3][1])
+    assert find(browser, "R51")[:2] == ["Symbols:", summary.entries[5].gloss]  # in an example of it alone
+    words = "why same call again"
+    assert find(browser, words)[0] == "Steps of runs:"
+    browser.run("document.querySelector('#found button').click()")
+    assert "same call again" in text(browser, "#replay-step")
+    assert find(browser, "zzz") == ["Nothing has these words."]
+
+
+def test_runs_are_filtered_by_outcome_alarm_and_agent(browser: Browser, folder: Path) -> None:
+    summary = opened(browser, folder, "plain")
+    options = "[...document.querySelectorAll('#replay-run option')].map(o => Number(o.value))"
+    filters = "[...document.querySelectorAll('#replay-filters select')].map(s => s.dataset.filter)"
+    assert browser.run(filters) == ["outcome", "alarm", "agent"]  # all are of one domain
+    assert summary.chosen in text(browser, "#replay-chosen")
+
+    def choose(name: str, value: str) -> list[int]:
+        script = f"(s => {{ s.value = {json.dumps(value)}; s.dispatchEvent(new Event('change')); }})"
+        browser.run(f"{script}(document.querySelector('[data-filter={name}]'))")
+        found: list[int] = browser.run(options)
+        return found
+
+    good = [at for at, replay in enumerate(summary.replays) if replay.failed is False]
+    assert choose("outcome", "succeeded") == good
+    assert browser.run("location.hash").startswith(f"#run={good[0]}&step=0")
+    choose("outcome", "")
+    beta = [at for at, replay in enumerate(summary.replays) if dict(replay.groups)["agent"] == "beta"]
+    assert choose("agent", "beta") == beta
+    choose("agent", "")
+    quiet = [at for at, r in enumerate(summary.replays) if not any(step.level == "ALARM" for step in r.steps)]
+    assert set(quiet) <= set(choose("alarm", "no alarm"))
+    titles = browser.run("[...document.querySelectorAll('#replay-run option')].map(o => o.textContent)")
+    assert any(replay.kind in title for replay in summary.replays for title in titles)
+
+
+def test_an_alarm_that_stays_on_says_since_when_and_what_the_risk_says_now(browser: Browser, folder: Path) -> None:
+    summary = opened(browser, folder, "latched", "run=0&step=4")
+    steps = summary.replays[0].steps
+    said = " ".join(text(browser, "#replay-step").split())
+    alone = "WATCH" if steps[3].outcome > summary.watch else "OK"
+    assert "In ALARM since step 2, and it stays." in said
+    assert f"{risk_text(steps[3].outcome)}, is not above the threshold, .62; by itself it would say {alone}." in said
+    assert browser.run("document.querySelectorAll('#curve .said-alarm').length") == len(steps) - 1
+    opened(browser, folder, "latched", "run=0&step=2")
+    assert "stays" not in text(browser, "#replay-step")
+
+
+@pytest.mark.parametrize("name", ["plain", "clock", "hostile", "many"])
+def test_on_a_phone_all_that_is_pressed_is_large_and_tables_scroll(browser: Browser, folder: Path, name: str) -> None:
+    browser.size(390, 844, phone=True)
+    opened(browser, folder, name, "run=0&step=2")
+    find(browser, "status")
+    small = (
+        "[...document.querySelectorAll('button, select, input, summary')].filter(e => e.offsetParent"
+        " && e.getBoundingClientRect().height < 44).map(e => e.outerHTML.slice(0, 80))"
+    )
+    assert browser.run(small) == []
+    box = "document.querySelector('#ranked .box')"
+    assert browser.run(f"{box}.scrollWidth > {box}.clientWidth && getComputedStyle({box}).overflowX") == "auto"
+
+
+def test_states_of_the_tables_lead_to_the_graph(browser: Browser, folder: Path) -> None:
+    summary = opened(browser, folder, "plain")
+    worst = summary.ranked[0]
+    browser.run("document.querySelector('#ranked tbody th a').click()")
+    assert keys(browser, "chosen") == [f"s{worst.state}"]
+    details = " ".join(text(browser, "#details").split())
+    assert f"First alarms on test runs: {worst.failed} failed, {worst.successful} successful." in details
+    assert one_line(worst.sentence, 600) in details
+
+
 def test_in_print_the_whole_picture_and_all_tables_stand(browser: Browser, folder: Path) -> None:
     opened(browser, folder, "plain", "at=s3")
     browser.media(kind="print", scheme="dark")
@@ -422,3 +541,11 @@ def test_in_print_the_whole_picture_and_all_tables_stand(browser: Browser, folde
     assert browser.run("[...document.querySelectorAll('details')].every(d => d.open)")
     hidden = "['#replay', '#aside', '.search'].map(s => getComputedStyle(document.querySelector(s)).display)"
     assert browser.run(hidden) == ["none"] * 3
+    cut = (
+        "[...document.querySelectorAll('.box, .example, .quote, #glossary, td, li')].filter(e => e.offsetParent"
+        " && getComputedStyle(e).overflow !== 'visible' && getComputedStyle(e).display !== 'inline')"
+        ".map(e => e.outerHTML.slice(0, 80))"
+    )
+    assert browser.run(cut) == []
+    browser.size(794, 1123)  # a sheet of A4
+    assert browser.run("document.documentElement.scrollWidth") <= 794

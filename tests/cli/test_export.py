@@ -51,7 +51,15 @@ def test_people_are_told_on_standard_error(cli, lab_bundle: Path, lab_file: Path
     assert (said.code, said.out) == (0, "")
     assert "Tried on folds of the training runs" in said.told
     identifier = open_bundle(tmp_path / "a").id
-    for words in ("audit with care: All figures rest on", f"{tmp_path}/a {identifier[:12]}", "Next: open "):
+    ours = json.loads((tmp_path / "a" / "automaton.json").read_bytes())["performance"]
+    caught = f"Test runs: its alarms catch {ours['rows'][0]['caught']} of {ours['failed']} failures;"
+    for words in (
+        caught,
+        *ours["notes"],
+        "audit with care: All figures rest on",
+        f"{tmp_path}/a {identifier[:12]}",
+        "Next: open ",
+    ):
         assert words in said.told
     rows = [line for line in said.err.splitlines() if "typed, ladder" in line and "Taken" not in line]
     assert len(rows) == 2 and sum("*" in row for row in rows) == 1, "in 80 columns too"

@@ -107,10 +107,10 @@ function matchingStates(query) {
     holds([data.states[at].sentence, ...data.states[at].flags, ...data.states[at].examples], words));
 }
 
-// Steps of the runs that are replayed whose texts hold every word, as [run, step].
+// Steps of the runs that are replayed whose texts hold every word, as [run, step]; a number is one of a state.
 function matchingSteps(query) {
   const words = wordsOf(query);
-  if (!words.length) return [];
+  if (!words.length || /^(state\s+)?\d+$/i.test(query.trim())) return [];
   return data.replays.flatMap((replay, run) => replay.steps
     .map((step, at) => [run, at + 1, step])
     .filter(([, , step]) => holds(step.texts.map(([, text]) => text), words)));

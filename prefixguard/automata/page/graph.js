@@ -17,9 +17,9 @@ function readSheet(name) {
     element.querySelector("title")?.remove(); // the caption says it, without the wait
     // From afar, number and risk in two lines in place of all that is written.
     const [x, y] = ["cx", "cy"].map((at) => element.querySelector(".body").getAttribute(at));
-    const [title, strong] = [...element.querySelectorAll("text:not(.word)")].map((text) => text.textContent);
+    const [title, strong] = element.querySelectorAll("text:not(.word)");
     const lines = name === "states" ? [[title, "-0.1em"], [strong, "0.9em"]] : [[strong, "0.35em"]];
-    element.append(drawn("text", { class: "afar", y }, lines.map(([text, dy]) => drawn("tspan", { x, dy }, text))));
+    element.append(drawn("text", { class: "afar", y, fill: strong.getAttribute("fill") }, lines.map(([text, dy]) => drawn("tspan", { x, dy }, text.textContent))));
   }
   const edges = new Map();
   for (const edge of scene.edges) {

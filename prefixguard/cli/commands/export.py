@@ -42,6 +42,7 @@ def export(
 
         prefixguard export monitors/mine runs.jsonl --to dfa
         prefixguard export monitors/mine runs.jsonl --alphabet typed --learner merge --max-states 24 --no-clock
+        prefixguard export monitors/mine runs.jsonl --replay run-17 --replay run-23
         prefixguard export automata/mine --to json-table --out table/
     """
     from prefixguard.automata import export
@@ -65,6 +66,12 @@ def export(
         console.print(_table(result))
         taken = f"{result.choice.alphabet}, {result.choice.learner}, {'a' if result.choice.clock else 'no'} clock"
         say(f"Taken (*): {taken}. Of those nearly as good as the best and able to alarm, it has the fewest states.")
+    if performance is not None:
+        ours = performance.rows[0]
+        caught = f"Test runs: its alarms catch {ours.caught:,} of {performance.failed:,} failures"
+        say(f"{caught}; {ours.false_alarms:,} of {performance.successful:,} successful runs raise a false alarm.")
+        for note in performance.notes:
+            say(note)
     for sentence in fidelity.care if fidelity else ():
         say(f"audit with care: {sentence}")
     say(str(result.path) + (f"  {result.id[:12]}" if result.id else ""), style="bold green")
