@@ -86,7 +86,7 @@ def _states(ranked: Sequence[StateAlarms], figures: Sequence[StateFigures]) -> T
     names = ("First alarms, failed runs", "successful runs", "Mean risk", "Highest, 90 % interval", "Evidence", "Step")
     head = [Column("State", "text"), *(Column(name, "number") for name in names)]
     words = [Column(name, "words") for name in ("What leads there", "Whose steps", "Flags")]
-    rows = []
+    rows: list[list[str | tuple[str, str]]] = []
     for one in ranked:
         state = figures[one.state]
         clock = state.least < state.peak
