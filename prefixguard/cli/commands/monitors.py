@@ -93,7 +93,14 @@ def _show(result: CalibrateResult) -> None:
 
 
 @command("score")
-def score(monitor: Path, runs: str, adapter: str | None, trust: Trust | None, **given: Any) -> None:
+def score(
+    monitor: Path,
+    runs: str,
+    adapter: str | None,
+    trust: Trust | None,
+    behaviours: Path | None = None,
+    **given: Any,
+) -> None:
     """Score whole runs: one JSON object a step on standard output. Outcomes are not needed and not looked at.
 
     A line on standard error says when runs of new tasks are no longer like the runs that set the alarm, so that its
@@ -106,9 +113,11 @@ def score(monitor: Path, runs: str, adapter: str | None, trust: Trust | None, **
         prefixguard score monitors/tau .traces/tau_bench > readings.jsonl
         cat run.jsonl | prefixguard score monitors/mine - | grep ALARM
         prefixguard score rules runs.jsonl --adapter openai_chat      # by behaviours alone, without training
+
+    behaviours : with the monitor rules: a file of behaviours besides those of the catalogue.
     """
     own = adapter if str(monitor) == RULES else None  # rules read through any; a bundle through its own
-    opened, report = load(monitor, adapter=own, trust=trust), ReadReport()
+    opened, report = load(monitor, adapter=own, trust=trust, behaviours=behaviours), ReadReport()
     drift = DriftLine(opened)
     with Activity("Scoring") as work:
         for count, scored in enumerate(score_runs(opened, runs, adapter=adapter, report=report, **given), 1):

@@ -51,6 +51,7 @@ def watch_runs(
     run_id: str | None = None,
     fail_on_alarm: bool = False,
     escalate: str | None = None,
+    behaviours: Path | None = None,
     **asked: Any,
 ) -> None:
     """Watch a run while it goes on: a line after every step, flushed at once.
@@ -85,13 +86,14 @@ def watch_runs(
     run_id : with a file: watch this run only. With -: what the run is called.
     fail_on_alarm : leave with exit code 1 if an alarm sounded.
     escalate : ask this language model about steps of high risk. The run's text is sent to it.
+    behaviours : with the monitor rules: a file of behaviours besides those of the catalogue.
     """
     if end and state is None:
         raise UsageError("--end goes with --state FILE: without it, a run is over with its input. Leave it out.")
     if state is not None and (run != "-" or escalate is not None):
         other = "--escalate: questions under way cannot be saved" if run == "-" else "a file: its runs are whole"
         raise UsageError(f"--state does not go with {other}. Leave one of them out.")
-    opened = load(monitor, adapter=adapter, trust=trust)
+    opened = load(monitor, adapter=adapter, trust=trust, behaviours=behaviours)
     escalator = None
     if escalate is None:
         usual = inspect.signature(watch_runs.callback).parameters
