@@ -15,6 +15,13 @@ _NAMING: Final = frozenset(("reads", "writes", "acts", "escalates"))
 _LOOKED_UP = re.compile(r'"[A-Za-z_]*(?:[iI][dD]|[nN]umber|[cC]ode|[sS][kK][uU])s?"\s*:')
 _DIGITS: Final = 6  # of a word of digits alone; shorter ones are amounts
 _MIXED: Final = (5, 3)  # characters, and digits among them, of a word with letters
+_PREFIXED: Final = 4  # digits behind letters and a hyphen, as in `CS-55120`
+_PREFIXES = re.compile(r"\b[A-Z]{1,8}[-#]([0-9]+)")
+#: A number of JSON is a quantity (an offset, a size, a price), unless its key says that it names something.
+_QUANTITIES = re.compile(
+    r'"(?![A-Za-z_]*(?:[iI][dD]|[nN]umber|[nN]o|[cC]ode|[sS][kK][uU])s?")[^"]{0,60}"\s*:\s*-?([0-9]+)\s*[,}\]]'
+)
+_LOOKED_AT: Final = 4000  # code points of the arguments
 _PIECE = re.compile(rb"[0-9]+|[^0-9_]+")
 
 
@@ -26,13 +33,20 @@ def made_up(context: ContextState, record: StepRecord, tokens: Tokens, kind: str
     """
     if not context.made_up:
         return ""
-    is_named = kind in _NAMING or (kind == "searches" and _LOOKED_UP.search(record.arguments, 0, 4000) is not None)
+    is_named = kind in _NAMING or (
+        kind == "searches" and _LOOKED_UP.search(record.arguments, 0, _LOOKED_AT) is not None
+    )
     if not is_named:
         return ""
+    prefixed = _PREFIXES.findall(record.arguments, 0, _LOOKED_AT)
+    quantities = _QUANTITIES.findall(record.arguments, 0, _LOOKED_AT)
     for i in context.made_up:
         word = tokens.text(i)
         n = sum(c.isdigit() for c in word)
-        if n < _DIGITS if n == len(word) else len(word) < _MIXED[0] or n < _MIXED[1]:
+        if n == len(word):
+            if n < (_PREFIXED if word in prefixed else _DIGITS) or word in quantities:
+                continue
+        elif len(word) < _MIXED[0] or n < _MIXED[1]:
             continue
         if not _is_derived(context, word.encode()):
             return word

@@ -42,6 +42,8 @@ _SQL: Final = frozenset(
 _GIT: Final = {
     **dict.fromkeys(("status", "log", "diff", "show", "branch", "blame", "remote", "rev-parse", "ls-files"), "reads"),
     "grep": "searches",
+    # They take edits back, put them aside, or move between branches: what was edited is no longer what is there.
+    **dict.fromkeys(("checkout", "switch", "restore", "reset", "stash", "clean"), "acts"),
     **dict.fromkeys(("commit", "push", "fetch", "pull", "clone"), "writes"),
 }
 

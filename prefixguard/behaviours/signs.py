@@ -28,13 +28,20 @@ _UNKNOWN = re2.compile(
     r"(?i)unknown (?:tool|function|action)|no such (?:tool|function|action)|not found|does(?: not|n't) exist"
     r"|not a valid (?:tool|function|action)|is not (?:available|defined|registered)|invalid (?:tool|function)"
     r"|unrecognized (?:tool|function)|not in the list of (?:tools|functions)"
+    r"|unbekannt|nicht gefunden|gibt es nicht|existiert nicht|no existe|desconocid[oa]|no se encontr"
+    r"|n['’]existe pas|introuvable|inconnue?|不存在|未知|找不到|没有"
 )
-_OF_TOOLS = re2.compile(r"(?i)\b(?:tools?|functions?|actions?)\b")
+_OF_TOOLS = re2.compile(
+    r"(?i)\b(?:tools?|functions?|actions?|werkzeuge?|funktion(?:en)?|herramientas?|funci[oó]n(?:es)?|outils?|fonctions?)\b"
+    r"|工具|函数"
+)
 _NO_COMMAND = re2.compile(
     r"(?m): command not found|: not found\s*$|is not recognized as an internal or external command"
     r"|is not recognized as (?:the|a) name of a cmdlet"
 )
 _NO_METHOD = re2.compile(r"-32601\b|\bMethod not found\b")
+#: What the Model Context Protocol answers to a call of a tool that the server does not have.
+_NO_MCP_TOOL = re2.compile(r"-32602\b[^\n]{0,40}\bUnknown tool\b")
 _SAID_WITHIN: Final = 400
 
 
@@ -49,6 +56,8 @@ def says_missing_tool(result: str, tool: str, *, shell: bool) -> bool:
     head = repair(result[:_SAID_WITHIN])
     if shell:
         return _NO_COMMAND.search(head) is not None
+    if _NO_MCP_TOOL.search(head):
+        return True
     if _NO_METHOD.search(head):
         return "-32601" in head or len(head) < 60
     at = head.find(tool)
@@ -120,6 +129,8 @@ _CODED = re2.compile(r"`[^`\n]*`")
 _WRITTEN = re2.compile(
     r"(?m)^[ \t>*-]*(?:[A-Za-z_]\w{0,40}\s*=\s*)?(?:await\s+)?(?:functions\.|tools\.)?([A-Za-z_]\w{2,80})\(([^\n]*)"
 )
+#: Of a text that is nothing else.
+_BARE = re2.compile(r"\s*[A-Za-z_]\w{2,80}\(\s*(?:\{(?:.|\n)*\})?\s*\)\s*;?\s*")
 _AS_JSON = re2.compile(
     r'"(?:name|tool|tool_name|function|action)"\s*:\s*"([\w.-]{2,80})"\s*,\s*"(?:arguments|parameters|args|input|'
     r'tool_input|action_input|kwargs)"\s*:'
@@ -130,7 +141,8 @@ def call_in_text(text: str, is_tool: Callable[[str], bool]) -> str:
     """A call that is written out in a text, from where it begins; "" where there is none.
 
     is_tool: whether this is the name of one of the agent's tools. A call in the form of a protocol is one whatever its
-    name; a function's call and an object only where the name is a tool's. What stands in `inline code` is quoted.
+    name, and so is `name({...})` where the text is nothing else; a function's call and an object only where the name is
+    a tool's. What stands in `inline code` is quoted.
     """
     text = ends(text)
     if "(" not in text and "<" not in text and ":" not in text and "[TOOL" not in text:
@@ -138,6 +150,8 @@ def call_in_text(text: str, is_tool: Callable[[str], bool]) -> str:
     fenced = text.replace("```", "\n")
     bare = _CODED.sub("``", fenced) if "`" in fenced else fenced
     tagged = _TAGGED.search(bare)
+    if _BARE.fullmatch(bare):
+        return bare.strip()[:200]
     if tagged:
         return bare[tagged.start() : tagged.start() + 200].strip()
     for found in _WRITTEN.finditer(bare):

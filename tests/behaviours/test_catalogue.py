@@ -104,10 +104,20 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
             [fail("refund", "{}", "Unknown tool: refund")],
             [bash("foo --bar", "bash: line 1: foo: command not found", "error")],
             [fail("x", "{}", '{"code":-32601,"message":"Method not found"}')],
+            [fail("tools/call", '{"name":"x"}', '{"error": {"code": -32602, "message": "Unknown tool: x"}}')],
+            [fail("buche", "{}", "Fehler: Ein Werkzeug namens buche gibt es nicht.")],
+            [fail("查询", "{}", "错误：没有名为查询的工具。")],
         ],
         [
             [fail("pay", "{}", "Error: payment method not found")],
             [fail("get_tool", '{"id":"drill"}', "Error: tool drill not found in the shed")],
+            [
+                fail(
+                    "tools/call",
+                    '{"name":"x"}',
+                    '{"error": {"code": -32602, "message": "Invalid input of x"}}',
+                )
+            ],
             [bash("cat foo", "cat: foo: No such file or directory", "error")],
         ],
     ),
@@ -131,11 +141,13 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
             [say('<tool_call>{"name": "get_order"}</tool_call>')],
             [say("I need it.\nAction: get_order\nAction Input: 7")],
             [call("get_order"), say('```json\n{"name": "get_order", "arguments": {"id": 7}}\n```')],
+            [say('cancel_order({"id": 7})')],
         ],
         [
             [call("get_order"), say("I looked it up with `get_order(order_id)` and found it.")],
             [call("get_order"), say("Use this function:\n```python\nprint(total)\n```")],
             [call("get_order"), say("The order (a red shirt) is on its way.")],
+            [say('Our shop offers cancel_order({"id": 7}) to developers.')],
         ],
     ),
     "claim_over_failure": (
@@ -171,6 +183,8 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
             [say("Hi!", "My order is W71234"), call("get_order", '{"id":"W71235"}')],
             [call("get_user", '{"id":"90812345"}')],
             [call("find_user", '{"user_id":"u908123"}')],
+            [call("get_cases", "{}", "CS-55120, CS-55133"), call("close_case", '{"case":"CS-55102"}')],
+            [call("get_user", '{"user_id":90812345}')],
         ],
         [
             [call("get_order", '{"id":"W71234"}', observation="My order is #W71234.")],
@@ -179,6 +193,8 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
             [call("search", '{"q":"iphone15pro 256gb"}')],
             [call("navigate", '"https://example.org/items/908123"')],
             [call("get_orders", '{"limit":100,"year":"2024"}')],
+            [call("upload_part", f'{{"offset":{i * 10485760},"part":{i}}}') for i in range(9)],
+            [call("get_cases", "{}", "CS-55120"), call("close_case", '{"case":"CS-55120"}')],
             [bash("sed -n 71234,71299p a.py")],
             [call("get_orders", "{}", f"W1{CUT_MARK}W9"), call("get_order", '{"id":"W71234"}')],
         ],
@@ -214,6 +230,7 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
         [
             [call("edit_file", f'"{i // 2}"') if i % 2 == 0 else bash("pytest", f"{i} passed") for i in range(12)],
             [bash("sed -i s/a/b/ x.py"), bash("python -m pytest"), bash("submit")],
+            [bash("sed -i s/a/b/ x.py"), bash("git checkout -f"), bash("submit")],
         ],
     ),
     "same_tests_fail": (
