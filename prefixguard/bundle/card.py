@@ -115,10 +115,10 @@ def _performance(found: AlarmPerformance) -> list[str]:
         early = part(one.early, found.failed, one.early_interval)
         lead = "" if one.lead is None else f"{one.lead:g}"
         false = part(one.false_alarms, found.successful, one.false_alarm_interval)
-        return f"| {_plain(one.by)} | {caught} | {early} | {lead} | {false} |"
+        return f"| {_plain(one.by)} | {caught} | {false} | {early} | {lead} |"
 
     head = [
-        f"| | failures caught | with more than {found.horizon} steps left | median steps left | false alarms |",
+        f"| | failures caught | false alarms | with more than {found.horizon} steps left | median steps left |",
         "| --- | --- | --- | --- | --- |",
     ]
     agree = "not defined" if found.kappa is None else f"{found.kappa:.2f}"

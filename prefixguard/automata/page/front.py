@@ -22,7 +22,7 @@ def alarm_blocks(found: AlarmPerformance) -> Iterator[Block]:
         f"budget of false alarms, {share_text(found.budget)}; in brackets the 95 % interval, over tasks."
     )
     left = f"with more than {count_text(found.horizon, 'step')} left"
-    names = ("Failures caught", left, "Median steps left", "False alarms")
+    names = ("Failures caught", "False alarms", left, "Median steps left")
     rows = [_row(one, found) for one in found.rows]
     yield Table.of("", [Column("Alarm by", "text"), *(Column(name, "number") for name in names)], rows, marked=[0])
     yield Facts(tuple(_facts(found)))
@@ -38,9 +38,9 @@ def _row(one: AlarmCount, found: AlarmPerformance) -> list[str | tuple[str, str]
     return [
         one.by,
         part(one.caught, found.failed, one.caught_interval),
+        part(one.false_alarms, found.successful, one.false_alarm_interval),
         part(one.early, found.failed, one.early_interval),
         "–" if one.lead is None else f"{one.lead:g}",
-        part(one.false_alarms, found.successful, one.false_alarm_interval),
     ]
 
 

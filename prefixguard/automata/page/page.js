@@ -198,6 +198,7 @@ window.addEventListener("beforeprint", () => {
   for (const closed of document.querySelectorAll("details")) closed.open = true;
   fit();
 });
+byId("symbols").open = !window.matchMedia("(max-width: 760px)").matches; // on a phone it is most of the page
 showGlossary(links);
 linkStates(links);
 showSheet("states"); // its size decides which picture the page opens with
