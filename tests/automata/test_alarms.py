@@ -118,7 +118,7 @@ def test_who_the_agent_is_stands_beside_it_and_that_it_does_as_well_is_said(lab:
     row = found.rows[3]
     assert (row.by, row.caught, row.early, row.lead, row.false_alarms) == ("agent alone", 40, 40, 5.0, 0)
     (said,) = [note for note in found.notes if note.startswith("Agent alone")]
-    assert "catches as many failures (40) at as few false alarms (0)" in said
+    assert "catches 40 failures at 0 false alarms, the automaton " in said
 
 
 def test_without_a_threshold_nothing_alarms_and_that_is_said(lab: Learned) -> None:

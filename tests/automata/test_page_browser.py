@@ -497,6 +497,14 @@ def test_runs_are_filtered_by_outcome_alarm_and_agent(browser: Browser, folder: 
     assert any(replay.kind in title for replay in summary.replays for title in titles)
 
 
+def test_a_run_that_was_asked_for_says_so(browser: Browser, folder: Path) -> None:
+    summary = opened(browser, folder, "plain")
+    at = next(at for at, replay in enumerate(summary.replays) if replay.note)
+    opened(browser, folder, "plain", f"run={at}&step=0")
+    assert summary.replays[at].note in text(browser, "#replay-step")
+    assert browser.run("document.querySelector('#replay-run :checked').textContent").startswith("asked for · ")
+
+
 def test_an_alarm_that_stays_on_says_since_when_and_what_the_risk_says_now(browser: Browser, folder: Path) -> None:
     summary = opened(browser, folder, "latched", "run=0&step=4")
     steps = summary.replays[0].steps

@@ -110,7 +110,7 @@ def test_texts_of_a_step_are_whole_up_to_their_bound() -> None:
         [run_of("r", [record, {"tool": "respond", "action": "Bye", "status": "ok"}], failed=True)]
     )
     (name, arrived), (_, says), (_, calls), (result, back) = run.steps[0].texts
-    assert (name, says, calls, result) == ("arrived", "ok", "find({})", "result, ok")
+    assert (name, says, calls, result) == ("arrived since the last step", "ok", "find({})", "result, ok")
     assert arrived == f"I want\n{long}" and back == long
     assert [said for _, said in run.steps[1].texts] == ["Bye"]
     assert len(step_texts(b"\x01a\x02b\x03\x04" + "é".encode() * 99_999 + b"\x05\x06\x07ok")[0][1]) == TEXT_LETTERS

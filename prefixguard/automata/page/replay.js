@@ -7,7 +7,7 @@ function makeReplay(moved, links) {
   let step = 0;
   let timer = null;
 
-  const title = (replay) => [replay.note && "asked for", replay.run_id, replay.kind, count(replay.steps.length, "step")]
+  const title = (replay) => [replay.note && "asked for", replay.kind, replay.run_id, count(replay.steps.length, "step")]
     .filter(Boolean).join(" · ");
   const sounds = (replay) => replay.steps.some(({ level }) => level === "ALARM");
 
@@ -71,7 +71,8 @@ function makeReplay(moved, links) {
     if (step === 0) {
       const where = `, in state ${data.start}, where every run begins.`;
       const how = "Go on with the buttons, the slider or the arrow keys, or click into the curve.";
-      return [make("p", {}, make("b", {}, "Before the first step"), where), make("p", {}, how)];
+      const note = current().note && make("p", {}, chip(current().note, "thin"));
+      return [make("p", {}, make("b", {}, "Before the first step"), where), note, make("p", {}, how)].filter(Boolean);
     }
     const now = current().steps[step - 1];
     const teacher = now.teacher === null ? "" : `, teacher's outcome risk ${risk(now.teacher)}`;

@@ -164,14 +164,14 @@ def step_texts(document: bytes) -> tuple[tuple[str, str], ...]:
     r"""What a serialised record holds, by name; absent texts are left out, long ones are cut.
 
     >>> step_texts(b"\x01agent\x02ls\x03{}\x04Hi!\x05look\x06a\n b\x07ok")
-    (('arrived', 'Hi!'), ('agent says', 'look'), ('calls', 'ls({})'), ('result, ok', 'a\n b'))
+    (('arrived since the last step', 'Hi!'), ('agent says', 'look'), ('calls', 'ls({})'), ('result, ok', 'a\n b'))
     """
     texts = (part[: 4 * TEXT_LETTERS].decode("utf-8", "ignore") for part in _TAGS.split(document)[1:])
     of = dict(zip(FIELDS, texts, strict=True))
     speaks = of["tool"] == "respond"
     said = of["action"] or (of["arguments"] if speaks else "")
     found = (
-        ("arrived", of["observation"]),
+        ("arrived since the last step", of["observation"]),
         (f"{plain(of['actor'], _ID) or 'agent'} says", said),
         ("calls", f"{of['tool']}({of['arguments']})" if of["tool"] and not speaks else ""),
         (f"result, {plain(of['status'], _ID)}", of["result"] or (of["status"] if of["status"] == "error" else "")),
