@@ -38,7 +38,7 @@ from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.alarms import measure_alarms
 from prefixguard.automata.summary.entries import make_entries, state_examples
 from prefixguard.automata.summary.fidelity import Fidelity, Walks, measure_fidelity, rated
-from prefixguard.automata.summary.replays import choose_replays, make_replays, replay_kinds
+from prefixguard.automata.summary.replays import asked_runs, choose_replays, make_replays, replay_kinds
 from prefixguard.automata.summary.state_alarms import rank_states
 from prefixguard.bundle import (
     AlarmPerformance,
@@ -54,9 +54,8 @@ from prefixguard.bundle import (
     open_bundle,
     write_bundle,
 )
-from prefixguard.errors import ConfigError, DataError, UsageError
+from prefixguard.errors import ConfigError, UsageError
 from prefixguard.learn import (
-    Corpus,
     LearnListener,
     bundle_logits,
     draw_alarm_runs,
@@ -180,7 +179,7 @@ def export(
     source = read_runs(str(runs), bundle.adapter, labels=Path(labels) if labels else None, strict=strict, report=report)
     corpus = featurise(source, on_run=listener.on_runs)
     listener.on_stage("teacher", "boosted trees, out of fold")
-    asked = _asked(corpus, () if replay is None else _names(replay, ()), str(runs))
+    asked = asked_runs(corpus, () if replay is None else _names(replay, ()), str(runs))
     material = gather(corpus, bundle)
     learned = _learn(material, bundle, candidates, listener)
     listener.on_stage("calibrating", "risks and thresholds on runs set aside")
@@ -211,21 +210,6 @@ def _names(given: str | Iterable[str] | None, default: tuple[str, ...]) -> tuple
     if given is None:
         return default
     return (given,) if isinstance(given, str) else tuple(given)
-
-
-def _asked(corpus: Corpus, ids: Iterable[str], where: str) -> NDArray[np.int64]:
-    """The runs of these ids."""
-    numbers: dict[str, list[int]] = {}
-    for r, run_id in enumerate(corpus.run_ids):
-        numbers.setdefault(run_id, []).append(r)
-    wanted = list(dict.fromkeys(ids))
-    if missing := [one for one in wanted if one not in numbers]:
-        few = ", ".join(repr(one) for one in corpus.run_ids[:3])
-        raise DataError(
-            f"{where}: no run with an outcome has the id {missing[0]!r}, which --replay names. Ids there are such as "
-            f"{few}."
-        )
-    return np.array([r for one in wanted for r in numbers[one]], dtype=np.int64)
 
 
 def _learn(material: Material, bundle: Bundle, candidates: tuple[Candidate, ...], listener: LearnListener) -> _Learned:

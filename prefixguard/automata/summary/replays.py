@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,6 +17,7 @@ from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.automata.summary.wording import count_text
 from prefixguard.bundle import Calibration
 from prefixguard.errors import DataError
+from prefixguard.learn import Corpus
 from prefixguard.results import finite
 from prefixguard.runtime import plain
 from prefixguard.stepview import FIELDS
@@ -76,6 +77,21 @@ class ReplayChoice:
 
     places: NDArray[np.int64]
     said: str
+
+
+def asked_runs(corpus: Corpus, ids: Iterable[str], where: str) -> NDArray[np.int64]:
+    """The runs of these ids, int64. where: what to call the runs. Raises DataError for an id that none has."""
+    numbers: dict[str, list[int]] = {}
+    for r, run_id in enumerate(corpus.run_ids):
+        numbers.setdefault(run_id, []).append(r)
+    wanted = list(dict.fromkeys(ids))
+    if missing := [one for one in wanted if one not in numbers]:
+        few = ", ".join(repr(one) for one in corpus.run_ids[:3])
+        raise DataError(
+            f"{where}: no run with an outcome has the id {missing[0]!r}, which --replay names. Ids there are such as "
+            f"{few}."
+        )
+    return np.array([r for one in wanted for r in numbers[one]], dtype=np.int64)
 
 
 def choose_replays(material: Material, walks: Walks, calibration: Calibration, *, horizon: int) -> ReplayChoice:
