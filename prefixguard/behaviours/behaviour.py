@@ -19,6 +19,7 @@ class Behaviour:
     nudge : a sentence that can be put to the agent. "" where nobody can act on the behaviour.
     advice : a sentence for the developers of the agent. "" where nobody can act on it.
     watch, alarm : counts from which rules without a model say WATCH and ALARM; 0: never.
+    rests_on : names of the context features that show it; what they moved a risk by is what the behaviour moved it by.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Behaviour:
     advice: str = ""
     watch: int = 0
     alarm: int = 0
+    rests_on: tuple[str, ...] = ()
 
     @property
     def actionable(self) -> bool:
@@ -60,7 +62,8 @@ class BehaviourFinding:
         return f"{self.behaviour.sentence.rstrip('.')}: {times}{shown}"
 
     def to_json(self) -> dict[str, Any]:
-        """The finding as a JSON object; the behaviour by its name."""
+        """The finding as a JSON object; the behaviour by its name and kind."""
         return {
-            "behaviour": self.behaviour.name, "since": self.since, "count": self.count, "evidence": self.evidence,
+            "behaviour": self.behaviour.name, "kind": self.behaviour.kind, "since": self.since, "count": self.count,
+            "evidence": self.evidence,
         }  # fmt: skip

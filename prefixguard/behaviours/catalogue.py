@@ -19,6 +19,12 @@ CONSEQUENCES: Final = (
 #: Times the same call must give the same result where the agent waits in between.
 PATIENT: Final = 20
 
+_REPEATED: Final = (
+    "call_seen", "same_call_in_a_row", "most_repeated_call", "repeated_calls", "result_seen", "call_and_result_seen",
+    "repeat_rate",
+)  # fmt: skip
+_FAILED: Final = ("is_error", "errors", "error_rate", "errors_in_a_row", "steps_since_error")
+
 CATALOGUE: Final = (
     # Loops
     Behaviour(
@@ -29,6 +35,7 @@ CATALOGUE: Final = (
         "Stop equal calls after the second equal result, or tell the agent that its call changes nothing.",
         watch=3,
         alarm=6,
+        rests_on=_REPEATED,
     ),
     Behaviour("same_call_other_result", "neutral", "The same call gave another result than before, as polling does."),
     Behaviour(
@@ -39,6 +46,7 @@ CATALOGUE: Final = (
         "Look for two tools that send the agent to each other, and end such a pair after its second round.",
         watch=4,
         alarm=8,
+        rests_on=_REPEATED,
     ),
     Behaviour(
         "same_message",
@@ -48,6 +56,7 @@ CATALOGUE: Final = (
         "Check that the agent sees its own last message and the answer to it.",
         watch=2,
         alarm=4,
+        rests_on=("message_seen", "repeat_rate"),
     ),
     Behaviour(
         "messages_in_a_row",
@@ -57,6 +66,7 @@ CATALOGUE: Final = (
         "End the turn after a message, or ask for a call.",
         watch=4,
         alarm=8,
+        rests_on=("messages_in_a_row", "messages", "is_message", "steps_since_call"),
     ),
     Behaviour(
         "no_call",
@@ -75,6 +85,7 @@ CATALOGUE: Final = (
         "Read these errors: they name a tool that is down, or arguments that its description does not explain.",
         watch=3,
         alarm=8,
+        rests_on=_FAILED,
     ),
     Behaviour(
         "same_error_again",
@@ -84,6 +95,7 @@ CATALOGUE: Final = (
         "Make the error say which argument is wrong and what would be right.",
         watch=3,
         alarm=8,
+        rests_on=(*_FAILED, "tool_failures", "result_seen"),
     ),
     Behaviour(
         "missing_tool",
@@ -93,6 +105,7 @@ CATALOGUE: Final = (
         "Offer the tool, or take its name out of the prompt.",
         watch=1,
         alarm=4,
+        rests_on=(*_FAILED, "failed_tools", "tool_failures"),
     ),
     Behaviour(
         "reply_refused",
@@ -102,6 +115,7 @@ CATALOGUE: Final = (
         "Say the format by an example in the prompt, or use the provider's own tool calls.",
         watch=2,
         alarm=4,
+        rests_on=(*_FAILED, "steps_since_call"),
     ),
     Behaviour(
         "growing_retry",
@@ -111,6 +125,7 @@ CATALOGUE: Final = (
         "Give an example of a short call that succeeds in the tool's description.",
         watch=3,
         alarm=6,
+        rests_on=("tool_failures", "errors_in_a_row", "size_arguments", "largest_arguments"),
     ),
     Behaviour("failed_tool_again", "neutral", "The agent used a tool that had failed before."),
     Behaviour("recovered", "neutral", "A call succeeded after calls that had failed."),
@@ -123,6 +138,7 @@ CATALOGUE: Final = (
         "Use the provider's tool calls, and refuse replies that hold a call as text.",
         watch=1,
         alarm=3,
+        rests_on=("is_message", "messages", "steps_since_call", "size_action"),
     ),
     Behaviour(
         "claim_over_failure",
@@ -132,6 +148,7 @@ CATALOGUE: Final = (
         "Let the agent report success only from a result that says so.",
         watch=1,
         alarm=1,
+        rests_on=("is_message", "errors", "error_rate", "steps_since_error"),
     ),
     Behaviour(
         "answer_without_call",
@@ -141,6 +158,7 @@ CATALOGUE: Final = (
         "Ask for at least one call before an answer, and check that the tools reach the agent.",
         watch=1,
         alarm=3,
+        rests_on=("calls", "is_message", "steps_since_call", "size_action"),
     ),
     Behaviour(
         "result_ignored",
@@ -149,6 +167,7 @@ CATALOGUE: Final = (
         "The last check failed: mend what it names before you finish.",
         "Run the check again when the agent finishes, and refuse a failing one.",
         watch=1,
+        rests_on=("errors", "error_rate", "steps_since_error"),
     ),
     Behaviour(
         "identifier_from_nowhere",
@@ -158,6 +177,7 @@ CATALOGUE: Final = (
         "Let the tool refuse unknown identifiers, and say where they are found.",
         watch=1,
         alarm=4,
+        rests_on=("ungrounded", "ungrounded_average", "ungrounded_calls"),
     ),
     Behaviour(
         "write_after_failed_read",
@@ -167,6 +187,7 @@ CATALOGUE: Final = (
         "Let the tool that writes ask for what was read.",
         watch=1,
         alarm=3,
+        rests_on=("is_error", "errors", "steps_since_error", "size_result"),
     ),
     # Results
     Behaviour(
@@ -177,6 +198,7 @@ CATALOGUE: Final = (
         "Let the tool say why it finds nothing, and what would be found.",
         watch=3,
         alarm=8,
+        rests_on=("size_result", "mean_size_result", "result_seen"),
     ),
     Behaviour("result_seen", "neutral", "The result was seen before."),
     Behaviour("long_result", "neutral", "The result is long."),
@@ -188,6 +210,7 @@ CATALOGUE: Final = (
         "You have not run what you changed: run the tests now.",
         "Ask for a test after edits, and say how tests are run.",
         watch=12,
+        rests_on=("same_tool_in_a_row", "tool_seen", "tools", "tool_entropy"),
     ),
     Behaviour(
         "same_tests_fail",
@@ -197,6 +220,7 @@ CATALOGUE: Final = (
         "Show the agent the first failing assertion alone.",
         watch=3,
         alarm=6,
+        rests_on=("result_seen", "errors", "errors_in_a_row", "tool_failures"),
     ),
     Behaviour("tests_pass", "neutral", "The tests pass."),
     # Tools
@@ -209,6 +233,7 @@ CATALOGUE: Final = (
         "The run is near its limit of steps.",
         "Few steps are left: finish with what you have.",
         "Raise the limit of steps, or give the agent smaller tasks.",
+        rests_on=("step", "log_step"),
     ),
     # What the step is
     Behaviour("reads", "neutral", "The agent reads something."),

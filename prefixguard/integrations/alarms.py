@@ -88,7 +88,7 @@ async def _awaited(found: Any) -> Any:
 
 def nudge_text(reading: Reading) -> str:
     """What an agent is told at an alarm. Reasons are not quoted: the agent has its run before it."""
-    faults = [finding.behaviour.nudge for finding in reading.findings if rule_level([finding]) is not Level.OK]
+    faults = [finding.behaviour.nudge for finding in reading.behaviours if rule_level([finding]) is not Level.OK]
     if reading.outcome_risk is None and faults:
         return f"A check of this run says at step {reading.step}: {' '.join(faults[:3])}"
     return (

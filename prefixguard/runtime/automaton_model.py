@@ -69,20 +69,16 @@ class AutomatonModel:
         """Length of a packed state: place, count and the symbol model's floats."""
         return _PLACE.size + (0 if self._model is None else self._model.state_bytes)
 
-    @property
-    def gives_reasons(self) -> bool:
-        """Always: they come from the automaton itself."""
-        return True
-
     def step(self, tool: str, row: SparseRow, context: NDArray[np.float32], state: State) -> Step:
         """One step; see `Step`. ArithmeticError where the symbol model leaves the alphabet."""
         place, count, inner = state
         if self._model is None:
             symbol = self._map.symbol(tool, row, context)
         else:
-            _, _, symbol, inner, _, _ = self._model.step(tool, row, context, inner)  # type: ignore[arg-type]
-            if not 0 <= symbol < self._n_symbols:
-                raise ArithmeticError(f"the model gave symbol {symbol}, the automaton has {self._n_symbols}")
+            _, _, given, inner, _, _ = self._model.step(tool, row, context, inner)  # type: ignore[arg-type]
+            if given is None or not 0 <= given < self._n_symbols:
+                raise ArithmeticError(f"the model gave symbol {given}, the automaton has {self._n_symbols}")
+            symbol = given
         count += 1
         place, unseen, (imminent, outcome) = self.follow(place, symbol, count)
         return Step(imminent, outcome, symbol, (place, count, inner), place, unseen)
@@ -111,17 +107,24 @@ class AutomatonModel:
 
     def reasons(self, row: SparseRow, context: NDArray[np.float32], state: State, step: Step) -> tuple[str, ...]:
         """What the step was, what runs in the state came to, and whether the way there is known; in words."""
+        gloss = plain(self._bundle.glosses[step.symbol or 0], _GLOSS_LENGTH)
+        return (f"this step: {gloss}", *self.say_state(state, step))
+
+    def contributions(self, *_: object) -> None:
+        """Its risks are looked up, and no feature moves them by itself."""
+
+    def say_state(self, state: State, step: Step) -> tuple[str, ...]:
+        """What runs in the state came to, and whether the way there is known; in words."""
         automaton, place = self._bundle.automaton, step.place
         if automaton is None or place is None:
             return ()
-        gloss = plain(self._bundle.glosses[step.symbol], _GLOSS_LENGTH)
-        said = [f"this step: {gloss}", self._say_state(automaton, place, state[1] + 1)]
+        said = [self._say_risk(automaton, place, state[1] + 1)]
         if step.unseen:
             rule = f"steps like it most often lead to state {place}" if place != state[0] else "the state stays"
             said.append(f"no run in training had such a step in state {state[0]}; {rule}")
         return tuple(said)
 
-    def _say_state(self, automaton: Automaton, place: int, count: int) -> str:
+    def _say_risk(self, automaton: Automaton, place: int, count: int) -> str:
         """The outcome risk of a state with its interval, calibrated as readings are, and what it rests on."""
         column, outcome = automaton.column(count), self._bundle.calibration.outcome
         risk = outcome(self._logits[place * self._columns + column][1])

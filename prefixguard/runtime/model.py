@@ -23,14 +23,14 @@ from prefixguard.runtime.reading import say_reasons
 class Step(NamedTuple):
     """What a model says of one step.
 
-    imminent, outcome: logits (natural log-odds before calibration). symbol: the step's symbol.
+    imminent, outcome: logits (natural log-odds before calibration). symbol: the step's symbol; None of rules alone.
     state: of the run after the step; only the model knows what it is. place: the automaton's state, None where there
     is no automaton. unseen: whether no training run took this transition of the automaton.
     """
 
     imminent: float
     outcome: float
-    symbol: int
+    symbol: int | None
     state: Any
     place: int | None = None
     unseen: bool = False
@@ -47,15 +47,20 @@ class StepModel(Protocol):
     def state_bytes(self) -> int:
         """Length of a packed state."""
 
-    @property
-    def gives_reasons(self) -> bool:
-        """Whether `reasons` has anything to say."""
-
     def step(self, tool: str, row: SparseRow, context: NDArray[np.float32], state: Any) -> Step:
         """One step. tool: the record's. row: of its text. context: float32 (d,), after it. state: before it."""
 
     def reasons(self, row: SparseRow, context: NDArray[np.float32], state: Any, step: Step) -> tuple[str, ...]:
-        """Why the risk is what it is after `step`, in words, strongest first. state: before the step."""
+        """What moved the risk at `step`, by the model's own features, strongest first. state: before the step."""
+
+    def contributions(
+        self, row: SparseRow, context: NDArray[np.float32], state: Any
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+        """How much each context feature (d,) and each entry of the row (nnz,) moved the outcome logit at this step,
+        positive towards failure; None where the model cannot tell. state: before the step."""
+
+    def say_state(self, state: Any, step: Step) -> tuple[str, ...]:
+        """What the automaton says of the state after `step`; () where there is none. state: before the step."""
 
     def pack(self, state: Any) -> bytes:
         """A state of a run as bytes, `state_bytes` long."""
@@ -100,11 +105,6 @@ class OnnxModel:
         """Length of a packed state: four a float."""
         return 4 * self.state_size
 
-    @property
-    def gives_reasons(self) -> bool:
-        """Whether the bundle says what moved a risk."""
-        return self._reasons is not None
-
     def step(self, tool: str, row: SparseRow, context: NDArray[np.float32], state: NDArray[np.float32]) -> Step:
         """One step; its state is float32 (S,). The tool's name is not looked at: it is in the row."""
         feed = {"indices": row.indices, "values": row.values, "context": context, "state": state}
@@ -124,19 +124,20 @@ class OnnxModel:
         self, row: SparseRow, context: NDArray[np.float32], state: NDArray[np.float32], step: Step
     ) -> tuple[str, ...]:
         """The strongest pushes towards failure at this step, in words; state: before it."""
-        TURN.give()  # the longest part of a step, nearly all of it in onnxruntime: other threads may work beside it
-        of_context, of_terms = self.contributions(row, context, state)
-        return say_reasons(of_context, of_terms, row, context, self._typical, self._vocabulary)
+        pushes = self.contributions(row, context, state)
+        return () if pushes is None else say_reasons(*pushes, row, context, self._typical, self._vocabulary)
+
+    def say_state(self, state: NDArray[np.float32], step: Step) -> tuple[str, ...]:
+        """There is no automaton."""
+        return ()
 
     def contributions(
         self, row: SparseRow, context: NDArray[np.float32], state: NDArray[np.float32]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """How much each context feature (d,) and each entry of the row (nnz,) moved the outcome logit at this step.
-
-        state: before the step. Positive is towards failure.
-        """
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]] | None:
+        """See `StepModel`; None where the bundle has no graph for it."""
         if self._reasons is None:
-            return np.zeros(len(context), np.float32), np.zeros(len(row.indices), np.float32)
+            return None
+        TURN.give()  # the longest part of a step, nearly all of it in onnxruntime: other threads may work beside it
         feed = {"indices": row.indices, "values": row.values, "context": context, "state": state}
         of_context, of_terms = self._reasons.run(_REASON_NAMES, feed)
         return of_context, of_terms
@@ -146,14 +147,14 @@ class OnnxModel:
         for row in trial_rows(len(bundle.vocabulary)):
             try:
                 imminent, outcome, _, state, *_ = self.step("", row, bundle.typical, self.initial)
-                of_context, of_terms = self.contributions(row, bundle.typical, self.initial)
+                pushes = self.contributions(row, bundle.typical, self.initial) or ()
             except Exception as exc:
                 raise BundleError(
                     f"{bundle.path}: the model does not run on a row with {len(row.indices)} terms "
                     f"({_first_line(exc)}). Train or export the bundle again."
                 ) from exc
-            given = (state, of_context, of_terms)
-            fits = [array.shape for array in given] == [(self.state_size,), (d,), row.indices.shape]
+            given, wanted = (state, *pushes), [(self.state_size,), (d,), row.indices.shape]
+            fits = [array.shape for array in given] == wanted[: len(given)]
             if not fits or not all(np.isfinite(array).all() for array in (*given, imminent, outcome)):
                 raise BundleError(
                     f"{bundle.path}: the model gives wrong shapes or numbers that are not finite. "

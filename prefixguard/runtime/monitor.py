@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from prefixguard.behaviours import load_behaviours
+from prefixguard.behaviours import TRACKER_BYTES, load_behaviours
+from prefixguard.behaviours import start as start_tracker
 from prefixguard.bundle import Bundle, Trust, open_bundle
 from prefixguard.errors import (
     BundleError,
+    ConfigError,
     OtherAdapterError,
     PrefixGuardError,
     SavedSessionError,
@@ -22,14 +24,14 @@ from prefixguard.runtime.drift_signal import DriftReference, DriftSignal
 from prefixguard.runtime.host import is_hosts
 from prefixguard.runtime.model import OnnxModel, StepModel
 from prefixguard.runtime.reading import Reading
+from prefixguard.runtime.reasons import ReasonsKind
 from prefixguard.runtime.rules_model import RULES, RulesModel, rules_bundle
 from prefixguard.runtime.saved_session import SavedSession
 from prefixguard.runtime.session import ReadyBundle, Session
 from prefixguard.stepview import EVENTS, Adapter, StepRecord, adapter_for
 from prefixguard.trace import Run
 
-#: Bytes of a session at most, where its model's state leaves room; and of all in it but that state: context 19.5 KB,
-#: parser 9 KB, what belongs to alarm, counters and reasons.
+#: Bytes of a session at most, where its model's state leaves room; and of all in it but that state.
 SESSION_BYTES = 32 * 1024
 _BESIDE_STATE = 30 * 1024
 
@@ -46,10 +48,12 @@ class Monitor(ReadyBundle):
 
     __slots__ = ()
 
-    def __init__(self, bundle: Bundle, rules: RulesModel | None = None) -> None:
-        """rules: in the place of the bundle's model. Raises BundleError when the bundle's model cannot be run or is not
-        what the bundle promises."""
-        super().__init__(bundle, open_model(bundle) if rules is None else rules)
+    def __init__(self, bundle: Bundle, rules: RulesModel | None = None, *, reasons: ReasonsKind = "behaviours") -> None:
+        """rules: in the place of the bundle's model. reasons: as for `load`. Raises BundleError when the bundle's model
+        cannot be run or is not what the bundle promises, ConfigError for other reasons."""
+        if reasons not in get_args(ReasonsKind):
+            raise ConfigError(f"reasons is {reasons!r}: say {' or '.join(get_args(ReasonsKind))}.")
+        super().__init__(bundle, open_model(bundle) if rules is None else rules, reasons)
         # One step from text to reading, so that a bundle that cannot judge is refused here, and so that the first
         # step of the first run is not the one that pays for libraries warming up.
         reading = self.score_run([_PROBE])[0]
@@ -97,7 +101,7 @@ class Monitor(ReadyBundle):
         data: at most 128 KB and the model's state. keep: as for `start`.
         Raises SavedSessionError when it is damaged, or was saved by another monitor or by a newer release.
         """
-        saved = SavedSession.from_bytes(data, self.bundle.id, self.model.state_bytes)
+        saved = SavedSession.from_bytes(data, self.bundle.id, self.model.state_bytes, self._tracker_bytes)
         session = Session(self, None if saved.parser is None else self.bundle.adapter.parser(None), saved.group, keep)
         try:
             session.resume(saved)
@@ -110,10 +114,14 @@ class Monitor(ReadyBundle):
         """Bytes that a session of this monitor keeps at most between two calls.
 
         32 KB, or, where the model's state leaves no room in them, 30 KB and that state: a transformer keeps a window of
-        keys and values of each of its networks.
+        keys and values of each of its networks. Declared behaviours come on top of it.
         """
-        state = self.model.state_bytes if self.rules is None else self.rules.kept_bytes
-        return max(SESSION_BYTES, _BESIDE_STATE + state)
+        return max(SESSION_BYTES, _BESIDE_STATE + self.model.state_bytes) + self._tracker_bytes - TRACKER_BYTES
+
+    @property
+    def _tracker_bytes(self) -> int:
+        """Length of a packed tracker of behaviours."""
+        return start_tracker(declared=self.declared).packed_bytes
 
     def with_model(self, what: str) -> Monitor:
         """The monitor itself; BundleError where it is rules without a model. what: what needs one."""
@@ -172,6 +180,7 @@ def load(
     adapter: str | Path | Adapter | None = None,
     trust: Trust | None = None,
     behaviours: str | Path | None = None,
+    reasons: ReasonsKind = "behaviours",
 ) -> Monitor:
     """Open the bundle in this folder and make it ready to watch; "rules" is a monitor that needs no training.
 
@@ -182,9 +191,11 @@ def load(
     trust: public keys (PEM; paths or bytes), one of which must have signed the bundle (`prefixguard.sign`). None: it is
     opened whoever wrote it, as long as it is whole and nothing changed since.
     behaviours: with "rules", a file of behaviours besides those of the catalogue.
+    reasons: what the reasons of a reading are made of: what the agent does (`behaviours`), or the features and words
+    that moved the risk most (`features`), for those who look into the model.
     Raises BundleVersionError when a newer release wrote it, UntrustedBundleError when it is not signed as asked,
     BundleError when it is missing, damaged or cannot be run, OtherAdapterError when it was trained through another
-    adapter.
+    adapter, ConfigError for other reasons.
 
     >>> load("nowhere")
     Traceback (most recent call last):
@@ -194,12 +205,14 @@ def load(
     if os.fspath(path) == RULES:
         if trust is not None:
             raise UsageError("trust goes with a bundle, and rules are none: nobody signed them. Leave it out.")
+        if reasons == "features":
+            raise UsageError("reasons=features goes with a bundle: rules have no features. Leave it out.")
         declared = None if behaviours is None else load_behaviours(behaviours)
         return Monitor(
             rules_bundle(adapter_for(EVENTS if adapter is None else adapter, "-"), declared), RulesModel(declared)
         )
     if behaviours is not None:
         raise UsageError(f'{os.fspath(path)}: a file of behaviours goes with rules: load("rules", behaviours=FILE).')
-    monitor = Monitor(open_bundle(path, trust=trust))
+    monitor = Monitor(open_bundle(path, trust=trust), reasons=reasons)
     monitor.refuse_other(adapter)
     return monitor

@@ -1,4 +1,4 @@
-"""What a monitor says after a step, and in words what moved its risk: at most three phrases."""
+"""What a monitor says after a step; and what moved its risk in the words of its features: at most three phrases."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ class Reading:
     level: OK, WATCH, ALARM or UNKNOWN.
     symbol: the step's symbol, from 0; None when UNKNOWN.
     state: the automaton's state, from 0; None for monitors of kind onnx.
-    reasons: in words, strongest first, at WATCH and ALARM. They quote the run: treat them as text from outside.
+    reasons: in words, strongest first, at WATCH and ALARM: at most three sentences, what the agent does wrong and what
+        to do first. They quote the run: treat them as text from outside.
     unknown_reason: why nothing could be judged; None unless level is UNKNOWN.
-    findings: of rules without a model, the behaviours that hold at this step; else ().
+    behaviours: all that hold at this step, at every level; () where the step was not read.
     latency_us: microseconds from the event (or from the reading before, if one event gave several) to this reading.
     """
 
@@ -42,12 +43,13 @@ class Reading:
     reasons: tuple[str, ...]
     unknown_reason: str | None
     latency_us: float
-    findings: tuple[BehaviourFinding, ...] = ()
+    behaviours: tuple[BehaviourFinding, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The fields that `score` and `watch --json` write, times left out: the same run gives the same lines."""
-        shown = {name: getattr(self, name) for name in self.__slots__ if name not in ("latency_us", "findings")}
-        return {**shown, "level": self.level.value, "reasons": list(self.reasons)}
+        shown = {name: getattr(self, name) for name in self.__slots__ if name != "latency_us"}
+        found = [finding.to_json() for finding in self.behaviours]
+        return {**shown, "level": self.level.value, "reasons": list(self.reasons), "behaviours": found}
 
 
 MOST = 3

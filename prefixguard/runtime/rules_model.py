@@ -9,85 +9,55 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from prefixguard import behaviours
-from prefixguard.alarm import AlarmPolicy, Level, Thresholds, rule_level
-from prefixguard.behaviours import CATALOGUE, BehaviourFinding, BehaviourTracker, DeclaredBehaviours
+from prefixguard.alarm import AlarmPolicy, Thresholds
+from prefixguard.behaviours import CATALOGUE, DeclaredBehaviours
 from prefixguard.bundle import Bundle, Calibration, Platt
-from prefixguard.context import FEATURES, ContextState
-from prefixguard.encoder import Tokens, Vocabulary
-from prefixguard.stepview import Adapter, StepRecord
+from prefixguard.context import FEATURES
+from prefixguard.encoder import Vocabulary
+from prefixguard.runtime.model import Step
+from prefixguard.stepview import Adapter
 
 #: What `load` is given for a monitor without a model, and the kind of what stands in a bundle's place.
 RULES: Final = "rules"
-#: Bytes that a tracker keeps in memory at most, without what is declared, and of each declared behaviour.
-_TRACKER_BYTES, _DECLARED_BYTES = 3072, 17
 
-
-class RuleJudgement(NamedTuple):
-    """What rules say of a step. findings: all that holds. reasons: the faults behind the level, worst first."""
-
-    level: Level
-    findings: tuple[BehaviourFinding, ...]
-    reasons: tuple[str, ...]
+_STEP: Final = Step(0.0, 0.0, None, None)
 
 
 class RulesModel:
-    """Levels from behaviours. Nothing in it changes; a run's state is its tracker."""
+    """Stands where a model stands. It has no state and gives no risk: the session makes levels of behaviours."""
 
-    __slots__ = ("_declared",)
+    __slots__ = ("declared",)
 
-    gives_reasons = False
+    initial = None
+    state_bytes = 0
 
     def __init__(self, declared: DeclaredBehaviours | None = None) -> None:
         """declared: behaviours besides those of the catalogue."""
-        self._declared = declared
+        self.declared = declared
 
-    @property
-    def initial(self) -> BehaviourTracker:
-        """A new tracker: the state of a run before its first step."""
-        return behaviours.start(declared=self._declared)
+    def step(self, *_: Any) -> Step:
+        """A step without a symbol; its logits mean nothing."""
+        return _STEP
 
-    @property
-    def state_bytes(self) -> int:
-        """Length of a packed tracker."""
-        return self.initial.packed_bytes
+    def contributions(self, *_: Any) -> None:
+        """No risk, so nothing moved it."""
 
-    @property
-    def kept_bytes(self) -> int:
-        """Bytes that a tracker keeps in memory at most."""
-        return _TRACKER_BYTES + _DECLARED_BYTES * (len(self._declared.behaviours) if self._declared is not None else 0)
+    def say_state(self, *_: Any) -> tuple[str, ...]:
+        """There is no state."""
+        return ()
 
-    def judge(
-        self, record: StepRecord, tokens: Tokens, context: ContextState, numbers: NDArray[np.float32],
-        state: BehaviourTracker,
-    ) -> RuleJudgement:  # fmt: skip
-        """One step. context, numbers: after it. state: taken in place."""
-        found = behaviours.update(state, record, tokens, context, numbers)
-        level = rule_level(found)
-        if level is Level.OK:
-            return RuleJudgement(level, found, ())
-        behind = [finding for finding in found if rule_level([finding]) is not Level.OK]
-        behind.sort(key=lambda finding: rule_level([finding]) is not Level.ALARM)
-        return RuleJudgement(level, found, tuple(map(str, behind[:3])))
+    reasons = say_state
 
-    def step(self, *_: Any) -> Any:
-        """There is no model: `judge` says what a step is."""
-        raise NotImplementedError("rules have no model")
+    def pack(self, _: Any) -> bytes:
+        """Nothing."""
+        return b""
 
-    reasons = step
-
-    def pack(self, state: BehaviourTracker) -> bytes:
-        """A tracker as bytes, `state_bytes` long."""
-        return behaviours.pack(state)
-
-    def unpack(self, data: bytes) -> BehaviourTracker:
-        """The tracker that was packed. SavedSessionError where the bytes are none."""
-        return behaviours.unpack(data, self._declared)
+    def unpack(self, _: bytes) -> None:
+        """Nothing."""
 
 
 def rules_bundle(adapter: Adapter, declared: DeclaredBehaviours | None) -> Bundle:

@@ -1,6 +1,8 @@
 """A session as bytes: what `Session.save` gives and `Monitor.restore` takes.
 
-    magic and version (8) | SHA-256 of all that follows (32) | context | model's state | JSON of the rest
+    magic and version (8) | SHA-256 of all that follows (32) | context | behaviours | model's state | JSON of the rest
+
+Version 1, of releases up to 0.3, has no behaviours: those of such a run are found from where it goes on.
 
 The digest finds damage; it is no seal against forgery, since whoever can write the bytes can write the digest. So every
 value is checked again when it is read, and nothing in it is ever run. What a saved session holds is text of the run:
@@ -17,11 +19,12 @@ from typing import Any
 
 from prefixguard.context import PACKED_BYTES
 from prefixguard.errors import SavedSessionError
+from prefixguard.runtime.run_behaviours import MOST_FAULTS, SavedFault, fault_of
 
 #: Bytes of a saved session at most, without the model's own state.
 MOST_BYTES = 128 * 1024
 
-_NAME, _VERSION = b"PGSESS", 1
+_NAME, _VERSION = b"PGSESS", 2
 _MAGIC = len(_NAME) + 2
 _HEAD = _MAGIC + hashlib.sha256().digest_size
 _MOST_COUNTED = 1 << 53
@@ -37,6 +40,12 @@ def _count(value: Any) -> int:
 
 def _counts(value: Any) -> tuple[int, ...]:
     return tuple(map(_count, value))
+
+
+def _faults(value: Any) -> tuple[SavedFault, ...]:
+    if len(value) > MOST_FAULTS:
+        raise ValueError(value)
+    return tuple(map(fault_of, value))
 
 
 def _text(most: int) -> Callable[[Any], str]:
@@ -64,6 +73,7 @@ _FIELDS: tuple[tuple[str, str, Callable[[Any], Any], bool], ...] = (
     ("stopped", "stopped", _text(_MOST_REASON), True),
     ("broken", "broken", _text(_MOST_REASON), True),
     ("parser", "parser", _object, True),
+    ("faults", "faults", _faults, False),
 )
 
 
@@ -71,14 +81,16 @@ _FIELDS: tuple[tuple[str, str, Callable[[Any], Any], bool], ...] = (
 class SavedSession:
     """All that a session keeps of its run.
 
-    bundle: id of the monitor's bundle. context: packed. model: the model's state, packed. group: the one that picked
-    the alarm's thresholds. tally: counters by name. alarm: its own counts. dropout: counts of empty fields; None where
-    the bundle watches none. stopped, broken: why nothing is judged any more. parser: its own state; None for a session
-    of records.
+    bundle: id of the monitor's bundle. context: packed. behaviours: their tracker, packed; b"" where none was saved.
+    model: the model's state, packed. group: the one that picked the alarm's thresholds. tally: counters by name. alarm:
+    its own counts. dropout: counts of empty fields; None where the bundle watches none. stopped, broken: why nothing is
+    judged any more. parser: its own state; None for a session of records. faults: the recent ones
+    (`RunBehaviours.faults`).
     """
 
     bundle: str
     context: bytes
+    behaviours: bytes
     model: bytes
     group: str | None
     tally: Mapping[str, int]
@@ -87,17 +99,19 @@ class SavedSession:
     stopped: str | None
     broken: str | None
     parser: dict[str, Any] | None
+    faults: tuple[SavedFault, ...]
 
     def to_bytes(self) -> bytes:
         """The same session gives the same bytes."""
         rest = {key: getattr(self, name) for name, key, _, _ in _FIELDS}
         text = json.dumps(rest, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-        body = self.context + self.model + text.encode()
+        body = self.context + self.behaviours + self.model + text.encode()
         return b"".join((_NAME, _VERSION.to_bytes(2, "big"), hashlib.sha256(body).digest(), body))
 
     @classmethod
-    def from_bytes(cls, data: bytes, bundle: str, model_bytes: int) -> SavedSession:
-        """Read a saved session of this bundle, whose model's state has `model_bytes` bytes.
+    def from_bytes(cls, data: bytes, bundle: str, model_bytes: int, tracker_bytes: int) -> SavedSession:
+        """Read a saved session of this bundle, whose model's state has `model_bytes` bytes and its behaviours'
+        `tracker_bytes`.
 
         Raises SavedSessionError for what is too long, damaged, of a newer release or of another bundle. The context,
         the model's state and the parser's are checked by those who unpack them.
@@ -119,7 +133,8 @@ class SavedSession:
         body = data[_HEAD:]
         if version < 1 or hashlib.sha256(body).digest() != data[_MAGIC:_HEAD]:
             raise SavedSessionError(f"The saved session is damaged: its checksum does not match. {_AGAIN}")
-        model, text = body[PACKED_BYTES : PACKED_BYTES + model_bytes], body[PACKED_BYTES + model_bytes :]
+        at = PACKED_BYTES + (tracker_bytes if version > 1 else 0)
+        model, text = body[at : at + model_bytes], body[at + model_bytes :]
         try:
             rest = json.loads(text)
         except (ValueError, RecursionError):
@@ -136,6 +151,8 @@ class SavedSession:
                 f"{bundle[:12]!r}): its state would mean nothing. Restore it with the monitor that saved it, or start "
                 "a new session."
             )
+        if version == 1:
+            rest["faults"] = []
         try:
             found: dict[str, Any] = {
                 name: None if may_be_null and rest[key] is None else read(rest[key])
@@ -143,4 +160,4 @@ class SavedSession:
             }
         except (KeyError, TypeError, ValueError, AttributeError) as exc:
             raise SavedSessionError(f"The saved session is damaged ({type(exc).__name__}). {_AGAIN}") from exc
-        return cls(context=body[:PACKED_BYTES], model=model, **found)
+        return cls(context=body[:PACKED_BYTES], behaviours=body[PACKED_BYTES:at], model=model, **found)

@@ -29,17 +29,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard import context
-from prefixguard.alarm import AlarmState, Level
+from prefixguard import behaviours, context
+from prefixguard.alarm import AlarmState, Level, rule_level
+from prefixguard.behaviours import BehaviourFinding
 from prefixguard.bundle import Bundle
-from prefixguard.encoder import SparseRow, Tokens, tokenize
+from prefixguard.encoder import SparseRow, tokenize
 from prefixguard.errors import SavedSessionError, TraceError, UsageError
 from prefixguard.runtime.drift import Drift, RunSummary, Tally, summarise_run
 from prefixguard.runtime.field_dropout import Expected, FieldDropout
 from prefixguard.runtime.host import PROCESS, TURN, is_hosts, was_interrupted
-from prefixguard.runtime.model import StepModel
+from prefixguard.runtime.model import Step, StepModel
 from prefixguard.runtime.reading import Reading
+from prefixguard.runtime.reasons import ReasonsKind, behaviour_reasons
 from prefixguard.runtime.rules_model import RulesModel
+from prefixguard.runtime.run_behaviours import RunBehaviours
 from prefixguard.runtime.saved_session import SavedSession
 from prefixguard.stepview import GAP_WINDOW, Parser, StepRecord, plain, serialize
 
@@ -47,7 +50,6 @@ from prefixguard.stepview import GAP_WINDOW, Parser, StepRecord, plain, serializ
 MAX_STEP_BYTES = 1 << 20
 #: Events without a step, all skipped by the adapter, after which each further one is UNKNOWN: probably another format.
 PATIENCE = 10
-_NO_ROW = SparseRow(np.empty(0, np.int64), np.empty(0, np.float32))
 _REASON_LENGTH = 300
 _KEPT_REASON = 120
 _NO_MORE = ", so what follows cannot be judged. Start a new session for the next run"
@@ -59,20 +61,22 @@ class ReadyBundle:
     """What all sessions of a monitor share; nothing in it changes.
 
     model: the bundle's step. rules: the same where there is no model, else None. imminent_map, outcome_map: logit to
-    calibrated probability. expected: how training runs were read; None where the bundle does not say.
+    calibrated probability. expected: how training runs were read; None where the bundle does not say. reasons: what
+    they are made of. declared: behaviours besides those of the catalogue.
     """
 
-    __slots__ = ("bundle", "expected", "imminent_map", "model", "outcome_map", "rules")
+    __slots__ = ("bundle", "declared", "expected", "imminent_map", "model", "outcome_map", "reasons", "rules")
 
-    def __init__(self, bundle: Bundle, model: StepModel) -> None:
-        self.bundle, self.model = bundle, model
+    def __init__(self, bundle: Bundle, model: StepModel, reasons: ReasonsKind = "behaviours") -> None:
+        self.bundle, self.model, self.reasons = bundle, model, reasons
         self.rules = model if isinstance(model, RulesModel) else None
+        self.declared = None if self.rules is None else self.rules.declared
         self.imminent_map, self.outcome_map = bundle.calibration.imminent, bundle.calibration.outcome
         self.expected = Expected.of(bundle.manifest, f"{bundle.path}/manifest.json")
 
 
 class Session:
-    """All state of one run: parser, context, model and alarm. Made by `Monitor.start` and `Monitor.restore`.
+    """All state of one run: parser, context, behaviours, model, alarm. Made by `Monitor.start` and `Monitor.restore`.
 
     At most `Monitor.session_bytes` between two calls, however long the run is and whatever arrives.
 
@@ -82,6 +86,7 @@ class Session:
 
     __slots__ = (
         "_alarm",
+        "_behaviours",
         "_broken",
         "_caller",
         "_context",
@@ -110,6 +115,7 @@ class Session:
         self._parser = parser
         self._keep = keep
         self._context = context.start()
+        self._behaviours = RunBehaviours(behaviours.start(declared=monitor.declared))
         self._state = monitor.model.initial
         calibration = monitor.bundle.calibration
         self._group = group if calibration.groups is not None and group in calibration.groups.of else None
@@ -156,6 +162,7 @@ class Session:
             return SavedSession(
                 bundle=self._monitor.bundle.id,
                 context=context.pack(self._context),
+                behaviours=self._behaviours.pack(),
                 model=self._monitor.model.pack(self._state),
                 group=self._group,
                 tally=asdict(self._tally),
@@ -164,6 +171,7 @@ class Session:
                 stopped=self._stopped,
                 broken=self._broken,
                 parser=None if self._parser is None else self._parser.state(),
+                faults=self._behaviours.faults(),
             ).to_bytes()
 
     def resume(self, saved: SavedSession) -> None:
@@ -174,6 +182,7 @@ class Session:
         self._context = context.unpack(saved.context)
         self._state = self._monitor.model.unpack(saved.model)
         self._tally = Tally.of(saved.tally)
+        self._behaviours.resume(saved.behaviours, saved.faults, self._tally.steps, self._monitor.declared)
         self._alarm.resume(*saved.alarm)
         if self._dropout is not None and saved.dropout is not None:
             self._dropout.resume(saved.dropout)
@@ -322,7 +331,7 @@ class Session:
                     f"the step has {len(document):,} bytes, more than the {MAX_STEP_BYTES:,} that are read", began
                 )
             tokens = tokenize(document)
-            row = _NO_ROW if monitor.rules is not None else monitor.bundle.vocabulary.encode(tokens)
+            row = monitor.bundle.vocabulary.encode(tokens)
         except Exception as exc:
             if is_hosts(exc):
                 raise
@@ -330,8 +339,7 @@ class Session:
         before = self._state
         try:
             numbers = context.update(self._context, record, tokens)
-            if monitor.rules is not None:
-                return self._ruled(monitor.rules, record, tokens, numbers, began)
+            findings = self._behaviours.step(record, tokens, self._context, numbers)
             step = monitor.model.step(record.tool, row, numbers, before)
             self._state = step.state
             if not (math.isfinite(step.imminent) and math.isfinite(step.outcome)):
@@ -342,10 +350,13 @@ class Session:
             lapsed = (self._dropout.step(record) or self._gap()) if self._dropout is not None else None
             if lapsed is not None:
                 tally.lapsed_steps += 1
-                return self._unjudged(lapsed, began)
-            imminent = monitor.imminent_map(step.imminent)
-            outcome = monitor.outcome_map(step.outcome)
-            level = self._alarm.step(outcome)
+                return self._unjudged(lapsed, began, findings)
+            imminent = outcome = None
+            if monitor.rules is not None:
+                level = rule_level(findings)
+            else:
+                imminent, outcome = monitor.imminent_map(step.imminent), monitor.outcome_map(step.outcome)
+                level = self._alarm.step(outcome)
         except Exception as exc:
             if is_hosts(exc):
                 raise
@@ -354,26 +365,28 @@ class Session:
         n_terms = len(row.indices)
         tally.tokens += len(tokens.hashes)
         tally.terms += n_terms
-        tally.empty_rows += n_terms == 0
+        tally.empty_rows += n_terms == 0 and monitor.rules is None
         reasons: tuple[str, ...] = ()
-        if level is not Level.OK and monitor.model.gives_reasons:
+        if level is not Level.OK:
             try:
-                reasons = monitor.model.reasons(row, numbers, before, step)
+                reasons = self._reasons(findings, row, numbers, before, step)
             except Exception as exc:
                 if is_hosts(exc):
                     raise
                 tally.reasons_failed += 1  # the judgement stands without its reasons
         latency = (perf_counter_ns() - began) / 1000
-        return Reading(tally.steps, imminent, outcome, level, step.symbol, step.place, reasons, None, latency)
+        return Reading(tally.steps, imminent, outcome, level, step.symbol, step.place, reasons, None, latency, findings)
 
-    def _ruled(
-        self, rules: RulesModel, record: StepRecord, tokens: Tokens, numbers: NDArray[np.float32], began: int
-    ) -> Reading:
-        """One step by rules alone: a level, and no risk."""
-        level, findings, reasons = rules.judge(record, tokens, self._context, numbers, self._state)
-        self._tally.tokens += len(tokens.hashes)
-        latency = (perf_counter_ns() - began) / 1000
-        return Reading(self._tally.steps, None, None, level, None, None, reasons, None, latency, findings)
+    def _reasons(
+        self, findings: tuple[BehaviourFinding, ...], row: SparseRow, numbers: NDArray[np.float32], before: Any,
+        step: Step,
+    ) -> tuple[str, ...]:  # fmt: skip
+        """Why the level is what it is, in the words that were asked for. before: the model's state before the step."""
+        model = self._monitor.model
+        if self._monitor.reasons == "features":
+            return model.reasons(row, numbers, before, step)
+        artefacts = [finding for finding in findings if finding.behaviour.kind == "artefact"]
+        return behaviour_reasons(self._behaviours.recent, artefacts, model, row, numbers, before, step)
 
     def _no_steps(self) -> str:
         events = self._tally.events
@@ -389,13 +402,13 @@ class Session:
         said = _describe(exc) if not isinstance(exc, TraceError) else plain(str(exc), _REASON_LENGTH)
         return self._unknown(f"the event could not be read: {said}", began)
 
-    def _unjudged(self, why: str, began: int) -> Reading:
+    def _unjudged(self, why: str, began: int, findings: tuple[BehaviourFinding, ...] = ()) -> Reading:
         self._tally.unjudged_steps += 1
-        return self._unknown(why, began)
+        return self._unknown(why, began, findings)
 
-    def _unknown(self, why: str, began: int) -> Reading:
+    def _unknown(self, why: str, began: int, findings: tuple[BehaviourFinding, ...] = ()) -> Reading:
         latency = (perf_counter_ns() - began) / 1000
-        return Reading(self._tally.steps, None, None, Level.UNKNOWN, None, None, (), why, latency)
+        return Reading(self._tally.steps, None, None, Level.UNKNOWN, None, None, (), why, latency, findings)
 
 
 def _kept(text: str) -> str:

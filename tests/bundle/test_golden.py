@@ -16,7 +16,7 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 def test_the_first_bundle_still_gives_its_readings(name: str) -> None:
     """v1: kind onnx. v2: an automaton over typed symbols, with a clock, an unseen transition. v3: alarms by group."""
     said = json.loads((GOLDEN / f"{name}_readings.json").read_text())
-    session = load(GOLDEN / name).start()
+    session = load(GOLDEN / name, reasons="features").start()
     readings = [r for event in said["events"] for r in session.observe(event)] + session.end()
     assert len(readings) == len(said["readings"]) > 3
     for mine, theirs in zip(readings, said["readings"], strict=True):

@@ -30,10 +30,10 @@ Load = Callable[..., Monitor]
 def loaded(tmp_path: Path) -> Load:
     """Write the parts and load them."""
 
-    def load_parts(parts: BundleParts | None = None) -> Monitor:
+    def load_parts(parts: BundleParts | None = None, **options: Any) -> Monitor:
         path = tmp_path / f"b{len(list(tmp_path.iterdir()))}"
         write_bundle(path, parts or tiny_automaton.parts())
-        return load(path)
+        return load(path, **options)
 
     return load_parts
 
@@ -55,14 +55,15 @@ def test_a_run_walks_the_automaton(loaded: Load) -> None:
     assert [r.level for r in readings] == [Level.OK, Level.WATCH, Level.ALARM, Level.ALARM, Level.ALARM]
 
 
-def test_reasons_name_the_step_the_state_and_its_evidence(loaded: Load) -> None:
+def test_reasons_name_what_the_agent_does_then_the_state_and_its_evidence(loaded: Load) -> None:
     readings = watch(loaded(), failing_run())
     assert readings[0].reasons == ()
     assert readings[1].reasons == (
-        "this step: kind 2 of step",
+        "No known behaviour stands out.",
         "state 1: outcome risk 40% (35% to 45%) at steps 1 to 3, from 120 steps of 40 held-out runs",
     )
-    assert readings[4].reasons[1] == (
+    assert readings[4].reasons[0].startswith("The same call gave the same result again")
+    assert readings[4].reasons[-1] == (
         "state 2: outcome risk 95% (90% to 100%) at steps from 4 on, from 120 steps of 40 held-out runs, "
         "of state 1, its nearest with enough"
     )
@@ -107,7 +108,7 @@ def test_glosses_are_shown_safely(loaded: Load) -> None:
     parts = tiny_automaton.parts(hostile)
     assert parts.automaton is not None
     shown = replace(parts, automaton=parts.automaton.replace(b'"kind 2 of step"', b'"\\u001b[31m' + b"x" * 900 + b'"'))
-    reasons = watch(loaded(shown), failing_run())[1].reasons
+    reasons = watch(loaded(shown, reasons="features"), failing_run())[1].reasons
     assert reasons[0].startswith("this step: \\x1b[31mxxx")
     assert len(reasons[0]) < 200
 

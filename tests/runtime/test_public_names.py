@@ -82,6 +82,7 @@ def test_parse_and_score_from_a_file(tmp_path: Path, monitor: Monitor, bundle_pa
         "state",
         "reasons",
         "unknown_reason",
+        "behaviours",
     ]
     again = [line for one in prefixguard.score(monitor, parsed) for line in one.to_json()]
     assert again == lines

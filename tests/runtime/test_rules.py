@@ -38,11 +38,13 @@ def test_a_loop_alarms_with_its_reason_and_without_a_risk(rules: Monitor) -> Non
     assert (last.imminent_risk, last.outcome_risk, last.unknown_reason, last.symbol) == (None,) * 4
     assert last.reasons[0] == (
         "The same call gave the same result again, and nothing had changed in between: 7 times since step 1 "
-        '(job_status {"job":81})'
+        '(job_status {"job":81}). Stop equal calls after the second equal result, or tell the agent that its call '
+        "changes nothing."
     )
-    assert last.findings[0].behaviour.name == "same_call_same_result"
+    assert last.behaviours[0].behaviour.name == "same_call_same_result"
     assert list(last.to_json()) == [
         "step", "imminent_risk", "outcome_risk", "level", "symbol", "state", "reasons", "unknown_reason",
+        "behaviours",
     ]  # fmt: skip
 
 
@@ -64,7 +66,7 @@ def test_saved_before_every_event_it_goes_on_alike(rules: Monitor) -> None:
     whole, moved = rules.start(), rules.start()
     for event in chat(9):
         moved = rules.restore(moved.save())
-        told = [[(r.to_json(), r.findings) for r in session.observe(event)] for session in (whole, moved)]
+        told = [[r.to_json() for r in session.observe(event)] for session in (whole, moved)]
         assert told[0] == told[1]
 
 

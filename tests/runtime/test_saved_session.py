@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tiny_monitor import calm_run, failing_run, say
 
 from prefixguard.alarm import AlarmPolicy, Thresholds
+from prefixguard.behaviours import TRACKER_BYTES
 from prefixguard.bundle import Calibration, Platt, write_bundle
 from prefixguard.context import PACKED_BYTES
 from prefixguard.errors import SavedSessionError
@@ -194,7 +195,7 @@ def test_what_is_refused_says_so(monitor: Monitor) -> None:
         b"": "These 0 bytes are no saved session",
         b"x" * 5000: "These 5,000 bytes are no saved session",
         data[:-1]: "damaged: its checksum does not match. Save it again",
-        data[:6] + b"\x00\x02" + data[8:]: "has version 2, and this release reads up to 1. Upgrade prefixguard",
+        data[:6] + b"\x00\x03" + data[8:]: "has version 3, and this release reads up to 2. Upgrade prefixguard",
         data + bytes(200_000): r"at most 131,104 bytes, and this has",
         "text": "A saved session is bytes, not str",
         None: "A saved session is bytes, not NoneType",
@@ -204,7 +205,7 @@ def test_what_is_refused_says_so(monitor: Monitor) -> None:
 
 
 def sealed(body: bytes) -> bytes:
-    return b"PGSESS\x00\x01" + hashlib.sha256(body).digest() + body
+    return b"PGSESS\x00\x02" + hashlib.sha256(body).digest() + body
 
 
 def assert_harmless(monitor: Monitor, data: bytes) -> bool:
@@ -221,11 +222,26 @@ def assert_harmless(monitor: Monitor, data: bytes) -> bool:
     return True
 
 
-def saved(monitor: Monitor) -> bytes:
+def saved(monitor: Monitor, n: int = 10) -> bytes:
     session = monitor.start()
-    for event in failing_run()[:4]:  # the last call waits for its result
+    for event in failing_run()[:n]:  # the last call waits for its result, and faults are kept
         session.observe(event)
     return session.save()
+
+
+def test_what_an_earlier_release_saved_goes_on(any_monitor: Monitor) -> None:
+    """Version 1 holds no behaviours: risks and levels go on alike, and behaviours are those from here on."""
+    body = saved(any_monitor)[HEAD:]
+    fixed = PACKED_BYTES + TRACKER_BYTES + any_monitor.model.state_bytes
+    rest = json.loads(body[fixed:])
+    assert rest.pop("faults")
+    older = body[:PACKED_BYTES] + body[PACKED_BYTES + TRACKER_BYTES : fixed] + json.dumps(rest).encode()
+    session = any_monitor.restore(b"PGSESS\x00\x01" + hashlib.sha256(older).digest() + older)
+    whole = any_monitor.restore(saved(any_monitor))
+    for event in failing_run()[10:]:
+        for told, mine in zip(whole.observe(event), session.observe(event), strict=True):
+            assert (mine.step, mine.outcome_risk, mine.level) == (told.step, told.outcome_risk, told.level)
+            assert {one.since for one in mine.behaviours} == {mine.step}
 
 
 def test_flipped_bits_are_found(any_monitor: Monitor) -> None:
@@ -262,7 +278,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 def test_forged_values_are_harmless(any_monitor: Monitor) -> None:
     """Every value of the JSON part, replaced by every odd one; and every key taken away."""
     body = saved(any_monitor)[HEAD:]
-    fixed = PACKED_BYTES + any_monitor.model.state_bytes
+    fixed = PACKED_BYTES + TRACKER_BYTES + any_monitor.model.state_bytes
     document = json.loads(body[fixed:])
     chosen = random.Random(11)
     for place in places(document):

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from prefixguard import context
 from prefixguard.bundle import write_bundle
 from prefixguard.errors import AdapterError, PrefixGuardError, TraceError
 from prefixguard.runtime import MAX_STEP_BYTES, Level, Monitor, Reading, Session, Step, load
-from prefixguard.runtime import model as model_module
+from prefixguard.runtime import session as session_module
 from prefixguard.runtime.session import PATIENCE
 from prefixguard.stepview import StepRecord, load_adapter
 
@@ -47,8 +48,8 @@ def test_the_numbers_are_those_of_the_formula(monitor: Monitor) -> None:
     assert reading.outcome_risk == pytest.approx(1 / (1 + math.exp(-logits[1])), abs=1e-6)
 
 
-def test_reasons_say_in_words_what_moved_the_risk(monitor: Monitor) -> None:
-    readings = observe_all(monitor.start(), failing_run())
+def test_reasons_say_on_request_which_features_moved_the_risk(bundle_path: Path) -> None:
+    readings = observe_all(load(bundle_path, reasons="features").start(), failing_run())
     assert readings[0].reasons == ()
     assert readings[1].reasons == (
         "word `error` in the result",
@@ -63,7 +64,7 @@ def test_a_failure_of_the_reasons_costs_the_reasons_only(monitor: Monitor, monke
         raise RuntimeError("no words")
 
     good = observe_all(monitor.start(), failing_run())
-    monkeypatch.setattr(model_module, "say_reasons", fail)
+    monkeypatch.setattr(session_module, "behaviour_reasons", fail)
     session = monitor.start()
     told = observe_all(session, failing_run())
     assert [r.outcome_risk for r in told] == [r.outcome_risk for r in good]
