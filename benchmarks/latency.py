@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from prefixguard import context
+from prefixguard import behaviours, context
 from prefixguard.alarm import AlarmState, Level, Thresholds
 from prefixguard.encoder import Vocabulary, tokenize
 from prefixguard.runtime import Monitor, load
@@ -198,16 +198,19 @@ def time_plain_loops(monitor: Monitor, records: list[StepRecord]) -> dict[str, f
 def parts(monitor: Monitor, way: Callable[[int, str], list[Any]] | None, texts: list[str]) -> dict[str, float]:
     """Median microseconds (processor time) of each part of a step, on the same steps."""
     bundle, model = monitor.bundle, monitor.model
-    names = ("adapter", "serialise", "tokenise", "encode", "context", "model", "calibrate and alarm", "reasons")
+    names = (
+        "adapter", "serialise", "tokenise", "encode", "context", "behaviours", "model", "calibrate and alarm",
+        "reasons",
+    )  # fmt: skip
     times: dict[str, list[int]] = {name: [] for name in names}
     parser = bundle.adapter.parser(None) if way is not None else None
     loose = iter(uncut(texts))
     now = thread_time_ns
-    memory, state = context.start(), model.initial
+    memory, state, tracker = context.start(), model.initial, behaviours.start()
     alarm = AlarmState(bundle.calibration.policy, bundle.calibration.thresholds)
     for i, text in enumerate(texts):
         if i % RUN_LENGTH == 0:
-            memory, state = context.start(), model.initial
+            memory, state, tracker = context.start(), model.initial, behaviours.start()
         t = [now(), now()]
         if parser is None or way is None:
             record = next(loose)
@@ -229,13 +232,14 @@ def parts(monitor: Monitor, way: Callable[[int, str], list[Any]] | None, texts: 
         t.append(now())
         numbers = context.update(memory, record, tokens)
         t.append(now())
+        behaviours.update(tracker, record, tokens, memory, numbers)
+        t.append(now())
         step = model.step(record.tool, row, numbers, state)
         t.append(now())
         monitor.imminent_map(step.imminent)
         alarm.step(monitor.outcome_map(step.outcome))
         t.append(now())
-        if model.gives_reasons:
-            model.reasons(row, numbers, state, step)
+        model.reasons(row, numbers, state, step)  # what they cost at most: with the graph, where there is one
         t.append(now())
         state = step.state
         if i >= RUN_LENGTH:
@@ -256,9 +260,8 @@ def measure(monitor: Monitor, steps: int) -> dict[str, Any]:
         kept = int(np.median([len(tokenize(serialize(record)).hashes) for record in records]))
         if way is not None:
             rows.append({"tokens": size, "kept": kept, "row": "observe", **time_events(calm, way, texts)})
-            if monitor.model.gives_reasons:
-                row = {"tokens": size, "kept": kept, "row": "observe, with reasons"}
-                rows.append(row | time_events(worried, way, texts))
+            row = {"tokens": size, "kept": kept, "row": "observe, with reasons"}
+            rows.append(row | time_events(worried, way, texts))
         rows.append({"tokens": size, "kept": size, "row": "record, uncut", **time_records(calm, uncut(texts))})
         row = {"tokens": size, "kept": kept, "row": "two plain Python loops"}
         rows.append(row | time_plain_loops(calm, records_of(monitor, way, texts)))

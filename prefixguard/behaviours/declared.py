@@ -222,4 +222,4 @@ def _behaviour(spec: dict[str, Any], name: str, where: str) -> Behaviour:
         raise ConfigError(f"{where}: only a fault can have watch and alarm, and this is {kind}.")
     if watch and alarm and alarm < watch:
         raise ConfigError(f"{where}: alarm {alarm} comes before watch {watch}. Let it be the same or more.")
-    return Behaviour(name, kind, **texts, watch=watch, alarm=alarm)
+    return Behaviour(name, kind, texts["sentence"], texts["nudge"], texts["advice"], watch, alarm)

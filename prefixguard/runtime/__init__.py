@@ -9,6 +9,7 @@ from prefixguard.runtime.files import ScoredRun, parse, score, watch
 from prefixguard.runtime.model import OnnxModel, Step, StepModel
 from prefixguard.runtime.monitor import Monitor, load, open_model
 from prefixguard.runtime.reading import Reading, say_term
+from prefixguard.runtime.reasons import ReasonsKind
 from prefixguard.runtime.recalibration import CalibrateResult, calibrate
 from prefixguard.runtime.rules_model import RULES
 from prefixguard.runtime.session import MAX_STEP_BYTES, Session
@@ -29,6 +30,7 @@ __all__ = [
     "NewTasks",
     "OnnxModel",
     "Reading",
+    "ReasonsKind",
     "RunSummary",
     "ScoredRun",
     "Session",

@@ -71,21 +71,21 @@ def say_finding(finding: BehaviourFinding) -> str:
 
     >>> from prefixguard.behaviours import Behaviour
     >>> say_finding(BehaviourFinding(Behaviour("b", "fault", "Tests fail.", "Fix it.", "Show one."), 3, 2, "pytest"))
-    'Tests fail: 2 times since step 3 (pytest). Show one.'
+    'Tests fail: 2 times since step 3 (pytest). Show one'
     """
-    advice = finding.behaviour.advice
+    advice = finding.behaviour.advice.rstrip(".")
     return f"{finding}. {advice}" if advice else str(finding)
 
 
 def _no_behaviour(pushes: tuple[NDArray[np.float32], NDArray[np.float32]] | None) -> str:
     """What moved the risk where no behaviour holds: the strongest groups of features, by name."""
     if pushes is None:
-        return f"{_NOTHING}."
+        return _NOTHING
     moved = dict.fromkeys(GROUP_WORDS, 0.0)
     for feature, push in zip(FEATURES, pushes[0].tolist(), strict=True):
         moved[feature.group] += push
     moved[_WORDS] = float(pushes[1].sum())
     groups = sorted((group for group, push in moved.items() if push > 0), key=lambda group: -moved[group])
     if not groups:
-        return f"{_NOTHING}."
-    return f"{_NOTHING}; {' and '.join(GROUP_WORDS[group] for group in groups[:_MOST_GROUPS])} moved the risk most."
+        return _NOTHING
+    return f"{_NOTHING}; {' and '.join(GROUP_WORDS[group] for group in groups[:_MOST_GROUPS])} moved the risk most"

@@ -44,7 +44,7 @@ class RunBehaviours:
         """Take a step in and return all that holds at it. tokens, context, numbers: as of `behaviours.update`."""
         found = behaviours.update(self._tracker, record, tokens, context, numbers)
         step = self._tracker.step
-        now = sorted((finding for finding in found if is_fault(finding)), key=severity, reverse=True)
+        now = sorted((finding for finding in found if finding.behaviour.kind == "fault"), key=severity, reverse=True)
         names = {finding.behaviour.name for finding in now}
         before = [(at, one) for at, one in self._kept if step - at < RECENT and one.behaviour.name not in names]
         self._kept = (*((step, finding) for finding in now), *before)[:MOST_FAULTS]
@@ -96,11 +96,6 @@ def fault_of(value: Any) -> SavedFault:
     if not isinstance(evidence, str) or len(evidence) > _MOST_EVIDENCE or not evidence.isprintable():
         raise ValueError(value)
     return at, name, since, count, evidence
-
-
-def is_fault(finding: BehaviourFinding) -> bool:
-    """Does the agent do what it should not do, or what somebody declared to be worth an alert?"""
-    return finding.behaviour.kind == "fault" or severity(finding) > 0
 
 
 def severity(finding: BehaviourFinding) -> int:

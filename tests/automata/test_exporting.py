@@ -176,7 +176,7 @@ def test_readings_are_what_the_workshop_computed(way: str, exported: Exports) ->
     states, unseen = walk(automaton.start, automaton.transitions, automaton.fallback, strings)
     place = {material.corpus.run_ids[r]: i for i, r in enumerate(others.tolist())}
     compared = guessed = 0
-    for scored in score(load(bundle.path), exported.runs):
+    for scored in score(load(bundle.path, reasons="features"), exported.runs):
         if (i := place.get(scored.run.run_id)) is None:
             continue
         a, b = strings.first[i : i + 2]

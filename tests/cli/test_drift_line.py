@@ -48,6 +48,7 @@ def test_it_is_told_once_and_the_data_stay_as_they_are(cli, calibrated: Path, ot
     assert len({line["run_id"] for line in said.lines}) == 40
     assert set(said.lines[0]) == {
         "run_id", "step", "imminent_risk", "outcome_risk", "level", "symbol", "state", "reasons", "unknown_reason",
+        "behaviours",
     }  # fmt: skip
 
 

@@ -21,6 +21,7 @@ def test_done_is_0_and_data_is_on_standard_output_alone(cli, lab_bundle: Path, f
     assert said.code == 0 and said.err == ""
     assert list(said.lines[0]) == [
         "run_id", "step", "imminent_risk", "outcome_risk", "level", "symbol", "state", "reasons", "unknown_reason",
+        "behaviours",
     ]  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def test_reasons_name_what_the_agent_does_then_the_state_and_its_evidence(loaded
     readings = watch(loaded(), failing_run())
     assert readings[0].reasons == ()
     assert readings[1].reasons == (
-        "No known behaviour stands out.",
+        "No known behaviour stands out",
         "state 1: outcome risk 40% (35% to 45%) at steps 1 to 3, from 120 steps of 40 held-out runs",
     )
     assert readings[4].reasons[0].startswith("The same call gave the same result again")

@@ -39,7 +39,7 @@ def test_a_loop_alarms_with_its_reason_and_without_a_risk(rules: Monitor) -> Non
     assert last.reasons[0] == (
         "The same call gave the same result again, and nothing had changed in between: 7 times since step 1 "
         '(job_status {"job":81}). Stop equal calls after the second equal result, or tell the agent that its call '
-        "changes nothing."
+        "changes nothing"
     )
     assert last.behaviours[0].behaviour.name == "same_call_same_result"
     assert list(last.to_json()) == [

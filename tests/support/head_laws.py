@@ -341,7 +341,7 @@ def reasons_are_what_a_change_does(s: Subject) -> str | None:
     """A context feature's contribution is by how much setting it to its typical value moves the outcome logit; terms
     have finite contributions, one each."""
     contributions = getattr(s.model, "contributions", None)
-    if contributions is None or not s.model.gives_reasons:
+    if contributions is None or contributions(*next(iter(s.steps(0)))[1:], s.model.initial) is None:
         return "the opened model gives no reasons."
     typical, state = s.fitted.scale.typical, s.model.initial
     for t, (tool, row, context) in enumerate(list(s.steps(0))[:4]):

@@ -68,7 +68,7 @@ def own_symbols(model: StepModel, material: Material) -> NDArray[np.int32]:
         state = model.initial
         for step in range(first, last):
             after = model.step(material.tools[step], rows[step], corpus.context[step], state)
-            symbols[step], state = after.symbol, after.state
+            symbols[step], state = after.symbol or 0, after.state
     return symbols
 
 

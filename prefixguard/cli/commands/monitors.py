@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import typer
 
@@ -99,6 +99,7 @@ def score(
     adapter: str | None,
     trust: Trust | None,
     behaviours: Path | None = None,
+    reasons: Literal["behaviours", "features"] = "behaviours",
     **given: Any,
 ) -> None:
     """Score whole runs: one JSON object a step on standard output. Outcomes are not needed and not looked at.
@@ -106,18 +107,22 @@ def score(
     A line on standard error says when runs of new tasks are no longer like the runs that set the alarm, so that its
     false-alarm budget is not to be relied on.
 
-    Fields: run_id, step, imminent_risk, outcome_risk, level, symbol, state, reasons, unknown_reason.
+    Fields: run_id, step, imminent_risk, outcome_risk, level, symbol, state, reasons, unknown_reason, and
+    behaviours: what holds at the step (docs/behaviours.md), each with its kind, since which step, how often, evidence.
 
     Examples:
 
         prefixguard score monitors/tau .traces/tau_bench > readings.jsonl
         cat run.jsonl | prefixguard score monitors/mine - | grep ALARM
         prefixguard score rules runs.jsonl --adapter openai_chat      # by behaviours alone, without training
+        prefixguard score monitors/mine runs.jsonl --reasons features
 
     behaviours : with the monitor rules: a file of behaviours besides those of the catalogue.
+    reasons : What reasons are made of: behaviours (what the agent does), or features (and words, of the model).
     """
     own = adapter if str(monitor) == RULES else None  # rules read through any; a bundle through its own
-    opened, report = load(monitor, adapter=own, trust=trust, behaviours=behaviours), ReadReport()
+    opened = load(monitor, adapter=own, trust=trust, behaviours=behaviours, reasons=reasons)
+    report = ReadReport()
     drift = DriftLine(opened)
     with Activity("Scoring") as work:
         for count, scored in enumerate(score_runs(opened, runs, adapter=adapter, report=report, **given), 1):

@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import typer
 
@@ -52,6 +52,7 @@ def watch_runs(
     fail_on_alarm: bool = False,
     escalate: str | None = None,
     behaviours: Path | None = None,
+    reasons: Literal["behaviours", "features"] = "behaviours",
     **asked: Any,
 ) -> None:
     """Watch a run while it goes on: a line after every step, flushed at once.
@@ -87,13 +88,14 @@ def watch_runs(
     fail_on_alarm : leave with exit code 1 if an alarm sounded.
     escalate : ask this language model about steps of high risk. The run's text is sent to it.
     behaviours : with the monitor rules: a file of behaviours besides those of the catalogue.
+    reasons : What reasons are made of: behaviours (what the agent does), or features (and words, of the model).
     """
     if end and state is None:
         raise UsageError("--end goes with --state FILE: without it, a run is over with its input. Leave it out.")
     if state is not None and (run != "-" or escalate is not None):
         other = "--escalate: questions under way cannot be saved" if run == "-" else "a file: its runs are whole"
         raise UsageError(f"--state does not go with {other}. Leave one of them out.")
-    opened = load(monitor, adapter=adapter, trust=trust, behaviours=behaviours)
+    opened = load(monitor, adapter=adapter, trust=trust, behaviours=behaviours, reasons=reasons)
     escalator = None
     if escalate is None:
         usual = inspect.signature(watch_runs.callback).parameters
