@@ -33,7 +33,7 @@ from prefixguard.trace import Run
 
 #: Bytes of a session at most, where its model's state leaves room; and of all in it but that state.
 SESSION_BYTES = 32 * 1024
-_BESIDE_STATE = 30 * 1024
+_BESIDE_STATE = 31 * 1024
 
 _PROBE = StepRecord(1, "agent", "", "find", '{"id":"A1"}', "Where is it?", "I look.", "Error: no A1", "error")
 
@@ -113,7 +113,7 @@ class Monitor(ReadyBundle):
     def session_bytes(self) -> int:
         """Bytes that a session of this monitor keeps at most between two calls.
 
-        32 KB, or, where the model's state leaves no room in them, 30 KB and that state: a transformer keeps a window of
+        32 KB, or, where the model's state leaves no room in them, 31 KB and that state: a transformer keeps a window of
         keys and values of each of its networks. Declared behaviours come on top of it.
         """
         return max(SESSION_BYTES, _BESIDE_STATE + self.model.state_bytes) + self._tracker_bytes - TRACKER_BYTES

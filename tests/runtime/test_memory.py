@@ -172,7 +172,7 @@ def test_a_session_keeps_32_kb_whatever_arrives(name: str, feed: str, tmp_path: 
     monitor = load(tmp_path / "b")
     assert monitor.session_bytes == LIMIT
     taken = most_kept(monitor, FEEDS[feed])
-    assert taken <= 30 * 1024 + monitor.model.state_bytes, "what a larger state is added to"
+    assert taken <= 31 * 1024 + monitor.model.state_bytes, "what a larger state is added to"
     print(f"{name}, {feed}: {taken:,.0f} bytes")  # noqa: T201
     assert taken <= LIMIT
 
@@ -191,7 +191,7 @@ def test_a_session_of_rules_keeps_32_kb(feed: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_every_backend_keeps_what_its_monitor_says(backend: str, trained: dict[str, Path]) -> None:
     monitor = load(trained[backend])
-    assert monitor.session_bytes == (LIMIT if backend != "transformer" else 30 * 1024 + 15_872)
+    assert monitor.session_bytes == (LIMIT if backend != "transformer" else 31 * 1024 + 15_872)
     for name in ("huge", "interrupted"):
         taken = most_kept(monitor, FEEDS[name])
         print(f"{backend}, {name}: {taken:,.0f} of {monitor.session_bytes:,} bytes")  # noqa: T201
