@@ -111,6 +111,9 @@ from prefixguard.learn import TrainConfig as TrainConfig
 from prefixguard.learn.train import TrainResult as TrainResult
 from prefixguard.learn.train import train as train
 from prefixguard.runtime import (
+    CalibratedRules as CalibratedRules,
+)
+from prefixguard.runtime import (
     CalibrateResult as CalibrateResult,
 )
 from prefixguard.runtime import (
@@ -136,6 +139,9 @@ from prefixguard.runtime import (
 )
 from prefixguard.runtime import (
     calibrate as calibrate,
+)
+from prefixguard.runtime import (
+    calibrate_rules as calibrate_rules,
 )
 from prefixguard.runtime import (
     load as load,

@@ -1,7 +1,7 @@
 """The alarm policy as a state machine over risks, and the threshold with its finite-sample bound."""
 
 from prefixguard.alarm.policy import AlarmPolicy, Level
-from prefixguard.alarm.rules import rule_level
+from prefixguard.alarm.rules import LEAST_SCALE, MOST_SCALE, alarm_scale, calibrated_scale, rule_level
 from prefixguard.alarm.state import AlarmState, first_alert, run_maximum
 from prefixguard.alarm.threshold import (
     BUDGETS,
@@ -23,15 +23,19 @@ from prefixguard.alarm.threshold import (
 
 __all__ = [
     "BUDGETS",
+    "LEAST_SCALE",
+    "MOST_SCALE",
     "AlarmPolicy",
     "AlarmState",
     "GroupThresholds",
     "Level",
     "Thresholds",
+    "alarm_scale",
     "alarm_table",
     "alarm_threshold",
     "allowed_exceedances",
     "binomial_cdf",
+    "calibrated_scale",
     "draw_one_per_task",
     "first_alert",
     "group_thresholds",

@@ -1,7 +1,7 @@
 """What agents do, in words that people act on: a catalogue of behaviours, found step by step in fixed memory."""
 
 from prefixguard.behaviours.behaviour import Behaviour, BehaviourFinding, BehaviourKind
-from prefixguard.behaviours.catalogue import BY_NAME, CATALOGUE, CONSEQUENCES
+from prefixguard.behaviours.catalogue import BY_NAME, CATALOGUE, CATALOGUE_SHA256, CONSEQUENCES
 from prefixguard.behaviours.consequences import Consequence, consequence_of
 from prefixguard.behaviours.declared import DeclaredBehaviours, load_behaviours
 from prefixguard.behaviours.observing import update
@@ -10,6 +10,7 @@ from prefixguard.behaviours.tracker import TRACKER_BYTES, BehaviourTracker, pack
 __all__ = [
     "BY_NAME",
     "CATALOGUE",
+    "CATALOGUE_SHA256",
     "CONSEQUENCES",
     "TRACKER_BYTES",
     "Behaviour",

@@ -11,6 +11,8 @@ from prefixguard.runtime.monitor import Monitor, load, open_model
 from prefixguard.runtime.reading import Reading, say_term
 from prefixguard.runtime.reasons import ReasonsKind
 from prefixguard.runtime.recalibration import CalibrateResult, calibrate
+from prefixguard.runtime.rules_calibration import CalibratedRules, calibrate_rules
+from prefixguard.runtime.rules_file import RuleCalibration
 from prefixguard.runtime.rules_model import RULES
 from prefixguard.runtime.session import MAX_STEP_BYTES, Session
 from prefixguard.stepview import plain
@@ -20,6 +22,7 @@ __all__ = [
     "RULES",
     "AutomatonModel",
     "CalibrateResult",
+    "CalibratedRules",
     "Drift",
     "DriftReference",
     "DriftReport",
@@ -31,12 +34,14 @@ __all__ = [
     "OnnxModel",
     "Reading",
     "ReasonsKind",
+    "RuleCalibration",
     "RunSummary",
     "ScoredRun",
     "Session",
     "Step",
     "StepModel",
     "calibrate",
+    "calibrate_rules",
     "load",
     "open_model",
     "parse",

@@ -25,6 +25,7 @@ from prefixguard.runtime.host import is_hosts
 from prefixguard.runtime.model import OnnxModel, StepModel
 from prefixguard.runtime.reading import Reading
 from prefixguard.runtime.reasons import ReasonsKind
+from prefixguard.runtime.rules_file import read_rules
 from prefixguard.runtime.rules_model import RULES, RulesModel, rules_bundle
 from prefixguard.runtime.saved_session import SavedSession
 from prefixguard.runtime.session import ReadyBundle, Session
@@ -182,7 +183,8 @@ def load(
     behaviours: str | Path | None = None,
     reasons: ReasonsKind = "behaviours",
 ) -> Monitor:
-    """Open the bundle in this folder and make it ready to watch; "rules" is a monitor that needs no training.
+    """Open the bundle in this folder and make it ready to watch; "rules" is a monitor that needs no training, and a
+    file that `calibrate_rules` wrote is the same with counts of its own.
 
     Rules give a level by the behaviours of an agent (docs/behaviours.md), and no risk. They read events as a guard has
     them, or through the adapter that is named. A bundle in a folder of that name is opened as "./rules".
@@ -202,17 +204,22 @@ def load(
     ...
     prefixguard.errors.BundleError: No bundle at nowhere: it does not exist. Name the folder that `train` wrote.
     """
-    if os.fspath(path) == RULES:
+    is_plain, is_calibrated = os.fspath(path) == RULES, Path(path).is_file()
+    if is_plain or is_calibrated:
         if trust is not None:
             raise UsageError("trust goes with a bundle, and rules are none: nobody signed them. Leave it out.")
         if reasons == "features":
             raise UsageError("reasons=features goes with a bundle: rules have no features. Leave it out.")
-        declared = None if behaviours is None else load_behaviours(behaviours)
-        return Monitor(
-            rules_bundle(adapter_for(EVENTS if adapter is None else adapter, "-"), declared), RulesModel(declared)
-        )
+    if is_plain:
+        rules = RulesModel(None if behaviours is None else load_behaviours(behaviours))
+        return Monitor(rules_bundle(adapter_for(EVENTS if adapter is None else adapter, "-"), rules), rules)
     if behaviours is not None:
         raise UsageError(f'{os.fspath(path)}: a file of behaviours goes with rules: load("rules", behaviours=FILE).')
-    monitor = Monitor(open_bundle(path, trust=trust), reasons=reasons)
+    if is_calibrated:
+        kept = read_rules(path)
+        rules = RulesModel(kept.declared, kept.scale)
+        monitor = Monitor(rules_bundle(kept.adapter, rules, path), rules)
+    else:
+        monitor = Monitor(open_bundle(path, trust=trust), reasons=reasons)
     monitor.refuse_other(adapter)
     return monitor

@@ -1,12 +1,13 @@
 """A monitor without a model: levels from behaviours, and no risk.
 
 It stands where a bundle's model stands, so sessions of both are opened, saved and restored alike. What it has in place
-of a bundle is made in memory: the adapter, and no file.
+of a bundle is made in memory, of the adapter, or of a file of calibrated rules.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -30,14 +31,14 @@ _STEP: Final = Step(0.0, 0.0, None, None)
 class RulesModel:
     """Stands where a model stands. It has no state and gives no risk: the session makes levels of behaviours."""
 
-    __slots__ = ("declared",)
+    __slots__ = ("declared", "scale")
 
     initial = None
     state_bytes = 0
 
-    def __init__(self, declared: DeclaredBehaviours | None = None) -> None:
-        """declared: behaviours besides those of the catalogue."""
-        self.declared = declared
+    def __init__(self, declared: DeclaredBehaviours | None = None, scale: float = 1.0) -> None:
+        """declared: behaviours besides those of the catalogue. scale: what all counts are multiplied by."""
+        self.declared, self.scale = declared, scale
 
     def step(self, *_: Any) -> Step:
         """A step without a symbol; its logits mean nothing."""
@@ -60,13 +61,17 @@ class RulesModel:
         """Nothing."""
 
 
-def rules_bundle(adapter: Adapter, declared: DeclaredBehaviours | None) -> Bundle:
-    """What stands in the place of a bundle. Its id is of the catalogue, the adapter and what is declared."""
-    parts = [repr(CATALOGUE), adapter.sha256, "" if declared is None else declared.sha256]
+def rules_bundle(adapter: Adapter, model: RulesModel, path: str | os.PathLike[str] = RULES) -> Bundle:
+    """What stands in the place of a bundle. Its id is of the catalogue, the adapter, what is declared and the scale.
+
+    path: the file of calibrated rules, where they are from one.
+    """
+    declared = model.declared
+    parts = [repr(CATALOGUE), adapter.sha256, "" if declared is None else declared.sha256, repr(model.scale)]
     refused = Thresholds(None, 1.0, 0, 0, 0, "rules have no threshold of risk")
     identity = Platt(1.0, 0.0)
     return Bundle(
-        path=Path(RULES),
+        path=Path(path),
         id=hashlib.sha256("\n".join(parts).encode()).hexdigest(),
         kind=RULES,
         manifest=MappingProxyType({}),

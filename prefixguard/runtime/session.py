@@ -353,7 +353,7 @@ class Session:
                 return self._unjudged(lapsed, began, findings)
             imminent = outcome = None
             if monitor.rules is not None:
-                level = rule_level(findings)
+                level = rule_level(findings, monitor.rules.scale)
             else:
                 imminent, outcome = monitor.imminent_map(step.imminent), monitor.outcome_map(step.outcome)
                 level = self._alarm.step(outcome)

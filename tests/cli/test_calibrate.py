@@ -79,3 +79,32 @@ def test_runs_without_outcome(cli, lab_bundle: Path, tmp_path: Path) -> None:
     runs.write_text(json.dumps({"messages": [{"role": "assistant", "content": "Hi."}]}) + "\n")
     said = cli("calibrate", lab_bundle, runs, "--out", tmp_path / "new")
     assert said.code == 2 and "no run is known to have succeeded: 1 have no outcome" in said.told
+
+
+def test_rules_by_the_runs_alone(cli, lab_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "rules.json"
+    said = cli(
+        "calibrate", "rules", lab_file, "--alarm-rate", 0.1, "--out", out, "--adapter", "openai_chat", "--seed", 7
+    )
+    assert (said.code, said.out) == (0, ""), said.told
+    assert "drawn, one a task; at the usual counts" in said.told
+    assert "at most 10 % of runs alarm, with confidence 90 %, if new runs are like these (" in said.told
+    assert "Outcomes were not used. Of the drawn runs, these alarm:" in said.told
+    again = cli(
+        "calibrate", "rules", lab_file, "--alarm-rate", 0.1, "--out", out, "--adapter", "openai_chat", "--json",
+        "--overwrite", "--seed", 7,
+    )  # fmt: skip
+    facts = again.lines[0]
+    assert facts["id"] == load(out).bundle.id and facts["calibration"]["alarmed"] <= facts["calibration"]["allowed"]
+    scored = cli("score", out, lab_file)
+    assert scored.code == 0 and {line["level"] for line in scored.lines} <= {"OK", "WATCH", "ALARM"}
+    assert cli("watch", out, lab_file, "--json").code == 0
+
+
+def test_rules_take_no_option_of_a_bundle(cli, lab_bundle: Path, lab_file: Path) -> None:
+    said = cli("calibrate", "rules", lab_file, "--budget", 0.1, "--group-by", "tier")
+    assert said.code == 2 and "--budget, --group-by: goes with a bundle, and rules are none. Leave it out." in said.told
+    said = cli("calibrate", lab_bundle, lab_file, "--alarm-rate", 0.1)
+    assert said.code == 2 and "--alarm-rate and --behaviours go with calibrate rules" in said.told
+    said = cli("calibrate", "rules", lab_file, "--alarm-rate", 0.001, "--adapter", "openai_chat")
+    assert said.code == 2 and "cannot support an alarm rate of 0.1 %" in said.told

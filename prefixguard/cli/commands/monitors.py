@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
@@ -15,23 +16,30 @@ from prefixguard.cli.console import say, write_json
 from prefixguard.cli.progress import Activity
 from prefixguard.cli.shown import DriftLine, notes_of, refuse_empty, unlike_lines
 from prefixguard.errors import UsageError
-from prefixguard.runtime import RULES, CalibrateResult, load
+from prefixguard.runtime import RULES, CalibrateResult, calibrate_rules, load
 from prefixguard.runtime import calibrate as calibrate_monitor
 from prefixguard.runtime import score as score_runs
 from prefixguard.stepview import ReadReport
 
 
 @command(
-    "calibrate",
+    {"calibrate": "", "calibrate_rules": "alarm_rate behaviours"},
     words={
-        "monitor": "Folder of the monitor's bundle; it stays as it is.",
+        "monitor": "Folder of the monitor's bundle; it stays as it is. Or the word rules.",
         "runs": "New runs: a file, folder, glob or tar, read as the monitor reads them; or -.",
+        "adapter": "The adapter that is meant; refused unless the monitor was trained through it. Of rules: how runs "
+        "are read.",
+        "out": "Folder of the new bundle. Default: the monitor's, with -calibrated. Of rules: a file. Default: "
+        "rules-calibrated.json.",
+        "seed": "Draws one run of each task; of a bundle, a successful one.",
         "all": "Use runs of tasks it was made from too; the bundle is marked IN SAMPLE.",
-        "overwrite": "Replace a bundle that is there, were it the monitor itself.",
+        "overwrite": "Replace a bundle that is there, were it the monitor itself; of rules, the file.",
     },
     json="What was made, as JSON on standard output.",
 )
-def calibrate(monitor: Path, trust: Trust | None, as_json: bool, **given: Any) -> None:
+def calibrate(
+    monitor: Path, trust: Trust | None, alarm_rate: float | None, behaviours: Path | None, as_json: bool, **given: Any
+) -> None:
     """Set a monitor's alarm threshold anew on new runs, without retraining, and write a new bundle.
 
     The threshold keeps its bound for runs like the new ones: at most the budgeted share of successful runs raises an
@@ -42,12 +50,24 @@ def calibrate(monitor: Path, trust: Trust | None, as_json: bool, **given: Any) -
     Runs too few for the budget: the bundle is written without an alarm, says how many are needed, and the exit code
     is 1.
 
+    `calibrate rules` needs no monitor and no outcomes: it finds the counts at which rules without a model alarm on at
+    most --alarm-rate of the runs, one a task, whatever their outcome, with the stated confidence, and writes a small
+    file that is opened like a bundle. Runs too few for the rate are refused.
+
     Examples:
 
         prefixguard calibrate monitors/mine runs/november/
         prefixguard calibrate monitors/mine runs/november/ --budget 0.05 --out monitors/mine-5
         prefixguard calibrate monitors/mine runs/ --group-by tier --labels outcomes.csv
+        prefixguard calibrate rules runs.jsonl --adapter openai_chat --alarm-rate 0.05 --out monitors/my_rules.json
     """
+    if str(monitor) == RULES:
+        _calibrate_rules(trust, as_json, {"alarm_rate": alarm_rate, "behaviours": behaviours, **given})
+        return
+    if alarm_rate is not None or behaviours is not None:
+        raise UsageError(
+            "--alarm-rate and --behaviours go with calibrate rules: a bundle has a --budget. Leave them out."
+        )
     with Activity("Scoring") as work:
         result = calibrate_monitor(load(monitor, trust=trust), progress=work.on_runs, **given)
     for note in (*notes_of(result.report), *result.notes):
@@ -58,6 +78,34 @@ def calibrate(monitor: Path, trust: Trust | None, as_json: bool, **given: Any) -
         _show(result)
     if result.thresholds.reason is not None:
         raise typer.Exit(1)
+
+
+def _calibrate_rules(trust: Trust | None, as_json: bool, given: dict[str, Any]) -> None:
+    of_rules = set(inspect.signature(calibrate_rules).parameters)
+    stray = [name for name, value in given.items() if name not in of_rules and value]
+    if trust is not None or stray:
+        words = ", ".join(f"--{name.replace('_', '-')}" for name in (stray or ["trust"]))
+        raise UsageError(f"{words}: goes with a bundle, and rules are none. Leave it out.")
+    with Activity("Scoring") as work:
+        taken = {name: value for name, value in given.items() if name in of_rules}
+        result = calibrate_rules(progress=work.on_runs, **taken)
+    for note in (*notes_of(result.report), *result.notes):
+        say(note)
+    done = result.calibration
+    if as_json:
+        found = {"path": str(result.path), "id": result.id, "scale": result.scale}
+        write_json(found | {"calibration": asdict(done), "notes": list(result.notes)})
+        return
+    say(
+        f"{done.runs:,} runs; {done.drawn:,} drawn, one a task; at the usual counts {done.alarmed_before:,} of them "
+        "alarm"
+    )
+    say(
+        f"counts times {result.scale:g}: at most {100 * done.alarm_rate:g} % of runs alarm, with confidence "
+        f"{100 * done.confidence:g} %, if new runs are like these ({done.alarmed} of {done.drawn} do, {done.allowed} "
+        "may)"
+    )
+    say(f"{result.path}  {result.id[:12]}", style="bold green")
 
 
 def _facts(result: CalibrateResult) -> dict[str, object]:
