@@ -40,6 +40,8 @@ _LIMITS = """## Limits
 - The alarm's bound holds for new tasks drawn like the calibration tasks. `Session.drift` shows when runs look unlike.
 - Two risks are given: `imminent_risk` (the run fails, and ends within the horizon) and `outcome_risk` (the run fails).
   Alarms go by the second: the first is low until the end is near, whatever the run does.
+- Reasons say what the agent does (`prefixguard.behaviours`), since which step, and what to do. They name what holds
+  near the step, ranked by what moved the risk; they do not prove that it is the cause.
 - When it is opened, its hashes show that nothing changed since it was written. They do not show who wrote it: anybody
   can hash a changed bundle again. A signature does: `prefixguard sign`, `prefixguard.load(path, trust=PUBLIC_KEY)`."""
 

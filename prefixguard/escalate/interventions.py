@@ -1,52 +1,51 @@
 """What verdicts do: to the level of a run, and the message that an agent is given.
 
 The message goes into an agent's conversation, and what it quotes may have been written by whoever wrote the run: so no
-line breaks, no brackets that chat templates and markup use, no more than a few hundred characters.
+line breaks, no brackets that chat templates and markup use, no more than a thousand characters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from prefixguard.alarm import Level
 from prefixguard.escalate.policy import EscalationPolicy
 from prefixguard.escalate.verdict import Verdict, VerdictOutcome
-from prefixguard.runtime import plain
+from prefixguard.runtime import Reading, plain
 
 #: Characters of a whole message, and of one text that it quotes.
-MAX_MESSAGE = 800
+MAX_MESSAGE = 1000
 MAX_QUOTE = 300
-_MOST_REASONS = 3
+_MOST_FAULTS = 2
+_GENERAL = (
+    "Compare what you have done with the task, do not repeat a call that brought nothing new, and check that what you "
+    "state comes from a result."
+)
 #: Marks that templates of chat models, markup and our own quotation marks are made of.
 _HARMLESS = str.maketrans({"<": "‹", ">": "›", "[": "(", "]": ")", "{": "(", "}": ")", "`": "'", '"': "'", "|": "/"})
 
 
-def nudge(step: int, verdict: Verdict | None, reasons: Sequence[str] = (), risk: float | None = None) -> str:
-    """What an agent is told at ALARM.
+def nudge(reading: Reading, verdict: Verdict | None = None) -> str:
+    """What an agent is told at ALARM: what it does wrong, since which step, with the evidence, and what to do.
 
-    step: number of the step that was just taken. verdict: the auditor's; only one of outcome ALARM is used. reasons:
-    the monitor's, strongest first, used where there is no such verdict. risk: calibrated, in [0, 1], or None.
+    reading: of the step that was just taken; its faults are said, at most two. verdict: the auditor's; one of outcome
+    ALARM is said in place of the faults.
 
-    >>> nudge(9, Verdict(VerdictOutcome.ALARM, 5, "Planner", "The file does not exist."))
+    >>> reading = Reading(9, 0.2, 0.8, Level.ALARM, 1, None, (), None, 90.0)
+    >>> nudge(reading, Verdict(VerdictOutcome.ALARM, 5, "Planner", "The file does not exist."))
     "Automatic check after step 9: an auditor finds that the run went wrong at step 5 (by Planner). It says: \
 'The file does not exist.' This check can be mistaken. Look at that step again before you go on."
     """
     if verdict is not None and verdict.outcome is VerdictOutcome.ALARM:
         who = f" (by {quoted(verdict.agent, 60)})" if verdict.agent else ""
         said = f" It says: '{quoted(verdict.reason, MAX_QUOTE)}'" if verdict.reason.strip() else ""
-        text = (
-            f"Automatic check after step {step}: an auditor finds that the run went wrong at step {verdict.step}{who}."
-            f"{said} This check can be mistaken. Look at that step again before you go on."
-        )
+        what = f"an auditor finds that the run went wrong at step {verdict.step}{who}.{said}"
+        then = "Look at that step again before you go on."
     else:
-        chance = f" (estimated risk {risk:.0%})" if risk is not None else ""
-        why = "; ".join(quoted(reason, 100) for reason in reasons[:_MOST_REASONS])
-        because = f" What stands out: {why}." if why else ""
-        text = (
-            f"Automatic check after step {step}: this run looks like runs that fail{chance}.{because} This check can "
-            "be mistaken. Look at your last steps again before you go on."
-        )
-    return plain(text, MAX_MESSAGE)
+        risk = reading.outcome_risk
+        likely = "" if risk is None else f"this run looks like runs that fail (estimated risk {risk:.0%}). "
+        faults = [f"{quoted(str(one), MAX_QUOTE)}. {one.behaviour.nudge}" for one in reading.faults[:_MOST_FAULTS]]
+        what = likely + (" ".join(faults) or _GENERAL)
+        then = "Look at your last steps again before you go on."
+    return plain(f"Automatic check after step {reading.step}: {what} This check can be mistaken. {then}", MAX_MESSAGE)
 
 
 def quoted(text: str, limit: int) -> str:

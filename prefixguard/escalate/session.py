@@ -278,7 +278,7 @@ class EscalatedSession:
         is_alarm = level is Level.ALARM
         message = None
         if is_alarm and intervention != "warn" and (self._new_alarm or not self._was_alarm):
-            message = nudge(reading.step, effect.alarm, reading.reasons, reading.outcome_risk)
+            message = nudge(reading, effect.alarm)
         news, self._news, self._moved, self._new_alarm, self._was_alarm = self._news, False, False, False, is_alarm
         return EscalatedReading(
             reading,

@@ -11,7 +11,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from prefixguard.alarm import Level, rule_level
 from prefixguard.escalate import Verdict
 from prefixguard.runtime import Reading, plain
 
@@ -84,15 +83,3 @@ def is_asked() -> bool:
 
 async def _awaited(found: Any) -> Any:
     return await found
-
-
-def nudge_text(reading: Reading) -> str:
-    """What an agent is told at an alarm. Reasons are not quoted: the agent has its run before it."""
-    faults = [finding.behaviour.nudge for finding in reading.behaviours if rule_level([finding]) is not Level.OK]
-    if reading.outcome_risk is None and faults:
-        return f"A check of this run says at step {reading.step}: {' '.join(faults[:3])}"
-    return (
-        f"A monitor that has learned from past runs says at step {reading.step} that this run is likely to fail "
-        f"({reading.outcome_risk or 0.0:.0%}). Before you go on: compare what you have done with the task, do not "
-        "repeat a call that brought nothing new, and check that what you state comes from a result."
-    )

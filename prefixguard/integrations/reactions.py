@@ -11,7 +11,7 @@ from time import time
 
 from prefixguard.alarm import Level
 from prefixguard.escalate import EscalatedReading, VerdictOutcome, nudge
-from prefixguard.integrations.alarms import Alarm, OnAlarm, answer_of, is_asked, nudge_text
+from prefixguard.integrations.alarms import Alarm, OnAlarm, answer_of, is_asked
 from prefixguard.integrations.registry import AgentStream, OpenRun
 from prefixguard.integrations.sinks import SinkThreads, WatchedReading, current_span
 from prefixguard.runtime import Reading, plain
@@ -73,7 +73,7 @@ class Reactions:
             is_alarm = is_first and said.again
             messages.append(replace(told, verdict=verdict, about=said.about, is_alarm=is_alarm))
         if (is_first or is_second) and not self.shadow:
-            text = nudge(reading.step, verdict) if blames else nudge_text(reading)
+            text = nudge(reading, verdict if blames else None)
             alarm = Alarm(run.run, stream.path, stream.agent, reading, text, verdict if blames else None)
             self._sound(run, stream, alarm, messages, -1 if is_second else 0)
         else:
@@ -109,18 +109,19 @@ class Reactions:
 
     def _do(self, run: OpenRun, stream: AgentStream, alarm: Alarm, wanted: object) -> str:
         risk, reasons = alarm.reading.outcome_risk, alarm.reading.reasons
-        fault = plain(reasons[0], 200) if risk is None and reasons else ""  # rules have a level and no risk
+        why = f" ({plain(reasons[0], 300)})" if reasons else ""
+        likely = "" if risk is None else f"{risk:.0%} risk of failure"  # rules have a level and no risk
         if wanted == "stop":
             where = f"run {plain(run.run, 80)}, step {alarm.reading.step}"
-            run.stopped = f"{where}: stopped at {f'ALARM ({fault})' if fault else f'{risk or 0.0:.0%} risk of failure'}"
+            run.stopped = f"{where}: stopped at {likely or 'ALARM'}{why}"
         elif wanted == "nudge" or (isinstance(wanted, str) and wanted not in ("", "warn")):
             stream.nudges.append(alarm.nudge if wanted == "nudge" else wanted)
             return "nudge"
         elif wanted != "warn":
             return ""
         logger.warning(
-            "run %s, agent %s, step %s: ALARM, %s%s", plain(run.run, 80), plain(stream.path, 80),
-            alarm.reading.step, fault or f"{100 * (risk or 0.0):.0f} % risk of failure", _blamed(alarm),
+            "run %s, agent %s, step %s: ALARM%s%s%s", plain(run.run, 80), plain(stream.path, 80),
+            alarm.reading.step, likely and f", {likely}", why, _blamed(alarm),
         )  # fmt: skip
         return str(wanted)
 

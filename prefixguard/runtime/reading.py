@@ -31,6 +31,7 @@ class Reading:
         to do first. They quote the run: treat them as text from outside.
     unknown_reason: why nothing could be judged; None unless level is UNKNOWN.
     behaviours: all that hold at this step, at every level; () where the step was not read.
+    faults: what the agent does wrong, at this step or at the two before it, strongest first: the first reasons say it.
     latency_us: microseconds from the event (or from the reading before, if one event gave several) to this reading.
     """
 
@@ -44,10 +45,11 @@ class Reading:
     unknown_reason: str | None
     latency_us: float
     behaviours: tuple[BehaviourFinding, ...] = ()
+    faults: tuple[BehaviourFinding, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The fields that `score` and `watch --json` write, times left out: the same run gives the same lines."""
-        shown = {name: getattr(self, name) for name in self.__slots__ if name != "latency_us"}
+        shown = {name: getattr(self, name) for name in self.__slots__ if name not in ("latency_us", "faults")}
         found = [finding.to_json() for finding in self.behaviours]
         return {**shown, "level": self.level.value, "reasons": list(self.reasons), "behaviours": found}
 

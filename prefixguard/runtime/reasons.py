@@ -42,8 +42,9 @@ def behaviour_reasons(
     context: NDArray[np.float32],
     state: Any,
     step: Step,
-) -> tuple[str, ...]:
+) -> tuple[tuple[str, ...], tuple[BehaviourFinding, ...]]:
     """At most three sentences: faults, strongest first; then artefacts; then the automaton's state, where there is one.
+    And the faults themselves, in that order.
 
     faults : the recent ones, latest first. artefacts : of this step. row, context, state, step : as of
     `StepModel.reasons`. Faults are ranked by how much their features moved the risk, where the model tells, else by
@@ -54,7 +55,7 @@ def behaviour_reasons(
     said = len(faults) + len(artefacts)
     pushes = model.contributions(row, context, state) if len(faults) > 1 or not said else None
     if not said:
-        return (_no_behaviour(pushes), *closing)[:MOST]
+        return (_no_behaviour(pushes), *closing)[:MOST], ()
     moved = {} if pushes is None else {name: float(pushes[0][i]) for name, i in _PLACE.items()}
     ranked = sorted(
         faults,
@@ -63,7 +64,7 @@ def behaviour_reasons(
         ),
     )  # fmt: skip
     shown = [say_finding(finding) for finding in (*ranked, *artefacts)]
-    return (*shown[: MOST - min(len(closing), 1)], *closing)[:MOST]
+    return (*shown[: MOST - min(len(closing), 1)], *closing)[:MOST], tuple(ranked)
 
 
 def say_finding(finding: BehaviourFinding) -> str:

@@ -367,26 +367,30 @@ class Session:
         tally.terms += n_terms
         tally.empty_rows += n_terms == 0 and monitor.rules is None
         reasons: tuple[str, ...] = ()
+        faults = self._behaviours.recent
         if level is not Level.OK:
             try:
-                reasons = self._reasons(findings, row, numbers, before, step)
+                reasons, faults = self._reasons(findings, row, numbers, before, step)
             except Exception as exc:
                 if is_hosts(exc):
                     raise
                 tally.reasons_failed += 1  # the judgement stands without its reasons
         latency = (perf_counter_ns() - began) / 1000
-        return Reading(tally.steps, imminent, outcome, level, step.symbol, step.place, reasons, None, latency, findings)
+        return Reading(
+            tally.steps, imminent, outcome, level, step.symbol, step.place, reasons, None, latency, findings, faults
+        )
 
     def _reasons(
         self, findings: tuple[BehaviourFinding, ...], row: SparseRow, numbers: NDArray[np.float32], before: Any,
         step: Step,
-    ) -> tuple[str, ...]:  # fmt: skip
-        """Why the level is what it is, in the words that were asked for. before: the model's state before the step."""
-        model = self._monitor.model
+    ) -> tuple[tuple[str, ...], tuple[BehaviourFinding, ...]]:  # fmt: skip
+        """Why the level is what it is, in the words that were asked for; and the faults. before: the model's state
+        before the step."""
+        model, faults = self._monitor.model, self._behaviours.recent
         if self._monitor.reasons == "features":
-            return model.reasons(row, numbers, before, step)
+            return model.reasons(row, numbers, before, step), faults
         artefacts = [finding for finding in findings if finding.behaviour.kind == "artefact"]
-        return behaviour_reasons(self._behaviours.recent, artefacts, model, row, numbers, before, step)
+        return behaviour_reasons(faults, artefacts, model, row, numbers, before, step)
 
     def _no_steps(self) -> str:
         events = self._tally.events

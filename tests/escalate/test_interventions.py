@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefixguard.alarm import Level
+from prefixguard.behaviours import BY_NAME, CATALOGUE, BehaviourFinding
 from prefixguard.escalate.interventions import MAX_MESSAGE, Effect, nudge
 from prefixguard.escalate.policy import ON_ALARM, EscalationPolicy
 from prefixguard.escalate.verdict import Verdict, VerdictOutcome
+from prefixguard.runtime import Reading
 
 ORDER = (Level.OK, Level.WATCH, Level.ALARM)
 verdicts = st.builds(
@@ -94,23 +96,45 @@ HOSTILE = st.text(max_size=50) | st.sampled_from(
 )
 
 
+def reading(step: int, risk: float | None = 0.734, *faults: BehaviourFinding) -> Reading:
+    return Reading(step, risk, risk, Level.ALARM, 1, None, (), None, 1.0, faults, faults)
+
+
 @given(st.integers(1, 10**6), HOSTILE, HOSTILE, st.lists(HOSTILE, max_size=5))
-def test_nothing_quoted_breaks_out(step: int, reason: str, agent: str, reasons: list[str]) -> None:
+def test_nothing_quoted_breaks_out(step: int, reason: str, agent: str, evidence: list[str]) -> None:
+    faults = [BehaviourFinding(BY_NAME["missing_tool"], 1, 2, text) for text in evidence]
     for verdict in (Verdict(VerdictOutcome.ALARM, 3, agent, reason), Verdict(VerdictOutcome.SAFE), None):
-        text = nudge(step, verdict, reasons, 0.7)
+        text = nudge(reading(step, 0.7, *faults), verdict)
         assert text.isprintable() and len(text) <= MAX_MESSAGE
         assert not set(text) & set('<>[]{}`"|')
         assert text.startswith(f"Automatic check after step {step}: ")
+        assert text.endswith(" before you go on.")
 
 
 def test_a_long_reason_leaves_the_advice() -> None:
-    text = nudge(4, Verdict(VerdictOutcome.ALARM, 3, "A" * 500, "because " * 1000))
+    text = nudge(reading(4), Verdict(VerdictOutcome.ALARM, 3, "A" * 500, "because " * 1000))
     assert text.endswith("Look at that step again before you go on.") and "at step 3 (by AAA" in text
 
 
-def test_without_a_verdict_the_monitor_speaks() -> None:
-    text = nudge(4, Verdict(VerdictOutcome.SAFE, reason="fine"), ["word `error` in the result", "b", "c", "d"], 0.734)
+def test_without_a_verdict_it_says_what_is_wrong_since_when_and_what_to_do() -> None:
+    fault = BehaviourFinding(BY_NAME["same_call_same_result"], 2, 4, 'get {"id":7}')
+    text = nudge(reading(6, 0.734, fault), Verdict(VerdictOutcome.SAFE, reason="fine"))
     assert text == (
-        "Automatic check after step 4: this run looks like runs that fail (estimated risk 73%). What stands out: word "
-        "'error' in the result; b; c. This check can be mistaken. Look at your last steps again before you go on."
+        "Automatic check after step 6: this run looks like runs that fail (estimated risk 73%). The same call gave the "
+        "same result again, and nothing had changed in between: 4 times since step 2 (get ('id':7)). You have made "
+        "this call before and got the same result: use that result, or do something else. This check can be mistaken. "
+        "Look at your last steps again before you go on."
     )
+    assert "looks like" not in nudge(reading(6, None, fault))
+
+
+def test_of_any_two_faults_all_is_said() -> None:
+    """The longest sentences, and evidence as long as it gets, fit into the message."""
+    faults = [BehaviourFinding(one, 900, 1000, "x" * 130) for one in CATALOGUE if one.kind == "fault"]
+    longest = sorted(faults, key=lambda fault: len(f"{fault}{fault.behaviour.nudge}"))[-2:]
+    text = nudge(reading(1000, 0.5, *longest))
+    assert all(fault.behaviour.nudge in text for fault in longest) and text.endswith("before you go on.")
+
+
+def test_where_no_fault_is_known_the_advice_is_general() -> None:
+    assert "compare what you have done with the task".lower() in nudge(reading(4)).lower()

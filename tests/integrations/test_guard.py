@@ -43,8 +43,10 @@ def test_warn(events_monitor: Monitor, caplog: pytest.LogCaptureFixture) -> None
         assert run.alarmed
         assert run.nudge() is None
         assert run.stopped is None
+    alarm = sink.readings[1].reading
+    assert alarm.reasons[0].startswith("The same call gave the same result again") and alarm.outcome_risk is not None
     assert [message for message in caplog.messages if "ALARM" in message] == [
-        f"run r1, agent main, step 2: ALARM, {100 * (sink.readings[1].reading.outcome_risk or 0):.0f} % risk of failure"
+        f"run r1, agent main, step 2: ALARM, {alarm.outcome_risk:.0%} risk of failure ({alarm.reasons[0]})"
     ]
     assert [(w.run, w.agent_path, w.reading.step, w.reading.level.value, w.acted) for w in sink.readings] == [
         ("r1", "main", 1, "WATCH", ""), ("r1", "main", 2, "ALARM", "warn"), ("r1", "main", 3, "ALARM", ""),

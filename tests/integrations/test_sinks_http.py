@@ -75,7 +75,7 @@ def test_webhook(events_monitor: Monitor) -> None:
     alarm, by_hand, unknown, blamed = events = [json.loads(one.body) for one in receiver.received]
     for event in events:
         jsonschema.validate(event, CLOUD_EVENT, format_checker=jsonschema.FormatChecker())
-        assert SECRET not in str(event)
+        assert SECRET[:12] not in str(event)
     one = receiver.received[0]
     assert (one.path, one.headers["authorization"]) == ("/hook?key=a1", "Bearer very-secret-value")
     assert one.headers["content-type"] == "application/cloudevents+json"
@@ -109,7 +109,7 @@ def test_langfuse() -> None:
     first, again, _ = bodies = [json.loads(one.body) for one in receiver.received]
     for body in bodies:
         jsonschema.validate(body, INGESTION)
-        assert SECRET not in str(body)
+        assert SECRET[:12] not in str(body)
     one = receiver.received[0]
     assert (one.path, one.headers["content-type"]) == ("/api/public/ingestion", "application/json")
     assert one.headers["authorization"] == "Basic " + base64.b64encode(b"pk-1:sk-2").decode()

@@ -59,7 +59,7 @@ class Scripted:
 def reasons(model: Scripted, faults: Sequence[str], artefacts: Sequence[str] = (), count: int = 2) -> tuple[str, ...]:
     found = [[BehaviourFinding(BY_NAME[name], 1, count, "x") for name in names] for names in (faults, artefacts)]
     context = np.zeros(D, np.float32)
-    return behaviour_reasons(*found, model, EMPTY, context, None, Step(0.0, 0.0, 0, None))  # type: ignore[arg-type]
+    return behaviour_reasons(*found, model, EMPTY, context, None, Step(0.0, 0.0, 0, None))[0]  # type: ignore[arg-type]
 
 
 def sentence(name: str) -> str:
@@ -119,6 +119,7 @@ def test_a_fault_stays_a_reason_for_two_more_steps(monitor: Monitor) -> None:
     assert [reading.level is Level.OK for reading in readings[1:]] == [False] * 6
     assert told == [False, True, True, True, True, False, False]
     assert not any(finding.behaviour.kind == "fault" for finding in readings[3].behaviours)
+    assert [bool(reading.faults) for reading in readings] == told
 
 
 def test_the_model_is_asked_only_to_rank_or_where_nothing_holds() -> None:

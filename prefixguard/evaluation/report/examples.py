@@ -207,10 +207,10 @@ def _card(one: _Example) -> Card:
         where = f"the first alert, step {shown}" if alert is not None else f"its highest, step {shown}"
         why = "the monitor names no reasons"
         if reading.level is Level.OK:
-            why = "that is below WATCH, and what moved the risk is told from WATCH on"
+            why = "that is below WATCH, and reasons are given from WATCH on"
         reasons = tuple(plain(reason, TEXT_LETTERS) for reason in reading.reasons)
         risk = Text(f"At {where}, the risk is {number(reading.outcome_risk or 0.0)}; {why}.", "faint")
-        blocks.append(Bullets(reasons, f"What moved the risk at {where}:") if reasons else risk)
+        blocks.append(Bullets(reasons, f"Why, at {where}:") if reasons else risk)
     blocks.append(Folded("Step by step", (_table(one),)))
     return Card(one.kind.value, _STYLES[one.kind], called, ", ".join(word for word in words if word), tuple(blocks))
 
@@ -290,7 +290,7 @@ def _table(one: _Example) -> Table:
     cut = "" if len(listed) == len(readings) else f" ({len(listed)} of {len(readings):,}, around changes)"
     return Table.of(
         f"Steps of run {name(one.run_id)}{cut}",
-        ("Step", Column("tool"), "failing at all", "failing soon", Column("level"), "what moved it", "what happened"),
+        ("Step", Column("tool"), "failing at all", "failing soon", Column("level"), "why", "what happened"),
         rows,
         words={5, 6},
         marked={place for place, i in enumerate(listed) if i + 1 == one.alert},

@@ -43,6 +43,6 @@ def in_words(watched: WatchedReading) -> str:
         return f"{who} step {watched.about}: {plain(verdict_in_words(watched.verdict), 400)}"
     if reading.level is Level.UNKNOWN:
         return f"{who} step {reading.step}: UNKNOWN: {plain(reading.unknown_reason or '', 300)}"
-    why = "".join(f"; {plain(reason, 120)}" for reason in reading.reasons)
+    why = "".join(f"; {plain(reason, 400)}" for reason in reading.reasons)
     risk = "" if reading.outcome_risk is None else f", {reading.outcome_risk:.0%} risk of failure"
     return f"{who} step {reading.step}: {reading.level.value}{risk}{why}"

@@ -7,6 +7,7 @@ import contextlib
 import json
 import math
 import random
+import re
 import socket
 import ssl
 import threading
@@ -29,6 +30,7 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.5, 10.0
 _PASSING: Final = (408, 425, 429, 500, 502, 503, 504)
 #: Bytes of an answer that are read, and characters of it that a message quotes.
 _MOST_ANSWER, _QUOTED = 1 << 20, 200
+_CUT_WORD = re.compile(r"""[^\s"',;:(){}\[\]]+…""")
 
 
 def outgoing(watched: WatchedReading) -> WatchedReading:
@@ -37,7 +39,11 @@ def outgoing(watched: WatchedReading) -> WatchedReading:
     Ids of up to 200 printable characters stay as they are.
     """
     reading, masker = watched.reading, Masker()
-    said = tuple(plain(masker.mask(reason), 300) for reason in reading.reasons)
+    said = tuple(plain(masker.mask(_without_cut_words(reason)), 400) for reason in reading.reasons)
+    found, faults = (
+        tuple(replace(one, evidence=plain(masker.mask(_without_cut_words(one.evidence)), 200)) for one in findings)
+        for findings in (reading.behaviours, reading.faults)
+    )
     verdict = watched.verdict
     if verdict is not None:
         agent, quote = (
@@ -50,9 +56,18 @@ def outgoing(watched: WatchedReading) -> WatchedReading:
         run=plain(watched.run, 200),
         agent_path=plain(watched.agent_path, 200),
         agent=plain(watched.agent, 200),
-        reading=replace(reading, reasons=said, unknown_reason=unknown),
+        reading=replace(reading, reasons=said, unknown_reason=unknown, behaviours=found, faults=faults),
         verdict=verdict,
     )
+
+
+def _without_cut_words(text: str) -> str:
+    """Without what is left of a word that was cut: the first half of a secret no longer looks like one.
+
+    >>> _without_cut_words('login {"key":"sk-abcde… (step 3)')
+    'login {"key":"… (step 3)'
+    """
+    return _CUT_WORD.sub("…", text)
 
 
 def explanation(watched: WatchedReading) -> str:
