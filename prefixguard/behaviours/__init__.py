@@ -4,6 +4,7 @@ from prefixguard.behaviours.behaviour import Behaviour, BehaviourFinding, Behavi
 from prefixguard.behaviours.catalogue import BY_NAME, CATALOGUE, CATALOGUE_SHA256, CONSEQUENCES
 from prefixguard.behaviours.consequences import Consequence, consequence_of
 from prefixguard.behaviours.declared import DeclaredBehaviours, load_behaviours
+from prefixguard.behaviours.held import NONE_HELD, PLACES, held
 from prefixguard.behaviours.observing import update
 from prefixguard.behaviours.tracker import TRACKER_BYTES, BehaviourTracker, pack, start, unpack
 
@@ -12,6 +13,8 @@ __all__ = [
     "CATALOGUE",
     "CATALOGUE_SHA256",
     "CONSEQUENCES",
+    "NONE_HELD",
+    "PLACES",
     "TRACKER_BYTES",
     "Behaviour",
     "BehaviourFinding",
@@ -20,6 +23,7 @@ __all__ = [
     "Consequence",
     "DeclaredBehaviours",
     "consequence_of",
+    "held",
     "load_behaviours",
     "pack",
     "start",

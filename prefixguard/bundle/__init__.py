@@ -2,6 +2,7 @@
 
 from prefixguard.bundle.alarm_performance import AlarmCount, AlarmPerformance
 from prefixguard.bundle.automaton import N_RISKS, UNSEEN, Automaton, automaton_from_bytes, automaton_to_bytes
+from prefixguard.bundle.behaviour_map import BehaviourMap, BehaviourSymbol
 from prefixguard.bundle.calibration import Beta, Calibration, Platt, RiskMap, apply_map
 from prefixguard.bundle.card import write_card
 from prefixguard.bundle.files import replace_file
@@ -16,6 +17,8 @@ __all__ = [
     "AlarmCount",
     "AlarmPerformance",
     "Automaton",
+    "BehaviourMap",
+    "BehaviourSymbol",
     "Beta",
     "Bundle",
     "BundleParts",

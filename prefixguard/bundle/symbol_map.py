@@ -1,7 +1,7 @@
-"""From a step and its context to a symbol of an automaton's alphabet: three deterministic maps, as data.
+"""From a step and its context to a symbol of an automaton's alphabet: deterministic maps, as data.
 
-A map sees what a live session has after the step is in: the tool's name, the sparse row of the step's text and the
-context vector. Nothing of it is fitted here; whoever learned the alphabet hands over the finished map.
+A map sees what a live session has after the step is in: the tool's name, the sparse row of the step's text, the context
+vector and the behaviours that hold. Nothing of it is fitted here; whoever learned the alphabet hands over the finished map.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from prefixguard.behaviours import NONE_HELD
+from prefixguard.bundle.behaviour_map import BehaviourMap, behaviour_map_from_json
 from prefixguard.bundle.strict_json import exactly, listed, numbers, wholes
 from prefixguard.context import FEATURES, N_FEATURES
 from prefixguard.encoder import SparseRow
@@ -39,10 +41,11 @@ class SymbolMap(Protocol):
     def n_symbols(self) -> int:
         """K, symbols of the alphabet."""
 
-    def symbol(self, tool: str, row: SparseRow, context: NDArray[np.float32]) -> int:
+    def symbol(self, tool: str, row: SparseRow, context: NDArray[np.float32], held: bytes = NONE_HELD) -> int:
         """The symbol of a step, in [0, K).
 
-        tool: the record's. row: of the step's text. context: float32 (d,), after the step.
+        tool: the record's. row: of the step's text. context: float32 (d,), after the step. held: the behaviours that
+        hold at the step, as `behaviours.held` counts them.
         """
 
     def to_json(self) -> dict[str, Any]:
@@ -80,7 +83,7 @@ class TypedMap:
         """The symbol of a tool's step that failed or not, and repeats an earlier one or not."""
         return self._at.get(tool, 4 * len(self.tools)) + 2 * error + repeat
 
-    def symbol(self, tool: str, row: SparseRow, context: NDArray[np.float32]) -> int:
+    def symbol(self, tool: str, row: SparseRow, context: NDArray[np.float32], held: bytes = NONE_HELD) -> int:
         """See `SymbolMap`."""
         symbol = self._at.get(tool, 4 * len(self.tools))
         if context.item(_IS_ERROR) > 0.0:
@@ -174,7 +177,7 @@ class TreeMap:
         scored = (column for score in self.scores for column in score.columns.tolist())
         return tuple(sorted({*(-1 - node[0] for node in self._nodes if node[0] < 0), *scored}))
 
-    def symbol(self, tool: str, row: SparseRow, context: NDArray[np.float32]) -> int:
+    def symbol(self, tool: str, row: SparseRow, context: NDArray[np.float32], held: bytes = NONE_HELD) -> int:
         """See `SymbolMap`."""
         nodes, columns = self._nodes, None
         scored: dict[int, float] = {}  # a score costs more than all else, and one way may ask for it several times
@@ -218,7 +221,7 @@ class ModelMap:
         """Raises ConfigError where there is no alphabet of that size."""
         _check_count("symbol map", self.n_symbols)
 
-    def symbol(self, tool: str, row: SparseRow, context: NDArray[np.float32]) -> int:
+    def symbol(self, tool: str, row: SparseRow, context: NDArray[np.float32], held: bytes = NONE_HELD) -> int:
         """Raises UsageError: such a symbol depends on a state that the map does not have."""
         raise UsageError("The symbols of this map come from the bundle's model: ask the opened monitor for them.")
 
@@ -232,12 +235,17 @@ def symbol_map_from_json(document: Any) -> SymbolMap:
     if not isinstance(document, dict):
         raise ValueError("the symbol map is not an object")
     kind = document.get("kind")
-    fields = {"typed": ["tools"], "tree": ["feature", "threshold", "left", "right", "scores"], "model": ["n_symbols"]}
+    fields = {
+        "typed": ["tools"], "tree": ["feature", "threshold", "left", "right", "scores"], "model": ["n_symbols"],
+        "behaviours": ["symbols"],
+    }  # fmt: skip
     if not isinstance(kind, str) or kind not in fields:
         raise ValueError(f"the symbol map's kind is {str(kind)[:40]!r}, known: {', '.join(fields)}")
     exactly(document, ("kind", *fields[kind]), "the symbol map")
     if kind == "model":
         return ModelMap(document["n_symbols"])
+    if kind == "behaviours":
+        return behaviour_map_from_json(document["symbols"])
     if kind == "typed":
         return TypedMap(tuple(listed(document["tools"], "tools of the symbol map")))
     scores = listed(document["scores"], "scores of the symbol tree")

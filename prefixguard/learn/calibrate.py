@@ -50,9 +50,9 @@ def model_logits(model: StepModel, corpus: Corpus, rows: Rows, run: int) -> NDAr
     state, start = model.initial, 0
     logits = np.empty((len(ends), 2))
     for t, end in enumerate(ends):
-        step = corpus.first[run] + t
+        step = int(corpus.first[run]) + t
         row = SparseRow(indices[start:end], values[start:end])
-        said = model.step(corpus.tool(int(step)), row, corpus.context[step], state)
+        said = model.step(corpus.tool(step), row, corpus.context[step], state, corpus.held_at(step))
         logits[t], state, start = (said.imminent, said.outcome), said.state, end
     return logits
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard import context
+from prefixguard import behaviours, context
 from prefixguard.encoder import Vocabulary, tokenize
 from prefixguard.metrics import Prefixes
 from prefixguard.stepview import FIELDS, FillCounts, Spool, StepRecord, serialize
@@ -28,6 +28,7 @@ class Corpus:
     documents: serialised records, one entry a step.
     without_task: runs that had no task id and count as a task of their own.
     fills: how often the fields of the records are filled.
+    held: uint8 (steps, behaviours of the catalogue), as `behaviours.held` counts them.
     """
 
     run_ids: list[str]
@@ -41,6 +42,7 @@ class Corpus:
     without_task: int = 0
     unknown: int = 0
     fills: FillCounts | None = None
+    held: NDArray[np.uint8] | None = None
 
     def __len__(self) -> int:
         return len(self.run_ids)
@@ -58,6 +60,10 @@ class Corpus:
     def tool(self, step: int) -> str:
         """The tool of a step, as its record has it."""
         return tool_of(self.documents.read(step, step + 1))
+
+    def held_at(self, step: int) -> bytes:
+        """Which behaviours hold at a step; none where nobody looked."""
+        return behaviours.NONE_HELD if self.held is None else self.held[step].tobytes()
 
     def texts(self, runs: Sequence[int]) -> Callable[[], Iterable[tuple[int, bytes]]]:
         """Documents of these runs as `encoder.fit_vocabulary` reads them: (task number, document), tasks together."""
@@ -129,7 +135,7 @@ def featurise(runs: Iterable[Run[StepRecord]], *, on_run: Callable[[int], None] 
     none = np.empty(0, np.float32)
     fills = FillCounts()
     found = Corpus([], [], [], [], none.astype(np.bool_), none.astype(np.int64), none, Spool(), fills=fills)
-    failed, lengths = array("b"), array("q")
+    failed, lengths, held = array("b"), array("q"), bytearray()
     vectors = [np.empty((0, context.N_FEATURES), np.float32)]
     for n, run in enumerate(runs, 1):
         if on_run:
@@ -138,11 +144,13 @@ def featurise(runs: Iterable[Run[StepRecord]], *, on_run: Callable[[int], None] 
             found.unknown += 1
             continue
         fills.add(run.records)
-        state = context.start()
+        state, tracker = context.start(), behaviours.start()
         rows = np.empty((len(run.records), context.N_FEATURES), dtype=np.float32)
         for t, record in enumerate(run.records):
             document = serialize(record)
-            rows[t] = context.update(state, record, tokenize(document))
+            tokens = tokenize(document)
+            rows[t] = context.update(state, record, tokens)
+            held += behaviours.held(behaviours.update(tracker, record, tokens, state, rows[t]))
             found.documents.append(document)
         vectors.append(rows)
         found.run_ids.append(run.run_id)
@@ -155,6 +163,7 @@ def featurise(runs: Iterable[Run[StepRecord]], *, on_run: Callable[[int], None] 
     found.failed = np.array(failed, dtype=np.bool_)
     found.first = np.concatenate(([0], np.cumsum(np.array(lengths, dtype=np.int64)))).astype(np.int64)
     found.context = np.concatenate(vectors)
+    found.held = np.frombuffer(bytes(held), np.uint8).reshape(-1, len(behaviours.NONE_HELD))
     return found
 
 

@@ -12,6 +12,7 @@ from bisect import bisect_right
 import numpy as np
 from numpy.typing import NDArray
 
+from prefixguard.behaviours import NONE_HELD
 from prefixguard.bundle import UNSEEN, Automaton, Bundle, ModelMap
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import BundleError, SavedSessionError
@@ -69,11 +70,13 @@ class AutomatonModel:
         """Length of a packed state: place, count and the symbol model's floats."""
         return _PLACE.size + (0 if self._model is None else self._model.state_bytes)
 
-    def step(self, tool: str, row: SparseRow, context: NDArray[np.float32], state: State) -> Step:
+    def step(
+        self, tool: str, row: SparseRow, context: NDArray[np.float32], state: State, held: bytes = NONE_HELD
+    ) -> Step:
         """One step; see `Step`. ArithmeticError where the symbol model leaves the alphabet."""
         place, count, inner = state
         if self._model is None:
-            symbol = self._map.symbol(tool, row, context)
+            symbol = self._map.symbol(tool, row, context, held)
         else:
             _, _, given, inner, _, _ = self._model.step(tool, row, context, inner)  # type: ignore[arg-type]
             if given is None or not 0 <= given < self._n_symbols:

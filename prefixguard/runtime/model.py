@@ -13,6 +13,7 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
+from prefixguard.behaviours import NONE_HELD
 from prefixguard.bundle import Bundle
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import BundleError
@@ -47,8 +48,11 @@ class StepModel(Protocol):
     def state_bytes(self) -> int:
         """Length of a packed state."""
 
-    def step(self, tool: str, row: SparseRow, context: NDArray[np.float32], state: Any) -> Step:
-        """One step. tool: the record's. row: of its text. context: float32 (d,), after it. state: before it."""
+    def step(
+        self, tool: str, row: SparseRow, context: NDArray[np.float32], state: Any, held: bytes = NONE_HELD
+    ) -> Step:
+        """One step. tool: the record's. row: of its text. context: float32 (d,), after it. state: before it. held: the
+        behaviours that hold at it."""
 
     def reasons(self, row: SparseRow, context: NDArray[np.float32], state: Any, step: Step) -> tuple[str, ...]:
         """What moved the risk at `step`, by the model's own features, strongest first. state: before the step."""
@@ -105,8 +109,15 @@ class OnnxModel:
         """Length of a packed state: four a float."""
         return 4 * self.state_size
 
-    def step(self, tool: str, row: SparseRow, context: NDArray[np.float32], state: NDArray[np.float32]) -> Step:
-        """One step; its state is float32 (S,). The tool's name is not looked at: it is in the row."""
+    def step(
+        self,
+        tool: str,
+        row: SparseRow,
+        context: NDArray[np.float32],
+        state: NDArray[np.float32],
+        held: bytes = NONE_HELD,
+    ) -> Step:
+        """One step; its state is float32 (S,). The tool's name is not looked at: it is in the row; nor is `held`."""
         feed = {"indices": row.indices, "values": row.values, "context": context, "state": state}
         logits, symbol, new_state = self._step.run(_STEP_NAMES, feed)
         imminent, outcome = logits.tolist()

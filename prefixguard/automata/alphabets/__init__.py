@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.automata.alphabets.alphabet import Alphabet, fit_typed
+from prefixguard.automata.alphabets.behaviour_symbols import fit_behaviours
 from prefixguard.automata.alphabets.tree import TreeSteps, fit_step_tree, fit_tree
 from prefixguard.automata.material import Material
 from prefixguard.errors import ConfigError
 
 #: Name to what it is. Those that come last need the monitor's model at run time.
 ALPHABETS: Mapping[str, str] = {
+    "behaviours": "the behaviour that matters most at the step; nothing learned",
     "tree": "leaves of a tree over the run so far and the words of the step",
     "tree-context": "leaves of a tree over the run so far, without words",
     "steps": "leaves of a tree over the step alone, but for whether it repeats",
@@ -42,6 +44,8 @@ def fit_alphabet(
     if name in given:
         return given[name]
     match name:
+        case "behaviours":
+            return fit_behaviours(material, runs)
         case "typed":
             return fit_typed(material, runs)
         case "steps":

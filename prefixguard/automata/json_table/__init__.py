@@ -12,17 +12,33 @@ from pathlib import Path
 from typing import Any
 
 from prefixguard.alarm import Thresholds
-from prefixguard.bundle import Automaton, Bundle, BundleParts, Calibration, SymbolMap, TypedMap, automaton_from_bytes
+from prefixguard.bundle import (
+    Automaton,
+    BehaviourMap,
+    Bundle,
+    BundleParts,
+    Calibration,
+    SymbolMap,
+    TypedMap,
+    automaton_from_bytes,
+)
 from prefixguard.errors import DataError, OutputError
 from prefixguard.runtime import risk_logits
 
 SCHEMA = "prefixguard/json-table/v1"
 TABLE = "table.json"
 INTERPRETERS = ("run.py", "run.mjs")
+_BY_TYPED = (
+    "An agent in another language can feed a table of alphabet typed, which takes tool, error and repeat: prefixguard "
+    "export MONITOR RUNS --alphabet typed --to json-table"
+)
+_BY_BEHAVIOURS = (
+    "the behaviours of a step are found by PrefixGuard, in Python, from the whole run: the number is the symbol of a "
+    f"reading, and what each means stands under glosses. {_BY_TYPED}"
+)
 _BY_NUMBER = (
     "what gives a step its number reads its words or the history of the run, and that is PrefixGuard's encoder, in "
-    "Python: the number is the symbol of a reading. An agent in another language can feed a table of alphabet typed, "
-    "which takes tool, error and repeat: prefixguard export MONITOR RUNS --alphabet typed --to json-table"
+    f"Python: the number is the symbol of a reading. {_BY_TYPED}"
 )
 
 
@@ -71,7 +87,8 @@ def what_it_takes(symbol_map: SymbolMap | None, n_symbols: int) -> str:
     number = f"of each step its symbol, from 0 to {n_symbols - 1:,}"
     if isinstance(symbol_map, TypedMap):
         return number + ', or {"tool": name, "error": true or false, "repeat": true or false}.'
-    return f"{number}, and nothing else; {_BY_NUMBER}"
+    why = _BY_BEHAVIOURS if isinstance(symbol_map, BehaviourMap) else _BY_NUMBER
+    return f"{number}, and nothing else; {why}"
 
 
 def what_groups_take(calibration: Calibration) -> str | None:
