@@ -14,8 +14,7 @@ import argparse
 import hashlib
 import json
 import sys
-import time
-from dataclasses import replace
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +24,40 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parent))
 import accuracy
 
+from prefixguard.alarm import AlarmPolicy, AlarmState, Level
 from prefixguard.automata.alphabets import fit_alphabet
 from prefixguard.automata.build import build
 from prefixguard.automata.material import Material
-from prefixguard.automata.model_selection import learn_from
+from prefixguard.automata.model_selection import (
+    DEFAULT_ALPHABETS,
+    DEFAULT_LEARNERS,
+    Candidate,
+    CandidateTrial,
+    choices,
+    choose,
+    learn_from,
+    try_choices,
+)
+from prefixguard.automata.parity import without_parity
 from prefixguard.automata.state_risk import columns_of, fit_clock
+from prefixguard.automata.summary.alarms import alarm_kappa, interval_coverage
+from prefixguard.automata.summary.fidelity import rank_correlation
 from prefixguard.encoder import fit_vocabulary
-from prefixguard.learn import Corpus, labels, out_of_fold, run_weights, sparse_matrix, steps_of
+from prefixguard.learn import (
+    Corpus,
+    draw_alarm_runs,
+    labels,
+    out_of_fold,
+    run_weights,
+    set_thresholds,
+    sparse_matrix,
+    steps_of,
+)
 from prefixguard.learn.teacher import TextProjection, boost
 
-HORIZON, SEED = 3, 13
+HORIZON, SEED, MAX_STATES = 3, 13, 64
+ROWS = ("teacher", "default of 0.3.0", "behaviours", "default")
+FIGURES = ("auprc", "rem", "imminent", "outcome", "kappa", "coverage", "states", "symbols", "description")
 _SIDES = (0.70, 0.85)  # of the tasks that are not tested: teach, calibrate, set the threshold
 
 
@@ -74,3 +97,117 @@ def material_of(corpus: Corpus, name: str, k: int, folds: int, keep: Path) -> tu
         pool=pool, held_out=held_out, alarm=alarm, test=test, seed=SEED,
     )  # fmt: skip
     return material, said
+
+
+def choice_of_0_3(trials: tuple[CandidateTrial, ...]) -> Candidate:
+    """What release 0.3.0 chose: fewest states among those that are as good as the best."""
+    known = [t for t in trials if t.choice.alphabet != "behaviours" and t.choice.learner in ("memoryless", "ladder")]
+    near = [t for t in known if t.score >= known[0].score - 0.03 and t.top_share <= 0.05] or known
+    best = near[0]
+    good = [t for t in near if t.score >= best.score - 0.005 and not t.rem < best.rem - 0.01]
+    return min(good, key=lambda t: (t.states, -t.score)).choice
+
+
+def levels_of(material: Material, risks: NDArray[np.float64], at: dict[int, slice]) -> list[Level]:
+    """Levels of the test steps by outcome risks, the threshold set as in an export. at: where a run's risks are."""
+    drawn = draw_alarm_runs(material.corpus, SEED, material.alarm).tolist()
+    policy = AlarmPolicy(confidence=0.5)  # few runs set a threshold here
+    sets = ([risks[at[r]] for r in runs] for runs in (material.held_out.tolist(), drawn))
+    thresholds, _ = set_thresholds(*sets, policy)
+    found: list[Level] = []
+    for r in material.test.tolist():
+        alarm = AlarmState(policy, thresholds)
+        found += [alarm.step(risk) for risk in risks[at[r]].tolist()]
+    return found
+
+
+def row(material: Material, said: NDArray[np.float64], choice: Candidate | None) -> dict[str, Any]:
+    """Figures of an automaton on the test runs; of the teacher itself, for no choice."""
+    corpus = material.corpus
+    at = {r: slice(int(corpus.first[r]), int(corpus.first[r + 1])) for r in range(len(corpus))}
+    theirs = levels_of(material, said[:, 1], at)
+    steps = steps_of(corpus, material.test)
+    alphabet = fit_alphabet(choice.alphabet if choice else "typed", material, material.pool, MAX_STATES)
+    test = alphabet.strings(material, material.test)
+    if choice is None:
+        auprc, rem = test.figures(said[steps])
+        return {"auprc": auprc, "rem": rem}
+    alphabet = fit_alphabet(choice.alphabet, material, material.pool, choice.max_states)
+    train, walked = learn_from(alphabet, choice.learner, choice.max_states, material, material.pool)
+    held_out, clock = alphabet.strings(material, material.held_out), fit_clock(train) if choice.clock else ()
+    before = walked.transitions.n_states
+    walked = without_parity(walked, train, held_out, clock)
+    automaton = build(walked, train, held_out, clock)
+    risks = np.full_like(said, np.nan)
+    for runs in (material.held_out, material.alarm, material.test):
+        strings = alphabet.strings(material, runs)
+        states, _ = walked.walk(strings)
+        risks[steps_of(corpus, runs)] = automaton.risk[states, columns_of(clock, strings)]
+    test = alphabet.strings(material, material.test)
+    auprc, rem = test.figures(risks[steps])
+    used = int(np.count_nonzero(automaton.edges.sum(axis=0)))
+    imminent, outcome = (rank_correlation(risks[steps, i], said[steps, i]) for i in range(2))
+    suffix = "clock" if choice.clock else "no clock"
+    return {
+        "auprc": auprc, "rem": rem, "imminent": imminent, "outcome": outcome,
+        "kappa": alarm_kappa(levels_of(material, risks[:, 1], at), theirs),
+        "coverage": interval_coverage(automaton, test, walked.walk(test)[0])[0],
+        "states": automaton.n_states, "symbols": used,
+        "description": automaton.n_states + used + int(np.count_nonzero(automaton.edges)),
+        "merged": before - automaton.n_states,
+        "choice": f"{choice.alphabet}, {choice.learner}, at most {choice.max_states}, {suffix}",
+    }  # fmt: skip
+
+
+def run_set(name: str, traces: Path, folds: int, taken: int, keep: Path) -> dict[str, Any]:
+    """All rows of a set, fold by fold."""
+    corpus, _ = accuracy.read(traces, name)
+    found: dict[str, list[dict[str, Any]]] = {of: [] for of in ROWS}
+    for k in range(taken):
+        material, said = material_of(corpus, name, k, folds, keep)
+        trials = try_choices(material, choices(DEFAULT_ALPHABETS, DEFAULT_LEARNERS, MAX_STATES, (False, True)))
+        over = tuple(t for t in trials if t.choice.alphabet == "behaviours")
+        for of, choice in zip(ROWS, (None, choice_of_0_3(trials), choose(over), choose(trials)), strict=True):
+            found[of].append(row(material, said, choice))
+            print(name, k, of, found[of][-1], file=sys.stderr, flush=True)
+    return {"set": name, "runs": len(corpus), "failed": int(corpus.failed.sum()), "rows": found}
+
+
+def text(results: list[dict[str, Any]]) -> str:
+    """A table a set, means over folds."""
+    lines = []
+    for result in results:
+        lines += [f"{result['set']} ({result['runs']:,} runs, {result['failed']:,} failed)", ""]
+        lines += [f"| | {' | '.join(FIGURES)} | chosen |", f"| --- {'| ---: ' * len(FIGURES)}| --- |"]
+        for of, folds in result["rows"].items():
+            cells = []
+            for figure in FIGURES:
+                known = [fold[figure] for fold in folds if fold.get(figure) is not None]
+                whole = figure in ("states", "symbols", "description")
+                cells.append("-" if not known else f"{np.mean(known):.0f}" if whole else f"{np.mean(known):.3f}")
+            lines.append(f"| {of} | {' | '.join(cells)} | {'; '.join(fold.get('choice', '') for fold in folds)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("traces", type=Path, help="folder that holds the sets")
+    parser.add_argument("--sets", nargs="*", choices=list(accuracy.SETS), default=list(accuracy.SETS))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
+    parser.add_argument("--folds", type=int, default=3)
+    parser.add_argument("--take", type=int, default=2, help="folds that are measured")
+    parser.add_argument("--keep", type=Path, help="folder for what teachers say")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        keep = args.keep or Path(folder)
+        keep.mkdir(parents=True, exist_ok=True)
+        results = [run_set(name, args.traces, args.folds, args.take, keep) for name in args.sets]
+    (args.out / "automata_behaviours.json").write_text(json.dumps(results, indent=1) + "\n")
+    (args.out / "automata_behaviours.md").write_text(text(results))
+    print(text(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -30,6 +30,7 @@ from prefixguard.automata.model_selection import (
 )
 from prefixguard.automata.page import to_page
 from prefixguard.automata.page.glossary import to_glossary
+from prefixguard.automata.parity import without_parity
 from prefixguard.automata.picture.dot import to_dot
 from prefixguard.automata.picture.svg import to_svg
 from prefixguard.automata.state_risk import columns_of, fit_clock
@@ -52,6 +53,7 @@ from prefixguard.bundle import (
     automaton_to_bytes,
     check_target,
     open_bundle,
+    state_names,
     write_bundle,
 )
 from prefixguard.errors import ConfigError, UsageError
@@ -130,10 +132,10 @@ def export(
     to : dfa: automaton, picture, glossary and a bundle that runs; json-table: a table with interpreters in Python and
         JavaScript.
     out : folder to write. Default: automata/NAME of the monitor, for a table NAME-table.
-    alphabet : what symbols are: tree, tree-context, steps, typed, gumbel or quantized; may be repeated. Default: tree,
-        tree-context, steps and typed are tried.
-    learner : how states are found: memoryless, ladder, merge, rpni, distilled, clusters or fsm; may be repeated.
-        Default: memoryless and ladder, which take milliseconds, are tried.
+    alphabet : what symbols are: behaviours, tree, tree-context, steps, typed, gumbel or quantized; may be repeated.
+        Default: behaviours, tree, tree-context, steps and typed are tried.
+    learner : how states are found: memoryless, ladder, grid, merge, rpni, distilled, clusters or fsm; may be repeated.
+        Default: memoryless, ladder and grid, which take milliseconds, are tried.
     clock : whether risks depend on a coarse step index besides the state. Default: both are tried.
     max_states : most states of the automaton, from 2 to 4096.
     labels: outcomes beside the runs, as `train` takes them.
@@ -214,16 +216,20 @@ def _names(given: str | Iterable[str] | None, default: tuple[str, ...]) -> tuple
 
 def _learn(material: Material, bundle: Bundle, candidates: tuple[Candidate, ...], listener: LearnListener) -> _Learned:
     """The best candidate by folds of the pool, learned again on all of it."""
-    given = ask_model(bundle, material, {c.alphabet for c in candidates})
+    given, budget = ask_model(bundle, material, {c.alphabet for c in candidates}), bundle.calibration.policy.budget
     trials: tuple[CandidateTrial, ...] = ()
     if len(candidates) > 1:
-        trials = try_choices(material, candidates, given=given, on_trial=lambda what: listener.on_stage("trying", what))
-    choice = choose(trials, bundle.calibration.policy.budget) if trials else candidates[0]
+        trials = try_choices(
+            material, candidates, given=given, budget=budget, on_trial=lambda what: listener.on_stage("trying", what)
+        )
+    choice = choose(trials, budget) if trials else candidates[0]
     listener.on_stage("learning", f"{choice.alphabet}, {choice.learner}")
     alphabet = fit_alphabet(choice.alphabet, material, material.pool, choice.max_states, given)
     pool, walked = learn_from(alphabet, choice.learner, choice.max_states, material, material.pool)
     held_out = alphabet.strings(material, material.held_out)
-    automaton = build(walked, pool, held_out, fit_clock(pool) if choice.clock else ())
+    clock = fit_clock(pool) if choice.clock else ()
+    walked = without_parity(walked, pool, held_out, clock)
+    automaton = build(walked, pool, held_out, clock)
     return _Learned(choice, trials, alphabet, pool, walked, automaton)
 
 
@@ -321,7 +327,7 @@ def _finish(
     shares = {r: int(part.sum()) / len(part) for r, part in zip(looked.tolist(), missing, strict=False)}
     if (reference := drift_reference(corpus, material.rows, looked, outcome, shares)) is not None:
         info["drift"] = reference
-    written = automaton_to_bytes(automaton, alphabet.map, glosses, performance)
+    written = automaton_to_bytes(automaton, alphabet.map, glosses, performance, state_names(automaton, glosses))
     return replace(parts, automaton=written, calibration=calibration, info=info), summary, tuple(notes)
 
 

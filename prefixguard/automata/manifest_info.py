@@ -67,6 +67,11 @@ def automaton_info(
                 "soft_imminent_auprc": finite(t.soft),
                 "imminent_auprc": finite(t.auprc),
                 "outcome_auroc_at_remaining": finite(t.rem),
+                "imminent_agreement": finite(t.imminent),
+                "outcome_agreement": finite(t.outcome),
+                "kappa": finite(t.kappa),
+                "coverage": finite(t.coverage),
+                "description": t.length,
             }
             for t in trials
         ],

@@ -8,6 +8,7 @@ from prefixguard.bundle.card import write_card
 from prefixguard.bundle.files import replace_file
 from prefixguard.bundle.reading import Bundle, open_bundle, read_signature
 from prefixguard.bundle.signature import Key, KeyPair, Signature, Trust, new_key
+from prefixguard.bundle.state_names import state_names
 from prefixguard.bundle.symbol_map import ModelMap, SymbolMap, TreeMap, TypedMap, WordScore
 from prefixguard.bundle.writing import BundleParts, Signed, check_target, parts_of, sign, write_bundle
 
@@ -45,6 +46,7 @@ __all__ = [
     "read_signature",
     "replace_file",
     "sign",
+    "state_names",
     "write_bundle",
     "write_card",
 ]

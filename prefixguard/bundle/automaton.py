@@ -7,8 +7,8 @@ coarse step index, which transitions never look at.
 
 The file holds the automaton, the map to its symbols and the symbols' glosses, for people and programs alike. It has one
 line a state, so that two automata can be compared by any tool that compares texts. Where it was measured on test runs,
-`performance` says how its alarms did, for people: nothing is read from it when a run is watched. The same content gives
-the same bytes; the reader takes nothing else, whoever wrote it.
+`performance` says how its alarms did, and `names` how its states are called, for people: nothing is read from either
+when a run is watched. The same content gives the same bytes; the reader takes nothing else, whoever wrote it.
 """
 
 from __future__ import annotations
@@ -98,9 +98,13 @@ _OF_STATE: Mapping[str, type[Any]] = {
 
 
 def automaton_to_bytes(
-    automaton: Automaton, symbol_map: SymbolMap, glosses: Sequence[str], performance: AlarmPerformance | None = None
+    automaton: Automaton,
+    symbol_map: SymbolMap,
+    glosses: Sequence[str],
+    performance: AlarmPerformance | None = None,
+    names: Sequence[str] | None = None,
 ) -> bytes:
-    """automaton.json. Raises DataError for what its reader would refuse."""
+    """automaton.json. names: of the states, for people. Raises DataError for what its reader would refuse."""
     document = {
         "schema": SCHEMA,
         "symbol_map": symbol_map.to_json(),
@@ -109,6 +113,7 @@ def automaton_to_bytes(
         "clock": [int(step) for step in automaton.clock],
         "fallback": automaton.fallback.tolist(),
         **({} if performance is None else {"performance": performance.to_json()}),
+        **({} if names is None else {"names": list(names)}),
     }
     of_state = {name: getattr(automaton, name).tolist() for name in _OF_STATE}
     uneven = [name for name, rows in of_state.items() if len(rows) != automaton.n_states]
@@ -146,19 +151,23 @@ def alarm_performance_of(data: bytes) -> AlarmPerformance | None:
 def _parse(document: Any) -> tuple[Automaton, SymbolMap, tuple[str, ...]]:
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise ValueError(f"its schema is not {SCHEMA!r}")
-    measured = ("performance",) if "performance" in document else ()
-    exactly(document, (*_OF_AUTOMATON, *measured), "the automaton")
-    if measured:
+    for_people = [name for name in ("performance", "names") if name in document]
+    exactly(document, (*_OF_AUTOMATON, *for_people), "the automaton")
+    if "performance" in document:
         performance_from_json(document["performance"])
     symbol_map = symbol_map_from_json(document["symbol_map"])
     glosses, states = document["glosses"], document["states"]
     n_symbols = symbol_map.n_symbols
-    if not isinstance(glosses, list) or not all(isinstance(g, str) and len(g) <= MOST_GLOSS for g in glosses):
-        raise ValueError(f"glosses are not texts of at most {MOST_GLOSS:,} characters")
+    for what in ("glosses", "names"):
+        texts = document.get(what, [])
+        if not isinstance(texts, list) or not all(isinstance(text, str) and len(text) <= MOST_GLOSS for text in texts):
+            raise ValueError(f"{what} are not texts of at most {MOST_GLOSS:,} characters")
     if len(glosses) != n_symbols:
         raise ValueError(f"{len(glosses)} glosses for {n_symbols} symbols")
     if not isinstance(states, list) or not 1 <= len(states) <= MOST_STATES:
         raise ValueError(f"states are not a list of 1 to {MOST_STATES:,}")
+    if "names" in document and len(document["names"]) != len(states):
+        raise ValueError(f"{len(document['names'])} names for {len(states)} states")
     clock = tuple(wholes(document["clock"], "the clock", 1, _MOST_COUNT))
     if len(clock) >= MOST_COLUMNS or any(a >= b for a, b in pairwise(clock)):
         raise ValueError(f"the clock does not rise, or has {MOST_COLUMNS:,} steps or more")

@@ -40,11 +40,12 @@ class BehaviourSymbol:
         is no consequence."""
         if self.behaviour not in BY_NAME:
             raise ConfigError(
-                f"symbol map: {str(self.behaviour)[:40]!r} is no behaviour that this release knows. Upgrade prefixguard, "
-                "or export the monitor again."
+                f"symbol map: {str(self.behaviour)[:40]!r} is no behaviour that this release knows. Upgrade "
+                "prefixguard, or export the monitor again."
             )
         if type(self.at_least) is not int or not 1 <= self.at_least <= _MOST_COUNT:
-            raise ConfigError(f"symbol map: {self.behaviour} counts from 1 to {_MOST_COUNT}, not {self.at_least!r:.20}.")
+            count = str(self.at_least)[:20]
+            raise ConfigError(f"symbol map: {self.behaviour} counts from 1 to {_MOST_COUNT}, not {count}.")
         if self.consequence and self.consequence not in CONSEQUENCES:
             raise ConfigError(f"symbol map: {str(self.consequence)[:40]!r} is no consequence of a step.")
 
@@ -117,5 +118,6 @@ def behaviour_map_from_json(document: Any) -> BehaviourMap:
         behaviour, at_least, consequence = listed(row, "a behaviour of the symbol map", 3)
         if not isinstance(behaviour, str) or not isinstance(consequence, str):
             raise ValueError("a behaviour of the symbol map is not a name, a count and a consequence")
-        symbols.append(BehaviourSymbol(behaviour, *wholes([at_least], "a count of the symbol map", 1, 256), consequence))
+        count = wholes([at_least], "a count of the symbol map", 1, _MOST_COUNT + 1)[0]
+        symbols.append(BehaviourSymbol(behaviour, count, consequence))
     return BehaviourMap(tuple(symbols))

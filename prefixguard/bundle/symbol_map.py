@@ -1,7 +1,8 @@
 """From a step and its context to a symbol of an automaton's alphabet: deterministic maps, as data.
 
 A map sees what a live session has after the step is in: the tool's name, the sparse row of the step's text, the context
-vector and the behaviours that hold. Nothing of it is fitted here; whoever learned the alphabet hands over the finished map.
+vector and the behaviours that hold. Nothing of it is fitted here; whoever learned the alphabet hands over the finished
+map.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.behaviours import NONE_HELD
-from prefixguard.bundle.behaviour_map import BehaviourMap, behaviour_map_from_json
+from prefixguard.bundle.behaviour_map import behaviour_map_from_json
 from prefixguard.bundle.strict_json import exactly, listed, numbers, wholes
 from prefixguard.context import FEATURES, N_FEATURES
 from prefixguard.encoder import SparseRow

@@ -340,7 +340,7 @@ class Session:
         try:
             numbers = context.update(self._context, record, tokens)
             findings = self._behaviours.step(record, tokens, self._context, numbers)
-            step = monitor.model.step(record.tool, row, numbers, before)
+            step = monitor.model.step(record.tool, row, numbers, before, behaviours.held(findings))
             self._state = step.state
             if not (math.isfinite(step.imminent) and math.isfinite(step.outcome)):
                 raise ArithmeticError("the model gave a number that is not finite")

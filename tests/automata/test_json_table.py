@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import tiny_automaton
 import tiny_monitor
-from tiny_automaton import MODEL, TYPED, by_hand, by_seed
+from tiny_automaton import BEHAVIOURS, MODEL, TYPED, by_hand, by_seed
 
 from prefixguard.alarm import AlarmPolicy, AlarmState, GroupThresholds, Thresholds
 from prefixguard.automata.json_table import INTERPRETERS, write_json_table
@@ -201,7 +201,12 @@ def test_an_untyped_table_takes_no_tools(tmp_path: Path, interpreter: str) -> No
 def test_a_table_says_what_it_takes(tmp_path: Path) -> None:
     """Symbols of a tree or a model come from the encoder alone; tools, errors and repeats from any agent."""
     said = []
-    for name, parts in (("typed", tiny_automaton.parts()), ("model", tiny_automaton.parts(by_seed(1, 3, 4), MODEL))):
+    of = {
+        "typed": tiny_automaton.parts(),
+        "model": tiny_automaton.parts(by_seed(1, 3, 4), MODEL),
+        "behaviours": tiny_automaton.parts(by_seed(1, 3, BEHAVIOURS.n_symbols), BEHAVIOURS),
+    }
+    for name, parts in of.items():
         path, *_ = write_json_table(parts, tmp_path / name)
         said.append(json.loads(path.read_text())["needed"])
     assert (
@@ -209,6 +214,8 @@ def test_a_table_says_what_it_takes(tmp_path: Path) -> None:
         == 'of each step its symbol, from 0 to 15, or {"tool": name, "error": true or false, "repeat": true or false}.'
     )
     assert said[1].startswith("of each step its symbol, from 0 to 3, and nothing else;")
+    assert said[2].startswith("of each step its symbol, from 0 to 3, and nothing else; the behaviours of a step are")
+    assert "stands under glosses" in said[2] and "--alphabet typed" in said[2]
     assert "encoder, in Python" in said[1] and "--alphabet typed" in said[1] and "tool, error and repeat" in said[1]
 
 

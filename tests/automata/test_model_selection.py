@@ -43,7 +43,7 @@ def trials(material: Material) -> tuple[CandidateTrial, ...]:
 
 def trial(score: float, states: int, **choice: object) -> CandidateTrial:
     named = Candidate(**({"alphabet": "typed", "learner": "ladder", "max_states": 64, "clock": False} | choice))  # type: ignore[arg-type]
-    return CandidateTrial(named, states, 12, score, score, score, 0.01)
+    return CandidateTrial(named, states, 12, score, score, score, 0.01, 0.0, 0.6, 0.6, 0.6, 0.9, 10.0 * states)
 
 
 def test_all_combinations_at_half_of_the_budget_and_at_all_of_it() -> None:
@@ -79,6 +79,9 @@ def test_every_candidate_is_tried_and_the_best_comes_first(trials: tuple[Candida
         assert t.score == t.soft
         assert 0 < t.soft < 1
         assert 0 <= t.unseen_share < 0.5
+        assert min(t.imminent, t.outcome) >= -1 and max(t.imminent, t.outcome, t.kappa) <= 1
+        assert 0 <= t.coverage <= 1 or t.coverage != t.coverage
+        assert t.length > t.states
 
 
 def test_only_the_pool_is_looked_at(material: Material, trials: tuple[CandidateTrial, ...]) -> None:
@@ -90,7 +93,7 @@ def test_only_the_pool_is_looked_at(material: Material, trials: tuple[CandidateT
     failed[others] = rng.permutation(~failed[others])
     labels[steps], teacher[steps] = rng.random((len(steps), 2)), rng.random((len(steps), 2))
     changed = replace(material, corpus=replace(material.corpus, failed=failed), labels=labels, teacher=teacher)
-    assert try_choices(changed, CANDIDATES) == trials
+    assert repr(try_choices(changed, CANDIDATES)) == repr(trials)
 
 
 def test_what_the_pool_says_matters(material: Material, trials: tuple[CandidateTrial, ...]) -> None:
@@ -132,14 +135,42 @@ def test_a_pool_that_cannot_be_folded_has_no_trials(material: Material) -> None:
     assert try_choices(replace(material, corpus=replace(material.corpus, failed=failed)), CANDIDATES) == ()
 
 
-def test_fewer_states_where_the_score_is_as_good() -> None:
-    best, close, far = trial(0.500, 40), trial(0.497, 9, clock=True), trial(0.480, 2, learner="memoryless")
+def test_a_shorter_description_where_the_figures_are_as_good() -> None:
+    best, close, far = trial(0.500, 40), trial(0.497, 9, clock=True), trial(0.460, 2, learner="memoryless")
     assert choose((best, close, far)) == close.choice
+    assert choose((best, far)) == best.choice, "too far from the best, however short"
+    assert choose((best, replace(close, kappa=close.kappa - 0.2))) == best.choice
+
+
+@pytest.mark.parametrize("figure", ["soft", "imminent", "outcome", "kappa"])
+def test_each_figure_counts(figure: str) -> None:
+    one, other = trial(0.500, 9), trial(0.500, 9, clock=True)
+    better = replace(other, **{figure: getattr(other, figure) + 0.02})  # type: ignore[arg-type]
+    first = (better, one) if figure == "soft" else (one, better)
+    assert (choose((one, other)), choose(first)) == (one.choice, better.choice)
+
+
+def test_intervals_are_to_cover_nine_in_ten_neither_more_nor_less() -> None:
+    one, other = trial(0.500, 9), trial(0.500, 9, clock=True)
+    for coverage, closer in ((0.99, 0.92), (0.70, 0.85)):
+        assert choose((replace(one, coverage=coverage), replace(other, coverage=closer))) == other.choice
+
+
+def test_a_figure_that_is_not_defined_counts_as_nothing() -> None:
+    nan = float("nan")
+    one, other = replace(trial(0.500, 9), kappa=nan, coverage=nan), trial(0.500, 9, clock=True)
+    assert choose((one, other)) == other.choice
+
+
+def test_behaviours_are_chosen_wherever_they_are_near_the_best() -> None:
+    best, over, far = trial(0.500, 9), trial(0.471, 40, alphabet="behaviours"), trial(0.469, 9, alphabet="behaviours")
+    assert choose((best, over, far)) == over.choice
     assert choose((best, far)) == best.choice
-    tie = trial(0.499, 9, alphabet="tree")
-    assert choose((best, tie, close)) == tie.choice
-    deaf = replace(tie, rem=best.rem - 0.02)
-    assert choose((best, deaf, far)) == best.choice
+    mute = replace(over, top_share=0.3)
+    assert choose((best, mute)) == best.choice
+    assert choose((replace(best, top_share=0.3), mute)) == mute.choice, "where none can alarm, it is their AUPRC alone"
+    taught = replace(best, soft=0.9)
+    assert choose((taught, over)) == over.choice, "what a teacher thinks of them does not count"
 
 
 def test_an_automaton_that_can_alarm_is_worth_a_little_score() -> None:

@@ -12,7 +12,8 @@ from lab_automaton import Learned, lab_material, lay_out, learned, run_of
 from prefixguard.alarm import Level
 from prefixguard.automata.summary.entries import make_entries
 from prefixguard.automata.summary.fidelity import Walks
-from prefixguard.automata.summary.state_alarms import StateAlarms, changes, rank_states, state_sentence
+from prefixguard.automata.summary.state_alarms import StateAlarms, changes, rank_states
+from prefixguard.bundle import state_names
 from prefixguard.learn import featurise
 from prefixguard.trace import Side
 
@@ -58,9 +59,10 @@ def test_first_alarms_are_counted_once_a_run_where_it_first_sounds(lab: Learned)
 def test_what_leads_there_and_its_steps_are_those_of_training(lab: Learned) -> None:
     index = lab.pool.index
     entries = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states)
+    names = state_names(lab.automaton, [entry.gloss for entry in entries])
     for one in ranked(lab, 0.5):
         mine = lab.states == one.state
-        assert one.sentence == state_sentence(lab.automaton, entries, one.state)
+        assert one.sentence == names[one.state]
         if not mine.any():
             assert one.steps is None
             continue

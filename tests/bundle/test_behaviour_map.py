@@ -107,5 +107,5 @@ def test_a_forged_map_is_refused(rows: Any, why: str) -> None:
 def test_an_unknown_behaviour_names_the_remedy() -> None:
     with pytest.raises(ConfigError, match=r"Upgrade prefixguard, or export the monitor again\.$"):
         BehaviourSymbol("dreams")
-    with pytest.raises(ConfigError, match="reads counts from 1 to 255, not 0"):
+    with pytest.raises(ConfigError, match=r"reads counts from 1 to 255, not 0\."):
         BehaviourSymbol("reads", 0)

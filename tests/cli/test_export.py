@@ -139,7 +139,7 @@ def test_without_runs_those_of_the_file_are_taken_with_their_labels(
     [
         (("--to", "svg"), "Error: --to svg: choose one of dfa, json-table."),
         (("--max-states", "1"), "Error: max_states = 1: a whole number between 2 and 4096 is needed."),
-        (("--alphabet", "words"), "Error: alphabet 'words': choose one of tree, tree-context, "),
+        (("--alphabet", "words"), "Error: alphabet 'words': choose one of behaviours, tree, tree-context, "),
         (("--learner", "guess"), "Error: learner 'guess': choose one of memoryless, ladder"),
         (("--labels", "none.jsonl"), "none.jsonl"),
     ],

@@ -16,8 +16,7 @@ from prefixguard.alarm import Level
 from prefixguard.automata.strings import fallback_of
 from prefixguard.automata.summary import AutomatonSummary, Entry, Fidelity, Replay, StateAlarms
 from prefixguard.automata.summary.replays import ReplayStep
-from prefixguard.automata.summary.state_alarms import state_sentence
-from prefixguard.bundle import UNSEEN, AlarmCount, AlarmPerformance, Automaton
+from prefixguard.bundle import UNSEEN, AlarmCount, AlarmPerformance, Automaton, state_names
 
 #: Gloss, tool, status, push of the outcome risk in log-odds, whether it reads history.
 KINDS = (
@@ -180,7 +179,7 @@ def _ranked(automaton: Automaton, entries: tuple[Entry, ...], text: _Say) -> tup
             failed=alarms[at] if at < len(alarms) else 0,
             successful=at % 2 if at < len(alarms) else 0,
             share=alarms[at] / sum(alarms) if at < len(alarms) else 0.0,
-            sentence=state_sentence(automaton, entries, state),
+            sentence=state_names(automaton, [entry.gloss for entry in entries])[state],
             mix=(("agent", ((text("alpha", at), 0.6), (text("beta", at + 1), 0.3))), ("domain", ())),
             steps=(2, 8 + at, 20),
             flags=(said[at],) if at < len(said) and said[at] else (),

@@ -10,6 +10,8 @@ import tiny_monitor
 from prefixguard.bundle import (
     UNSEEN,
     Automaton,
+    BehaviourMap,
+    BehaviourSymbol,
     BundleParts,
     ModelMap,
     SymbolMap,
@@ -28,6 +30,9 @@ TREE = TreeMap.of(
     [-3, -2],
 )
 MODEL = ModelMap(tiny_monitor.SYMBOLS)
+BEHAVIOURS = BehaviourMap(
+    (BehaviourSymbol("same_call_same_result"), BehaviourSymbol("call_failed", 1, "searches"), BehaviourSymbol("speaks"))
+)
 OUTCOME = ((0.05, 0.10), (0.40, 0.50), (0.90, 0.95))  # by state and column of the clock
 
 
@@ -104,5 +109,6 @@ def variants() -> dict[str, BundleParts]:
     return {
         "typed automaton": parts(),
         "tree automaton": parts(by_seed(1, 5, TREE.n_symbols, (3, 9)), TREE),
+        "behaviours automaton": parts(by_seed(3, 7, BEHAVIOURS.n_symbols, (5,)), BEHAVIOURS),
         "model automaton": parts(by_seed(2, 6, MODEL.n_symbols), MODEL),
     }

@@ -28,6 +28,7 @@ def _with_torch(name: str) -> Learner:
 LEARNERS: Mapping[str, Learner] = {
     "memoryless": direct.learn_memoryless,
     "ladder": direct.learn_ladder,
+    "grid": direct.learn_grid,
     "merge": merge.learn,
     "distilled": rpni.learn_distilled,
     "rpni": rpni.learn,

@@ -1,12 +1,15 @@
-"""Learners that search for nothing: memoryless, whose state is the last symbol, and ladder.
+"""Learners that search for nothing: memoryless, whose state is the last symbol, ladder and grid.
 
-Ladder orders states by risk: they are intervals of the teacher's risk, and each (state, symbol) leads to the interval
-that the teacher's risk has there on average. Where a run is, is first read from the teacher; since an automaton in use
-follows its own state, transitions are then refined on the automaton's own roll-outs. The target of a pair that is
-seldom seen is shrunk to the sum of what its state and its symbol say on their own.
+Ladder orders states by risk: they are intervals of the teacher's imminent risk (those of grid: of both its risks), and
+each (state, symbol) leads to the interval that the teacher's risk has there on average. Where a run is, is first read
+from the teacher; since an automaton in use follows its own state, transitions are then refined on the automaton's own
+roll-outs. The target of a pair that is seldom seen is shrunk to the sum of what its state and its symbol say on their
+own.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,12 +44,35 @@ def learn_ladder(strings: Strings, *, max_states: int, seed: int) -> Transitions
     seed: not used, the learner draws nothing.
     """
     del seed
-    risk = log_odds(strings.teacher)[:, 0]
-    cuts = _quantiles(risk, strings.weights, max(max_states - 1, 1))  # state 0 is the start, then intervals
-    states = 1 + np.searchsorted(cuts, risk, side="right").astype(np.int32)
+    return _climb(strings, log_odds(strings.teacher)[:, :1], (max(max_states - 1, 1),))
+
+
+def learn_grid(strings: Strings, *, max_states: int, seed: int) -> Transitions:
+    """A ladder of both risks: the start, and one state for each pair of intervals, as many of the one as of the other.
+
+    States keep what a run has shown, and leave to a clock when it will end. seed: not used, the learner draws nothing.
+    """
+    del seed
+    n = max(math.isqrt(max_states - 1), 1)
+    return _climb(strings, log_odds(strings.teacher), ((max_states - 1) // n or 1, n))
+
+
+def _climb(strings: Strings, risks: Floats, shape: tuple[int, ...]) -> Transitions:
+    """A ladder of these risks, log-odds (steps, d): the start, and one state a combination of their intervals."""
+    cuts = [_quantiles(risks[:, i], strings.weights, n) for i, n in enumerate(shape)]
+    sizes = [len(of) + 1 for of in cuts]
+
+    def place(values: list[Floats]) -> NDArray[np.int32]:
+        at = np.zeros(values[0].shape, dtype=np.int32)
+        for of, size, value in zip(cuts, sizes, values, strict=True):
+            at = at * size + np.searchsorted(of, value, side="right").astype(np.int32)
+        return 1 + at  # state 0 is the start
+
+    columns = [risks[:, i] for i in range(len(shape))]
+    states = place(columns)
     for _ in range(_ROUNDS):
-        target = _targets(strings, before(strings, states, 0), risk, len(cuts) + 2)
-        following = 1 + np.searchsorted(cuts, target, side="right").astype(np.int32)
+        earlier = before(strings, states, 0)
+        following = place([_targets(strings, earlier, risk, 1 + int(np.prod(sizes))) for risk in columns])
         states, _ = walk(0, following, None, strings)
     return taken(Transitions(0, following), strings)
 

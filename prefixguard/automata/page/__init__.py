@@ -66,6 +66,7 @@ def to_page(summary: AutomatonSummary) -> bytes:
 
 def _summary(summary: AutomatonSummary) -> str:
     automaton = summary.automaton
+    met = sum(entry.count > 0 for entry in summary.entries)
     clock = ""
     if automaton.clock:
         steps = ", ".join(str(step) for step in automaton.clock)
@@ -74,7 +75,7 @@ def _summary(summary: AutomatonSummary) -> str:
         clock = f" Beside it runs a clock: risks differ by the step at which a run is, anew from step {steps}."
     return (
         f"A finite automaton of {count_text(automaton.n_states, 'state')} over"
-        f" {count_text(automaton.n_symbols, 'symbol')} (learner {one_line(summary.learner, 40)}, alphabet"
+        f" {count_text(met, 'symbol')} (learner {one_line(summary.learner, 40)}, alphabet"
         f" {one_line(summary.alphabet, 40)}). {share_text(summary.base)} of the training runs failed.{clock}"
     )
 

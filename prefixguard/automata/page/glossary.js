@@ -38,21 +38,22 @@ function glossaryRow(symbol, at, links) {
 }
 
 function showGlossary(links) {
-  const rows = data.symbols.map((symbol, at) => glossaryRow(symbol, at, links));
+  const met = data.symbols.map((symbol, at) => at).filter((at) => data.symbols[at].count > 0);
+  const rows = new Map(met.map((at) => [at, glossaryRow(data.symbols[at], at, links)]));
   const heads = COLUMNS.map(([, title, by]) => {
     const head = make("th", { scope: "col" });
     head.append(by ? make("button", { type: "button", onclick: () => sort(head, by) }, title) : title);
     return head;
   });
-  const all = table(heads, rows);
+  const all = table(heads, [...rows.values()]);
   function sort(head, by) {
     const up = head.getAttribute("aria-sort") !== "ascending";
     for (const other of heads) other.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", up ? "ascending" : "descending");
-    const order = data.symbols.map((symbol, at) => [by(symbol, at), at]);
+    const order = met.map((at) => [by(data.symbols[at], at), at]);
     order.sort(([a, i], [b, j]) => (a < b ? -1 : a > b ? 1 : i - j));
     if (!up) order.reverse();
-    all.querySelector("tbody").append(...order.map(([, at]) => rows[at]));
+    all.querySelector("tbody").append(...order.map(([, at]) => rows.get(at)));
   }
   byId("glossary").replaceChildren(all);
 }

@@ -24,8 +24,9 @@ def to_glossary(summary: AutomatonSummary) -> str:
 
 def _blocks(summary: AutomatonSummary) -> Iterator[Block]:
     alphabet, learner = (one_line(name, NAME_LETTERS) for name in (summary.alphabet, summary.learner))
+    met = [entry for entry in summary.entries if entry.count]
     yield Text(
-        f"{count_text(len(summary.entries), 'symbol')} of alphabet {alphabet}, on which an automaton of"
+        f"{count_text(len(met), 'symbol')} of alphabet {alphabet}, on which an automaton of"
         f" {count_text(summary.automaton.n_states, 'state')} runs (learner {learner}). Computed from training steps."
         " Risk change: how much the outcome risk changes on average when the symbol comes. History: the symbol"
         " depends on earlier steps of the run, not on the step alone. Terms: words by which the symbol's steps stand"
@@ -36,12 +37,15 @@ def _blocks(summary: AutomatonSummary) -> Iterator[Block]:
     head = [Column("No.", "number"), Column("Symbol", "text"), *(Column(name, "number") for name in names)]
     rows = [
         (str(e.symbol), _gloss(e), f"{e.count:,}", share_text(e.share), signed_text(e.risk_change), _history(e))
-        for e in summary.entries
+        for e in met
     ]
     yield Table.of("", [*head, Column("History", "text")], rows)
-    for number, meaning in enumerate(explain(entry.condition for entry in summary.entries)):
+    for number, meaning in enumerate(explain(entry.condition for entry in met)):
         yield Text(("" if number else "What the expressions mean. ") + one_line(meaning, DEFINITION_LETTERS))
-    for entry in summary.entries:
+    yield Heading("States")
+    said = [(str(one.state), one.sentence) for one in sorted(summary.ranked, key=lambda one: one.state)]
+    yield Table.of("", [Column("State", "number"), Column("What leads there", "words")], said)
+    for entry in met:
         yield Heading(f"{entry.symbol}: {_gloss(entry)}")
         yield Table.of("", [Column("", "text"), Column("", "words")], list(_facts(entry)))
 

@@ -110,7 +110,15 @@ def alarm_kappa(levels: Sequence[Level], others: Sequence[Level]) -> float | Non
     0.5
     """
     known = [pair for pair in zip(levels, others, strict=True) if Level.UNKNOWN not in pair]
-    one, other = np.array([[level is Level.ALARM for level in pair] for pair in known]).reshape(-1, 2).T
+    one, other = np.array([[level is Level.ALARM for level in pair] for pair in known], dtype=np.bool_).reshape(-1, 2).T
+    return cohens_kappa(one, other)
+
+
+def cohens_kappa(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float | None:
+    """Agreement of two verdicts on the same steps beyond chance, at most 1; None where one of them is always the same.
+
+    Source: Cohen 1960.
+    """
     if one.all() or other.all() or not one.any() or not other.any():
         return None
     p, q, same = float(one.mean()), float(other.mean()), float((one == other).mean())

@@ -19,7 +19,7 @@ from prefixguard.automata.summary.alarms import group_names
 from prefixguard.automata.summary.entries import Entry, step_line
 from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.automata.summary.wording import count_text, one_line, share_text
-from prefixguard.bundle import Automaton
+from prefixguard.bundle import Automaton, state_names
 from prefixguard.runtime import plain
 
 #: A value of a group dominates a state above this share of its steps, if it has less than that share of all steps.
@@ -80,6 +80,7 @@ def rank_states(
         name: np.repeat(np.array([corpus.groups[r].get(name, "") for r in pool.tolist()], dtype=object), lengths)
         for name in group_names(material)
     }
+    names = state_names(automaton, [entry.gloss for entry in entries])
     found = []
     for state in range(automaton.n_states):
         mine = states == state
@@ -104,7 +105,7 @@ def rank_states(
                 failed=failed[state],
                 successful=successful[state],
                 share=failed[state] / max(failed.total(), 1),
-                sentence=state_sentence(automaton, entries, state),
+                sentence=names[state],
                 mix=tuple(mix),
                 steps=(low, middle, high) if len(steps) else None,
                 flags=tuple(flags),
@@ -112,17 +113,6 @@ def rank_states(
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.failed, -one.successful, one.state)))
-
-
-def state_sentence(automaton: Automaton, entries: Sequence[Entry], state: int) -> str:
-    """What leads to a state: its most frequent symbols in words, counted on training steps. All pages say this one."""
-    into = np.where(automaton.transitions == state, automaton.edges, 0).sum(axis=0)
-    total = int(into.sum())
-    if not total:
-        return "Runs begin here." if state == automaton.start else "No training step ends here."
-    top = [k for k in np.argsort(-into, kind="stable")[:_LEADING].tolist() if into[k] > 0]
-    said = (f"{one_line(entries[k].gloss, _NAME) or f'symbol {k}'} ({share_text(into[k] / total)})" for k in top)
-    return f"After {', or '.join(said)}."
 
 
 def changes(ranked: Sequence[StateAlarms], most: int = 5) -> Iterator[str]:

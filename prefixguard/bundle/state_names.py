@@ -1,0 +1,37 @@
+"""What a state of an automaton is called: the symbols that lead there, as training runs took them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from prefixguard.bundle.automaton import Automaton
+from prefixguard.stepview import plain
+
+#: Symbols that a name has at most, and letters of each.
+_LEADING, _LETTERS = 2, 120
+
+
+def state_names(automaton: Automaton, glosses: Sequence[str]) -> tuple[str, ...]:
+    """One sentence a state: its most frequent symbols with their shares. glosses: one a symbol, in words.
+
+    `automaton.json`, the glossary and the page say this one.
+    """
+    return tuple(_name(automaton, glosses, state) for state in range(automaton.n_states))
+
+
+def _name(automaton: Automaton, glosses: Sequence[str], state: int) -> str:
+    into = np.where(automaton.transitions == state, automaton.edges, 0).sum(axis=0)
+    total = int(into.sum())
+    if not total:
+        return "Runs begin here." if state == automaton.start else "No training step ends here."
+    top = [k for k in np.argsort(-into, kind="stable")[:_LEADING].tolist() if into[k] > 0]
+    said = (f"{plain(glosses[k], _LETTERS) or f'symbol {k}'} ({_per_cent(into[k] / total)})" for k in top)
+    return f"After {', or '.join(said)}."
+
+
+def _per_cent(share: float) -> str:
+    if share < 0.001:
+        return "<0.1 %"
+    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.1f} %"
