@@ -195,11 +195,11 @@ def _trial(choice: Candidate, train: Strings, walked: Walked, test: Strings, bud
     soft = soft_average_precision((test.labels[:, 0] + test.teacher[:, 0]) / 2, risks[:, 0])
     alike = [rank_correlation(risks[:, i], test.teacher[:, i].astype(np.float64)) for i in range(2)]
     alarms = [_alarms(score, test, budget) for score in (risks[:, 1], test.teacher[:, 1].astype(np.float64))]
-    edges = int(np.count_nonzero(walked.edges)) + int(np.count_nonzero(walked.edges.sum(axis=0))) + n
-    found = (*alike, cohens_kappa(*alarms), _coverage(walked, train, test, clock))
+    length = int(np.count_nonzero(walked.edges)) + int(np.count_nonzero(walked.edges.sum(axis=0))) + n
+    found = (*alike, cohens_kappa(*alarms), _coverage(walked, train, test, clock), length)
     known = [math.nan if x is None else x for x in found]
     top = _top_share(risks[:, 1], test)
-    return CandidateTrial(choice, n, test.n_symbols, soft, auprc, rem, float(unseen.mean()), top, *known, edges)
+    return CandidateTrial(choice, n, test.n_symbols, soft, auprc, rem, float(unseen.mean()), top, *known)
 
 
 def _alarms(outcome: NDArray[np.float64], strings: Strings, budget: float) -> NDArray[np.bool_]:

@@ -395,15 +395,24 @@ def test_every_symbol_has_its_table_and_nothing_breaks_out(hostile: bool) -> Non
     assert {token.type for token in tokens} <= OURS
     inlines = [token for token in tokens if token.type == "inline"]
     assert {child.type for inline in inlines for child in inline.children} <= {"text"}
-    assert sum(token.type == "table_open" for token in tokens) == 1 + len(summary.entries)
+    assert sum(token.type == "table_open" for token in tokens) == 2 + len(summary.entries)
     headings = [shown(after) for token, after in pairwise(tokens) if token.type == "heading_open"]
-    assert headings[1:] == [f"{entry.symbol}: {one_line(entry.gloss, NAME_LETTERS)}" for entry in summary.entries]
+    assert headings[1:] == ["States"] + [f"{entry.symbol}: {one_line(entry.gloss, NAME_LETTERS)}" for entry in summary.entries]
     cells = [shown(after) for token, after in pairwise(tokens) if token.type == "td_open"]
     for entry in summary.entries:
         for example in entry.examples:
             assert one_line(example, SENTENCE_LETTERS) in cells
         assert one_line(entry.condition, SENTENCE_LETTERS) in cells
-    assert sum(token.type == "tr_open" for token in tokens) == 1 + len(summary.entries) * (1 + 1 + 7 + 3)
+    rows = 2 + len(summary.ranked) + len(summary.entries) * (1 + 1 + 7 + 3)
+    assert sum(token.type == "tr_open" for token in tokens) == rows
+
+
+def test_a_symbol_that_no_training_step_has_is_hidden() -> None:
+    summary = invented_summary(12)
+    never = replace(summary.entries[3], count=0, gloss="never seen")
+    hidden = replace(summary, entries=(*summary.entries[:3], never, *summary.entries[4:]))
+    assert "never seen" not in to_glossary(hidden) and f"{len(hidden.entries) - 1} symbols" in to_glossary(hidden)
+    assert f"{len(hidden.entries) - 1} symbols".encode() in to_page(hidden)
 
 
 @given(st.text(alphabet=st.sampled_from("a_*`|\\[]()<>!&;:/#~$ -w.\n1x"), min_size=1, max_size=24))

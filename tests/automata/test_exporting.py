@@ -25,7 +25,7 @@ from prefixguard.automata import material as materials
 from prefixguard.automata.alphabets import fit_alphabet
 from prefixguard.automata.alphabets.model_symbols import ask_model
 from prefixguard.automata.strings import walk
-from prefixguard.bundle import Automaton, Bundle, open_bundle
+from prefixguard.bundle import Automaton, Bundle, open_bundle, state_names
 from prefixguard.errors import (
     BundleError,
     ConfigError,
@@ -134,7 +134,11 @@ def test_pictures_and_glossary_stand_in_the_folder(exported: Exports) -> None:
     symbols = bundle.manifest["automaton"]["glossary"]
     assert len(symbols) == automaton.n_symbols
     glossary = (result.path / "GLOSSARY.md").read_text(encoding="utf-8")
-    assert all(f"\n## {place}: " in glossary for place in range(len(symbols)))
+    met = automaton.edges.sum(axis=0) > 0
+    assert [f"\n## {place}: " in glossary for place in range(len(symbols))] == met.tolist()
+    document = json.loads((result.path / "automaton.json").read_bytes())
+    assert document["names"] == list(state_names(automaton, bundle.glosses))
+    assert all(name in glossary.replace("\\", "") for name in document["names"])
     assert "model.onnx" not in names
     assert "model.onnx" in {path.name for path in exported("quantized").path.iterdir()}
 
@@ -425,9 +429,9 @@ class Silent(LearnListener):
         ({"max_states": 1}, ConfigError, "max_states = 1: a whole number between 2 and 4096 is needed."),
         ({"max_states": 4097}, ConfigError, "max_states = 4097: a whole number between 2 and 4096 is needed."),
         ({"max_states": 8.0}, ConfigError, "max_states = 8.0: a whole number between 2 and 4096 is needed."),
-        ({"alphabet": "words"}, ConfigError, "alphabet 'words': choose one of tree, tree-context, steps, typed, "),
+        ({"alphabet": "words"}, ConfigError, "alphabet 'words': choose one of behaviours, tree, tree-context, steps, "),
         ({"alphabet": ["typed", "words"]}, ConfigError, "alphabet 'words': choose one of "),
-        ({"alphabet": ()}, ConfigError, "no alphabet is named: choose from tree, "),
+        ({"alphabet": ()}, ConfigError, "no alphabet is named: choose from behaviours, "),
         ({"learner": "guess"}, ConfigError, "learner 'guess': choose one of memoryless, ladder"),
         ({"learner": []}, ConfigError, "no learner is named: choose from memoryless, "),
     ],
