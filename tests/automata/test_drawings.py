@@ -397,7 +397,8 @@ def test_every_symbol_has_its_table_and_nothing_breaks_out(hostile: bool) -> Non
     assert {child.type for inline in inlines for child in inline.children} <= {"text"}
     assert sum(token.type == "table_open" for token in tokens) == 2 + len(summary.entries)
     headings = [shown(after) for token, after in pairwise(tokens) if token.type == "heading_open"]
-    assert headings[1:] == ["States"] + [f"{entry.symbol}: {one_line(entry.gloss, NAME_LETTERS)}" for entry in summary.entries]
+    of_symbols = [f"{entry.symbol}: {one_line(entry.gloss, NAME_LETTERS)}" for entry in summary.entries]
+    assert headings[1:] == ["States", *of_symbols]
     cells = [shown(after) for token, after in pairwise(tokens) if token.type == "td_open"]
     for entry in summary.entries:
         for example in entry.examples:
