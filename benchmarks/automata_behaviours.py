@@ -176,9 +176,9 @@ def run_set(name: str, traces: Path, folds: int, taken: int, keep: Path) -> dict
 def text(results: list[dict[str, Any]]) -> str:
     """A table a set, means over folds."""
     lines = [
-        "Means over task folds; a kappa that is not defined in a fold is left out. The teacher is boosting. rem: outcome",
-        "AUROC at matched remaining steps; imminent, outcome: rank correlation with the teacher's risk; description: states,",
-        "symbols that occur and transitions.",
+        "Means over task folds; a kappa that is not defined in a fold is left out. The teacher is boosting.",
+        "rem: outcome AUROC at matched remaining steps. imminent, outcome: rank correlation with the teacher's risk.",
+        "description: states, symbols that occur and transitions.",
         "",
     ]
     for result in results:
