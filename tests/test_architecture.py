@@ -23,7 +23,7 @@ ON_DEMAND = {  # optional: signatures, an endpoint, parquet, zstd, frameworks th
     "bundle": {"cryptography"}, "escalate": {"openai"}, "stepview": {"backports", "pyarrow"},
     "integrations": {
         "agents", "autogen_core", "claude_agent_sdk", "crewai", "google", "inspect_ai", "langchain", "langchain_core",
-        "llama_index", "pydantic_ai", "smolagents", "opentelemetry", "prometheus_client",
+        "langgraph", "llama_index", "pydantic_ai", "smolagents", "opentelemetry", "prometheus_client",
     },
 }  # fmt: skip
 VENDORED_FOR = {"learn": "torch", "automata": "AALpy", "cli": "typer and rich"}

@@ -236,6 +236,11 @@ class Guard(FrameworkHooks):
         if why is not None:
             raise AgentStopped(why)
 
+    def no_nudges(self, run: str, why: str) -> None:
+        """Agents of this run can be given no text: a nudge is a warning, and the log says once why."""
+        if (found := self._runs.get(run)) is not None:
+            found.no_nudge = why
+
     def is_open(self, run: str) -> bool:
         """Is a run of this id going on?"""
         return self._runs.get(run) is not None

@@ -60,6 +60,7 @@ def agent_middleware(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
         from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
         from langchain.agents.middleware.types import PrivateStateAttr
         from langchain_core.messages import AIMessage, HumanMessage
+        from langgraph.errors import GraphBubbleUp
     except ImportError as exc:
         raise missing_extra("watching LangChain agents", "langchain", exc) from exc
     from typing import Annotated, NotRequired
@@ -157,6 +158,8 @@ def agent_middleware(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
             with within_call(guard, run, call_id):
                 try:
                     yield tell
+                except GraphBubbleUp:  # it waits for a person: the call stays open, and is made again
+                    raise
                 except Exception as exc:
                     tell(exc)
                     raise

@@ -32,7 +32,7 @@ class Reactions:
         self.on_alarm, self.shadow = on_alarm, shadow
         self._sinks, self._count = sinks, count
         self._asking: dict[threading.Thread, OpenRun] = {}
-        self._is_silent = False
+        self._is_silent = self._said_no_nudge = False
 
     def take(self, run: OpenRun, stream: AgentStream, given: Sequence[Reading | EscalatedReading]) -> list[Reading]:
         """The readings, with the level that verdicts make of them: counted, told to the sinks and acted upon."""
@@ -114,10 +114,15 @@ class Reactions:
         if wanted == "stop":
             where = f"run {plain(run.run, 80)}, step {alarm.reading.step}"
             run.stopped = f"{where}: stopped at {likely or 'ALARM'}{why}"
-        elif wanted == "nudge" or (isinstance(wanted, str) and wanted not in ("", "warn")):
+        if run.no_nudge and isinstance(wanted, str) and wanted not in ("", "warn", "stop"):
+            wanted = "warn"
+            if not self._said_no_nudge:
+                self._said_no_nudge = True
+                logger.warning("%s; alarms of such runs are warnings", run.no_nudge)
+        if wanted not in ("stop", "warn", "") and isinstance(wanted, str):
             stream.nudges.append(alarm.nudge if wanted == "nudge" else wanted)
             return "nudge"
-        elif wanted != "warn":
+        if wanted not in ("warn", "stop"):
             return ""
         logger.warning(
             "run %s, agent %s, step %s: ALARM%s%s%s", plain(run.run, 80), plain(stream.path, 80),

@@ -106,7 +106,7 @@ class AgentStream:
 class OpenRun:
     """One run while it goes on. lock : held while an event of it is recorded and judged, so that both have one order.
 
-    stopped : why the run is to stop; None while it may go on.
+    stopped : why the run is to stop; None while it may go on. no_nudge : why its agents can be given no text.
     """
 
     run: str
@@ -116,6 +116,7 @@ class OpenRun:
     lock: ForkedLock = field(default_factory=ForkedLock)
     streams: dict[str, AgentStream] = field(default_factory=dict)
     stopped: str | None = None
+    no_nudge: str = ""
     used: float = 0.0
 
     def stream(self, path: str, start: Callable[[], Session | EscalatedSession | None]) -> AgentStream:
