@@ -132,7 +132,7 @@ def _read(arguments: list[str]) -> dict[str, Any]:
 
 
 def _state_folder(options: dict[str, Any]) -> Path:
-    """One for each way to ask: a monitor that was trained anew has another."""
+    """One for each monitor and folder of records: a monitor that was trained anew has another."""
     from hashlib import blake2b
 
     users = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser()
@@ -141,13 +141,7 @@ def _state_folder(options: dict[str, Any]) -> Path:
         written = Path(options["monitor"] or "", "manifest.json").stat().st_mtime_ns
     except OSError:
         written = 0
-    asked = (
-        sys.modules["prefixguard"].__version__,
-        options["monitor"],
-        options["record"],
-        options["on-alarm"],
-        written,
-    )
+    asked = (sys.modules["prefixguard"].__version__, options["monitor"], options["record"], written)
     return base / blake2b(repr(asked).encode(), digest_size=8).hexdigest()
 
 
@@ -175,7 +169,7 @@ def _ask(options: dict[str, Any], payload: bytes) -> bytes:
         if worker is not None:
             worker.returncode = 0  # it outlives this process: nobody waits for it
     connection.settimeout(_ANSWERS)
-    connection.sendall(payload)
+    connection.sendall(options["on-alarm"].encode() + b"\n" + payload)
     connection.shutdown(1)
     parts = []
     while part := connection.recv(65536):

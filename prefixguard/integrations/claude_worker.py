@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from time import monotonic, time
-from typing import Any, Final
+from time import monotonic, sleep, time
+from typing import IO, Any, Final
 
 from prefixguard.bundle.files import replace_file
 from prefixguard.errors import PrefixGuardError, SavedSessionError
@@ -29,8 +29,10 @@ from prefixguard.integrations.guard import Guard
 #: Seconds without a hook after which the worker leaves; a run that is kept for longer without one is removed.
 IDLE: Final = 1800.0
 _OLD = 30 * 86400.0
-#: Seconds between two looks whether the folder is still there.
-_LOOKS = 20.0
+#: Seconds between two looks whether the socket is still there: a hook that finds none waits as long.
+_LOOKS = 0.5
+#: Seconds that a worker waits for another one, which has the lock, to listen or to leave.
+_YIELDS = 15.0
 #: Runs that are open at once at most; one that makes room is taken from its file as soon as it goes on.
 _MOST_OPEN = 256
 _MOST_PAYLOAD, _MOST_KEPT, _SECONDS = 16 << 20, 64 << 20, 5.0
@@ -40,16 +42,14 @@ def work(options: Mapping[str, Any]) -> int:
     """Answer hooks until none has come for a while. Returns the exit code."""
     folder: Path = options["folder"]
     with (folder / "lock").open("ab") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _locked(lock, folder):
             return 0  # there is one
         lock.truncate(0)
         lock.write(str(os.getpid()).encode())
         lock.flush()
         try:
             guard = Guard(
-                options["monitor"], on_alarm=options["on-alarm"], record=options["record"],
+                options["monitor"], on_alarm=lambda _: sessions.on_alarm, record=options["record"],
                 max_open_runs=_MOST_OPEN, idle_seconds=_OLD,
             )  # fmt: skip
         except PrefixGuardError as exc:
@@ -57,9 +57,23 @@ def work(options: Mapping[str, Any]) -> int:
             (folder / "failed").touch()
             return 1
         (folder / "failed").unlink(missing_ok=True)
+        sessions = KeptSessions(guard, folder)
         with listening(folder) as server:
-            serve(server, KeptSessions(guard, folder))
+            serve(server, sessions)
     return 0
+
+
+def _locked(lock: IO[bytes], folder: Path) -> bool:
+    """Take the lock; False where another worker has it and listens. One whose socket was removed is about to leave."""
+    until = monotonic() + _YIELDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if (folder / "socket").exists() or monotonic() > until:
+                return False
+            sleep(_LOOKS / 10)
 
 
 @contextmanager
@@ -69,20 +83,30 @@ def listening(folder: Path) -> Iterator[socket.socket]:
     Path("socket").unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
         server.bind("socket")
+        mine = _inode()
         server.listen(128)
         yield server
-    (folder / "socket").unlink(missing_ok=True)
+        if _inode() == mine:  # not the one of the next worker
+            Path("socket").unlink(missing_ok=True)
+
+
+def _inode() -> int | None:
+    """Which file is the socket in this folder; None where there is none."""
+    try:
+        return os.stat("socket").st_ino
+    except OSError:
+        return None
 
 
 def serve(server: socket.socket, sessions: KeptSessions, idle: float = IDLE) -> None:
-    """Answer one hook after the other until none has come for so many seconds, or the folder is gone."""
+    """Answer one hook after the other until none has come for so many seconds, or the socket is removed."""
     server.settimeout(min(idle, _LOOKS))
-    last = monotonic()
+    last, mine = monotonic(), _inode()
     while True:
         try:
             connection, _ = server.accept()
         except TimeoutError:
-            if monotonic() - last >= idle or not Path("socket").exists():
+            if monotonic() - last >= idle or _inode() != mine:
                 return
             continue
         last = monotonic()
@@ -96,9 +120,13 @@ def serve(server: socket.socket, sessions: KeptSessions, idle: float = IDLE) -> 
 
 
 class KeptSessions:
-    """The watcher of one state folder, whose runs are in the folder between two hooks."""
+    """The watcher of one state folder, whose runs are in the folder between two hooks.
+
+    on_alarm : what the command that asked last wants done at an alarm: a session may change it.
+    """
 
     def __init__(self, guard: Guard, folder: Path) -> None:
+        self.on_alarm = "warn"
         self._guard, self._watcher, self._folder = guard, ClaudeWatcher(guard, {}), folder
         self._runs = folder / "runs"
         self._runs.mkdir(mode=0o700, exist_ok=True)
@@ -106,7 +134,11 @@ class KeptSessions:
         self._sweep()
 
     def answer(self, data: bytes) -> dict[str, Any]:
-        """What the hook answers. Raises nothing of its own."""
+        """What the hook answers. data : the payload, behind a line that says what an alarm does, if any does. Raises
+        nothing of its own."""
+        wanted, _, rest = data.partition(b"\n")
+        if wanted in (b"nudge", b"stop", b"warn"):
+            self.on_alarm, data = wanted.decode(), rest
         try:
             payload = json.loads(data)
         except (ValueError, RecursionError):

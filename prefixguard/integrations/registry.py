@@ -79,6 +79,9 @@ class AgentStream:
             task_id = event.task_id or run.task_id or task_digest(event.text)
             run.task_id = run.task_id or task_id
             return replace(event, kind="task", task_id=task_id, agent=self.agent)
+        elif event.kind == "task" and event.text == self.task:
+            count("second_tasks")
+            return None
         elif event.kind == "observed" and event.text == self.task and not self.turn:
             return None  # the host said the task, and now the messages that begin with it
         elif event.kind in ("said", "observed"):

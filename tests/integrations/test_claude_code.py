@@ -14,6 +14,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -299,6 +300,33 @@ def test_a_worker_whose_folder_is_gone_leaves(tmp_path: Path, monkeypatch: pytes
     with claude_worker.listening(state) as server:
         shutil.rmtree(state)
         claude_worker.serve(server, sessions, 60.0)  # returns
+
+
+def test_a_state_folder_that_is_removed_holds_up_no_hook(tmp_path: Path) -> None:
+    """The worker of the removed folder leaves that of the new one alone; the run goes on under another id."""
+    command = Command(tmp_path, "--record", str(tmp_path / "runs"))
+    try:
+        command.answer(payload("UserPromptSubmit", prompt="x"))
+        for removed in (command.base, command.state / "socket"):
+            shutil.rmtree(removed) if removed.is_dir() else removed.unlink()
+            command.answer(payload("UserPromptSubmit", prompt="y"))
+            time.sleep(3 * claude_worker._LOOKS)  # what is left of the old worker has gone
+            assert (command.state / "socket").exists()
+            began = time.monotonic()
+            command.answer(payload("Stop", last_assistant_message="z"))
+            assert time.monotonic() - began < 3.0
+        assert not (command.state / "problems.jsonl").exists()
+    finally:
+        command.kill()
+
+
+def test_what_an_alarm_does_may_change_within_a_session(command: Command, tmp_path: Path, events_bundle: Path) -> None:
+    options = ["--monitor", str(events_bundle), "--record", str(tmp_path / "runs")]
+    stops = Command(tmp_path, *options, "--on-alarm", "stop")
+    assert command.answer(payload("UserPromptSubmit", prompt="Where?")) == {}
+    answers = [stops.answer(one) for calls in (("c1", *FAILS), ("c2", *FAILS)) for one in batch(calls)]
+    assert answers[-1]["continue"] is False
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["s1.jsonl"]
 
 
 def test_agents_that_go_on_and_calls_without_a_batch(tmp_path: Path) -> None:
