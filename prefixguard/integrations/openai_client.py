@@ -108,8 +108,8 @@ class _Call(ABC):
     #: Option that holds what the model is asked with.
     given = ""
 
-    def __init__(self, run: WatchedRun) -> None:
-        self.run = run
+    def __init__(self, guard: RunKeeper, run: WatchedRun) -> None:
+        self.guard, self.run, self.is_whole = guard, run, False
 
     @classmethod
     def begin(cls, guard: RunKeeper, options: dict[str, Any]) -> _Call | None:
@@ -118,7 +118,7 @@ class _Call(ABC):
         if run is None:
             guard.count("calls_outside_runs")
             return None
-        call = cls(run)
+        call = cls(guard, run)
         if isinstance(given := options.get(cls.given), Iterator):  # it can be read once
             options[cls.given] = given = list(given)
         call._try(call.tell_input, given)
@@ -172,8 +172,8 @@ class _Call(ABC):
 class _Chat(_Call):
     given = "messages"
 
-    def __init__(self, run: WatchedRun) -> None:
-        super().__init__(run)
+    def __init__(self, guard: RunKeeper, run: WatchedRun) -> None:
+        super().__init__(guard, run)
         self._text: list[str] = []
         self._calls: dict[int, dict[str, Any]] = {}
         self._usage: Any = None
@@ -192,6 +192,7 @@ class _Chat(_Call):
             delta = field_of(choice, "delta")
             if field_of(choice, "index", 0) != 0 or delta is None:
                 continue
+            self.is_whole = self.is_whole or bool(field_of(choice, "finish_reason"))
             self._text.append(field_of(delta, "content") or field_of(delta, "refusal") or "")
             for part in field_of(delta, "tool_calls") or ():
                 call = self._calls.setdefault(
@@ -210,8 +211,8 @@ class _Chat(_Call):
 class _Responses(_Call):
     given = "input"
 
-    def __init__(self, run: WatchedRun) -> None:
-        super().__init__(run)
+    def __init__(self, guard: RunKeeper, run: WatchedRun) -> None:
+        super().__init__(guard, run)
         self._items: list[Any] = []
         self._usage: Any = None
 
@@ -226,7 +227,7 @@ class _Responses(_Call):
         if kind == "response.output_item.done":
             self._items.append(field_of(chunk, "item"))
         elif kind in ("response.completed", "response.incomplete", "response.failed"):
-            response = field_of(chunk, "response")
+            self.is_whole, response = True, field_of(chunk, "response")
             self._usage = field_of(response, "usage")
             self._items = list(field_of(response, "output") or self._items)
 
@@ -248,6 +249,7 @@ class _WatchedStream:
             for chunk in self._stream:
                 self._call._try(self._call.chunk, chunk)
                 yield chunk
+            self._call.is_whole = True
         finally:
             self._tell()
 
@@ -256,6 +258,7 @@ class _WatchedStream:
             async for chunk in self._stream:
                 self._call._try(self._call.chunk, chunk)
                 yield chunk
+            self._call.is_whole = True
         finally:
             self._tell()
 
@@ -278,4 +281,6 @@ class _WatchedStream:
     def _tell(self) -> None:
         if not self._is_told:
             self._is_told = True
+            if not self._call.is_whole:
+                self._call.guard.count("streams_given_up")
             self._call._try(self._call.end_of_stream, None)

@@ -158,9 +158,7 @@ def test_nudge_and_stop(tmp_path: Path, events_bundle: Path, command: Command) -
     ]  # fmt: skip
     said = [answer["hookSpecificOutput"] for one in loop if (answer := command.answer(one))]
     wrong = "The same call gave the same result"
-    assert [(one["hookEventName"], wrong in one["additionalContext"]) for one in said] == [
-        ("PostToolBatch", True)
-    ]
+    assert [(one["hookEventName"], wrong in one["additionalContext"]) for one in said] == [("PostToolBatch", True)]
     stops = Command(tmp_path / "b", "--monitor", str(events_bundle), "--on-alarm", "stop")
     try:
         answers = [stops.answer(one) for one in loop]

@@ -172,12 +172,14 @@ def test_events_late_twice_and_alone(events_monitor: Monitor) -> None:
     with guard.run("x", run_id="r") as run:
         run.called("find", {}, call_id="c1")
         assert len(run.returned("c1", "ok")) == 1
+        assert guard.feed(Event("r", "task", text="x")) == []
         assert run.returned("c1", "ok again") == []
         assert run.returned("c9", "of no call") == []
     assert "came late" in str(run.said("after the end")[0].unknown_reason)
     assert guard.feed(Event("r", "observed", "main/new", text="x"))[0].level is Level.UNKNOWN
     counted = guard.counters
     assert (counted["second_results"], counted["results_without_call"], counted["late_events"]) == (1, 1, 2)
+    assert counted["second_tasks"] == 1
 
 
 def test_an_event_that_comes_twice_is_one_step(events_monitor: Monitor) -> None:

@@ -59,6 +59,18 @@ def test_whatever_comes(events_monitor: Monitor, events: list[dict[str, Any]], s
             assert scored.run.outcome == ("success" if success else "failure")
 
 
+def test_a_task_that_is_told_twice(events_monitor: Monitor, tmp_path: Path) -> None:
+    """It is left out, live and in the file; one of other words is what the agent sees next."""
+    guard, live = Guard(events_monitor, record=tmp_path), []
+    for n, task in enumerate(("x", "x", "y")):
+        for event in ({"kind": "task", "text": task}, {"kind": "said", "text": str(n)}):
+            live += guard.feed({"run": "r", **event})
+    (file,) = score(events_monitor, tmp_path)
+    assert [one.to_json() for one in live] == [one.to_json() for one in file.readings]
+    assert [one.observation for one in file.run.records] == ["x", "", "y"]
+    assert guard.counters["second_tasks"] == 1
+
+
 def test_readings_and_records_of_a_nested_run(events_monitor: Monitor, tmp_path: Path) -> None:
     """Parallel calls, an error, a sub-agent whose last words are the result of the call that asked it."""
     guard = Guard(events_monitor, record=tmp_path)

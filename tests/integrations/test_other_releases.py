@@ -113,6 +113,30 @@ def test_two_guards_on_one_agent(events_monitor: Monitor, tmp_path: Path) -> Non
     assert first.counters == second.counters
 
 
+@pytest.mark.parametrize(("taken", "counted"), [(1, 1), (2, 0), (3, 0)])
+def test_a_stream_that_is_given_up_is_counted(taken: int, counted: int, tmp_path: Path) -> None:
+    """What came of it is recorded; one that is left after the model's last words is whole."""
+
+    class Stream(list[Any]):
+        def close(self) -> None: ...
+
+    class Completions:
+        def create(self, **_: Any) -> Any:
+            ends = (("a", None), ("b", "stop"), ("", None))
+            return Stream({"choices": [{"delta": {"content": text}, "finish_reason": end}]} for text, end in ends)
+
+    client, guard = SimpleNamespace(chat=SimpleNamespace(completions=Completions())), Guard.recording(tmp_path)
+    guard.openai(client)
+    with guard.run("x"):
+        chunks = iter(client.chat.completions.create(messages=[], stream=True))
+        for _ in range(taken):
+            next(chunks)
+        chunks.close()
+    assert guard.counters.get("streams_given_up", 0) == counted
+    (run,) = parse(tmp_path, "events")
+    assert [one.action for one in run.records] == ["ab"[:taken]]
+
+
 @pytest.mark.parametrize("odd", OTHERS, ids=range(len(OTHERS)))
 def test_ids_and_values_of_any_kind(odd: Any, events_monitor: Monitor, tmp_path: Path) -> None:
     """Whatever a host gives for an id, a text, a number: nothing is raised, and the run goes on."""

@@ -64,9 +64,13 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def test_webhook(events_monitor: Monitor) -> None:
     """An alarm is one CloudEvent, with the headers asked for and without the secret that a reason quotes."""
-    with HttpReceiver(answer(204, b"")) as receiver:
+    with HttpReceiver(answer(204, b"")) as receiver, HttpReceiver(answer(204, b"")) as another:
+        all_of_it = WebhookSink(another.url, all_readings=True)
         hook = WebhookSink(f"{receiver.url}/hook?key=a1", headers={"Authorization": "Bearer very-secret-value"})
-        with Guard(events_monitor, on_alarm="nudge", sinks=[hook]) as guard, guard.run("x", run_id="r7") as run:
+        with (
+            Guard(events_monitor, on_alarm="nudge", sinks=[hook, all_of_it]) as guard,
+            guard.run("x", run_id="r7") as run,
+        ):
             fail(run)
         hook.emit(watched(span=SPAN, run="\ud800\n"))
         every = WebhookSink(receiver.url, all_readings=True)
@@ -81,7 +85,8 @@ def test_webhook(events_monitor: Monitor) -> None:
     assert one.headers["content-type"] == "application/cloudevents+json"
     assert (alarm["type"], alarm["subject"]) == ("prefixguard.alarm", "r7")
     assert (alarm["data"]["step"], alarm["data"]["acted"], alarm["data"]["is_alarm"]) == (2, "nudge", True)
-    assert guard.counters["sinks.emitted.WebhookSink"] == 4
+    sinks = {name: n for name, n in guard.counters.items() if name.startswith("sinks.")}
+    assert sinks == {"sinks.emitted.WebhookSink": 1, "sinks.emitted.WebhookSink-2": 4}  # what a sink was to send
     assert by_hand["data"]["reasons"] == ["word `<masked key 1>` in the result", "errors: 3"]
     assert (by_hand["traceparent"], by_hand["subject"]) == (f"00-{SPAN.trace_id}-{SPAN.span_id}-01", r"\ud800\n")
     assert by_hand["time"] == "2023-11-14T22:13:20.250000+00:00"

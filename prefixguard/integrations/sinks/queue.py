@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -102,7 +103,8 @@ class Sink(Protocol):
     """Takes readings, and verdicts, one at a time and in order, on a thread of its own; it may raise and may take its
     time.
 
-    Three methods more are used where a sink has them: `emit_all(batch)` in place of `emit`, with the readings that
+    Four methods more are used where a sink has them: `wants(watched)`, called by the host's thread, which leaves out and
+    does not count what it answers False for; `emit_all(batch)` in place of `emit`, with the readings that
     wait, at most `MOST_AT_ONCE`; `close()` after the last reading of a guard; and `attach(counters)`, once for every
     guard, with a function that gives the guard's counters.
     """
@@ -126,7 +128,12 @@ class SinkThreads:
     """
 
     def __init__(self, sinks: Iterable[Sink], counters: Callable[[], Mapping[str, int]] = dict) -> None:
-        self._threads = tuple(SinkThread(sink) for sink in sinks)
+        seen: Counter[str] = Counter()
+        threads = []
+        for sink in sinks:
+            seen[name := type(sink).__name__] += 1
+            threads.append(SinkThread(sink, name if seen[name] == 1 else f"{name}-{seen[name]}"))
+        self._threads = tuple(threads)
         for thread in self._threads:
             if callable(attach := getattr(thread.sink, "attach", None)):
                 attach(counters)
@@ -149,12 +156,8 @@ class SinkThreads:
     @property
     def counters(self) -> dict[str, int]:
         """`emitted.NAME`, readings that a sink took; `failed.NAME`, that it could not send; `dropped.NAME`, that found
-        its queue full. NAME is the class of the sink."""
-        found: dict[str, int] = {}
-        for thread in self._threads:
-            for what, n in thread.counted().items():
-                found[f"{what}.{thread.name}"] = found.get(f"{what}.{thread.name}", 0) + n
-        return found
+        its queue full. NAME is the class of the sink, with a number where there are several."""
+        return {f"{what}.{thread.name}": n for thread in self._threads for what, n in thread.counted().items()}
 
 
 class SinkThread:
@@ -163,8 +166,9 @@ class SinkThread:
     Every reading that is put is counted once, or waits: put = emitted + failed + dropped + waiting.
     """
 
-    def __init__(self, sink: Sink) -> None:
-        self.sink, self.name = sink, type(sink).__name__
+    def __init__(self, sink: Sink, name: str) -> None:
+        self.sink, self.name = sink, name
+        self._wants: Callable[[WatchedReading], bool] | None = getattr(sink, "wants", None)
         self._waiting: SimpleQueue[WatchedReading | None] = SimpleQueue()  # its `put` is safe in signal handlers too
         self._lock = threading.RLock()  # a signal handler may put, too
         self._thread: threading.Thread | None = None
@@ -175,7 +179,12 @@ class SinkThread:
         self._said: set[str] = set()
 
     def put(self, watched: WatchedReading) -> None:
-        """Hand over a reading. Returns at once and raises nothing."""
+        """Hand over a reading, if the sink wants it. Returns at once and raises nothing."""
+        try:
+            if self._wants is not None and not self._wants(watched):
+                return
+        except Exception as exc:
+            return self._count("failed", 1, f"cannot say what it wants ({_in_words(exc)})")
         if self._closing.is_set():
             why = "is closed"
         elif not self._is_running():

@@ -39,9 +39,13 @@ class WebhookSink:
         self._poster = JsonPoster(url, "application/cloudevents+json", headers or {}, **http)
         self._all, self._source = all_readings, source
 
+    def wants(self, watched: WatchedReading) -> bool:
+        """Is it one to send? All others are left out, and not counted."""
+        return watched.is_alarm or blames(watched) or self._all
+
     def emit(self, watched: WatchedReading) -> None:
         """Raises OutputError where the receiver does not take it."""
-        if watched.is_alarm or blames(watched) or self._all:
+        if self.wants(watched):
             self._poster.post(cloud_event(watched, self._source))
 
 
