@@ -93,7 +93,7 @@ def listening(folder: Path) -> Iterator[socket.socket]:
 def _inode() -> int | None:
     """Which file is the socket in this folder; None where there is none."""
     try:
-        return os.stat("socket").st_ino
+        return Path("socket").stat().st_ino
     except OSError:
         return None
 

@@ -184,10 +184,12 @@ class Guard(FrameworkHooks):
     @property
     def counters(self) -> dict[str, int]:
         """What was counted: `events`, `readings`, `alarms`; and what went wrong, where something did: `late_events` (of
-        runs that are over), `second_tasks`, `second_results`, `results_without_call`, `unread_events`, `unread_fields`, `evicted_runs`,
+        runs that are over), `second_tasks`, `second_results`, `results_without_call`,
+        `unread_events`, `unread_fields`, `evicted_runs`,
         `unrecorded_events`, `failed_callbacks`, `slow_callbacks`, `outcomes_lost`, `internal_errors`; of spans
         `late_results` and what could not be read or joined (docs/integrations.md); of each sink `sinks.emitted.NAME`,
-        `sinks.failed.NAME` and `sinks.dropped.NAME`, readings, by its class (`NAME-2` for a second of one class); and what became of questions to the
+        `sinks.failed.NAME` and `sinks.dropped.NAME`, readings, by its class
+        (`NAME-2` for a second of one class); and what became of questions to the
         auditor, `escalation.offered` and others, `verdicts.alarm`, `.safe`, `.abstain`."""
         asked = {} if self._verdicts is None else dict(self._verdicts.counters)
         return self._counts.as_dict() | {f"sinks.{name}": n for name, n in self._sinks.counters.items()} | asked

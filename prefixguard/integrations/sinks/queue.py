@@ -103,8 +103,8 @@ class Sink(Protocol):
     """Takes readings, and verdicts, one at a time and in order, on a thread of its own; it may raise and may take its
     time.
 
-    Four methods more are used where a sink has them: `wants(watched)`, called by the host's thread, which leaves out and
-    does not count what it answers False for; `emit_all(batch)` in place of `emit`, with the readings that
+    Four methods more are used where a sink has them: `wants(watched)`, on the host's thread: what it answers False for is left
+    out and not counted; `emit_all(batch)` in place of `emit`, with the readings that
     wait, at most `MOST_AT_ONCE`; `close()` after the last reading of a guard; and `attach(counters)`, once for every
     guard, with a function that gives the guard's counters.
     """
@@ -184,7 +184,8 @@ class SinkThread:
             if self._wants is not None and not self._wants(watched):
                 return
         except Exception as exc:
-            return self._count("failed", 1, f"cannot say what it wants ({_in_words(exc)})")
+            self._count("failed", 1, f"cannot say what it wants ({_in_words(exc)})")
+            return
         if self._closing.is_set():
             why = "is closed"
         elif not self._is_running():
