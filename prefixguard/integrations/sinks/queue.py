@@ -103,10 +103,10 @@ class Sink(Protocol):
     """Takes readings, and verdicts, one at a time and in order, on a thread of its own; it may raise and may take its
     time.
 
-    Four methods more are used where a sink has them: `wants(watched)`, on the host's thread: what it answers False for is
-    left out and not counted; `emit_all(batch)` in place of `emit`, with the readings that
-    wait, at most `MOST_AT_ONCE`; `close()` after the last reading of a guard; and `attach(counters)`, once for every
-    guard, with a function that gives the guard's counters.
+    Four methods more are used where a sink has them: `wants(watched)`, on the host's thread: what it answers False for
+    is left out and not counted; `emit_all(batch)` in place of `emit`, with the readings that wait, at most
+    `MOST_AT_ONCE`; `close()` after the last reading of a guard; and `attach(counters)`, once for every guard, with a
+    function that gives the guard's counters.
     """
 
     def emit(self, watched: WatchedReading) -> None:
