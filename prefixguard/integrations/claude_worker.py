@@ -101,7 +101,7 @@ def _inode() -> int | None:
 def serve(server: socket.socket, sessions: KeptSessions, idle: float = IDLE) -> None:
     """Answer one hook after the other until none has come for so many seconds, or the socket is removed."""
     server.settimeout(min(idle, _LOOKS))
-    last, mine = monotonic(), _inode()
+    last, mine = monotonic(), _inode() or -1
     while True:
         try:
             connection, _ = server.accept()

@@ -226,6 +226,11 @@ def test_what_is_missing_or_locked(tmp_path: Path, events_bundle: Path, monkeypa
         options = hook._read(["claude-code", *seen.options])
         with pytest.raises(OSError, match="another worker holds the state folder's lock"):
             hook._ask(options, b"{}")
+    for _ in range(100):  # the worker that waited for the lock has it now
+        if (seen.state / "socket").exists():
+            break
+        time.sleep(0.1)
+    seen.kill()
 
 
 def test_processor_time(command: Command) -> None:
@@ -297,7 +302,9 @@ def test_a_worker_whose_folder_is_gone_leaves(tmp_path: Path, monkeypatch: pytes
     sessions = KeptSessions(Guard.recording(tmp_path / "runs"), state)
     with claude_worker.listening(state) as server:
         shutil.rmtree(state)
-        claude_worker.serve(server, sessions, 60.0)  # returns
+        began = time.monotonic()
+        claude_worker.serve(server, sessions, 60.0)
+        assert time.monotonic() - began < 30.0
 
 
 def test_a_state_folder_that_is_removed_holds_up_no_hook(tmp_path: Path) -> None:
