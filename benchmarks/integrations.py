@@ -46,6 +46,8 @@ OUT = ROOT / "benchmarks" / "results" / "integrations"
 TASK = "Where is order A1?"
 #: Counters that tell of nothing that went wrong.
 HARMLESS = ("events", "readings", "alarms", "late_results")
+#: How a nudge begins (`prefixguard.escalate.nudge`).
+NUDGED = "Automatic check after step"
 FIELDS = ("tool", "arguments", "observation", "action", "result", "status")
 
 
@@ -231,7 +233,7 @@ def acts(player: Player, monitor: Monitor, on_alarm: str) -> bool:
                 raise
         if on_alarm == "stop":
             return len(requests) < len(LOOP.scripts["clerk"])
-        return any("A monitor that has learned from past runs" in text for body in requests for _, text in _parts(body))
+        return any(NUDGED in text for body in requests for _, text in _parts(body))
 
 
 @contextmanager
