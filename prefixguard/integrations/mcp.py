@@ -19,8 +19,9 @@ S = TypeVar("S")
 def watch_session(guard: RunKeeper, session: S) -> S:
     """The same session, whose calls of tools belong to the run that they are made in (`with guard.run(...)`).
 
-    Where the model's client is watched too, its calls are told once, by their ids or not: watch one of both. Raises
-    AgentStopped from `call_tool` where the run is to stop, ConfigError for what is no session.
+    A call that the model has asked for already (of the same tool, or of one whose name ends with it, with the same
+    arguments) is the same call, and gets its result here.
+    Raises AgentStopped from `call_tool` where the run is to stop, ConfigError for what is no session.
     """
     original = getattr(session, "call_tool", None)
     if original is None:
@@ -36,7 +37,7 @@ def watch_session(guard: RunKeeper, session: S) -> S:
             return await original(name, arguments, *args, **options)
         await run.answered()
         run.check()
-        call_id = run.called(name, arguments)
+        call_id = run.claim(name, arguments) or run.called(name, arguments)
         try:
             result = await original(name, arguments, *args, **options)
         except Exception as exc:

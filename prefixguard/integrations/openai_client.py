@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar, cast
@@ -41,6 +42,8 @@ def watch_client(guard: RunKeeper, client: C) -> C:
             place = getattr(place, name, None)
         if place is None:
             continue
+        for raw in ("with_raw_response", "with_streaming_response"):  # they keep the methods of before
+            getattr(place, "__dict__", {}).pop(raw, None)
         for method in ("create", "parse"):
             original = getattr(place, method, None)
             if original is not None and not is_watched(original, guard):
@@ -50,7 +53,21 @@ def watch_client(guard: RunKeeper, client: C) -> C:
         raise ConfigError(
             f"{type(client).__name__} is no client of the openai package: give OpenAI() or AsyncOpenAI()."
         )
+    for name in ("copy", "with_options"):
+        original = getattr(client, name, None)
+        if original is not None and not is_watched(original, guard):
+            setattr(client, name, _copying(guard, original))
     return client
+
+
+def _copying(guard: RunKeeper, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Clients that are made of a watched one are watched."""
+
+    @functools.wraps(original)
+    def copy(*args: Any, **options: Any) -> Any:
+        return watch_client(guard, original(*args, **options))
+
+    return watched_by(guard, copy)
 
 
 def watch_function(guard: RunKeeper, function: F) -> F:
@@ -142,11 +159,44 @@ class _Call(ABC):
 
     def of_reply(self, reply: Any) -> Any:
         """The reply for the host, told to the run; a stream is told when it is over."""
+        if hasattr(reply, "http_response") and hasattr(reply, "parse"):
+            return self._of_raw(reply)
         if hasattr(reply, "__aiter__"):
             return _WatchedStream(reply, self)
         if hasattr(reply, "__iter__") and hasattr(reply, "close"):
             return _WatchedStream(reply, self)
         self._try(self.tell_reply, reply)
+        return reply
+
+    def _of_raw(self, reply: Any) -> Any:
+        """A raw response: what it is parsed to is told when the host parses it, the first time. One that nobody parses
+        is counted (`unparsed_replies`) when it is given up."""
+        parse, told = reply.parse, list[Any]()
+
+        def known(parsed: Any) -> Any:
+            if not told:
+                told.append(self.of_reply(parsed))
+            is_stream = isinstance(told[0], _WatchedStream) and told[0]._stream is parsed
+            return told[0] if is_stream else parsed
+
+        if inspect.iscoroutinefunction(parse):
+
+            @functools.wraps(parse)
+            async def parsed(*args: Any, **options: Any) -> Any:
+                return known(await parse(*args, **options))
+
+        else:
+
+            @functools.wraps(parse)
+            def parsed(*args: Any, **options: Any) -> Any:
+                return known(parse(*args, **options))
+
+        def given_up(guard: RunKeeper) -> None:
+            if not told:
+                guard.count("unparsed_replies")
+
+        reply.parse = parsed
+        weakref.finalize(reply, given_up, self.guard).atexit = False
         return reply
 
     def _try(self, tell: Callable[[Any], None], what: Any) -> None:
@@ -240,6 +290,7 @@ class _WatchedStream:
 
     def __init__(self, stream: Any, call: _Call) -> None:
         self._stream, self._call, self._is_told = stream, call, False
+        self._chunks: Any = None  # of `next` and `anext`
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -261,6 +312,14 @@ class _WatchedStream:
             self._call.is_whole = True
         finally:
             self._tell()
+
+    def __next__(self) -> Any:
+        self._chunks = self._chunks or iter(self)
+        return next(self._chunks)
+
+    async def __anext__(self) -> Any:
+        self._chunks = self._chunks or aiter(self)
+        return await anext(self._chunks)
 
     def __enter__(self) -> _WatchedStream:
         self._stream.__enter__()

@@ -8,13 +8,14 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import Literal
+from typing import Any, Literal
 
 from prefixguard.errors import ConfigError
 from prefixguard.escalate import EscalatedSession
 from prefixguard.integrations.counts import ForkedLock
 from prefixguard.integrations.events import MAIN, Event
 from prefixguard.integrations.sinks import SpanIds
+from prefixguard.integrations.spans import spelled
 from prefixguard.runtime import Reading, Session, plain
 
 logger = logging.getLogger("prefixguard")
@@ -29,15 +30,16 @@ _MOST_OPEN, _LOST = 256, 16
 class AgentStream:
     """One agent of one run. session : None where no monitor watches. turn : number of its model's last reply.
 
-    open_calls : ids of calls without a result. last : its latest reading, span : that of the host at that time.
-    alarm : its first ALARM. is_blamed : has an auditor blamed a step? is_over : its `ended` came.
+    open_calls : calls without a result, by id: tool, and digest of the arguments; None where somebody makes the call,
+    or the id is all that is known. last : its latest reading, span : that of the host at that time. alarm : its first
+    ALARM. is_blamed : has an auditor blamed a step? is_over : its `ended` came.
     """
 
     path: str
     session: Session | EscalatedSession | None
     agent: str = ""
     turn: int = 0
-    open_calls: dict[str, None] = field(default_factory=dict)
+    open_calls: dict[str, tuple[str, bytes] | None] = field(default_factory=dict)
     returned: deque[str] = field(default_factory=lambda: deque(maxlen=_RETURNED))
     came_back: int = 0  # results since the turn began
     task: str | None = None  # what it was asked; None as long as nothing has arrived
@@ -49,15 +51,16 @@ class AgentStream:
     last_text: str = ""
     is_over: bool = False
 
-    def called(self, call_id: str, turn: int | None) -> int:
+    def called(self, event: Event) -> int:
         """The agent calls a tool: the number of the turn, where nobody says which. Calls that are made while others are
         open are of their turn, unless one of those seems lost: others came back and it did not."""
+        turn = event.turn
         if turn is None and (not self.open_calls or self.came_back >= _LOST):
             self.next_turn()
         elif turn is not None and turn != self.turn:
             self.next_turn()
             self.turn = turn
-        self.open_calls[call_id] = None
+        self.open_calls[event.call_id] = event.tool, _digest(event.arguments)
         if len(self.open_calls) > _MOST_OPEN:
             del self.open_calls[next(iter(self.open_calls))]
         return self.turn
@@ -73,7 +76,7 @@ class AgentStream:
                 case "alone":
                     count("results_without_call")
         elif event.kind == "called":
-            return replace(event, turn=self.called(event.call_id, event.turn))
+            return replace(event, turn=self.called(event))
         elif event.kind in ("task", "observed") and self.task is None:  # what arrives first is the task
             self.task = event.text
             task_id = event.task_id or run.task_id or task_digest(event.text)
@@ -94,6 +97,17 @@ class AgentStream:
         self.turn += 1
         self.came_back = 0
         self.open_calls.clear()
+
+    def claim(self, tool: str, arguments: Any) -> str | None:
+        """Id of the call that is made now, where the model has asked for it: the first that is open, of the tool of
+        this name (or of one whose name ends with it) and with these arguments. No other claim finds it again."""
+        for call_id, call in list(self.open_calls.items()):
+            name, given = call or ("", b"")
+            before, found, behind = name.rpartition(tool)
+            if found and not behind and not before[-1:].isalnum() and given == _digest(arguments):
+                self.open_calls[call_id] = None
+                return call_id
+        return None
 
     def result(self, call_id: str) -> Literal["joined", "second", "alone"]:
         """A result came: of an open call, of one that has its result, or of none that is known."""
@@ -143,6 +157,10 @@ class OpenRun:
 def task_digest(task: str) -> str:
     """An id for a task that has none: runs that are asked the same belong to one task."""
     return "task-" + hashlib.blake2b(task.encode("utf-8", "replace"), digest_size=12).hexdigest() if task else ""
+
+
+def _digest(arguments: Any) -> bytes:
+    return hashlib.blake2b(spelled(arguments or {}).encode("utf-8", "replace"), digest_size=8).digest()
 
 
 class RunRegistry:

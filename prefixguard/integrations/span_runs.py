@@ -75,8 +75,8 @@ class SpanAgent:
 
     head, tail, system : of its conversation, by `ModelCall`. since : when its model's last call ended, in nanoseconds.
     calls : tool and arguments of its last reply's calls, by id. failed : what went wrong in calls that have no result
-    yet. is_lost : its last reply was lost; the next call's messages repeat it. claim : the call that is about to be
-    told as its own.
+    yet. is_lost : its last reply was lost; the next call's messages repeat it, where the model gave one. behind : where
+    the last call's new messages began. claim : the call that is about to be told as its own.
     """
 
     watched: WatchedRun
@@ -89,6 +89,7 @@ class SpanAgent:
     calls: dict[str, tuple[str, str]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     is_lost: bool = False
+    behind: int = 0
     claim: ModelCall | None = None
     is_over: bool = False
 
@@ -108,7 +109,7 @@ class SpanAgent:
 
     def asks(self, guard: RunKeeper, call: ModelCall) -> None:
         """Its model was asked, and has answered."""
-        if self.is_lost and call.tail:
+        if self.is_lost and call.tail and (call.tail != self.tail or call.behind > self.behind):
             self._says(call.before, {})
         waiting = list(self.waiting)
         for message in call.messages[call.behind :]:
@@ -123,6 +124,7 @@ class SpanAgent:
                 self.watched.returned(call_id, message.get("content"), is_error=is_error)
         tell_chat_input(self.watched, call.messages)
         self.head, self.system, self.is_lost = call.head or self.head, call.system, call.is_lost
+        self.behind = call.behind
         if call.reply is not None:
             self._says(call.reply, call.usage)
 
@@ -239,7 +241,9 @@ class SpanRun:
         run_id = f"{trace:032x}" if isinstance(trace := node.key[0], int) else None
         agent = agent_name(scope.span) if scope is not None and scope.what() == "agent" else ""
         given = {"run_id": (call.conversation if scope is None else "") or run_id, "agent": agent}
-        return self._guard.run(**{**given, **self._of_run})
+        run = self._guard.run(**{**given, **self._of_run})
+        self._guard.no_nudges(run.id, "spans of OpenTelemetry cannot nudge: use a hook that can")
+        return run
 
     def _below(self, node: SpanNode, scope: SpanNode | None) -> SpanAgent:
         """An agent that begins below another one, or beside it."""

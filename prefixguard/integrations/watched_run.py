@@ -141,6 +141,12 @@ class WatchedRun:
         stream = self._guard.stream(self.id, self.agent_path)
         return stream is not None and text_of(call_id) in stream.open_calls
 
+    def claim(self, tool: str, arguments: Any = None) -> str | None:
+        """Id of the call that the model has asked for, and that somebody makes now; None where it asked for no such
+        call, or another one has claimed it."""
+        stream = self._guard.stream(self.id, self.agent_path)
+        return None if stream is None else stream.claim(text_of(tool), plain_json(arguments))
+
     @property
     def key(self) -> str:
         """Run and agent path in one."""

@@ -42,8 +42,8 @@ def test_whatever_comes(events_monitor: Monitor, events: list[dict[str, Any]], s
         guard._session = lambda *_: events_monitor.start(keep=kept.append)  # type: ignore[method-assign]
         live: dict[str, list[Any]] = {}
         with guard.run("do it", run_id="r") as run:
-            for event in events:
-                for reading in guard.feed({"run": run.id, **event}):
+            for n, event in enumerate(events):  # times make each an event of its own
+                for reading in guard.feed({"run": run.id, "at": n, **event}):
                     assert reading.unknown_reason is None or "field" not in reading.unknown_reason
                     live.setdefault(event["agent_path"], []).append(reading)
         guard.outcome(run.id, success)

@@ -221,8 +221,15 @@ def test_results_alone_belong_to_the_calls_that_wait(is_wrapped: bool, tmp_path:
     assert found == [["Where?", "find", f"got {n}", "Done.", None] for n in range(2)]
 
 
-def test_the_host_asks_whether_to_stop(events_monitor: Monitor) -> None:
-    guard = Guard(events_monitor, on_alarm="stop")
+@pytest.mark.parametrize(("action", "done"), [("stop", "stop"), ("nudge", "warn")])
+def test_the_host_asks_whether_to_stop_and_nobody_nudges(action: Any, done: str, events_monitor: Monitor) -> None:
+    acted: set[str] = set()
+
+    class Sink:
+        def emit(self, watched: Any) -> None:
+            acted.add(watched.acted)
+
+    guard = Guard(events_monitor, on_alarm=action, sinks=[Sink()])
     tracer = Tracer(guard)
     root = tracer.begin("answer")
     run_id = f"{root.context.trace_id:032x}"
@@ -231,8 +238,10 @@ def test_the_host_asks_whether_to_stop(events_monitor: Monitor) -> None:
         reply = says("", call(f"c{n}", "find"))
         tracer.end(tracer.begin("chat", root), **genai(messages, reply))
         messages += [reply, {"role": "tool", "tool_call_id": f"c{n}", "content": "error: not found"}]
-    assert (guard.stopped(run_id) or "").startswith(f"run {run_id}, step ")
+    assert (guard.stopped(run_id) or "").startswith(f"run {run_id}, step " if action == "stop" else "")
     assert guard.stopped("another") is None
+    guard.close()
+    assert acted == {"", done}
 
 
 def test_a_host_asks_by_the_id_that_it_gave(events_monitor: Monitor, tmp_path: Path) -> None:

@@ -170,3 +170,25 @@ def test_spans_that_never_end_are_forgotten(tmp_path: Path, monkeypatch: pytest.
         tracer.end(tracer.begin("chat", tracer.begin("never over")), **genai(ASKED, says("Yes.")))
         tracer.end(tracer.begin("chat"), **genai([{"role": "user", "content": f"{n}"}], says("Yes.")))
     assert len(tracer.watcher._nodes) <= 10 and len(tracer.watcher._loose) <= 10
+
+
+@pytest.mark.parametrize("name", CONVENTIONS)
+@pytest.mark.parametrize("lost", ["no reply", "unreadable", "empty"])
+def test_a_model_that_gave_no_reply_is_asked_again(name: str, lost: str, tmp_path: Path) -> None:
+    """Nothing was said in the call that failed without saying so: what was said before it is told once."""
+    guard = Guard.recording(tmp_path)
+    tracer = Tracer(guard)
+    root = tracer.begin("answer")
+    first = says("Hm.", call("c1", "find"))
+    tracer.end(tracer.begin("chat", root), **CONVENTIONS[name](ASKED, first))
+    again = CONVENTIONS[name](answered(first, "one"), says("Done."))
+    broken = {key: value for key, value in again.items() if "output" not in key}
+    if lost != "no reply":
+        broken["gen_ai.output.messages"] = "not JSON" if lost == "unreadable" else "[]"
+    for _ in range(2):
+        tracer.end(tracer.begin("chat", root), **broken)
+    tracer.end(tracer.begin("chat", root), **again)
+    tracer.end(root)
+    assert [line[1:3] for line in lines(tmp_path)] == [
+        ("task", "Where?"), ("called", "find"), ("returned", "one"), ("said", "Done."), ("ended", ""),
+    ]  # fmt: skip
