@@ -15,7 +15,8 @@ PRODUCTION = (
     "runtime", "escalate", "integrations", "hook",
 )  # fmt: skip
 WORKSHOP = (
-    "results", "lexicon", "metrics", "learn", "automata", "evaluation", "auditor", "induce", "simulation", "lab", "cli",
+    "results", "lexicon", "metrics", "learn", "automata", "evaluation", "auditor", "induce", "simulation", "factory",
+    "lab", "cli",
 )  # fmt: skip
 ORDER = {room: place for place, room in enumerate(PRODUCTION + WORKSHOP)}
 RUN_TIME_PACKAGES = {"numpy", "onnxruntime", "re2", "orjson"}
