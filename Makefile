@@ -46,7 +46,7 @@ product: $(VENV)/.installed-dev
 	$(BIN)/prefixguard export monitors/lab --to dfa --max-states 32 --out automata/lab --overwrite
 
 # Figures side by side on two cores, timings alone after them. Every script keeps what is done and goes on from there.
-FIGURES = accuracy backends ten_sets leaks alarms leak_worth controls attribution observability escalation induction
+FIGURES = accuracy backends all_sets leaks alarms leak_worth controls attribution observability escalation induction
 bench: $(VENV)/.installed-dev
 	$(MAKE) --no-print-directory -j2 $(addprefix figures-,$(FIGURES))
 	$(BIN)/python benchmarks/recovery.py
@@ -67,10 +67,10 @@ figures-%:
 # The same scripts on small sets and with quick monitors, into build/bench-quick.
 QUICK = build/bench-quick
 bench-quick: $(VENV)/.installed-dev
-	$(MAKE) --no-print-directory -j2 quick-ten_sets quick-backends quick-leaks quick-alarms quick-controls quick-observability
+	$(MAKE) --no-print-directory -j2 quick-all_sets quick-backends quick-leaks quick-alarms quick-controls quick-observability
 
-quick-ten_sets:
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/ten_sets.py $(RUNS) --backend gbdt --out $(QUICK)/ten_sets
+quick-all_sets:
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/all_sets.py $(RUNS) --backend gbdt --out $(QUICK)/all_sets
 quick-backends:
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/backends.py $(RUNS) --sets webshop_react --out $(QUICK)/backends
 quick-leaks:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parent))
 import accuracy
-import ten_sets
+import all_sets
 
 from prefixguard import behaviours, context
 from prefixguard.alarm import Level, rule_level
@@ -129,7 +129,7 @@ def run_rules(name: str, traces: Path) -> dict[str, Any]:
     began: dict[str, dict[bool, list[int | None]]] = {row: {True: [], False: []} for row in RULES}
     raised: dict[str, int] = {}
     lengths: dict[bool, list[int]] = {True: [], False: []}
-    for run in ten_sets.runs_of(traces, name):
+    for run in all_sets.runs_of(traces, name):
         if run.outcome is Outcome.UNKNOWN:
             continue
         failed = run.outcome is Outcome.FAILURE
@@ -209,7 +209,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("traces", type=Path, help="folder that holds the sets")
     parser.add_argument("--sets", nargs="*", choices=list(accuracy.SETS), default=list(accuracy.SETS))
-    parser.add_argument("--rules", nargs="*", choices=list(ten_sets.SETS), default=list(ten_sets.SETS))
+    parser.add_argument("--rules", nargs="*", choices=list(all_sets.SETS), default=list(all_sets.SETS))
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     parser.add_argument("--folds", type=int, default=3)
     args = parser.parse_args()

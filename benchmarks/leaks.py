@@ -39,6 +39,7 @@ SETS = {
     "terminal_bench": "terminal_log",
     "mind2web_abp": "online_mind2web",
     "whoandwhen": "whoandwhen",
+    "sentinel": "sentinel",
 }
 #: Runs of a set that are audited.
 MOST_RUNS = 800

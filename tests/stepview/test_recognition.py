@@ -17,7 +17,7 @@ SAMPLES = Path(__file__).parents[1] / "induce" / "samples"
 SETS = {
     "tau_bench": "tau_bench", "tau2": "tau2", "sweagent": "sweagent", "mini_swe_agent": "minisweagent",
     "terminal_log": "terminal_bench", "webshop_react": "webshop_react", "online_mind2web": "mind2web_abp",
-    "intercode": "intercode", "react_log": "reflexion", "whoandwhen": "whoandwhen",
+    "intercode": "intercode", "react_log": "reflexion", "whoandwhen": "whoandwhen", "sentinel": "sentinel",
 }  # fmt: skip
 #: Adapters of a format that another one reads too: the other is found first.
 SECOND = {"whoandwhen_turns": "whoandwhen"}

@@ -22,6 +22,7 @@ REAL_SETS = {
     "tau_bench": "tau_bench", "tau2": "tau2", "sweagent": "sweagent", "mini_swe_agent": "minisweagent",
     "terminal_log": "terminal_bench", "webshop_react": "webshop_react", "online_mind2web": "mind2web_abp",
     "intercode": "intercode", "react_log": "reflexion", "whoandwhen": "whoandwhen", "whoandwhen_turns": "whoandwhen",
+    "sentinel": "sentinel",
 }  # fmt: skip
 
 
@@ -174,6 +175,7 @@ _LIVE: dict[str, LiveForm] = {
         (header, [e for span in spans for e in span["events"]]) for header, spans in _otlp(root)
     ),
     "pydantic_ai": _messages,
+    "sentinel": _files_of_lines(),
     "smolagents": _run_objects("steps"),
     "aftraj": _rows_of_tables(lambda row: ({"task": row["task"]}, row["turns"])),
     "tracertraj": _rows_of_tables(lambda row: ({"question": row["question"]}, row["history"])),

@@ -59,6 +59,7 @@ TURNED = {
     "openhands": ("*", [('"resolved": true', '"resolved": false')]),
     "otel_genai": ("*", [('"stringValue": "pass"', '"stringValue": "fail"')]),
     "pydantic_ai": ("*", [('"success": true', '"success": false')]),
+    "sentinel": ("manifest.json", [('"looping"', "null"), ('"healthy"', '"other"'), ('"tau": 1', '"tau": 2')]),
     "smolagents": ("*", [('"success": true', '"success": false'), ('"reward": 1', '"reward": 0')]),
 }
 #: Formats that tell no outcome: labels do.

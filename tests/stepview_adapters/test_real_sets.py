@@ -126,6 +126,15 @@ def count_whoandwhen_turns(root: Path) -> Iterator[Counted]:
         yield run["question_ID"], "failure", len(run["history"])
 
 
+def count_sentinel(root: Path) -> Iterator[Counted]:
+    for manifest in root.glob("*/manifest.json"):
+        for run in read(manifest):
+            right = run["graded"] == "healthy" if "graded" in run else run["failure_class"] is None
+            lines = (manifest.parent / run["file"]).read_text(encoding="utf-8").splitlines()
+            seed = run.get("provenance", {}).get("episode_seed")
+            yield str(seed), "success" if right else "failure", len(lines)
+
+
 SETS: dict[str, tuple[Callable[[Path], Iterator[Counted]], dict[str, int], dict[str, int], int]] = {
     # adapter: how to count, all runs by outcome, those without a record, tasks among the rest
     "tau_bench": (count_tau_bench, {"success": 1147, "failure": 568}, {"failure": 57}, 165),
@@ -144,6 +153,7 @@ SETS: dict[str, tuple[Callable[[Path], Iterator[Counted]], dict[str, int], dict[
     "react_log": (count_react_log, {"success": 499, "failure": 708}, {"success": 102}, 100),
     "whoandwhen": (count_whoandwhen, {"failure": 184}, {}, 139),
     "whoandwhen_turns": (count_whoandwhen_turns, {"failure": 184}, {}, 139),
+    "sentinel": (count_sentinel, {"success": 494, "failure": 734}, {}, 198 + 1),  # and runs without a task
 }
 SLOW = ("intercode", "mini_swe_agent", "terminal_log", "tau_bench")
 #: Every how many runs one is fed event by event.
@@ -221,6 +231,16 @@ def test_every_failure_of_the_attribution_set_names_its_mistake(parsed: Callable
     assert len(mistakes) == 184
     assert all(mistake.agent for mistake in mistakes)
     assert sum(mistake.step is None for mistake in mistakes) == 2
+
+
+@pytest.mark.real
+def test_every_injected_fault_has_the_step_from_which_it_was_injected(
+    real_set: RealSet, parsed: Callable[[str], Parsed]
+) -> None:
+    entries = [entry for path in real_set("sentinel").glob("*/manifest.json") for entry in read(path)]
+    injected = [Mistake(entry["tau"] + 1, None) for entry in entries if entry["tau"] is not None]
+    assert len(injected) == 616
+    assert Counter(parsed("sentinel").mistakes) == Counter(injected)
 
 
 @pytest.mark.real

@@ -1,10 +1,10 @@
-"""A monitor on each of ten sets, as a user makes and judges it: train, evaluate on its test tasks, audit the runs.
+"""A monitor on each of eleven sets, as a user makes and judges it: train, evaluate on its test tasks, audit the runs.
 
-    python benchmarks/ten_sets.py .traces --out benchmarks/results/ten_sets
+    python benchmarks/all_sets.py .traces --out benchmarks/results/all_sets
 
 Each set is split by task as `train` does; the figures are those of `evaluate` on the tasks set aside. A set whose runs
 all ended alike is audited only. Sets are kept in the output folder as they are done, so that an interrupted benchmark
-goes on where it stopped. Prints a table; writes NAME.json (everything that `evaluate --json` says) and ten_sets.md.
+goes on where it stopped. Prints a table; writes NAME.json (everything that `evaluate --json` says) and all_sets.md.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ SETS = {
     "tau_bench": "tau_bench", "tau2": "tau2", "sweagent": "sweagent", "minisweagent": "mini_swe_agent",
     "terminal_bench": "terminal_log", "webshop_react": "webshop_react", "mind2web_abp": "online_mind2web",
     "intercode": "intercode", "reflexion": "react_log", "whoandwhen": "whoandwhen",
+    "sentinel": "sentinel",
 }  # fmt: skip
 #: Runs that are taken at most, chosen by the hash of their id.
 MOST = 2500
@@ -126,7 +127,7 @@ def main() -> None:
     parser.add_argument("traces", type=Path, help="folder that holds the sets")
     parser.add_argument("--sets", nargs="*", choices=list(SETS), default=list(SETS))
     parser.add_argument("--backend", default="gru", help="what is trained")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/ten_sets"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/all_sets"))
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     for name in args.sets:
@@ -136,7 +137,7 @@ def main() -> None:
             print(f"{name} done", file=sys.stderr, flush=True)
         paths = [p for n in SETS if (p := args.out / f"{n}.json").exists()]
         table = text([json.loads(p.read_text()) for p in paths])
-        (args.out / "ten_sets.md").write_text(table + "\n")
+        (args.out / "all_sets.md").write_text(table + "\n")
     print(table)
 
 
