@@ -41,6 +41,8 @@ __all__ = sorted(_HOMES)
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'prefixguard' has no attribute {name!r}")
+    if _HOMES[name] == __name__:  # a room
+        return importlib.import_module(f"{__name__}.{name}")
     value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
     return value
 

@@ -1,5 +1,6 @@
 """The public names, each once: this stub types them, and the package reads it to know which room has which."""
 
+from prefixguard import factory as factory
 from prefixguard.alarm import AlarmPolicy as AlarmPolicy
 from prefixguard.alarm import Level as Level
 from prefixguard.auditor import AuditLine as AuditLine

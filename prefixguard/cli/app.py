@@ -22,7 +22,8 @@ from prefixguard.distribution import VERSION
 from prefixguard.errors import PrefixGuardError
 
 BAD_INPUT, INTERRUPTED = 2, 3
-#: Command to the file that has it, which is imported when the command is asked for, and to its name there.
+#: Command to the file that has it, which is imported when the command is asked for, and to its name there. Of two
+#: words the first names a group.
 COMMANDS = {
     "demo": "demo.show_demo",
     "check-data": "training.check_data",
@@ -47,7 +48,10 @@ COMMANDS = {
     "check-behaviours": "adapters.check_behaviours",
     "info": "info.show_info",
     "adapters": "adapters.adapters",
+    "factory import": "factory_corpus.import_set",
 }
+#: What a group of commands is for.
+_GROUPS = {"factory": "Make labelled runs, and train an auditor of your own on them."}
 #: What the same command does after an interruption, where something is left to go on from.
 _RESUMES = {
     "train": "The same command resumes from the last epoch that was finished.",
@@ -57,6 +61,7 @@ _RESUMES = {
         "Folds and replies that are there are kept; the same command goes on from there.",
     ),
     "audit": "With --out the same command goes on where it stopped.",
+    "factory": "What is done is kept; the same command goes on from there.",
 }
 _TRACEBACK = "PREFIXGUARD_TRACEBACK"
 
@@ -73,15 +78,19 @@ class Commands(TyperGroup):
     """The group of commands, with the one place where an error becomes a message and an exit code."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """In the order of work."""
-        return list(COMMANDS)
+        """In the order of work; a group once."""
+        return list(dict.fromkeys(name.partition(" ")[0] for name in COMMANDS))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of that name; None where there is none, as click has it."""
-        if cmd_name not in COMMANDS:
-            return None
+        """The command or group of that name; None where there is none, as click has it."""
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
-        alone.command(cmd_name, context_settings=_SETTINGS)(twin_of(cmd_name).callback)
+        if cmd_name in _GROUPS:
+            alone.callback(help=_GROUPS[cmd_name], no_args_is_help=True)(lambda: None)
+        elif cmd_name not in COMMANDS:
+            return None
+        for name in COMMANDS:
+            if name == cmd_name or name.startswith(f"{cmd_name} "):
+                alone.command(name.rpartition(" ")[2], context_settings=_SETTINGS)(twin_of(name).callback)
         return typer.main.get_command(alone)
 
     def make_context(self, *args: Any, **options: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from prefixguard.cli.app import app
+from prefixguard.cli.app import COMMANDS, app
 
 _HEAD = """# Command line
 
@@ -31,7 +31,7 @@ This page is written by `python -m prefixguard.cli.reference > docs/cli.md`, and
 def reference() -> str:
     """The page, as Markdown."""
     group: Any = typer.main.get_command(app)
-    commands = {name: group.get_command(None, name) for name in group.list_commands(None)}
+    commands = {name: group.get_command(None, name) for name in COMMANDS}
     return "\n".join([_HEAD, *(line for name, command in commands.items() for line in _lines_of(name, command))])
 
 

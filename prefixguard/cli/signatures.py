@@ -38,8 +38,10 @@ class FunctionParameter:
 
 @cache
 def parameters_of(name: str) -> dict[str, FunctionParameter]:
-    """The parameters of a public function or dataclass, in their order. name : as in `prefixguard`, such as "train"."""
-    module, node = _definition("prefixguard", name)
+    """The parameters of a public function or dataclass, in their order. name : as in `prefixguard`, such as "train",
+    or with its room, such as "factory.build"."""
+    room, _, function = name.rpartition(".")
+    module, node = _definition(f"prefixguard.{room}" if room else "prefixguard", function)
     if isinstance(node, ast.Assign):
         raise LookupError(f"{name} is a constant")
     texts = _fields(ast.get_docstring(node) or "")

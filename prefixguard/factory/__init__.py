@@ -1,5 +1,7 @@
 """Labelled runs, and auditors of one's own trained on them."""
 
+from prefixguard.factory.corpus_report import CorpusReport
+from prefixguard.factory.importing import SETS, PublishedSet, as_messages, import_set
 from prefixguard.factory.labelled import (
     LabelledRun,
     MistakeLabel,
@@ -10,4 +12,17 @@ from prefixguard.factory.labelled import (
 )
 from prefixguard.factory.skips import Skips
 
-__all__ = ["LabelledRun", "MistakeLabel", "Skips", "bare_run", "read_corpus", "records_of", "write_corpus"]
+__all__ = [
+    "SETS",
+    "CorpusReport",
+    "LabelledRun",
+    "MistakeLabel",
+    "PublishedSet",
+    "Skips",
+    "as_messages",
+    "bare_run",
+    "import_set",
+    "read_corpus",
+    "records_of",
+    "write_corpus",
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,9 @@ SOURCES = [(name, function) for name in COMMANDS for function in twin_of(name).f
 @pytest.mark.parametrize("function", sorted({function for _, function in SOURCES}))
 def test_what_is_read_from_the_source_is_what_the_function_has(function: str) -> None:
     """`parameters_of` imports nothing, and is right all the same."""
-    assert function in prefixguard.__all__, "what a command does is public"
+    assert function.partition(".")[0] in prefixguard.__all__, "what a command does is public"
     read = parameters_of(function)
-    true = inspect.signature(getattr(prefixguard, function)).parameters
+    true = inspect.signature(attrgetter(function)(prefixguard)).parameters
     assert list(read) == [name for name in true if name in read] and set(true) - set(read) <= {"rung", "mark"}
     for name, parameter in read.items():
         wanted = REQUIRED if true[name].default is inspect.Parameter.empty else true[name].default
