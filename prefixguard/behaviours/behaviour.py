@@ -20,6 +20,7 @@ class Behaviour:
     advice : a sentence for the developers of the agent. "" where nobody can act on it.
     watch, alarm : counts from which rules without a model say WATCH and ALARM; 0: never.
     rests_on : names of the context features that show it; what they moved a risk by is what the behaviour moved it by.
+    label : a few words for tables and pictures, where the name alone would be a riddle. "": the words of the name.
     """
 
     name: str
@@ -30,11 +31,21 @@ class Behaviour:
     watch: int = 0
     alarm: int = 0
     rests_on: tuple[str, ...] = ()
+    label: str = ""
 
     @property
     def actionable(self) -> bool:
         """Whether somebody can act on it."""
         return bool(self.nudge)
+
+    @property
+    def title(self) -> str:
+        """The behaviour in a few words.
+
+        >>> Behaviour("tests_pass", "neutral", "The tests pass.").title
+        'tests pass'
+        """
+        return self.label or self.name.replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,8 +37,14 @@ CATALOGUE: Final = (
         watch=3,
         alarm=6,
         rests_on=_REPEATED,
+        label="same call, same result",
     ),
-    Behaviour("same_call_other_result", "neutral", "The same call gave another result than before, as polling does."),
+    Behaviour(
+        "same_call_other_result",
+        "neutral",
+        "The same call gave another result than before, as polling does.",
+        label="same call, other result",
+    ),
     Behaviour(
         "alternating_calls",
         "fault",
@@ -58,6 +64,7 @@ CATALOGUE: Final = (
         watch=2,
         alarm=4,
         rests_on=("message_seen", "repeat_rate"),
+        label="same message again",
     ),
     Behaviour(
         "messages_in_a_row",
@@ -75,6 +82,7 @@ CATALOGUE: Final = (
         "The agent has made no call for five steps or more.",
         "You have not used a tool for a while: make the call that the task needs.",
         "Check that the tools reach the agent.",
+        label="no call for 5 steps",
     ),
     # Errors
     Behaviour("call_failed", "neutral", "The step failed."),
@@ -127,9 +135,12 @@ CATALOGUE: Final = (
         watch=3,
         alarm=6,
         rests_on=("tool_failures", "errors_in_a_row", "size_arguments", "largest_arguments"),
+        label="retries grow longer",
     ),
-    Behaviour("failed_tool_again", "neutral", "The agent used a tool that had failed before."),
-    Behaviour("recovered", "neutral", "A call succeeded after calls that had failed."),
+    Behaviour(
+        "failed_tool_again", "neutral", "The agent used a tool that had failed before.", label="tool that failed before"
+    ),
+    Behaviour("recovered", "neutral", "A call succeeded after calls that had failed.", label="success after failure"),
     # What was said and what was done
     Behaviour(
         "call_as_text",
@@ -150,6 +161,7 @@ CATALOGUE: Final = (
         watch=1,
         alarm=1,
         rests_on=("is_message", "errors", "error_rate", "steps_since_error"),
+        label="claims success over a failure",
     ),
     Behaviour(
         "answer_without_call",
@@ -201,7 +213,7 @@ CATALOGUE: Final = (
         alarm=8,
         rests_on=("size_result", "mean_size_result", "result_seen"),
     ),
-    Behaviour("result_seen", "neutral", "The result was seen before."),
+    Behaviour("result_seen", "neutral", "The result was seen before.", label="result seen before"),
     Behaviour("long_result", "neutral", "The result is long."),
     # Tests
     Behaviour(
@@ -212,6 +224,7 @@ CATALOGUE: Final = (
         "Ask for a test after edits, and say how tests are run.",
         watch=12,
         rests_on=("same_tool_in_a_row", "tool_seen", "tools", "tool_entropy"),
+        label="edits without a test",
     ),
     Behaviour(
         "same_tests_fail",
@@ -222,11 +235,17 @@ CATALOGUE: Final = (
         watch=3,
         alarm=6,
         rests_on=("result_seen", "errors", "errors_in_a_row", "tool_failures"),
+        label="same tests fail again",
     ),
     Behaviour("tests_pass", "neutral", "The tests pass."),
     # Tools
-    Behaviour("new_tool", "neutral", "The agent used a tool for the first time."),
-    Behaviour("same_tool_many", "neutral", "The agent used the same tool four times or more in a row."),
+    Behaviour("new_tool", "neutral", "The agent used a tool for the first time.", label="first use of a tool"),
+    Behaviour(
+        "same_tool_many",
+        "neutral",
+        "The agent used the same tool four times or more in a row.",
+        label="same tool 4 times or more",
+    ),
     # Limits
     Behaviour(
         "near_step_cap",
@@ -242,7 +261,7 @@ CATALOGUE: Final = (
     Behaviour("writes", "neutral", "The agent changes something outside."),
     Behaviour("edits", "neutral", "The agent edits a file."),
     Behaviour("tests", "neutral", "The agent runs tests."),
-    Behaviour("acts", "neutral", "The agent makes a call of unknown consequence."),
+    Behaviour("acts", "neutral", "The agent makes a call of unknown consequence.", label="other call"),
     Behaviour("submits", "neutral", "The agent hands its work in."),
     Behaviour("waits", "neutral", "The agent waits."),
     Behaviour("thinks", "neutral", "The agent writes a thought down."),

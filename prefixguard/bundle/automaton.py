@@ -148,6 +148,13 @@ def alarm_performance_of(data: bytes) -> AlarmPerformance | None:
     return performance_from_json(document["performance"]) if "performance" in document else None
 
 
+def is_named(data: bytes) -> bool:
+    """Whether an automaton.json has what releases before 0.4.0 take for damage: names of states, how the alarms did,
+    or symbols that are behaviours."""
+    document = load_json(data)
+    return "names" in document or "performance" in document or document["symbol_map"]["kind"] == "behaviours"
+
+
 def _parse(document: Any) -> tuple[Automaton, SymbolMap, tuple[str, ...]]:
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise ValueError(f"its schema is not {SCHEMA!r}")

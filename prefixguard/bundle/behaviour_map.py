@@ -28,7 +28,7 @@ class BehaviourSymbol:
     consequence: what the step must be besides; "": anything.
 
     >>> BehaviourSymbol("call_failed", 1, "reads").gloss, BehaviourSymbol("errors_in_a_row", 8).gloss
-    ('reads, call failed', 'errors in a row, 8 times or more')
+    ('reads, call failed', 'errors in a row: 8 times or more')
     """
 
     behaviour: str
@@ -52,17 +52,21 @@ class BehaviourSymbol:
     @property
     def gloss(self) -> str:
         """A few words."""
-        name = self.behaviour.replace("_", " ")
-        often = f", {self.at_least} times or more" if self.at_least > 1 else ""
-        return f"{self.consequence}, {name}{often}" if self.consequence else f"{name}{often}"
+        said = BY_NAME[self.behaviour].title
+        if self.at_least > 1:
+            said = f"{said}: {self.at_least} times or more"
+        return f"{BY_NAME[self.consequence].title}, {said}" if self.consequence else said
 
     @property
     def sentence(self) -> str:
-        """What is the case, in the words of the catalogue."""
-        said = BY_NAME[self.behaviour].sentence
-        if self.at_least > 1:
-            said = f"{said.removesuffix('.')}: {self.at_least} times or more."
-        return f"{BY_NAME[self.consequence].sentence} {said}" if self.consequence else said
+        """What is the case, in the words of the catalogue; after each sentence the name that readings say."""
+        often = f": {self.at_least} times or more" if self.at_least > 1 else ""
+        said = _named(self.behaviour, often)
+        return f"{_named(self.consequence)} {said}" if self.consequence else said
+
+
+def _named(behaviour: str, often: str = "") -> str:
+    return f"{BY_NAME[behaviour].sentence.removesuffix('.')}{often} ({behaviour})."
 
 
 @dataclass(frozen=True, slots=True)

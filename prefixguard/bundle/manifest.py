@@ -54,8 +54,9 @@ SINCE: Mapping[str, int] = MappingProxyType({ONNX: 1, AUTOMATON: 2})
 #: The layout of a bundle of either kind with alarm thresholds by group: a release that does not know of them would
 #: hold every run to the common threshold without a word.
 GROUPED = 3
-#: The layout of an automaton that says how its alarms did: an older release takes its automaton.json for damaged.
-MEASURED = 4
+#: The layout of an automaton over behaviours, and of one that says how its alarms did or how its states are called: an
+#: older release takes its automaton.json for damaged.
+NAMED = 4
 #: Files of each kind besides the manifest: those that must be there, and those that may.
 _ALWAYS = (File.ADAPTER, File.CALIBRATION, File.CARD, File.CONTEXT, File.VOCABULARY)
 REQUIRED: Mapping[str, tuple[File, ...]] = MappingProxyType(
@@ -78,9 +79,9 @@ LIMITS: Mapping[str, int] = MappingProxyType(
 )
 
 
-def version_of(kind: str, *, grouped: bool, measured: bool = False) -> int:
+def version_of(kind: str, *, grouped: bool, named: bool = False) -> int:
     """The layout a bundle is written in: the oldest that has all it holds."""
-    return MEASURED if measured else GROUPED if grouped else SINCE[kind]
+    return NAMED if named else GROUPED if grouped else SINCE[kind]
 
 
 def schema_of(version: int) -> str:
@@ -118,20 +119,20 @@ def make_manifest(
     info: Mapping[str, Any],
     *,
     grouped: bool = False,
-    measured: bool = False,
+    named: bool = False,
 ) -> dict[str, Any]:
     """The manifest of these files, with id and seal.
 
     kind: one of `manifest.SINCE`. adapter: name, version and sha256 of the adapter. info: everything else, as it
-    is to be written. grouped: whether the calibration has thresholds by group. measured: whether automaton.json says
-        how its alarms did.
+    is to be written. grouped: whether the calibration has thresholds by group. named: whether automaton.json has
+        what is of layout 4.
     Raises DataError when `info` names what we write ourselves, or holds what JSON cannot.
     """
     clash = [name for name in RESERVED if name in info]
     if clash:
         raise DataError(f"info may not name {', '.join(clash)}: the bundle writes that itself.")
     manifest: dict[str, Any] = json.loads(canonical(info))
-    version = version_of(kind, grouped=grouped, measured=measured)
+    version = version_of(kind, grouped=grouped, named=named)
     manifest |= {
         "schema": schema_of(version),
         "read_by": READ_BY[version],
@@ -210,7 +211,7 @@ def _check_files(manifest: Mapping[str, Any], where: str) -> None:
     kind, files = manifest.get("kind"), manifest.get("files")
     if not isinstance(kind, str) or kind not in REQUIRED:
         raise BundleError(f"{where}: kind {kind!r} is not known here (known: {', '.join(REQUIRED)}). {_AGAIN}")
-    layouts = (SINCE[kind], GROUPED, MEASURED) if kind == AUTOMATON else (SINCE[kind], GROUPED)
+    layouts = (SINCE[kind], GROUPED, NAMED) if kind == AUTOMATON else (SINCE[kind], GROUPED)
     if manifest["schema"] not in map(schema_of, layouts):
         raise BundleError(f"{where}: kind {kind} is of {schema_of(SINCE[kind])!r}. {_AGAIN}")
     if not isinstance(files, dict):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.bundle.arrays import arrays_from_bytes
-from prefixguard.bundle.automaton import Automaton, alarm_performance_of, automaton_from_bytes
+from prefixguard.bundle.automaton import Automaton, automaton_from_bytes, is_named
 from prefixguard.bundle.calibration import Calibration
 from prefixguard.bundle.manifest import LIMITS, PICTURES, File, read_manifest, schema_of, version_of
 from prefixguard.bundle.onnx_check import check_onnx
@@ -147,8 +147,8 @@ def _parse(folder: Path, manifest: dict[str, Any], files: Mapping[str, bytes]) -
     automaton, symbol_map, glosses = _automaton(folder, files, len(vocabulary))
     where = str(folder / File.CALIBRATION)
     calibration = Calibration.from_bytes(files[File.CALIBRATION], where)
-    measured = automaton is not None and alarm_performance_of(files[File.AUTOMATON]) is not None
-    version = version_of(manifest["kind"], grouped=calibration.groups is not None, measured=measured)
+    named = automaton is not None and is_named(files[File.AUTOMATON])
+    version = version_of(manifest["kind"], grouped=calibration.groups is not None, named=named)
     if manifest["schema"] != schema_of(version):
         raise BundleError(f"{where}: is of {schema_of(version)!r}, the manifest of another layout. {_AGAIN}")
     typical = _typical(arrays, str(folder / File.CONTEXT))

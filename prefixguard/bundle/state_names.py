@@ -14,8 +14,9 @@ _LEADING, _LETTERS = 2, 120
 
 
 def state_names(automaton: Automaton, glosses: Sequence[str]) -> tuple[str, ...]:
-    """One sentence a state: its most frequent symbols with their shares. glosses: one a symbol, in words.
+    """One sentence a state: its most frequent symbols, with the share of the steps into the state that each has.
 
+    glosses: one a symbol, in words.
     `automaton.json`, the glossary and the page say this one.
     """
     return tuple(_name(automaton, glosses, state) for state in range(automaton.n_states))
@@ -27,8 +28,11 @@ def _name(automaton: Automaton, glosses: Sequence[str], state: int) -> str:
     if not total:
         return "Runs begin here." if state == automaton.start else "No training step ends here."
     top = [k for k in np.argsort(-into, kind="stable")[:_LEADING].tolist() if into[k] > 0]
-    said = (f"{plain(glosses[k], _LETTERS) or f'symbol {k}'} ({_per_cent(into[k] / total)})" for k in top)
-    return f"After {', or '.join(said)}."
+    said = [f'"{plain(glosses[k], _LETTERS) or f"symbol {k}"}"' for k in top]
+    if into[top[0]] == total:
+        return f"After {said[0]}."
+    shares = (f"{name} ({_per_cent(into[k] / total)})" for k, name in zip(top, said, strict=True))
+    return f"After {' or '.join(shares)}."
 
 
 def _per_cent(share: float) -> str:

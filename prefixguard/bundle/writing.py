@@ -17,13 +17,14 @@ from typing import Any
 from numpy.typing import NDArray
 
 from prefixguard.bundle.arrays import arrays_to_bytes
-from prefixguard.bundle.automaton import alarm_performance_of, automaton_from_bytes, automaton_to_bytes
+from prefixguard.bundle.automaton import alarm_performance_of, automaton_from_bytes, automaton_to_bytes, is_named
 from prefixguard.bundle.calibration import Calibration
 from prefixguard.bundle.card import write_card
 from prefixguard.bundle.files import output_error, replace_file, sync_folder, write_file
 from prefixguard.bundle.manifest import (
     AUTOMATON,
     LIMITS,
+    NAMED,
     ONNX,
     OPTIONAL,
     PICTURES,
@@ -32,9 +33,11 @@ from prefixguard.bundle.manifest import (
     File,
     make_manifest,
     render,
+    schema_of,
 )
 from prefixguard.bundle.reading import Bundle, open_bundle, read_pictures
 from prefixguard.bundle.signature import Key, Signature, private_key
+from prefixguard.bundle.state_names import state_names
 from prefixguard.errors import BundleError, OutputError
 from prefixguard.stepview import Adapter
 
@@ -124,10 +127,11 @@ def _contents(parts: BundleParts) -> tuple[dict[str, bytes], Mapping[str, object
         **{name: data for name, data in optional if data is not None},
         **parts.pictures,
     }
-    card = parts.card
-    performance = None if parts.automaton is None else alarm_performance_of(parts.automaton)
+    card, automaton, performance, named_states = parts.card, None, None, False
+    if parts.automaton is not None:
+        automaton = automaton_from_bytes(parts.automaton)[0]
+        performance, named_states = alarm_performance_of(parts.automaton), is_named(parts.automaton)
     if card is None:
-        automaton = None if parts.automaton is None else automaton_from_bytes(parts.automaton)[0]
         card = write_card(named, parts.calibration, parts.info, automaton, sorted(parts.pictures), performance)
     files[File.CARD] = card.encode("utf-8", "replace")
     known = REQUIRED[parts.kind] + OPTIONAL[parts.kind]
@@ -136,7 +140,7 @@ def _contents(parts: BundleParts) -> tuple[dict[str, bytes], Mapping[str, object
     if odd:
         raise BundleError(f"A bundle of kind {parts.kind} has {', '.join(sorted(known))}; check {odd[0]}.")
     grouped = parts.calibration.groups is not None
-    manifest = make_manifest(parts.kind, files, named, parts.info, grouped=grouped, measured=performance is not None)
+    manifest = make_manifest(parts.kind, files, named, parts.info, grouped=grouped, named=named_states)
     files[File.MANIFEST] = render(manifest)
     return files, manifest
 
@@ -187,7 +191,9 @@ def parts_of(bundle: Bundle) -> BundleParts:
     """
     automaton = None
     if bundle.automaton is not None and bundle.symbol_map is not None:
-        automaton = automaton_to_bytes(bundle.automaton, bundle.symbol_map, bundle.glosses)
+        named = bundle.manifest["schema"] == schema_of(NAMED)
+        names = state_names(bundle.automaton, bundle.glosses) if named else None
+        automaton = automaton_to_bytes(bundle.automaton, bundle.symbol_map, bundle.glosses, names=names)
     return BundleParts(
         adapter=bundle.adapter.to_bytes(),
         vocabulary=bundle.vocabulary.to_bytes(),

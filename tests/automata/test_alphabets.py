@@ -246,9 +246,9 @@ def test_scores_of_words_are_said_by_where_they_stand() -> None:
     assert say_at(-math.inf, 24.5) == "words of runs about to fail: the lowest 25 % of steps"
     assert say_at(89.5, math.inf) == "words of runs about to fail: the highest 10 % of steps"
     assert say_at(24.5, 89.5) == "words of runs about to fail: from 25 % to 90 % of steps"
-    assert say(Asked(N_FEATURES + 1, 24.5, 89.5), (), values, short=True) == "words of failed runs 25 % to 90 %"
+    assert say(Asked(N_FEATURES + 1, 24.5, 89.5), (), values, short=True) == "words of failed runs: 25 % to 90 %"
     many = [np.arange(1000.0)]
-    assert say(Asked(N_FEATURES, 995.5, math.inf), (), many, short=True) == "near-failure words highest 0.4 %"
+    assert say(Asked(N_FEATURES, 995.5, math.inf), (), many, short=True) == "near-failure words: highest 0.4 %"
 
 
 def test_every_feature_has_a_short_name_of_its_own() -> None:

@@ -90,7 +90,11 @@ def test_one_agent_and_the_step_cap_are_flagged_where_they_dominate() -> None:
     found = ranked(dominated(), 0.5)
     solo = next(one for one in found if "describe" in one.sentence)
     late = next(one for one in found if "give_up" in one.sentence)
-    others = [one for one in found if not {"describe", "give_up"} & set(one.sentence.replace(",", " ").split())]
+    others = [
+        one
+        for one in found
+        if not {"describe", "give_up"} & set(one.sentence.replace('"', " ").replace(",", " ").split())
+    ]
     assert solo.mix == (("agent", (("solo", 1.0),)),)
     assert any("100 % of its steps are of agent solo, " in flag for flag in solo.flags)
     assert any("step 18 or later, near the greatest lengths of runs" in flag for flag in late.flags)

@@ -14,7 +14,7 @@ import tiny_monitor
 from invented_summary import PERFORMANCE
 from tiny_automaton import MODEL, TREE, TYPED, by_hand, by_seed, glosses
 
-from prefixguard.bundle import TreeMap, automaton_to_bytes, open_bundle, parts_of, write_bundle
+from prefixguard.bundle import TreeMap, automaton_to_bytes, open_bundle, parts_of, state_names, write_bundle
 from prefixguard.bundle.manifest import (
     AUTOMATON,
     OPTIONAL,
@@ -83,6 +83,25 @@ def test_an_automaton_that_says_how_its_alarms_did_names_the_release_that_reads_
     assert "the 90% interval; exact risks would give 85%." in bundle.card
     again = parts_of(bundle)  # as for other thresholds: they did not alarm like this
     assert again.automaton is not None and b"performance" not in again.automaton
+
+
+@pytest.mark.parametrize("what", ["behaviours", "names"])
+def test_what_release_0_3_takes_for_damage_is_of_layout_4_before_and_after_new_thresholds(
+    tmp_path: Path, what: str
+) -> None:
+    """Behaviours as symbols and names of states stay when the thresholds are set anew; the figures of alarms do not."""
+    parts = tiny_automaton.variants()["behaviours automaton"]
+    if what == "names":
+        names = state_names(by_hand(), glosses(TYPED))
+        parts = replace(parts, automaton=automaton_to_bytes(by_hand(), TYPED, glosses(TYPED), names=names))
+    write_bundle(tmp_path / "a", parts)
+    write_bundle(tmp_path / "b", parts_of(open_bundle(tmp_path / "a")))
+    for name in ("a", "b"):
+        manifest = json.loads((tmp_path / name / "manifest.json").read_bytes())
+        assert (manifest["schema"], manifest["read_by"]) == ("prefixguard/bundle/v4", "0.4.0")
+    again, bundle = json.loads((tmp_path / "b" / "automaton.json").read_bytes()), open_bundle(tmp_path / "a")
+    assert bundle.automaton is not None
+    assert again["names"] == list(state_names(bundle.automaton, bundle.glosses)) and "performance" not in again
 
 
 def test_pictures_are_carried_and_verified(bundle_path: Path) -> None:

@@ -7,14 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from prefixguard.bundle import open_bundle, state_names
 from prefixguard.runtime import load
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
 
-@pytest.mark.parametrize("name", ["bundle_v1", "bundle_v2", "bundle_v3"])
+@pytest.mark.parametrize("name", ["bundle_v1", "bundle_v2", "bundle_v3", "bundle_v4"])
 def test_the_first_bundle_still_gives_its_readings(name: str) -> None:
-    """v1: kind onnx. v2: an automaton over typed symbols, with a clock, an unseen transition. v3: alarms by group."""
+    """v1: kind onnx. v2: an automaton over typed symbols, with a clock, an unseen transition. v3: alarms by group.
+
+    v4: an automaton over behaviours, whose states have names, and which says how its alarms did.
+    """
     said = json.loads((GOLDEN / f"{name}_readings.json").read_text())
     session = load(GOLDEN / name, reasons="features").start()
     readings = [r for event in said["events"] for r in session.observe(event)] + session.end()
@@ -25,6 +29,14 @@ def test_the_first_bundle_still_gives_its_readings(name: str) -> None:
         )  # fmt: skip
         assert mine.outcome_risk == pytest.approx(theirs["outcome_risk"], abs=1e-5)
         assert mine.imminent_risk == pytest.approx(theirs["imminent_risk"], abs=1e-5)
+
+
+def test_the_first_automaton_over_behaviours_is_called_as_it_was() -> None:
+    bundle = open_bundle(GOLDEN / "bundle_v4")
+    document = json.loads((GOLDEN / "bundle_v4" / "automaton.json").read_bytes())
+    assert bundle.automaton is not None and document["performance"]["kappa"] == 0.34
+    assert document["symbol_map"]["symbols"][:2] == [["same_call_same_result", 3, ""], ["same_call_same_result", 1, ""]]
+    assert state_names(bundle.automaton, bundle.glosses) == tuple(document["names"])
 
 
 def test_the_first_bundle_with_groups_still_tells_them_apart() -> None:

@@ -25,8 +25,8 @@ def test_a_state_is_called_by_the_symbols_that_lead_there_most() -> None:
     transitions[2] = UNSEEN
     automaton = replace(automaton, edges=edges, transitions=transitions)
     assert state_names(automaton, GLOSSES) == (
-        "After kind 0 of step (100 %).",
-        "After kind 2 of step (61 %), or kind 6 of step (30 %).",
+        'After "kind 0 of step".',
+        'After "kind 2 of step" (61 %) or "kind 6 of step" (30 %).',
         "No training step ends here.",
     )
     assert state_names(replace(automaton, edges=np.zeros_like(edges)), GLOSSES)[0] == "Runs begin here."

@@ -140,7 +140,7 @@ def say(test: SplitTest, terms: Sequence[str], scores: Scores = (), *, short: bo
     if test.feature >= N_FEATURES:
         place = test.feature - N_FEATURES
         standing = _standing(test, scores[place], short=short)
-        return f"{SHORT_SCORES[place]} {standing}" if short else f"{SCORES[place]}: {standing}"
+        return f"{(SHORT_SCORES if short else SCORES)[place]}: {standing}"
     feature = FEATURES[test.feature]
     if feature.kind == "yes":
         return feature.text if low >= 0 else _NOT[feature.name]

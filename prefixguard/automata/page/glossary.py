@@ -44,7 +44,8 @@ def _blocks(summary: AutomatonSummary) -> Iterator[Block]:
         yield Text(("" if number else "What the expressions mean. ") + one_line(meaning, DEFINITION_LETTERS))
     yield Heading("States")
     said = [(str(one.state), one.sentence) for one in sorted(summary.ranked, key=lambda one: one.state)]
-    yield Table.of("", [Column("State", "number"), Column("What leads there", "words")], said)
+    leading = "What leads there, with its share of the steps into the state"
+    yield Table.of("", [Column("State", "number"), Column(leading, "words")], said)
     for entry in met:
         yield Heading(f"{entry.symbol}: {_gloss(entry)}")
         yield Table.of("", [Column("", "text"), Column("", "words")], list(_facts(entry)))

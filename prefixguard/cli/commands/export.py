@@ -65,7 +65,7 @@ def export(
     if result.trials and result.choice is not None:
         console.print(_table(result))
         taken = f"{result.choice.alphabet}, {result.choice.learner}, {'a' if result.choice.clock else 'no'} clock"
-        say(f"Taken (*): {taken}. Behaviours where they are near the best, and of those worth most the shortest.")
+        say(f"Taken (*): {taken}. Behaviours where their AUPRC is near the best one's; of several the one worth most.")
     if performance is not None:
         ours = performance.rows[0]
         caught = f"Test runs: its alarms catch {ours.caught:,} of {performance.failed:,} failures"
@@ -90,20 +90,20 @@ def _table(result: ExportResult) -> Table:
         show_edge=False,
         title="Tried on folds of the training runs",
         caption="score: AUPRC against the mean of labels and teacher; AUPRC: against labels, imminent; agree: rank "
-        "correlation of imminent and outcome risk with the teacher's; kappa: of alarms with the teacher's; cover: of "
-        "the 90 % intervals; size: states, symbols and transitions; worth: the mean of these, less for size",
+        "correlation of imminent and outcome risk with the teacher's; κ: Cohen's kappa of alarms with the teacher's; "
+        "CI: 90 % intervals that held; size: states, symbols and transitions; worth: the mean of these, less for size",
     )
     found.add_column("", no_wrap=True, min_width=1)
     found.add_column("alphabet, learner", no_wrap=True)
-    for head in ("clock", "states", "score", "AUPRC", "agree", "kappa", "cover", "size", "worth"):
+    for head in ("clock", "states", "score", "AUPRC", "agree", "κ", "CI", "size", "worth"):
         found.add_column(head, justify="right", no_wrap=True)
     shown = set()
     for t in result.trials:
         chosen = t.choice == result.choice
         cells = (
             f"{t.choice.alphabet}, {t.choice.learner}", "yes" if t.choice.clock else "no", str(t.states),
-            f"{t.soft:.3f}", f"{t.auprc:.3f}", f"{t.imminent:.2f} {t.outcome:.2f}".replace("0.", "."), f"{t.kappa:.2f}",
-            f"{t.coverage:.0%}", f"{t.length:.0f}", f"{t.worth:.3f}",
+            f"{t.soft:.3f}", f"{t.auprc:.3f}", f"{t.imminent:.2f} {t.outcome:.2f}".replace("0.", "."),
+            f"{t.kappa:.2f}".replace("0.", "."), f"{t.coverage:.0%}", f"{t.length:.0f}", f"{t.worth:.3f}",
         )  # fmt: skip
         if chosen or cells not in shown:  # half of the budget and all of it may come to the same
             found.add_row("*" if chosen else "", *cells, style="bold" if chosen else "")
