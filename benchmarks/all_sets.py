@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import re
 import sys
 import tempfile
 import time
@@ -99,7 +100,7 @@ def text(results: list[dict[str, Any]]) -> str:
             *([share(alert["false_alarm_rate"]), share(alert["alerted"]), share(alert["early"]),
                "" if alert["lead_median"] is None else f"{alert['lead_median']:g}"] if granted
               else ["refused", "", "", ""]),
-            leaks, e["verdict"]["text"].split(":")[0],
+            leaks, re.split("[:.] ", e["verdict"]["text"])[0],
         ]  # fmt: skip
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)

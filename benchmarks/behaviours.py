@@ -128,6 +128,7 @@ def run_rules(name: str, traces: Path) -> dict[str, Any]:
     """Rules without a model on a set, beside OpenHands' detector: runs that alarm, by outcome, and steps left then."""
     began: dict[str, dict[bool, list[int | None]]] = {row: {True: [], False: []} for row in RULES}
     raised: dict[str, int] = {}
+    behind: dict[str, list[int | None]] = {row: [] for row in RULES}  # steps from the labelled step to the alarm
     lengths: dict[bool, list[int]] = {True: [], False: []}
     for run in all_sets.runs_of(traces, name):
         if run.outcome is Outcome.UNKNOWN:
@@ -143,6 +144,8 @@ def run_rules(name: str, traces: Path) -> dict[str, Any]:
         lengths[failed].append(len(records))
         for row, steps in fired.items():
             began[row][failed].append(steps.index(True) if any(steps) else None)
+            if run.mistake is not None and run.mistake.step is not None:
+                behind[row].append(steps.index(True) + 1 - run.mistake.step if any(steps) else None)
         first = began["rules: ALARM"][failed][-1]
         if first is not None and not failed:
             for finding in list(findings_of(records))[first]:
@@ -157,7 +160,20 @@ def run_rules(name: str, traces: Path) -> dict[str, Any]:
         }  # fmt: skip
     return {
         "set": name, "failed": len(lengths[True]), "succeeded": len(lengths[False]), "rules": table,
-        "raised_on_successes": raised,
+        "raised_on_successes": raised, "labelled": {row: of_labelled(found) for row, found in behind.items() if found},
+    }  # fmt: skip
+
+
+def of_labelled(behind: list[int | None]) -> dict[str, float | None]:
+    """Runs whose labels name a step: so many, shares that alarm before it and from it on, median steps to the latter.
+
+    behind: steps from the labelled one to the first alarm, below 0 if that came before; None: no alarm.
+    """
+    after = [n for n in behind if n is not None and n >= 0]
+    before = sum(n is not None and n < 0 for n in behind)
+    return {
+        "runs": len(behind), "before": before / len(behind), "after": len(after) / len(behind),
+        "steps": float(np.median(after)) if after else None,
     }  # fmt: skip
 
 
@@ -182,6 +198,18 @@ def rules_text(results: list[dict[str, Any]]) -> str:
         if r["raised_on_successes"]:
             said = sorted(r["raised_on_successes"].items(), key=lambda one: (-one[1], one[0]))
             lines.append(f"- {r['set']}: {', '.join(f'{name} {n}' for name, n in said)}")
+    lines += [
+        "",
+        "Where labels name a step (the mistake, or the first with an injected fault): share of these runs that",
+    ]
+    lines += ["alarm before it, share that alarm from it on, median steps from it to the alarm:", ""]
+    lines += ["| set (runs with such a label) | " + " | ".join(RULES) + " |", "| --- " * (len(RULES) + 1) + "|"]
+    for r in results:
+        if r["labelled"]:
+            told = [r["labelled"][row] for row in RULES]
+            steps = ["-" if one["steps"] is None else f"{one['steps']:g}" for one in told]
+            cells = [f"{one['before']:.1%}, {one['after']:.1%}, {n}" for one, n in zip(told, steps, strict=True)]
+            lines.append(f"| {r['set']} ({told[0]['runs']}) | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 
 

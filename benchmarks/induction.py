@@ -48,6 +48,7 @@ SETS = {
     "intercode": "intercode",
     "reflexion": "react_log",
     "whoandwhen": "whoandwhen",
+    "sentinel": "sentinel",
 }
 #: Sets that a monitor is trained on, and at most so many runs.
 TRAINED = {"tau_bench": None, "tau2": None, "webshop_react": None, "minisweagent": None, "intercode": 2500}

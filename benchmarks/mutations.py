@@ -54,6 +54,7 @@ LAYOUTS: dict[str, Layout] = {
     "intercode": Layout(".*", (), ("summary", "turn_history.rewards", "info")),
     "reflexion": Layout(),
     "whoandwhen": Layout("", ("history",), ("is_correct", "is_corrected")),
+    "sentinel": Layout("@", ("@",)),
     "otel_genai": Layout("@trace", ("spans",)),
     "otel_genai_old": Layout("", ("spans",)),
     "openinference": Layout("@", ("spans",)),

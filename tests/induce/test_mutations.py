@@ -19,6 +19,7 @@ FORMATS = sorted(path.stem for path in (HERE / "truth").glob("*.jsonl"))
 SHIPPED = {
     "tau_bench": "tau_bench", "tau2": "tau2", "sweagent": "sweagent", "mini_swe_agent": "minisweagent",
     "online_mind2web": "mind2web_abp", "intercode": "intercode", "whoandwhen": "whoandwhen",
+    "sentinel": "sentinel",
 }  # fmt: skip
 
 
