@@ -28,7 +28,7 @@ from prefixguard.auditor.cascade import (
 from prefixguard.auditor.failure_modes import MODES, CueFound, FailureMode, counter_evidence, modes_of
 from prefixguard.auditor.fault_table import FaultTable, agents_of, fault_lines, fault_row, fault_table
 from prefixguard.auditor.hypotheses import PROMPT_VERSION as HYPOTHESES_VERSION
-from prefixguard.auditor.hypotheses import HypothesisResult, verify
+from prefixguard.auditor.hypotheses import HypothesisResult, hypothesis_prompts, verify
 from prefixguard.auditor.hypothesis_answers import HypothesisAnswer, HypothesisLabel
 from prefixguard.auditor.protocols import (
     AuditProtocol,
@@ -93,6 +93,7 @@ __all__ = [
     "fault_table",
     "fit_confidence",
     "gate_losses",
+    "hypothesis_prompts",
     "modes_of",
     "published_rows",
     "query_steps",

@@ -70,6 +70,13 @@ def _prompts(
     return [({"role": "system", "content": system}, {"role": "user", "content": head + one}) for one in questions]
 
 
+def hypothesis_prompts(
+    records: Sequence[StepRecord], modes: Sequence[FailureMode], budget_tokens: int
+) -> list[tuple[Message, ...]]:
+    """What `verify` asks about each of these modes. records: as they may be shown (`MaskedRecords`)."""
+    return _prompts(fit(records, budget_tokens), AgentNames.of(records), modes, batch=False)
+
+
 def _version() -> str:
     texts = b"".join((_FOLDER / name).read_bytes() for name in ("wording.json", "modes.json"))
     return f"hypotheses-{_WORDING['version']}-{hashlib.sha256(texts).hexdigest()[:12]}"

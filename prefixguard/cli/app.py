@@ -49,6 +49,7 @@ COMMANDS = {
     "info": "info.show_info",
     "adapters": "adapters.adapters",
     "factory import": "factory_corpus.import_set",
+    "factory build": "factory_corpus.build",
 }
 #: What a group of commands is for.
 _GROUPS = {"factory": "Make labelled runs, and train an auditor of your own on them."}
@@ -91,7 +92,9 @@ class Commands(TyperGroup):
         for name in COMMANDS:
             if name == cmd_name or name.startswith(f"{cmd_name} "):
                 alone.command(name.rpartition(" ")[2], context_settings=_SETTINGS)(twin_of(name).callback)
-        return typer.main.get_command(alone)
+        found = typer.main.get_command(alone)
+        found.name = cmd_name.rpartition(" ")[2]
+        return found
 
     def make_context(self, *args: Any, **options: Any) -> Any:
         """Read the options; help and version are printed here, before any command runs."""

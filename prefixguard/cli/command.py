@@ -45,10 +45,15 @@ _RANGES |= dict.fromkeys(
 )
 #: Options that are not named as their parameters.
 _SPELLED = {
-    "hints": ("--hint",), "as_json": ("--json",), "new_key_name": ("--new-key",), "yes": ("--yes", "-y"),
+    "hints": ("--hint",), "kinds": ("--kind",), "as_json": ("--json",), "new_key_name": ("--new-key",),
+    "yes": ("--yes", "-y"),
 }  # fmt: skip
 #: What a value KEY=VALUE may look like.
-_EXAMPLES = {"--hint": "outcome=$.result.ok", "--waive": "result=the tool says so live, too"}
+_EXAMPLES = {
+    "--hint": "outcome=$.result.ok",
+    "--kind": "unverified=FM-3.2",
+    "--waive": "result=the tool says so live, too",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,14 @@ from prefixguard.escalate.llm_auditor import RAW_CONFIDENCE, LlmAuditor
 from prefixguard.escalate.masking import MaskedRecords, Masker, masked_in_words, total_masked
 from prefixguard.escalate.model_escalator import model_escalator
 from prefixguard.escalate.policy import Asking, EscalationPolicy, Intervention
-from prefixguard.escalate.prompting import VERDICT_SCHEMA, PromptKind, VerdictPrompt, ask_for_verdict, halves
+from prefixguard.escalate.prompting import (
+    VERDICT_SCHEMA,
+    PromptKind,
+    VerdictPrompt,
+    ask_for_verdict,
+    halves,
+    prompt_version,
+)
 from prefixguard.escalate.reply_json import FoundJson, json_objects, without_thoughts
 from prefixguard.escalate.session import EscalatedReading, EscalatedSession, Escalator
 from prefixguard.escalate.transcript_text import RunExcerpt, estimated_tokens, fit
@@ -64,6 +71,7 @@ __all__ = [
     "masked_in_words",
     "model_escalator",
     "nudge",
+    "prompt_version",
     "read_verdict",
     "same_agent",
     "shown_name",

@@ -1,5 +1,6 @@
 """Labelled runs, and auditors of one's own trained on them."""
 
+from prefixguard.factory.building import build
 from prefixguard.factory.corpus_report import CorpusReport
 from prefixguard.factory.importing import SETS, PublishedSet, as_messages, import_set
 from prefixguard.factory.labelled import (
@@ -21,6 +22,7 @@ __all__ = [
     "Skips",
     "as_messages",
     "bare_run",
+    "build",
     "import_set",
     "read_corpus",
     "records_of",

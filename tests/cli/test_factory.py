@@ -1,0 +1,50 @@
+"""The commands of the factory, as they are typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from prefixguard.factory import LabelledRun, MistakeLabel, bare_run, write_corpus
+from prefixguard.simulation import generate
+
+
+def _corpus(path: Path) -> Path:
+    def labelled(run: dict) -> LabelledRun:
+        step = run["metadata"]["mistake_step"]
+        mistakes = () if step is None else (MistakeLabel(step, "agent", "gave_up", "first_cause"),)
+        return LabelledRun(bare_run(run), "replayed" if mistakes else "safe", mistakes, run["task_id"])
+
+    write_corpus(path, map(labelled, generate(16, seed=2)))
+    return path
+
+
+def test_a_group_of_commands_lists_them(cli) -> None:
+    said = cli("factory", "--help")
+    assert said.code == 0 and "import" in said.out and "build" in said.out
+    assert cli("factory", "fly").code == 2
+    listed = cli("--help").out
+    assert listed.count("factory") == 1, "the group stands in the list of commands once"
+
+
+def test_import_and_build(cli, tmp_path: Path) -> None:
+    golden = Path(__file__).parents[2] / "stepview_adapters" / "golden" / "whoandwhen_turns"
+    said = cli("factory", "import", "whoandwhen", golden, tmp_path / "ww.jsonl", "--json")
+    assert said.code == 0 and said.lines[0]["counts"]["runs"] == len((tmp_path / "ww.jsonl").read_text().splitlines())
+    assert "For tests only: build never trains on it." in said.lines[0]["notes"][0]
+    corpus = _corpus(tmp_path / "mine.jsonl")
+    said = cli("factory", "build", corpus, "--against", tmp_path / "ww.jsonl", "--kind", "gave_up=FM-3.1",
+               "--out", tmp_path / "rows", "--seed", "3")  # fmt: skip
+    assert said.code == 0 and "train-verdicts: BE" in said.told
+    manifest = json.loads((tmp_path / "rows" / "manifest.json").read_text())
+    assert manifest["constants"]["kinds"] == {"gave_up": "FM-3.1"} and manifest["against"][0]["name"] == "ww.jsonl"
+    assert manifest["rows"]["train-hypotheses"]["present"] > 0
+
+
+def test_bad_input_is_a_sentence(cli, tmp_path: Path) -> None:
+    said = cli("factory", "import", "trail", tmp_path, tmp_path / "x.jsonl")
+    assert said.code == 2 and "no set called 'trail'" in said.told
+    said = cli("factory", "build", tmp_path / "none.jsonl", "--out", tmp_path / "rows")
+    assert said.code == 2 and "Name a file of labelled runs" in said.told
+    said = cli("factory", "build", _corpus(tmp_path / "c.jsonl"), "--kind", "gave_up", "--out", tmp_path / "rows")
+    assert said.code == 2 and "--kind 'gave_up': KEY=VALUE is needed, such as --kind 'unverified=FM-3.2'" in said.told
