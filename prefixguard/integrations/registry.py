@@ -68,6 +68,8 @@ class AgentStream:
     def join(self, event: Event, run: OpenRun, count: Callable[[str], object]) -> Event | None:
         """The event with what it belongs to: turn, task, name of the agent; None for one that says nothing new."""
         self.agent = event.agent or self.agent
+        if event.kind in ("returned", "ended") and not event.agent and self.agent:
+            event = replace(event, agent=self.agent)
         if event.kind == "returned":
             match self.result(event.call_id):
                 case "second":

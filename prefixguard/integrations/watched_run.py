@@ -232,7 +232,8 @@ class WatchedRun:
             self._guard.count("unread_fields")
             del fields[name]
         try:
-            fields = {"at": time(), **fields, "agent": fields.get("agent") or self._agent}
+            agent = self._agent if kind not in ("returned", "ended") else ""  # those are of the agent that acted last
+            fields = {"at": time(), **fields, "agent": fields.get("agent") or agent}
             event = Event(self.id, kind, self.agent_path, **fields)
         except TypeError as exc:  # a field that events do not have
             self._guard.failed(f"an event of kind {kind}", exc)
