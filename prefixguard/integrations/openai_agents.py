@@ -17,6 +17,7 @@ from prefixguard.errors import missing_extra
 from prefixguard.integrations.conversation import tell_responses_input, tell_responses_output
 from prefixguard.integrations.events import field_of, text_of
 from prefixguard.integrations.watched_run import RunKeeper, WatchedRun
+from prefixguard.stepview import is_tools
 
 #: How the SDK words the result of a tool that raised, where the host has not said otherwise.
 _FAILED = "An error occurred while running the tool"
@@ -214,7 +215,7 @@ class AgentsWatcher:
         elif run is None:
             from agents import get_current_trace
 
-            of_run = {"agent": _name(agent), **self._of_run}
+            of_run = {"agent": _name(agent), "tools": _tools(agent), **self._of_run}
             trace = get_current_trace()
             if not of_run.get("run_id") and trace is not None and trace.trace_id != "no-op":
                 of_run["run_id"] = trace.trace_id
@@ -250,6 +251,14 @@ class AgentsWatcher:
                 self._guard.failed("what a tool raised in the OpenAI Agents SDK", exc)
         self._asking.pop(run.id, None)
         run.end()
+
+
+def _tools(agent: Any) -> list[str] | None:
+    """Names of its tools; None where others come besides: of MCP servers, or of agents that it hands over to."""
+    if field_of(agent, "mcp_servers") or field_of(agent, "handoffs"):
+        return None
+    names = [field_of(tool, "name") for tool in field_of(agent, "tools") or ()]
+    return names if is_tools(names) else None
 
 
 def _name(agent: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from time import time
@@ -21,7 +21,7 @@ class RunKeeper(Protocol):
 
     def run(
         self, task: str = "", *, run_id: str | None = None, task_id: str | None = None, agent: str = "",
-        group: str | None = None,
+        group: str | None = None, tools: Sequence[str] | None = None, step_limit: int | None = None,
     ) -> WatchedRun: ...  # fmt: skip
 
     def feed(self, event: Event | Mapping[str, Any]) -> list[Reading]: ...
