@@ -1,5 +1,6 @@
 """Tools that a run can call, and steps that it may have: said once, recorded, and the same live and from the file."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -125,3 +126,25 @@ def test_a_run_that_moves_before_its_task_is_known_keeps_it() -> None:
     other.feed({"run": kept["run"], "kind": "called", "tool": "cancel", "call_id": "c"})
     readings = other.feed({"run": kept["run"], "kind": "returned", "call_id": "c", "text": "ok"})
     assert held(readings, "missing_tool") == [1]
+
+
+def test_the_openai_agents_sdk_says_the_tools_of_an_agent_that_has_all_of_them_itself(tmp_path: Path) -> None:
+    agents = pytest.importorskip("agents")
+    wrapper = pytest.importorskip("agents.run_context").RunContextWrapper
+
+    def get_order(order: int) -> str:
+        """Find an order."""
+        return str(order)
+
+    tool = agents.function_tool(get_order)
+    alone = agents.Agent(name="seller", tools=[tool])
+    triage = agents.Agent(name="triage", tools=[tool], handoffs=[alone])
+    for name, agent, of_run in (("alone", alone, {}), ("triage", triage, {}), ("told", triage, {"tools": ["refund"]})):
+        guard = prefixguard.Guard("rules", record=tmp_path / name)
+        hooks, context = guard.openai_agents(run_id="r", **of_run), wrapper(context=None)
+        asyncio.run(hooks.on_llm_start(context, agent, None, [{"role": "user", "content": "Find order 7."}]))
+        guard.close()
+    said = [
+        json.loads((tmp_path / name / "r.jsonl").read_text().splitlines()[0]) for name in ("alone", "triage", "told")
+    ]
+    assert [event.get("tools") for event in said] == [["get_order"], None, ["refund"]]

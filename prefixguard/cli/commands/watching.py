@@ -159,8 +159,10 @@ def _of_stream(
     start, stream = _header(header), standard_input()
     said: Iterator[Reading | EscalatedReading]
     if escalator is None:
-        given = {"tools": offer.tools, "step_limit": offer.step_limit}
-        said = watch(monitor, stream, header=start, group=group, state=state, end=end, **given)
+        said = watch(
+            monitor, stream, header=start, group=group, state=state, end=end,
+            tools=offer.tools, step_limit=offer.step_limit,
+        )  # fmt: skip
     else:
         said = watch_escalated(escalator, stream, header=start, group=group, patience=patience, offer=offer)
     return ((name, reading) for reading in said)
