@@ -12,6 +12,8 @@
     │   └── UntrustedBundleError  not signed by one of the keys that are trusted
     ├── SavedSessionError     a saved session cannot be restored (damaged, of another monitor, by a newer release)
     ├── OutputError           a result cannot be written (disk full, no permission, already there)
+    ├── ReplayError           an environment cannot play runs (not there, crashed, hangs, other task)
+    │   └── ReplayDrift           it answers otherwise than it did when a run was recorded
     ├── EndpointError         a language model's endpoint refuses, fails, or does not answer in time
     ├── MissingExtraError     an optional package is not installed
     ├── AgentStopped          a guard stops a run, as its host asked for (on_alarm="stop")
@@ -70,6 +72,14 @@ class SavedSessionError(PrefixGuardError, ValueError):
 
 class OutputError(PrefixGuardError, OSError):
     """A result cannot be written."""
+
+
+class ReplayError(PrefixGuardError):
+    """An environment cannot play a run."""
+
+
+class ReplayDrift(ReplayError):
+    """An environment answers otherwise than it did when the run was recorded."""
 
 
 class EndpointError(PrefixGuardError):

@@ -48,6 +48,9 @@ COMMANDS = {
     "check-behaviours": "adapters.check_behaviours",
     "info": "info.show_info",
     "adapters": "adapters.adapters",
+    "factory collect": "factory_runs.collect_runs",
+    "factory inject": "factory_runs.inject_faults",
+    "factory replay": "factory_runs.replay_failures",
     "factory import": "factory_corpus.import_set",
     "factory build": "factory_corpus.build",
 }

@@ -9,7 +9,6 @@ from prefixguard.alarm import Level
 from prefixguard.escalate.session import EscalatedReading, Escalator
 from prefixguard.runtime import Reading
 from prefixguard.stepview import StepRecord, read_events
-from prefixguard.trace import NO_OFFER, RunOffer
 
 
 def watch_escalated(
@@ -19,14 +18,13 @@ def watch_escalated(
     header: Mapping[str, Any] | None = None,
     group: str | None = None,
     patience: float = 0.0,
-    offer: RunOffer = NO_OFFER,
 ) -> Iterator[EscalatedReading]:
     """As `runtime.watch`, with what verdicts change.
 
     patience: seconds to wait at the run's end for verdicts that are still on their way; what comes is one reading more,
-    the last one again. offer: what the run is given.
+    the last one again.
     """
-    session = escalator.start(header, group=group, offer=offer)
+    session = escalator.start(header, group=group)
     steps = 0
     for line in read_events(stream, escalator.monitor.bundle.adapter):
         if line.problem is not None:
@@ -43,15 +41,10 @@ def watch_escalated(
 
 
 def escalate_records(
-    escalator: Escalator,
-    records: Iterable[StepRecord],
-    *,
-    group: str | None = None,
-    patience: float = 0.0,
-    offer: RunOffer = NO_OFFER,
+    escalator: Escalator, records: Iterable[StepRecord], *, group: str | None = None, patience: float = 0.0
 ) -> Iterator[EscalatedReading]:
-    """A finished run, step by step as if it were live. patience, offer: as for `watch_escalated`."""
-    session = escalator.start(group=group, offer=offer)
+    """A finished run, step by step as if it were live. patience: as for `watch_escalated`."""
+    session = escalator.start(group=group)
     for record in records:
         yield session.observe_record(record)
     last = session.wait(patience)

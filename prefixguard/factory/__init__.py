@@ -1,8 +1,10 @@
 """Labelled runs, and auditors of one's own trained on them."""
 
 from prefixguard.factory.building import build
+from prefixguard.factory.collecting import collect
 from prefixguard.factory.corpus_report import CorpusReport
 from prefixguard.factory.importing import SETS, PublishedSet, as_messages, import_set
+from prefixguard.factory.injecting import inject
 from prefixguard.factory.labelled import (
     LabelledRun,
     MistakeLabel,
@@ -11,6 +13,7 @@ from prefixguard.factory.labelled import (
     records_of,
     write_corpus,
 )
+from prefixguard.factory.replaying import replay
 from prefixguard.factory.skips import Skips
 
 __all__ = [
@@ -23,8 +26,11 @@ __all__ = [
     "as_messages",
     "bare_run",
     "build",
+    "collect",
     "import_set",
+    "inject",
     "read_corpus",
     "records_of",
+    "replay",
     "write_corpus",
 ]

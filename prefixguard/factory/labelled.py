@@ -25,9 +25,10 @@ from prefixguard.trace import Outcome
 ADAPTER = "openai_chat"
 #: The fields of a run. Nothing else of it is kept: another field might say how the run ended.
 RUN_FIELDS = ("run_id", "task_id", "agent", "outcome", "messages")
-#: Where a run comes from. safe: succeeded, and no fault was found in it. injected: a fault was put into a safe run.
-#: replayed: a failure whose mistake was found by running it again. proposed: a failure that models labelled.
-SOURCES = ("safe", "injected", "replayed", "proposed", "imported")
+#: Where a run comes from. natural: a failure whose mistake nobody has found yet. safe: succeeded, and no fault was
+#: found in it. injected: a fault was put into a safe run. replayed: a failure whose mistake was found by running it
+#: again. proposed: a failure that models labelled.
+SOURCES = ("safe", "injected", "replayed", "proposed", "imported", "natural")
 #: How a mistake was found. first_cause: the first step whose correction changes the outcome. point_of_no_return: the
 #: step after which the outcome no longer changes.
 RULES = ("injected", "first_cause", "point_of_no_return", "proposed", "imported")

@@ -17,6 +17,7 @@ from prefixguard.cli.signatures import REQUIRED, parameters_of
 #: Parameters that nobody can type: what is told of the work, what is filled by it, and what only a program has.
 NOT_TYPED = {"listener", "listen", "progress", "on_stage", "on_progress", "on_estimate", "report", "ask", "offer"}
 NOT_TYPED |= {"approve", "audit", "beside", "table", "endpoint", "views", "settings", "stream", "header", "confidence"}
+NOT_TYPED |= {"judge", "proposer"}
 #: A training's options come from the command line or a file: TrainConfig's, or --monitor, --config and --backend.
 NOT_TYPED |= {"config"}
 #: Of `audit`, whose command reads the runs and makes the protocol from its options (`AuditPlan`, `Endpoint`).

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from prefixguard.simulation.rng import Rng
+from prefixguard.simulation.support.dice import Dice
 from prefixguard.simulation.support.faults import FAULTS, NOTICES, Profile, broken, made_up_order, other_email
 from prefixguard.simulation.support.observer import Chances, Observer, Point, comes_through, remembers_in_time
 from prefixguard.simulation.support.shop import Order
@@ -31,7 +32,10 @@ class _Over(Exception):
 class Script:
     """One run of `task` by `profiles[player]`, on a fresh `database`, named `name` (which decides everything).
 
-    After `play`: `transcript.messages`, `faults`, and `risks`: the true risk after every step.
+    dice: its chances; None: one stream of that name.
+    After `play`: `transcript.messages`, `faults`, `risks`: the true risk after every step, and `choices`: for
+    every point that was passed its place, its name, the fault made there (None: none), the step that comes next, and
+    the number of messages before; `paused`: whether it was stopped.
     """
 
     def __init__(
@@ -43,23 +47,28 @@ class Script:
         database: Database,
         name: str,
         cap: int | None = None,
+        dice: Dice | None = None,
     ) -> None:
+        self.choices: list[tuple[int, str, str | None, int, int]] = []
         self.faults: list[dict[str, Any]] = []
         self.risks: list[float] = []
+        self.paused = False
         self._task = task
-        self._points = iter(points)
+        self._points = enumerate(points)
         self._profiles = profiles
         self._player = player
         self._name = name
-        self._fate, self._words, self._slips = (Rng(f"{name}/{kind}") for kind in ("fate", "words", "slips"))
+        self._dice = Dice(name) if dice is None else dice
+        self._words, self._slips = (Rng(f"{name}/{kind}") for kind in ("words", "slips"))
         self._observer = Observer(points, profiles)
         self.transcript = ChatTranscript(
             database, self._words, lambda: self.risks.append(round(self._observer.risk(), 6)), system_prompt(), cap
         )
         self._customer = task.customer
-        self._by_name = self._fate.chance(0.25)  # gives name and zip code rather than an email
-        self._at_once = len(task.wishes) > 1 and self._fate.chance(0.5)  # names all wishes in the first message
-        self._named = [self._fate.chance(0.6) for _ in task.wishes]  # gives the order's number
+        self._by_name = self._fate("by_name").chance(0.25)  # gives name and zip code rather than an email
+        # names all wishes in the first message
+        self._at_once = len(task.wishes) > 1 and self._fate("at_once").chance(0.5)
+        self._named = [self._fate("named").chance(0.6) for _ in task.wishes]  # gives the order's number
         self._open_identity: dict[str, Any] | None = None
         self._account_seen = False
         self._orders_listed = False
@@ -71,25 +80,29 @@ class Script:
             for number, wish in enumerate(self._task.wishes):
                 self._serve(number, wish)
             self._close()
-        except (_Over, StepCap):
+        except _Over:
             pass
+        except StepCap:
+            self.paused = True
 
     # ---- drawing ----------------------------------------------------------------------------------------------
 
     def _each(self, rate: Callable[[Profile], float]) -> Chances:
         return tuple(rate(profile) for profile in self._profiles)
 
+    def _fate(self, decision: str) -> Rng:
+        """Chances for a decision of the customer, the service or the agent."""
+        return self._dice.draw(decision)
+
     def _pass(self) -> str | None:
         """Pass the next point; the fault made there, if any."""
-        point = next(self._points)
-        mark, chosen = self._fate.unit(), None
-        for fault, chances in point.faults.items():
-            mark -= chances[self._player]
-            if mark < 0:
-                chosen = fault
-                break
+        place, point = next(self._points)
+        steps = self.transcript.steps
+        self._dice.enter(place)
+        chosen = self._dice.choose(place, point, self._player)
+        self.choices.append((place, point.name, chosen, steps + 1, len(self.transcript.messages)))
         if chosen is not None:  # what one fault looks like does not depend on the faults before it
-            self._slips = Rng(f"{self._name}/slips/{self.transcript.steps}")
+            self._slips = Rng(f"{self._name}/slips/{steps}")
         self._observer.passed(point, chosen)
         return chosen
 
@@ -103,7 +116,7 @@ class Script:
     def _decide(self, rate: Callable[[Profile], float]) -> bool:
         """A choice of the agent's that the trace shows."""
         chances = self._each(rate)
-        yes = self._fate.chance(chances[self._player])
+        yes = self._fate("decide").chance(chances[self._player])
         self._observer.saw(chances if yes else tuple(1.0 - chance for chance in chances))
         return yes
 
@@ -129,7 +142,7 @@ class Script:
         self._calls([(tool, arguments)], text)
 
     def _calls(self, calls: Sequence[Call], text: str = "") -> None:
-        while self._fate.chance(_OUTAGES):
+        while self._fate("outage").chance(_OUTAGES):
             self.transcript.calls(calls, text, outage=True)
             text = self._phrase("retry")
         self.transcript.calls(calls, text)
@@ -147,14 +160,14 @@ class Script:
         who = self._customer
         given = "give_name" if self._by_name else "give_email"
         slots = {"email": who.email, "first": who.first, "last": who.last, "zip": who.address.zip}
-        misspelt = not self._by_name and self._fate.chance(_MISSPELLINGS)
+        misspelt = not self._by_name and self._fate("misspelt").chance(_MISSPELLINGS)
         first_email = other_email(self._slips, who.email) if misspelt else who.email
         introduction = phrase(self._words, given, **{**slots, "email": first_email})
         wishes = range(len(self._task.wishes)) if self._at_once else range(1)
         opening = [self._phrase("greeting")]
         for number in wishes:
             opening += [self._phrase("next_wish") if number else "", self._wish_text(number)]
-        if self._fate.chance(0.4):
+        if self._fate("introduced").chance(0.4):
             self.transcript.hear(*opening, introduction)
         else:
             self.transcript.hear(*opening)
@@ -177,11 +190,11 @@ class Script:
             self._open_identity = self._fault("unverified")
             self._observer.unverified = self._each(lambda z: remembers_in_time(z, len(self._task.wishes)))
             return
-        if not self._by_name or self._fate.chance(0.3):
+        if not self._by_name or self._fate("asks_zip").chance(0.3):
             self._say("ask_zip", first=self._customer.first)
             self._hear("give_zip", zip=self._customer.address.zip)
         self._confirm_identity()
-        if self._fate.chance(0.4):
+        if self._fate("sees_account").chance(0.4):
             self._account_seen = True
             self._call("get_user", {"user_id": self._customer.user_id})
 
@@ -221,7 +234,7 @@ class Script:
         fault = self._fault("forgotten_wish")
         self._observer.trouble = (NOTICES["forgotten_wish"],) * len(self._profiles)
         self._say("farewell")
-        if not self._fate.chance(NOTICES["forgotten_wish"]):
+        if not self._fate("reminds").chance(NOTICES["forgotten_wish"]):
             self._observer.lost = True
             self._hear("farewell_customer")
             self._linger("farewell")
@@ -235,15 +248,15 @@ class Script:
         mine = [order for order in self._task.shop.orders if order.user_id == self._customer.user_id]
         others = [order for order in mine if order is not wish.order]
         if not self._named[number]:
-            if self._fate.chance(0.5):
+            if self._fate("asks_which").chance(0.5):
                 self._say("ask_which")
-                self._named[number] = self._fate.chance(0.4)
+                self._named[number] = self._fate("gives_number").chance(0.4)
                 self._hear("order_known" if self._named[number] else "no_number", wish)
             if not self._named[number] and not self._orders_listed:
                 self._orders_listed = True
                 self._call("list_orders", {"user_id": self._customer.user_id}, self._phrase("look_up"))
-            if not self._named[number] and self._fate.chance(0.5):  # looks into another one on the way
-                self._call("get_order", {"order_id": self._fate.pick(others).order_id})
+            if not self._named[number] and self._fate("looks_around").chance(0.5):  # into another one on the way
+                self._call("get_order", {"order_id": self._fate("looked_at").pick(others).order_id})
         chosen = self._pass()
         if chosen == "made_up_order":
             ids = {order.order_id for order in self._task.shop.orders}
@@ -265,7 +278,7 @@ class Script:
             calls.append(("get_user", {"user_id": self._customer.user_id}))
         if wish.kind == "exchange":
             calls.append(("get_product", {"name": wish.product}))
-        if self._fate.chance(0.25):
+        if self._fate("opens_at_once").chance(0.25):
             self._calls(calls, self._phrase("look_up"))
             return
         for call in calls:
@@ -329,7 +342,7 @@ class Script:
         if arguments is not None:
             self._call(wish.tool, arguments)
         self._report(wish, wish.arguments if arguments is None else arguments)
-        if not self._fate.chance(notices):
+        if not self._fate("notices").chance(notices):
             self._observer.lost = True
             self._hear("thanks")
             return
@@ -352,7 +365,7 @@ class Script:
         call, text = wrong(), self._phrase("look_up")
         while True:
             self.transcript.calls([call], text)
-            mark, profile = self._fate.unit(), self._profiles[self._player]
+            mark, profile = self._fate("recovers").unit(), self._profiles[self._player]
             if mark < profile.recovers:
                 self._observer.saw(self._each(lambda z: z.recovers))
                 self._observer.trouble = self._observer.certain
@@ -373,7 +386,7 @@ class Script:
         self._fault("gave_up")
         self._observer.lost = True
         human = wish is not None and wish.kind == "escalate"  # there a transfer would be the right thing to do
-        if human or self._fate.chance(0.5):
+        if human or self._fate("silent_quit").chance(0.5):
             self._say("give_up")
             self._hear("displeased")
             self._linger("give_up")
@@ -385,14 +398,14 @@ class Script:
 
     def _linger(self, act: str) -> None:
         """A customer who does not let go at once."""
-        while self._fate.chance(0.4):
+        while self._fate("lingers").chance(0.4):
             self._say(act)
             self._hear("displeased")
 
     def _close(self) -> None:
         if self._task.wishes[-1].kind == "escalate":
             return
-        while self._fate.chance(0.4):
+        while self._fate("asks_more").chance(0.4):
             self._question()
         self._hear("no_more")
         self._say("farewell")
@@ -401,8 +414,8 @@ class Script:
 
     def _question(self) -> None:
         """The customer asks something that changes nothing."""
-        wish, who = self._fate.pick(self._task.wishes), self._customer
-        kind = self._fate.pick(("tracking", "stock", "account", "policy"))
+        wish, who = self._fate("asked").pick(self._task.wishes), self._customer
+        kind = self._fate("topic").pick(("tracking", "stock", "account", "policy"))
         self._hear(f"ask_{kind}", wish)
         if kind == "tracking":
             self._call("track_shipment", {"order_id": wish.order.order_id}, self._phrase("look_up"))
@@ -410,6 +423,6 @@ class Script:
             self._call("get_product", {"name": wish.product}, self._phrase("look_up"))
         elif kind == "account":
             self._call("get_user", {"user_id": who.user_id}, self._phrase("look_up"))
-        count = self._fate.between(3, 6) if kind == "stock" else len(who.payments)
+        count = self._fate("count").between(3, 6) if kind == "stock" else len(who.payments)
         self._say(f"answer_{kind}", wish, count=str(count), street=who.address.street, city=who.address.city)
         self._hear("thanks")

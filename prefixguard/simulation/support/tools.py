@@ -36,7 +36,8 @@ class Database:
         self._users = {customer.user_id: customer for customer in shop.customers}
         self._orders: dict[str, dict[str, Any]] = {
             order.order_id: {
-                **asdict(order),
+                **{name: getattr(order, name) for name in order.__slots__},  # not asdict: it copies every item
+                "address": asdict(order.address),
                 "cancel_reason": None,
                 "items": [{"item_id": v.item_id, "state": "kept", "successor": None} for v in order.items],
             }

@@ -1,0 +1,117 @@
+"""What a world must offer, so that runs in it can be played again from any decision on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+from prefixguard.factory.labelled import LabelledRun
+from prefixguard.trace import Outcome
+
+#: What an agent does at a decision, plain JSON.
+Action = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the agent of a recorded run did at one point.
+
+    step: the record that shows it, from 1. action: what it did. answer: what came back; None where the environment
+    checks answers in another way. faults: what may go wrong here, kind to the action that does it.
+    """
+
+    step: int
+    action: Action
+    answer: str | None = None
+    faults: Mapping[str, Action] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What the agent might have done instead. place: of the decision, from 0."""
+
+    place: int
+    action: Action
+    reason: str = ""
+
+
+class ReplayableEnvironment(Protocol):
+    """A world with an agent in it. It stands at one decision of one run; `replay` or `reset` puts it there.
+
+    name: as in the provenance of runs. licence: of what its runs say. chances: "keyed": named by their decisions, so
+    that a run can be played again with one action changed and all else as it was; "none": nothing is left to chance;
+    "free": they cannot be named. Every method may raise ReplayError where the world fails, and a replay ReplayDrift.
+    """
+
+    name: str
+    licence: str
+    chances: str
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """How to open it again."""
+        ...
+
+    def tasks(self, count: int) -> list[str]:
+        """The first tasks, at most so many."""
+        ...
+
+    def reset(self, task: str, seed: str, agent: str = "") -> str:
+        """Begin a run; what the agent sees first. seed: decides all chances. agent: who plays; "" the usual one."""
+        ...
+
+    def decisions(self, run: LabelledRun) -> tuple[Decision, ...]:
+        """What the agent of a recorded run did, in order, with all that could go wrong there."""
+        ...
+
+    def replay(self, run: LabelledRun, place: int) -> None:
+        """Play a recorded run again up to its decision `place` (from 0), which is not made. ReplayDrift where the world
+        answers otherwise than it did."""
+        ...
+
+    def step(self, action: Action) -> str:
+        """Do this at the present decision; what comes back."""
+        ...
+
+    def continuation(self, salt: str | None) -> Outcome:
+        """Let the agent go on to the end. salt: names the chances of all that comes after the last action; None: those
+        that the run would have had."""
+        ...
+
+    def verify(self) -> Outcome:
+        """How the run ended, by the state of the world and never by words; UNKNOWN before its end."""
+        ...
+
+    def trace(self) -> dict[str, Any]:
+        """The run so far: its fields as the adapter `openai_chat` reads them."""
+        ...
+
+    def provenance(self) -> dict[str, Any]:
+        """How the run so far is made again, plain JSON."""
+        ...
+
+    def complaint(self, run: LabelledRun) -> str:
+        """What the world itself knows against a run that succeeded, a clause; "" for nothing."""
+        ...
+
+    def corrections(self, run: LabelledRun) -> list[Proposal]:
+        """Where the run may have gone wrong, from what the world itself knows; empty where it knows nothing."""
+        ...
+
+    def correction(self, run: LabelledRun, step: int, said: Mapping[str, Any]) -> Proposal | None:
+        """What somebody proposes to do at a step (from 1) instead, as this world can do it; None where it cannot, or
+        where it is what the agent did. said: tool, arguments and reason."""
+        ...
+
+    def reference(self, run: LabelledRun) -> str:
+        """What would have reached the goal, for a proposer that may know it; "" where the world does not say."""
+        ...
+
+    def fork(self) -> Self:
+        """Another one that stands where this one does."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+        ...

@@ -1,0 +1,150 @@
+"""`inject`: one fault put into a safe run, played on from there, and accepted only against a control."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from prefixguard.errors import ConfigError, DataError, ReplayDrift, ReplayError
+from prefixguard.factory.corpus_report import CorpusReport
+from prefixguard.factory.environments import Action, Decision, Environments, ReplayableEnvironment
+from prefixguard.factory.labelled import LabelledRun, MistakeLabel, read_corpus, records_of, write_corpus
+from prefixguard.factory.skips import Skips
+from prefixguard.simulation.rng import Rng
+from prefixguard.store import Kept, OnProgress, Store
+from prefixguard.trace import Outcome
+
+
+def inject(
+    corpus: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    per_kind: int = 20,
+    kinds: Sequence[str] | None = None,
+    per_run: int = 1,
+    tries: int = 4,
+    seed: int = 13,
+    python: str = "",
+    on_progress: OnProgress | None = None,
+) -> CorpusReport:
+    """Put one fault into each of many safe runs, and play on from there.
+
+    The run up to the fault is played again, the fault is made in place of what the agent did, and the agent goes on.
+    The control does what the agent did there, and goes on with the very same chances. An injection is accepted only
+    where the control succeeds, the run with the fault fails, and everything before the fault is the same, byte for
+    byte; its label is the step of the fault. Kinds that were accepted seldom so far are tried first, up to a quota for
+    each.
+
+    corpus : labelled runs; the safe ones are taken, each in the environment that made it.
+    out : the corpus that is written, JSON lines. What is done is kept beside it until the end.
+    per_kind : faults of each kind that are wanted.
+    kinds : only these; without it, all that the environment has.
+    per_run : faults that are accepted from one safe run, each in a run of its own.
+    tries : of one safe run.
+    seed : decides where and what, and the chances after it.
+    python : the interpreter of an environment that runs in a process of its own.
+    on_progress: told the number of safe runs that are done, and of all.
+    Raises ConfigError, DataError where the corpus has no safe run, OutputError.
+    """
+    if min(per_kind, per_run, tries) < 1:
+        raise ConfigError(f"per_kind {per_kind}, per_run {per_run}, tries {tries}: each 1 or more.")
+    out, skips = Path(out), Skips()
+    safe = [run for run in read_corpus(corpus, skips) if run.source == "safe"]
+    if not safe:
+        raise DataError(f"{os.fspath(corpus)}: no safe run. Make some: prefixguard factory collect simulation {out}")
+    work = Store(out.with_name(f"{out.name}.kept"), {"seed": seed})
+    accepted, tried, found = Counter[str](), Counter[str](), list[LabelledRun]()
+    with Environments(python) as worlds:
+        for number, run in enumerate(safe):
+            try:
+                world = worlds.of(run)
+                options = _options(world.decisions(run), kinds or (), Rng(f"{seed}/inject/{run.run_id}"))
+            except ReplayError as exc:
+                skips.add(
+                    "it cannot be played again" if isinstance(exc, ReplayDrift) else "the environment failed",
+                    run.run_id,
+                )
+                continue
+            for _ in range(tries):
+                wanted = [kind for kind in options if options[kind] and accepted[kind] < per_kind]
+                if not wanted or sum(one.provenance["source_run"] == run.run_id for one in found) >= per_run:
+                    break
+                kind = min(wanted, key=lambda one: (accepted[one], tried[one], one))
+                tried[kind] += 1
+                place = options[kind].pop()
+                kept = work.get("injected", run=run.run_id, place=place, kind=kind)
+                if kept is None:
+                    kept = Kept(_attempt(world, run, place, kind, f"{seed}/{run.run_id}/{place}"))
+                    work.put(kept, "injected", run=run.run_id, place=place, kind=kind)
+                if "fault" in kept.facts:
+                    skips.add(str(kept.facts["fault"]), f"{run.run_id}, {kind}")
+                    continue
+                accepted[kind] += 1
+                found.append(LabelledRun.from_json(json.loads(kept.facts["run"])))
+            if on_progress is not None:
+                on_progress(number + 1, len(safe))
+    write_corpus(out, found)
+    work.clear()
+    shares = {kind: round(accepted[kind] / tried[kind], 3) for kind in sorted(tried)}
+    counts = {"injected": len(found), "accepted": dict(sorted(accepted.items())), "of those tried": shares}
+    return CorpusReport(out, counts, skips, _short_of(per_kind, accepted, tried))
+
+
+def _short_of(per_kind: int, accepted: Mapping[str, int], tried: Iterable[str]) -> tuple[str, ...]:
+    short = [f"{kind} {accepted[kind]}" for kind in sorted(tried) if accepted[kind] < per_kind]
+    return (f"Fewer than {per_kind} of: {', '.join(short)}. More safe runs give more.",) if short else ()
+
+
+def _options(decisions: Sequence[Decision], kinds: Sequence[str], rng: Rng) -> dict[str, list[int]]:
+    """By kind the places where it can be put, in random order. kinds: only these; empty: all."""
+    offered: dict[str, list[int]] = {}
+    for place, decision in enumerate(decisions):
+        for kind in decision.faults or ():
+            if not kinds or kind in kinds:
+                offered.setdefault(kind, []).append(place)
+    return {kind: rng.some(places, len(places)) for kind, places in sorted(offered.items())}
+
+
+def _attempt(world: ReplayableEnvironment, run: LabelledRun, place: int, kind: str, salt: str) -> dict[str, Any]:
+    """The labelled run as text, or why the fault is rejected."""
+    decision = world.decisions(run)[place]
+    try:
+        control = _played_from(world, run, place, decision.action, salt)
+        if control.verify() is not Outcome.SUCCESS:
+            return {"fault": "the control run failed too"}
+        injected = _played_from(world, run, place, (decision.faults or {})[kind], salt)
+        if injected.verify() is not Outcome.FAILURE:
+            return {"fault": "the run succeeded in spite of the fault"}
+    except ReplayError as exc:
+        return {"fault": _why(exc)}
+    trace = injected.trace()
+    records, before = records_of(trace), run.records()
+    at = decision.step
+    if any(records[: at - 1] != other[: at - 1] for other in (before, records_of(control.trace()))):
+        return {"fault": "what comes before the fault changed"}
+    if len(records) < at or records[at - 1 : at] == records_of(control.trace())[at - 1 : at]:
+        return {"fault": "the fault changed no record"}
+    trace["run_id"] = f"{run.run_id}-{kind}-{at}"
+    made = {**injected.provenance(), "source_run": run.run_id, "operator": kind, "place": place}
+    label = MistakeLabel(at, records[at - 1].agent or None, kind, "injected")
+    labelled = LabelledRun(trace, "injected", (label,), run.family, made, run.licence, run.may_train, run.split)
+    return {"run": json.dumps(labelled.as_json())}
+
+
+def _played_from(
+    world: ReplayableEnvironment, run: LabelledRun, place: int, action: Action, salt: str
+) -> ReplayableEnvironment:
+    """The world at the end of the run that is played again up to a decision, with this action there."""
+    again = world.fork()
+    again.replay(run, place)
+    again.step(action)
+    again.continuation(salt)
+    return again
+
+
+def _why(exc: ReplayError) -> str:
+    return "the environment answers otherwise than it did" if isinstance(exc, ReplayDrift) else "the environment failed"
