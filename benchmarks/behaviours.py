@@ -5,7 +5,7 @@
 Boosting, three folds that never split a task. Of each behaviour: how often it held so far (at most 6), whether it held
 at each of the last three steps, and for how many steps in a row (at most 6). The limit of steps is unknown but in one
 row: there it is the 99th percentile of the lengths of training runs. Then: levels from the behaviours' own counts,
-without training, on every set. Writes behaviours.json and behaviours.md.
+without training, on every set, beside three rules that people write. Writes behaviours.json and behaviours.md.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from prefixguard import behaviours, context
 from prefixguard.alarm import Level, rule_level
 from prefixguard.behaviours import BY_NAME, BehaviourFinding
 from prefixguard.encoder import tokenize
-from prefixguard.evaluation import stuck_scores
+from prefixguard.evaluation.tables.rules import RULES as BASELINES
+from prefixguard.evaluation.tables.rules import rule_scores
 from prefixguard.learn import featurise
 from prefixguard.learn.corpus import labels
 from prefixguard.learn.teacher import boost, run_weights, steps_of
@@ -39,7 +40,10 @@ from prefixguard.trace import Outcome, Run
 PLACES = {name: place for place, name in enumerate(BY_NAME)}
 FIGURES = ("auprc", "rem_outcome", "idx_outcome")
 MOST = 6
-RULES = ("rules: ALARM", "rules: WATCH or ALARM", "OpenHands' detector")
+#: Rules that people write, by the name that they have in tables of an evaluation.
+NAIVE = {"same call 4 times": "the same call 4 times in a row", "3 errors in a row": "3 errors in a row",
+         "incumbent rule": "OpenHands' detector"}  # fmt: skip
+RULES = ("rules: ALARM", "rules: WATCH or ALARM", *NAIVE.values())
 CAPPED = "behaviours, cap known"
 SEED = 13
 
@@ -125,7 +129,7 @@ def run_set(name: str, traces: Path, folds: int) -> dict[str, Any]:
 
 
 def run_rules(name: str, traces: Path) -> dict[str, Any]:
-    """Rules without a model on a set, beside OpenHands' detector: runs that alarm, by outcome, and steps left then."""
+    """Rules of behaviours on a set, beside others that people write: runs that alarm, by outcome, and steps left."""
     began: dict[str, dict[bool, list[int | None]]] = {row: {True: [], False: []} for row in RULES}
     raised: dict[str, int] = {}
     behind: dict[str, list[int | None]] = {row: [] for row in RULES}  # steps from the labelled step to the alarm
@@ -136,10 +140,11 @@ def run_rules(name: str, traces: Path) -> dict[str, Any]:
         failed = run.outcome is Outcome.FAILURE
         records = list(run.records)
         levels = [rule_level(findings) for findings in findings_of(records)]
+        counts = rule_scores(records)
         fired = {
             "rules: ALARM": [level is Level.ALARM for level in levels],
             "rules: WATCH or ALARM": [level is not Level.OK for level in levels],
-            "OpenHands' detector": (stuck_scores(records) > 0).tolist(),
+            **{NAIVE[rule.untuned]: (counts[rule.name] >= rule.fires).tolist() for rule in BASELINES},
         }
         lengths[failed].append(len(records))
         for row, steps in fired.items():

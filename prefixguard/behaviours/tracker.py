@@ -94,6 +94,18 @@ class BehaviourTracker:
         """Length of what `pack` gives: `TRACKER_BYTES`, and 17 for each declared behaviour."""
         return TRACKER_BYTES + (self.declared_counts.packed_bytes if self.declared_counts is not None else 0)
 
+    def offer(self, tools: Iterable[str] | None, cap: int | None) -> None:
+        """Take in what the run is given, before its first step; see `start`. None: as it was."""
+        if cap is not None:
+            if not 1 <= cap <= MOST_STEPS:
+                raise ConfigError(
+                    f"The limit of steps is {cap}: use a number of steps from 1, or None if nobody knows."
+                )
+            self.cap = cap
+        if tools is not None:
+            names = sorted({short_hash(name) for name in tools})
+            self.offered = b"".join(names) if len(names) <= MOST_TOOLS else b""
+
     def once_more(self, name: str) -> tuple[int, int]:
         """Count a behaviour of `COUNTED` at this step. Returns the first step at which it held, and how often."""
         at = COUNTED.index(name) * _COUNT.size
@@ -131,10 +143,8 @@ def start(
     tools: names of the tools that the run is offered; None: nobody knows. cap: steps that a run may have; None: nobody
     knows. declared: behaviours besides those of the catalogue. Raises ConfigError for a cap below 1.
     """
-    if cap is not None and not 1 <= cap <= MOST_STEPS:
-        raise ConfigError(f"The limit of steps is {cap}: use a number of steps from 1, or None if nobody knows.")
-    offered = sorted({short_hash(name) for name in tools}) if tools is not None else []
-    tracker = BehaviourTracker(cap=cap or 0, offered=b"".join(offered) if len(offered) <= MOST_TOOLS else b"")
+    tracker = BehaviourTracker()
+    tracker.offer(tools, cap)
     if declared is not None:
         tracker.declared, tracker.declared_counts = declared, DeclaredCounts(declared)
     return tracker

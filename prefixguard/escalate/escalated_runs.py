@@ -9,6 +9,7 @@ from prefixguard.alarm import Level
 from prefixguard.escalate.session import EscalatedReading, Escalator
 from prefixguard.runtime import Reading
 from prefixguard.stepview import StepRecord, read_events
+from prefixguard.trace import NO_OFFER, RunOffer
 
 
 def watch_escalated(
@@ -18,13 +19,14 @@ def watch_escalated(
     header: Mapping[str, Any] | None = None,
     group: str | None = None,
     patience: float = 0.0,
+    offer: RunOffer = NO_OFFER,
 ) -> Iterator[EscalatedReading]:
     """As `runtime.watch`, with what verdicts change.
 
     patience: seconds to wait at the run's end for verdicts that are still on their way; what comes is one reading more,
-    the last one again.
+    the last one again. offer: what the run is given.
     """
-    session = escalator.start(header, group=group)
+    session = escalator.start(header, group=group, offer=offer)
     steps = 0
     for line in read_events(stream, escalator.monitor.bundle.adapter):
         if line.problem is not None:
@@ -41,10 +43,15 @@ def watch_escalated(
 
 
 def escalate_records(
-    escalator: Escalator, records: Iterable[StepRecord], *, group: str | None = None, patience: float = 0.0
+    escalator: Escalator,
+    records: Iterable[StepRecord],
+    *,
+    group: str | None = None,
+    patience: float = 0.0,
+    offer: RunOffer = NO_OFFER,
 ) -> Iterator[EscalatedReading]:
-    """A finished run, step by step as if it were live. patience: as for `watch_escalated`."""
-    session = escalator.start(group=group)
+    """A finished run, step by step as if it were live. patience, offer: as for `watch_escalated`."""
+    session = escalator.start(group=group, offer=offer)
     for record in records:
         yield session.observe_record(record)
     last = session.wait(patience)

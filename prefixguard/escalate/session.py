@@ -19,6 +19,7 @@ from prefixguard.escalate.transcript_buffer import TranscriptBuffer
 from prefixguard.escalate.verdict import Auditor, Verdict, VerdictCache
 from prefixguard.runtime import Drift, Monitor, Reading, plain
 from prefixguard.stepview import StepRecord
+from prefixguard.trace import NO_OFFER, RunOffer
 
 #: Reasons that speak of the endpoint, not of the question.
 _DOWN = frozenset({CIRCUIT_OPEN, LATE, "circuit-open", "timeout", "unreached", "overloaded", "server-error"})
@@ -108,10 +109,12 @@ class Escalator:
         *,
         group: str | None = None,
         ended: Callable[[], None] | None = None,
+        offer: RunOffer = NO_OFFER,
     ) -> EscalatedSession:
         """A session for a run that begins now; as `Monitor.start`, which says what is raised. ended: called when a
-        question has ended that was on its way, so that `poll` has news; on another thread, and it must not wait."""
-        return EscalatedSession(self, header, group, ended)
+        question has ended that was on its way, so that `poll` has news; on another thread, and it must not wait. offer:
+        the tools and the limit of steps."""
+        return EscalatedSession(self, header, group, ended, offer)
 
     def mark_of(self, group: str | None = None) -> float:
         """The mark for runs of this group: the policy's, or where the monitor's level becomes WATCH."""
@@ -148,6 +151,7 @@ class EscalatedSession:
         header: Mapping[str, Any] | None,
         group: str | None,
         ended: Callable[[], None] | None = None,
+        offer: RunOffer = NO_OFFER,
     ) -> None:
         """Made by `Escalator.start`."""
         policy = escalator.policy
@@ -155,7 +159,9 @@ class EscalatedSession:
         self._policy = policy
         self._queue = escalator.queue
         self._arrived: list[StepRecord] = []  # records of the call that is under way
-        self._session = escalator.monitor.start(header, group=group, keep=self._arrived.append)
+        self._session = escalator.monitor.start(
+            header, group=group, keep=self._arrived.append, tools=offer.tools, step_limit=offer.step_limit
+        )
         self._steps = TranscriptBuffer(policy.keep_texts)
         self._asking = Asking(policy, escalator.mark_of(group))
         self._budget = Budget("run", calls=policy.calls_a_run, tokens=policy.tokens_a_run, money=policy.money_a_run)

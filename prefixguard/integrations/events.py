@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, get_args
 
 from prefixguard.errors import TraceError
 from prefixguard.stepview import EVENT_SCHEMA as SCHEMA
+from prefixguard.stepview import is_limit, is_tools
 
 MAIN: Final = "main"
 
@@ -47,6 +48,8 @@ class Event:
     tool, arguments : of `called`. arguments: a JSON value, the JSON text of one as the model spelled it, or any text.
     is_error : of `returned`: did the call fail? None where nobody says; then the text decides.
     task_id : of `task`: runs with the same one never stand on two sides of a split.
+    tools, step_limit : of `task`: names of the tools that the agent can call, at most 1,000 of at most 200 characters;
+        steps that it may have, 1 or more. Behaviours rest on them, and no risk does.
     outcome : of `outcome`: success or failure.
     id : of the event; one that comes again within 256 events is left out. "" where there is none.
     at : seconds since 1970, UTC. tokens_in, tokens_out : of the model's reply. cost : US dollars.
@@ -65,6 +68,8 @@ class Event:
     arguments: Any = None
     is_error: bool | None = None
     task_id: str = ""
+    tools: Sequence[str] | None = None
+    step_limit: int | None = None
     outcome: Literal["", "success", "failure"] = ""
     id: str = ""
     at: float | None = None
@@ -84,7 +89,7 @@ class Event:
             if value is None or value == "":
                 continue
             found[name] = well_formed(value[:MOST_TEXT]) if isinstance(value, str) else value
-        for name in ("arguments", "metadata", "logprobs"):
+        for name in ("arguments", "metadata", "logprobs", "tools"):
             if name in found:
                 found[name] = plain_json(found[name])
         return found
@@ -102,7 +107,8 @@ class Event:
         given = {name: found[name] for name in _TYPES if found.get(name) is not None}
         for name, value in given.items():
             if not fits(name, value):
-                raise TraceError(f"event: {name} is {value!r:.80}, and must be {_CALLED[_TYPES[name]]}.")
+                wanted = _SAID.get(name) or _CALLED[_TYPES[name]]
+                raise TraceError(f"event: {name} is {value!r:.80}, and must be {wanted}.")
         for name, allowed in (("kind", KINDS), ("outcome", ("success", "failure")), ("actor", ACTORS)):
             if (name in given or name == "kind") and given.get(name) not in allowed:
                 raise TraceError(f"event: {name} is {given.get(name)!r:.80}, and must be one of {', '.join(allowed)}.")
@@ -136,15 +142,20 @@ _TYPES: dict[str, Any] = {
     "is_error": bool,
     "logprobs": Mapping,
     "metadata": Mapping,
+    "tools": (list, tuple),
+    "step_limit": int,
 }
 _CALLED: dict[Any, str] = {
     str: "a text", int: "a whole number", (int, float): "a number", bool: "true or false", Mapping: "an object",
 }  # fmt: skip
+_SAID = {"tools": "a list of at most 1,000 names, each of 1 to 200 characters", "step_limit": "a number from 1"}
 
 
 def fits(name: str, value: Any) -> bool:
     """Is this a value that the field may have? Any for `arguments`, and for names that no field has."""
     kind = _TYPES.get(name, object)
+    if name in ("tools", "step_limit"):
+        return is_tools(value) if name == "tools" else is_limit(value)
     return isinstance(value, kind) and (not isinstance(value, bool) or kind in (bool, object))
 
 

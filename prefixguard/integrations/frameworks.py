@@ -25,7 +25,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class FrameworkHooks:
-    """What a `Guard` has for every framework. `of_run` are arguments of `Guard.run`: run_id, task_id, agent, group."""
+    """What a `Guard` has for every framework. `of_run` are arguments of `Guard.run`: run_id, task_id, agent, group,
+    tools, step_limit."""
 
     def openai(self: Any, client: C) -> C:
         """Watch a client of the openai package (`OpenAI` or `AsyncOpenAI`; chat completions, Responses, streams): its

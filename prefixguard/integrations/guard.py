@@ -28,7 +28,7 @@ from prefixguard.integrations.sinks import Sink, SinkThreads
 from prefixguard.integrations.watched_run import WatchedRun
 from prefixguard.runtime import Monitor, Reading, Session, load, plain
 from prefixguard.runtime.host import was_interrupted
-from prefixguard.stepview import EVENTS, load_adapter
+from prefixguard.stepview import EVENTS, load_adapter, readable_offer
 
 logger = logging.getLogger("prefixguard")
 
@@ -108,6 +108,8 @@ class Guard(FrameworkHooks):
         task_id: str | None = None,
         agent: str = "",
         group: str | None = None,
+        tools: Sequence[str] | None = None,
+        step_limit: int | None = None,
     ) -> WatchedRun:
         """Begin a run of a loop made by hand; a context manager, plain or async.
 
@@ -116,9 +118,16 @@ class Guard(FrameworkHooks):
         (`WatchedRun.id` has it). task_id : runs of one task have the same; by default a digest of the task's text.
         agent : its name.
         group : picks the alarm's threshold, for monitors that have thresholds by group.
+        tools, step_limit : names of the tools that the agent can call, and steps that it may have. They are recorded
+        with the task; behaviours rest on them (a missing tool, a limit that is near), and no risk does.
         """
         name, task, agent = self.new_id(run_id), text_of(task), text_of(agent)
-        self._flow.open(name, text_of(task_id) or task_digest(task), None if group is None else text_of(group), agent)
+        group = None if group is None else text_of(group)
+        opened = self._flow.open(name, text_of(task_id) or task_digest(task), group, agent)
+        opened.offer = readable_offer(tools, step_limit)
+        for given, read in ((tools, opened.offer.tools), (step_limit, opened.offer.step_limit)):
+            if given is not None and read is None:
+                self.count("unread_fields")
         watched = WatchedRun(self, name, agent=agent)
         if task:
             self.feed(Event(name, "task", text=task, agent=agent, at=time()))

@@ -10,6 +10,7 @@ from prefixguard.alarm import Level
 from prefixguard.errors import SavedSessionError
 from prefixguard.integrations.registry import AgentStream, OpenRun
 from prefixguard.runtime import Monitor, Reading
+from prefixguard.stepview import readable_offer
 
 _NUMBERS, _TEXTS = ("turn", "came_back"), ("agent", "last_text")
 
@@ -18,6 +19,7 @@ def kept_run(run: OpenRun) -> dict[str, Any]:
     """The run, and the session of each of its agents. It holds text of the run: keep it as safe as the run itself."""
     return {
         "run": run.run, "task_id": run.task_id, "group": run.group, "agent": run.agent, "stopped": run.stopped,
+        "tools": run.offer.tools, "step_limit": run.offer.step_limit,
         "streams": [_kept_stream(stream) for stream in run.streams.values()],
     }  # fmt: skip
 
@@ -26,7 +28,7 @@ def resumed_run(kept: Any, monitor: Monitor | None) -> OpenRun:
     """The run that was kept. Raises SavedSessionError where it is damaged, or was judged by another monitor."""
     try:
         run = OpenRun(str(kept["run"]), str(kept["task_id"]), kept["group"], str(kept["agent"]))
-        run.stopped = kept["stopped"]
+        run.stopped, run.offer = kept["stopped"], readable_offer(kept.get("tools"), kept.get("step_limit"))
         for one in kept["streams"]:
             stream = _resumed_stream(one, monitor)
             run.streams[stream.path] = stream

@@ -10,15 +10,19 @@ of a run to no nested run.
 from __future__ import annotations
 
 import weakref
+from collections import OrderedDict
 from typing import Any
 
 from prefixguard.errors import missing_extra
 from prefixguard.integrations.conversation import tell_responses_input, tell_responses_output
 from prefixguard.integrations.events import field_of, text_of
 from prefixguard.integrations.watched_run import RunKeeper, WatchedRun
+from prefixguard.stepview import is_tools
 
 #: How the SDK words the result of a tool that raised, where the host has not said otherwise.
 _FAILED = "An error occurred while running the tool"
+#: Runs with calls that a person approves, that are remembered.
+_MOST_PAUSED = 10_000
 
 
 def run_hooks(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
@@ -44,6 +48,9 @@ def run_hooks(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
 
         async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
             watcher.answers(context, agent, response)
+
+        async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
+            watcher.starts(context)
 
         async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
             watcher.returns(context, result)
@@ -72,6 +79,7 @@ def run_hooks(guard: RunKeeper, of_run: dict[str, Any]) -> Any:
             await self._also("on_llm_end", context, agent, response)
 
         async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
+            watcher.starts(context)
             await self._also("on_tool_start", context, agent, tool)
 
         async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: Any) -> None:
@@ -102,6 +110,8 @@ class AgentsWatcher:
         self._guard, self._of_run = guard, of_run
         self._runs: weakref.WeakKeyDictionary[Any, WatchedRun] = weakref.WeakKeyDictionary()
         self._calls: dict[int, tuple[Any, WatchedRun]] = {}  # calls without a result
+        self._spans: dict[int, Any] = {}  # of the tools that run, by their call
+        self._asking: OrderedDict[str, WatchedRun] = OrderedDict()  # runs that may wait for a person
         self._below: dict[int, WatchedRun] = {}  # nested runs by their call
         self._nudges: weakref.WeakKeyDictionary[Any, list[tuple[int, str]]] = weakref.WeakKeyDictionary()
 
@@ -120,7 +130,7 @@ class AgentsWatcher:
     async def asks(self, context: Any, agent: Any, items: Any, nested: bool = False) -> None:
         """A model is about to be asked; nudges are added to the items. AgentStopped where the run is to stop."""
         try:
-            run = self._runs.get(context) or self._open(context, agent, nested)
+            run = self._runs.get(context) or self._open(context, agent, nested, items)
             if run is None:
                 return
             tell_responses_input(run, items, agent=_name(agent))
@@ -148,14 +158,33 @@ class AgentsWatcher:
                 if field_of(item, "call_id"):
                     self._calls[id(item)] = (item, run)
             tell_responses_output(run, output, field_of(response, "usage"), agent=_name(agent))
+            asking = {
+                field_of(tool, "name") for tool in field_of(agent, "tools") or () if field_of(tool, "needs_approval")
+            }
+            if any(field_of(item, "call_id") and field_of(item, "name") in asking for item in output):
+                self._asking[run.id] = run
+                if len(self._asking) > _MOST_PAUSED:
+                    self._asking.popitem(last=False)
         except Exception as exc:
             self._guard.failed("a reply in the OpenAI Agents SDK", exc)
+
+    def starts(self, context: Any) -> None:
+        """A tool is run. Where it raises, and its host wants that raised, its span alone knows of it."""
+        try:
+            from agents import get_current_span
+
+            call = id(field_of(context, "tool_call"))
+            if call in self._calls:
+                self._spans[call] = get_current_span()
+        except Exception as exc:
+            self._guard.failed("a tool in the OpenAI Agents SDK", exc)
 
     def returns(self, context: Any, result: Any) -> None:
         """A tool has returned; results of which the SDK tells no call are told with the next model call."""
         try:
             call = field_of(context, "tool_call")
             item, run = self._calls.pop(id(call), (None, None))
+            self._spans.pop(id(call), None)
             if run is None or item is not call:
                 return
             text = result if isinstance(result, str) else text_of(result) if _is_output(result) else str(result)
@@ -173,7 +202,8 @@ class AgentsWatcher:
             if (known is context or (usage is not None and field_of(known, "usage") is usage)) and run.parent is None:
                 self._forget(run)
 
-    def _open(self, context: Any, agent: Any, nested: bool) -> WatchedRun | None:
+    def _open(self, context: Any, agent: Any, nested: bool, items: Any) -> WatchedRun | None:
+        run = None if nested else self._resumed(items)
         if nested:
             call = field_of(context, "tool_call")
             item, above = self._calls.get(id(call), (None, None))
@@ -182,23 +212,53 @@ class AgentsWatcher:
             run = self._below[id(call)] = above.delegate(
                 _name(agent), call_id=str(field_of(call, "call_id")), answers=False
             )
-            self._runs[context] = run
-        else:
+        elif run is None:
             from agents import get_current_trace
 
-            of_run = {"agent": _name(agent), **self._of_run}
+            of_run = {"agent": _name(agent), "tools": _tools(agent), **self._of_run}
             trace = get_current_trace()
             if not of_run.get("run_id") and trace is not None and trace.trace_id != "no-op":
                 of_run["run_id"] = trace.trace_id
             run = self._guard.run(**of_run)
-            weakref.finalize(context, self._forget, run)  # a run that ends by an exception has no other end
-            self._runs[context] = run
+        self._runs[context] = run
+        if not nested:
+            weakref.finalize(context, self._left, run)  # a run that ends by an exception has no other end
         return run
 
+    def _resumed(self, items: Any) -> WatchedRun | None:
+        """The run that waited for a person, where a model is asked with results of its calls."""
+        called = [str(field_of(item, "call_id")) for item in items or () if field_of(item, "type") == "function_call"]
+        return next(
+            (run for run in list(self._asking.values()) if any(run.is_open(i) or run.has_returned(i) for i in called)),
+            None,
+        )
+
+    def _left(self, run: WatchedRun) -> None:
+        """The SDK is done with a context of a run. Unless the run goes on in another one, or a person is asked, it is
+        over."""
+        if run not in self._runs.values() and not (run.id in self._asking and run.waiting()):
+            self._forget(run)
+
     def _forget(self, run: WatchedRun) -> None:
-        for key in [key for key, (_, of) in self._calls.items() if of is run]:
-            del self._calls[key]
+        for key in [key for key, (_, of) in list(self._calls.items()) if of is run]:
+            (item, _), span = self._calls.pop(key), self._spans.pop(key, None)
+            try:
+                error, call_id = field_of(span, "error"), text_of(field_of(item, "call_id"))
+                if error and run.is_open(call_id):
+                    raised = field_of(field_of(error, "data"), "error") or field_of(error, "message")
+                    run.returned(call_id, raised, is_error=True)
+            except Exception as exc:
+                self._guard.failed("what a tool raised in the OpenAI Agents SDK", exc)
+        self._asking.pop(run.id, None)
         run.end()
+
+
+def _tools(agent: Any) -> list[str] | None:
+    """Names of its tools; None where others come besides: of MCP servers, or of agents that it hands over to."""
+    if field_of(agent, "mcp_servers") or field_of(agent, "handoffs"):
+        return None
+    names = [field_of(tool, "name") for tool in field_of(agent, "tools") or ()]
+    return names if is_tools(names) else None
 
 
 def _name(agent: Any) -> str:

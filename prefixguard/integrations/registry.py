@@ -17,6 +17,8 @@ from prefixguard.integrations.events import MAIN, Event
 from prefixguard.integrations.sinks import SpanIds
 from prefixguard.integrations.spans import spelled
 from prefixguard.runtime import Reading, Session, plain
+from prefixguard.stepview import readable_offer
+from prefixguard.trace import NO_OFFER, RunOffer
 
 logger = logging.getLogger("prefixguard")
 #: Calls of an agent that are remembered as returned, so that a second result is known; ids of runs that are over, and
@@ -68,6 +70,8 @@ class AgentStream:
     def join(self, event: Event, run: OpenRun, count: Callable[[str], object]) -> Event | None:
         """The event with what it belongs to: turn, task, name of the agent; None for one that says nothing new."""
         self.agent = event.agent or self.agent
+        if event.kind in ("returned", "ended") and not event.agent and self.agent:
+            event = replace(event, agent=self.agent)
         if event.kind == "returned":
             match self.result(event.call_id):
                 case "second":
@@ -81,7 +85,11 @@ class AgentStream:
             self.task = event.text
             task_id = event.task_id or run.task_id or task_digest(event.text)
             run.task_id = run.task_id or task_id
-            return replace(event, kind="task", task_id=task_id, agent=self.agent)
+            given = readable_offer(event.tools, event.step_limit, run.offer if self.path == MAIN else NO_OFFER)
+            return replace(
+                event, kind="task", task_id=task_id, agent=self.agent,
+                tools=given.tools, step_limit=given.step_limit,
+            )  # fmt: skip
         elif event.kind == "task" and event.text == self.task:
             count("second_tasks")
             return None
@@ -124,6 +132,7 @@ class OpenRun:
     """One run while it goes on. lock : held while an event of it is recorded and judged, so that both have one order.
 
     stopped : why the run is to stop; None while it may go on. no_nudge : why its agents can be given no text.
+    offer : what its main agent is given.
     """
 
     run: str
@@ -135,6 +144,7 @@ class OpenRun:
     stopped: str | None = None
     no_nudge: str = ""
     used: float = 0.0
+    offer: RunOffer = NO_OFFER
 
     def stream(self, path: str, start: Callable[[], Session | EscalatedSession | None]) -> AgentStream:
         """The agent's stream, begun if it is new."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from time import time
@@ -21,7 +21,7 @@ class RunKeeper(Protocol):
 
     def run(
         self, task: str = "", *, run_id: str | None = None, task_id: str | None = None, agent: str = "",
-        group: str | None = None,
+        group: str | None = None, tools: Sequence[str] | None = None, step_limit: int | None = None,
     ) -> WatchedRun: ...  # fmt: skip
 
     def feed(self, event: Event | Mapping[str, Any]) -> list[Reading]: ...
@@ -232,7 +232,8 @@ class WatchedRun:
             self._guard.count("unread_fields")
             del fields[name]
         try:
-            fields = {"at": time(), **fields, "agent": fields.get("agent") or self._agent}
+            agent = self._agent if kind not in ("returned", "ended") else ""  # those are of the agent that acted last
+            fields = {"at": time(), **fields, "agent": fields.get("agent") or agent}
             event = Event(self.id, kind, self.agent_path, **fields)
         except TypeError as exc:  # a field that events do not have
             self._guard.failed(f"an event of kind {kind}", exc)

@@ -6,7 +6,7 @@ Every reading comes by the path that a live run takes.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -82,7 +82,7 @@ def score(
         source = runs if isinstance(runs, str) else Path(runs)
         runs = read_runs(source, opened.bundle.adapter, strict=strict, report=report)
     for run in runs:
-        session = Session(opened, None, opened.group_of(run))
+        session = Session(opened, None, opened.group_of(run), offer=run.offer)
         readings = tuple(session.observe_record(record) for record in run.records)
         yield ScoredRun(run, readings, session.summary(readings))
 
@@ -96,16 +96,18 @@ def watch(
     adapter: str | Path | Adapter | None = None,
     state: str | os.PathLike[str] | None = None,
     end: bool = False,
+    tools: Sequence[str] | None = None,
+    step_limit: int | None = None,
 ) -> Iterator[Reading]:
     """The readings of a run, each as soon as its step is complete.
 
     stream: one raw event a line, JSON (for adapters of text: the text); a line that is no event is a reading of level
-    UNKNOWN that says why, and the watch goes on. header, group: as for `Monitor.start`.
+    UNKNOWN that says why, and the watch goes on. header, group, tools, step_limit: as for `Monitor.start`.
     adapter: the one that is meant; another than the monitor's own is refused (OtherAdapterError).
-    state: a file that keeps the run from one watch to the next. Where it is there, the run goes on from it (header and
-    group are those of its start); when the stream is over, the session is saved there, whole or not at all, and the run
-    goes on with the next watch. end: with a state, the run is over with this stream, and the file is removed. Without a
-    state, it always is.
+    state: a file that keeps the run from one watch to the next. Where it is there, the run goes on from it (header,
+    group, tools and limit are those of its start); when the stream is over, the session is saved there, whole or not at
+    all, and the run goes on with the next watch. end: with a state, the run is over with this stream, and the file is
+    removed. Without a state, it always is.
     Raises UsageError for `end` without a state, SavedSessionError for a file that cannot be restored, what
     `Monitor.start` raises, and once the run has begun only what the stream itself raises, or OutputError at its end.
     """
@@ -118,7 +120,10 @@ def watch(
         remedy = "Name the file that an earlier watch wrote, or a new one."
         saved = read_named(place, MOST_BYTES + monitor.model.state_bytes, remedy=remedy, error=SavedSessionError)
     try:
-        session = monitor.start(header, group=group) if saved is None else monitor.restore(saved)
+        if saved is None:
+            session = monitor.start(header, group=group, tools=tools, step_limit=step_limit)
+        else:
+            session = monitor.restore(saved)
     except SavedSessionError as exc:
         raise SavedSessionError(f"{state}: {exc}") from exc
     steps = session.counters["steps"]

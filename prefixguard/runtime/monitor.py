@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -29,8 +29,8 @@ from prefixguard.runtime.rules_file import read_rules
 from prefixguard.runtime.rules_model import RULES, RulesModel, rules_bundle
 from prefixguard.runtime.saved_session import SavedSession
 from prefixguard.runtime.session import ReadyBundle, Session
-from prefixguard.stepview import EVENTS, Adapter, StepRecord, adapter_for
-from prefixguard.trace import Run
+from prefixguard.stepview import EVENTS, Adapter, StepRecord, adapter_for, is_limit, is_tools, plain, readable_offer
+from prefixguard.trace import NO_OFFER, Run, RunOffer
 
 #: Bytes of a session at most, where its model's state leaves room; and of all in it but that state.
 SESSION_BYTES = 32 * 1024
@@ -72,6 +72,8 @@ class Monitor(ReadyBundle):
         *,
         group: str | None = None,
         keep: Callable[[StepRecord], None] | None = None,
+        tools: Sequence[str] | None = None,
+        step_limit: int | None = None,
     ) -> Session:
         """A session for a run that begins now.
 
@@ -80,8 +82,12 @@ class Monitor(ReadyBundle):
             else. One that has none of its own, None, or a monitor without such thresholds: the common threshold.
         keep: called with the record of every step before it is judged, for hosts that need the steps too. Records give
             readings one by one, in order. One that raises is not called again.
-        Raises AdapterError when the adapter works on whole files only, TraceError when the header is not what the
-        adapter reads. Everything after this call reports what is wrong in its readings instead.
+        tools: names of the tools that the run can call; step_limit: steps that it may have, 1 or more. Behaviours rest
+            on them (a missing tool, a limit that is near), and no risk does; so an automaton whose symbols are
+            behaviours leaves them out. None: nobody knows, or the first event says it (`prefixguard/event/v1`).
+        Raises ConfigError for tools or a limit that are none, AdapterError when the adapter works on whole files only,
+        TraceError when the header is not what the adapter reads. Everything after this call reports what is wrong in
+        its readings instead.
         """
         try:
             parser = self.bundle.adapter.parser(header)
@@ -94,7 +100,13 @@ class Monitor(ReadyBundle):
                 f"The run's header is not what adapter {self.bundle.adapter.name} reads "
                 f"({type(exc).__name__}: {exc}). Give the object that holds the run's task, or none."
             ) from exc
-        return Session(self, parser, group, keep)
+        if tools is not None and not is_tools(tools):
+            raise ConfigError(f"The tools are {plain(repr(tools), 60)}: give a list of at most 1,000 names, or None.")
+        if step_limit is not None and not is_limit(step_limit):
+            raise ConfigError(
+                f"The limit of steps is {plain(repr(step_limit), 60)}: use a number of steps from 1, or None."
+            )
+        return Session(self, parser, group, keep, readable_offer(tools, step_limit))
 
     def restore(self, data: bytes, *, keep: Callable[[StepRecord], None] | None = None) -> Session:
         """The session that `Session.save` gave, to go on where it was: in another process, on another machine.
@@ -169,9 +181,11 @@ class Monitor(ReadyBundle):
                 f"a monitor through this one: prefixguard train RUNS --adapter {named}"
             )
 
-    def score_run(self, records: Iterable[StepRecord], *, group: str | None = None) -> list[Reading]:
-        """Readings of a whole run, by the same path that a live run takes. group: as for `start`."""
-        session = Session(self, None, group)
+    def score_run(
+        self, records: Iterable[StepRecord], *, group: str | None = None, offer: RunOffer = NO_OFFER
+    ) -> list[Reading]:
+        """Readings of a whole run, by the same path that a live run takes. group: as for `start`. offer: of the run."""
+        session = Session(self, None, group, offer=offer)
         return [session.observe_record(record) for record in records]
 
 

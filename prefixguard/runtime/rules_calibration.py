@@ -126,7 +126,7 @@ class _ScoredRun:
 
 
 def _scored(monitor: Monitor, run: Run[StepRecord]) -> _ScoredRun:
-    readings = monitor.score_run(run.records)
+    readings = monitor.score_run(run.records, offer=run.offer)
     judged = [reading for reading in readings if reading.level is not Level.UNKNOWN]
     scale = max((alarm_scale(reading.behaviours) for reading in judged), default=Fraction(0))
     task = task_of(run, run_digest(run.records))

@@ -15,6 +15,7 @@ from prefixguard.context import ContextState
 from prefixguard.encoder import Tokens
 from prefixguard.errors import SavedSessionError
 from prefixguard.stepview import StepRecord
+from prefixguard.trace import RunOffer
 
 #: Steps for which a fault counts as recent, the step at which it held last included; and how many are kept.
 RECENT: Final = 3
@@ -37,6 +38,10 @@ class RunBehaviours:
     def __init__(self, tracker: BehaviourTracker) -> None:
         self._tracker = tracker
         self._kept: tuple[tuple[int, BehaviourFinding], ...] = ()
+
+    def offer(self, offer: RunOffer) -> None:
+        """Take in what the run is given, before its first step."""
+        self._tracker.offer(offer.tools, offer.step_limit)
 
     def step(
         self, record: StepRecord, tokens: Tokens, context: ContextState, numbers: NDArray[np.float32]

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from prefixguard import behaviours, context
 from prefixguard.alarm import AlarmState, Level, rule_level
 from prefixguard.behaviours import BehaviourFinding
-from prefixguard.bundle import Bundle
+from prefixguard.bundle import BehaviourMap, Bundle
 from prefixguard.encoder import SparseRow, tokenize
 from prefixguard.errors import SavedSessionError, TraceError, UsageError
 from prefixguard.runtime.drift import Drift, RunSummary, Tally, summarise_run
@@ -44,7 +44,8 @@ from prefixguard.runtime.reasons import ReasonsKind, behaviour_reasons
 from prefixguard.runtime.rules_model import RulesModel
 from prefixguard.runtime.run_behaviours import RunBehaviours
 from prefixguard.runtime.saved_session import SavedSession
-from prefixguard.stepview import GAP_WINDOW, Parser, StepRecord, plain, serialize
+from prefixguard.stepview import GAP_WINDOW, Parser, StepRecord, offer_of, plain, serialize
+from prefixguard.trace import NO_OFFER, RunOffer
 
 #: Bytes of a serialised step that are read; adapters keep steps far below it. A larger one is UNKNOWN.
 MAX_STEP_BYTES = 1 << 20
@@ -108,14 +109,16 @@ class Session:
         parser: Parser | None,
         group: str | None = None,
         keep: Callable[[StepRecord], None] | None = None,
+        offer: RunOffer = NO_OFFER,
     ) -> None:
         """parser: None for a session that is given records only (`observe_record`). group, keep: as for
-        `Monitor.start`."""
+        `Monitor.start`. offer: what the run is given."""
         self._monitor = monitor
         self._parser = parser
         self._keep = keep
         self._context = context.start()
         self._behaviours = RunBehaviours(behaviours.start(declared=monitor.declared))
+        self._take_offer(offer)
         self._state = monitor.model.initial
         calibration = monitor.bundle.calibration
         self._group = group if calibration.groups is not None and group in calibration.groups.of else None
@@ -231,6 +234,8 @@ class Session:
         if parser is None:
             return [self._unknown("this session takes records, not events", began)]
         try:
+            if tally.steps == 0:
+                self._take_offer(offer_of(event))
             records = parser.observe(event)
         except Exception as exc:
             if is_hosts(exc):
@@ -245,6 +250,12 @@ class Session:
             return [self._unknown(self._no_steps(), began)]
         why = self._gap()
         return [] if why is None else [self._unknown(why, began)]
+
+    def _take_offer(self, offer: RunOffer) -> None:
+        """What the run is given, before its first step. No risk rests on it: a model whose symbols are behaviours takes
+        in none, since it was trained without."""
+        if not isinstance(self._monitor.bundle.symbol_map, BehaviourMap):
+            self._behaviours.offer(offer)
 
     def _observe_record(self, record: StepRecord, began: int) -> list[Reading]:
         return [self._judge(record, began)]

@@ -19,10 +19,11 @@ from prefixguard.stepview.inspect_logs import AgentSpans, SpanAgent
 from prefixguard.stepview.json_formats import NO_GROUP
 from prefixguard.stepview.jsontext import canonical, decode, decode_text
 from prefixguard.stepview.losses import FEWEST, NEARLY, Loss, losses, switch_of
+from prefixguard.stepview.offered import EVENT_SCHEMA, is_limit, is_tools, offer_of, readable_offer
 from prefixguard.stepview.parser import Parser
 from prefixguard.stepview.paths import MISSING, Scope, parse_path, walk
 from prefixguard.stepview.reader import ReadReport, read_runs
-from prefixguard.stepview.recognition import EVENT_SCHEMA, EVENTS, Recognised, adapter_for, are_events, recognise
+from prefixguard.stepview.recognition import EVENTS, Recognised, adapter_for, are_events, recognise
 from prefixguard.stepview.record import FIELDS, Status, StepRecord, serialize
 from prefixguard.stepview.schema import Pattern
 from prefixguard.stepview.side_by_side import Exchange, RunFiles, SideBySide, run_files, side_by_side
@@ -73,16 +74,20 @@ __all__ = [
     "decode",
     "decode_text",
     "fill_marks",
+    "is_limit",
+    "is_tools",
     "kind_of",
     "list_adapters",
     "load_adapter",
     "losses",
+    "offer_of",
     "overlaps",
     "parse_path",
     "plain",
     "raw_view",
     "read_events",
     "read_runs",
+    "readable_offer",
     "recognise",
     "render",
     "repair",

@@ -14,12 +14,14 @@ from prefixguard.stepview.identity import Repeats, RunSigns, kind_of, short_turn
 from prefixguard.stepview.jsontext import decode_text, refuse_endless, spelled
 from prefixguard.stepview.live_state import Header, checked
 from prefixguard.stepview.machine import Machine
+from prefixguard.stepview.offered import offer_of
 from prefixguard.stepview.paths import MISSING, Scope, describe
 from prefixguard.stepview.program import Program
 from prefixguard.stepview.record import StepRecord
 from prefixguard.stepview.reorder import Reorder
 from prefixguard.stepview.splitter import Splitter
 from prefixguard.stepview.text import repair
+from prefixguard.trace import NO_OFFER, RunOffer
 
 #: Bytes of the room that a window of events may use.
 _WINDOW_ROOM = 1_000
@@ -284,11 +286,12 @@ def live_parser(program: Program, header: Mapping[str, Any] | None) -> Parser:
 
 def parse_whole(
     program: Program, scope: Scope, *, events_needed: bool = False
-) -> tuple[list[StepRecord], Parser, bool]:
+) -> tuple[list[StepRecord], Parser, bool, RunOffer]:
     """Records of a whole run, fed event by event through the same machine.
 
-    Returns the records, the parser (for its counters), and whether there were events to read at all. TraceError if the
-    place of the events holds something that is no list of events, or is not there and `events_needed`.
+    Returns the records, the parser (for its counters), whether there were events to read at all, and what the events
+    before the first record say that the run is given. TraceError if the place of the events holds something that is no
+    list of events, or is not there and `events_needed`.
     """
     parser = Parser(program, scope, live=False)
     found = program.events.listing(scope)
@@ -299,7 +302,7 @@ def parse_whole(
             f"nothing where adapter {program.name} has its events; there is {', '.join(keys) or 'nothing'}"
         )
     if found is MISSING or found is None:
-        return parser.end(), parser, False
+        return parser.end(), parser, False, NO_OFFER
     if program.events.split is not None:
         if not isinstance(found, str):
             raise TraceError(f"the log is {describe(found)}, not a text")
@@ -308,7 +311,10 @@ def parse_whole(
         had_events, events = True, found[: len(found) - program.events.drop_last]
     else:
         raise TraceError(f"the events are {describe(found)}, not a list")
+    offer = NO_OFFER
     for event in events:
+        if not records:
+            offer = offer_of(event, offer)
         records.extend(parser.observe(event))
     records.extend(parser.end())
-    return records, parser, had_events
+    return records, parser, had_events, offer

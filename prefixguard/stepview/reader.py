@@ -278,7 +278,7 @@ class _Reader:
         groups = {key: value for key, get in program.groups if (value := as_id(get(scope))) is not None}
         scope.run = found.run
         try:
-            records, parser, had_events = parse_whole(program, scope, events_needed=found.is_json)
+            records, parser, had_events, offer = parse_whole(program, scope, events_needed=found.is_json)
         except TraceError as exc:
             raise TraceError(f"{found.where}, run {name!r}: {exc}.") from exc
         report.count(parser)
@@ -295,7 +295,7 @@ class _Reader:
             (report.most_skipped, parser.gaps.most_skipped),
         ):
             tally[n] = tally.get(n, 0) + 1
-        return Run(name, task, outcome, tuple(records), found.where, MappingProxyType(groups), mistake, faults)
+        return Run(name, task, outcome, tuple(records), found.where, MappingProxyType(groups), mistake, faults, offer)
 
     def _own_name(self, name: str, where: str) -> str:
         """The name; where another run had it, the next of NAME#2, NAME#3 ... that no run read so far is called by."""

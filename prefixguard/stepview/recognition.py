@@ -11,11 +11,12 @@ import orjson
 from prefixguard.errors import PrefixGuardError, UnknownAdapterError
 from prefixguard.stepview.adapter import RAW, Adapter, list_adapters, load_adapter, raw_view
 from prefixguard.stepview.found import Counts, SharedCounts
+from prefixguard.stepview.offered import EVENT_SCHEMA
 from prefixguard.stepview.reader import ReadReport, read_runs
 from prefixguard.trace import Outcome, is_read_once
 
 #: What every event of a running agent says of itself, and the shipped adapter that reads files of them.
-EVENT_SCHEMA, EVENTS = "prefixguard/event/v1", "events"
+EVENTS = "events"
 _LONGEST_LINE = 1 << 20
 #: Runs that are read to judge an adapter by.
 MOST_RUNS = 20

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from prefixguard.stepview.adapter import Adapter
+from prefixguard.stepview.offered import readable_offer
 from prefixguard.stepview.reader import ReadReport, read_runs
 from prefixguard.stepview.record import StepRecord
 from prefixguard.trace import Fault, Mistake, Outcome, Run
@@ -109,12 +110,13 @@ def _dumped(run: Run[StepRecord]) -> bytes:
     """A run as JSON; texts keep every code point, lone surrogates among them."""
     mistake = None if run.mistake is None else [run.mistake.step, run.mistake.agent]
     faults = [[fault.agent, fault.mode] for fault in run.faults]
-    head = [run.run_id, run.task_id, run.outcome.value, run.source, dict(run.groups), mistake, faults]
+    offer = [run.offer.tools, run.offer.step_limit]
+    head = [run.run_id, run.task_id, run.outcome.value, run.source, dict(run.groups), mistake, faults, offer]
     return json.dumps([head, list(map(_FIELDS, run.records))], ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def _loaded(data: bytes) -> Run[StepRecord]:
-    (run_id, task_id, outcome, source, groups, mistake, faults), records = json.loads(
+    (run_id, task_id, outcome, source, groups, mistake, faults, offer), records = json.loads(
         data.decode("utf-8", "surrogatepass")
     )
     return Run(
@@ -126,4 +128,5 @@ def _loaded(data: bytes) -> Run[StepRecord]:
         groups,
         None if mistake is None else Mistake(*mistake),
         tuple(Fault(*fault) for fault in faults),
+        readable_offer(*offer),
     )

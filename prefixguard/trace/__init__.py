@@ -3,7 +3,7 @@
 from prefixguard.trace.documents import Document, Documents, glob_pattern, open_documents, standard_input
 from prefixguard.trace.labels import Label, LabelBook, LabelTally, read_labels
 from prefixguard.trace.named_file import is_read_once, open_named, read_named
-from prefixguard.trace.run import Fault, Mistake, Outcome, Run, imminent_labels, remaining_steps
+from prefixguard.trace.run import NO_OFFER, Fault, Mistake, Outcome, Run, RunOffer, imminent_labels, remaining_steps
 from prefixguard.trace.split import (
     DEFAULT_SHARES,
     Move,
@@ -19,6 +19,7 @@ from prefixguard.trace.split import (
 
 __all__ = [
     "DEFAULT_SHARES",
+    "NO_OFFER",
     "Document",
     "Documents",
     "Fault",
@@ -29,6 +30,7 @@ __all__ = [
     "Move",
     "Outcome",
     "Run",
+    "RunOffer",
     "Side",
     "glob_pattern",
     "imminent_labels",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,21 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class RunOffer:
+    """What a run is given at its start, as far as somebody says it.
+
+    tools: names of the tools that it can call; None where nobody says. step_limit: steps that it may have, 1 or more;
+    None where nobody says.
+    """
+
+    tools: tuple[str, ...] | None = None
+    step_limit: int | None = None
+
+
+NO_OFFER: Final = RunOffer()
+
+
+@dataclass(frozen=True, slots=True)
 class Run(Generic[R]):
     """One run, parsed.
 
@@ -59,6 +74,7 @@ class Run(Generic[R]):
     source: where it was read (file and position), for messages.
     mistake, faults: labels of attribution sets; for evaluation, never a feature. mistake: None where a set says nothing
     of it or that there is none. faults: each pair once, in the order of the set.
+    offer: what the run was given, as far as its events say it; a live monitor sees it too. Never a feature.
     """
 
     run_id: str
@@ -69,6 +85,7 @@ class Run(Generic[R]):
     groups: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     mistake: Mistake | None = None
     faults: tuple[Fault, ...] = ()
+    offer: RunOffer = NO_OFFER
 
 
 def remaining_steps(n_steps: int) -> npt.NDArray[np.int64]:

@@ -104,3 +104,17 @@ def test_a_header_is_what_is_known_at_the_start(cli, lab_bundle: Path, messages,
 def test_a_run_that_is_not_in_the_file(cli, lab_bundle: Path, fresh_lab_file: Path) -> None:
     said = cli("watch", lab_bundle, fresh_lab_file, "--run-id", "nobody")
     assert said.code == 2 and "none of its 24 runs is called 'nobody'" in said.told
+
+
+def test_what_a_run_is_given_is_said_by_options(cli, messages, lab_bundle: Path, fresh_lab_file: Path) -> None:
+    given = ("--tools", "nothing_else", "--step-limit", "1")
+    alone, told = (cli("watch", lab_bundle, "-", "--json", *more, stdin=as_lines(messages)) for more in ((), given))
+    risks = [[(one["outcome_risk"], one["level"]) for one in said.lines] for said in (alone, told)]
+    assert risks[0] == risks[1]
+    names = {one["behaviour"] for line in told.lines for one in line["behaviours"]}
+    assert {"missing_tool", "near_step_cap"} <= names
+    assert "near_step_cap" not in {one["behaviour"] for line in alone.lines for one in line["behaviours"]}
+    refused = cli("watch", lab_bundle, fresh_lab_file, *given)
+    assert refused.code == 2 and "--tools and --step-limit go with standard input" in refused.err
+    refused = cli("watch", lab_bundle, "-", "--step-limit", "0", stdin="")
+    assert refused.code == 2 and "The limit of steps is 0: use a number of steps from 1, or None." in refused.err

@@ -19,7 +19,7 @@ from prefixguard.errors import UsageError
 from prefixguard.escalate import EscalatedReading, Escalator, escalate_records, watch_escalated
 from prefixguard.runtime import Level, Monitor, Reading, load, score, watch
 from prefixguard.stepview import ReadReport, read_runs
-from prefixguard.trace import read_named, standard_input
+from prefixguard.trace import RunOffer, read_named, standard_input
 
 _LARGEST_HEADER = 64 << 20  # bytes
 
@@ -29,6 +29,8 @@ _LARGEST_HEADER = 64 << 20  # bytes
     arguments="monitor run",
     words={
         "group": "With -: the run's group, if the monitor has thresholds by group (see `calibrate`).",
+        "tools": "With -: name of a tool that the run can call; one a use.",
+        "step_limit": "With -: steps that the run may have. No risk rests on it, nor on the tools.",
         "state": "With -: go on with the run saved in this file, if it is there; save it there at the end.",
         "end": "With --state: the run is over with this input; the file is removed.",
         "timeout": "Seconds for one question, from the step that asks it.",
@@ -42,6 +44,8 @@ def watch_runs(
     monitor: Path,
     adapter: str | None,
     group: str | None,
+    tools: list[str] | None,
+    step_limit: int | None,
     state: Path | None,
     end: bool,
     trust: Trust | None,
@@ -78,6 +82,7 @@ def watch_runs(
         tail -n +1 -f events.jsonl | prefixguard watch monitors/mine - --json
         prefixguard watch monitors/mine finished_run.json --fail-on-alarm
         my-agent --log-events | prefixguard watch rules - --adapter openai_chat       # without training
+        my-agent --log-events | prefixguard watch rules - --tools search --tools pay --step-limit 30
         cat new_events.jsonl | prefixguard watch monitors/mine - --state run7.session
         cat last_events.jsonl | prefixguard watch monitors/mine - --state run7.session --end
         my-agent --log-events | prefixguard watch monitors/mine - --escalate qwen --base-url http://localhost:8000/v1
@@ -110,13 +115,17 @@ def watch_runs(
     try:
         readings: Iterable[tuple[str, Reading | EscalatedReading]]
         if run == "-":
-            readings = _of_stream(opened, escalator, asked["patience"], header, group, state, end, run_id or "stdin")
+            offer = RunOffer(None if tools is None else tuple(tools), step_limit)
+            name = run_id or "stdin"
+            readings = _of_stream(opened, escalator, asked["patience"], header, group, offer, state, end, name)
             alarmed = _print(readings, as_json, headings=False)
         else:
             if header is not None:
                 raise UsageError("--header goes with standard input; a file of runs has its own. Leave it out.")
             if group is not None:
                 raise UsageError("--group goes with standard input; a file's runs have their own groups. Leave it out.")
+            if tools is not None or step_limit is not None:
+                raise UsageError("--tools and --step-limit go with standard input; a file's runs have their own.")
             report = ReadReport()
             readings = _of_file(opened, escalator, asked["patience"], run, run_id, report)
             alarmed = _print(readings, as_json, headings=True)
@@ -136,6 +145,7 @@ def _of_stream(
     patience: float,
     header: Path | None,
     group: str | None,
+    offer: RunOffer,
     state: Path | None,
     end: bool,
     name: str,
@@ -149,9 +159,12 @@ def _of_stream(
     start, stream = _header(header), standard_input()
     said: Iterator[Reading | EscalatedReading]
     if escalator is None:
-        said = watch(monitor, stream, header=start, group=group, state=state, end=end)
+        said = watch(
+            monitor, stream, header=start, group=group, state=state, end=end,
+            tools=offer.tools, step_limit=offer.step_limit,
+        )  # fmt: skip
     else:
-        said = watch_escalated(escalator, stream, header=start, group=group, patience=patience)
+        said = watch_escalated(escalator, stream, header=start, group=group, patience=patience, offer=offer)
     return ((name, reading) for reading in said)
 
 
@@ -165,7 +178,7 @@ def _of_file(
         found |= is_wanted
         if is_wanted and escalator is not None:
             group = monitor.group_of(run)
-            for reading in escalate_records(escalator, run.records, group=group, patience=patience):
+            for reading in escalate_records(escalator, run.records, group=group, patience=patience, offer=run.offer):
                 yield run.run_id, reading
         for scored in score(monitor, [run]) if wanted is None or (is_wanted and escalator is None) else ():
             if escalator is None:

@@ -187,7 +187,7 @@ def _examples(monitor: Monitor, given: ReportInput, runs: Iterable[Run[StepRecor
             break
         place = wanted.get((run.run_id, run_digest(run.records)))
         if place is not None and place not in found:
-            readings = monitor.score_run(run.records, group=monitor.group_of(run))
+            readings = monitor.score_run(run.records, group=monitor.group_of(run), offer=run.offer)
             found[place] = ExampleRun.of(place, run.records, readings)
     return [found[choice.run] for choice in chosen if choice.run in found]
 
