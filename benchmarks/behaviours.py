@@ -188,7 +188,7 @@ def rules_text(results: list[dict[str, Any]]) -> str:
         "Rules without a model: share of successful runs that alarm, of failed runs, and median steps left then:",
         "",
     ]
-    lines += ["| set (failed, succeeded) | " + " | ".join(RULES) + " |", "| --- | --- | --- | --- |"]
+    lines += ["| set (failed, succeeded) | " + " | ".join(RULES) + " |", f"| --- {'| --- ' * len(RULES)}|"]
 
     def cell(figures: dict[str, float | None]) -> str:
         shares = ["-" if figures[f] is None else f"{figures[f]:.1%}" for f in ("false_alarms", "alerted")]
