@@ -6,9 +6,11 @@ from prefixguard.factory.corpus_report import CorpusReport
 from prefixguard.factory.importing import SETS, PublishedSet, as_messages, import_set
 from prefixguard.factory.injecting import inject
 from prefixguard.factory.labelled import (
+    CORPUS_ADAPTER,
     LabelledRun,
     MistakeLabel,
     bare_run,
+    corpus_labels,
     read_corpus,
     records_of,
     write_corpus,
@@ -17,6 +19,7 @@ from prefixguard.factory.replaying import replay
 from prefixguard.factory.skips import Skips
 
 __all__ = [
+    "CORPUS_ADAPTER",
     "SETS",
     "CorpusReport",
     "LabelledRun",
@@ -27,6 +30,7 @@ __all__ = [
     "bare_run",
     "build",
     "collect",
+    "corpus_labels",
     "import_set",
     "inject",
     "read_corpus",

@@ -16,13 +16,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from prefixguard.auditor import MODES
 from prefixguard.errors import DataError, OutputError, TraceError
 from prefixguard.factory.skips import Skips
 from prefixguard.stepview import Adapter, StepRecord, load_adapter, wide_view
-from prefixguard.trace import Outcome
+from prefixguard.trace import Fault, Label, Mistake, Outcome
 
 #: The adapter that reads a corpus.
-ADAPTER = "openai_chat"
+CORPUS_ADAPTER = "openai_chat"
 #: The fields of a run. Nothing else of it is kept: another field might say how the run ended.
 RUN_FIELDS = ("run_id", "task_id", "agent", "outcome", "messages")
 #: Where a run comes from. natural: a failure whose mistake nobody has found yet. safe: succeeded, and no fault was
@@ -115,6 +116,16 @@ class LabelledRun:
         """The first of the mistakes whose step is known; None where there is none."""
         return next((mistake for mistake in self.mistakes if mistake.step is not None), None)
 
+    @property
+    def label(self) -> Label:
+        """What a file of labels says of it."""
+        found = self.decisive or (self.mistakes[0] if self.mistakes else None)
+        codes = {mode.code for mode in MODES}
+        faults = dict.fromkeys(Fault(one.agent, one.kind) for one in self.mistakes if one.kind in codes)
+        task = self.run.get("task_id")
+        mistake = None if found is None else Mistake(found.step, found.agent)
+        return Label(Outcome(self.run["outcome"]), None if task is None else str(task), mistake, tuple(faults))
+
     def records(self) -> tuple[StepRecord, ...]:
         """Its steps, as the adapter `openai_chat` reads them, with long texts kept."""
         return records_of(self.run)
@@ -153,6 +164,22 @@ class LabelledRun:
         return cls(bare_run(value), mistakes=tuple(found), provenance=provenance, may_train=may_train, **texts)
 
 
+def corpus_labels(path: str | os.PathLike[str]) -> dict[str, Label] | None:
+    """What a corpus says of its runs, by run id, for `read_runs`; None for what is no corpus, by its first line.
+
+    A line that cannot be read has no label; `read_corpus` says which.
+    """
+    path = Path(path)
+    if path.suffix != ".jsonl" or not path.is_file():
+        return None
+    try:
+        with path.open("rb") as file:
+            LabelledRun.from_json(json.loads(file.readline(_LONGEST)))
+    except (OSError, ValueError, RecursionError):  # errors of ours among them
+        return None
+    return {run.run_id: run.label for run in read_corpus(path, Skips())}
+
+
 def bare_run(run: Mapping[str, Any]) -> dict[str, Any]:
     """The `RUN_FIELDS` of a run, and nothing else that it holds.
 
@@ -165,7 +192,7 @@ def bare_run(run: Mapping[str, Any]) -> dict[str, Any]:
 @cache
 def corpus_adapter() -> Adapter:
     """The adapter that reads a corpus, with long texts kept, for readers that are no monitor."""
-    return wide_view(load_adapter(ADAPTER), _WIDE)
+    return wide_view(load_adapter(CORPUS_ADAPTER), _WIDE)
 
 
 def records_of(run: Mapping[str, Any]) -> tuple[StepRecord, ...]:

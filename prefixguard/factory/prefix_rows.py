@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from prefixguard.auditor import query_steps
 from prefixguard.escalate import MaskedRecords, PromptKind, agent_of, ask_for_verdict, same_agent
-from prefixguard.factory.labelled import ADAPTER, LabelledRun
+from prefixguard.factory.labelled import CORPUS_ADAPTER, LabelledRun
 from prefixguard.factory.skips import Skips
 from prefixguard.stepview import Adapter, StepRecord, load_adapter, wide_view
 
@@ -22,7 +22,7 @@ _WIDE = 3
 @cache
 def audited_view(budget_tokens: int) -> Adapter:
     """How `audit` reads the runs of a corpus for a model with this budget of a prompt."""
-    return wide_view(load_adapter(ADAPTER), _WIDE * budget_tokens)
+    return wide_view(load_adapter(CORPUS_ADAPTER), _WIDE * budget_tokens)
 
 
 def audited_records(run: Mapping[str, Any], budget_tokens: int) -> tuple[StepRecord, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ from prefixguard.stepview.paths import MISSING, Scope, describe
 from prefixguard.stepview.program import Program
 from prefixguard.stepview.record import StepRecord
 from prefixguard.stepview.values import as_id
-from prefixguard.trace import Run
+from prefixguard.trace import Mistake, Run
 from prefixguard.trace.documents import Document, Documents, companion_path, open_documents
 from prefixguard.trace.labels import Label, LabelBook, LabelTally, read_labels
 from prefixguard.trace.split import own_task
@@ -39,6 +39,7 @@ class ReadReport:
     documents, runs: read, and yielded. empty: runs without a record, by outcome; they are not yielded.
     skipped: what could not be read, as (where, reason). events_skipped: events that no rule took, by kind.
     duplicate_ids: runs whose id another run had (they are called ID#2 ...). labels: how the labels met the runs.
+    steps_missing: labels whose step their run does not have.
     companions_missing: outcomes that a companion file should give, and the file is not there.
     events: events that rules were tried on. longest_without_step, most_skipped: of every run, see `EventGaps`; number
     of runs by number of events. fills: how the fields of the records are filled (`losses` says what is missing).
@@ -55,6 +56,7 @@ class ReadReport:
     late_results: int = 0
     duplicate_ids: int = 0
     labels: LabelTally = field(default_factory=LabelTally)
+    steps_missing: int = 0
     companions_missing: int = 0
     without_events: int = 0
     events: int = 0
@@ -95,6 +97,11 @@ class ReadReport:
             shown = " | ".join(_placed(where, why) for where, why in self.skipped[:_SHOWN])
             yield f"{count:,} {what} could not be read and {was} skipped; the first: {shown}"
         yield from self.labels.notes()
+        if self.steps_missing:
+            names, has = (
+                ("label names", "its run has") if self.steps_missing == 1 else ("labels name", "their runs have")
+            )
+            yield f"{self.steps_missing:,} {names} a step that {has} not; what it says of the agent is kept."
 
 
 def _placed(where: str, why: str) -> str:
@@ -150,7 +157,7 @@ def read_runs(
     source: str | Path,
     adapter: Adapter,
     *,
-    labels: Path | None = None,
+    labels: Path | Mapping[str, Label] | None = None,
     strict: bool = False,
     report: ReadReport | None = None,
     witness: Callable[[Scope], None] | None = None,
@@ -159,7 +166,8 @@ def read_runs(
 ) -> Iterator[Run[StepRecord]]:
     """Runs of a file, folder, glob, tar archive or `-` (standard input), one at a time, in the order of their paths.
 
-    labels: a file of outcomes, joined by run id or by the file of a run (see LabelBook); it has the last word.
+    labels: a file of outcomes, steps and agents (`read_labels`), or what it holds, joined by run id or by the file of a
+    run (see LabelBook); it has the last word.
     strict: the first run that cannot be read is an error; otherwise it is skipped and named in the report. Runs without
     a record are counted there and not yielded.
     witness: called with the scope of every run just before the run is yielded (see `side_by_side`).
@@ -168,7 +176,7 @@ def read_runs(
     Raises TraceError if nothing at all could be read, DataError if no label is of a run.
     """
     report = ReadReport() if report is None else report
-    outcomes = read_labels(Path(labels)) if labels is not None else {}
+    outcomes = labels if isinstance(labels, Mapping) else read_labels(Path(labels)) if labels is not None else {}
     counts = Counts() if counts is None else counts
     with open_documents(source) as documents:
         matching = list(documents.matching(adapter.program.container.files))
@@ -186,7 +194,7 @@ def read_runs(
     report.labels = book.tally()
     _refuse_nothing(str(source), adapter, report)
     if labels is not None and most is None:
-        book.refuse_strangers(Path(labels))
+        book.refuse_strangers(Path(str(source)) if isinstance(labels, Mapping) else Path(labels))
 
 
 def companions_of(scope: Scope) -> tuple[str, ...]:
@@ -271,7 +279,7 @@ class _Reader:
         else:
             main, label = self.caller
             name = self._own_name(f"{main}/{found.delegate}", found.where)
-            label = self.book.find(name, caller=label)
+            label = self.book.find(name, caller=label if label is None else Label(label.outcome, label.task_id))
             task = own_task(main) if task is None else task
         if label is not None:
             outcome, task = label.outcome, label.task_id or task
@@ -287,6 +295,8 @@ class _Reader:
             report.without_events += not had_events
             return None
         mistake, faults = program.labels.mistake(scope, records), program.labels.faults(scope)
+        if label is not None and (label.mistake is not None or label.faults):
+            mistake, faults = self._there(label.mistake, len(records)), label.faults
         report.runs += 1
         report.records += len(records)
         report.fills.add(records)
@@ -296,6 +306,13 @@ class _Reader:
         ):
             tally[n] = tally.get(n, 0) + 1
         return Run(name, task, outcome, tuple(records), found.where, MappingProxyType(groups), mistake, faults, offer)
+
+    def _there(self, mistake: Mistake | None, n_records: int) -> Mistake | None:
+        """The mistake of a label; without its step, and counted, where the run has no such step."""
+        if mistake is None or mistake.step is None or mistake.step <= n_records:
+            return mistake
+        self.report.steps_missing += 1
+        return Mistake(None, mistake.agent)
 
     def _own_name(self, name: str, where: str) -> str:
         """The name; where another run had it, the next of NAME#2, NAME#3 ... that no run read so far is called by."""

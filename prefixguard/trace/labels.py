@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,24 +14,33 @@ from typing import Any
 
 from prefixguard.errors import DataError, TraceError
 from prefixguard.trace.named_file import read_named
-from prefixguard.trace.run import Outcome
+from prefixguard.trace.run import Fault, Mistake, Outcome
 
 #: Bytes of a file of labels that is read: a few million labels.
 LARGEST_LABELS = 256 << 20
 
+#: Digits of the largest step, and how failure modes are called.
+_DIGITS, _MODE = 9, re.compile(r"FM-[1-9]\.[1-9]")
 _WORDS = {"success": Outcome.SUCCESS, "failure": Outcome.FAILURE, "unknown": Outcome.UNKNOWN, "": Outcome.UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a file of labels says of one run. task_id: None where it does not say."""
+    """What a file of labels says of one run. task_id, mistake: None where it does not say; faults: empty there."""
 
     outcome: Outcome
     task_id: str | None
+    mistake: Mistake | None = None
+    faults: tuple[Fault, ...] = ()
 
 
 def read_labels(path: Path) -> dict[str, Label]:
-    """Labels by run id, from JSON lines or (in a .csv) a table, with run_id, outcome and perhaps task_id.
+    """Labels by run id, from JSON lines or (in a .csv) a table, with run_id, outcome and perhaps task_id,
+    mistake_step and mistake_agent.
+
+    The latter are of the decisive mistake of a failed run: the number of its record, from 1, and who acted there. In
+    JSON lines `labels`, a list of objects with step, agent and kind, stands for several: the first that has a step is
+    decisive, and a kind such as FM-3.2 is a failure mode. So a corpus of `prefixguard.factory` is a file of labels.
 
     A pipe that the process was started with (`<(command)`) is read to its end; what it holds is JSON lines if it begins
     with a brace. An outcome is the word success, failure or unknown (empty or null: unknown). Anything else, `true` and
@@ -52,7 +62,7 @@ def read_labels(path: Path) -> dict[str, Label]:
             name = str(name)
         if not isinstance(name, str) or not name:
             raise TraceError(f"{where}: no run_id. Every line needs run_id and outcome.")
-        label = Label(_outcome(row, where), _task(row, where))
+        label = _label(row, where)
         if labels.setdefault(name, label) != label:
             raise TraceError(f"{where}: run {name!r} was labelled before, and otherwise. Keep one of the two lines.")
     if not labels:
@@ -71,6 +81,42 @@ def _outcome(row: Mapping[str, Any], where: str) -> Outcome:
     raise TraceError(f"{where}: outcome {value!r}. Write success, failure or unknown.")
 
 
+def _label(row: Mapping[str, Any], where: str) -> Label:
+    outcome, task = _outcome(row, where), _task(row, where)
+    given = row.get("labels")
+    if given is None:
+        alone = {"step": row.get("mistake_step"), "agent": row.get("mistake_agent")}
+        given = [alone] if any(value not in (None, "") for value in alone.values()) else []
+    elif not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+        raise TraceError(f"{where}: labels are a list of objects with step, agent and kind.")
+    mistakes = [Mistake(_step(one.get("step"), where), _agent(one.get("agent"), where)) for one in given]
+    if mistakes and outcome is not Outcome.FAILURE and any(one.step is not None for one in mistakes):
+        raise TraceError(f"{where}: a run that is called {outcome.value} has a decisive step: only failures have one.")
+    decisive = next((one for one in mistakes if one.step is not None), mistakes[0] if mistakes else None)
+    kinds = [one.get("kind") for one in given]
+    modes = [kind if isinstance(kind, str) and _MODE.fullmatch(kind) else None for kind in kinds]
+    faults = [Fault(one.agent, mode) for one, mode in zip(mistakes, modes, strict=True) if mode is not None]
+    return Label(outcome, task, decisive, tuple(dict.fromkeys(faults)))
+
+
+def _step(value: Any, where: str) -> int | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, str) and value.isascii() and value.strip().isdigit() and len(value) <= _DIGITS:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise TraceError(f"{where}: step {value!r}. Write the number of a record, from 1 (parse --json shows them).")
+    return value
+
+
+def _agent(value: Any, where: str) -> str | None:
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise TraceError(f"{where}: agent {value!r} is no text.")
+    return value
+
+
 def _task(row: Mapping[str, Any], where: str) -> str | None:
     task = row.get("task_id")
     if task is None or task == "":
@@ -86,7 +132,9 @@ def _csv_rows(stream: io.StringIO, path: Path) -> Iterator[tuple[int, Mapping[st
         names = reader.fieldnames or []
         if "run_id" not in names or "outcome" not in names:
             shown = ", ".join(names[:8]) or "none"
-            raise TraceError(f"{path} line 1: the columns are {shown}; needed: run_id,outcome[,task_id].")
+            raise TraceError(
+                f"{path} line 1: the columns are {shown}; needed: run_id,outcome[,task_id,mistake_step,mistake_agent]."
+            )
         for row in reader:
             yield reader.line_num, row
     except csv.Error as exc:

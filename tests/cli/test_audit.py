@@ -22,7 +22,7 @@ from prefixguard.auditor import MODES, AuditLine, EscalationTrigger, gate_losses
 from prefixguard.escalate import EscalationPolicy
 from prefixguard.runtime import load
 from prefixguard.simulation import generate
-from prefixguard.stepview import adapter_for, read_runs
+from prefixguard.stepview import ReadReport, adapter_for, read_runs
 from prefixguard.trace import Outcome
 
 MONITOR = Path(__file__).parents[2] / "monitors" / "lab"
@@ -624,3 +624,51 @@ def test_runs_that_the_monitor_was_made_with_are_called_in_sample(
     assert said.code == 0 and re.search(r"IN SAMPLE: \d+ of 160 runs are of tasks", said.told)
     said = cli("audit", fresh_lab_file, "--monitor", lab_bundle)
     assert said.code == 0 and "IN SAMPLE" not in said.told
+
+
+def _corpus(path: Path) -> dict[str, int]:
+    """Runs of the simulation as a corpus of the factory; the decisive steps of those that failed."""
+    from prefixguard.factory import LabelledRun, MistakeLabel, bare_run, write_corpus
+
+    steps, corpus = {}, []
+    for run in generate(12, 31, trials=1):
+        step = run["metadata"]["mistake_step"]
+        mistakes = () if step is None else (MistakeLabel(step, "agent", f"FM-3.1 {CANARY}", "first_cause"),)
+        more = {"provenance": {"why": CANARY}, "family": CANARY, "licence": CANARY}
+        corpus.append(LabelledRun(bare_run(run), "replayed" if mistakes else "safe", mistakes, **more))
+        steps |= {} if step is None else {run["run_id"]: step}
+    write_corpus(path, corpus)
+    return steps
+
+
+def test_a_corpus_is_audited_against_its_own_labels(cli, tmp_path: Path) -> None:
+    """The labels of a corpus are taken from it, are never sent, and are what the table says."""
+    corpus = tmp_path / "corpus.jsonl"
+    steps = _corpus(corpus)
+    runs = {run.run_id: run for run in read_runs(str(corpus), adapter_for("openai_chat", str(corpus)))}
+    script = Script({fingerprint(run.records): steps.get(name) for name, run in runs.items()}, Skill())
+    with ScriptedServer(script, keep=True) as server:
+        said = cli("audit", corpus, *asking(server), "--json")
+        sent = b"".join(server.bodies).decode()
+    assert said.code == 0 and len(steps) > 3 and len(sent) > 1000 and CANARY not in sent
+    right = said.lines[0]["table"]["systems"][0]
+    assert not right["trivial"] and right["step_accuracy"] == right["agent_accuracy"] == 1.0, right
+
+
+def test_labels_of_steps_are_joined_to_any_runs(tmp_path: Path) -> None:
+    runs, labels, report = tmp_path / "runs.jsonl", tmp_path / "labels.csv", ReadReport()
+    made = list(generate(6, 31, trials=1))
+    runs.write_text("".join(json.dumps(run | {"outcome": None}) + "\n" for run in made))
+    steps = {run["run_id"]: run["metadata"]["mistake_step"] for run in made}
+    last = max(name for name, step in steps.items() if step is not None)
+    told = {name: 999 if name == last else step for name, step in steps.items()}
+    rows = (
+        f"{name},{'failure,' if step else 'success,'}{step or ''},{'agent' if step else ''}"
+        for name, step in told.items()
+    )
+    labels.write_text("\n".join(["run_id,outcome,mistake_step,mistake_agent", *rows]))
+    read = read_runs(str(runs), adapter_for("openai_chat", str(runs)), labels=labels, report=report)
+    found = {run.run_id: run.mistake and (run.mistake.step, run.mistake.agent) for run in read}
+    expected = {name: None if step is None else (step, "agent") for name, step in steps.items()}
+    assert found == expected | {last: (None, "agent")}
+    assert "1 label names a step that its run has not; what it says of the agent is kept." in report.left_out()

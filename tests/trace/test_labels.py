@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from prefixguard.errors import DataError, TraceError
-from prefixguard.trace import Label, LabelBook, LabelTally, Outcome, read_labels
+from prefixguard.trace import Fault, Label, LabelBook, LabelTally, Mistake, Outcome, read_labels
 
 
 def write(tmp_path: Path, text: str | bytes, name: str = "labels.jsonl") -> Path:
@@ -33,6 +33,24 @@ def test_json_lines_and_csv_say_the_same(tmp_path: Path) -> None:
     assert read_labels(write(tmp_path, b"\xef\xbb\xbf" + table.encode(), "labels.csv")) == expected
 
 
+def test_steps_and_agents_of_mistakes(tmp_path: Path) -> None:
+    lines = (
+        '{"run_id": "a", "outcome": "failure", "mistake_step": 4, "mistake_agent": "Coder"}\n'
+        '{"run_id": "b", "outcome": "success", "mistake_step": null}\n'
+        '{"run_id": "c", "outcome": "failure", "labels": [{"step": null, "agent": "X", "kind": "FM-3.2"},'
+        ' {"step": 2, "agent": "Y", "kind": "wrong_value", "rule": "injected"}]}\n'
+        '{"run_id": "d", "outcome": "success", "step": 3, "agent": "gpt"}\n'
+    )
+    found = read_labels(write(tmp_path, lines))
+    assert {name: label.mistake for name, label in found.items()} == {
+        "a": Mistake(4, "Coder"), "b": None, "c": Mistake(2, "Y"), "d": None,
+    }  # fmt: skip
+    assert found["c"].faults == (Fault("X", "FM-3.2"),) and not found["a"].faults
+    table = "run_id,outcome,mistake_step,mistake_agent\na,failure, 4,Coder\nb,success,,\n"
+    read = read_labels(write(tmp_path, table, "labels.csv"))
+    assert read == {name: found[name] for name in ("a", "b")}
+
+
 @pytest.mark.parametrize(
     "outcome", ["true", "false", "0", "1", "0.5", '"false"', '"true"', '"1"', '"passed"', "[]", "{}"]
 )
@@ -52,6 +70,16 @@ def test_no_outcome_is_guessed(tmp_path: Path, outcome: str) -> None:
         ("l.jsonl", '{"run_id": "a", "outcome": "success", "task_id": []}', "neither a text nor a whole number"),
         ("l.jsonl", '{"run_id"', "line 1: not JSON"),
         ("l.jsonl", "[1]", "line 1: not an object"),
+        (
+            "l.jsonl",
+            '{"run_id": "a", "outcome": "failure", "mistake_step": 0}',
+            "step 0. Write the number of a record, from 1",
+        ),
+        ("l.jsonl", '{"run_id": "a", "outcome": "failure", "mistake_step": true}', "step True. Write the number"),
+        ("l.csv", "run_id,outcome,mistake_step\nx,failure,two\n", "line 2: step 'two'. Write the number of a record"),
+        ("l.jsonl", '{"run_id": "a", "outcome": "failure", "mistake_agent": 3}', "agent 3 is no text"),
+        ("l.jsonl", '{"run_id": "a", "outcome": "success", "mistake_step": 3}', "only failures have one"),
+        ("l.jsonl", '{"run_id": "a", "outcome": "failure", "labels": [3]}', "labels are a list of objects"),
         ("l.csv", "id,result\nx,success\n", "line 1: the columns are id, result; needed: run_id,outcome"),
         ("l.csv", "", "line 1: the columns are none"),
         ("l.csv", "run_id,outcome\nx,solved\n", "line 2: outcome 'solved'"),

@@ -87,6 +87,9 @@ def audit_runs(
         prefixguard audit runs/ --protocol hypotheses --model gpt-4.1-mini --limit 20
 
     adapter : name or file of the adapter. Default: the monitor's, else the one that fits best.
+    labels : Outcomes beside the runs, and of failed ones the decisive step and its agent:
+        run_id,outcome[,task_id,mistake_step,mistake_agent] as .jsonl or .csv. Default for a corpus of the factory: its
+        own labels.
     monitor : folder of a monitor's bundle: only what it escalates is sent; alone: its own verdict.
     model : ask this language model. Without it no text of a run leaves this machine.
     protocol : online: prefix by prefix, until it alarms; post-hoc: the whole run at once; step-by-step;
@@ -199,8 +202,11 @@ def _chosen(
     runs: str, view: Adapter, labels: Path | None, limit: int | None, wanted: set[str]
 ) -> tuple[list[Run[StepRecord]], ReadReport]:
     """The runs to audit: those that are wanted (empty: all), and of them the first so many."""
+    from prefixguard.factory import CORPUS_ADAPTER, corpus_labels
+
     report, chosen = ReadReport(), list[Run[StepRecord]]()
-    for run in read_runs(runs, view, labels=labels, report=report):
+    known = corpus_labels(runs) if labels is None and view.name == CORPUS_ADAPTER else labels
+    for run in read_runs(runs, view, labels=known, report=report):
         if not wanted or run.run_id in wanted:
             chosen.append(run)
         if limit is not None and len(chosen) >= limit:
