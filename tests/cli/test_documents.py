@@ -178,6 +178,18 @@ def test_figures_of_the_readme_are_those_of_the_benchmarks() -> None:
             assert f"\n| {row} | {figure} |" in part, f"{row} on {rows[''][place]}"
 
 
+def test_the_figures_of_automata_over_behaviours_are_those_of_the_benchmark() -> None:
+    measured = (ROOT / "benchmarks" / "results" / "automata_behaviours.md").read_text(encoding="utf-8")
+    summary = measured.partition("\n\n")[2].partition("\n\nMeans over task folds")[0]
+    said = (ROOT / "docs" / "automata.md").read_text(encoding="utf-8")
+    assert said.partition("<!-- measured:begin -->\n")[2].partition("\n<!-- measured:end -->")[0] == summary
+    assert summary.count("\n| ") == 6 and "Missed: " in summary
+    shares = [int(share) for share in re.findall(r"% / (\d+) % /", summary)]
+    assert f"between {min(shares)} % and {max(shares)} % of its teacher's AUPRC" in README
+    held = [row.split(" / ")[-2] for row in summary.splitlines() if row.endswith(" |") and " / " in row]
+    assert f"hold in {float(min(held)):.0%} to {float(max(held)):.0%}".replace("%", " %") in said
+
+
 def test_the_changelog_knows_this_version() -> None:
     assert f"## [{prefixguard.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
