@@ -8,7 +8,7 @@ from prefixguard.bundle.card import write_card
 from prefixguard.bundle.files import replace_file
 from prefixguard.bundle.reading import Bundle, open_bundle, read_signature
 from prefixguard.bundle.signature import Key, KeyPair, Signature, Trust, new_key
-from prefixguard.bundle.state_names import state_names
+from prefixguard.bundle.state_names import leading_symbols, state_names
 from prefixguard.bundle.symbol_map import ModelMap, SymbolMap, TreeMap, TypedMap, WordScore
 from prefixguard.bundle.writing import BundleParts, Signed, check_target, parts_of, sign, write_bundle
 
@@ -40,6 +40,7 @@ __all__ = [
     "automaton_from_bytes",
     "automaton_to_bytes",
     "check_target",
+    "leading_symbols",
     "new_key",
     "open_bundle",
     "parts_of",

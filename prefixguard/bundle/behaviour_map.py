@@ -58,6 +58,11 @@ class BehaviourSymbol:
         return f"{BY_NAME[self.consequence].title}, {said}" if self.consequence else said
 
     @property
+    def advice(self) -> str:
+        """What its developers can do about it; "" where it is no fault."""
+        return BY_NAME[self.behaviour].advice
+
+    @property
     def sentence(self) -> str:
         """What is the case, in the words of the catalogue; after each sentence the name that readings say."""
         often = f": {self.at_least} times or more" if self.at_least > 1 else ""

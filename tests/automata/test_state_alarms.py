@@ -13,7 +13,7 @@ from prefixguard.alarm import Level
 from prefixguard.automata.summary.entries import make_entries
 from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.automata.summary.state_alarms import StateAlarms, changes, rank_states
-from prefixguard.bundle import state_names
+from prefixguard.bundle import leading_symbols, state_names
 from prefixguard.learn import featurise
 from prefixguard.trace import Side
 
@@ -113,6 +113,19 @@ def test_what_to_change_names_the_states_of_most_failures_with_an_example() -> N
         assert f"{one.successful} on successful ones" in sentence and one.sentence in sentence
         assert one.example.startswith("run r") and one.example in sentence
     assert list(changes(tuple(replace(one, failed=0) for one in found))) == []
+
+
+def test_what_to_change_says_what_the_catalogue_advises() -> None:
+    """The advice is that of the symbol that leads to the state most, in the words of reasons."""
+    it = dominated()
+    k = it.alphabet.map.n_symbols
+    advised = replace(it, alphabet=replace(it.alphabet, advice=tuple(f"Mend {symbol}." for symbol in range(k))))
+    found = ranked(advised, 0.5)
+    for one in found:
+        leading = leading_symbols(it.automaton, one.state)
+        assert one.advice == (f"Mend {leading[0]}." if leading else "")
+    assert all(f"{one.sentence} {one.advice}" in said for said, one in zip(changes(found), found, strict=False))
+    assert {one.advice for one in ranked(it, 0.5)} == {""}
 
 
 def test_without_examples_no_text_and_no_value_of_a_group_is_left() -> None:

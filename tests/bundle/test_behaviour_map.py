@@ -55,6 +55,7 @@ def test_a_symbol_is_said_in_the_catalogue_s_words() -> None:
         "(same_call_same_result)."
     )
     assert MAP.symbols[2].sentence == "The agent reads something (reads). The step failed (call_failed)."
+    assert [symbol.advice for symbol in MAP.symbols] == [BY_NAME["same_call_same_result"].advice] * 2 + [""] * 2
 
 
 @given(MAPS, COUNTS)

@@ -32,6 +32,7 @@ class Alphabet:
     for learners are to see symbols as they fall on new runs.
     glosses: a few words a symbol; conditions: the full definition of each, "" where it has none in words.
     reads_history: for each symbol, whether it says something of earlier steps of the run.
+    advice: for each symbol, what the agent's developers can do about it, "" where nothing; (): no symbol has any.
     model: where a monitor's model gives the symbols, the step that gives them at run time, ONNX; else None.
     """
 
@@ -42,6 +43,7 @@ class Alphabet:
     conditions: tuple[str, ...]
     reads_history: tuple[bool, ...]
     model: bytes | None = None
+    advice: tuple[str, ...] = ()
 
     @classmethod
     def of_model(

@@ -67,4 +67,5 @@ def fit_behaviours(material: Material, runs: NDArray[np.int64]) -> Alphabet:
     symbols[symbols < 0] = len(kept)
     history = (*(symbol.behaviour not in _OF_STEP for symbol in kept), False)
     conditions = (*(symbol.sentence for symbol in kept), "Nothing that other symbols say holds at the step.")
-    return Alphabet("behaviours", found, symbols, found.glosses, conditions, history)
+    advice = (*(symbol.advice for symbol in kept), "")
+    return Alphabet("behaviours", found, symbols, found.glosses, conditions, history, advice=advice)

@@ -53,6 +53,8 @@ def _blocks(summary: AutomatonSummary) -> Iterator[Block]:
 
 def _facts(entry: Entry) -> Iterator[tuple[str, str]]:
     yield "Defined by", one_line(entry.condition, DEFINITION_LETTERS)
+    if entry.advice:
+        yield "To change", one_line(entry.advice, SENTENCE_LETTERS)
     if entry.terms:
         yield "Terms", ", ".join(f"{one_line(term, NAME_LETTERS)} {weight:.2f}" for term, weight in entry.terms)
     for name, pairs in (("Tools", entry.tools), ("Statuses", entry.statuses)):

@@ -46,7 +46,8 @@ class Entry:
     terms of highest weight. terms: those terms with their weights. tools, statuses: what the symbol stands for, with
     shares, most frequent first. examples: up to three steps, one line each; text from runs, as such untrusted.
     count: training steps with it; share: of all. risk_change: mean change of the outcome risk, over steps, that it
-    brings. reads_history: whether it depends on earlier steps of the run, not on the step alone.
+    brings. reads_history: whether it depends on earlier steps of the run, not on the step alone. advice: what the
+    agent's developers can do about it; "" where nothing is known.
     """
 
     symbol: int
@@ -60,6 +61,7 @@ class Entry:
     share: float
     risk_change: float
     reads_history: bool
+    advice: str = ""
 
 
 def make_entries(
@@ -112,6 +114,7 @@ def make_entries(
                 share=count / max(len(steps), 1),
                 risk_change=float((after - earlier)[mine].mean()) if count else 0.0,
                 reads_history=alphabet.reads_history[k],
+                advice=alphabet.advice[k] if alphabet.advice else "",
             )
         )
     often = Counter(entry.gloss for entry in entries if entry.gloss != _NOT_MET)

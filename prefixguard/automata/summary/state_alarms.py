@@ -19,7 +19,7 @@ from prefixguard.automata.summary.alarms import group_names
 from prefixguard.automata.summary.entries import Entry, step_line
 from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.automata.summary.wording import count_text, one_line, share_text
-from prefixguard.bundle import Automaton, state_names
+from prefixguard.bundle import Automaton, leading_symbols, state_names
 from prefixguard.runtime import plain
 
 #: A value of a group dominates a state above this share of its steps, if it has less than that share of all steps.
@@ -40,7 +40,8 @@ class StateAlarms:
     sentence: what leads there. mix: of each group, its values with their shares of the state's training steps, most
     frequent first. steps: numbers of the steps that end there: tenth, fiftieth and ninetieth percentile; None where no
     step does. flags: sentences; what dominates the state besides behaviour. example: the step of a first alarm on a
-    failed run, one line, text from a run; "" where there is none, or texts are left out.
+    failed run, one line, text from a run; "" where there is none, or texts are left out. advice: what to do about the
+    symbol that leads there most.
     """
 
     state: int
@@ -52,6 +53,7 @@ class StateAlarms:
     steps: tuple[int, int, int] | None
     flags: tuple[str, ...]
     example: str
+    advice: str = ""
 
 
 def rank_states(
@@ -98,6 +100,7 @@ def rank_states(
         if len(steps) and (part := float((steps >= late).mean())) > LATE_SHARE:
             cap = f"step {int(np.ceil(late))} or later, near the greatest lengths of runs"
             flags.append(f"{share_text(part)} of its steps are at {cap}.")
+        leading = leading_symbols(automaton, state)
         low, middle, high = np.percentile(steps, [10, 50, 90], method="nearest").tolist() if len(steps) else (0, 0, 0)
         found.append(
             StateAlarms(
@@ -110,6 +113,7 @@ def rank_states(
                 steps=(low, middle, high) if len(steps) else None,
                 flags=tuple(flags),
                 example=_example(material, [one for one in first if one[2:] == (state, True)]) if examples else "",
+                advice=entries[leading[0]].advice if leading else "",
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.failed, -one.successful, one.state)))
@@ -123,6 +127,7 @@ def changes(ranked: Sequence[StateAlarms], most: int = 5) -> Iterator[str]:
             return
         said = f"State {one.state} raises {one.failed:,} of {count_text(total, 'first alarm')} on failed runs"
         said += f" and {one.successful:,} on successful ones. {one.sentence}"
+        said += f" {one.advice}" if one.advice else ""
         for flag in one.flags:
             said += f" But {flag} This may be no behaviour to change."
         yield said + (f" As in {one.example}" if one.example else "")
