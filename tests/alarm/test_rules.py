@@ -23,6 +23,10 @@ HEALTHY: dict[str, Run] = {
         call("fetch", '{"url":"u","wait":8}', "the page"),
         say("The page says that it is open."),
     ],
+    "the same retry, waited for": [
+        s for i in range(6) for s in (fail("fetch", '{"url":"u"}', "503 busy"), call("sleep", f'{{"s":{2**i}}}', ""))
+    ]
+    + [call("fetch", '{"url":"u"}', "the page")],
     "edits of many files": [bash(f"sed -i s/a/b/ f{i}.py") for i in range(30)] + [bash("pytest", "30 passed")],
     "row after row": [
         s for i in range(30) for s in (call("type", f'"row {i}"', "ok"), call("click", '"Save"', "Saved."))
