@@ -53,6 +53,7 @@ COMMANDS = {
     "factory replay": "factory_runs.replay_failures",
     "factory import": "factory_corpus.import_set",
     "factory build": "factory_corpus.build",
+    "factory train": "factory_training.train_auditor",
 }
 #: What a group of commands is for.
 _GROUPS = {"factory": "Make labelled runs, and train an auditor of your own on them."}

@@ -1,5 +1,6 @@
 """Labelled runs, and auditors of one's own trained on them."""
 
+from prefixguard.factory.auditor_training import TrainingReport, train
 from prefixguard.factory.building import build
 from prefixguard.factory.collecting import collect
 from prefixguard.factory.corpus_report import CorpusReport
@@ -16,7 +17,9 @@ from prefixguard.factory.labelled import (
     write_corpus,
 )
 from prefixguard.factory.replaying import replay
+from prefixguard.factory.rewards import RewardConstants, hypothesis, multi_granular, three_axis
 from prefixguard.factory.skips import Skips
+from prefixguard.factory.training_plan import TrainingPlan, read_recipe
 
 __all__ = [
     "CORPUS_ADAPTER",
@@ -25,16 +28,24 @@ __all__ = [
     "LabelledRun",
     "MistakeLabel",
     "PublishedSet",
+    "RewardConstants",
     "Skips",
+    "TrainingPlan",
+    "TrainingReport",
     "as_messages",
     "bare_run",
     "build",
     "collect",
     "corpus_labels",
+    "hypothesis",
     "import_set",
     "inject",
+    "multi_granular",
     "read_corpus",
+    "read_recipe",
     "records_of",
     "replay",
+    "three_axis",
+    "train",
     "write_corpus",
 ]

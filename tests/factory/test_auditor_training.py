@@ -1,0 +1,162 @@
+"""Training on TRL with a model of two layers: that it trains, resumes, and drops nothing in silence.
+
+Skipped where the extra `factory` is not installed; CI has an environment with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("trl")
+
+from prefixguard.errors import ConfigError, DataError
+from prefixguard.escalate import PromptKind, ask_for_verdict
+from prefixguard.factory.auditor_training import plan_of, train_as_planned
+from prefixguard.factory.skips import Skips
+from prefixguard.factory.training.bppo import BPPOTrainer, reply_pairs
+from prefixguard.factory.training.models import load, trainable_tensors
+from prefixguard.factory.training.stages import within_context
+from prefixguard.factory.training_plan import TrainingPlan
+from prefixguard.factory.training_rows import read_rows
+from prefixguard.stepview import StepRecord
+from prefixguard.store import Store
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+SMALL = {"per_device_train_batch_size": 8, "logging_steps": 1, "warmup_steps": 0, "lr_scheduler_type": "constant"}
+
+
+def row(number: int) -> dict:
+    """A run of a few steps; where its last one failed, that is the mistake. Of rows with one there are fewer."""
+    bad, names = number % 3 == 0, ("Ada", "Ben") if number % 2 else ("Ben", "Ada")
+    n_steps = 2 + number % 4
+    records = [
+        StepRecord(
+            k, "agent", names[k % 2], "look" if k < n_steps else "write", "{}", "", f"Step {number % 5}.", "done",
+            "error" if bad and k == n_steps else "ok",
+        )
+        for k in range(1, n_steps + 1)
+    ]  # fmt: skip
+    step, agent = (n_steps, names[n_steps % 2]) if bad else (None, None)
+    facts = {"gold_step": step, "gold_agent": agent, "n_steps": n_steps, "class": "BE" if bad else "BS"}
+    messages = ask_for_verdict(PromptKind.ONLINE, records, 24_000).messages
+    return {"prompt": list(messages), **facts, "family": f"t{number}", "run_id": f"r{number}"}
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
+    path.write_text("".join(json.dumps(row(number)) + "\n" for number in range(48)), "utf-8")
+    return path
+
+
+def plan(stage: str, base: Path | str = "tiny", method: str = "full", **trl: object) -> TrainingPlan:
+    return replace(plan_of(stage, base=str(base), recipe=None, method=method, seed=3), trl={**SMALL, **trl})
+
+
+@pytest.fixture(scope="module")
+def taught(rows: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that knows the form of a reply."""
+    out = tmp_path_factory.mktemp("taught")
+    report = train_as_planned(plan("sft", max_steps=30), rows, out=out)
+    log = report.record["log"]
+    assert log[-1]["loss"] < log[0]["loss"] / 2
+    assert report.record["rows"] == {"BE": 16, "BS": 32} and report.record["largest_move"] > 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def adapter(rows: Path, taught: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An adapter on it, trained a little by bppo."""
+    out = tmp_path_factory.mktemp("adapter")
+    bppo = replace(plan("bppo", taught, "lora", max_steps=12, learning_rate=5e-3), rollouts=4, lora={"r": 8})
+    report = train_as_planned(bppo, rows, out=out)
+    margins = [entry["rewards/margins"] for entry in report.record["log"]]
+    assert sum(margins[-3:]) > sum(margins[:3])
+    assert 0 < report.record["templates"] <= report.record["pairs"] / 2
+    return out
+
+
+def test_a_training_that_is_done_is_not_done_again(rows: Path, taught: Path) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("nothing is trained")
+
+    again = train_as_planned(plan("sft", max_steps=30), rows, out=taught, listen=never)
+    assert again.record["stage"] == "sft" and "short form" in again.to_text()
+    with pytest.raises(ConfigError, match=r"holds a model of another training. Name another folder with --out."):
+        train_as_planned(plan("sft", max_steps=31), rows, out=taught)
+
+
+def test_an_adapter_goes_on_as_itself_and_is_compared_with_itself(rows: Path, adapter: Path, tmp_path: Path) -> None:
+    """Stage 2 is held near stage 1, not near the model below it: at the first step the two are the same."""
+    grpo = plan("grpo", adapter, "lora", max_steps=2, learning_rate=1e-2, beta=0.1, per_device_train_batch_size=16)
+    log = train_as_planned(grpo, rows, out=tmp_path).record["log"]
+    assert log[0]["kl"] == pytest.approx(0, abs=1e-6) and log[1]["kl"] > 1e-6
+    assert (tmp_path / "adapter_config.json").is_file() and not (tmp_path / "ref").exists()
+
+
+def test_an_adapter_that_is_loaded_frozen_is_refused(adapter: Path) -> None:
+    assert trainable_tensors(load(str(adapter), trainable=True).model)
+    with pytest.raises(DataError, match="no tensor of the model is trainable"):
+        trainable_tensors(load(str(adapter), trainable=False).model)
+
+
+def test_an_interrupted_training_ends_as_one_that_was_not(rows: Path, taught: Path, tmp_path: Path) -> None:
+    def stop(what: str, done: int, of: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    one = plan("sft", taught, max_steps=4, save_steps=2)
+    with pytest.raises(KeyboardInterrupt):
+        train_as_planned(one, rows, out=tmp_path / "cut", listen=stop)
+    with pytest.raises(ConfigError, match="another training was interrupted here"):
+        train_as_planned(replace(one, seed=4), rows, out=tmp_path / "cut")
+    steps: list[int] = []
+    train_as_planned(one, rows, out=tmp_path / "cut", listen=lambda _, done, of: steps.append(done))
+    train_as_planned(one, rows, out=tmp_path / "whole")
+    assert steps == [3, 4]
+    cut, whole = (load(str(tmp_path / name), trainable=False).model.state_dict() for name in ("cut", "whole"))
+    assert all(cut[name].equal(whole[name]) for name in whole)
+
+
+def test_rows_that_do_not_fit_are_counted(rows: Path, taught: Path) -> None:
+    loaded, skips = load(str(taught), trainable=False), Skips()
+    found = read_rows(rows, Skips())
+    lengths = sorted(loaded.tokens(one.prompt, one.target) for one in found)
+    short = replace(plan("sft"), context=lengths[20])
+    assert len(within_context(loaded, found, short, skips)) + skips.total == len(found) and skips.total > 0
+    with pytest.raises(DataError, match="every row is longer than the context, 3 tokens"):
+        within_context(loaded, found, replace(short, context=3, reply_tokens=2), Skips())
+
+
+def test_replies_that_were_drawn_are_kept(rows: Path, taught: Path, tmp_path: Path) -> None:
+    found, one = read_rows(rows, Skips())[:8], replace(plan("bppo"), rollouts=2, templates=1.0)
+    store, ignore = Store(tmp_path), lambda done, of: None
+    loaded = load(str(taught), trainable=False)
+    first = reply_pairs(loaded, found, one, store, Skips(), ignore)
+    loaded.model.generate = None  # nothing more is drawn
+    assert reply_pairs(loaded, found, one, store, Skips(), ignore) == first
+    for pair in first:
+        assert pair.row.reward(pair.wrong) < pair.row.reward(pair.right) == 1
+
+
+def test_both_classes_are_drawn_equally_often() -> None:
+    trainer = BPPOTrainer.__new__(BPPOTrainer)
+    trainer.classes, trainer.train_dataset = ["BS"] * 90 + ["BE"] * 10, [None] * 100
+    drawn = [trainer.classes[at] for _ in range(40) for at in trainer._get_train_sampler()]
+    assert 0.45 < drawn.count("BE") / len(drawn) < 0.55
+    trainer.train_dataset = [None] * 99
+    with pytest.raises(DataError, match="100 pairs, of which TRL kept 99"):
+        trainer._get_train_sampler()
+
+
+@pytest.mark.parametrize("spoil", [lambda folder: None, lambda folder: (folder / "config.json").write_text("{")])
+def test_a_model_that_does_not_load_is_a_sentence(tmp_path: Path, spoil: Callable[[Path], object]) -> None:
+    spoil(tmp_path)
+    with pytest.raises(ConfigError, match=r"no model can be loaded \(.*Name a folder of a model or an adapter") as said:
+        load(str(tmp_path), trainable=False)
+    assert str(said.value).startswith(str(tmp_path))
