@@ -124,7 +124,7 @@ def _code_heard(body: dict[str, Any]) -> list[tuple[str, str]]:
 _find = find
 TOOLS: dict[str, Player] = {
     "mcp": Player(
-        play_mcp, ("mcp", "openai"), ("mcp",), 2,
+        play_mcp, ("mcp", "openai", "mcp.server.mcpserver"), ("mcp",), 2,  # the last is there from release 2 on
         NO_AGENTS | {"streaming": "results come whole"}, {"nudge": "tools only"}, _mcp_scenario
     ),
     "smolagents_code": Player(
