@@ -52,6 +52,7 @@ COMMANDS = {
     "factory inject": "factory_runs.inject_faults",
     "factory replay": "factory_runs.replay_failures",
     "factory import": "factory_corpus.import_set",
+    "factory annotate": "factory_corpus.annotate",
     "factory build": "factory_corpus.build",
     "factory train": "factory_training.train_auditor",
 }

@@ -1,5 +1,6 @@
 """Labelled runs, and auditors of one's own trained on them."""
 
+from prefixguard.factory.annotating import annotate
 from prefixguard.factory.auditor_training import TrainingReport, train
 from prefixguard.factory.building import build
 from prefixguard.factory.collecting import collect
@@ -32,6 +33,7 @@ __all__ = [
     "Skips",
     "TrainingPlan",
     "TrainingReport",
+    "annotate",
     "as_messages",
     "bare_run",
     "build",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from prefixguard.factory import LabelledRun, MistakeLabel, bare_run, write_corpus
+from model_server import Exchange, model_server, says
+
+from prefixguard.factory import LabelledRun, MistakeLabel, bare_run, read_corpus, write_corpus
 from prefixguard.simulation import generate
 
 
@@ -48,3 +50,26 @@ def test_bad_input_is_a_sentence(cli, tmp_path: Path) -> None:
     assert said.code == 2 and "Name a file of labelled runs" in said.told
     said = cli("factory", "build", _corpus(tmp_path / "c.jsonl"), "--kind", "gave_up", "--out", tmp_path / "rows")
     assert said.code == 2 and "--kind 'gave_up': KEY=VALUE is needed, such as --kind 'unverified=FM-3.2'" in said.told
+
+
+def test_annotate_by_two_models_at_two_places(cli, tmp_path: Path) -> None:
+    def failed(name: str) -> LabelledRun:
+        said = [{"role": "user", "content": "Go."}, *({"role": "assistant", "content": text} for text in "abc")]
+        return LabelledRun({"run_id": name, "outcome": "failure", "messages": said}, "imported")
+
+    write_corpus(tmp_path / "c.jsonl", [failed("r1"), failed("r2")])
+    held = {"exists": True, "substantive": True, "decisive": True, "earliest": True}
+    models: set[str] = set()
+
+    def play(exchange: Exchange) -> None:
+        models.add(exchange.body["model"])
+        is_claim = "Somebody holds" in exchange.body["messages"][-1]["content"]
+        says(json.dumps(held if is_claim else {"candidates": [{"step": 2}]}))(exchange)
+
+    with model_server(play) as one, model_server(play) as two:
+        who = ("--proposer", "first", "--base-url", one.url, "--verifier", f"second@{two.url}")
+        said = cli("factory", "annotate", tmp_path / "c.jsonl", tmp_path / "o.jsonl", *who, "--json")
+    assert said.code == 0 and said.lines[0]["counts"]["labelled"] == 2 and models == {"first", "second"}
+    assert {run.decisive.step for run in read_corpus(tmp_path / "o.jsonl")} == {2}
+    said = cli("factory", "annotate", tmp_path / "c.jsonl", tmp_path / "o.jsonl")
+    assert said.code == 2 and "name a model with --proposer" in said.told

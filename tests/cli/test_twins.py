@@ -18,6 +18,7 @@ from prefixguard.cli.signatures import REQUIRED, parameters_of
 NOT_TYPED = {"listener", "listen", "progress", "on_stage", "on_progress", "on_estimate", "report", "ask", "offer"}
 NOT_TYPED |= {"approve", "audit", "beside", "table", "endpoint", "views", "settings", "stream", "header", "confidence"}
 NOT_TYPED |= {"judge", "proposer"}
+NOT_TYPED |= {"proposers", "verifiers"}  # endpoints, of which the command makes MODEL or MODEL@URL
 #: A training's options come from the command line or a file: TrainConfig's, or --monitor, --config and --backend.
 NOT_TYPED |= {"config"}
 #: Of `audit`, whose command reads the runs and makes the protocol from its options (`AuditPlan`, `Endpoint`).

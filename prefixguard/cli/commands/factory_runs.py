@@ -55,7 +55,7 @@ def inject_faults(**given: Any) -> Any:
     Examples:
 
         prefixguard factory inject runs.jsonl injected.jsonl --per-kind 20
-        prefixguard factory inject runs.jsonl injected.jsonl --kinds lost_write --kinds wrong_value
+        prefixguard factory inject runs.jsonl injected.jsonl --kind lost_write --kind wrong_value
     """
     with Activity("Injecting") as work:
         return inject(on_progress=lambda done, _: work.on_runs(done), **given)
