@@ -91,8 +91,13 @@ def build(
     held_out = [Path(one) for one in against or ()]
     stale = HeldOutTexts()
     for path in held_out:
+        before = stale.runs
         for run in read_corpus(path, skips):
             stale.add(run, run.records())
+        if stale.runs == before:  # what is kept apart from nothing is kept apart from no test
+            raise DataError(
+                f"{path}: no labelled run in it, so nothing can be kept apart from it. Make a corpus of it."
+            )
     read = _Reading(paths, budget_tokens, skips, on_progress)
     plan = _plan(read, stale, kinds or {}, test_share, seed)
     counts: dict[str, Counter[str]] = {f"{side}-{sort}": Counter() for side in _SIDES for sort in _SORTS}
@@ -195,7 +200,7 @@ def _plan(read: _Reading, stale: HeldOutTexts, kinds: Mapping[str, str], test_sh
         if run.run["outcome"] == "unknown" and not run.mistakes:
             skips.add("neither a success nor a mistake", run.run_id)
             continue
-        cut = None if run.is_safe or run.decisive is None else cut_of(run, records, skips)
+        cut = None if run.is_safe else cut_of(run, records, skips)
         family = run.family or str(run.run.get("task_id") or run.run_id)
         origin = str(run.provenance.get("set") or run.provenance.get("environment") or "")
         known.append(_Known(run.run_id, family, len(records), run.is_safe, cut, origin, has_modes(run, kinds)))

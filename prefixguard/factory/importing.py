@@ -12,13 +12,10 @@ from typing import Any
 
 from prefixguard.errors import ConfigError, DataError, TraceError
 from prefixguard.factory.corpus_report import CorpusReport
-from prefixguard.factory.labelled import LabelledRun, MistakeLabel, records_of, write_corpus
+from prefixguard.factory.labelled import WIDE, LabelledRun, MistakeLabel, records_of, write_corpus
 from prefixguard.factory.skips import Skips
 from prefixguard.stepview import ReadReport, StepRecord, load_adapter, read_runs, wide_view
 from prefixguard.trace import Run, read_named
-
-#: Code points of a text that is kept.
-_WIDE = 72_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,7 @@ def import_set(name: str, runs: str | os.PathLike[str], out: str | os.PathLike[s
     chosen, report, skips = SETS[name], ReadReport(), Skips()
     test = _aftraj_test(Path(runs)) if name == "aftraj" else None
     counts = {"runs": 0, "safe": 0, "with a step": 0, "with modes": 0, "agent is not who acted": 0}
-    adapter = wide_view(load_adapter(chosen.adapter), _WIDE)
+    adapter = wide_view(load_adapter(chosen.adapter), WIDE)
 
     def made_runs() -> Iterator[LabelledRun]:
         for run in read_runs(runs if isinstance(runs, str) else Path(runs), adapter, report=report):

@@ -36,8 +36,8 @@ RULES = ("injected", "first_cause", "point_of_no_return", "proposed", "imported"
 SPLITS = ("train", "test", "")
 #: Bytes of a line that is read.
 _LONGEST = 64 << 20
-#: Code points of a text that a step keeps, for readers that are no monitor.
-_WIDE = 72_000
+#: Code points of a text that a step keeps, unless another number is asked for: those of an audit by default.
+WIDE = 72_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,14 +190,14 @@ def bare_run(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def corpus_adapter() -> Adapter:
-    """The adapter that reads a corpus, with long texts kept, for readers that are no monitor."""
-    return wide_view(load_adapter(CORPUS_ADAPTER), _WIDE)
+def _view(characters: int) -> Adapter:
+    return wide_view(load_adapter(CORPUS_ADAPTER), characters)
 
 
-def records_of(run: Mapping[str, Any]) -> tuple[StepRecord, ...]:
-    """The steps of a run in the form of `openai_chat`, with long texts kept."""
-    parser = corpus_adapter().parser()
+def records_of(run: Mapping[str, Any], characters: int = WIDE) -> tuple[StepRecord, ...]:
+    """The steps of a run in the form of `openai_chat`, each text of at most so many code points, for readers that are
+    no monitor. `audit` keeps three for each token of a prompt's budget."""
+    parser = _view(characters).parser()
     return tuple([record for message in run["messages"] for record in parser.observe(message)] + parser.end())
 
 

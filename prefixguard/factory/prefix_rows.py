@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal
 
 from prefixguard.auditor import query_steps
 from prefixguard.escalate import MaskedRecords, PromptKind, agent_of, ask_for_verdict, same_agent
-from prefixguard.factory.labelled import CORPUS_ADAPTER, LabelledRun
+from prefixguard.factory.labelled import LabelledRun, records_of
 from prefixguard.factory.skips import Skips
-from prefixguard.stepview import Adapter, StepRecord, load_adapter, wide_view
+from prefixguard.stepview import StepRecord
 
 #: SAFE: a prefix of a run that succeeded. BS: of a failed run, the step before the mistake. BE: up to the mistake.
 RowClass = Literal["SAFE", "BS", "BE"]
@@ -19,16 +18,9 @@ RowClass = Literal["SAFE", "BS", "BE"]
 _WIDE = 3
 
 
-@cache
-def audited_view(budget_tokens: int) -> Adapter:
-    """How `audit` reads the runs of a corpus for a model with this budget of a prompt."""
-    return wide_view(load_adapter(CORPUS_ADAPTER), _WIDE * budget_tokens)
-
-
 def audited_records(run: Mapping[str, Any], budget_tokens: int) -> tuple[StepRecord, ...]:
     """The steps of a run as `audit` shows them to a model."""
-    parser = audited_view(budget_tokens).parser()
-    return tuple([record for message in run["messages"] for record in parser.observe(message)] + parser.end())
+    return records_of(run, _WIDE * budget_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +39,7 @@ def cut_of(run: LabelledRun, records: Sequence[StepRecord], skips: Skips) -> Cut
     mistake = run.decisive
     asked = query_steps(records)
     if mistake is None or mistake.step is None:
-        reason = "a failed run without a decisive step"
+        reason = "no decisive step is known, for verdicts"
     elif mistake.step not in asked:
         reason = "no agent acts at the decisive step"
     elif mistake.agent is not None and not same_agent(mistake.agent, agent_of(records[mistake.step - 1])):

@@ -61,3 +61,29 @@ def test_a_confidence_is_fitted_and_used(cli, tmp_path: Path) -> None:
         assert said.code == 2 and "this is no confidence map" in said.err
         said = cli(*asked, "--protocol", "hypotheses", "--logprobs")
         assert said.code == 2 and "hypotheses gives none" in said.err
+
+
+def test_a_corpus_fits_a_confidence_against_its_own_labels(cli, tmp_path: Path) -> None:
+    """An alarm of a corpus' run is right where it blames the step of the label."""
+    from prefixguard.factory import LabelledRun, MistakeLabel, bare_run, write_corpus
+
+    alarm = '<answer>{"answer": 1, "agent": "agent", "reason": "It is wrong from the start.", "quote": null}</answer>'
+
+    def blames_the_first(exchange: Exchange) -> None:
+        before, _, after = alarm.partition("1")
+        content = [{"token": token, "logprob": value} for token, value in ((before, 0.0), ("1", -0.2), (after, 0.0))]
+        message = {"role": "assistant", "content": alarm}
+        choice = {"index": 0, "finish_reason": "stop", "message": message, "logprobs": {"content": content}}
+        exchange.send(200, json.dumps({"model": "played", "choices": [choice]}).encode())
+
+    labelled = []
+    for number, run in enumerate(generate(60, 17, trials=4)):
+        plain = {**bare_run(run), "outcome": "failure"}
+        labelled.append(LabelledRun(plain, "replayed", (MistakeLabel(1 + number % 2, None, "", "first_cause"),)))
+    write_corpus(tmp_path / "corpus.jsonl", labelled)
+    with model_server(blames_the_first) as server:
+        asked = ("--model", "played", "--base-url", server.url, "--protocol", "post-hoc", "--logprobs")
+        said = cli("audit", tmp_path / "corpus.jsonl", *asked, "--out", tmp_path / "a")
+    assert said.code == 0, said.err
+    fitted = json.loads((tmp_path / "a" / "confidence.json").read_text())
+    assert (fitted["pairs"], fitted["right"]) == (60, 30)

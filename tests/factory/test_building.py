@@ -224,7 +224,8 @@ def test_equal_prompts_are_there_once(tmp_path: Path) -> None:
     [
         ({"mistakes": (MistakeLabel(99, None, "", "imported"),)}, "no agent acts at the decisive step"),
         ({"mistakes": (MistakeLabel(2, "Somebody", "", "imported"),)}, "the agent of the label did not act"),
-        ({"mistakes": (MistakeLabel(None, "agent", "", "imported"),)}, "DROPPED"),
+        ({"mistakes": (MistakeLabel(None, "agent", "", "imported"),)}, "no decisive step is known, for verdicts"),
+        ({"mistakes": ()}, "no decisive step is known, for verdicts"),
         ({"mistakes": (MistakeLabel(1, None, "", "imported"),)}, "no agent acted before the mistake"),
     ],
 )
@@ -232,12 +233,43 @@ def test_what_cannot_be_cut_is_counted(change: dict, reason: str, tmp_path: Path
     runs = [replace(talk("a", "go", "x", "y"), **change), talk("b", "gone", "x", "z")]
     folder, report = built(tmp_path, runs, test_share=0.0)
     assert [row["class"] for row in rows_of(folder, "train-verdicts") if row["run_id"] == "b"] == ["BS", "BE"]
-    assert any(why.startswith(reason) for why in report.skips.counts) or reason == "DROPPED"
+    assert any(why.startswith(reason) for why in report.skips.counts)
+
+
+def test_an_interruption_leaves_no_half_files_and_an_old_build_as_it_was(tmp_path: Path) -> None:
+    def stop(done: int, of: int) -> None:
+        if done == 5:
+            raise KeyboardInterrupt
+
+    folder = built(tmp_path, CORPUS[:20])[0]
+    before = {one.name: one.read_bytes() for one in folder.iterdir()}
+    with pytest.raises(KeyboardInterrupt):
+        built(tmp_path, CORPUS, on_progress=stop)
+    assert {one.name: one.read_bytes() for one in folder.iterdir()} == before
+
+
+HOSTILE = [
+    {"role": "assistant", "content": ["a", {"text": "b"}], "tool_calls": "none"},
+    {"role": 7, "content": None},
+    {"content": {"deep": [[[[1]]]]}},
+    {"role": "tool", "tool_call_id": None, "content": "\ud800 lone"},
+    {"role": "assistant", "tool_calls": [{"function": {"name": None, "arguments": "{"}}, 3]},
+    {},
+]
+
+
+def test_hostile_messages_are_no_crash(tmp_path: Path) -> None:
+    loud = [replace(run, run={**run.run, "messages": [*HOSTILE, *run.run["messages"]]}) for run in CORPUS[:12]]
+    folder, report = built(tmp_path, loud + CORPUS[12:40], test_share=0.0)
+    assert rows_of(folder, "train-verdicts") and report.to_text()
 
 
 def test_nothing_to_build_and_odd_options_are_said(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no row comes of these corpora"):
         built(tmp_path, [talk("c", "go", "x", failed=False)])
     assert sorted(one.name for one in (tmp_path / "rows").iterdir()) == []
+    (tmp_path / "raw.jsonl").write_text('{"messages": []}\n')
+    with pytest.raises(DataError, match="nothing can be kept apart from it"):
+        built(tmp_path, CORPUS, against=[tmp_path / "raw.jsonl"])
     with pytest.raises(ConfigError, match=r"test_share 1\.0: from 0 to below 1"):
         built(tmp_path, CORPUS, test_share=1.0)
