@@ -57,6 +57,7 @@ def annotate(
     references: str | os.PathLike[str] | None = None,
     prompt_tokens: int = 24_000,
     budget_tokens: int | None = None,
+    budget_questions: int | None = None,
     workers: int = 4,
     mask: bool = True,
     on_progress: Callable[[int, int], None] | None = None,
@@ -73,6 +74,7 @@ def annotate(
     references : file of reference answers, JSON lines {"run_id" or "task_id", "answer"}, shown to both; recorded.
     prompt_tokens : tokens of a prompt; longer runs are cut in the middle.
     budget_tokens : tokens, sent and received, of all questions that are asked now; then nothing more is asked.
+    budget_questions : questions that are asked now, at most.
     workers : runs at a time.
     mask : mask likely secrets in what is sent.
 
@@ -92,7 +94,7 @@ def annotate(
     if prompt_tokens < _LEAST_PROMPT:
         raise ConfigError(f"prompt_tokens {prompt_tokens}: {_LEAST_PROMPT} or more.")
     known = {} if references is None else _references(Path(references))
-    skips, budget, out = Skips(), TokenBudget(budget_tokens), Path(out)
+    skips, budget, out = Skips(), TokenBudget(budget_tokens, budget_questions), Path(out)
     store = Store(out.with_name(f"{out.name}.kept"), {"questions": QUESTIONS_VERSION})
     panel = _Panel(
         _in_turn(proposers, proposals, store, CANDIDATES_SCHEMA, budget, workers),

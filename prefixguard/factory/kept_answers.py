@@ -13,29 +13,33 @@ from prefixguard.escalate import AsyncClient, Chat, Endpoint, Message, Reply, js
 from prefixguard.store import Kept, Store
 
 #: Why there is no answer.
-SPENT, REFUSED = "the budget of tokens is spent", "the model refused"
+SPENT, REFUSED = "the budget is spent", "the model refused"
 CUT_OFF, NO_OBJECT = "the reply was cut off", "the reply is no JSON object"
 
 
 @dataclass(slots=True)
 class TokenBudget:
-    """Tokens, sent and received, that several askers share. most: in all, 1 or more; None: no limit.
+    """Tokens, sent and received, and questions that several askers share.
 
-    spent, questions: so far, replies that were kept before left out.
+    most, most_questions: in all, 1 or more; None: no limit. spent, questions: so far, replies that were kept before
+    left out.
     """
 
     most: int | None = None
+    most_questions: int | None = None
     spent: int = 0
     questions: int = 0
 
     def __post_init__(self) -> None:
-        if self.most is not None and self.most < 1:
-            raise ConfigError(f"budget_tokens {self.most}: 1 or more.")
+        for name, most in (("budget_tokens", self.most), ("budget_questions", self.most_questions)):
+            if most is not None and most < 1:
+                raise ConfigError(f"{name} {most}: 1 or more.")
 
     @property
     def is_spent(self) -> bool:
         """Whether no further question may be put."""
-        return self.most is not None and self.spent >= self.most
+        is_full = self.most_questions is not None and self.questions >= self.most_questions
+        return is_full or (self.most is not None and self.spent >= self.most)
 
 
 class KeptAnswers:
@@ -74,6 +78,7 @@ class KeptAnswers:
         if kept is None:
             if self._budget.is_spent:
                 return None, SPENT
+            self._budget.questions += 1
             kept = self._keep(self._chat.ask(messages), what, asked)
         return _object_of(kept)
 
@@ -84,6 +89,7 @@ class KeptAnswers:
         if kept is None:
             if self._budget.is_spent:
                 return None, SPENT
+            self._budget.questions += 1  # before the reply, since others are asked meanwhile
             kept = self._keep(await self._client.ask(messages), what, asked)
         return _object_of(kept)
 
@@ -98,7 +104,6 @@ class KeptAnswers:
 
     def _keep(self, reply: Reply, what: str, asked: Mapping[str, Any]) -> Kept:
         self._budget.spent += reply.tokens_in + reply.tokens_out
-        self._budget.questions += 1
         said = {"text": reply.text, "refusal": reply.refusal, "finish": reply.finish}
         kept = Kept({**said, "tokens_in": reply.tokens_in, "tokens_out": reply.tokens_out})
         self._store.put(kept, what, **asked)

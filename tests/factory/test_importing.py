@@ -89,6 +89,16 @@ def test_the_published_test_side_is_kept_and_steps_are_counted_anew(tmp_path: Pa
     assert "canary" not in (tmp_path / "corpus.jsonl").read_text()
 
 
+def test_tables_are_read_as_they_are_published(tmp_path: Path) -> None:
+    """The form in which AFTraj and TracerTraj are published: parquet, turns as lists of structures."""
+    parquet, table = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow").Table
+    keys = ("role", "thought", "action", "content")
+    row = json.loads(aftraj("u1", [{key: turn.get(key) for key in keys} for turn in TURNS], 3, "MathSolver"))
+    parquet.write_table(table.from_pylist([row]), tmp_path / "aftraj_unsafe.parquet")
+    (run,), _ = imported("aftraj", tmp_path / "aftraj_unsafe.parquet", tmp_path)
+    assert run.decisive.step == 2 and [one.agent for one in run.records()] == ["MathSolver", "MathSolver", "Verifier"]
+
+
 def test_without_the_split_file_it_is_said(tmp_path: Path) -> None:
     (tmp_path / "aftraj_safe.jsonl").write_text(aftraj("s1", TURNS))
     report = import_set("aftraj", tmp_path / "aftraj_safe.jsonl", tmp_path / "corpus.jsonl")
