@@ -60,7 +60,7 @@ CATALOGUE: Final = (
         "fault",
         "The agent says again what it has said before, word for word.",
         "You have said this before: say what is new, or take the next step.",
-        "Check that the agent sees its own last message and the answer to it.",
+        "Check that the agent sees its last message and the answer, and that the answer says what it can do instead.",
         watch=2,
         alarm=4,
         rests_on=("message_seen", "repeat_rate"),
@@ -91,7 +91,7 @@ CATALOGUE: Final = (
         "fault",
         "Three calls or more failed in a row.",
         "Your last calls failed: read the errors, and change what causes them before you go on.",
-        "Read these errors: they name a tool that is down, or arguments that its description does not explain.",
+        "Read these errors: a tool is down, or nothing tells the agent the names and arguments that it needs.",
         watch=3,
         alarm=8,
         rests_on=_FAILED,
@@ -99,9 +99,9 @@ CATALOGUE: Final = (
     Behaviour(
         "same_error_again",
         "fault",
-        "The agent changed the call, and the same error came back.",
+        "The same error came back, although the agent changed the call or what it runs.",
         "Your change did not touch the cause of this error: read it again, and change something else.",
-        "Make the error say which argument is wrong and what would be right.",
+        "Make the error say which argument is wrong, and name what exists or how to list it.",
         watch=3,
         alarm=8,
         rests_on=(*_FAILED, "tool_failures", "result_seen"),
@@ -219,7 +219,7 @@ CATALOGUE: Final = (
     Behaviour(
         "edits_without_test",
         "fault",
-        "The agent has edited three times or more, or hands in what it edited, without a test.",
+        "The agent has edited three times or more, or hands in what it edited, and has run nothing since.",
         "You have not run what you changed: run the tests now.",
         "Ask for a test after edits, and say how tests are run.",
         watch=12,
@@ -272,7 +272,7 @@ CATALOGUE: Final = (
 BY_NAME: Final = {behaviour.name: behaviour for behaviour in CATALOGUE}
 
 #: One more whenever a behaviour holds at other steps than in the release before, or with another count.
-CATALOGUE_VERSION: Final = 1
+CATALOGUE_VERSION: Final = 2
 #: What levels rest on: the version, and the counts of every behaviour; words do not count.
 CATALOGUE_SHA256: Final = hashlib.sha256(
     repr((CATALOGUE_VERSION, [(one.name, one.watch, one.alarm) for one in CATALOGUE])).encode()

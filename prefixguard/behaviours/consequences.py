@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from prefixguard.behaviours.shell import read_shell
+from prefixguard.behaviours.shell import RUNS, Effect, read_shell
 from prefixguard.stepview import StepRecord
 
 _SHELL: Final = "shell"
@@ -48,6 +48,8 @@ _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_A-Za-z]+")
 #: What holds the command of a shell among its arguments, and where an editor says what it is to do.
 _COMMANDS: Final = ("command", "cmd", "script", "code", "sql", "query", "statement", "input", "commands")
 _VIEWS = re.compile(r'"command":\s*"(?:view|open|read|show|list)"')
+_CREATES = re.compile(r'"command":\s*"create"')
+_PATH = re.compile(r'"(?:path|file|file_?name|file_?path)"\s*:\s*"([^"]{1,300})"')
 _LONGEST = 65_536
 
 
@@ -55,10 +57,12 @@ class Consequence(NamedTuple):
     """What a step is.
 
     kind : one of `CONSEQUENCES`. name : the tool; of a shell with the words that tell what its command does.
+    effects : what it does to files, in order.
     """
 
     kind: str
     name: str
+    effects: tuple[Effect, ...] = ()
 
 
 _SPEAKS = Consequence("speaks", "")
@@ -69,23 +73,25 @@ def consequence_of(record: StepRecord, told: Mapping[str, str] | None = None) ->
 
     >>> step = StepRecord(1, "agent", "", "get_order", "{}", "", "", "", "ok")
     >>> consequence_of(step)
-    Consequence(kind='reads', name='get_order')
+    Consequence(kind='reads', name='get_order', effects=())
     """
     tool = record.tool
     if tool in ("", "respond"):
         return _SPEAKS
     kind = told.get(tool) if told is not None else None
     if kind is not None:
-        return Consequence(kind, tool)
+        return Consequence(kind, tool, _effects(kind, record))
     kind = kind_of_tool(tool[:200])
     if kind == _SHELL:
-        kind, words = read_shell(command_in(record.arguments))
-        return Consequence(kind, f"{tool}: {words}" if words else tool)
+        kind, words, effects = read_shell(command_in(record.arguments))
+        return Consequence(kind, f"{tool}: {words}" if words else tool, effects)
     if kind == "edits" and _VIEWS.search(record.arguments, 0, 400):
         return Consequence("reads", tool)
-    if kind == _UNKNOWN:
-        kind = _of_command(tool, record.arguments)
-    return Consequence(kind, tool)
+    if kind == _UNKNOWN and tool.isalpha() and tool.islower() and not record.arguments.startswith("{"):
+        kind, _, effects = read_shell(f"{tool} {record.arguments[:1000]}")  # a command is the tool (`grep`, `mvn test`)
+        return Consequence(kind, tool, effects)
+    kind = "acts" if kind == _UNKNOWN else kind
+    return Consequence(kind, tool, _effects(kind, record))
 
 
 def is_shell(tool: str) -> bool:
@@ -93,11 +99,26 @@ def is_shell(tool: str) -> bool:
     return kind_of_tool(tool[:200]) == _SHELL
 
 
-def _of_command(tool: str, arguments: str) -> str:
-    """Of a tool that is a command itself, with its arguments as a text (`grep`, `mvn test`)."""
-    if tool.isalpha() and tool.islower() and not arguments.startswith("{"):
-        return read_shell(f"{tool} {arguments[:1000]}")[0]
-    return "acts"
+def _effects(kind: str, record: StepRecord) -> tuple[Effect, ...]:
+    """What a tool that is no shell does to files."""
+    if kind in ("acts", "tests"):
+        return RUNS
+    if kind != "edits":
+        return ()
+    path = _PATH.search(record.arguments, 0, _LONGEST)
+    creates = "create" in record.tool.lower() or _CREATES.search(record.arguments, 0, 400)
+    return (Effect("written", path[1]) if path and creates else Effect("changes"),)
+
+
+def is_speech(what: Consequence, tool: str) -> bool:
+    """Is a step a message, or a call whose arguments are one: a text for somebody, or a last answer?
+
+    >>> [is_speech(Consequence("writes", name), name) for name in ("send_message", "send_parcel")]
+    [True, False]
+    """
+    if what.kind != "writes":
+        return what.kind == "speaks" or (what.kind == "submits" and not is_shell(tool))
+    return any(_KINDS.get(word.lower()) == "speaks" for word in _WORD.findall(tool[:200]))
 
 
 def command_in(arguments: str) -> str:
@@ -113,6 +134,28 @@ def command_in(arguments: str) -> str:
     if isinstance(given, list):
         given = " ".join(part for part in given if isinstance(part, str))
     return given if isinstance(given, str) else arguments
+
+
+def said_in(arguments: str) -> str:
+    """What a tool that speaks was given to say: the texts among JSON arguments, each on lines of its own, else the
+    arguments.
+
+    >>> said_in('{"to": "user", "text": "It is on its way."}')
+    'user\\nIt is on its way.'
+    """
+    if not arguments.startswith(("{", "[", '"')) or len(arguments) > _LONGEST:
+        return arguments
+    try:
+        left, texts = [json.loads(arguments)], []
+    except (ValueError, RecursionError):
+        return arguments
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            texts.append(one)
+        elif isinstance(one, (dict, list)):
+            left += reversed(one.values() if isinstance(one, dict) else one)
+    return "\n".join(texts)
 
 
 @lru_cache(maxsize=4096)

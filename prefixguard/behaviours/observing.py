@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from prefixguard.behaviours import signs
 from prefixguard.behaviours.behaviour import BehaviourFinding
 from prefixguard.behaviours.catalogue import BY_NAME, CONSEQUENCES, PATIENT
-from prefixguard.behaviours.consequences import Consequence, consequence_of, is_shell
+from prefixguard.behaviours.consequences import Consequence, consequence_of, is_shell, is_speech, said_in
+from prefixguard.behaviours.edited_files import tried_and_edited
 from prefixguard.behaviours.grounding import made_up
 from prefixguard.behaviours.tracker import MOST_STEPS, BehaviourTracker, name_hash, text_hash
 from prefixguard.context import FEATURES, ContextState
@@ -79,7 +80,7 @@ def update(
     if what.kind in ("speaks", "thinks"):
         _say(t, record, what, found)
     else:
-        _call(t, record, what, found)
+        _call(t, record, what, tried_and_edited(t, what, tokens, context), found)
         whole = not t.cut and not is_shell(record.tool) and "://" not in record.arguments
         identifier = made_up(context, record, tokens, what.kind) if whole else ""
         if identifier:
@@ -88,6 +89,11 @@ def update(
                 min(context.ungrounded_calls, _OFTEN),
                 plain(identifier, _EVIDENCE),
             )
+    if is_speech(what, record.tool) and "reply_refused" not in found:
+        text = f"{'' if what.name else record.action}\n{said_in(record.arguments)}".strip()
+        written = signs.call_in_text(text, lambda name: _is_tool(t, name))
+        if written:
+            found["call_as_text"] = *t.once_more("call_as_text"), plain(written, _EVIDENCE)
     if not t.cut and (CUT_MARK in record.result or CUT_MARK in record.observation):
         t.cut = t.step
     if len(record.result) >= _LONG:
@@ -106,8 +112,10 @@ def _findings(found: Findings) -> tuple[BehaviourFinding, ...]:
     return tuple([BehaviourFinding(BY_NAME[name], *found[name]) for name in sorted(found, key=_PLACE.__getitem__)])
 
 
-def _call(t: BehaviourTracker, record: StepRecord, what: Consequence, found: Findings) -> None:
-    """A call: loops, errors, and what it is for."""
+def _call(
+    t: BehaviourTracker, record: StepRecord, what: Consequence, files: tuple[bool, bool], found: Findings
+) -> None:
+    """A call: loops, errors, and what it is for. files: from `tried_and_edited`."""
     t.messages = t.quiet = 0
     if what.kind == "waits":
         t.waited = t.step
@@ -125,7 +133,15 @@ def _call(t: BehaviourTracker, record: StepRecord, what: Consequence, found: Fin
     is_new = _repeats(t, key, result, told, what.kind, shown, found)
     if what.kind not in _IDLE and not failed and is_new:
         t.changed = t.step
-    _errors(t, record, what, key, failed, shown, found)
+    tries = files[0] and (what.kind == "tests" or is_shell(record.tool))
+    _errors(t, record, what, key, failed, tries, shown, found)
+    if "missing_tool" not in found if tries else files[0] and not failed:
+        t.edits = 0  # whatever ran may have tried the edits out, and if it failed, so it has
+    if files[1] and not failed:
+        t.edits_since = t.edits_since if t.edits else t.step
+        t.edits += 1
+        if t.edits >= 3:
+            found["edits_without_test"] = t.edits_since, t.edits, shown
     _purposes(t, record, what, failed, told, shown, found)
     t.failed_last = t.step if failed else 0
     t.last_length = min(len(record.arguments), MOST_STEPS)
@@ -177,9 +193,10 @@ def _repeats(t: BehaviourTracker, key: int, result: int, told: bool, kind: str, 
 
 
 def _errors(
-    t: BehaviourTracker, record: StepRecord, what: Consequence, key: int, failed: bool, shown: str, found: Findings
-) -> None:
-    """The call's error, against errors before it."""
+    t: BehaviourTracker, record: StepRecord, what: Consequence, key: int, failed: bool, tries: bool, shown: str,
+    found: Findings,
+) -> None:  # fmt: skip
+    """The call's error, against errors before it. tries: whether the call tries out what was edited."""
     said = record.status != "ok" and signs.says_missing_tool(record.result, record.tool, shell=is_shell(record.tool))
     if said or t.is_offered(record.tool) is False:
         found["missing_tool"] = *t.once_more("missing_tool"), plain(what.name, _EVIDENCE)
@@ -200,11 +217,12 @@ def _errors(
     t.errors += 1
     if t.errors >= 3:
         found["errors_in_a_row"] = t.errors_since, t.errors, plain(record.result or shown, _EVIDENCE)
-    if not record.result.strip():
+    if signs.names_no_error(record.result):
         return
     error = text_hash(signs.masked(record.result))
     call, since, times = t.errors_said.get(error) or (key, t.step, 0)
-    if call != key:
+    is_edited = tries and t.edits > 0 and what.kind != "tests" and "missing_tool" not in found
+    if call != key or (times and is_edited):
         found["same_error_again"] = since, times + 1, plain(record.result, _EVIDENCE)
     t.errors_said.put(error, key, since, min(times + 1, _OFTEN))
 
@@ -228,15 +246,8 @@ def _purposes(
         if kind == "writes" and t.failed_read and t.changed <= max(t.failed_read, t.step * (not failed)):
             found["write_after_failed_read"] = *t.once_more("write_after_failed_read"), shown
         t.failed_read = 0
-    if kind == "edits" and not failed:
-        t.edits_since = t.edits_since if t.edits else t.step
-        t.edits += 1
-        if t.edits >= 3:
-            found["edits_without_test"] = t.edits_since, t.edits, shown
-    elif kind == "tests":
+    if kind == "tests":
         _tests(t, record, failed, shown, found)
-    elif kind == "acts" and not failed:
-        t.edits = 0  # whatever ran may have tried the edits out
     elif kind == "submits":
         if t.edits:
             found["edits_without_test"] = t.edits_since, t.edits, shown
@@ -249,7 +260,6 @@ def _purposes(
 
 
 def _tests(t: BehaviourTracker, record: StepRecord, failed: bool, shown: str, found: Findings) -> None:
-    t.edits = 0
     failing = signs.failing_tests(record.result, failed=failed)
     if failing is None:
         t.tests_failed = t.tests_hash = t.tests_again = 0
@@ -305,9 +315,6 @@ def _say(t: BehaviourTracker, record: StepRecord, what: Consequence, found: Find
     if not what.name and record.status == "error":
         found["reply_refused"] = *t.once_more("reply_refused"), plain(record.result or record.action, _EVIDENCE)
         return
-    written = signs.call_in_text(record.action, lambda name: _is_tool(t, name)) if not what.name else ""
-    if written:
-        found["call_as_text"] = *t.once_more("call_as_text"), plain(written, _EVIDENCE)
     claims = signs.claims_success(text)
     if t.failed_step and claims:
         found["claim_over_failure"] = t.failed_step, 1, plain(t.failed_name, _EVIDENCE)

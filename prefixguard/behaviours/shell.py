@@ -1,23 +1,25 @@
 """What a command of a shell, or a statement of SQL, does: told by its first words.
 
 A command may be many, joined by `&&`, `;`, `|` and lines. The one with the greatest consequence says what all of them
-are, in the order of `_GREATEST`.
+are, in the order of `_GREATEST`. What each of them does to files is said in their order. Texts that stand in the
+command (here-documents, quotes, comments) are not read.
 
->>> read_shell("cd repo && python -m pytest -q tests")
+>>> read_shell("cd repo && python -m pytest -q tests")[:2]
 ('tests', 'python -m pytest')
 >>> read_shell("grep -rn name . | head")
-('searches', 'grep')
->>> read_shell("SELECT a FROM b")
-('reads', 'select')
+ShellCommand(kind='searches', name='grep', effects=())
+>>> read_shell("echo 1 > a; make").effects
+(Effect(kind='written', path='a'), Effect(kind='runs', path=''))
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
-#: Code points that are looked at; what a command does stands at its beginning.
-_LOOKED_AT = 1500
+#: Code points of a command that are looked at, and so many of them once its here-documents are taken out.
+_LOOKED_AT, _READ = 65_536, 4000
+_MOST_EFFECTS = 64
 _GREATEST: Final = ("submits", "tests", "edits", "writes", "acts", "waits", "searches", "reads")
 
 _WORDS: Final = {
@@ -47,9 +49,15 @@ _GIT: Final = {
     **dict.fromkeys(("commit", "push", "fetch", "pull", "clone"), "writes"),
 }
 
+#: They change the content of files; other commands that are edits make, move or take away files and folders.
+_CHANGED: Final = "mv patch ed ex vi vim nano truncate dd edit insert black isort ruff str_replace apply_patch"
+_CHANGING: Final = frozenset(_CHANGED.split())
+_CHANGING_GIT: Final = frozenset(("merge", "rebase", "cherry-pick", "revert", "am", "apply", "mv"))
+
+_HERE = re.compile(r"(?<![<\d])<<-?[ \t]*(['\"\\]?)([A-Za-z_]\w*)\1")
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _PARTS = re.compile(r"&&|\|\|?|;|\n|\$\(|`")
-_REDIRECTED = re.compile(r"(?:^|[^0-9&>=<-])>>?(?!\s*/dev/null|[&>=])")
+_REDIRECTED = re.compile(r"(?:^|[^0-9&>=<-])>>?(?!\s*/dev/null|[&>=])\s*([^\s<>&()]*)")
 _TESTING = re.compile(r"(?:^|[\s/._:-])(?:run[_-]?)?tests?(?:$|[\s/._:-])", re.IGNORECASE)
 _SUBMITTED = re.compile(r"\b(?:COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT|MINI_SWE_AGENT_FINAL_OUTPUT)\b")
 _RUNNERS: Final = {
@@ -87,58 +95,119 @@ _RUNNERS: Final = {
     ),
     *("hatch", "swift", "java", "django-admin", "manage.py", "bazel", "cmake", "ninja"),
 }
-_BEFORE = frozenset(("sudo", "time", "timeout", "nohup", "env", "exec", "command", "xargs", "then", "do", "else", "("))
+_FIRST: Final = "sudo time timeout nohup env exec command xargs if elif while until then do else ! ( {"
+_BEFORE: Final = frozenset(_FIRST.split())
+_BETWEEN: Final = frozenset(("for", "case", "select", "function", "fi", "done", "esac", "}", ")", "in"))
 
 
-def read_shell(command: str) -> tuple[str, str]:
-    """What a command does, one of `CONSEQUENCES`, and the words that tell it. Of no command: ("acts", "").
+class Effect(NamedTuple):
+    """What a part of a command does to files.
 
-    command: text of a shell's command, or of a statement of SQL; its first 1,500 characters are looked at.
+    kind : `changes` the content of a file that is there; a file is `written` whole, or at its end, whether it was there
+    or not; a `folder` is made; `cd`, to a folder; something `runs` that is not known, or tests. path : as it stands
+    there; "" where it is not told.
     """
-    head, here, _ = command[:_LOOKED_AT].partition("<<")
-    if _SUBMITTED.search(head):
-        return "submits", "submit"
-    bare = _QUOTED.sub("''", head)
-    if here:  # what follows is a text, but for the rest of the line
-        rest = command[:_LOOKED_AT].partition("<<")[2].partition("\n")[0]
-        bare += "; " + rest if ">" in rest else ""
+
+    kind: Literal["changes", "written", "folder", "cd", "runs"]
+    path: str = ""
+
+
+class ShellCommand(NamedTuple):
+    """What a command does. kind : one of `CONSEQUENCES`. name : the words that tell it. effects : in their order."""
+
+    kind: str
+    name: str
+    effects: tuple[Effect, ...] = ()
+
+
+_NOTHING: Final = ShellCommand("", "")
+RUNS: Final = (Effect("runs"),)
+
+
+def read_shell(command: str) -> ShellCommand:
+    """What a command does. Of no command: ("acts", "") without effects.
+
+    command: text of a shell's command, or of a statement of SQL. Of its first 65,536 characters the first 4,000 that
+    are no here-document are looked at.
+    """
+    bare = _without_texts(command[:_LOOKED_AT])[:_READ]
     best, told = len(_GREATEST), ""
-    for part in _PARTS.split(bare):
-        kind, words = _read_part(part)
+    effects: list[Effect] = []
+    for part in _PARTS.split(_QUOTED.sub("''", bare)):
+        kind, words, of_part = _read_part(part)
+        effects += of_part
         if kind and _GREATEST.index(kind) < best:
             best, told = _GREATEST.index(kind), words
-    if best == len(_GREATEST):
-        return "acts", ""
-    return _GREATEST[best], told
+    seen = tuple(effects[:_MOST_EFFECTS])
+    if _SUBMITTED.search(bare):
+        return ShellCommand("submits", "submit", seen)
+    return ShellCommand("acts", "", seen) if best == len(_GREATEST) else ShellCommand(_GREATEST[best], told, seen)
 
 
-def _read_part(part: str) -> tuple[str, str]:
-    """The same of one simple command; ("", "") of none."""
+def _without_texts(command: str) -> str:
+    """The command without its here-documents and comments of a line; a line that goes on in the next is one with it."""
+    kept, ends = [], list[str]()
+    for line in command.replace("\\\n", " ").split("\n"):
+        if ends:
+            if line.strip() == ends[0]:
+                ends = ends[1:]
+        elif not line.lstrip().startswith("#"):
+            ends = [found[2] for found in _HERE.finditer(line)][:8]
+            kept.append(_HERE.sub(" ", line) if ends else line)
+    return "\n".join(kept)
+
+
+def _read_part(part: str) -> ShellCommand:
+    """The same of one simple command; `_NOTHING` of none."""
     words = part.split()
     while words and (words[0] in _BEFORE or "=" in words[0] or words[0][0] in "-0123456789"):
         words = words[1:]  # assignments, `timeout 60`
-    if not words:
-        return ("edits", ">") if _REDIRECTED.search(part) else ("", "")
-    first = words[0].rpartition("/")[2].lower().removesuffix(".exe").lstrip("({")
+    redirected = _REDIRECTED.search(part)
+    into = (Effect("written", redirected[1].strip("'")),) if redirected else ()
+    if not words or words[0] in _BETWEEN or words[0].startswith(("#", "'")):
+        return ShellCommand("edits", ">", into) if redirected and not words else _NOTHING
+    first = words[0].rpartition("/")[2].lower().removesuffix(".exe").strip("({)}")
     rest = words[1:]
     if first in _RUNNERS or "/" in words[0] or first.endswith((".py", ".sh", ".js")):
+        if first == "perl" and any(re.match("-[a-z0-9]*i", word) for word in rest):
+            return ShellCommand("edits", first, (Effect("changes"),))
         if _TESTING.search(" ".join(words[:6])) or any(word in _WORDS["tests"].split() for word in rest[:4]):
-            return "tests", " ".join([first, *rest[:2]])
+            return ShellCommand("tests", " ".join([first, *rest[:2]]), RUNS)
         kind = _KINDS.get(first, "acts") if first not in ("python", "perl") else "acts"
-        return (kind, first) if kind != "tests" else ("tests", first)
+        return ShellCommand(kind, first, _effects(kind, first, rest))
     if first == "git":
         verb = next((word for word in rest if not word.startswith("-")), "")
-        return _GIT.get(verb, "edits"), f"git {verb}"
-    if _REDIRECTED.search(part):
-        return "edits", f"{first} >"
+        kind = _GIT.get(verb, "edits")
+        changes = (Effect("changes"),) if verb in _CHANGING_GIT else ()
+        return ShellCommand(kind, f"git {verb}", into or (RUNS if kind == "acts" else changes))
+    if redirected:
+        return ShellCommand("edits", f"{first} >", RUNS if _KINDS.get(first, "acts") in ("acts", "tests") else into)
     if first == "sed":
-        return ("edits" if any(word.startswith(("-i", "--in-place")) for word in rest) else "reads"), first
+        in_place = any(word.startswith(("-i", "--in-place")) for word in rest)
+        return ShellCommand("edits", first, (Effect("changes"),)) if in_place else ShellCommand("reads", first)
     if first in ("insert", "replace", "truncate", "update", "delete") and first in _SQL:
         is_sql = any(word.lower() in ("into", "from", "table", "set") for word in rest)
-        return ("writes" if is_sql else "edits"), first
+        return ShellCommand("writes", first) if is_sql else ShellCommand("edits", first, (Effect("changes"),))
     if first == "create" and rest and rest[0].lower() in ("table", "view", "index", "database", "temporary", "unique"):
-        return "writes", first
+        return ShellCommand("writes", first)
     if first == "find" and any(word in ("-delete", "-exec") for word in rest):
         deletes = "-delete" in rest or "rm" in rest
-        return ("edits" if deletes else "searches"), first
-    return _KINDS.get(first, "acts"), first
+        return ShellCommand("edits" if deletes else "searches", first)
+    kind = _KINDS.get(first, "acts")
+    return ShellCommand(kind, first, _effects(kind, first, rest))
+
+
+def _effects(kind: str, first: str, rest: list[str]) -> tuple[Effect, ...]:
+    """What a simple command does to files. first, rest: its words."""
+    if kind in ("acts", "tests"):
+        return RUNS
+    paths = [word.strip("'") for word in rest if not word.startswith("-")]
+    if first in ("cd", "pushd"):
+        return (Effect("cd", paths[0] if paths else ""),)
+    if kind != "edits":
+        return ()
+    if first == "mkdir":
+        return tuple(Effect("folder", path) for path in paths)
+    if first in ("tee", "create", "cp") and paths:
+        return (Effect("written", paths[-1 if first == "cp" else 0]),)
+    return (Effect("changes"),) if first in _CHANGING else ()

@@ -121,6 +121,29 @@ def is_empty(result: str) -> bool:
     return len(text) <= 80 and "\n" not in text and _NOTHING.match(text) is not None
 
 
+_CODES = re2.compile(
+    r"(?i)</?(?:returncode|exit_?code|output|result|stdout|stderr|error)>"
+    r"|\b(?:command |process )?(?:(?:exit(?:ed)?|return(?:ed)?|status)[ _]?)+(?:with |code|status|value|[ _:=])*-?\d+"
+    r"|\(?\bno output\b\)?"
+)
+_NO_LETTER = re2.compile(r"[^\pL]*")
+_VALUES_EMPTY = re2.compile(
+    r'\{(?:\s*"[^"]{0,40}"\s*:\s*(?:\[\s*\]|\{\s*\}|-?\d+|null|false|true|"\s*")\s*,?)+\}|(?:null|none|nil)'
+)
+
+
+def names_no_error(result: str) -> bool:
+    """Does the result of a failed call say nothing, but that it failed?
+
+    >>> [names_no_error(text) for text in ("", "exit code: 1", '{"code": 2, "stderr": ""}', "1: no such file")]
+    [True, True, True, False]
+    """
+    text = repair(result.strip())
+    if len(text) > 300:
+        return False
+    return _VALUES_EMPTY.fullmatch(text) is not None or _NO_LETTER.fullmatch(_CODES.sub(" ", text)) is not None
+
+
 _TAGGED = re2.compile(
     r"(?m)<(?:tool_call|function_calls?|tool_use|invoke name=|function=|\|python_tag\||｜tool▁call|\|tool_call)"
     r"|\[TOOL_CALLS\]|^\s*Action:[^\n]+\n+\s*Action Input:"
@@ -131,18 +154,20 @@ _WRITTEN = re2.compile(
 )
 #: Of a text that is nothing else.
 _BARE = re2.compile(r"\s*[A-Za-z_]\w{2,80}\(\s*(?:\{(?:.|\n)*\})?\s*\)\s*;?\s*")
-_AS_JSON = re2.compile(
-    r'"(?:name|tool|tool_name|function|action)"\s*:\s*"([\w.-]{2,80})"\s*,\s*"(?:arguments|parameters|args|input|'
-    r'tool_input|action_input|kwargs)"\s*:'
-)
+_NAMED = r'"(?:name|tool|tool_name|function|action)"\s*:\s*"([\w.-]{2,80})"\s*,\s*'
+_AS_JSON = re2.compile(_NAMED + r'"(?:arguments|parameters|args|input|tool_input|action_input|kwargs)"\s*:')
+#: An object that begins a line, and is of a call whatever its name, where it ends the text.
+_OBJECT = re2.compile(r"(?m)^[\s\[]*\{\s*" + _NAMED + r'"(?:arguments|parameters|tool_input|action_input)"\s*:\s*["{]')
+_OBJECT_ENDS = re2.compile(r"\}[\s\],;]*(?:</\w+>\s*)*$")
 
 
 def call_in_text(text: str, is_tool: Callable[[str], bool]) -> str:
     """A call that is written out in a text, from where it begins; "" where there is none.
 
     is_tool: whether this is the name of one of the agent's tools. A call in the form of a protocol is one whatever its
-    name, and so is `name({...})` where the text is nothing else; a function's call and an object only where the name is
-    a tool's. What stands in `inline code` is quoted.
+    name: a tag, an object of name and arguments on lines of its own at the end, `name({...})` where the text is nothing
+    else. A function's call and any other object are one only where the name is a tool's. What stands in `inline code`
+    is quoted.
     """
     text = ends(text)
     if "(" not in text and "<" not in text and ":" not in text and "[TOOL" not in text:
@@ -154,6 +179,9 @@ def call_in_text(text: str, is_tool: Callable[[str], bool]) -> str:
         return bare.strip()[:200]
     if tagged:
         return bare[tagged.start() : tagged.start() + 200].strip()
+    ending = _OBJECT.search(bare) if _OBJECT_ENDS.search(bare) else None
+    if ending:
+        return str(bare[ending.start() : ending.start() + 200]).strip()
     for found in _WRITTEN.finditer(bare):
         if is_tool(found[1]):
             return str(found[0]).strip(" \t>*-")[:200]

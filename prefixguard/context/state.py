@@ -24,6 +24,7 @@ _TOOL = FIELDS.index("tool")
 _AFTER_ARGUMENTS = bytes([_ARGUMENTS + 2])  # the tag of the next field
 #: For `bytes.translate`: 1 for a digit, 0 for any other byte.
 _DIGIT = bytes(48 <= byte <= 57 for byte in range(256))
+_NEW_WORDS, _NO_WORDS = 64, np.zeros(0, dtype=np.uint64)
 _MADE_UP = 8
 _FAR = 50.0  # "long ago" for steps since an event
 _DECAY = 0.5
@@ -61,12 +62,14 @@ TABLES = ("calls", "results", "call_results", "messages", "tools", "tool_failure
 class ContextState:
     """What is kept of a run. Fixed size, at most 19.5 KB; `saturated` counts words past the Bloom filter's capacity."""
 
-    __slots__ = (*COUNTS, *HASHES, *NUMBERS, *LISTS, *TABLES, "made_up", "words")
+    __slots__ = (*COUNTS, *HASHES, *NUMBERS, *LISTS, *TABLES, "made_up", "new_words", "words")
 
     def __init__(self) -> None:
         #: Of the last step: which of its tokens, at most 8, are identifiers of the call that were nowhere before. Not
         #: packed, since no later step asks for it.
         self.made_up: tuple[int, ...] = ()
+        #: Hashes of the first words of the last call, at most 64, that the run had not held; not packed either.
+        self.new_words: NDArray[np.uint64] = _NO_WORDS
         self.words = np.zeros(bloom.N_BYTES, dtype=np.uint8)
         self.calls, self.results, self.call_results = RecentCounts(64), RecentCounts(64), RecentCounts(64)
         self.messages = RecentCounts(32)
@@ -238,13 +241,15 @@ def _take_words(s: ContextState, tokens: Tokens, is_call: bool) -> tuple[float, 
     """
     b = tokens.bounds
     low, high = b[_ARGUMENTS], b[_RESULT + 1]
-    s.made_up = ()
+    s.made_up, s.new_words = (), _NO_WORDS
     if low == high:
         return 0.0, 0.0, 0.0
     words = tokens.hashes[low:high]
     where = bloom.places(words)
     new = bloom.missing(s.words, where)
     ungrounded = _ungrounded(s, tokens, new) if is_call else 0.0
+    n_arguments = b[_ARGUMENTS + 1] - low
+    s.new_words = words[:n_arguments][new[:n_arguments]][:_NEW_WORDS].copy()
     new_action = _share(new[b[_ACTION] - low : b[_ACTION + 1] - low])
     new_result = _share(new[b[_RESULT] - low :])
     if np.count_nonzero(new):

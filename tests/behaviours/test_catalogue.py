@@ -1,5 +1,6 @@
 """Every behaviour of the catalogue: runs in whose last step it holds, and near misses in which it never does."""
 
+import json
 from typing import Any
 
 import pytest
@@ -12,6 +13,16 @@ Run = list[StepRecord]
 LONG = "The parcel left the warehouse on Monday and will arrive in two days. " * 8
 POLL = '{"job":"j-81"}'
 TRACE = "FAILED tests/test_a.py::test_sum - assert 3 == 4\n1 failed, 8 passed"
+#: Failures that name no error, and failures that do.
+SILENT = (
+    "<returncode>1</returncode>\n<output>\n</output>",
+    "exit code: 1",
+    "Exit status 1\n(no output)",
+    '{"returncode": 1, "stdout": "", "stderr": ""}',
+    "[exited with code 2]",
+    " \n",
+)
+TOLD = ("<returncode>2</returncode>\n<output>\nno such folder</output>", "exit code: 1\nno such folder", "Error")
 OTHER = "FAILED tests/test_b.py::test_mean - assert 3 == 4\n1 failed, 8 passed"
 
 
@@ -90,12 +101,17 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
             [
                 fail("pay", '{"card":"a"}', "Error 42: no such card"),
                 fail("pay", '{"card":"b"}', "Error 43: no such card"),
-            ]
+            ],
+            *([fail("bash", "ls a", told), fail("bash", "ls b", told)] for told in TOLD),
+            [s for i in range(2) for s in (call("edit_file", f"{i}"), fail("bash", "make", "no such package"))],
         ],
         [
             [fail("pay", '{"card":"a"}', "Error: no such card"), fail("pay", '{"card":"b"}', "Error: no money left")],
             [fail("pay", '{"card":"a"}', "Error: no such card")] * 3,
             [fail("pay", '{"card":"a"}', "")] * 2 + [fail("pay", '{"card":"b"}', "")],
+            *([fail("bash", "grep a .", silent), fail("bash", "grep b .", silent)] for silent in SILENT),
+            [call("edit_file"), *[fail("bash", "make", "no such package")] * 3],
+            [s for i in range(2) for s in (call("edit_file", f"{i}"), fail("click", '"Build"', "no such button"))],
         ],
     ),
     "missing_tool": (
@@ -142,12 +158,25 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
             [say("I need it.\nAction: get_order\nAction Input: 7")],
             [call("get_order"), say('```json\n{"name": "get_order", "arguments": {"id": 7}}\n```')],
             [say('cancel_order({"id": 7})')],
+            [say('I need your order.\n{"name": "get_order", "arguments": {"id": 7}}')],
+            [say('```json\n[{"name": "get_order", "parameters": {"id": 7}}]\n```')],
+            [say('{"action": "get_order", "action_input": "7"}\n{"action": "get_user", "action_input": "8"}')],
+            [call("respond", json.dumps({"content": '{"name": "get_order", "arguments": {"id": 7}}'}))],
+            [call("send_message", json.dumps({"to": "user", "text": "I look.\n<tool_call>get_order</tool_call>"}))],
+            [call("final_answer", 'cancel_order({"id": 7})')],
+            [call("get_order"), call("final_answer", json.dumps({"answer": ["order = get_order(order_id='#W1')"]}))],
         ],
         [
             [call("get_order"), say("I looked it up with `get_order(order_id)` and found it.")],
             [call("get_order"), say("Use this function:\n```python\nprint(total)\n```")],
             [call("get_order"), say("The order (a red shirt) is on its way.")],
             [say('Our shop offers cancel_order({"id": 7}) to developers.')],
+            [say('A tool is {"name": "get_order", "arguments": {"id": "a number"}}, for example.')],
+            [say('{"name": "get_order", "arguments": {"id": 7}}\nis how others call it.')],
+            [say('Here it is:\n{"name": "Ann", "age": 40}')],
+            [say('Here it is:\n{"name": "Ann Lee", "arguments": {"age": 40}}')],
+            [call("send_message", json.dumps({"to": "user", "text": "Your order is on its way."}))],
+            [call("create_ticket", json.dumps({"text": '{"name": "get_order", "arguments": {"id": 7}}'}))],
         ],
     ),
     "claim_over_failure": (
@@ -226,8 +255,28 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
         [
             [call("edit_file", f'"{i}"', "ok") for i in range(3)],
             [bash("sed -i s/a/b/ x.py"), bash("submit")],
+            [bash("sed -i s/a/b/ x.py && git diff && submit")],
+            [bash("for f in a b; do sed -i s/a/b/ $f; done")] * 3,
+            [bash("# python a.py\nsed -i s/a/b/ x.py")] * 3,
+            [bash("cat a.py b.py"), *[bash(f"cat > {f} <<'EOF'\nx\nEOF\nls") for f in ("a.py", "b.py", "a.py")]],
+            [bash("sed -i s/a/b/ x.py"), bash("pytest", "pytest: command not found", "error"), bash("submit")],
+            [bash(f"echo 1 > src/new{i}.py") for i in range(3)],
+            [call("edit_file", f'{{"path": "new{i}.py"}}', "ok") for i in range(3)],
+            [bash("echo 1 > new.py")] * 4,
         ],
         [
+            [bash(f"sed -i s/a/b/ x.py && cd docs && {run}") for run in ("make html", "./a.sh", "python a.py")] * 2,
+            [bash("cat > x.py <<'EOF'\n" + "y = 1\n" * 400 + "EOF\npython x.py")] * 4,
+            [bash("cd out; rm -rf _build; sphinx-build . _build")] * 4,
+            [*[bash(f"sed -i s/a/b/ x.py && python {i}.py", "Traceback", "error") for i in range(4)], bash("submit")],
+            [*[s for i in range(4) for s in (bash("sed -i s/a/b/ x.py"), fail("bash", f"python {i}.py"))]],
+            [bash("mkdir a"), bash("touch a/b"), bash("rm c"), bash("git add -A"), bash("submit")],
+            [bash("mkdir -p try/it"), *[bash(f"cat a > try/it/{f}") for f in ("a", "b", "c", "d")], bash("submit")],
+            [bash("cat a > x.py"), bash("mkdir out; cd out; cat b > x.py"), bash("cd out && echo 1 > b")],
+            [bash(f"cat > try{i}.py <<EOF\nx\nEOF") for i in range(4)],
+            [bash(f"cat > /{folder}/try{i}.py <<EOF\nx\nEOF") for i in range(4) for folder in ("app", "tmp/a")],
+            [bash("echo 1 > /tmp/a.txt")] * 4,
+            [call("str_replace_editor", f'{{"command":"create","path":"/app/try{i}.py"}}') for i in range(4)],
             [call("edit_file", f'"{i // 2}"') if i % 2 == 0 else bash("pytest", f"{i} passed") for i in range(12)],
             [bash("sed -i s/a/b/ x.py"), bash("python -m pytest"), bash("submit")],
             [bash("sed -i s/a/b/ x.py"), bash("git checkout -f"), bash("submit")],

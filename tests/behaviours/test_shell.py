@@ -1,0 +1,49 @@
+"""What a shell's command does: told by its first words, in their order."""
+
+import time
+
+import pytest
+
+from prefixguard.behaviours.shell import Effect, read_shell
+
+
+@pytest.mark.parametrize(
+    ("command", "kind", "effects"),
+    [
+        ("ls", "reads", []),
+        ("python a.py", "acts", [("runs", "")]),
+        ("pytest", "tests", [("runs", "")]),
+        ("sed -i s/a/b/ x.py", "edits", [("changes", "")]),
+        ("sed -n 1,9p x.py", "reads", []),
+        ("sed -i s/a/b/ x && make html", "edits", [("changes", ""), ("runs", "")]),
+        ("make html && sed -i s/a/b/ x", "edits", [("runs", ""), ("changes", "")]),
+        ("mkdir -p a/b c; touch d; rm -rf e", "edits", [("folder", "a/b"), ("folder", "c")]),
+        ("cd a && cat b > c", "edits", [("cd", "a"), ("written", "c")]),
+        ("cat <<'EOF' >> c.py\nrm x\nEOF\npython c.py", "edits", [("written", "c.py"), ("runs", "")]),
+        ("python - <<-EOF\n\tx = 1\n\tEOF\ncat a", "acts", [("runs", "")]),
+        ("cat > a << A && cat > b << B\nx\nA\ny\nB\nls", "edits", [("written", "a"), ("written", "b")]),
+        ("cat > a <<EOF\npython x.py\n", "edits", [("written", "a")]),
+        ("echo x | tee -a a.txt", "edits", [("written", "a.txt")]),
+        ("cp a.py b.py", "edits", [("written", "b.py")]),
+        ("# python a.py isn't run\nls", "reads", []),
+        ("for f in a b; do cat $f; done", "reads", []),
+        ("if [ -f a ]; then python a; fi", "acts", [("runs", "")]),
+        ("git add -A && git apply a.patch", "edits", [("changes", "")]),
+        ("ls 2>/dev/null >&2", "reads", []),
+        ("cat > 'a b'", "edits", [("written", "")]),
+        ("sed -i s/a/b/ x && \\\n  sed -i s/a/b/ y", "edits", [("changes", ""), ("changes", "")]),
+        ("export A=$(pwd)\nls", "reads", []),
+        ("cat <<< x", "reads", []),
+    ],
+)
+def test_effects_in_their_order(command: str, kind: str, effects: list[tuple[str, str]]) -> None:
+    read = read_shell(command)
+    assert (read.kind, list(read.effects)) == (kind, [Effect(*one) for one in effects])
+
+
+@pytest.mark.parametrize("piece", ["<<A\n", "<< A", "<<'A'\nA\n", "$(", "'", "> ", "#\n", "cd a;", "mkdir a;"])
+def test_hostile_commands_take_no_longer(piece: str) -> None:
+    """Time grows with the length, and there are never many effects."""
+    start = time.perf_counter()
+    assert len(read_shell(piece * (200_000 // len(piece))).effects) <= 64
+    assert time.perf_counter() - start < 1.0
