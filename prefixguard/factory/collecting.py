@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from prefixguard.errors import ConfigError, ReplayError
+from prefixguard.errors import ConfigError, ReplayDrift, ReplayError
 from prefixguard.escalate import Endpoint
 from prefixguard.factory.corpus_report import CorpusReport
-from prefixguard.factory.environments import ReplayableEnvironment, open_environment
+from prefixguard.factory.environments import RemoteEnvironment, ReplayableEnvironment, open_environment, recorded_runs
 from prefixguard.factory.kept_answers import KeptAnswers
 from prefixguard.factory.labelled import LabelledRun, write_corpus
 from prefixguard.factory.safe_runs import COHERENCE_SCHEMA, unsafe
@@ -28,6 +30,7 @@ def collect(
     tasks: int = 50,
     seed: int = 13,
     agent: str = "",
+    recorded: str | os.PathLike[str] | None = None,
     judge: Endpoint | None = None,
     budget_tokens: int | None = None,
     python: str = "",
@@ -45,6 +48,8 @@ def collect(
     tasks : of that many tasks, in turn.
     seed : decides all chances.
     agent : who plays; "" the usual agents.
+    recorded : take these recorded runs of the environment instead of playing any (tau2: a file or folder of its
+        results). One is kept only where it plays again without drift, and the environment agrees with its outcome.
     judge: asked whether every step of a safe run serves its goal. None: nobody is asked.
     budget_tokens : for the judge, sent and received; runs that come after it is spent are not called safe.
     python : the interpreter of an environment that runs in a process of its own.
@@ -56,17 +61,17 @@ def collect(
     out, world = Path(out), open_environment(environment, python)
     work = Store(out.with_name(f"{out.name}.kept"), {"environment": world.spec, "seed": seed, "agent": agent})
     asked = None if judge is None else KeptAnswers(judge, work, COHERENCE_SCHEMA, budget_tokens)
-    names, skips, counts, found = world.tasks(tasks), Skips(), Counter[str](), list[LabelledRun]()
+    skips, counts, found = Skips(), Counter[str](), list[LabelledRun]()
     try:
-        for number in range(count):
-            task, trial = names[number % len(names)], number // len(names)
-            kept = work.get("played", task=task, trial=trial)
-            if kept is None:
-                kept = Kept(_played(world, task, f"{seed}/{trial}", agent))
-                work.put(kept, "played", task=task, trial=trial)
-            run, fault = _sorted_out(kept.facts, world, asked)
-            if run is None:
-                skips.add(fault, f"{task}, trial {trial}")
+        if recorded is None:
+            runs = _played(world, work, count, tasks, seed, agent)
+        else:
+            runs, count = _executed(world, work, recorded, skips), 0
+        for number, (place, run, fault) in enumerate(runs):
+            if run is not None and run.source == "safe":
+                fault = unsafe(run, world, asked)
+            if run is None or fault:
+                skips.add(fault, place)
             else:
                 counts[run.source] += 1
                 found.append(run)
@@ -77,33 +82,69 @@ def collect(
     write_corpus(out, found)
     if judge is None:
         work.clear()
-    return CorpusReport(out, {"played": count, "safe": counts["safe"], "failures": counts["natural"]}, skips)
+    played = len(found) + skips.total
+    return CorpusReport(out, {"runs": played, "safe": counts["safe"], "failures": counts["natural"]}, skips)
 
 
-def family_of(world: ReplayableEnvironment, task: str) -> str:
-    """What must stand on one side of a split: the task, in its environment."""
-    return ":".join([*(str(value) for value in world.spec.values()), task])
+def _played(
+    world: ReplayableEnvironment, work: Store, count: int, tasks: int, seed: int, agent: str
+) -> Iterator[tuple[str, LabelledRun | None, str]]:
+    """Runs of the environment's agents: where, the run, and why there is none."""
+    names = world.tasks(tasks)
+    if not names:
+        raise ReplayError(f"the environment {world.name} has no tasks.")
+    for number in range(count):
+        task, trial = names[number % len(names)], number // len(names)
+        kept = work.get("played", task=task, trial=trial)
+        if kept is None:
+            facts = _one(world, task, f"{seed}/{trial}", agent)
+            kept = Kept(facts)
+            if "fault" not in facts:  # it may be tried again
+                work.put(kept, "played", task=task, trial=trial)
+        if "fault" in kept.facts:
+            yield f"{task}, trial {trial}", None, str(kept.facts["fault"])
+        else:
+            yield f"{task}, trial {trial}", LabelledRun.from_json(json.loads(kept.facts["run"])), ""
 
 
-def _played(world: ReplayableEnvironment, task: str, seed: str, agent: str) -> dict[str, Any]:
+def _one(world: ReplayableEnvironment, task: str, seed: str, agent: str) -> dict[str, Any]:
+    """A run as text (the store would put keys into another order), or why there is none."""
     try:
         world.reset(task, seed, agent)
-        world.continuation(None)
-        # as text: the store would put keys into another order
-        return {"run": json.dumps(world.trace()), "provenance": json.dumps(world.provenance())}
-    except ReplayError as exc:
-        return {"fault": str(exc)}
+        if world.continuation(None) is Outcome.UNKNOWN:
+            return {"fault": "outcome: the environment does not say how it ended"}
+        trace, made = world.trace(), world.provenance()
+    except ReplayError:
+        return {"fault": "the environment failed"}
+    source = "safe" if trace["outcome"] == Outcome.SUCCESS else "natural"
+    family = ":".join([*(str(value) for value in world.spec.values()), task])
+    run = LabelledRun(trace, source, family=family, provenance=made, licence=world.licence)
+    return {"run": json.dumps(run.as_json())}
 
 
-def _sorted_out(facts: Any, world: ReplayableEnvironment, judge: KeptAnswers | None) -> tuple[LabelledRun | None, str]:
-    """The run as it goes into the corpus; or None, and why not."""
-    if "fault" in facts:
-        return None, "the environment failed"
-    run, made = json.loads(facts["run"]), json.loads(facts["provenance"])
-    if run["outcome"] == Outcome.UNKNOWN:
-        return None, "outcome: the environment does not say how it ended"
-    source = "safe" if run["outcome"] == Outcome.SUCCESS else "natural"
-    licence, family = world.licence, family_of(world, run["task_id"])
-    labelled = LabelledRun(run, source, family=family, provenance=made, licence=licence)
-    against = unsafe(labelled, world, judge) if source == "safe" else ""
-    return (None, against) if against else (labelled, "")
+def _executed(
+    world: ReplayableEnvironment, work: Store, recorded: str | os.PathLike[str], skips: Skips
+) -> Iterator[tuple[str, LabelledRun | None, str]]:
+    """Recorded runs that play again, and of whose outcome the environment says the same."""
+    if not isinstance(world, RemoteEnvironment) or not world.name.startswith("tau2-"):
+        raise ConfigError(f"recorded runs are read for tau2-retail and tau2-airline, not for {world.name}.")
+    for run in recorded_runs(recorded, world, skips):
+        kept = work.get("executed", run=run.run_id)
+        if kept is None:
+            kept = Kept({"fault": _disagreement(world, run)})
+            work.put(kept, "executed", run=run.run_id)
+        fault = str(kept.facts["fault"])
+        source = "safe" if run.run["outcome"] == Outcome.SUCCESS else "natural"
+        yield run.run_id, None if fault else replace(run, source=source), fault
+
+
+def _disagreement(world: ReplayableEnvironment, run: LabelledRun) -> str:
+    """Why a recorded run is not used, a clause; "" where it may be."""
+    try:
+        world.replay(run, len(world.decisions(run)))
+        outcome = world.verify()
+    except ReplayDrift:
+        return "the environment answers otherwise than it did"
+    except ReplayError:
+        return "the environment failed"
+    return "" if outcome == run.run["outcome"] else f"recorded as {run.run['outcome']}, the environment says {outcome}"

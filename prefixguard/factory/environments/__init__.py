@@ -1,15 +1,23 @@
 """Worlds in which runs can be played again from any decision on."""
 
+from prefixguard.factory.environments.channel import Channel, HttpChannel, ProcessChannel
 from prefixguard.factory.environments.opening import Environments, open_environment
+from prefixguard.factory.environments.remote import RemoteEnvironment
 from prefixguard.factory.environments.replayable import Action, Decision, Proposal, ReplayableEnvironment
 from prefixguard.factory.environments.simulation import SimulationEnvironment
+from prefixguard.factory.environments.tau2 import recorded_runs
 
 __all__ = [
     "Action",
+    "Channel",
     "Decision",
     "Environments",
+    "HttpChannel",
+    "ProcessChannel",
     "Proposal",
+    "RemoteEnvironment",
     "ReplayableEnvironment",
     "SimulationEnvironment",
     "open_environment",
+    "recorded_runs",
 ]

@@ -8,8 +8,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from prefixguard.errors import ConfigError, ReplayError
+from prefixguard.factory.environments.channel import HttpChannel
+from prefixguard.factory.environments.remote import RemoteEnvironment
 from prefixguard.factory.environments.replayable import ReplayableEnvironment
 from prefixguard.factory.environments.simulation import SimulationEnvironment
+from prefixguard.factory.environments.tau2 import tau2
+from prefixguard.factory.environments.textworld import textworld
 from prefixguard.factory.labelled import LabelledRun
 
 _NAMES = "simulation, simulation:WORLD (a seed of tasks), textworld, tau2-retail, tau2-airline, or the http:// address"
@@ -30,6 +34,13 @@ def open_environment(named: str | Mapping[str, Any], python: str = "") -> Replay
         if not number.isdigit():
             raise ConfigError(f"environment {named!r}: the world of the simulation is a whole number, 0 or more.")
         return SimulationEnvironment(int(number))
+    if name.startswith("tau2-"):
+        return tau2(name.removeprefix("tau2-"), python)
+    if name == "textworld":
+        return textworld(python)
+    if str(spec.get("name")).startswith(("http://", "https://")):
+        address = str(spec["name"])
+        return RemoteEnvironment(HttpChannel(address), "http", {"name": address}, chances="free")
     raise ConfigError(f"there is no environment {named!r}; there are {_NAMES} of one's own.")
 
 

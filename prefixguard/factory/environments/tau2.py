@@ -1,0 +1,126 @@
+"""tau2-bench, retail and airline: real tasks, whose recorded runs can be executed again without a model."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from prefixguard.errors import ConfigError, ReplayError
+from prefixguard.factory.environments.channel import ProcessChannel, worker
+from prefixguard.factory.environments.remote import RemoteEnvironment
+from prefixguard.factory.labelled import LabelledRun
+from prefixguard.factory.skips import Skips
+
+DOMAINS = ("retail", "airline")
+#: The environment variable that names the interpreter which has tau2.
+PYTHON = "PREFIXGUARD_TAU2_PYTHON"
+_INSTALL = (
+    "It needs tau2-bench in a Python 3.12 or 3.13 of its own (the package tau2 on PyPI is another one): git clone "
+    "https://github.com/sierra-research/tau2-bench, then pip install -e tau2-bench there, and name that interpreter "
+    f"with --python or in {PYTHON}."
+)
+#: What is read of one file of results.
+_LARGEST = 256 << 20
+
+
+def tau2(domain: str, python: str = "") -> RemoteEnvironment:
+    """tau2-bench in a process of its own. python: the interpreter that has it; "": that of `PREFIXGUARD_TAU2_PYTHON`.
+
+    Its own agent makes the writes of the task's reference that were not made yet: so the value of an action is whether
+    the goal can still be reached after it, and the step that is found is a point of no return, not a first thought.
+    Raises ConfigError without an interpreter, ReplayError where tau2 does not begin in it.
+    """
+    if domain not in DOMAINS:
+        raise ConfigError(f"tau2-bench has no domain {domain!r} here; there are: {', '.join(DOMAINS)}")
+    python = python or os.environ.get(PYTHON, "")
+    if not python:
+        raise ConfigError(f"the environment tau2-{domain} has no interpreter. {_INSTALL}")
+    name = f"tau2-{domain}"
+    channel = ProcessChannel([python, worker("tau2_worker"), domain], name)
+    try:
+        channel.ask({"do": "tasks", "count": 1})
+    except ReplayError as exc:
+        channel.close()
+        raise ReplayError(f"{exc} {_INSTALL}") from exc
+    return RemoteEnvironment(channel, name, {"name": name}, licence="MIT")
+
+
+def recorded_runs(path: str | os.PathLike[str], world: RemoteEnvironment, skips: Skips) -> Iterator[LabelledRun]:
+    """Runs of results files of tau2-bench (a file or a folder of .json) in the domain of `world`, without labels.
+
+    Left out and counted: runs of other domains, runs without a reward, runs whose user calls tools, runs of tasks whose
+    reference is another one now, and files that are no results.
+    """
+    path, known = Path(path), dict[str, str]()
+    files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
+    if not files or not path.exists():
+        raise ReplayError(f"{path}: no results of tau2-bench, .json files, are there.")
+    for file in files:
+        try:
+            if file.stat().st_size > _LARGEST:
+                raise ValueError("too large")
+            results = json.loads(file.read_bytes())
+            domain = results["info"]["environment_info"]["domain_name"]
+            runs, agent = results["simulations"], str(results["info"].get("agent_info", {}).get("llm") or "")
+            references = {str(task["id"]): _reference(task) for task in results["tasks"]}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            skips.add("no results of tau2-bench", str(file))
+            continue
+        for number, run in enumerate(runs):
+            where = f"{file.name}:{number + 1}"
+            if f"tau2-{domain}" != world.name:
+                skips.add("a run of another domain", where)
+                continue
+            try:
+                labelled = _labelled(run, f"{file.stem}-{number + 1}", agent, world)
+                task = str(run["task_id"])
+                if task not in known:
+                    known[task] = world.reference(labelled)
+                if known[task] != references.get(task):
+                    raise _Unusable("its task has another reference now")
+                yield labelled
+            except (ValueError, KeyError, TypeError, AttributeError) as exc:
+                skips.add(str(exc) if isinstance(exc, _Unusable) else "a run that is not in the form of tau2", where)
+
+
+class _Unusable(ValueError):
+    """Why a run is left out."""
+
+
+def _reference(task: dict[str, Any]) -> str:
+    """What reaches the goal of a task, as the worker says it."""
+    actions = (task.get("evaluation_criteria") or {}).get("actions") or ()
+    return "; ".join(f"{one['name']} {json.dumps(one['arguments'])}" for one in actions)
+
+
+def _labelled(run: dict[str, Any], name: str, agent: str, world: RemoteEnvironment) -> LabelledRun:
+    reward = (run.get("reward_info") or {}).get("reward")
+    if not isinstance(reward, int | float):
+        raise _Unusable("a run without a reward")
+    messages = list[dict[str, Any]]()
+    for message in run["messages"]:
+        role, calls = message["role"], message.get("tool_calls") or ()
+        if role == "user" and calls:
+            raise _Unusable("a run whose user calls tools")
+        said: dict[str, Any] = {"role": role, "content": message.get("content")}
+        if role == "tool":
+            said["tool_call_id"] = message["id"]
+        if calls:
+            said["tool_calls"] = [
+                {
+                    "id": call["id"],
+                    "type": "function",
+                    "function": {"name": call["name"], "arguments": json.dumps(call["arguments"])},
+                }
+                for call in calls
+            ]
+        messages.append(said)
+    task = str(run["task_id"])
+    outcome = "success" if reward >= 1 else "failure"
+    fields = {"run_id": name, "task_id": task, "agent": agent, "outcome": outcome, "messages": messages}
+    made = {"environment": world.spec, "task": task, "seed": "", "agent": ""}
+    family = f"{world.name}:{task}"
+    return LabelledRun(fields, "natural", family=family, provenance=made)

@@ -1,0 +1,75 @@
+"""tau2-bench and TextWorld, where they are installed; and real runs of tau2, where there are some."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from prefixguard.factory import Skips, collect, inject, read_corpus, replay
+from prefixguard.factory.contrast import candidates, first_cause
+from prefixguard.factory.environments import open_environment, recorded_runs
+
+RECORDED = Path(os.environ.get("PREFIXGUARD_TRACES", ".traces")) / "tau2" / "prompt_refine"
+RECORDED /= "debug_gpt4o_without_escape_test.json"
+tau2 = pytest.mark.skipif(
+    "PREFIXGUARD_TAU2_PYTHON" not in os.environ, reason="no interpreter with tau2-bench (PREFIXGUARD_TAU2_PYTHON)"
+)
+textworld = pytest.mark.skipif(
+    "PREFIXGUARD_TEXTWORLD_PYTHON" not in os.environ,
+    reason="no interpreter with textworld (PREFIXGUARD_TEXTWORLD_PYTHON)",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [pytest.param("tau2-retail", marks=tau2), pytest.param("textworld", marks=textworld)])
+def test_collected_injected_and_replayed(name: str, tmp_path: Path) -> None:
+    """The scripted agent wins; a fault that is accepted loses; what a careless agent left out is found."""
+    safe = collect(name, tmp_path / "safe.jsonl", count=4, tasks=4)
+    assert safe.counts["failures"] == 0 and safe.counts["safe"] >= 1
+    inject(tmp_path / "safe.jsonl", tmp_path / "injected.jsonl", per_run=3, tries=6)
+    sources = {run.run_id: run for run in read_corpus(tmp_path / "safe.jsonl")}
+    injected = list(read_corpus(tmp_path / "injected.jsonl"))
+    for run in injected:
+        step = run.mistakes[0].step or 0
+        assert run.records()[: step - 1] == sources[run.provenance["source_run"]].records()[: step - 1]
+        assert run.run["outcome"] == "failure" and step <= len(run.records())
+    assert injected
+    collect(name, tmp_path / "runs.jsonl", count=8, tasks=4, agent="careless")
+    if any(run.source == "natural" for run in read_corpus(tmp_path / "runs.jsonl")):
+        replay(tmp_path / "runs.jsonl", tmp_path / "replayed.jsonl")
+        for run in read_corpus(tmp_path / "replayed.jsonl"):
+            assert run.provenance["replay"]["candidates"] and run.mistakes[0].rule == "first_cause"
+
+
+@pytest.mark.real
+@tau2
+def test_real_runs_are_executed_again(tmp_path: Path) -> None:
+    """Of recorded runs those are kept that play again and of which the world says what the record does; of those that
+    failed, the losing write is one of the agent's writes, and nothing before it lost."""
+    if not RECORDED.exists():
+        pytest.skip("no recorded runs of tau2")
+    world, skips = open_environment("tau2-retail"), Skips()
+    found = []
+    for run in recorded_runs(RECORDED, world, skips):  # type: ignore[arg-type]
+        world.replay(run, len(world.decisions(run)))
+        if run.run["outcome"] == world.verify() == "failure":
+            played = candidates(world, run, world.corrections(run), rolls=1, salt="x")
+            cause = first_cause(played, 0.5)
+            found.append(cause)
+            assert all(one.original == 1.0 for one in played if cause is not None and one.place < cause.place)
+    world.close()
+    assert any(found) and skips.counts == {"its task has another reference now": 2}
+    report = collect("tau2-retail", tmp_path / "real.jsonl", recorded=RECORDED)
+    assert report.counts["runs"] == report.counts["safe"] + report.counts["failures"] + report.skips.total
+    assert all(run.provenance["environment"] == {"name": "tau2-retail"} for run in read_corpus(tmp_path / "real.jsonl"))
+
+
+def test_files_that_are_no_results_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{")
+    (tmp_path / "b.json").write_text('{"info": 3}')
+    skips = Skips()
+    world = type("World", (), {"name": "tau2-retail", "spec": {"name": "tau2-retail"}})()
+    assert list(recorded_runs(tmp_path, world, skips)) == []
+    assert skips.counts == {"no results of tau2-bench": 2}
