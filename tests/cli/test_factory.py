@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 from model_server import Exchange, model_server, says
@@ -73,3 +75,41 @@ def test_annotate_by_two_models_at_two_places(cli, tmp_path: Path) -> None:
     assert {run.decisive.step for run in read_corpus(tmp_path / "o.jsonl")} == {2}
     said = cli("factory", "annotate", tmp_path / "c.jsonl", tmp_path / "o.jsonl")
     assert said.code == 2 and "name a model with --proposer" in said.told
+
+
+WITHOUT_EXTRAS = """
+import sys
+class Absent:
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in {absent!r}:
+            raise ModuleNotFoundError("No module named " + repr(name), name=name)
+sys.meta_path.insert(0, Absent())
+from prefixguard.cli import main
+main()
+"""
+EXTRAS = (
+    "scipy",
+    "sklearn",
+    "torch",
+    "lightgbm",
+    "onnx",
+    "aalpy",
+    "openai",
+    "trl",
+    "transformers",
+    "datasets",
+    "pyarrow",
+)
+
+
+def test_help_and_corpora_need_no_extra(tmp_path: Path) -> None:
+    """With what a plain installation has, commands are listed, and corpora are read, built and audited."""
+    corpus, program = _corpus(tmp_path / "c.jsonl"), WITHOUT_EXTRAS.replace("{absent!r}", repr(EXTRAS))
+    monitor = Path(__file__).parents[2] / "monitors" / "lab"
+    for typed in (
+        ["--help"],
+        ["factory", "build", str(corpus), "--out", str(tmp_path / "rows")],
+        ["audit", str(corpus), "--monitor", str(monitor), "--limit", "2"],
+    ):
+        said = subprocess.run([sys.executable, "-c", program, *typed], capture_output=True, text=True, check=False)
+        assert said.returncode == 0, said.stderr

@@ -28,7 +28,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import betabinom
 
 from prefixguard.alarm import AlarmPolicy, alarm_threshold, allowed_exceedances, run_maximum, runs_needed
 from prefixguard.errors import ConfigError, DataError
@@ -52,6 +51,8 @@ def expected_held(n: int, m: int, budget: float, delta: float) -> float:
         raise ConfigError(f"a test half of {m} runs shows nothing: use at least 1.")
     j = allowed_exceedances(n, budget, delta)
     most = math.floor(round(budget * m, 9))  # rounded, so that 10 % of 30 is 3 and not slightly less
+    from scipy.stats import betabinom  # here, so that help and audits need no extra
+
     return math.nan if j is None else float(betabinom.cdf(most, m, j + 1, n - j))
 
 
