@@ -149,3 +149,7 @@ def test_right_imports_pass() -> None:
     assert complaints("runtime", "runtime/x.py", source + "\nfrom prefixguard import context, alarm") == []
     assert complaints("escalate", "escalate/x.py", "def ask():\n    import openai") == []
     assert len(complaints("escalate", "escalate/x.py", "import openai")) == 1
+
+
+def test_no_module_stands_at_the_top() -> None:
+    assert sorted(path.name for path in ROOT.parent.glob("*.py")) == []
