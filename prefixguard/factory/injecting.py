@@ -35,9 +35,9 @@ def inject(
 
     The run up to the fault is played again, the fault is made in place of what the agent did, and the agent goes on.
     The control does what the agent did there, and goes on with the very same chances. An injection is accepted only
-    where the control succeeds, the run with the fault fails, and everything before the fault is the same, byte for
-    byte; its label is the step of the fault. Kinds that were accepted seldom so far are tried first, up to a quota for
-    each.
+    where the control succeeds, the run with the fault fails, and every record before the fault is the same, byte for
+    byte; its label is the step of the fault. Kinds that were accepted seldom so far are tried first, up to a quota
+    for each.
 
     corpus : labelled runs; the safe ones are taken, each in the environment that made it.
     out : the corpus that is written, JSON lines. What is done is kept beside it until the end.

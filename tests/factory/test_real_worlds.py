@@ -60,7 +60,7 @@ def test_real_runs_are_executed_again(tmp_path: Path) -> None:
             found.append(cause)
             assert all(one.original == 1.0 for one in played if cause is not None and one.place < cause.place)
     world.close()
-    assert any(found) and skips.counts == {"its task has another reference now": 2}
+    assert any(found) and not skips.counts
     report = collect("tau2-retail", tmp_path / "real.jsonl", recorded=RECORDED)
     assert report.counts["runs"] == report.counts["safe"] + report.counts["failures"] + report.skips.total
     assert all(run.provenance["environment"] == {"name": "tau2-retail"} for run in read_corpus(tmp_path / "real.jsonl"))

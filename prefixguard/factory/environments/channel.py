@@ -75,6 +75,9 @@ class ProcessChannel:
             raise ReplayError(f"{self._name} did not answer within {limit:g} seconds, and was ended.") from None
         except OSError:
             line = b""
+        except BaseException:  # interrupted: its answer would be taken for that of the next question
+            self.close()
+            raise
         if not line.endswith(b"\n"):
             self.close()
             said = b"".join(self._errors[-20:]).decode("utf-8", "replace").strip()[-_TOLD:]

@@ -51,10 +51,10 @@ def tau2(domain: str, python: str = "") -> RemoteEnvironment:
 def recorded_runs(path: str | os.PathLike[str], world: RemoteEnvironment, skips: Skips) -> Iterator[LabelledRun]:
     """Runs of results files of tau2-bench (a file or a folder of .json) in the domain of `world`, without labels.
 
-    Left out and counted: runs of other domains, runs without a reward, runs whose user calls tools, runs of tasks whose
-    reference is another one now, and files that are no results.
+    Left out and counted: runs of other domains, runs without a reward, runs whose user calls tools, and files that are
+    no results. A run is held against the reference that its file names, which may be another one now.
     """
-    path, known = Path(path), dict[str, str]()
+    path = Path(path)
     files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
     if not files or not path.exists():
         raise ReplayError(f"{path}: no results of tau2-bench, .json files, are there.")
@@ -75,13 +75,7 @@ def recorded_runs(path: str | os.PathLike[str], world: RemoteEnvironment, skips:
                 skips.add("a run of another domain", where)
                 continue
             try:
-                labelled = _labelled(run, f"{file.stem}-{number + 1}", agent, world)
-                task = str(run["task_id"])
-                if task not in known:
-                    known[task] = world.reference(labelled)
-                if known[task] != references.get(task):
-                    raise _Unusable("its task has another reference now")
-                yield labelled
+                yield _labelled(run, f"{file.stem}-{number + 1}", agent, world, references)
             except (ValueError, KeyError, TypeError, AttributeError) as exc:
                 skips.add(str(exc) if isinstance(exc, _Unusable) else "a run that is not in the form of tau2", where)
 
@@ -90,13 +84,13 @@ class _Unusable(ValueError):
     """Why a run is left out."""
 
 
-def _reference(task: dict[str, Any]) -> str:
-    """What reaches the goal of a task, as the worker says it."""
-    actions = (task.get("evaluation_criteria") or {}).get("actions") or ()
-    return "; ".join(f"{one['name']} {json.dumps(one['arguments'])}" for one in actions)
+def _reference(task: dict[str, Any]) -> list[list[Any]]:
+    return [[one["name"], one["arguments"]] for one in (task.get("evaluation_criteria") or {}).get("actions") or ()]
 
 
-def _labelled(run: dict[str, Any], name: str, agent: str, world: RemoteEnvironment) -> LabelledRun:
+def _labelled(
+    run: dict[str, Any], name: str, agent: str, world: RemoteEnvironment, references: dict[str, list[list[Any]]]
+) -> LabelledRun:
     reward = (run.get("reward_info") or {}).get("reward")
     if not isinstance(reward, int | float):
         raise _Unusable("a run without a reward")
@@ -121,6 +115,7 @@ def _labelled(run: dict[str, Any], name: str, agent: str, world: RemoteEnvironme
     task = str(run["task_id"])
     outcome = "success" if reward >= 1 else "failure"
     fields = {"run_id": name, "task_id": task, "agent": agent, "outcome": outcome, "messages": messages}
-    made = {"environment": world.spec, "task": task, "seed": "", "agent": ""}
+    named = json.dumps({"id": task, "reference": references[task]}, sort_keys=True)
+    made = {"environment": world.spec, "task": named, "seed": "", "agent": ""}
     family = f"{world.name}:{task}"
     return LabelledRun(fields, "natural", family=family, provenance=made)

@@ -2,6 +2,8 @@
 
     python tau2_worker.py retail < questions > answers
 
+A task is its id, or {"id": ..., "reference": [[tool, arguments], ...]} for one whose reference was another one once.
+
 Its own agent makes the writes of the task's reference that were not made yet; a careless one (agent "careless") leaves
 some of them out, decided by the seed.
 """
@@ -56,13 +58,10 @@ class Overlay(dict[Any, Any]):
 class Session:
     """One run of one task."""
 
-    def __init__(self, world: Any, task: Any, seed: str, agent: str) -> None:
-        self.world, self.task = world, task
+    def __init__(self, world: Any, name: str, reference: list[Any], seed: str, agent: str) -> None:
+        self.world, self.name, self.reference = world, name, reference
         self.seed, self.careless = seed, agent == "careless"
         self.done: list[dict[str, Any]] = []
-
-    def gold(self) -> list[tuple[str, dict[str, Any]]]:
-        return [(one.name, one.arguments) for one in self.task.evaluation_criteria.actions or ()]
 
     def step(self, action: dict[str, Any]) -> dict[str, Any]:
         self.done.append(action.get("instead_of") or action)
@@ -82,7 +81,7 @@ class Session:
         """The next reference action. With a salt (or an agent that is not careless) none is left out."""
         made = [(one.get("tool"), one.get("arguments")) for one in self.done]
         writes_only = salt is not None
-        for place, (tool, arguments) in enumerate(self.gold()):
+        for place, (tool, arguments) in enumerate(self.reference):
             if (tool, arguments) in made:
                 made.remove((tool, arguments))
                 continue
@@ -107,14 +106,15 @@ class Server:
         self.goals: dict[str, Any] = {}
         self.sessions: dict[int, Session] = {}
 
-    def goal(self, task: Any) -> Any:
-        if task.id not in self.goals:
+    def goal(self, session: Session) -> Any:
+        """What the reference of a session's task changes."""
+        if session.name not in self.goals:
             world = self.world()
-            for one in task.evaluation_criteria.actions or ():
+            for tool, arguments in session.reference:
                 with contextlib.suppress(Exception):  # as its own evaluator: one that is refused changes nothing
-                    world.make_tool_call(one.name, one.requestor, **one.arguments)
-            self.goals[task.id] = self.changed(world)
-        return self.goals[task.id]
+                    world.make_tool_call(tool, "assistant", **arguments)
+            self.goals[session.name] = self.changed(world)
+        return self.goals[session.name]
 
     def world(self) -> Any:
         database = copy.copy(self.database)
@@ -139,13 +139,15 @@ class Server:
             usable = [name for name, task in self.tasks.items() if task.evaluation_criteria.actions]
             return {"tasks": usable[: asked["count"]]}
         if verb == "reset":
-            if asked["task"] not in self.tasks:
-                return {"error": f"there is no task {asked['task']!r}"}
-            task = self.tasks[asked["task"]]
+            named = json.loads(asked["task"]) if asked["task"].startswith("{") else {"id": asked["task"]}
+            if named["id"] not in self.tasks:
+                return {"error": f"there is no task {named['id']!r}"}
+            task = self.tasks[named["id"]]
             if task.initial_state is not None:
                 return {"error": f"task {task.id} begins in a state of its own, which is not supported"}
-            seed = f"{task.id}/{asked['seed']}"
-            self.sessions[number] = Session(self.world(), task, seed, asked["agent"])
+            now = [[one.name, one.arguments] for one in task.evaluation_criteria.actions or ()]
+            reference, seed = named.get("reference", now), f"{task.id}/{asked['seed']}"
+            self.sessions[number] = Session(self.world(), asked["task"], reference, seed, asked["agent"])
             while len(self.sessions) > 64:
                 self.sessions.pop(next(iter(self.sessions)))
             return {"observation": str(task.user_scenario.instructions)}
@@ -157,10 +159,10 @@ class Server:
         if verb == "act":
             return session.act(asked["salt"])
         if verb == "verify":
-            reached = self.changed(session.world) == self.goal(session.task)
+            reached = self.changed(session.world) == self.goal(session)
             return {"outcome": "success" if reached else "failure"}
         if verb == "reference":
-            return {"text": "; ".join(f"{tool} {json.dumps(arguments)}" for tool, arguments in session.gold())}
+            return {"text": "; ".join(f"{tool} {json.dumps(arguments)}" for tool, arguments in session.reference)}
         if verb == "end":
             self.sessions.pop(number, None)
             return {}
