@@ -37,6 +37,7 @@ from prefixguard.automata.state_risk import columns_of, fit_clock
 from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.alarms import measure_alarms
+from prefixguard.automata.summary.distrust import distrust
 from prefixguard.automata.summary.entries import make_entries, state_examples
 from prefixguard.automata.summary.fidelity import Fidelity, Walks, measure_fidelity, rated
 from prefixguard.automata.summary.replays import asked_runs, choose_replays, make_replays, replay_kinds
@@ -69,7 +70,7 @@ from prefixguard.learn import (
 )
 from prefixguard.metrics import auroc
 from prefixguard.results import finite
-from prefixguard.runtime import open_model
+from prefixguard.runtime import open_model, read_risks
 from prefixguard.stepview import ReadReport, read_runs
 
 FORMATS = ("dfa", "json-table")
@@ -282,7 +283,8 @@ def _finish(
 
     walks = walks_of(material.test)
     fidelity = measure_fidelity(automaton, walks)
-    if thresholds.alarm is not None and float(automaton.risk[..., 1].max()) <= thresholds.alarm:
+    shown = replace(automaton, risk=np.array(read_risks(automaton, calibration)))
+    if thresholds.alarm is not None and float(shown.risk[..., 1].max()) <= thresholds.alarm:
         mute = (
             f"It never alarms: more successful runs than a false-alarm budget of {100 * policy.budget:g} % allows "
             f"reach its highest risk, {thresholds.alarm:.2f}, so it says WATCH and OK only. Try more states, another "
@@ -291,6 +293,7 @@ def _finish(
         fidelity = replace(fidelity, care=(*fidelity.care, mute))
     horizon = bundle.horizon if bundle.horizon is not None else 3
     performance = measure_alarms(material, automaton, walks, drawn, calibration, bundle.calibration, horizon=horizon)
+    fidelity = replace(fidelity, care=(*distrust(fidelity, performance), *fidelity.care))
     sound = Level.WATCH if thresholds.alarm is None else Level.ALARM
     chosen = choose_replays(material, walks, calibration, horizon=horizon)
     places = chosen.places[~np.isin(material.test[chosen.places], asked)]
@@ -304,7 +307,7 @@ def _finish(
         name=name,
         learner=learned.choice.learner,
         alphabet=learned.choice.alphabet,
-        automaton=automaton,
+        automaton=shown,
         entries=entries,
         state_examples=state_examples(material, automaton, learned.walked.states, examples=examples),
         replays=tuple(replays),
@@ -314,7 +317,7 @@ def _finish(
         ranked=rank_states(material, automaton, entries, learned.walked.states, walks, sound, examples=examples),
         cells=_cells(material, learned, walks),
         said=tuple(zip(walks.levels, walks.risks[:, 1].tolist(), strict=True)),
-        watch=thresholds.watch,
+        watch=thresholds.watched_from,
         alarm=thresholds.alarm,
         base=float(learned.pool.failed.mean()),
     )

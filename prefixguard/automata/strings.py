@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.bundle import UNSEEN
-from prefixguard.metrics import Prefixes, at_remaining, average_precision
+from prefixguard.metrics import Prefixes, Ranking, Resamples, at_remaining, average_precision, interval
 
 Integers = TypeVar("Integers", np.int32, np.int64)
 
@@ -70,8 +70,17 @@ class Strings:
 
     def figures(self, risks: NDArray[np.float64]) -> tuple[float, float]:
         """Imminent AUPRC, and outcome AUROC at matched remaining steps, of these risks, (steps, 2); NaN where void."""
-        runs = Prefixes.of(self.lengths.tolist(), self.failed.tolist(), [str(task) for task in self.tasks.tolist()])
-        return average_precision(self.labels[:, 0], risks[:, 0]), float(at_remaining(runs, risks[:, 1]).auroc())
+        return average_precision(self.labels[:, 0], risks[:, 0]), float(self._matched(risks[:, 1]).auroc())
+
+    def matched_interval(self, risks: NDArray[np.float64]) -> tuple[float, float] | None:
+        """95 %, over tasks, of the outcome AUROC at matched remaining steps. risks: of the outcome, (steps,). None for
+        too few tasks."""
+        resamples = Resamples.draw(len(np.unique(self.tasks)))
+        return interval(resamples.figures(self._matched(risks).auroc, rows=len(risks)))
+
+    def _matched(self, risks: NDArray[np.float64]) -> Ranking:
+        tasks = [str(task) for task in self.tasks.tolist()]
+        return at_remaining(Prefixes.of(self.lengths.tolist(), self.failed.tolist(), tasks), risks)
 
     def words(self) -> list[tuple[int, ...]]:
         """Each run's symbols as a tuple."""

@@ -1,7 +1,7 @@
 """Watch runs while they go on: a monitor, its sessions, and what they say after every step."""
 
 from prefixguard.alarm import Level
-from prefixguard.runtime.automaton_model import AutomatonModel, risk_logits
+from prefixguard.runtime.automaton_model import AutomatonModel, read_risks, risk_logits
 from prefixguard.runtime.calibration_runs import NewTasks
 from prefixguard.runtime.drift import Drift, RunSummary, summarise_steps
 from prefixguard.runtime.drift_signal import Drifted, DriftReference, DriftReport, DriftSignal
@@ -46,6 +46,7 @@ __all__ = [
     "open_model",
     "parse",
     "plain",
+    "read_risks",
     "risk_logits",
     "say_term",
     "score",

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.behaviours import NONE_HELD
-from prefixguard.bundle import UNSEEN, Automaton, Bundle, ModelMap
+from prefixguard.bundle import UNSEEN, Automaton, Bundle, Calibration, ModelMap
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import BundleError, SavedSessionError
 from prefixguard.runtime.model import OnnxModel, Step, trial_rows
@@ -33,6 +33,13 @@ def risk_logits(automaton: Automaton) -> list[list[tuple[float, float]]]:
     They are what the bundle's calibration maps are fitted to and applied to.
     """
     return [[(_logit(imminent), _logit(outcome)) for imminent, outcome in row] for row in automaton.risk.tolist()]
+
+
+def read_risks(automaton: Automaton, calibration: Calibration) -> list[list[list[float]]]:
+    """Both risks as readings say them, by state and column of the clock: they go through a logit, so they can differ
+    from the automaton's in the last digit, and with it stand on the other side of a threshold that they were to meet.
+    """
+    return [[[calibration.imminent(i), calibration.outcome(o)] for i, o in row] for row in risk_logits(automaton)]
 
 
 class AutomatonModel:

@@ -313,10 +313,10 @@ def test_fidelity_is_said_in_words_before_the_graph() -> None:
 
 
 def test_the_auditors_questions_are_answered_first_and_in_order() -> None:
-    """Alarms, fidelity, what to change with the states that alarm, and then the graph."""
+    """Whether to trust it, alarms, what to change with the states that alarm, and then the graph."""
     summary = invented_summary(12, care=(CARE,))
     page = to_page(summary).decode().partition("<script")[0].replace("\u00a0", " ")
-    order = ("What its alarms are worth", "agent alone", "Audit with care", "What to change", "Whose steps", "<main>")
+    order = ("Audit with care", "What its alarms are worth", "agent alone", "What to change", "Whose steps", "<main>")
     places = [page.index(one) for one in order]
     assert places == sorted(places)
     assert "41 of 82<small>50 % [40, 60]</small>" in page and "5 of 158<small>3.2 % [1, 6]</small>" in page

@@ -19,7 +19,7 @@ from finished_run import summarise_records
 from lab_export import corpus_of, material_of, one_teacher
 
 import prefixguard
-from prefixguard.alarm import AlarmState, Level, draw_one_per_task
+from prefixguard.alarm import AlarmPolicy, AlarmState, Level, draw_one_per_task
 from prefixguard.automata import ExportResult, export
 from prefixguard.automata import material as materials
 from prefixguard.automata.alphabets import fit_alphabet
@@ -36,7 +36,7 @@ from prefixguard.errors import (
     UsageError,
 )
 from prefixguard.learn import LearnListener, TrainConfig, out_of_fold, train
-from prefixguard.runtime import DriftReference, NewTasks, load, score
+from prefixguard.runtime import DriftReference, NewTasks, load, read_risks, score
 from prefixguard.simulation import generate
 from prefixguard.stepview import read_runs
 from prefixguard.trace import Side, task_hash
@@ -124,6 +124,29 @@ def test_the_manifest_has_the_teachers_sides_and_says_how_it_was_made(exported: 
     assert bundle.adapter.sha256 == theirs.adapter.sha256
     assert ours["metrics"]["test_runs"] == len(ours["runs"]["test"]) > 0
     assert result.fidelity is not None and ours["fidelity"]["agreement"] == result.fidelity.agreement
+
+
+@pytest.mark.parametrize("way", ["typed", "gumbel"])
+def test_the_page_gives_every_reading_the_level_that_the_monitor_gives_it(way: str, exported: Exports) -> None:
+    """At a threshold too: thresholds are risks of the automaton's own, as readings say them."""
+    bundle, automaton = automaton_of(exported(way))
+    page = (exported(way).path / "automaton.html").read_text(encoding="utf-8")
+    data = json.loads(page.partition('<script type="application/json" id="data">')[2].partition("</script>")[0])
+    thresholds, equal = bundle.calibration.thresholds, 0
+    for row, state in zip(read_risks(automaton, bundle.calibration), data["states"], strict=True):
+        if not state["entered"]:
+            continue
+        for (_, outcome), column in zip(row, state["columns"], strict=True):
+            alone = AlarmState(AlarmPolicy(), thresholds).step(outcome)
+            assert data["levels"][column["level"]]["says"] == alone
+            equal += outcome in (thresholds.watched_from, thresholds.alarm)
+    assert equal > 0
+    for replay in data["replays"]:
+        alarm = AlarmState(bundle.calibration.policy, thresholds)
+        for at, step in enumerate(replay["steps"]):
+            outcome = read_risks(automaton, bundle.calibration)[step["state"]][automaton.column(at + 1)][1]
+            assert step["level"] == alarm.step(outcome)
+            assert step["alone"] == AlarmState(AlarmPolicy(), thresholds).step(outcome)
 
 
 def test_pictures_and_glossary_stand_in_the_folder(exported: Exports) -> None:

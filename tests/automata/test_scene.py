@@ -19,7 +19,7 @@ from prefixguard.automata.alphabets.tree_words import SplitTest as Asked
 from prefixguard.automata.alphabets.tree_words import say
 from prefixguard.automata.picture.edge_names import LINE_LETTERS, LINES, edge_names
 from prefixguard.automata.picture.layout import LINE_HEIGHT, label_width, lay_out
-from prefixguard.automata.picture.risk_levels import level_of, risk_levels
+from prefixguard.automata.picture.risk_levels import level_of, level_text, risk_levels
 from prefixguard.automata.picture.scene import Scene, columns_of, figures_of, scene_of
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.state_figures import THIN_RUNS, state_figures
@@ -100,23 +100,24 @@ def test_levels_part_the_states_by_risk(summary: AutomatonSummary) -> None:
 
 @pytest.mark.parametrize("clock", [(), (10, 20), (3, 4, 30)])
 def test_no_step_reads_more_than_its_state_stands_for(clock: tuple[int, ...]) -> None:
-    """What a run reads in a state lies between the lowest and the highest risk that the picture gives it."""
+    """What a run reads in a state lies between the lowest and the highest risk that the picture gives it, in every span
+    of the clock in which a held-out run was there; in no other span is a risk the state's."""
     summary = invented_summary(12, clock=clock)
     scene = scene_of(summary)
     figures = figures_of(summary)
     read: dict[int, set[float]] = {}
     for replay in summary.replays:
-        for step in replay.steps:
-            node = scene.nodes[step.state]
-            assert figures[step.state].least <= step.outcome <= node.risk
-            assert level_of(step.outcome, scene.levels) <= node.level
-            read.setdefault(step.state, set()).add(step.outcome)
+        for at, step in enumerate(replay.steps, 1):
+            of = figures[step.state]
+            if of.known[summary.automaton.column(at)]:
+                assert of.least <= step.outcome <= of.peak
+                read.setdefault(step.state, set()).add(step.outcome)
     assert (max(map(len, read.values())) > 1) == bool(clock)
     assert any("at some time in a run" in sentence for sentence in scene.legend) == bool(clock)
     for node in scene.nodes:
-        assert node.level == level_of(
-            max(np.array(figures[node.states[0]].by_clock)[list(figures[node.states[0]].met)]), scene.levels
-        )
+        of = figures[node.states[0]]
+        assert node.risk == of.usual in np.array(of.by_clock)[list(of.known)]
+        assert node.level == level_of(of.usual, scene.levels)
         assert (node.lines[-1].startswith("clock ")) == bool(clock)
 
 
@@ -217,20 +218,46 @@ def test_levels_cover_all_risks_and_end_at_the_thresholds(watch: float, alarm: f
         assert levels[level_of(risk, levels)].says is says, risk
 
 
-def test_mean_highest_and_lowest_are_of_the_same_spans_and_steps() -> None:
-    """Of all steps that ended in a state; no mean above a highest, whatever is known of it."""
+def test_all_risks_of_a_state_are_of_the_same_spans_and_steps() -> None:
+    """Of the steps that ended in a state where held-out runs were too; the usual risk is their median, and no mean is
+    above a highest, whatever is known of it."""
     automaton = invented_summary(24, clock=(5, 12, 40)).automaton
     rng = np.random.default_rng(1)
     for cells in (None, rng.integers(0, 3, automaton.evidence.shape), rng.integers(0, 2, automaton.evidence.shape)):
-        known = automaton.evidence if cells is None else cells
+        read = automaton.evidence if cells is None else cells
         for state, figures in enumerate(state_figures(automaton, cells)):
-            weights = known[state] if known[state].any() else np.ones(4)
-            met, risk = weights > 0, automaton.risk[state, :, 1]
-            assert figures.met == tuple(met.tolist()) and figures.by_clock == tuple(risk)
+            steps = read[state] if read[state].any() else np.ones(4)
+            calibrated = automaton.evidence[automaton.stand_in[state]] > 0
+            weights = np.where(calibrated, steps, 0) if (steps * calibrated).any() else steps
+            known, risk = weights > 0, automaton.risk[state, :, 1]
+            assert figures.met == tuple((steps > 0).tolist()) and figures.by_clock == tuple(risk)
+            assert figures.known == tuple(known.tolist())
             assert figures.outcome == pytest.approx(np.average(risk, weights=weights))
-            assert (figures.least, figures.peak) == (risk[met].min(), risk[met].max())
+            assert (figures.least, figures.peak) == (risk[known].min(), risk[known].max())
             assert figures.least <= figures.outcome <= figures.peak
-            assert [figures.low, figures.high] == automaton.interval[state, risk == figures.peak, 1][0].tolist()
+            assert weights[risk < figures.usual].sum() <= weights.sum() / 2 >= weights[risk > figures.usual].sum()
+            assert [figures.low, figures.high] == automaton.interval[state, risk == figures.usual, 1][0].tolist()
+
+
+def test_a_span_that_no_held_out_run_reached_moves_no_state() -> None:
+    """Whatever its risk: neither risk, nor level, nor colour, nor place, nor the range."""
+    summary = invented_summary(12, clock=(10, 20))
+    cells = summary.cells + 1
+    bare = np.zeros_like(summary.automaton.evidence, dtype=bool)
+    bare[:, 2] = True
+    seen = replace(
+        summary.automaton,
+        stand_in=np.arange(12, dtype=np.int32),
+        evidence=np.where(bare, 0, summary.automaton.evidence + 1),
+        evidence_runs=np.where(bare, 0, summary.automaton.evidence_runs + 1),
+    )
+    risk = seen.risk.copy()
+    risk[:, 2] = 0.999
+    for mine in (np.where(bare, 0, cells), cells):  # nobody was there; training runs alone were
+        scenes = [
+            scene_of(replace(summary, cells=mine, automaton=one)).nodes for one in (seen, replace(seen, risk=risk))
+        ]
+        assert scenes[0] == scenes[1]
 
 
 @pytest.mark.parametrize("collapsed", [False, True])
@@ -252,9 +279,14 @@ def test_shares_under_alarm_are_what_the_monitor_says(clock: tuple[int, ...]) ->
     said = [level for level, _ in summary.said]
     for collapsed in (False, True):
         scene = scene_of(summary, collapsed=collapsed)
-        for level in (Level.WATCH, Level.ALARM):
+        for level in (Level.OK, Level.WATCH, Level.ALARM):
             parts = [share for number, share in scene.said.items() if scene.levels[number].says is level]
             assert sum(parts) == pytest.approx(said.count(level) / len(said))
+        assert sum(scene.said.values()) == pytest.approx(1)
+        elsewhere = " ".join(sentence for sentence in scene.legend if "though no state stands there" in sentence)
+        for number, part in scene.said.items():
+            text = f"{level_text(scene.levels[number])} at {share_text(part)}"
+            assert (number in scene.used_levels) != (text in elsewhere), text
     shown = [line for node in scene.nodes for line in node.lines if line.endswith("of steps")]
     assert shown == [f"{share_text(scene.said.get(node.level, 0.0))} of steps" for node in scene.nodes]
 
@@ -264,17 +296,20 @@ def test_a_start_that_no_step_ends_in_has_no_evidence_that_could_be_thin() -> No
     start = left.start
     figures = state_figures(left)[start]
     assert (figures.entered, figures.thin) == (False, False)
-    assert state_figures(left, base=0.2)[start].peak == 0.2
+    assert state_figures(left, base=0.2)[start].usual == 0.2
     back = replace(left, fallback=np.where(np.arange(12) == 0, np.int32(start), left.fallback))
     figures = state_figures(back)[start]
     assert (figures.entered, figures.thin) == (True, True)
 
 
-def test_evidence_is_thin_where_it_is_borrowed_or_of_few_runs() -> None:
-    automaton = invented_summary(64, 16).automaton
+@pytest.mark.parametrize("clock", [(), (5, 12)])
+def test_evidence_is_thin_where_it_is_borrowed_or_of_few_runs(clock: tuple[int, ...]) -> None:
+    """A run that was there in several spans of the clock is one run: what is shown and what is judged are the same."""
+    automaton = invented_summary(64, 16, clock=clock).automaton
     figures = state_figures(automaton)
     borrowed = automaton.stand_in != np.arange(64)
-    few = automaton.evidence_runs.sum(axis=1) < THIN_RUNS
+    few = automaton.evidence_runs.max(axis=1) < THIN_RUNS
+    assert [state.runs < THIN_RUNS for state in figures] == few.tolist()
     assert borrowed.any() and (few & ~borrowed).any() and (~few).any()
     assert [state.thin for state in figures] == (borrowed | few).tolist()
     assert [state.stand_in is not None for state in figures] == borrowed.tolist()

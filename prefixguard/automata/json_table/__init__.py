@@ -23,7 +23,7 @@ from prefixguard.bundle import (
     automaton_from_bytes,
 )
 from prefixguard.errors import DataError, OutputError
-from prefixguard.runtime import risk_logits
+from prefixguard.runtime import read_risks
 
 SCHEMA = "prefixguard/json-table/v1"
 TABLE = "table.json"
@@ -131,7 +131,7 @@ def _table(
         "glosses": list(glosses),
         "fallback": automaton.fallback.tolist(),
     }
-    risks = [[[calibration.imminent(i), calibration.outcome(o)] for i, o in row] for row in risk_logits(automaton)]
+    risks = read_risks(automaton, calibration)
     lines = [f' "{name}": {json.dumps(value, allow_nan=False)}' for name, value in fields.items()]
     for name, rows in (("transitions", automaton.transitions.tolist()), ("risks", risks)):
         lines.append(f' "{name}": [\n' + ",\n".join(f"  {json.dumps(row, allow_nan=False)}" for row in rows) + "\n ]")

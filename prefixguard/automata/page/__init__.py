@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from prefixguard.automata.page.front import alarm_blocks, state_blocks
-from prefixguard.automata.picture.risk_levels import level_of
+from prefixguard.automata.picture.risk_levels import RiskLevel, level_of
 from prefixguard.automata.picture.scene import MANY_STATES, Scene, figures_of, scene_of
 from prefixguard.automata.picture.svg import to_svg
 from prefixguard.automata.summary import AutomatonSummary, Fidelity, Replay, StateAlarms
 from prefixguard.automata.summary.replays import TEXT_LETTERS
 from prefixguard.automata.summary.state_figures import THIN_RUNS, StateFigures
-from prefixguard.automata.summary.wording import count_text, many_lines, one_line, risk_text, share_text
+from prefixguard.automata.summary.wording import count_text, many_lines, one_line, range_text, risk_text, share_text
 from prefixguard.results import Facts, blocks_to_html, colour_of, ink_on, offline_page
 
 #: Scripts, in the order in which they run; all share one scope.
@@ -107,7 +107,8 @@ def _figures(fidelity: Fidelity) -> Iterator[tuple[str, str, str]]:
         yield "Failing soon", risk_text(fidelity.auprc), f"AUPRC of the imminent risk{teacher}"
     if fidelity.rem is not None:
         teacher = "" if fidelity.teacher_rem is None else f"; its teacher {risk_text(fidelity.teacher_rem)}"
-        yield "Failing at all", risk_text(fidelity.rem), f"AUROC at equally many steps left{teacher}; chance .50"
+        ends = "" if fidelity.rem_interval is None else f", 95 % interval {range_text(*fidelity.rem_interval)}"
+        yield "Failing at all", risk_text(fidelity.rem), f"AUROC at equally many steps left{ends}{teacher}; chance .50"
     yield "Unseen", share_text(fidelity.unseen_share), "of steps took a way that no training run took"
 
 
@@ -157,14 +158,14 @@ def page_data(summary: AutomatonSummary, letters: int = TEXT_LETTERS) -> Json:
             ),
         }
     )
-    data["replays"] = [_replay(replay, letters) for replay in summary.replays]
+    data["replays"] = [_replay(replay, letters, states.levels) for replay in summary.replays]
     return data
 
 
 def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene, alarms: StateAlarms) -> Json:
     """A state's figures, its first alarms, and its columns of the clock in place of what the figures say of them."""
     automaton, state = summary.automaton, figures.state
-    known = {name: value for name, value in asdict(figures).items() if name not in ("by_clock", "met")}
+    known = {name: value for name, value in asdict(figures).items() if name not in ("by_clock", "met", "known")}
     columns = [
         {
             "imminent": automaton.risk[state, column, 0],
@@ -172,6 +173,8 @@ def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene, alarm
             "interval": automaton.interval[state, column, 1].tolist(),
             "level": level_of(outcome, scene.levels),
             "met": figures.met[column],
+            "known": figures.known[column],
+            "thin": bool(automaton.evidence_runs[state, column] < THIN_RUNS),
             "colour": colour_of(outcome),
             "ink": ink_on(colour_of(outcome)),
             "steps": int(automaton.evidence[state, column]),
@@ -179,16 +182,18 @@ def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene, alarm
         }
         for column, outcome in enumerate(figures.by_clock)
     ]
-    level = level_of(figures.peak, scene.levels)
+    level = level_of(figures.usual, scene.levels)
     examples = summary.state_examples[state]
     first = {"sentence": alarms.sentence, "flags": alarms.flags, "alarms": [alarms.failed, alarms.successful]}
     return {**known, **first, "thin": figures.thin, "level": level, "columns": columns, "examples": examples}
 
 
-def _replay(replay: Replay, letters: int) -> Json:
-    """A run as it is; texts of its steps keep their lines."""
+def _replay(replay: Replay, letters: int, levels: tuple[RiskLevel, ...]) -> Json:
+    """A run as it is; texts of its steps keep their lines. alone: what a step's risk would say by itself; None without
+    a risk. The page compares no risk with a threshold: its numbers are rounded."""
     found: Json = _plain(asdict(replay))
     for step, of in zip(found["steps"], replay.steps, strict=True):
+        step["alone"] = levels[level_of(of.outcome, levels)].says if math.isfinite(of.outcome) else None
         step["texts"] = [[one_line(name, _NAME_LETTERS), many_lines(text, letters)] for name, text in of.texts]
     return found
 

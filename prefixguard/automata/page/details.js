@@ -35,33 +35,41 @@ function saysByTheClock(state) {
   state.columns.forEach((column, at) => {
     const { says } = data.levels[column.level];
     const last = spells.at(-1);
-    if (!column.met) return;
+    if (!column.known) return;
     if (last && last.says === says && last.to === at - 1) last.to = at;
     else spells.push({ says, from: at, to: at });
   });
   return spells.map(({ says, from, to }) => `${says} at ${spanText(from, to)}`).join(", ");
 }
 
+// Why a span's number is a guess; null where held-out runs were there.
+function guess(column) {
+  if (column.known) return null;
+  const why = column.met ? "no held-out run was here: from training runs alone"
+    : "no run was here: borrowed from this state at other steps, and from other states at these";
+  return `${why}, it would say ${risk(column.outcome)}`;
+}
+
 function evidence(state, links) {
-  const least = state.runs < state.most_runs ? "at least " : "";
+  const least = state.columns.length > 1 ? "at least " : "";
   const own = `${count(state.steps, "held-out step")} of ${least}${count(state.runs, "run")}`;
   if (state.stand_in !== null) {
     const text = `Its own evidence is thin (${own}), so its risk is that of `;
     return make("p", {}, text, toState(state.stand_in, links), ".");
   }
-  const few = `Thin evidence: calibrated on ${own}, fewer than ${data.thin_runs} runs. Take the interval seriously.`;
+  const few = `Thin evidence: calibrated on ${own}, fewer than ${data.thin_runs} runs`
+    + `${state.columns.length > 1 ? " in every span of the clock" : ""}. Take the interval seriously.`;
   return make("p", {}, state.thin ? few : `Calibrated on ${own}.`);
 }
 
 function byTheClock(state) {
   if (state.columns.length < 2) return null;
   const cell = (...content) => make("td", { class: "number" }, ...content);
-  const seen = state.columns.map((column, at) => [column, at]).filter(([column]) => column.met);
-  const rows = seen.map(([column, at]) =>
-    make(
+  const rows = state.columns.map((column, at) =>
+    guess(column) ? make("tr", {}, make("td", {}, spans[at]), make("td", { colspan: 3 }, guess(column))) : make(
       "tr",
       {},
-      make("td", {}, spans[at]),
+      make("td", {}, spans[at], column.thin && make("div", {}, chip("thin", "thin"))),
       cell(risk(column.outcome), make("small", {}, range(column.interval))),
       cell(risk(column.imminent)),
       cell(`${number(column.steps)} / ${number(column.runs)}`),
@@ -70,7 +78,7 @@ function byTheClock(state) {
     .map((text, at) => make("th", { class: at ? "number" : "" }, text));
   if (rows.length <= SPANS) return [heading("By the clock"), table(heads, rows)];
   const box = (column, at) => {
-    if (!column.met) return make("span", { title: `${spans[at]}: no run was here` }, "–");
+    if (!column.known) return make("span", { title: `${spans[at]}: ${guess(column)}` }, "–");
     const cell = make("span", { title: spans[at] }, risk(column.outcome));
     cell.style.background = column.colour;
     cell.style.color = column.ink;
@@ -116,7 +124,7 @@ function stateDetails(at, links) {
     ];
   }
   const rest = `, interval ${range([state.low, state.high])} (90 %)`
-    + (clock ? `; mean ${risk(state.outcome)}, lowest ${risk(state.least)}` : "")
+    + (clock ? `; mean ${risk(state.outcome)}, from ${risk(state.least)} to ${risk(state.peak)}` : "")
     + `; imminent risk ${clock ? "in the mean " : ""}${risk(state.imminent)}`;
   const [failed, successful] = state.alarms;
   return [
@@ -130,11 +138,11 @@ function stateDetails(at, links) {
       " ",
       state.thin && chip("thin evidence", "thin"),
     ),
-    make("p", {}, make("b", {}, `${clock ? "Highest outcome" : "Outcome"} risk ${risk(state.peak)}`), rest),
+    make("p", {}, make("b", {}, `${clock ? "Usual outcome" : "Outcome"} risk ${risk(state.usual)}`), rest),
     make("p", {}, quote(state.sentence)),
     failed + successful > 0 && make("p", {}, `First alarms on test runs: ${failed} failed, ${successful} successful.`),
     state.flags.map((flag) => make("p", {}, chip("flag", "thin"), " ", quote(flag))),
-    gauge(state.peak, [state.low, state.high]),
+    gauge(state.usual, [state.low, state.high]),
     clock && make("p", {}, `By the clock: ${saysByTheClock(state)}.`),
     evidence(state, links),
     make("p", {}, `${count(state.visits, "training step")} ended here, ${share(state.share)} of all.`),
@@ -152,7 +160,7 @@ function levelDetails(key, links) {
     make("p", {}, make("b", { class: "big" }, bounds(data.levels[node.level]))),
     make("p", {}, `${node.spoken}.`),
     heading("Its states, busiest first"),
-    make("p", {}, states.map((state) => [toState(state, links), ` ${risk(data.states[state].peak)}  `])),
+    make("p", {}, states.map((state) => [toState(state, links), ` ${risk(data.states[state].usual)}  `])),
     ways(sheets.levels, key, links),
   ];
 }

@@ -70,7 +70,8 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
     yield Text(
         f"States by first {said} on test runs. A run has one, in the state where it first sounds. What leads to a "
         "state and whose steps end there is counted on training runs; steps are the median, and from the tenth to the "
-        "ninetieth percentile. Risks are over all spans of the clock in which a run was seen there.",
+        "ninetieth percentile. The usual risk is the median over the steps there, with its 90 % interval. Risks are "
+        "over the spans of the clock in which a held-out run was there. Thin: no span has ten of them.",
         "faint",
     )
     raising = [one for one in summary.ranked if one.failed or one.successful]
@@ -83,7 +84,7 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
 
 
 def _states(ranked: Sequence[StateAlarms], figures: Sequence[StateFigures]) -> Table:
-    names = ("First alarms, failed runs", "successful runs", "Mean risk", "Highest, 90 % interval", "Evidence", "Step")
+    names = ("First alarms, failed runs", "successful runs", "Mean risk", "Usual, 90 % interval", "Evidence", "Step")
     head = [Column("State", "text"), *(Column(name, "number") for name in names)]
     words = [Column(name, "words") for name in ("What leads there", "Whose steps", "Flags")]
     rows: list[list[str | tuple[str, str]]] = []
@@ -101,9 +102,12 @@ def _states(ranked: Sequence[StateAlarms], figures: Sequence[StateFigures]) -> T
                 f"{one.state}" if state.entered else f"{one.state} (start)",
                 (f"{one.failed:,}", f"{share_text(one.share)} of them" if one.failed else ""),
                 f"{one.successful:,}",
-                (risk_text(state.outcome), f"from {risk_text(state.least)}" if clock else ""),
-                (risk_text(state.peak), range_text(state.low, state.high) if state.entered else ""),
-                (count_text(state.runs, "run"), f"of state {state.stand_in}" if borrowed else ""),
+                (risk_text(state.outcome), range_text(state.least, state.peak) if clock else ""),
+                (risk_text(state.usual), range_text(state.low, state.high) if state.entered else ""),
+                (
+                    count_text(state.runs, "run"),
+                    f"of state {state.stand_in}" if borrowed else "thin" if state.thin else "",
+                ),
                 "–" if one.steps is None else (f"{one.steps[1]}", f"{one.steps[0]}–{one.steps[2]}"),
                 one.sentence,
                 whose,

@@ -106,12 +106,11 @@ function makeReplay(moved, links) {
   }
 
   // Where the level is not that of the present risk: an alarm that stays on, or one that waits for more steps.
-  function aboutLevel({ level, outcome }) {
-    if (data.alarm === null || outcome === null || (level === "ALARM") === (outcome > data.alarm)) return null;
+  function aboutLevel({ level, outcome, alone }) {
+    if (data.alarm === null || alone === null || (level === "ALARM") === (alone === "ALARM")) return null;
     if (level !== "ALARM") return make("p", {}, "The risk is above the alarm threshold, in too few steps in a row so far.");
     let since = step;
     while (since > 1 && current().steps[since - 2].level === "ALARM") since -= 1;
-    const alone = outcome > data.watch ? "WATCH" : "OK";
     return make("p", {}, chip("stays on", "thin"), ` In ALARM since step ${since}, and it stays. The present risk, `
       + `${risk(outcome)}, is not above the threshold, ${risk(data.alarm)}; by itself it would say ${alone}.`);
   }

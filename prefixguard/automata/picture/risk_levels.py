@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -75,25 +75,21 @@ def level_text(level: RiskLevel) -> str:
     return f"{level.says} {range_text(level.low, level.high)}"
 
 
-def said_shares(
-    said: Sequence[tuple[Level, float]], levels: tuple[RiskLevel, ...], used: Iterable[int]
-) -> dict[int, float]:
-    """Of each used level that says the same, the share of steps at which the monitor said so; {} for no step.
+def said_shares(said: Sequence[tuple[Level, float]], levels: tuple[RiskLevel, ...]) -> dict[int, float]:
+    """Of each level, the share of steps at which the monitor said so; levels of no step are left out.
 
     said: what was said at every step, and its outcome risk. A step counts at the level of its risk; where something
     else was said there, as by an alarm that stays on, at the nearest level that says it. So the shares of the levels of
-    ALARM add up to the share of steps on which the monitor says ALARM. used: numbers of levels that are drawn; what
-    none of them says is left out.
+    ALARM add up to the share of steps on which the monitor says ALARM, and all of them to the steps that it can judge.
 
     >>> levels = risk_levels(0.31, 0.62)
-    >>> said_shares([(Level.OK, 0.1), (Level.ALARM, 0.7), (Level.ALARM, 0.2), (Level.WATCH, 0.4)], levels, (1, 4, 5))
-    {1: 0.25, 4: 0.5}
+    >>> said_shares([(Level.OK, 0.1), (Level.ALARM, 0.7), (Level.ALARM, 0.2), (Level.WATCH, 0.4)], levels)
+    {1: 0.25, 3: 0.25, 4: 0.5}
     """
-    drawn = list(used)
     counts: Counter[int] = Counter()
     for level, risk in said:
         at = level_of(risk, levels) if math.isfinite(risk) else 0
-        same = [number for number in drawn if levels[number].says is level]
+        same = [number for number, one in enumerate(levels) if one.says is level]
         if same:
             counts[min(same, key=lambda number: abs(number - at))] += 1
     return {number: n / len(said) for number, n in sorted(counts.items())}

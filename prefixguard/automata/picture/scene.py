@@ -39,8 +39,8 @@ class SceneNode:
     """A state, or a level with its states.
 
     key: "s5" or "l3", also in SVG and page. states: what it stands for. title, lines: the label, title the name of it,
-    the first line the risk. risk: of the outcome; with a clock the highest that runs were seen to read there. level: of
-    this risk, a number in the scene's levels. size: 0 (no traffic) to 1 (the most of any node).
+    the first line the risk. risk: of the outcome; with a clock the one that its steps usually read (`StateFigures`).
+    level: of this risk, a number in the scene's levels. size: 0 (no traffic) to 1 (the most of any node).
     """
 
     key: str
@@ -88,8 +88,8 @@ class SceneEdge:
 class Scene:
     """All that is drawn.
 
-    said: of levels that hold a node, the share of test steps, see `said_shares`; empty without test runs. legend:
-    sentences; care: those that ask to audit with care.
+    said: of levels, the share of test steps, see `said_shares`; empty without test runs. legend: sentences; care: those
+    that ask to audit with care.
     """
 
     name: str
@@ -121,8 +121,7 @@ def scene_of(summary: AutomatonSummary, *, collapsed: bool = False) -> Scene:
     """The scene of all states, or with `collapsed` of the levels of risk."""
     figures = figures_of(summary)
     levels = risk_levels(summary.watch, summary.alarm)
-    used = sorted({level_of(state.peak, levels) for state in figures})
-    said = said_shares(summary.said, levels, used)
+    said = said_shares(summary.said, levels)
     nodes = _nodes(summary, figures, levels, said if collapsed else None)
     edges = _edges(summary, nodes)
     return Scene(
@@ -131,7 +130,7 @@ def scene_of(summary: AutomatonSummary, *, collapsed: bool = False) -> Scene:
         edges=edges,
         levels=levels,
         said=said,
-        legend=_legend(summary, edges, collapsed),
+        legend=(*_legend(summary, edges, collapsed), *_elsewhere(nodes, levels, said)),
         care=tuple(one_line(sentence, 400) for sentence in summary.fidelity.care),
         collapsed=collapsed,
     )
@@ -164,16 +163,16 @@ def _nodes(
     their risks."""
     members: dict[int, list[StateFigures]] = {}
     for state in figures:
-        members.setdefault(state.state if said is None else level_of(state.peak, levels), []).append(state)
+        members.setdefault(state.state if said is None else level_of(state.usual, levels), []).append(state)
     traffic = {number: sum(state.visits for state in group) for number, group in members.items()}
     most = max(*traffic.values(), 1)
     nodes = []
     for number, group in sorted(members.items()):
-        peaks, visits = [state.peak for state in group], [state.visits for state in group]
-        risk = float(np.average(peaks, weights=visits if any(visits) else None)) if len(group) > 1 else peaks[0]
+        risks, visits = [state.usual for state in group], [state.visits for state in group]
+        risk = float(np.average(risks, weights=visits if any(visits) else None)) if len(group) > 1 else risks[0]
         start = any(state.state == summary.automaton.start for state in group)
         if said is not None:
-            lines = [risk_text(risk), range_text(min(peaks), max(peaks))]
+            lines = [risk_text(risk), range_text(min(risks), max(risks))]
             lines += [f"{share_text(said.get(number, 0.0))} of steps"] if said else []
             title = count_text(len(group), "state")
             name = f"Level {level_text(levels[number])}"
@@ -187,7 +186,7 @@ def _nodes(
                 title=title,
                 lines=tuple(lines),
                 spoken=spoken,
-                level=level_of(peaks[0], levels),
+                level=level_of(risks[0], levels),
                 risk=risk,
                 visits=sum(visits),
                 size=math.sqrt(sum(visits) / most),
@@ -203,11 +202,11 @@ def _state_label(state: StateFigures, start: bool) -> tuple[list[str], str]:
     if not state.entered:
         said = f"State {state.state}, start, outcome risk {risk_text(state.outcome)} before the first step"
         return [risk_text(state.outcome)], said
-    lines = [risk_text(state.peak), range_text(state.low, state.high)]
+    lines = [risk_text(state.usual), range_text(state.low, state.high)]
     risk = f"outcome risk {lines[0]}, interval {lines[1]}"
     if len(state.by_clock) > 1:
         lines.append(f"clock {range_text(state.least, state.peak)}")
-        risk = f"highest {risk}, by the clock from {range_text(state.least, state.peak).replace('–', ' to ')}"
+        risk = f"usual {risk}, by the clock from {range_text(state.least, state.peak).replace('–', ' to ')}"
     parts = [f"State {state.state}", "start" if start else "", risk, f"{share_text(state.share)} of steps"]
     return lines, ", ".join(filter(None, [*parts, "thin evidence" if state.thin else ""]))
 
@@ -298,33 +297,35 @@ def _legend(summary: AutomatonSummary, edges: tuple[SceneEdge, ...], collapsed: 
     shown = sum(edge.count for edge in edges if edge.drawn)
     n_drawn = sum(edge.drawn for edge in edges)
     clock = len(summary.automaton.clock) + 1 if summary.automaton.clock else 0
-    highest = "highest outcome risk over the clock" if clock else "outcome risk"
-    inside = f"the level's mean {highest}, and from the lowest to the highest of its states"
+    usual = "usual outcome risk" if clock else "outcome risk"
+    inside = f"the mean {usual} of its states, and from the lowest to the highest of them"
     if not collapsed:
-        inside = f"its number, its {highest} and the 90 % interval"
+        inside = f"its number, its {usual} and the 90 % interval"
         inside += ", and from its lowest to its highest risk over the clock" if clock else ""
     watch, alarm = summary.watch, summary.alarm
     thresholds = f"WATCH above {risk_text(watch)}, " if alarm is None or watch < alarm else ""
     thresholds += f"ALARM above {risk_text(alarm)}" if alarm is not None else "no alarm threshold"
     sentences = [
-        f"Colour and column: {highest} (probability that the run fails); {thresholds}.",
+        f"Colour and column: {usual} (probability that the run fails); {thresholds}.",
         f"In a {'level' if collapsed else 'state'}: {inside}. Size and line width: how many training steps.",
     ]
     if summary.said:
         shares = ", ".join(f"{level} on {share_text(part)}" for level, part in summary.performance.said.items())
         sentences.append(
-            f"On test runs it says {shares} of steps. Shares of levels count what was said: an alarm that stays on"
-            " counts under ALARM, whatever the risk is by then."
+            f"On test runs it says {shares} of steps. The share over a column is that of the test steps at"
+            " which it says this level, in whatever state: an alarm that stays on counts under ALARM, whatever the risk"
+            " is by then."
         )
     if clock:
         sentences.append(
             f"A clock runs beside the automaton: the same state means another risk in each of {clock} spans of steps. A"
-            " state stands at the highest of them, among the spans in which runs were seen there: what stands under"
-            " WATCH or ALARM can say so at some time in a run, and less at another."
+            " state stands at its usual risk: the median over the steps that runs made there; it may say more at some"
+            " time in a run, and less at another. Spans in which no held-out run was there count for nothing here."
         )
     if not collapsed:
         sentences.append(
-            f"Dashed outline: evidence of fewer than {THIN_RUNS} runs, or borrowed from the nearest state."
+            f"Dashed outline: evidence of fewer than {THIN_RUNS} runs{' in every span' if clock else ''}, or borrowed"
+            " from the nearest state."
         )
     if n_drawn < len(edges):
         sentences.append(
@@ -332,3 +333,12 @@ def _legend(summary: AutomatonSummary, edges: tuple[SceneEdge, ...], collapsed: 
             " all steps. The rarer ones are left out of the drawing, not of the automaton."
         )
     return tuple(sentences)
+
+
+def _elsewhere(nodes: tuple[SceneNode, ...], levels: tuple[RiskLevel, ...], said: dict[int, float]) -> tuple[str, ...]:
+    """The levels that it says though no state usually has them: with them all shares of steps add up."""
+    rest = {number: part for number, part in said.items() if number not in {node.level for node in nodes}}
+    if not rest:
+        return ()
+    parts = ", ".join(f"{level_text(levels[number])} at {share_text(part)}" for number, part in rest.items())
+    return (f"Levels that it says though no state stands there: {parts} of test steps.",)

@@ -43,7 +43,7 @@ class Fidelity:
     matched remaining steps, of automaton and teacher; None where test runs have one outcome only. unseen_share: of
     transitions.
     runs, steps: what it was measured on. care: reasons to audit with care, a sentence each; empty where all
-    thresholds are met.
+    thresholds are met. rem_interval: 95 %, over tasks, of `rem`; None where there is none.
     """
 
     agreement: float | None
@@ -55,6 +55,7 @@ class Fidelity:
     runs: int
     steps: int
     care: tuple[str, ...]
+    rem_interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,6 +123,7 @@ def measure_fidelity(automaton: Automaton, walks: Walks) -> Fidelity:
         runs=len(walks.strings),
         steps=n,
         care=(),
+        rem_interval=walks.strings.matched_interval(walks.risks[:, 1]) if rem is not None else None,
     )
     return replace(measured, care=tuple(_care(measured, automaton)))
 

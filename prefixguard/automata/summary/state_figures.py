@@ -9,21 +9,22 @@ from numpy.typing import NDArray
 
 from prefixguard.bundle import Automaton
 
-#: A state whose risk was calibrated on fewer runs than this has thin evidence.
+#: A state none of whose spans of the clock was calibrated on so many runs has thin evidence; so has a span with fewer.
 THIN_RUNS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class StateFigures:
-    """A state in numbers. All risks are over the same spans of the clock: those in which a run was seen there.
+    """A state in numbers. All risks are over the same spans of the clock: those that are known.
 
     imminent, outcome: mean risks over the steps there. by_clock: outcome risk in each span; one value without a clock.
-    met: of each span, whether a run was seen there in it. least, peak: lowest and highest outcome risk over the spans
-    that were met; without a clock both are the outcome risk. low, high: interval of the highest, 90 %. steps, runs:
-    held-out evidence of its own. most_runs: what runs can be at most, for a run that was there in several spans was
-    counted in each. stand_in: the state whose evidence its risk rests on; None: its own. visits, share: training steps
-    that ended there, and of all. entered: whether a step can end there; only of the start it may be False, and then no
-    reading comes from it, and its outcome risk is the failure rate of the training runs.
+    met: of each span, whether a run was seen there in it. known: whether held-out runs were, so that its risk was
+    calibrated; where that is so of no span, those that were met. usual: the risk that half of the steps there read, or
+    less: the median over steps; without a clock the outcome risk. least, peak: lowest and highest. low, high: 90 %
+    interval of the usual one. steps, runs: held-out evidence of its own; runs are those of the span with most, for how
+    many there are in all spans is not kept. stand_in: the state whose evidence its risk rests on; None: its own.
+    visits, share: training steps that ended there, and of all. entered: whether a step can end there; only of the start
+    it may be False, and then no reading comes from it, and its outcome risk is the failure rate of the training runs.
     """
 
     state: int
@@ -31,12 +32,13 @@ class StateFigures:
     outcome: float
     by_clock: tuple[float, ...]
     met: tuple[bool, ...]
+    known: tuple[bool, ...]
+    usual: float
     least: float
     peak: float
     low: float
     high: float
     runs: int
-    most_runs: int
     steps: int
     stand_in: int | None
     visits: int
@@ -45,8 +47,8 @@ class StateFigures:
 
     @property
     def thin(self) -> bool:
-        """Whether readings there rest on another state's evidence, or on few runs."""
-        return self.entered and (self.stand_in is not None or self.most_runs < THIN_RUNS)
+        """Whether readings there rest on another state's evidence, or on few runs at every step."""
+        return self.entered and (self.stand_in is not None or self.runs < THIN_RUNS)
 
 
 def state_figures(
@@ -59,42 +61,61 @@ def state_figures(
     training runs; None: that of a start which no step ends in is what the automaton says of it.
     """
     start, evidence = automaton.start, automaton.evidence
-    known = evidence if cells is None else cells
-    seen = np.where(known.any(axis=1, keepdims=True), known, 1)
-    weight = seen / seen.sum(axis=1, keepdims=True)  # (S, C), rows sum to 1
+    read = evidence if cells is None else cells
+    seen = np.where(read.any(axis=1, keepdims=True), read, 1)
+    calibrated = np.where(evidence[automaton.stand_in] > 0, seen, 0)
+    seen_known = np.where(calibrated.any(axis=1, keepdims=True), calibrated, seen)
+    weight = seen_known / seen_known.sum(axis=1, keepdims=True)  # (S, C), rows sum to 1; 0 where it is not known
     leads_to_start = (automaton.transitions == start).any() or (automaton.fallback == start).any()
     entered = np.ones(automaton.n_states, dtype=np.bool_)
     entered[start] = leads_to_start or automaton.visits[start] > 0 or automaton.n_states == 1
     total = max(int(automaton.visits.sum()), 1)
     return tuple(
-        _figures(automaton, state, weight[state], None if entered[state] else base, bool(entered[state]), total)
+        _figures(
+            automaton,
+            state,
+            seen[state] > 0,
+            weight[state],
+            None if entered[state] else base,
+            bool(entered[state]),
+            total,
+        )
         for state in range(automaton.n_states)
     )
 
 
 def _figures(
-    automaton: Automaton, state: int, weight: NDArray[np.float64], own: float | None, entered: bool, total: int
+    automaton: Automaton,
+    state: int,
+    met: NDArray[np.bool_],
+    weight: NDArray[np.float64],
+    own: float | None,
+    entered: bool,
+    total: int,
 ) -> StateFigures:
-    """own: the outcome risk in place of the automaton's; None: the automaton's. total: training steps of all states."""
-    by_clock, met = automaton.risk[state, :, 1], weight > 0
-    highest = int(np.where(met, by_clock, -1).argmax())
-    low, high = automaton.interval[state, highest, 1].tolist()
+    """weight: share of its steps in each span. own: the outcome risk in place of the automaton's, if any. total:
+    training steps of all states."""
+    by_clock, known = automaton.risk[state, :, 1], weight > 0
+    by_risk = np.argsort(by_clock, kind="stable")
+    middle = int(by_risk[np.searchsorted(np.cumsum(weight[by_risk]), 0.5 - 1e-12)])
+    low, high = automaton.interval[state, middle, 1].tolist()
     stand_in, visits = int(automaton.stand_in[state]), int(automaton.visits[state])
-    least, peak = float(by_clock[met].min()), float(by_clock[highest])
+    usual, least, peak = float(by_clock[middle]), float(by_clock[known].min()), float(by_clock[known].max())
     if own is not None:
-        by_clock, least, peak, low, high = np.full_like(by_clock, own), own, own, own, own
+        by_clock, usual, least, peak, low, high = np.full_like(by_clock, own), own, own, own, own, own
     return StateFigures(
         state=state,
         imminent=float(weight @ automaton.risk[state, :, 0]),
         outcome=float(np.clip(weight @ by_clock, least, peak)),  # a mean may round beyond what it is a mean of
         by_clock=tuple(by_clock.tolist()),
         met=tuple(met.tolist()),
+        known=tuple(known.tolist()),
+        usual=usual,
         least=least,
         peak=peak,
         low=low,
         high=high,
         runs=int(automaton.evidence_runs[state].max()),
-        most_runs=int(automaton.evidence_runs[state].sum()),
         steps=int(automaton.evidence[state].sum()),
         stand_in=stand_in if stand_in != state else None,
         visits=visits,

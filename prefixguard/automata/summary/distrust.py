@@ -1,0 +1,42 @@
+"""When the risks of an automaton are not to be trusted, in plain words: they say the wrong share of failures, they do
+not tell failures from successes, or its alarms are not its teacher's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prefixguard.automata.summary.fidelity import Fidelity
+from prefixguard.automata.summary.wording import range_text, risk_text, share_text
+from prefixguard.bundle import AlarmPerformance
+
+#: So much less than exact risks would give, the share of intervals that hold may be.
+COVERAGE_LOSS = 0.1
+#: Cohen's kappa of its alarms with its teacher's, at least.
+KAPPA = 0.2
+#: AUROC of a coin.
+_CHANCE = 0.5
+
+
+def distrust(fidelity: Fidelity, performance: AlarmPerformance) -> Iterator[str]:
+    """Why not to trust the risks, a sentence or two each, the gravest first; none where they did well on test runs."""
+    kept, exact = performance.coverage, performance.coverage_expected
+    if kept is not None and exact is not None and kept < exact - COVERAGE_LOSS:
+        yield (
+            f"Do not trust the risks: on test runs {share_text(kept)} of the 90 % intervals held the share of runs "
+            f"that failed, and exact risks would give {share_text(exact)}. A risk shown here can be far from what "
+            "happens."
+        )
+    ends = fidelity.rem_interval
+    if fidelity.rem is not None and ends is not None and ends[0] <= _CHANCE:
+        yield (
+            "Do not trust the risks: they are not shown to tell runs that fail from runs that succeed. Outcome AUROC "
+            f"at matched remaining steps is {risk_text(fidelity.rem)}, 95 % interval {range_text(*ends)}, and a coin "
+            "has .50."
+        )
+    if performance.kappa is not None and performance.kappa < KAPPA:
+        sign = "−" if performance.kappa < 0 else ""
+        yield (
+            "Its alarms are not those of its teacher: step by step they agree little beyond chance (Cohen's kappa "
+            f"{sign}{risk_text(abs(performance.kappa))}, below {risk_text(KAPPA)}). What is known of the teacher's "
+            "alarms does not hold for these."
+        )
