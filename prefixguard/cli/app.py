@@ -55,6 +55,8 @@ COMMANDS = {
     "factory annotate": "factory_corpus.annotate",
     "factory build": "factory_corpus.build",
     "factory train": "factory_training.train_auditor",
+    "factory evaluate": "factory_training.evaluate_auditors",
+    "factory demo": "factory_training.demo_factory",
 }
 #: What a group of commands is for.
 _GROUPS = {"factory": "Make labelled runs, and train an auditor of your own on them."}

@@ -5,6 +5,7 @@ from prefixguard.factory.auditor_training import TrainingReport, train
 from prefixguard.factory.building import build
 from prefixguard.factory.collecting import collect
 from prefixguard.factory.corpus_report import CorpusReport
+from prefixguard.factory.factory_demo import FactoryDemo, demo
 from prefixguard.factory.importing import SETS, PublishedSet, as_messages, import_set
 from prefixguard.factory.injecting import inject
 from prefixguard.factory.labelled import (
@@ -20,12 +21,14 @@ from prefixguard.factory.labelled import (
 from prefixguard.factory.replaying import replay
 from prefixguard.factory.rewards import RewardConstants, hypothesis, multi_granular, three_axis
 from prefixguard.factory.skips import Skips
+from prefixguard.factory.stage_table import evaluate
 from prefixguard.factory.training_plan import TrainingPlan, read_recipe
 
 __all__ = [
     "CORPUS_ADAPTER",
     "SETS",
     "CorpusReport",
+    "FactoryDemo",
     "LabelledRun",
     "MistakeLabel",
     "PublishedSet",
@@ -39,6 +42,8 @@ __all__ = [
     "build",
     "collect",
     "corpus_labels",
+    "demo",
+    "evaluate",
     "hypothesis",
     "import_set",
     "inject",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from prefixguard.factory.model_server import serve
 from prefixguard.factory.prefix_rows import audited_records
 from prefixguard.factory.skips import Skips
 from prefixguard.factory.trained_model import engine_part, record_of
+from prefixguard.factory.training_rows import read_rows
 from prefixguard.runtime import Monitor
 from prefixguard.stepview import StepRecord
 from prefixguard.trace import Mistake, Outcome, Run
@@ -34,11 +36,11 @@ Listener = Callable[[str, int, int], None]
 
 def evaluate(
     models: Sequence[str | os.PathLike[str]],
-    runs: str | os.PathLike[str],
     *,
+    corpus: Sequence[str | os.PathLike[str]],
+    rows: str | os.PathLike[str] | None = None,
     monitor: Monitor | None = None,
     out: str | os.PathLike[str] | None = None,
-    split: str = "",
     limit: int | None = None,
     budget_tokens: int = 24_000,
     reply_tokens: int = 1024,
@@ -47,10 +49,10 @@ def evaluate(
     """Audit labelled runs with models of one's own, side by side, beside auditors that know nothing.
 
     models : Folders of models, such as the stages of a training in their order.
-    runs : File of labelled runs.
+    corpus : File of labelled runs. May be repeated.
+    rows : A file of factory build, such as test-verdicts.jsonl: only the runs that its rows are made of.
     monitor : A monitor whose own verdicts stand beside the models'.
     out : Folder for verdicts and replies; an evaluation goes on there where it stopped.
-    split : Only runs of this side: train or test.
     limit : Only the first so many runs.
     budget_tokens : Tokens of a prompt.
     reply_tokens : Tokens that a reply may have.
@@ -62,10 +64,14 @@ def evaluate(
         raise ConfigError("no model to evaluate: name the folder of one.")
     names = _names(models)
     skips = Skips()
-    labelled = [run for run in read_corpus(runs, skips) if not split or run.split == split]
-    chosen = audit_runs([as_run(run, budget_tokens) for run in labelled[:limit]])
+    wanted = None if rows is None else {row.run_id for row in read_rows(rows, Skips())}
+    labelled: dict[str, LabelledRun] = {}
+    for run in chain.from_iterable(read_corpus(path, skips) for path in corpus):
+        if wanted is None or run.run_id in wanted:
+            labelled.setdefault(run.run_id, run)
+    chosen = audit_runs([as_run(run, budget_tokens) for run in islice(labelled.values(), limit)])
     if not chosen:
-        raise DataError(f"{runs}: no run with a label{f' on the side {split}' if split else ''}. See: factory collect")
+        raise DataError(f"no run of {', '.join(map(str, corpus)) or 'no corpus'} has a label and is wanted.")
     systems = []
     for name, folder in zip(names, models, strict=True):
         kept = None if out is None else Path(out) / name

@@ -1,4 +1,4 @@
-"""Training on pairs of a right and a wrong reply, both classes of prefixes equally often (AgentForesight 3.1, Eq. 9).
+"""Training on pairs of a right and a wrong reply, safe and unsafe prefixes equally often (AgentForesight 3.1, Eq. 9).
 
 The sum over classes of class means is twice the mean over rows whose classes are drawn equally often, so TRL's loss of
 DPO stays as it is and only the sampler is ours. Wrong replies are the model's own; right ones too, where it gave one,
@@ -40,7 +40,7 @@ class ReplyPair:
 
 
 class BPPOTrainer(DPOTrainer):
-    """DPO that draws every class of rows equally often. classes: of the rows, set after it is made."""
+    """DPO that draws safe and unsafe prefixes equally often. classes: of the pairs, set after it is made."""
 
     classes: Sequence[str] = ()
 
@@ -122,5 +122,5 @@ def bppo_trainer(loaded: LoadedModel, pairs: Sequence[ReplyPair], options: dict[
         processing_class=loaded.tokenizer,
         peft_config=lora,
     )
-    trainer.classes = [pair.row.kind for pair in pairs]
+    trainer.classes = ["safe" if pair.row.gold_step is None else "unsafe" for pair in pairs]
     return trainer
