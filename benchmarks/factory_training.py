@@ -1,0 +1,185 @@
+"""Do the stages of `factory train` train? A tiny model on a CPU, on runs of the simulation, three seeds.
+
+Each seed makes a corpus (collect, inject, replay), rows of it (build), and trains sft, bppo, grpo and hypotheses, each
+from the stage before. Figures are of held-out families, greedy replies; the last table is an audit over the endpoint.
+Ablations train grpo from the first seed's bppo without one part of the reward, and all stages on one source of labels.
+
+    python benchmarks/factory_training.py --out benchmarks/results/factory_training
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from prefixguard.factory import build, collect, evaluate, inject, replay
+from prefixguard.factory.auditor_training import plan_of, train_as_planned
+from prefixguard.factory.factory_demo import VISIBLE
+from prefixguard.factory.rewards import RewardConstants
+from prefixguard.factory.skips import Skips
+from prefixguard.factory.training.models import load
+from prefixguard.factory.training.replies import replies_of
+from prefixguard.factory.training_rows import TrainingRow, read_rows, reply_figures
+
+SEEDS = (1, 2, 3)
+FIGURES = ("reward", "valid", "right", "step", "agent")
+_RUNS, _TASKS, _FAULTS, _ROLLS = 3000, 750, 150, 2
+
+
+def corpora(folder: Path, seed: int) -> dict[str, Path]:
+    """Runs, injected faults and replayed failures of one seed."""
+    found = {name: folder / f"{name}-{seed}.jsonl" for name in ("runs", "injected", "replayed")}
+    if not found["replayed"].exists():
+        collect("simulation", found["runs"], count=_RUNS, tasks=_TASKS, seed=seed)
+        inject(found["runs"], found["injected"], per_kind=_FAULTS, per_run=3, kinds=tuple(VISIBLE), seed=seed)
+        replay(found["runs"], found["replayed"], rolls=_ROLLS, seed=seed)
+    return found
+
+
+def figures(model: Path, rows: Sequence[TrainingRow]) -> dict[str, float]:
+    """Of greedy replies to held-out rows."""
+    loaded, replies = load(str(model), trainable=False), list[str]()
+    for begin in range(0, len(rows), 64):
+        prompts = [row.prompt for row in rows[begin : begin + 64]]
+        replies += [one for (one,) in replies_of(loaded, prompts, n=1, temperature=0, reply_tokens=16, seed=0)]
+    return reply_figures(rows, replies)
+
+
+def stage(name: str, rows: Path, out: Path, base: str | Path, seed: int, **changed: Any) -> Path:
+    """Train one, unless it is there."""
+    plan = replace(plan_of(name, base=str(base), recipe=None, method=None, seed=seed), **changed)
+    train_as_planned(plan, rows, out=out)
+    return out
+
+
+def one_seed(folder: Path, seed: int) -> dict[str, Any]:
+    """All stages of one seed."""
+    found = corpora(folder, seed)
+    rows = folder / f"rows-{seed}"
+    if not rows.exists():
+        build([found["injected"], found["runs"]], out=rows, kinds=VISIBLE, test_share=0.3, seed=seed)
+    held_out = {kind: read_rows(rows / f"test-{kind}.jsonl", Skips()) for kind in ("verdicts", "hypotheses")}
+    train = rows / "train-verdicts.jsonl"
+    result: dict[str, Any] = {"seed": seed, "rows": json.loads((rows / "manifest.json").read_text())["rows"]}
+    base: str | Path = "tiny"
+    for name in ("sft", "bppo", "grpo"):
+        began = time.process_time()
+        out = stage(name, train, folder / f"{name}-{seed}", base, seed)
+        result[name] = {"processor_seconds": round(time.process_time() - began, 1)}
+        if base == "tiny":
+            result["base"] = figures(out / "base", held_out["verdicts"])
+        result[name] |= figures(out, held_out["verdicts"])
+        base = out
+    began = time.process_time()
+    verifier = stage("hypotheses", rows / "train-hypotheses.jsonl", folder / f"hypotheses-{seed}", "tiny", seed)
+    result["hypotheses"] = {"processor_seconds": round(time.process_time() - began, 1)}
+    result["hypotheses base"] = figures(verifier / "base", held_out["hypotheses"])
+    result["hypotheses"] |= figures(verifier, held_out["hypotheses"])
+    return result
+
+
+def ablations(folder: Path, seed: int) -> dict[str, dict[str, float]]:
+    """Parts of the reward, and sources of labels."""
+    rows, found = folder / f"rows-{seed}", corpora(folder, seed)
+    held_out = read_rows(rows / "test-verdicts.jsonl", Skips())
+    result = {}
+    for name, constants in (
+        ("no step reward", RewardConstants(step=0.0, agent=1.0)),
+        ("no agent reward", RewardConstants(step=1.0, agent=0.0)),
+    ):
+        out = folder / name.replace(" ", "-")
+        train = rows / "train-verdicts.jsonl"
+        result[name] = figures(stage("grpo", train, out, folder / f"bppo-{seed}", seed, constants=constants), held_out)
+    both = folder / "rows-both"
+    if not both.exists():
+        build([found["injected"], found["replayed"], found["runs"]], out=both, test_share=0.3, seed=seed)
+    held_out = read_rows(both / "test-verdicts.jsonl", Skips())
+    sources = {"injected only": {"injected"}, "replayed only": {"replayed"}, "injected and replayed": None}
+    origin = {
+        json.loads(line)["run_id"]: name
+        for name in ("injected", "replayed")
+        for line in found[name].read_text().splitlines()
+    }
+    lines = [json.loads(line) for line in (both / "train-verdicts.jsonl").read_text().splitlines()]
+    for name, wanted in sources.items():
+        kept = [one for one in lines if wanted is None or origin.get(one["run_id"], "safe") in wanted | {"safe"}]
+        path = folder / f"{name.replace(' ', '-')}.jsonl"
+        path.write_text("".join(json.dumps(one) + "\n" for one in kept))
+        sft = stage("sft", path, folder / f"{path.stem}-sft", "tiny", seed)
+        result[name] = figures(sft, held_out) | {"rows": len(kept)}
+    return result
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean, and the least and the most."""
+    return f"{statistics.mean(values):.3f} ({min(values):.3f} to {max(values):.3f})"
+
+
+def markdown(result: Mapping[str, Any]) -> str:
+    """The tables."""
+    head = f"| | {' | '.join(FIGURES)} | processor s |\n|---|{'---|' * (len(FIGURES) + 1)}\n"
+    text = (
+        "# Training of tiny auditors\n\nHeld-out families of the simulation, greedy replies; mean (least to most) of "
+    )
+    text += (
+        f"{len(result['seeds'])} seeds. A model of two layers on a CPU, asked in a short form of the prompt.\n\n{head}"
+    )
+    for name in ("base", "sft", "bppo", "grpo", "hypotheses base", "hypotheses"):
+        rows = [one[name] for one in result["seeds"]]
+        cells = [
+            spread([row[figure] for row in rows]) if rows[0][figure] == rows[0][figure] else "" for figure in FIGURES
+        ]
+        seconds = [row.get("processor_seconds") for row in rows]
+        text += f"| {name} | {' | '.join(cells)} | {'' if None in seconds else spread(seconds)} |\n"
+    if result.get("ablations"):
+        text += f"\nAblations, one seed.\n\n| | {' | '.join(FIGURES)} |\n|---|{'---|' * len(FIGURES)}\n"
+        for name, row in result["ablations"].items():
+            text += f"| {name} | {' | '.join(f'{row[figure]:.3f}' for figure in FIGURES)} |\n"
+    if result.get("audit"):
+        text += f"\nAn audit over the endpoint, seed {result['seeds'][0]['seed']}.\n\n{result['audit']}\n"
+    return text
+
+
+def main() -> None:
+    """Measure and write; what is done is kept in --work."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/factory_training"))
+    parser.add_argument("--work", type=Path)
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
+    parser.add_argument("--audited", type=int, default=40)
+    given = parser.parse_args()
+    folder = given.work or Path(tempfile.mkdtemp())
+    folder.mkdir(parents=True, exist_ok=True)
+    result: dict[str, Any] = {"seeds": []}
+
+    def write() -> None:
+        given.out.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
+        given.out.with_suffix(".md").write_text(markdown(result))
+
+    for seed in given.seeds:
+        result["seeds"].append(one_seed(folder, seed))
+        write()
+    first = given.seeds[0]
+    result["ablations"] = ablations(folder, first)
+    write()
+    table = evaluate(
+        [folder / f"sft-{first}" / "base", *(folder / f"{name}-{first}" for name in ("sft", "bppo", "grpo"))],
+        corpus=[folder / f"injected-{first}.jsonl", folder / f"runs-{first}.jsonl"],
+        rows=folder / f"rows-{first}" / "test-verdicts.jsonl",
+        limit=given.audited,
+        reply_tokens=32,
+    )
+    result["audit"] = table.to_markdown()
+    write()
+    print(markdown(result))
+
+
+if __name__ == "__main__":
+    main()
