@@ -16,7 +16,7 @@ from prefixguard.factory.corpus_report import CorpusReport
 from prefixguard.factory.injecting import inject
 from prefixguard.factory.replaying import replay
 from prefixguard.factory.stage_table import evaluate
-from prefixguard.results import Block, Heading, Result
+from prefixguard.results import Block, Heading, Result, Text
 
 #: Faults that show in the few words that the tiny model is given of a step, and the failure mode that each is.
 VISIBLE: Mapping[str, str] = {
@@ -47,9 +47,12 @@ class FactoryDemo(Result):
 
     def blocks(self) -> tuple[Block, ...]:
         """All parts, one after the other."""
-        parts = [*self.corpora.items(), *((f"train {one.record['stage']}", one) for one in self.trainings)]
-        parts.append(("evaluate", self.table))
-        return tuple(block for name, part in parts for block in (Heading(name, 2), *part.blocks()))
+        found: list[Block] = []
+        for name, corpus in self.corpora.items():
+            found += [Heading(name), Text(corpus.to_text())]
+        for training in self.trainings:
+            found += [Heading(f"train {training.record['stage']}"), *training.blocks()]
+        return (*found, Heading("evaluate"), *self.table.blocks())
 
 
 def demo(
