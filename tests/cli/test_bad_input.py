@@ -213,7 +213,7 @@ def test_a_full_disk_while_training(lab_file: Path, tmp_path: Path) -> None:
     ("content", "told"),
     [
         ("run_id,outcome\na,maybe\n", "line 2: outcome 'maybe'. Write success, failure or unknown."),
-        ("name,result\na,1\n", "needed: run_id,outcome[,task_id]"),
+        ("name,result\na,1\n", "needed: run_id,outcome[,task_id,mistake_step,mistake_agent]"),
         ("run_id,outcome\na,success\na,failure\n", "line 3: run 'a' was labelled before"),
     ],
 )

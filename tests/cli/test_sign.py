@@ -25,10 +25,13 @@ OPENING: dict[str, tuple[str, ...]] = {
     "info": (),
     "audit": ("RUNS", "--monitor", "MONITOR"),
     "judge": ("RUNS", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--estimate"),
+    "factory evaluate": ("MODEL", "--corpus", "RUNS", "--monitor", "MONITOR"),
     **dict.fromkeys(("cross-validate", "ablate", "leave-agents-out"), ("RUNS", "--monitor", "MONITOR")),
 }
-#: Those of them that need outcomes, too, or a monitor that says how it was trained.
-ASKING_MORE = ("compare", "evaluate", "calibrate", "judge", "cross-validate", "ablate", "leave-agents-out")
+#: Those of them that need outcomes or labels, too, or a monitor that says how it was trained.
+ASKING_MORE = (
+    "compare", "evaluate", "calibrate", "judge", "factory evaluate", "cross-validate", "ablate", "leave-agents-out",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -40,9 +43,9 @@ def monitor(tmp_path: Path) -> Path:
 def arguments(command: str, monitor: Path, tmp_path: Path) -> list[str]:
     runs = tmp_path / "runs.json"
     runs.write_text(json.dumps([{"run_id": "r", "messages": tiny_monitor.failing_run()}]))
-    names = {"RUNS": str(runs), "MONITOR": str(monitor), "OUT": str(tmp_path / "out")}
+    names = {"RUNS": str(runs), "MONITOR": str(monitor), "OUT": str(tmp_path / "out"), "MODEL": str(tmp_path)}
     rest = [names.get(one, one) for one in OPENING[command]]
-    return [command, *([] if "--monitor" in OPENING[command] else [str(monitor)]), *rest]
+    return [*command.split(), *([] if "--monitor" in OPENING[command] else [str(monitor)]), *rest]
 
 
 def test_every_command_with_a_monitor_takes_trust() -> None:
