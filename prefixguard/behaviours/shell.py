@@ -17,6 +17,8 @@ from __future__ import annotations
 import re
 from typing import Final, Literal, NamedTuple
 
+from prefixguard.behaviours.sql import read_sql
+
 #: Code points of a command that are looked at, and so many of them once its here-documents are taken out.
 _LOOKED_AT, _READ = 65_536, 4000
 _MOST_EFFECTS = 64
@@ -26,21 +28,17 @@ _WORDS: Final = {
     "reads": "cat ls head tail less more wc sort uniq cut tr awk jq diff cmp du df stat file tree ps top pwd whoami "
     "id date env printenv type which whereis basename dirname realpath readlink md5sum sha1sum sha256sum cksum xxd od "
     "hexdump nl echo printf test [ uname hostname history man help free uptime lsof column comm paste rev seq expr bc "
-    "tac strings zcat gzcat true cd export set source . pushd popd select show describe desc explain with use pragma "
-    "get-content dir",
+    "tac strings zcat gzcat true cd export set source . pushd popd get-content dir",
     "searches": "grep egrep fgrep zgrep rg ag ack find fd locate search_dir search_file find_file",
     "edits": "rm mv cp mkdir rmdir touch chmod chown ln patch ed ex vi vim nano truncate dd tee edit create insert "
     "black isort ruff str_replace apply_patch sed perl install unzip tar",
     "writes": "pip pip3 npm yarn pnpm apt apt-get brew conda curl wget ssh scp rsync kill pkill killall systemctl "
-    "service docker kubectl mount insert update delete drop alter replace truncate merge grant revoke",
+    "service docker kubectl mount update delete replace",
     "tests": "pytest py.test tox nosetests nox unittest ctest jest mocha vitest rspec phpunit runtests",
     "waits": "sleep wait",
     "submits": "submit",
 }
 _KINDS: Final = {word: kind for kind in ("edits", *reversed(_WORDS)) for word in _WORDS[kind].split()}
-_SQL: Final = frozenset(
-    ("select", "insert", "update", "delete", "drop", "alter", "replace", "truncate", "merge", "grant", "revoke", "with")
-)
 _GIT: Final = {
     **dict.fromkeys(("status", "log", "diff", "show", "branch", "blame", "remote", "rev-parse", "ls-files"), "reads"),
     "grep": "searches",
@@ -130,6 +128,8 @@ def read_shell(command: str) -> ShellCommand:
     command: text of a shell's command, or of a statement of SQL. Of its first 65,536 characters the first 4,000 that
     are no here-document are looked at.
     """
+    if (statement := read_sql(command)) is not None:
+        return ShellCommand(*statement)
     bare = _without_texts(command[:_LOOKED_AT])[:_READ]
     best, told = len(_GREATEST), ""
     effects: list[Effect] = []
@@ -185,11 +185,8 @@ def _read_part(part: str) -> ShellCommand:
     if first == "sed":
         in_place = any(word.startswith(("-i", "--in-place")) for word in rest)
         return ShellCommand("edits", first, (Effect("changes"),)) if in_place else ShellCommand("reads", first)
-    if first in ("insert", "replace", "truncate", "update", "delete") and first in _SQL:
-        is_sql = any(word.lower() in ("into", "from", "table", "set") for word in rest)
-        return ShellCommand("writes", first) if is_sql else ShellCommand("edits", first, (Effect("changes"),))
-    if first == "create" and rest and rest[0].lower() in ("table", "view", "index", "database", "temporary", "unique"):
-        return ShellCommand("writes", first)
+    if first in ("insert", "replace", "truncate", "update", "delete"):
+        return ShellCommand("edits", first, (Effect("changes"),))
     if first == "find" and any(word in ("-delete", "-exec") for word in rest):
         deletes = "-delete" in rest or "rm" in rest
         return ShellCommand("edits" if deletes else "searches", first)
