@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.bundle.alarm_performance import AlarmPerformance, performance_from_json
+from prefixguard.bundle.behaviour_map import of_other_behaviours
 from prefixguard.bundle.strict_json import exactly, listed, load_json, share, wholes
 from prefixguard.bundle.symbol_map import SymbolMap, symbol_map_from_json
 from prefixguard.errors import BundleError, DataError
@@ -133,9 +134,15 @@ def automaton_to_bytes(
 
 
 def automaton_from_bytes(data: bytes, where: str = "automaton.json") -> tuple[Automaton, SymbolMap, tuple[str, ...]]:
-    """The automaton, its symbol map and one gloss a symbol. Raises BundleError with place and remedy."""
+    """The automaton, its symbol map and one gloss a symbol. Raises BundleError with place and remedy, also for symbols
+    that are the behaviours of another release, as rules that were calibrated for those are refused."""
     try:
         document = load_json(data)
+        if isinstance(document, dict) and of_other_behaviours(document.get("symbol_map")):
+            raise BundleError(
+                f"{where}: its symbols are behaviours of another release, which may hold at other steps here, so its "
+                "risks do not hold. Export the monitor again: prefixguard export MONITOR RUNS --to dfa"
+            )
         return _parse(document)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as exc:
         said = "nested too deep" if isinstance(exc, RecursionError) else str(exc)[:300]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.behaviours import BY_NAME, CONSEQUENCES, NONE_HELD, PLACES
+from prefixguard.behaviours import BY_NAME, CATALOGUE_SHA256, CONSEQUENCES, NONE_HELD, PLACES
 from prefixguard.bundle.strict_json import listed, wholes
 from prefixguard.encoder import SparseRow
 from prefixguard.errors import ConfigError
@@ -77,7 +77,8 @@ def _named(behaviour: str, often: str = "") -> str:
 @dataclass(frozen=True, slots=True)
 class BehaviourMap:
     """symbols: in their order, the one that matters most first; each once. A step at which none holds has the last
-    symbol, which is not in the list.
+    symbol, which is not in the list. catalogue: the SHA-256 of the catalogue whose behaviours they are, for the same
+    name can hold at other steps in another release; "" where a bundle does not say.
 
     >>> of = BehaviourMap((BehaviourSymbol("call_failed", 1, "reads"), BehaviourSymbol("reads")))
     >>> of.n_symbols, of.glosses[-1]
@@ -85,6 +86,7 @@ class BehaviourMap:
     """
 
     symbols: tuple[BehaviourSymbol, ...]
+    catalogue: str = CATALOGUE_SHA256
     _asked: tuple[tuple[int, int, int], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -114,12 +116,24 @@ class BehaviourMap:
 
     def to_json(self) -> dict[str, Any]:
         """See `SymbolMap`."""
-        return {"kind": "behaviours", "symbols": [[s.behaviour, s.at_least, s.consequence] for s in self.symbols]}
+        said = {"catalogue": self.catalogue} if self.catalogue else {}
+        rows = [[s.behaviour, s.at_least, s.consequence] for s in self.symbols]
+        return {"kind": "behaviours", **said, "symbols": rows}
 
 
-def behaviour_map_from_json(document: Any) -> BehaviourMap:
-    """What stands under `symbols`. Raises ValueError (ConfigError is one) that says what is wrong."""
-    rows = listed(document, "behaviours of the symbol map")
+def of_other_behaviours(document: Any) -> bool:
+    """Whether a symbol map was made with the behaviours of another release. False where it does not say, as in bundles
+    that were written before it was recorded."""
+    if not isinstance(document, dict) or document.get("kind") != "behaviours":
+        return False
+    return bool(document.get("catalogue", CATALOGUE_SHA256) != CATALOGUE_SHA256)
+
+
+def behaviour_map_from_json(document: dict[str, Any]) -> BehaviourMap:
+    """What `to_json` wrote. Raises ValueError (ConfigError is one) that says what is wrong."""
+    if of_other_behaviours(document):
+        raise ValueError("the symbol map's behaviours are of another release")
+    rows = listed(document["symbols"], "behaviours of the symbol map")
     if len(rows) >= MOST_BEHAVIOUR_SYMBOLS:
         raise ValueError(f"the symbol map has {len(rows):,} behaviours, fewer than {MOST_BEHAVIOUR_SYMBOLS:,} can be")
     symbols = []
@@ -129,4 +143,4 @@ def behaviour_map_from_json(document: Any) -> BehaviourMap:
             raise ValueError("a behaviour of the symbol map is not a name, a count and a consequence")
         count = wholes([at_least], "a count of the symbol map", 1, _MOST_COUNT + 1)[0]
         symbols.append(BehaviourSymbol(behaviour, count, consequence))
-    return BehaviourMap(tuple(symbols))
+    return BehaviourMap(tuple(symbols), document.get("catalogue", ""))

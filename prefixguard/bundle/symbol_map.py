@@ -242,11 +242,12 @@ def symbol_map_from_json(document: Any) -> SymbolMap:
     }  # fmt: skip
     if not isinstance(kind, str) or kind not in fields:
         raise ValueError(f"the symbol map's kind is {str(kind)[:40]!r}, known: {', '.join(fields)}")
-    exactly(document, ("kind", *fields[kind]), "the symbol map")
+    recorded = ["catalogue"] if kind == "behaviours" and "catalogue" in document else []
+    exactly(document, ("kind", *recorded, *fields[kind]), "the symbol map")
     if kind == "model":
         return ModelMap(document["n_symbols"])
     if kind == "behaviours":
-        return behaviour_map_from_json(document["symbols"])
+        return behaviour_map_from_json(document)
     if kind == "typed":
         return TypedMap(tuple(listed(document["tools"], "tools of the symbol map")))
     scores = listed(document["scores"], "scores of the symbol tree")

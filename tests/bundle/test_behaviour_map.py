@@ -11,13 +11,14 @@ from behaving import call, fail, found_in, say
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prefixguard.behaviours import BY_NAME, CONSEQUENCES, NONE_HELD, PLACES, held
-from prefixguard.bundle import BehaviourMap, BehaviourSymbol
+from prefixguard.behaviours import BY_NAME, CATALOGUE_SHA256, CONSEQUENCES, NONE_HELD, PLACES, held
+from prefixguard.bundle import Automaton, BehaviourMap, BehaviourSymbol, automaton_to_bytes
+from prefixguard.bundle.automaton import automaton_from_bytes
 from prefixguard.bundle.behaviour_map import MOST_BEHAVIOUR_SYMBOLS
 from prefixguard.bundle.symbol_map import symbol_map_from_json
 from prefixguard.context import N_FEATURES
 from prefixguard.encoder import SparseRow
-from prefixguard.errors import ConfigError
+from prefixguard.errors import BundleError, ConfigError
 
 EMPTY = SparseRow(np.empty(0, np.int64), np.empty(0, np.float32))
 NUMBERS = np.zeros(N_FEATURES, np.float32)
@@ -72,6 +73,46 @@ def test_a_symbol_holds_and_none_before_it_does(found: BehaviourMap, counts: byt
 def test_it_is_read_as_it_was_written(found: BehaviourMap) -> None:
     assert symbol_map_from_json(json.loads(json.dumps(found.to_json()))) == found
     assert len(found.glosses) == found.n_symbols
+
+
+def automaton_bytes(**changed: Any) -> bytes:
+    """An automaton of one state over `MAP`; changed: of its symbol map."""
+    none = np.zeros((1, 5), np.int64)
+    one = np.zeros((1, 1), np.int64)
+    automaton = Automaton(
+        start=0,
+        transitions=none.astype(np.int32),
+        fallback=none[0].astype(np.int32),
+        clock=(),
+        risk=np.full((1, 1, 2), 0.5),
+        interval=np.full((1, 1, 2, 2), 0.5),
+        edges=none,
+        visits=one[0],
+        evidence=one,
+        evidence_runs=one,
+        stand_in=one[0].astype(np.int32),
+    )
+    written = json.loads(automaton_to_bytes(automaton, MAP, MAP.glosses))
+    written["symbol_map"] = {name: value for name, value in {**written["symbol_map"], **changed}.items() if value}
+    return json.dumps(written).encode()
+
+
+def test_the_version_of_the_behaviours_is_recorded_and_another_one_is_refused() -> None:
+    """Their names stay, and hold at other steps: all risks would be of something else."""
+    assert json.loads(automaton_bytes())["symbol_map"]["catalogue"] == CATALOGUE_SHA256
+    assert automaton_from_bytes(automaton_bytes())[1] == MAP
+    for other in ("0" * 64, 1, ["x"]):
+        said = "a.json: its symbols are behaviours of another release, .* Export the monitor again: prefixguard export"
+        with pytest.raises(BundleError, match=said):
+            automaton_from_bytes(automaton_bytes(catalogue=other), "a.json")
+
+
+def test_a_bundle_from_before_versions_were_recorded_is_opened() -> None:
+    """And says as little when it is written again, as when it is calibrated."""
+    silent = automaton_bytes(catalogue=None)
+    automaton, found, glosses = automaton_from_bytes(silent)
+    assert found == BehaviourMap(MAP.symbols, "")
+    assert json.loads(automaton_to_bytes(automaton, found, glosses)) == json.loads(silent)
 
 
 def test_nothing_else_is_looked_at() -> None:
