@@ -26,9 +26,9 @@ textworld = pytest.mark.skipif(
 @pytest.mark.parametrize("name", [pytest.param("tau2-retail", marks=tau2), pytest.param("textworld", marks=textworld)])
 def test_collected_injected_and_replayed(name: str, tmp_path: Path) -> None:
     """The scripted agent wins; a fault that is accepted loses; what a careless agent left out is found."""
-    safe = collect(name, tmp_path / "safe.jsonl", count=4, tasks=4)
+    safe = collect(name, tmp_path / "safe.jsonl", count=2, tasks=2)
     assert safe.counts["failures"] == 0 and safe.counts["safe"] >= 1
-    inject(tmp_path / "safe.jsonl", tmp_path / "injected.jsonl", per_run=3, tries=6)
+    inject(tmp_path / "safe.jsonl", tmp_path / "injected.jsonl", per_run=2, tries=4)
     sources = {run.run_id: run for run in read_corpus(tmp_path / "safe.jsonl")}
     injected = list(read_corpus(tmp_path / "injected.jsonl"))
     for run in injected:
@@ -36,7 +36,7 @@ def test_collected_injected_and_replayed(name: str, tmp_path: Path) -> None:
         assert run.records()[: step - 1] == sources[run.provenance["source_run"]].records()[: step - 1]
         assert run.run["outcome"] == "failure" and step <= len(run.records())
     assert injected
-    collect(name, tmp_path / "runs.jsonl", count=8, tasks=4, agent="careless")
+    collect(name, tmp_path / "runs.jsonl", count=4, tasks=2, agent="careless")
     if any(run.source == "natural" for run in read_corpus(tmp_path / "runs.jsonl")):
         replay(tmp_path / "runs.jsonl", tmp_path / "replayed.jsonl")
         for run in read_corpus(tmp_path / "replayed.jsonl"):

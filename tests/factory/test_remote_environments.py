@@ -146,6 +146,16 @@ def test_a_world_that_crashed_is_begun_again(tmp_path: Path) -> None:
     toy.close()
 
 
+def test_a_process_clears_up_behind_itself(tmp_path: Path) -> None:
+    """It ends with its input, and is killed only where it does not."""
+    left = tmp_path / "left"
+    left.touch()
+    toy = world(tmp_path, f"__import__('atexit').register(lambda: __import__('os').remove({str(left)!r}))")
+    toy.tasks(1)
+    toy.close()
+    assert not left.exists()
+
+
 def test_an_agent_that_never_ends_is_cut_off(tmp_path: Path) -> None:
     toy = world(tmp_path, "done = 0 if verb == 'act' else done")
     toy.reset("t", "0")

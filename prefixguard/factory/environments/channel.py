@@ -18,6 +18,8 @@ from prefixguard.errors import ReplayError
 
 #: Seconds for one answer, and for the first one of a process, which imports what it needs.
 SECONDS, FIRST_SECONDS = 60.0, 120.0
+#: Seconds in which a process may end by itself.
+_GRACE = 3.0
 #: Bytes of an answer, and characters of what a process said before it ended.
 _LONGEST, _TOLD = 16 << 20, 600
 
@@ -71,21 +73,29 @@ class ProcessChannel:
                 process.stdin.flush()
             line = self._lines.get(timeout=limit)
         except queue.Empty:
-            self.close()
+            self._kill()
             raise ReplayError(f"{self._name} did not answer within {limit:g} seconds, and was ended.") from None
         except OSError:
             line = b""
         except BaseException:  # interrupted: its answer would be taken for that of the next question
-            self.close()
+            self._kill()
             raise
         if not line.endswith(b"\n"):
-            self.close()
+            self._kill()
             said = b"".join(self._errors[-20:]).decode("utf-8", "replace").strip()[-_TOLD:]
             raise ReplayError(f"{self._name} ended{f', and said: {said}' if said else ' without a word'}")
         return _checked(line, self._name)
 
     def close(self) -> None:
-        """End the process."""
+        """End the process: it may clear up behind itself, for a moment."""
+        process = self._process
+        if process is not None and process.stdin is not None:
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                process.stdin.close()
+                process.wait(_GRACE)
+        self._kill()
+
+    def _kill(self) -> None:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
