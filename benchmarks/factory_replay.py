@@ -187,9 +187,7 @@ def main() -> None:
             "curve": timed("curve", took, lambda: curve(failures[:200])), "curve_failures": min(200, len(failures)),
         }  # fmt: skip
     path = options.out / "factory_replay.json"
-    kept = json.loads(path.read_text()) if path.exists() else {}
-    beside = {key: value for key, value in kept.items() if key.startswith(("tau2", "textworld"))}
-    path.write_text(json.dumps({**found, **beside, "seconds": took}, indent=1) + "\n")
+    path.write_text(json.dumps({**found, "seconds": took}, indent=1) + "\n")
     write_page(options.out)
 
 
@@ -213,24 +211,6 @@ def write_page(out: Path) -> None:
         f"## With a scripted proposer (first {found['curve_failures']} failures, R 8)", "",
         *table(found["curve"], "proposer"),
     ]  # fmt: skip
-    if "tau2" in found:
-        lines += [
-            "",
-            "## tau2-bench retail, real runs",
-            "",
-            "| runs | |",
-            "| --- | ---: |",
-            *(f"| {key} | {value} |" for key, value in found["tau2"].items()),
-        ]
-    if "textworld" in found:
-        lines += [
-            "",
-            "## TextWorld",
-            "",
-            "| games | |",
-            "| --- | ---: |",
-            *(f"| {key} | {value} |" for key, value in found["textworld"].items()),
-        ]
     lines += ["", f"Seconds on two shared cores: {', '.join(f'{k} {v}' for k, v in found['seconds'].items())}."]
     (out / "factory_replay.md").write_text("\n".join(lines) + "\n")
 

@@ -190,6 +190,27 @@ def test_the_figures_of_automata_over_behaviours_are_those_of_the_benchmark() ->
     assert f"hold in {float(min(held)):.0%} to {float(max(held)):.0%}".replace("%", " %") in said
 
 
+def test_the_figures_of_recorded_runs_are_those_of_the_benchmark() -> None:
+    results = ROOT / "benchmarks" / "results"
+    found = json.loads((results / "factory_worlds.json").read_text(encoding="utf-8"))
+    runs, read = found["tau2"], found["reader"]
+    said = (ROOT / "docs" / "factory.md").read_text(encoding="utf-8")
+    said = " ".join(said.partition("<!-- worlds:begin -->")[2].partition("<!-- worlds:end -->")[0].split())
+    won, lost = (runs[f"recorded {one}, environment says {one}"] for one in ("success", "failure"))
+    losing, same, near = runs["losing write"], read["the same step"], read["at most one step away"]
+    assert said == (
+        f"Of {runs['runs']} real retail runs {runs['drift']} drift, {runs['agree with their record']} agree with their "
+        f"record ({won} won, {lost} lost), and {losing} of the {lost} get a losing write. A reader of "
+        f"{read['runs read']} of these {losing} named the losing write in {same} and a step at most one away in "
+        f"{near}, never a later one; the farthest was {read['most steps away']} steps before it. The first write of a "
+        f"run is the losing one in {runs['of those the first write of the run']} of the {losing}, since most runs have "
+        "few."
+    )
+    assert read["later"] == 0 and losing + runs["no write loses (an omission)"] == lost
+    page = (results / "factory_worlds.md").read_text(encoding="utf-8")
+    assert all(f"| {name} | {count} |" in page for part in found.values() for name, count in part.items())
+
+
 def test_the_changelog_knows_this_version() -> None:
     assert f"## [{prefixguard.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from prefixguard.factory import Skips, collect, inject, read_corpus, replay
-from prefixguard.factory.contrast import candidates, first_cause
+from prefixguard.factory.contrast import candidates, point_of_no_return
 from prefixguard.factory.environments import open_environment, recorded_runs
 
 RECORDED = Path(os.environ.get("PREFIXGUARD_TRACES", ".traces")) / "tau2" / "prompt_refine"
@@ -40,7 +42,8 @@ def test_collected_injected_and_replayed(name: str, tmp_path: Path) -> None:
     if any(run.source == "natural" for run in read_corpus(tmp_path / "runs.jsonl")):
         replay(tmp_path / "runs.jsonl", tmp_path / "replayed.jsonl")
         for run in read_corpus(tmp_path / "replayed.jsonl"):
-            assert run.provenance["replay"]["candidates"] and run.mistakes[0].rule == "first_cause"
+            assert run.provenance["replay"]["candidates"]
+            assert [one.rule for one in run.mistakes] == ["point_of_no_return"], "a reference goes on, not the agent"
 
 
 @pytest.mark.real
@@ -56,7 +59,7 @@ def test_real_runs_are_executed_again(tmp_path: Path) -> None:
         world.replay(run, len(world.decisions(run)))
         if run.run["outcome"] == world.verify() == "failure":
             played = candidates(world, run, world.corrections(run), rolls=1, salt="x")
-            cause = first_cause(played, 0.5)
+            cause = point_of_no_return(played)
             found.append(cause)
             assert all(one.original == 1.0 for one in played if cause is not None and one.place < cause.place)
     world.close()
@@ -66,10 +69,47 @@ def test_real_runs_are_executed_again(tmp_path: Path) -> None:
     assert all(run.provenance["environment"] == {"name": "tau2-retail"} for run in read_corpus(tmp_path / "real.jsonl"))
 
 
+class Retail:
+    name, spec = "tau2-retail", {"name": "tau2-retail"}
+
+
+def results(tasks: list[list[str]], runs: list[dict[str, Any]]) -> str:
+    """A file of results: the actions of each task, and its runs."""
+    hello = [{"role": "assistant", "content": "Hi"}]
+    actions = [[{"name": name, "arguments": {}} for name in names] for names in tasks]
+    document = {
+        "info": {"environment_info": {"domain_name": "retail"}, "agent_info": {"llm": "m"}},
+        "tasks": [{"id": str(i), "evaluation_criteria": {"actions": one}} for i, one in enumerate(actions)],
+        "simulations": [{"task_id": "0", "messages": hello, **run} for run in runs],
+    }
+    return json.dumps(document)
+
+
+def test_a_run_is_held_against_what_it_was_judged_by(tmp_path: Path) -> None:
+    """Not against the tasks of its file, which may be those of other runs. Runs have the names of their files."""
+    judged = [{"action": {"name": "cancel", "arguments": {"order_id": "#1"}}, "action_match": False}]
+    runs = [
+        {"reward_info": {"reward": 1.0, "action_checks": judged}},
+        {"reward_info": {"reward": 0.0, "action_checks": []}},
+        {"reward_info": {"reward": 0.0, "action_checks": None}},
+        {"reward_info": {"reward": 0.0}},
+        {"reward_info": None},
+        {"reward_info": {"reward": 0.0, "action_checks": [{"action": None}]}},
+    ]
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "same.json").write_text(results([["exchange"]], runs))
+    skips = Skips()
+    found = list(recorded_runs(tmp_path, Retail(), skips))  # type: ignore[arg-type]
+    references = [json.loads(run.provenance["task"])["reference"] for run in found]
+    assert references == 2 * [[["cancel", {"order_id": "#1"}]], [], [["exchange", {}]], [["exchange", {}]]]
+    assert [run.run_id for run in found] == [f"{folder}-same-{n}" for folder in "ab" for n in (1, 2, 3, 4)]
+    assert skips.counts == {"a run without a reward": 2, "a run that is not in the form of tau2": 2}
+
+
 def test_files_that_are_no_results_are_counted(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("{")
     (tmp_path / "b.json").write_text('{"info": 3}')
     skips = Skips()
-    world = type("World", (), {"name": "tau2-retail", "spec": {"name": "tau2-retail"}})()
-    assert list(recorded_runs(tmp_path, world, skips)) == []
+    assert list(recorded_runs(tmp_path, Retail(), skips)) == []  # type: ignore[arg-type]
     assert skips.counts == {"no results of tau2-bench": 2}

@@ -52,7 +52,8 @@ def recorded_runs(path: str | os.PathLike[str], world: RemoteEnvironment, skips:
     """Runs of results files of tau2-bench (a file or a folder of .json) in the domain of `world`, without labels.
 
     Left out and counted: runs of other domains, runs without a reward, runs whose user calls tools, and files that are
-    no results. A run is held against the reference that its file names, which may be another one now.
+    no results. A run is held against the reference that it was judged by, as its own record says: that of its task in
+    tau2 may be another now, and there are files whose list of tasks is not that of their runs.
     """
     path = Path(path)
     files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
@@ -65,17 +66,18 @@ def recorded_runs(path: str | os.PathLike[str], world: RemoteEnvironment, skips:
             results = json.loads(file.read_bytes())
             domain = results["info"]["environment_info"]["domain_name"]
             runs, agent = results["simulations"], str(results["info"].get("agent_info", {}).get("llm") or "")
-            references = {str(task["id"]): _reference(task) for task in results["tasks"]}
+            references = {str(task["id"]): _of_task(task) for task in results["tasks"]}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             skips.add("no results of tau2-bench", str(file))
             continue
+        name = "-".join((file.relative_to(path) if path.is_dir() else Path(file.name)).with_suffix("").parts)
         for number, run in enumerate(runs):
             where = f"{file.name}:{number + 1}"
             if f"tau2-{domain}" != world.name:
                 skips.add("a run of another domain", where)
                 continue
             try:
-                yield _labelled(run, f"{file.stem}-{number + 1}", agent, world, references)
+                yield _labelled(run, f"{name}-{number + 1}", agent, world, references)
             except (ValueError, KeyError, TypeError, AttributeError) as exc:
                 skips.add(str(exc) if isinstance(exc, _Unusable) else "a run that is not in the form of tau2", where)
 
@@ -84,14 +86,21 @@ class _Unusable(ValueError):
     """Why a run is left out."""
 
 
-def _reference(task: dict[str, Any]) -> list[list[Any]]:
+def _of_task(task: dict[str, Any]) -> list[list[Any]]:
     return [[one["name"], one["arguments"]] for one in (task.get("evaluation_criteria") or {}).get("actions") or ()]
+
+
+def _reference(reward: dict[str, Any], of_task: list[list[Any]]) -> list[list[Any]]:
+    """What the run was judged by; where it does not say, what its file says of its task."""
+    checks = reward.get("action_checks")
+    return of_task if checks is None else [[one["action"]["name"], one["action"]["arguments"]] for one in checks]
 
 
 def _labelled(
     run: dict[str, Any], name: str, agent: str, world: RemoteEnvironment, references: dict[str, list[list[Any]]]
 ) -> LabelledRun:
-    reward = (run.get("reward_info") or {}).get("reward")
+    judged = run.get("reward_info") or {}
+    reward = judged.get("reward")
     if not isinstance(reward, int | float):
         raise _Unusable("a run without a reward")
     messages = list[dict[str, Any]]()
@@ -115,7 +124,7 @@ def _labelled(
     task = str(run["task_id"])
     outcome = "success" if reward >= 1 else "failure"
     fields = {"run_id": name, "task_id": task, "agent": agent, "outcome": outcome, "messages": messages}
-    named = json.dumps({"id": task, "reference": references[task]}, sort_keys=True)
+    named = json.dumps({"id": task, "reference": _reference(judged, references[task])}, sort_keys=True)
     made = {"environment": world.spec, "task": named, "seed": "", "agent": ""}
     family = f"{world.name}:{task}"
     return LabelledRun(fields, "natural", family=family, provenance=made)
