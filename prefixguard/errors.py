@@ -13,7 +13,8 @@
     ├── SavedSessionError     a saved session cannot be restored (damaged, of another monitor, by a newer release)
     ├── OutputError           a result cannot be written (disk full, no permission, already there)
     ├── ReplayError           an environment cannot play runs (not there, crashed, hangs, other task)
-    │   └── ReplayDrift           it answers otherwise than it did when a run was recorded
+    │   ├── ReplayDrift           it answers otherwise than it did when a run was recorded
+    │   └── UnreplayableRun       the run does not say how it was made, or was not made there
     ├── EndpointError         a language model's endpoint refuses, fails, or does not answer in time
     ├── MissingExtraError     an optional package is not installed
     ├── AgentStopped          a guard stops a run, as its host asked for (on_alarm="stop")
@@ -80,6 +81,10 @@ class ReplayError(PrefixGuardError):
 
 class ReplayDrift(ReplayError):
     """An environment answers otherwise than it did when the run was recorded."""
+
+
+class UnreplayableRun(ReplayError):
+    """A run does not say how it was made, or was not made in this environment."""
 
 
 class EndpointError(PrefixGuardError):

@@ -105,6 +105,7 @@ def build(
         f"{name} of {side}": Counter() for side in _SIDES for name in ("licence", "source")
     }
     parts = {name: out / f".{name}.{os.getpid()}.part" for name in counts}
+    told = out / f".{MANIFEST}.{os.getpid()}.part"
     answers: dict[bytes, tuple[Any, ...]] = {}
     options: dict[str, Any] = {"budget_tokens": budget_tokens, "mask": mask, "skips": skips}
     try:
@@ -130,8 +131,6 @@ def build(
         if not any(map(Counter.total, counts.values())):
             raise DataError(f"no row comes of these corpora. {' '.join(skips.notes())}")
         hashes = {f"{name}.jsonl": _sha256(part) for name, part in parts.items()}
-        for name, part in parts.items():
-            part.replace(out / f"{name}.jsonl")
         constants = {
             "test_share": test_share, "budget_tokens": budget_tokens, "mask": mask, "seed": seed,
             "kinds": dict(kinds or {}), "words_in_a_row": GRAM, "copy_from": COPY,
@@ -147,11 +146,15 @@ def build(
             "skipped": skips.as_json(),
             "files": hashes,
         }
-        (out / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        told.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+        (out / MANIFEST).unlink(missing_ok=True)  # until all files are of one build, no manifest speaks for them
+        for name, part in parts.items():
+            part.replace(out / f"{name}.jsonl")
+        told.replace(out / MANIFEST)
     except OSError as exc:
         raise OutputError(f"{out}: {exc.strerror or exc}. Name a folder with room.") from exc
     finally:
-        for part in parts.values():
+        for part in (*parts.values(), told):
             part.unlink(missing_ok=True)
     return CorpusReport(out, {name: dict(sorted(classes.items())) for name, classes in counts.items()}, skips)
 

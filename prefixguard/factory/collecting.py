@@ -10,10 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from prefixguard.errors import ConfigError, ReplayDrift, ReplayError
+from prefixguard.errors import ConfigError, ReplayError
 from prefixguard.escalate import Endpoint
 from prefixguard.factory.corpus_report import CorpusReport
-from prefixguard.factory.environments import RemoteEnvironment, ReplayableEnvironment, open_environment, recorded_runs
+from prefixguard.factory.environments import (
+    WORLD_FAILED,
+    RemoteEnvironment,
+    ReplayableEnvironment,
+    open_environment,
+    recorded_runs,
+    why_not,
+)
 from prefixguard.factory.kept_answers import KeptAnswers
 from prefixguard.factory.labelled import LabelledRun, write_corpus
 from prefixguard.factory.safe_runs import COHERENCE_SCHEMA, unsafe
@@ -115,7 +122,7 @@ def _one(world: ReplayableEnvironment, task: str, seed: str, agent: str) -> dict
             return {"fault": "outcome: the environment does not say how it ended"}
         trace, made = world.trace(), world.provenance()
     except ReplayError:
-        return {"fault": "the environment failed"}
+        return {"fault": WORLD_FAILED}
     source = "safe" if trace["outcome"] == Outcome.SUCCESS else "natural"
     family = ":".join([*(str(value) for value in world.spec.values()), task])
     run = LabelledRun(trace, source, family=family, provenance=made, licence=world.licence)
@@ -129,10 +136,11 @@ def _executed(
     if not isinstance(world, RemoteEnvironment) or not world.name.startswith("tau2-"):
         raise ConfigError(f"recorded runs are read for tau2-retail and tau2-airline, not for {world.name}.")
     for run in recorded_runs(recorded, world, skips):
-        kept = work.get("executed", run=run.run_id)
+        kept = work.get("executed", run=run.digest)
         if kept is None:
             kept = Kept({"fault": _disagreement(world, run)})
-            work.put(kept, "executed", run=run.run_id)
+            if kept.facts["fault"] != WORLD_FAILED:  # it may be tried again
+                work.put(kept, "executed", run=run.digest)
         fault = str(kept.facts["fault"])
         source = "safe" if run.run["outcome"] == Outcome.SUCCESS else "natural"
         yield run.run_id, None if fault else replace(run, source=source), fault
@@ -143,8 +151,6 @@ def _disagreement(world: ReplayableEnvironment, run: LabelledRun) -> str:
     try:
         world.replay(run, len(world.decisions(run)))
         outcome = world.verify()
-    except ReplayDrift:
-        return "the environment answers otherwise than it did"
-    except ReplayError:
-        return "the environment failed"
+    except ReplayError as exc:
+        return why_not(exc)
     return "" if outcome == run.run["outcome"] else f"recorded as {run.run['outcome']}, the environment says {outcome}"

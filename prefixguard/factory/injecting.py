@@ -9,9 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from prefixguard.errors import ConfigError, DataError, ReplayDrift, ReplayError
+from prefixguard.errors import ConfigError, DataError, ReplayError
 from prefixguard.factory.corpus_report import CorpusReport
-from prefixguard.factory.environments import Action, Decision, Environments, ReplayableEnvironment
+from prefixguard.factory.environments import (
+    WORLD_FAILED,
+    Action,
+    Decision,
+    Environments,
+    ReplayableEnvironment,
+    why_not,
+)
 from prefixguard.factory.labelled import LabelledRun, MistakeLabel, read_corpus, records_of, write_corpus
 from prefixguard.factory.skips import Skips
 from prefixguard.simulation.rng import Rng
@@ -64,10 +71,7 @@ def inject(
                 world = worlds.of(run)
                 options = _options(world.decisions(run), kinds or (), Rng(f"{seed}/inject/{run.run_id}"))
             except ReplayError as exc:
-                skips.add(
-                    "it cannot be played again" if isinstance(exc, ReplayDrift) else "the environment failed",
-                    run.run_id,
-                )
+                skips.add(why_not(exc), run.run_id)
                 continue
             for _ in range(tries):
                 wanted = [kind for kind in options if options[kind] and accepted[kind] < per_kind]
@@ -76,10 +80,11 @@ def inject(
                 kind = min(wanted, key=lambda one: (accepted[one], tried[one], one))
                 tried[kind] += 1
                 place = options[kind].pop()
-                kept = work.get("injected", run=run.run_id, place=place, kind=kind)
+                kept = work.get("injected", run=run.digest, place=place, kind=kind)
                 if kept is None:
                     kept = Kept(_attempt(world, run, place, kind, f"{seed}/{run.run_id}/{place}"))
-                    work.put(kept, "injected", run=run.run_id, place=place, kind=kind)
+                    if kept.facts.get("fault") != WORLD_FAILED:  # it may be tried again
+                        work.put(kept, "injected", run=run.digest, place=place, kind=kind)
                 if "fault" in kept.facts:
                     skips.add(str(kept.facts["fault"]), f"{run.run_id}, {kind}")
                     continue
@@ -120,7 +125,7 @@ def _attempt(world: ReplayableEnvironment, run: LabelledRun, place: int, kind: s
         if injected.verify() is not Outcome.FAILURE:
             return {"fault": "the run succeeded in spite of the fault"}
     except ReplayError as exc:
-        return {"fault": _why(exc)}
+        return {"fault": why_not(exc)}
     trace = injected.trace()
     records, before = records_of(trace), run.records()
     at = decision.step
@@ -144,7 +149,3 @@ def _played_from(
     again.step(action)
     again.continuation(salt)
     return again
-
-
-def _why(exc: ReplayError) -> str:
-    return "the environment answers otherwise than it did" if isinstance(exc, ReplayDrift) else "the environment failed"

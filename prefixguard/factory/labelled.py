@@ -7,6 +7,7 @@ and cannot reach a record, a feature or a prompt.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -125,6 +126,12 @@ class LabelledRun:
         task = self.run.get("task_id")
         mistake = None if found is None else Mistake(found.step, found.agent)
         return Label(Outcome(self.run["outcome"]), None if task is None else str(task), mistake, tuple(faults))
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that its line says, as hex: work that is kept for a run is not taken up for another one of the
+        same id."""
+        return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()
 
     def records(self) -> tuple[StepRecord, ...]:
         """Its steps, as the adapter `openai_chat` reads them, with long texts kept."""

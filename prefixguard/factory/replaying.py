@@ -8,11 +8,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from prefixguard.errors import ConfigError, DataError, ReplayDrift, ReplayError
+from prefixguard.errors import ConfigError, DataError, ReplayError
 from prefixguard.escalate import Endpoint
 from prefixguard.factory.contrast import candidates, evidence, first_cause, point_of_no_return
 from prefixguard.factory.corpus_report import CorpusReport
-from prefixguard.factory.environments import Environments, ReplayableEnvironment
+from prefixguard.factory.environments import WORLD_FAILED, Environments, ReplayableEnvironment, why_not
 from prefixguard.factory.kept_answers import KeptAnswers
 from prefixguard.factory.labelled import LabelledRun, MistakeLabel, read_corpus, write_corpus
 from prefixguard.factory.proposers import PROPOSAL_SCHEMA, ModelProposer, OracleProposer, Proposer
@@ -64,7 +64,7 @@ def replay(
     failures = [run for run in read_corpus(corpus, skips) if run.source == "natural"]
     if not failures:
         raise DataError(f"{os.fspath(corpus)}: no failure without labels. Make some: prefixguard factory collect")
-    who = [None if proposer is None else proposer.model, reference]
+    who = [None if proposer is None else proposer.shown, reference]
     work = Store(out.with_name(f"{out.name}.kept"), {"seed": seed, "rolls": rolls, "margin": margin, "proposer": who})
     proposes: Proposer = OracleProposer()
     if proposer is not None:
@@ -73,11 +73,11 @@ def replay(
     found, rules = list[LabelledRun](), Counter[str]()
     with Environments(python) as worlds:
         for number, run in enumerate(failures):
-            kept = work.get("replayed", run=run.run_id)
+            kept = work.get("replayed", run=run.digest)
             if kept is None:
                 kept = Kept(_replayed(worlds, run, proposes, rolls, margin, str(seed)))
                 if not kept.facts.get("again"):
-                    work.put(kept, "replayed", run=run.run_id)
+                    work.put(kept, "replayed", run=run.digest)
             if "fault" in kept.facts:
                 skips.add(str(kept.facts["fault"]), run.run_id)
             else:
@@ -104,10 +104,8 @@ def _replayed(
         if fault:
             return {"fault": fault, "again": "budget" in fault}
         return _labelled(world, run, proposer.name, rolls, margin, salt, proposals)
-    except ReplayDrift:
-        return {"fault": "the environment answers otherwise than it did"}
-    except ReplayError:
-        return {"fault": "the environment failed", "again": True}
+    except ReplayError as exc:
+        return {"fault": why_not(exc), "again": why_not(exc) == WORLD_FAILED}
 
 
 def _labelled(
@@ -118,9 +116,12 @@ def _labelled(
     if cause is None:
         return {"fault": "no correction changed the outcome"}
     records = run.records()
+    rules = [(cause, "first_cause"), (last, "point_of_no_return")]
+    if world.chances == "none":  # a reference goes on, not the agent: an early slip of the agent costs it nothing
+        rules = [(last or cause, "point_of_no_return")]
     labels = [
         MistakeLabel(one.step, records[one.step - 1].agent or None, _kind_of(world, run, one.place), rule)
-        for one, rule in ((cause, "first_cause"), (last, "point_of_no_return"))
+        for one, rule in rules
         if one is not None
     ]
     told = {"rolls": rolls, "margin": margin, "proposer": who, "candidates": evidence(found)}

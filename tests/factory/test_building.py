@@ -248,6 +248,31 @@ def test_an_interruption_leaves_no_half_files_and_an_old_build_as_it_was(tmp_pat
     assert {one.name: one.read_bytes() for one in folder.iterdir()} == before
 
 
+def test_a_build_that_stops_between_two_files_has_no_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each file is whole, the old one or the new one; a manifest never speaks for files of two builds."""
+    folder = built(tmp_path, CORPUS[:20])[0]
+    old = {one.name: one.read_bytes() for one in folder.iterdir()}
+    move, moves = Path.replace, 0
+
+    def stop(self: Path, target: Path) -> Path:
+        nonlocal moves
+        if target.parent == folder:
+            moves += 1
+            if moves == 3:
+                raise KeyboardInterrupt
+        return move(self, target)
+
+    monkeypatch.setattr(Path, "replace", stop)
+    with pytest.raises(KeyboardInterrupt):
+        built(tmp_path, CORPUS)
+    monkeypatch.undo()
+    left = {one.name: one.read_bytes() for one in folder.iterdir()}
+    assert set(left) == set(old) - {"manifest.json"}
+    again = built(tmp_path, CORPUS)[0]
+    new = {one.name: one.read_bytes() for one in again.iterdir()}
+    assert all(left[name] in (old[name], new[name]) for name in left) and set(new) == set(old)
+
+
 HOSTILE = [
     {"role": "assistant", "content": ["a", {"text": "b"}], "tool_calls": "none"},
     {"role": 7, "content": None},

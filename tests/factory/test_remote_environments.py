@@ -195,6 +195,26 @@ def test_what_must_be_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None
         collect("simulation", "nowhere.jsonl", recorded="runs")
 
 
+@pytest.mark.parametrize(
+    ("said", "action"),
+    [
+        ({"tool": "go", "arguments": {"to": "9"}, "reason": "so"}, {"tool": "go", "arguments": {"to": "9"}}),
+        ({"say": "I cannot do that."}, {"say": "I cannot do that."}),
+        ({"tool": "", "say": "No."}, {"say": "No."}),
+        ({"tool": "go", "arguments": {"to": "0"}}, None),  # what the agent did
+        ({"tool": "go", "say": "No."}, None),  # neither
+        ({"say": ""}, None),
+        ({"say": 3, "tool": None}, None),
+        ({}, None),
+    ],
+)
+def test_a_correction_is_a_call_or_words(said: dict, action: dict | None, tmp_path: Path) -> None:
+    run, toy = recorded(tmp_path), world(tmp_path)
+    found = toy.correction(run, 1, said)
+    assert (found and found.action) == action and toy.correction(run, 3, said) is toy.correction(run, 0, said) is None
+    toy.close()
+
+
 def test_faults_are_made_of_what_the_run_holds() -> None:
     one = {"tool": "put", "arguments": {"box": "red", "shelf": "A1"}}
     other = {"tool": "take", "arguments": {"box": "blue", "shelf": "B2"}}

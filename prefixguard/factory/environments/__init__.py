@@ -3,11 +3,19 @@
 from prefixguard.factory.environments.channel import Channel, HttpChannel, ProcessChannel
 from prefixguard.factory.environments.opening import Environments, open_environment
 from prefixguard.factory.environments.remote import RemoteEnvironment
-from prefixguard.factory.environments.replayable import Action, Decision, Proposal, ReplayableEnvironment
+from prefixguard.factory.environments.replayable import (
+    WORLD_FAILED,
+    Action,
+    Decision,
+    Proposal,
+    ReplayableEnvironment,
+    why_not,
+)
 from prefixguard.factory.environments.simulation import SimulationEnvironment
 from prefixguard.factory.environments.tau2 import recorded_runs
 
 __all__ = [
+    "WORLD_FAILED",
     "Action",
     "Channel",
     "Decision",
@@ -20,4 +28,5 @@ __all__ = [
     "SimulationEnvironment",
     "open_environment",
     "recorded_runs",
+    "why_not",
 ]

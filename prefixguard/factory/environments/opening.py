@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from prefixguard.errors import ConfigError, ReplayError
+from prefixguard.errors import ConfigError, UnreplayableRun
 from prefixguard.factory.environments.channel import HttpChannel
 from prefixguard.factory.environments.remote import RemoteEnvironment
 from prefixguard.factory.environments.replayable import ReplayableEnvironment
@@ -54,10 +54,10 @@ class Environments:
         self._python, self._open = python, dict[str, ReplayableEnvironment]()
 
     def of(self, run: LabelledRun) -> ReplayableEnvironment:
-        """The one that made a run. ReplayError where its provenance names none."""
+        """The one that made a run. UnreplayableRun where its provenance names none."""
         spec = run.provenance.get("environment")
         if not isinstance(spec, Mapping):
-            raise ReplayError(f"run {run.run_id!r} was not made in an environment: its provenance names none.")
+            raise UnreplayableRun(f"run {run.run_id!r} was not made in an environment: its provenance names none.")
         key = json.dumps(spec, sort_keys=True)
         if key not in self._open:
             self._open[key] = open_environment(spec, self._python)

@@ -8,9 +8,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Self
 
-from prefixguard.errors import ReplayDrift, ReplayError
+from prefixguard.errors import ReplayDrift, ReplayError, UnreplayableRun
 from prefixguard.factory.environments.channel import Channel
-from prefixguard.factory.environments.replayable import Action, Decision, Proposal
+from prefixguard.factory.environments.replayable import Action, Decision, Proposal, how_made
 from prefixguard.factory.environments.tool_faults import faults_of
 from prefixguard.factory.labelled import LabelledRun
 from prefixguard.trace import Outcome
@@ -60,18 +60,18 @@ class RemoteEnvironment:
         return seen
 
     def decisions(self, run: LabelledRun) -> tuple[Decision, ...]:
-        made = actions_of(run.run["messages"])
+        try:
+            made = actions_of(run.run["messages"])
+        except (KeyError, TypeError, AttributeError) as exc:
+            raise UnreplayableRun(f"run {run.run_id!r}: its messages are not those of an agent with tools.") from exc
         return tuple(
             Decision(step, action, answer, faults_of(place, [one for one, _ in made]))
             for place, (step, (action, answer)) in enumerate(zip(itertools.count(1), made, strict=False))
         )
 
     def replay(self, run: LabelledRun, place: int) -> None:
-        made = run.provenance
-        if made.get("environment") != self.spec:
-            raise ReplayError(f"run {run.run_id!r} was not made in this environment ({self.spec}).")
-        decisions = self.decisions(run)
-        self.reset(made["task"], made["seed"], made["agent"])
+        made, decisions = how_made(run, self._spec), self.decisions(run)
+        self.reset(*made)
         self._messages = []
         for decision in decisions[:place]:
             answer = self._do(decision.action)
@@ -132,16 +132,20 @@ class RemoteEnvironment:
         return found
 
     def correction(self, run: LabelledRun, step: int, said: Mapping[str, Any]) -> Proposal | None:
-        decisions, tool, arguments = self.decisions(run), said.get("tool"), said.get("arguments")
-        if not 1 <= step <= len(decisions) or not isinstance(tool, str) or not isinstance(arguments, dict):
+        decisions, words = self.decisions(run), said.get("say")
+        tool, arguments = said.get("tool"), said.get("arguments")
+        if isinstance(tool, str) and tool and isinstance(arguments, dict):
+            action: dict[str, Any] = {"tool": tool, "arguments": arguments}
+        elif isinstance(words, str) and words and not tool:
+            action = {"say": words}
+        else:
             return None
-        action = {"tool": tool, "arguments": arguments}
-        if _equal(action, decisions[step - 1].action):
+        if not 1 <= step <= len(decisions) or _equal(action, decisions[step - 1].action):
             return None
         return Proposal(step - 1, action, str(said.get("reason", ""))[:500])
 
     def reference(self, run: LabelledRun) -> str:
-        self.reset(run.provenance["task"], run.provenance["seed"], run.provenance["agent"])
+        self.reset(*how_made(run, self._spec))
         return str(self._ask("reference").get("text", ""))
 
     def fork(self) -> Self:

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
+from prefixguard.errors import ReplayDrift, ReplayError, UnreplayableRun
 from prefixguard.factory.labelled import LabelledRun
 from prefixguard.trace import Outcome
 
+#: Why a run is left out whose world is not there, hangs, crashed, or answers nonsense. It may be tried again.
+WORLD_FAILED = "the environment failed"
 #: What an agent does at a decision, plain JSON.
 Action = Mapping[str, Any]
 
@@ -40,8 +43,9 @@ class ReplayableEnvironment(Protocol):
     """A world with an agent in it. It stands at one decision of one run; `replay` or `reset` puts it there.
 
     name: as in the provenance of runs. licence: of what its runs say. chances: "keyed": named by their decisions, so
-    that a run can be played again with one action changed and all else as it was; "none": nothing is left to chance;
-    "free": they cannot be named. Every method may raise ReplayError where the world fails, and a replay ReplayDrift.
+    that a run can be played again with one action changed and all else as it was; "none": nothing is left to chance,
+    and after a change a reference goes on in place of the agent; "free": they cannot be named. Every method may raise
+    ReplayError where the world fails, and a replay ReplayDrift.
     """
 
     name: str
@@ -101,7 +105,7 @@ class ReplayableEnvironment(Protocol):
 
     def correction(self, run: LabelledRun, step: int, said: Mapping[str, Any]) -> Proposal | None:
         """What somebody proposes to do at a step (from 1) instead, as this world can do it; None where it cannot, or
-        where it is what the agent did. said: tool, arguments and reason."""
+        where it is what the agent did. said: tool and arguments, or "say", and reason."""
         ...
 
     def reference(self, run: LabelledRun) -> str:
@@ -115,3 +119,21 @@ class ReplayableEnvironment(Protocol):
     def close(self) -> None:
         """Let go of what it holds."""
         ...
+
+
+def how_made(run: LabelledRun, spec: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Task, seed and agent of a run. UnreplayableRun where it was not made in the environment `spec`."""
+    made = run.provenance
+    if made.get("environment") != spec:
+        raise UnreplayableRun(f"run {run.run_id!r} was not made in this environment ({dict(spec)}).")
+    task, seed, agent = made.get("task"), made.get("seed"), made.get("agent")
+    if not isinstance(task, str) or not isinstance(seed, str) or not isinstance(agent, str):
+        raise UnreplayableRun(f"run {run.run_id!r}: its provenance names no task, seed and agent, texts.")
+    return task, seed, agent
+
+
+def why_not(exc: ReplayError) -> str:
+    """Why a run is left out, a clause that adds up over runs."""
+    if isinstance(exc, ReplayDrift):
+        return "the environment answers otherwise than it did"
+    return "it cannot be played again: it was not made so" if isinstance(exc, UnreplayableRun) else WORLD_FAILED

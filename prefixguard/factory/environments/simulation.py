@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any, Self
 
-from prefixguard.errors import ConfigError, ReplayDrift, ReplayError
-from prefixguard.factory.environments.replayable import Action, Decision, Proposal
+from prefixguard.errors import ConfigError, ReplayDrift, ReplayError, UnreplayableRun
+from prefixguard.factory.environments.replayable import Action, Decision, Proposal, how_made
 from prefixguard.factory.labelled import LabelledRun, bare_run, records_of
 from prefixguard.simulation import Choice, PlayedRun, Turn, play
 from prefixguard.trace import Outcome
@@ -57,9 +57,7 @@ class SimulationEnvironment:
         return [f"support-{number:05d}" for number in range(count)]
 
     def reset(self, task: str, seed: str, agent: str = "") -> str:
-        if not task.removeprefix("support-").isdigit():
-            raise ConfigError(f"task {task!r} is none of the simulation: support-00000, support-00001, ...")
-        self._begin(task, seed, agent, ())
+        self._begin(_checked(task), seed, agent, ())
         return str(self._played(0).messages[-1].get("content", ""))
 
     def decisions(self, run: LabelledRun) -> tuple[Decision, ...]:
@@ -137,10 +135,11 @@ class SimulationEnvironment:
 
     def _open(self, run: LabelledRun) -> None:
         """Take up how a run was made, and see that it comes out as it is recorded."""
-        made = run.provenance
-        if made.get("environment") != self.spec:
-            raise ReplayError(f"run {run.run_id!r} was not made in this environment ({self.spec}).")
-        self._begin(made["task"], made["seed"], made["agent"], tuple(Turn(**turn) for turn in made["turns"]))
+        task, seed, agent = how_made(run, self.spec)
+        try:
+            self._begin(_checked(task), seed, agent, tuple(Turn(**turn) for turn in run.provenance["turns"]))
+        except (ConfigError, KeyError, TypeError) as exc:
+            raise UnreplayableRun(f"run {run.run_id!r}: its provenance is not of the simulation ({exc}).") from exc
         if self._checked is None or self._checked[0] is not run:
             again = self._told(self._whole())["messages"]
             if again != run.run["messages"]:
@@ -184,6 +183,12 @@ class SimulationEnvironment:
         return play(
             self._world, number, self._name(), agent=self._agent, keyed=keyed, turns=self._turns, pause=pause
         )  # fmt: skip
+
+
+def _checked(task: str) -> str:
+    if not (task.startswith("support-") and task.removeprefix("support-").isdecimal() and task.isascii()):
+        raise ConfigError(f"task {task!r} is none of the simulation: support-00000, support-00001, ...")
+    return task
 
 
 def _outcome(played: PlayedRun) -> Outcome:
