@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,8 @@ from prefixguard.alarm import Level
 from prefixguard.automata.summary.entries import make_entries
 from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.automata.summary.state_alarms import StateAlarms, changes, rank_states
-from prefixguard.bundle import leading_symbols, state_names
+from prefixguard.behaviours import BY_NAME, PLACES
+from prefixguard.bundle import state_names
 from prefixguard.learn import featurise
 from prefixguard.trace import Side
 
@@ -102,30 +105,84 @@ def test_one_agent_and_the_step_cap_are_flagged_where_they_dominate() -> None:
     assert any("This may be no behaviour to change." in said for said in changes(found))
 
 
-def test_what_to_change_names_the_states_of_most_failures_with_an_example() -> None:
-    found = ranked(dominated(), 0.5)
+def alarms_by_hand(it: Learned, threshold: float) -> list[tuple[int, int, int, bool]]:
+    """Of each test run that sounds: the run, its step from 0, the state, whether the run failed."""
+    found = []
+    for i, (a, b) in enumerate(pairwise(it.test.first.tolist())):
+        over = np.flatnonzero(it.risks[a:b, 1] > threshold)
+        if len(over):
+            run, at = int(it.material.test[i]), int(over[0])
+            found.append((run, at, int(it.test_states[a + at]), bool(it.test.failed[i])))
+    return found
+
+
+def test_the_behaviours_of_a_state_are_those_at_its_first_alarms_on_failed_runs(lab: Learned) -> None:
+    corpus, threshold = lab.material.corpus, float(np.quantile(lab.risks[:, 1], 0.4))
+    by_hand = alarms_by_hand(lab, threshold)
+    assert corpus.held is not None
+    seen: set[str] = set()
+    for one in ranked(lab, threshold):
+        steps = [int(corpus.first[run]) + at for run, at, state, failed in by_hand if failed and state == one.state]
+        advised = {name for name, of in BY_NAME.items() if of.kind != "neutral"}
+        held = [{name for name in advised if corpus.held[step, PLACES[name]]} for step in steps]
+        counts = Counter(name for names in held for name in names)
+        assert dict(one.faults) == dict(counts)
+        assert [n for _, n in one.faults] == sorted(counts.values(), reverse=True)
+        seen |= set(counts)
+        of = corpus.run_ids.index(one.example.split()[1].rstrip(",")) if counts else -1
+        assert bool(one.example) == bool(counts)
+        assert of in {-1, *(run for run, _, state, failed in by_hand if failed and state == one.state)}
+    assert seen
+
+
+def test_what_to_change_says_behaviours_and_advice_and_nothing_where_none_holds() -> None:
+    counted = (("same_message", 5), ("errors_in_a_row", 3), ("call_as_text", 3))
+    found = tuple(
+        replace(one, failed=one.failed and 6, faults=counted, example=f"run r{one.state}")
+        for one in ranked(dominated(), 0.5)
+    )
     said = list(changes(found))
     raising = [one for one in found if one.failed]
-    assert len(said) == min(5, len(raising)) > 0
     total = sum(one.failed for one in found)
+    assert len(said) == min(5, len(raising)) > 0
     for sentence, one in zip(said, raising, strict=False):
         assert f"State {one.state} raises {one.failed} of {total} first alarms on failed runs" in sentence
         assert f"{one.successful} on successful ones" in sentence and one.sentence in sentence
-        assert one.example.startswith("run r") and one.example in sentence
+        assert f"As in {one.example}" in sentence and BY_NAME["call_as_text"].sentence not in sentence
+        for name, count in counted[:2]:
+            of = BY_NAME[name]
+            assert f"At {count} of these 6 alarms: {of.sentence} To change: {of.advice}" in sentence
+    silent = tuple(replace(one, faults=()) for one in found)
+    for sentence, one in zip(changes(silent), raising, strict=False):
+        assert "the automaton has nothing to advise" in sentence
+        assert one.example not in sentence and "To change" not in sentence
+    rare = tuple(replace(one, faults=(("same_message", 1),)) for one in found)
+    assert all("the automaton has nothing to advise" in sentence for sentence in changes(rare))
     assert list(changes(tuple(replace(one, failed=0) for one in found))) == []
 
 
-def test_what_to_change_says_what_the_catalogue_advises() -> None:
-    """The advice is that of the symbol that leads to the state most, in the words of reasons."""
-    it = dominated()
-    k = it.alphabet.map.n_symbols
-    advised = replace(it, alphabet=replace(it.alphabet, advice=tuple(f"Mend {symbol}." for symbol in range(k))))
-    found = ranked(advised, 0.5)
-    for one in found:
-        leading = leading_symbols(it.automaton, one.state)
-        assert one.advice == (f"Mend {leading[0]}." if leading else "")
-    assert all(f"{one.sentence} {one.advice}" in said for said, one in zip(changes(found), found, strict=False))
-    assert {one.advice for one in ranked(it, 0.5)} == {""}
+def test_states_that_are_left_out_of_what_to_change_are_counted() -> None:
+    one = replace(ranked(dominated(), 0.5)[0], failed=2, flags=())
+    many = tuple(replace(one, state=state) for state in range(8))
+    said = list(changes(many))
+    assert len(said) == 6 and said[-1].startswith("3 more states raise 6 first alarms on failed runs:")
+
+
+def test_alarms_that_the_clock_raised_are_flagged(lab: Learned) -> None:
+    """Those whose run was in the same state a step before, in another span of the clock."""
+    threshold = float(np.quantile(lab.risks[:, 1], 0.8))
+    first, starts = {int(run): i for i, run in enumerate(lab.material.test.tolist())}, lab.test.first
+    clock, of_clock, of_all = lab.automaton.clock, Counter[int](), Counter[int]()
+    for run, at, state, _ in alarms_by_hand(lab, threshold):
+        before = int(lab.test_states[int(starts[first[run]]) + at - 1]) if at else -1
+        of_all[state] += 1
+        of_clock[state] += at + 1 in clock and before == state
+    for one in ranked(lab, threshold):
+        told = [flag for flag in one.flags if "clock" in flag]
+        assert bool(told) == (2 * of_clock[one.state] > of_all[one.state])
+        start = f"{of_clock[one.state]} of its {of_all[one.state]} first alarm"
+        assert all(flag.startswith(start) for flag in told)
+    assert of_clock.total()
 
 
 def test_without_examples_no_text_and_no_value_of_a_group_is_left() -> None:

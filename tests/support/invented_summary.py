@@ -183,6 +183,7 @@ def _ranked(automaton: Automaton, entries: tuple[Entry, ...], text: _Say) -> tup
             mix=(("agent", ((text("alpha", at), 0.6), (text("beta", at + 1), 0.3))), ("domain", ())),
             steps=(2, 8 + at, 20),
             flags=(said[at],) if at < len(said) and said[at] else (),
+            faults=(("same_call_same_result", alarms[at]),) if at < min(len(alarms), 2) else (),
             example=text(f"run r{at}, step 7: books", at) if at < len(alarms) else "",
         )
         for at, state in enumerate(order)

@@ -64,7 +64,7 @@ def _facts(found: AlarmPerformance) -> Iterator[tuple[str, str, str]]:
 def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
     """What to change, then every state with the first alarms that it raised, those that raise most first."""
     said = "alarms" if summary.alarm is not None else "times that it says WATCH (there is no alarm threshold)"
-    todo = tuple(one_line(sentence, 600) for sentence in changes(summary.ranked))
+    todo = tuple(one_line(sentence, 1_200) for sentence in changes(summary.ranked))
     nothing = ("No failed test run raised an alarm: there is nothing here to change by.",)
     yield Bullets(todo or nothing, "What to change")
     yield Text(

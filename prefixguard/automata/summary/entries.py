@@ -132,14 +132,24 @@ def state_examples(
     return _examples(material, steps, states, automaton.n_states)
 
 
+def nearest_first(rows: csr_matrix) -> NDArray[np.int64]:
+    """The order of rows by how near they lie to their mean; what differs by rounding alone keeps its order."""
+    rows = rows.astype(np.float64)
+    mean = np.asarray(rows.mean(axis=0)).ravel()
+    distance = np.asarray(rows.power(2).sum(axis=1)).ravel() - 2 * (rows @ mean)
+    return np.argsort(np.round(distance, 6), kind="stable")
+
+
 def step_line(document: bytes) -> str:
     r"""A serialised record in one line: the call or the speech, and the result.
 
     Absent texts are left out; a step without any is "nothing". White space is one space, other control characters are
-    escaped, texts are cut.
+    escaped, texts are cut. What is said with a call is left out, but for a call without arguments.
 
     >>> step_line(b"\x01agent\x02ls\x03{}\x04\x05look\x06a\n b\x07ok")
     'ls({}) → a b'
+    >>> step_line(b"\x01agent\x02think\x03\x04\x05I look\x06OK.\x07ok")
+    'think(): I look → OK.'
     >>> step_line(b"\x01agent\x02respond\x03\x04Hi\x05Hello!\x06\x07unknown")
     'agent: Hello!'
     """
@@ -147,7 +157,8 @@ def step_line(document: bytes) -> str:
     tool = "" if fields["tool"] == b"respond" else _line(fields["tool"], _NAME)
     back = _line(fields["result"], _RESULT)
     if tool:
-        done = f"{tool}({_line(fields['arguments'], _CALL)})"
+        given, said_line = (_line(fields[name], _CALL) for name in ("arguments", "action"))
+        done = f"{tool}(): {said_line}" if said_line and not given else f"{tool}({given})"
     else:
         who = _line(fields["actor"], _NAME)
         said = next((fields[name] for name in ("action", "arguments") if fields[name].strip()), b"")
@@ -207,11 +218,7 @@ def _examples(
         mine = np.flatnonzero(groups == group)
         lines: dict[str, int] = {}  # with the task of each
         if len(mine):
-            rows = material.matrix[steps[mine]].astype(np.float64)
-            mean = np.asarray(rows.mean(axis=0)).ravel()
-            distance = np.asarray(rows.power(2).sum(axis=1)).ravel() - 2 * (rows @ mean)
-            # What differs by rounding alone keeps its order.
-            mine = mine[np.argsort(np.round(distance, 6), kind="stable")]
+            mine = mine[nearest_first(material.matrix[steps[mine]])]
         for i in mine[:_TRIED].tolist():
             if len(lines) < EXAMPLES and int(task[i]) not in lines.values():
                 line = step_line(corpus.documents.read(int(steps[i]), int(steps[i]) + 1))

@@ -1,6 +1,7 @@
-"""Which states raise first alarms, what leads there, and whether it is an agent or the step cap instead of a behaviour.
+"""Which states raise first alarms, by which behaviours, and whether it is an agent or the number of the step instead.
 
-First alarms are counted on test runs. What leads to a state, and whose steps those are, is counted on training runs.
+First alarms are counted on test runs, and with them the behaviours that hold there. What leads to a state, and whose
+steps those are, is counted on training runs.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from numpy.typing import NDArray
 
 from prefixguard.alarm import Level
 from prefixguard.automata.material import Material
+from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.summary.alarms import group_names
-from prefixguard.automata.summary.entries import Entry, step_line
+from prefixguard.automata.summary.entries import Entry, nearest_first, step_line
 from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.automata.summary.wording import count_text, one_line, share_text
-from prefixguard.bundle import Automaton, leading_symbols, state_names
+from prefixguard.behaviours import BY_NAME, CATALOGUE, PLACES
+from prefixguard.bundle import Automaton, state_names
 from prefixguard.runtime import plain
 
 #: A value of a group dominates a state above this share of its steps, if it has less than that share of all steps.
@@ -28,8 +31,14 @@ OF_ALL = 0.5
 #: Steps near the cap are those from this share of the 95th percentile of run lengths on; they dominate above a half.
 NEAR_CAP = 0.9
 LATE_SHARE = 0.5
+#: The clock raises a state's alarms if above this share of them come as it turns, the state being the same.
+CLOCK_SHARE = 0.5
+#: A behaviour is advised on if it holds at this share of the first alarms or more.
+ADVISED_SHARE = 1 / 3
 _NAME = 120
-_LEADING = 2  # symbols and values that are named
+_LEADING = 2  # values and behaviours that are named
+#: Behaviours that developers can do something about.
+_FAULTS = tuple(one.name for one in CATALOGUE if one.kind != "neutral")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +48,10 @@ class StateAlarms:
     failed, successful: first alarms on runs of this outcome. share: of all first alarms on failed runs; 0 without any.
     sentence: what leads there. mix: of each group, its values with their shares of the state's training steps, most
     frequent first. steps: numbers of the steps that end there: tenth, fiftieth and ninetieth percentile; None where no
-    step does. flags: sentences; what dominates the state besides behaviour. example: the step of a first alarm on a
-    failed run, one line, text from a run; "" where there is none, or texts are left out. advice: what to do about the
-    symbol that leads there most.
+    step does. flags: sentences; what dominates the state besides behaviour. faults: behaviours of the catalogue, by
+    name, that hold at first alarms on failed runs, each with at how many; most frequent first. example: the most
+    typical step of such an alarm, at which the first of these holds, one line, text from a run; "" where there is none,
+    or texts are left out.
     """
 
     state: int
@@ -52,8 +62,8 @@ class StateAlarms:
     mix: tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
     steps: tuple[int, int, int] | None
     flags: tuple[str, ...]
+    faults: tuple[tuple[str, int], ...]
     example: str
-    advice: str = ""
 
 
 def rank_states(
@@ -76,8 +86,8 @@ def rank_states(
     lengths = corpus.lengths[pool]
     index = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths) + 1
     late = NEAR_CAP * float(np.percentile(lengths, 95)) if len(lengths) else 0.0
-    first = _first_alarms(walks, sound)
-    failed, successful = (Counter(s for _, _, s, f in first if f is wanted) for wanted in (True, False))
+    first = _first_alarms(material, automaton, walks, sound)
+    failed, successful = (Counter(one.state for one in first if one.failed is wanted) for wanted in (True, False))
     values = {
         name: np.repeat(np.array([corpus.groups[r].get(name, "") for r in pool.tolist()], dtype=object), lengths)
         for name in group_names(material)
@@ -100,7 +110,15 @@ def rank_states(
         if len(steps) and (part := float((steps >= late).mean())) > LATE_SHARE:
             cap = f"step {int(np.ceil(late))} or later, near the greatest lengths of runs"
             flags.append(f"{share_text(part)} of its steps are at {cap}.")
-        leading = leading_symbols(automaton, state)
+        here = [one for one in first if one.state == state]
+        turned = sum(one.turned for one in here)
+        if turned > CLOCK_SHARE * len(here):
+            flags.append(
+                f"{turned:,} of its {count_text(len(here), 'first alarm')} came as the clock turned, and the run was "
+                "in this state already: the number of the step raised them."
+            )
+        alarms = [one for one in here if one.failed]
+        faults = _faults(material, alarms)
         low, middle, high = np.percentile(steps, [10, 50, 90], method="nearest").tolist() if len(steps) else (0, 0, 0)
         found.append(
             StateAlarms(
@@ -112,46 +130,80 @@ def rank_states(
                 mix=tuple(mix),
                 steps=(low, middle, high) if len(steps) else None,
                 flags=tuple(flags),
-                example=_example(material, [one for one in first if one[2:] == (state, True)]) if examples else "",
-                advice=entries[leading[0]].advice if leading else "",
+                faults=faults,
+                example=_example(material, alarms, faults[0][0]) if examples and faults else "",
             )
         )
     return tuple(sorted(found, key=lambda one: (-one.failed, -one.successful, one.state)))
 
 
 def changes(ranked: Sequence[StateAlarms], most: int = 5) -> Iterator[str]:
-    """What to change, a sentence or three each: the states that raise most first alarms on failed runs."""
+    """What to change, a few sentences each: the states that raise most first alarms on failed runs, the behaviours that
+    hold at them, and what the catalogue advises; last, how many states are left out."""
     total = sum(one.failed for one in ranked)
-    for one in ranked[:most]:
-        if not one.failed:
-            return
+    raising = [one for one in ranked if one.failed]
+    for one in raising[:most]:
         said = f"State {one.state} raises {one.failed:,} of {count_text(total, 'first alarm')} on failed runs"
         said += f" and {one.successful:,} on successful ones. {one.sentence}"
-        said += f" {one.advice}" if one.advice else ""
+        advised = [(name, n) for name, n in one.faults[:_LEADING] if n >= ADVISED_SHARE * one.failed]
+        for name, n in advised:
+            of = BY_NAME[name]
+            said += f" At {n:,} of these {count_text(one.failed, 'alarm')}: {of.sentence} To change: {of.advice}"
+        if not advised:
+            few = f"a third of these {count_text(one.failed, 'alarm')}" if one.faults else "any of these alarms"
+            said += f" No fault of the catalogue holds at {few}: the automaton has nothing to advise."
         for flag in one.flags:
             said += f" But {flag} This may be no behaviour to change."
-        yield said + (f" As in {one.example}" if one.example else "")
+        yield said + (f" As in {one.example}" if one.example and advised else "")
+    if rest := raising[most:]:
+        alarms = count_text(sum(one.failed for one in rest), "first alarm")
+        yield f"{count_text(len(rest), 'more state', 'more states')} raise {alarms} on failed runs: see the table."
 
 
-def _first_alarms(walks: Walks, sound: Level) -> list[tuple[int, int, int, bool]]:
-    """Of each run that sounds: its place on the test side, its step from 0, the state, whether the run failed."""
-    found = []
+@dataclass(frozen=True, slots=True)
+class _FirstAlarm:
+    """Of a test run. step: its place among all steps of the corpus. at: from 1, in the run. turned: whether the run was
+    in the same state a step before, in another span of the clock."""
+
+    run: int
+    step: int
+    at: int
+    state: int
+    failed: bool
+    turned: bool
+
+
+def _first_alarms(material: Material, automaton: Automaton, walks: Walks, sound: Level) -> list[_FirstAlarm]:
+    """Of each test run that sounds."""
+    columns, found = columns_of(automaton.clock, walks.strings), []
     for i, (a, b) in enumerate(pairwise(walks.strings.first.tolist())):
-        at = next((t for t in range(a, b) if walks.levels[t] is sound), None)
-        if at is not None:
-            found.append((i, at - a, int(walks.states[at]), bool(walks.strings.failed[i])))
+        t = next((t for t in range(a, b) if walks.levels[t] is sound), None)
+        if t is not None:
+            run = int(material.test[i])
+            turned = t > a and walks.states[t] == walks.states[t - 1] and columns[t] != columns[t - 1]
+            step, failed = int(material.corpus.first[run]) + t - a, bool(walks.strings.failed[i])
+            found.append(_FirstAlarm(run, step, t - a + 1, int(walks.states[t]), failed, bool(turned)))
     return found
 
 
-def _example(material: Material, alarms: Sequence[tuple[int, int, int, bool]]) -> str:
-    """The first of these alarms, by the name of its run."""
+def _faults(material: Material, alarms: Sequence[_FirstAlarm]) -> tuple[tuple[str, int], ...]:
+    """Behaviours that hold at the steps of these alarms, with at how many; ties in the order of the catalogue."""
+    held = material.corpus.held
+    if held is None:
+        return ()
+    of = held[[one.step for one in alarms]] > 0
+    counts = [(name, int(of[:, PLACES[name]].sum())) for name in _FAULTS]
+    return tuple(sorted(((name, n) for name, n in counts if n), key=lambda pair: -pair[1]))
+
+
+def _example(material: Material, alarms: Sequence[_FirstAlarm], fault: str) -> str:
+    """The alarm at whose step this behaviour holds whose words are most like those of the others."""
     corpus = material.corpus
-    runs = sorted((corpus.run_ids[int(material.test[i])], int(material.test[i]), step) for i, step, *_ in alarms)
-    if not runs:
-        return ""
-    name, r, step = runs[0]
-    at = int(corpus.first[r]) + step
-    return f"run {plain(name, _NAME)}, step {step + 1}: {step_line(corpus.documents.read(at, at + 1))}"
+    shown = [one for one in alarms if corpus.held is not None and corpus.held[one.step, PLACES[fault]]]
+    shown.sort(key=lambda one: corpus.run_ids[one.run])
+    one = shown[nearest_first(material.matrix[[one.step for one in shown]])[0]]
+    line = step_line(corpus.documents.read(one.step, one.step + 1))
+    return f"run {plain(corpus.run_ids[one.run], _NAME)}, step {one.at}: {line}"
 
 
 def _shares(values: Sequence[str]) -> list[tuple[str, float]]:
