@@ -39,6 +39,7 @@ from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.alarms import measure_alarms
 from prefixguard.automata.summary.distrust import distrust
 from prefixguard.automata.summary.entries import make_entries, state_examples
+from prefixguard.automata.summary.expressions import expressions
 from prefixguard.automata.summary.fidelity import Fidelity, Walks, measure_fidelity, rated
 from prefixguard.automata.summary.replays import asked_runs, choose_replays, make_replays, replay_kinds
 from prefixguard.automata.summary.state_alarms import rank_states
@@ -320,6 +321,7 @@ def _finish(
         watch=thresholds.watched_from,
         alarm=thresholds.alarm,
         base=float(learned.pool.failed.mean()),
+        expressions=expressions(alphabet, material, entries),
     )
     info = automaton_info(bundle, learned.choice, learned.trials, summary, notes)
     n_steps = len(walks.risks)

@@ -140,7 +140,12 @@ CATALOGUE: Final = (
     Behaviour(
         "failed_tool_again", "neutral", "The agent used a tool that had failed before.", label="tool that failed before"
     ),
-    Behaviour("recovered", "neutral", "A call succeeded after calls that had failed.", label="success after failure"),
+    Behaviour(
+        "recovered",
+        "neutral",
+        "A call succeeded after calls that had failed; it may be another call.",
+        label="success after failure",
+    ),
     # What was said and what was done
     Behaviour(
         "call_as_text",

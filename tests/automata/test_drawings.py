@@ -262,7 +262,7 @@ def test_the_data_come_back_as_they_are(hostile: bool) -> None:
     assert data == json.loads(json.dumps(page_data(summary)))
     assert [symbol["gloss"] for symbol in data["symbols"]] == [one_line(entry.gloss, 120) for entry in summary.entries]
     assert [len(replay["steps"]) for replay in data["replays"]] == [len(replay.steps) for replay in summary.replays]
-    assert data["states"][5]["columns"][1]["outcome"] == round(float(summary.automaton.risk[5, 1, 1]), 4)
+    assert data["states"][5]["columns"][1]["outcome"] == round(float(summary.automaton.risk[5, 1, 1]), 6)
     raw = page_json(summary)
     assert raw.isascii() and not set("<>&") & set(raw)
 
@@ -441,9 +441,13 @@ def test_expressions_that_do_not_explain_themselves_are_explained() -> None:
     summary = invented_summary(3, 3)
     condition = "words of runs that fail: the highest 9 % of steps; " + "failed steps so far = 0; " * 40 + "the end"
     scored = replace(summary.entries[0], condition=condition)
-    tokens = blocks(to_glossary(replace(summary, entries=(scored, *summary.entries[1:]))))
+    meanings = ("The end: where it ends. " * 30, "Words: these.")
+    told = replace(summary, entries=(scored, *summary.entries[1:]), expressions=meanings)
+    tokens = blocks(to_glossary(told))
     texts = [shown(token) for token in tokens if token.type == "inline"]
     said = [text for text in texts if text.startswith("What the expressions mean. ")]
-    assert len(said) == 1 and '"Words of runs that fail" (in names: "words of failed runs")' in said[0]
+    assert said == ["What the expressions mean. " + meanings[0].strip()] and meanings[1] in texts
     assert condition in texts  # a definition is never cut
-    assert "What the expressions mean" not in to_glossary(summary)
+    assert "What the expressions mean" not in to_glossary(replace(summary, expressions=()))
+    page = html.unescape(to_page(told).decode())
+    assert all(" ".join(meaning.split()) in page for meaning in meanings)

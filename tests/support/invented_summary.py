@@ -134,6 +134,7 @@ def invented_summary(
         watch=0.31,
         alarm=alarm,
         base=0.34,
+        expressions=("Lately: " + text("over the last few steps.", 3),),
     )
 
 

@@ -36,4 +36,16 @@ LEARNERS: Mapping[str, Learner] = {
     "fsm": _with_torch("fsm"),
 }
 
-__all__ = ["LEARNERS", "Learner"]
+#: Name to what its states are.
+LEARNER_WORDS: Mapping[str, str] = {
+    "memoryless": "the last symbol, and no memory",
+    "ladder": "intervals of the teacher's imminent risk",
+    "grid": "intervals of both risks of the teacher",
+    "merge": "what is left of a tree of all training runs when states that go on alike are merged",
+    "distilled": "the smallest machine found that tells levels of the teacher's risk apart",
+    "rpni": "the smallest machine found that tells failed runs from successful ones",
+    "clusters": "groups of the states of a network that read the symbols",
+    "fsm": "those of a network that is itself a finite automaton",
+}
+
+__all__ = ["LEARNERS", "LEARNER_WORDS", "Learner"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from prefixguard.automata.alphabets import ALPHABETS
+from prefixguard.automata.learners import LEARNER_WORDS
 from prefixguard.automata.page.front import alarm_blocks, state_blocks
 from prefixguard.automata.picture.risk_levels import RiskLevel, level_of
 from prefixguard.automata.picture.scene import MANY_STATES, Scene, figures_of, scene_of
@@ -49,7 +51,7 @@ def to_page(summary: AutomatonSummary) -> bytes:
     parts = {
         "name": html.escape(name),
         "summary": html.escape(_summary(summary)),
-        "alarms": blocks_to_html(alarm_blocks(summary.performance)),
+        "alarms": blocks_to_html(alarm_blocks(summary.performance, summary.base)),
         "ranked": blocks_to_html(state_blocks(summary)),
         "fidelity": "\n".join(_fidelity(summary.fidelity)),
         **{which: picture.decode().partition("?>\n")[2] for which, picture in pictures.items()},
@@ -75,9 +77,16 @@ def _summary(summary: AutomatonSummary) -> str:
         clock = f" Beside it runs a clock: risks differ by the step at which a run is, anew from step {steps}."
     return (
         f"A finite automaton of {count_text(automaton.n_states, 'state')} over"
-        f" {count_text(met, 'symbol')} (learner {one_line(summary.learner, 40)}, alphabet"
-        f" {one_line(summary.alphabet, 40)}). {share_text(summary.base)} of the training runs failed.{clock}"
+        f" {count_text(met, 'symbol')}. {_kind('Symbols', 'alphabet', summary.alphabet, ALPHABETS)}"
+        f" {_kind('States', 'learner', summary.learner, LEARNER_WORDS)}"
+        f" {share_text(summary.base)} of the training runs failed.{clock}"
     )
+
+
+def _kind(what: str, option: str, name: str, words: Mapping[str, str]) -> str:
+    """What symbols or states are, with the name of the option that chose them."""
+    said = words[name].partition(":")[0].partition(";")[0] if name in words else "of a kind of its own"
+    return f"{what} ({option} {one_line(name, 40)}): {said}."
 
 
 def _fidelity(fidelity: Fidelity) -> Iterator[str]:
@@ -124,7 +133,7 @@ def page_data(summary: AutomatonSummary, letters: int = TEXT_LETTERS) -> Json:
     """All data of the page: entries and replays as they are, scenes, figures of states, levels of risk.
 
     Texts of replayed steps keep their lines and are cut at so many letters; `cut` says how many are. Other texts stand
-    on one line and are cut, probabilities are rounded to four digits, and what is not a number is None. Scenes are by
+    on one line and are cut, probabilities are rounded to six digits, and what is not a number is None. Scenes are by
     name: "states", and "levels" where there is more than one state; nodes and edges in their order.
     """
     states = scene_of(summary)
@@ -221,5 +230,5 @@ def _plain(value: Any, letters: int = _NAME_LETTERS) -> Any:
     if isinstance(value, str):
         return one_line(value, letters)
     if isinstance(value, float):
-        return round(float(value), 4) if math.isfinite(value) else None
+        return round(float(value), 6) if math.isfinite(value) else None
     return value

@@ -125,7 +125,7 @@ function stateDetails(at, links) {
   }
   const rest = `, interval ${range([state.low, state.high])} (90 %)`
     + (clock ? `; mean ${risk(state.outcome)}, from ${risk(state.least)} to ${risk(state.peak)}` : "")
-    + `; imminent risk ${clock ? "in the mean " : ""}${risk(state.imminent)}`;
+    + `; ${clock ? "mean " : ""}imminent risk ${risk(state.imminent)}`;
   const [failed, successful] = state.alarms;
   return [
     make(

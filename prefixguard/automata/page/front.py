@@ -13,13 +13,19 @@ from prefixguard.bundle import AlarmCount, AlarmPerformance
 from prefixguard.results import Block, Bullets, Column, Facts, Folded, Table, Text, percents
 
 
-def alarm_blocks(found: AlarmPerformance) -> Iterator[Block]:
-    """First alarms of every row on the test runs; agreement, coverage and levels; what to know before reading them."""
+def alarm_blocks(found: AlarmPerformance, base: float) -> Iterator[Block]:
+    """First alarms of every row on the test runs; agreement, coverage and levels; what to know before reading them.
+
+    base: failure rate of the training runs.
+    """
     yield from (Text(one_line(note, 400), "care") for note in found.notes)
     runs = f"{count_text(found.failed, 'failed run')} and {count_text(found.successful, 'successful run')}"
+    n = found.failed + found.successful
+    shares = f" {share_text(found.failed / n)} of them failed, of the training runs {share_text(base)}." if n else ""
     yield Text(
-        f"First alarms on {runs} that nothing was learned from. Every row has a threshold of its own, at the same "
-        f"budget of false alarms, {share_text(found.budget)}; in brackets the 95 % interval, over tasks."
+        f"First alarms on {runs} that nothing was learned from.{shares} The teacher is the monitor that the automaton "
+        "was learned from. Every row has a threshold of its own, at the same budget of false alarms, "
+        f"{share_text(found.budget)}; in brackets the 95 % interval, over tasks."
     )
     left = f"with more than {count_text(found.horizon, 'step')} left"
     names = ("Failures caught", "False alarms", left, "Median steps left")
@@ -74,6 +80,9 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
         "over the spans of the clock in which a held-out run was there. Thin: no span has ten of them.",
         "faint",
     )
+    if summary.expressions:
+        said = tuple(one_line(sentence, 4_000) for sentence in summary.expressions)
+        yield Folded("What the expressions in these names mean", (Bullets(said),))
     raising = [one for one in summary.ranked if one.failed or one.successful]
     figures = figures_of(summary)
     if raising:
@@ -106,7 +115,7 @@ def _states(ranked: Sequence[StateAlarms], figures: Sequence[StateFigures]) -> T
                 (risk_text(state.usual), range_text(state.low, state.high) if state.entered else ""),
                 (
                     count_text(state.runs, "run"),
-                    f"of state {state.stand_in}" if borrowed else "thin" if state.thin else "",
+                    f"risk of state {state.stand_in}" if borrowed else "thin" if state.thin else "",
                 ),
                 "–" if one.steps is None else (f"{one.steps[1]}", f"{one.steps[0]}–{one.steps[2]}"),
                 one.sentence,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from prefixguard.automata.alphabets.tree_words import explain
 from prefixguard.automata.summary import AutomatonSummary, Entry
 from prefixguard.automata.summary.wording import count_text, one_line, share_text, signed_text
 from prefixguard.results import Block, Column, Heading, Table, Text, escaped, to_markdown
@@ -40,7 +39,7 @@ def _blocks(summary: AutomatonSummary) -> Iterator[Block]:
         for e in met
     ]
     yield Table.of("", [*head, Column("History", "text")], rows)
-    for number, meaning in enumerate(explain(entry.condition for entry in met)):
+    for number, meaning in enumerate(summary.expressions):
         yield Text(("" if number else "What the expressions mean. ") + one_line(meaning, DEFINITION_LETTERS))
     yield Heading("States")
     said = [(str(one.state), one.sentence) for one in sorted(summary.ranked, key=lambda one: one.state)]

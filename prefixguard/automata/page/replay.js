@@ -7,7 +7,7 @@ function makeReplay(moved, links) {
   let step = 0;
   let timer = null;
 
-  const title = (replay) => [replay.note && "asked for", replay.kind, replay.run_id, count(replay.steps.length, "step")]
+  const title = (replay, at) => [`${at + 1}`, replay.note && "asked for", replay.kind, replay.run_id, count(replay.steps.length, "step")]
     .filter(Boolean).join(" · ");
   const sounds = (replay) => replay.steps.some(({ level }) => level === "ALARM");
 
@@ -25,7 +25,7 @@ function makeReplay(moved, links) {
   // The runs that can be chosen; the one that is shown stays among them.
   function listRuns() {
     const there = data.replays.map((replay, at) => [replay, at]).filter(([replay, at]) => at === run || fits(replay));
-    byId("replay-run").replaceChildren(...there.map(([replay, at]) => make("option", { value: at }, title(replay))));
+    byId("replay-run").replaceChildren(...there.map(([replay, at]) => make("option", { value: at }, title(replay, at))));
     byId("replay-run").value = String(run);
   }
 
@@ -111,7 +111,9 @@ function makeReplay(moved, links) {
     if (level !== "ALARM") return make("p", {}, "The risk is above the alarm threshold, in too few steps in a row so far.");
     let since = step;
     while (since > 1 && current().steps[since - 2].level === "ALARM") since -= 1;
-    return make("p", {}, chip("stays on", "thin"), ` In ALARM since step ${since}, and it stays. The present risk, `
+    const after = current().steps.findIndex((one, at) => at >= step && one.level !== "ALARM");
+    const till = after < 0 ? "to the end of the run" : `to step ${after}`;
+    return make("p", {}, chip("stays on", "thin"), ` In ALARM since step ${since}, and it stays on ${till}. The present risk, `
       + `${risk(outcome)}, is not above the threshold, ${risk(data.alarm)}; by itself it would say ${alone}.`);
   }
 

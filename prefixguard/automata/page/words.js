@@ -19,10 +19,13 @@ const drawn = (tag, attributes = {}, ...children) => put(document.createElementN
 // Text of a run, on a line of its own direction.
 const quote = (text, attributes = {}) => make("bdi", { class: "quote", dir: "auto", ...attributes }, text);
 
+// A risk in two digits; in four where two would not tell it from a threshold.
 const risk = (value) => {
   if (value === null) return "–";
-  const text = value.toFixed(2);
-  return text === "1.00" ? "1.0" : text.replace(/^0/, "");
+  const same = (threshold) => threshold !== null && threshold.toFixed(2) === value.toFixed(2);
+  const near = [data.watch, data.alarm].some(same);
+  const text = value.toFixed(near ? 4 : 2);
+  return Number(text) === 1 ? "1.0" : text.replace(/^0/, "");
 };
 const range = ([low, high]) => `${risk(low)}–${risk(high)}`;
 const share = (value) => {
@@ -33,7 +36,7 @@ const share = (value) => {
 const signed = (value) => {
   if (value === null) return "–";
   const size = risk(Math.abs(value));
-  return size === ".00" ? "±.00" : (value > 0 ? "+" : "−") + size;
+  return Number(size) === 0 ? "±.00" : (value > 0 ? "+" : "−") + size;
 };
 const number = (value) => value.toLocaleString("en-US");
 const count = (value, one) => `${number(value)} ${value === 1 ? one : one + "s"}`;

@@ -320,9 +320,14 @@ def _legend(summary: AutomatonSummary, edges: tuple[SceneEdge, ...], collapsed: 
         sentences.append(
             f"A clock runs beside the automaton: the same state means another risk in each of {clock} spans of steps. A"
             " state stands at its usual risk: the median over the steps that runs made there; it may say more at some"
-            " time in a run, and less at another. Spans in which no held-out run was there count for nothing here."
+            " time in a run, and less at another. Spans in which no held-out run was there count for nothing here. Each"
+            " span has its own evidence: a risk near a threshold can pass it in one span and not in the next."
         )
     if not collapsed:
+        sentences.append(
+            "A risk at the end of its interval: the few held-out runs there did otherwise than training runs, to whose"
+            " risk it leans."
+        )
         sentences.append(
             f"Dashed outline: evidence of fewer than {THIN_RUNS} runs{' in every span' if clock else ''}, or borrowed"
             " from the nearest state."

@@ -24,7 +24,8 @@ class AutomatonSummary:
     side, failed first. chosen: how those were chosen. performance: of the alarms, on the test runs. ranked: all states,
     those that raise most first alarms first. cells: int64 (S, C), steps of all runs that were read, by state and span
     of the clock. said: of every test step what the monitor said, and the outcome risk. watch, alarm: thresholds of the
-    outcome risk; None without an alarm. base: failure rate of the training runs.
+    outcome risk; None without an alarm. base: failure rate of the training runs. expressions: what the expressions in
+    definitions mean, a sentence each, with the words behind those that rest on words.
     """
 
     name: str
@@ -43,6 +44,7 @@ class AutomatonSummary:
     watch: float
     alarm: float | None
     base: float
+    expressions: tuple[str, ...]
 
 
 __all__ = ["AutomatonSummary", "Entry", "Fidelity", "Replay", "StateAlarms"]

@@ -194,7 +194,7 @@ def _notes(failed: int, successful: int, rows: Sequence[AlarmCount]) -> Iterator
     for other in rows[2:]:
         if other.caught >= ours.caught and other.false_alarms <= ours.false_alarms and other.caught:
             yield (
-                f"{other.by[0].upper()}{other.by[1:]} catches {other.caught:,} failures at {other.false_alarms:,} "
-                f"false alarms, the automaton {ours.caught:,} at {ours.false_alarms:,}: its alarms are no evidence "
-                "that behaviour is seen."
+                f"{other.by[0].upper()}{other.by[1:]} catches {count_text(other.caught, 'failure')} at "
+                f"{count_text(other.false_alarms, 'false alarm')}, the automaton {ours.caught:,} at "
+                f"{ours.false_alarms:,}: its alarms are no evidence that behaviour is seen."
             )
