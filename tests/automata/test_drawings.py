@@ -322,7 +322,7 @@ def test_the_auditors_questions_are_answered_first_and_in_order() -> None:
     assert "41 of 82<small>50 % [40, 60]</small>" in page and "5 of 158<small>3.2 % [1, 6]</small>" in page
     assert "<b>.34</b> Cohen&#x27;s kappa" in page and "exact risks would give 85" in page
     worst = summary.ranked[0]
-    assert f"State {worst.state} raises 12 of 28 first alarms on failed runs and 0 on successful ones." in page
+    assert f"State {worst.state} raises 12 of the 28 first alarms on failed runs and 0 on successful ones." in page
     rows = re.findall(r'<th scope="row"[^>]*>(\d+)', page[page.index("Whose steps") :])
     assert list(map(int, rows)) == [one.state for one in summary.ranked]
     assert "This may be no behaviour to change." in page

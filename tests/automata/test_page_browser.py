@@ -51,6 +51,22 @@ def with_alarms_that_stay(summary: AutomatonSummary) -> AutomatonSummary:
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: the page cannot be opened")
 
+
+def just_below(summary: AutomatonSummary) -> tuple[int, int]:
+    """A replayed run and a step of it, from 0, whose risk two digits do not tell from one that is .0004 higher."""
+    return next(
+        (run, step)
+        for run, replay in enumerate(summary.replays)
+        for step, at in enumerate(replay.steps)
+        if at.outcome > 0.4 and risk_text(at.outcome) == risk_text(at.outcome + 0.0004)
+    )
+
+
+def by_a_hair(summary: AutomatonSummary) -> AutomatonSummary:
+    run, step = just_below(summary)
+    return replace(summary, alarm=summary.replays[run].steps[step].outcome + 0.0004)
+
+
 PAGES: dict[str, AutomatonSummary] = {
     "plain": invented_summary(12),
     "clock": invented_summary(12, clock=(10, 20), care=("Ranks little better than chance.",)),
@@ -59,6 +75,7 @@ PAGES: dict[str, AutomatonSummary] = {
     "near": replace(invented_summary(6), watch=0.6),
     "late": started_elsewhere(invented_summary(6, clock=(2, 3, 5, 8))),
     "latched": with_alarms_that_stay(invented_summary(12)),
+    "hair": by_a_hair(invented_summary(12)),
     "hostile": invented_summary(12, hostile=True, care=HOSTILE),
     "one": invented_summary(1, 3),
     "bare": without_texts(invented_summary(6, clock=(2, 3, 5, 8, 13))),
@@ -505,7 +522,9 @@ def test_a_run_that_was_asked_for_says_so(browser: Browser, folder: Path) -> Non
     at = next(at for at, replay in enumerate(summary.replays) if replay.note)
     opened(browser, folder, "plain", f"run={at}&step=0")
     assert summary.replays[at].note in text(browser, "#replay-step")
-    assert browser.run("document.querySelector('#replay-run :checked').textContent").startswith("asked for · ")
+    assert browser.run("document.querySelector('#replay-run :checked').textContent").startswith(
+        f"{at + 1} · asked for · "
+    )
 
 
 def test_an_alarm_that_stays_on_says_since_when_and_what_the_risk_says_now(browser: Browser, folder: Path) -> None:
@@ -513,11 +532,20 @@ def test_an_alarm_that_stays_on_says_since_when_and_what_the_risk_says_now(brows
     steps = summary.replays[0].steps
     said = " ".join(text(browser, "#replay-step").split())
     alone = "WATCH" if steps[3].outcome > summary.watch else "OK"
-    assert "In ALARM since step 2, and it stays." in said
+    assert "In ALARM since step 2, and it stays on to the end of the run." in said
     assert f"{risk_text(steps[3].outcome)}, is not above the threshold, .62; by itself it would say {alone}." in said
     assert browser.run("document.querySelectorAll('#curve .said-alarm').length") == len(steps) - 1
     opened(browser, folder, "latched", "run=0&step=2")
     assert "stays" not in text(browser, "#replay-step")
+
+
+def test_a_risk_just_below_a_threshold_is_told_from_it(browser: Browser, folder: Path) -> None:
+    summary = opened(browser, folder, "hair")
+    run, step = just_below(summary)
+    opened(browser, folder, "hair", f"run={run}&step={step + 1}")
+    assert summary.alarm is not None
+    shown = [f"{risk:.4f}".removeprefix("0").rstrip("0") for risk in (summary.alarm - 0.0004, summary.alarm)]
+    assert f"Outcome risk {shown[0]}" in text(browser, "#replay-step") and shown[1] in text(browser, "#key")
 
 
 @pytest.mark.parametrize("name", ["plain", "clock", "hostile", "many"])

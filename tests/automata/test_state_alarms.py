@@ -146,7 +146,7 @@ def test_what_to_change_says_behaviours_and_advice_and_nothing_where_none_holds(
     total = sum(one.failed for one in found)
     assert len(said) == min(5, len(raising)) > 0
     for sentence, one in zip(said, raising, strict=False):
-        assert f"State {one.state} raises {one.failed} of {total} first alarms on failed runs" in sentence
+        assert f"State {one.state} raises {one.failed} of the {total} first alarms on failed runs" in sentence
         assert f"{one.successful} on successful ones" in sentence and one.sentence in sentence
         assert f"As in {one.example}" in sentence and BY_NAME["call_as_text"].sentence not in sentence
         for name, count in counted[:2]:

@@ -70,14 +70,14 @@ def _facts(found: AlarmPerformance) -> Iterator[tuple[str, str, str]]:
 def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
     """What to change, then every state with the first alarms that it raised, those that raise most first."""
     said = "alarms" if summary.alarm is not None else "times that it says WATCH (there is no alarm threshold)"
-    todo = tuple(one_line(sentence, 1_200) for sentence in changes(summary.ranked))
+    todo = tuple(one_line(sentence, 1_600) for sentence in changes(summary.ranked))
     nothing = ("No failed test run raised an alarm: there is nothing here to change by.",)
     yield Bullets(todo or nothing, "What to change")
     yield Text(
         f"States by first {said} on test runs. A run has one, in the state where it first sounds. What leads to a "
         "state and whose steps end there is counted on training runs; steps are the median, and from the tenth to the "
         "ninetieth percentile. The usual risk is the median over the steps there, with its 90 % interval. Risks are "
-        "over the spans of the clock in which a held-out run was there. Thin: no span has ten of them.",
+        "over the spans of the clock in which a held-out run was there. Thin: fewer than ten held-out runs in each.",
         "faint",
     )
     if summary.expressions:

@@ -140,11 +140,12 @@ def nearest_first(rows: csr_matrix) -> NDArray[np.int64]:
     return np.argsort(np.round(distance, 6), kind="stable")
 
 
-def step_line(document: bytes) -> str:
+def step_line(document: bytes, call: int = _CALL) -> str:
     r"""A serialised record in one line: the call or the speech, and the result.
 
     Absent texts are left out; a step without any is "nothing". White space is one space, other control characters are
-    escaped, texts are cut. What is said with a call is left out, but for a call without arguments.
+    escaped, texts are cut; call: code points of a call or speech. What is said with a call is left out, but for a call
+    without arguments.
 
     >>> step_line(b"\x01agent\x02ls\x03{}\x04\x05look\x06a\n b\x07ok")
     'ls({}) → a b'
@@ -157,14 +158,14 @@ def step_line(document: bytes) -> str:
     tool = "" if fields["tool"] == b"respond" else _line(fields["tool"], _NAME)
     back = _line(fields["result"], _RESULT)
     if tool:
-        given, said_line = (_line(fields[name], _CALL) for name in ("arguments", "action"))
+        given, said_line = (_line(fields[name], call) for name in ("arguments", "action"))
         done = f"{tool}(): {said_line}" if said_line and not given else f"{tool}({given})"
     else:
         who = _line(fields["actor"], _NAME)
         said = next((fields[name] for name in ("action", "arguments") if fields[name].strip()), b"")
         if not said.strip() and not back:
             said, who = fields["observation"], "sees"
-        said_line = _line(said, _CALL)
+        said_line = _line(said, call)
         done = f"{who}: {said_line}" if said_line else ""
     if not back and fields["status"] == b"error":
         back = "error"

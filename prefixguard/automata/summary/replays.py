@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from prefixguard.alarm import Level
 from prefixguard.automata.material import Material
 from prefixguard.automata.summary.fidelity import Walks
-from prefixguard.automata.summary.wording import count_text
+from prefixguard.automata.summary.wording import both_ends, count_text
 from prefixguard.bundle import Calibration
 from prefixguard.errors import DataError
 from prefixguard.learn import Corpus
@@ -165,7 +165,7 @@ def make_replays(
         known = "" if r in test else ": no test run, so it may have been learned from"
         replays.append(
             Replay(
-                run_id=plain(corpus.run_ids[r], _ID) if examples else str(i + 1),
+                run_id=plain(both_ends(corpus.run_ids[r], _ID), _ID) if examples else str(i + 1),
                 failed=bool(corpus.failed[r]),
                 kind=kinds[i].value,
                 groups=tuple((name, plain(of, _ID)) for name, of in groups),

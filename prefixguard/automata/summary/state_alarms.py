@@ -20,7 +20,7 @@ from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.summary.alarms import group_names
 from prefixguard.automata.summary.entries import Entry, nearest_first, step_line
 from prefixguard.automata.summary.fidelity import Walks
-from prefixguard.automata.summary.wording import count_text, one_line, share_text
+from prefixguard.automata.summary.wording import both_ends, count_text, one_line, share_text
 from prefixguard.behaviours import BY_NAME, CATALOGUE, PLACES
 from prefixguard.bundle import Automaton, state_names
 from prefixguard.runtime import plain
@@ -36,6 +36,7 @@ CLOCK_SHARE = 0.5
 #: A behaviour is advised on if it holds at this share of the first alarms or more.
 ADVISED_SHARE = 1 / 3
 _NAME = 120
+_QUOTED = 400
 _LEADING = 2  # values and behaviours that are named
 #: Behaviours that developers can do something about.
 _FAULTS = tuple(one.name for one in CATALOGUE if one.kind != "neutral")
@@ -143,12 +144,15 @@ def changes(ranked: Sequence[StateAlarms], most: int = 5) -> Iterator[str]:
     total = sum(one.failed for one in ranked)
     raising = [one for one in ranked if one.failed]
     for one in raising[:most]:
-        said = f"State {one.state} raises {one.failed:,} of {count_text(total, 'first alarm')} on failed runs"
+        said = f"State {one.state} raises {one.failed:,} of the {count_text(total, 'first alarm')} on failed runs"
         said += f" and {one.successful:,} on successful ones. {one.sentence}"
         advised = [(name, n) for name, n in one.faults[:_LEADING] if n >= ADVISED_SHARE * one.failed]
         for name, n in advised:
             of = BY_NAME[name]
-            said += f" At {n:,} of these {count_text(one.failed, 'alarm')}: {of.sentence} To change: {of.advice}"
+            part = (
+                f"{n:,} of these {one.failed:,} alarms" if n < one.failed else "all of these" if n > 1 else "this one"
+            )
+            said += f" At {part}: {of.sentence} To change: {of.advice}"
         if not advised:
             few = f"a third of these {count_text(one.failed, 'alarm')}" if one.faults else "any of these alarms"
             said += f" No fault of the catalogue holds at {few}: the automaton has nothing to advise."
@@ -202,8 +206,8 @@ def _example(material: Material, alarms: Sequence[_FirstAlarm], fault: str) -> s
     shown = [one for one in alarms if corpus.held is not None and corpus.held[one.step, PLACES[fault]]]
     shown.sort(key=lambda one: corpus.run_ids[one.run])
     one = shown[nearest_first(material.matrix[[one.step for one in shown]])[0]]
-    line = step_line(corpus.documents.read(one.step, one.step + 1))
-    return f"run {plain(corpus.run_ids[one.run], _NAME)}, step {one.at}: {line}"
+    line = step_line(corpus.documents.read(one.step, one.step + 1), _QUOTED)
+    return f"run {plain(both_ends(corpus.run_ids[one.run], _NAME), _NAME)}, step {one.at}: {line}"
 
 
 def _shares(values: Sequence[str]) -> list[tuple[str, float]]:

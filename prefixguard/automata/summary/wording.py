@@ -30,6 +30,16 @@ def one_line(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1].rstrip() + CUT
 
 
+def both_ends(text: str, longest: int) -> str:
+    """The text, of at most `longest` code points, cut in its middle: names of files differ at their ends.
+
+    >>> both_ends("run-1234567890.json#7", 11), both_ends("abc", 3)
+    ('run-1…son#7', 'abc')
+    """
+    half = (longest - 1) // 2
+    return text if len(text) <= longest else text[: longest - 1 - half] + CUT + text[len(text) - half :]
+
+
 def many_lines(text: str, longest: int) -> str:
     """The text with its line breaks, of at most `longest` code points, and what else cannot be seen made visible.
 
