@@ -81,8 +81,8 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
         "faint",
     )
     if summary.expressions:
-        said = tuple(one_line(sentence, 4_000) for sentence in summary.expressions)
-        yield Folded("What the expressions in these names mean", (Bullets(said),))
+        meanings = tuple(one_line(sentence, 4_000) for sentence in summary.expressions)
+        yield Folded("What the expressions in these names mean", (Bullets(meanings),))
     raising = [one for one in summary.ranked if one.failed or one.successful]
     figures = figures_of(summary)
     if raising:
