@@ -165,7 +165,7 @@ def test_states_that_are_left_out_of_what_to_change_are_counted() -> None:
     one = replace(ranked(dominated(), 0.5)[0], failed=2, flags=())
     many = tuple(replace(one, state=state) for state in range(8))
     said = list(changes(many))
-    assert len(said) == 6 and said[-1].startswith("3 more states raise 6 first alarms on failed runs:")
+    assert len(said) == 6 and said[-1].startswith("6 first alarms on failed runs came in 3 more states:")
 
 
 def test_alarms_that_the_clock_raised_are_flagged(lab: Learned) -> None:

@@ -161,7 +161,7 @@ def changes(ranked: Sequence[StateAlarms], most: int = 5) -> Iterator[str]:
         yield said + (f" As in {one.example}" if one.example and advised else "")
     if rest := raising[most:]:
         alarms = count_text(sum(one.failed for one in rest), "first alarm")
-        yield f"{count_text(len(rest), 'more state', 'more states')} raise {alarms} on failed runs: see the table."
+        yield f"{alarms} on failed runs came in {count_text(len(rest), 'more state')}: see the table."
 
 
 @dataclass(frozen=True, slots=True)
