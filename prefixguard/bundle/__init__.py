@@ -6,6 +6,7 @@ from prefixguard.bundle.behaviour_map import BehaviourMap, BehaviourSymbol
 from prefixguard.bundle.calibration import Beta, Calibration, Platt, RiskMap, apply_map
 from prefixguard.bundle.card import write_card
 from prefixguard.bundle.files import replace_file
+from prefixguard.bundle.manifest import SCORES
 from prefixguard.bundle.reading import Bundle, open_bundle, read_signature
 from prefixguard.bundle.signature import Key, KeyPair, Signature, Trust, new_key
 from prefixguard.bundle.state_names import leading_symbols, state_names
@@ -14,6 +15,7 @@ from prefixguard.bundle.writing import BundleParts, Signed, check_target, parts_
 
 __all__ = [
     "N_RISKS",
+    "SCORES",
     "UNSEEN",
     "AlarmCount",
     "AlarmPerformance",

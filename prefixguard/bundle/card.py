@@ -45,6 +45,29 @@ _LIMITS = """## Limits
 - When it is opened, its hashes show that nothing changed since it was written. They do not show who wrote it: anybody
   can hash a changed bundle again. A signature does: `prefixguard sign`, `prefixguard.load(path, trust=PUBLIC_KEY)`."""
 
+_USE_SCORES = """## Use
+
+```python
+import prefixguard
+
+monitor = prefixguard.load("path/to/this/folder")
+session = monitor.start()
+for score in scores:  # as the judge says them, one a step
+    reading = session.observe_score(score)
+    print(reading.step, reading.level, reading.outcome_risk, reading.reasons)
+```"""
+
+_OF_STEPS = _LIMITS[_LIMITS.index("- Reasons say") : _LIMITS.index("- When it is opened")]
+_OF_SCORES = """- It knows no more than its scores: where the judge is changed (its model, its prompt), train it again.
+- Reasons say which numbers of the scores so far moved the risk; they do not prove a cause.
+"""
+
+
+def _direction(info: Mapping[str, Any]) -> str:
+    config = info.get("config")
+    safer = isinstance(config, Mapping) and config.get("higher_is_safer") is True
+    return "; a higher score is safer" if safer else "; a higher score is riskier"
+
 
 def write_card(
     adapter: Mapping[str, str],
@@ -53,18 +76,27 @@ def write_card(
     automaton: Automaton | None = None,
     pictures: Sequence[str] = (),
     performance: AlarmPerformance | None = None,
+    *,
+    of_scores: bool = False,
 ) -> str:
     """The card of a bundle. The folder's name is not in it: the same monitor in another place has the same bytes.
 
     adapter: name, version, sha256. info: as in `BundleParts`; the keys `backend`, `horizon`,
     `seed`, `data`, `metrics`, `heads`, `split`, `config`, `libraries` and `fidelity` are shown where they are present.
     automaton: of a bundle of that kind. pictures: files of the bundle that show it. performance: how its alarms did.
+    of_scores: whether it reads scores instead of steps.
     """
     name, version = _plain(adapter.get("name", "")), _plain(adapter.get("version", ""))
     parts = [
-        f"# Monitor for `{name}` runs",
-        "Watches runs of an LLM agent and says after every step how likely the run is to fail. It reads them through "
-        f"adapter `{name}`, version {version}.",
+        "# Monitor of scores" if of_scores else f"# Monitor for `{name}` runs",
+        "Watches runs of an LLM agent and says after every step how likely the run is to fail. It reads "
+        + (
+            "what a verifier, judge or critic says of the run, a number a step, and nothing else: no step of the agent"
+            f"{_direction(info)}. It reads files of them"
+            if of_scores
+            else "them"
+        )
+        + f" through adapter `{name}`, version {version}.",
     ]
     facts = (("backend", "Backend"), ("horizon", "Horizon in steps"), ("seed", "Seed"))
     parts.append("\n".join(f"- {words}: {_plain(str(info[key]))}" for key, words in facts if key in info))
@@ -77,7 +109,7 @@ def write_card(
             f"`automaton.json`.{shown} A reading names the state that the run is in; its risks were set on runs that "
             f"the automaton was not learned from.{clock}"
         )
-    parts += [_USE, "## Alarm", _common(calibration), *_groups(calibration)]
+    parts += [_USE_SCORES if of_scores else _USE, "## Alarm", _common(calibration), *_groups(calibration)]
     anew = info.get("recalibration")
     if isinstance(anew, Mapping):
         in_sample = (
@@ -101,7 +133,7 @@ def write_card(
         care = fidelity.get("care")
         sentences = [f"- Audit with care: {_plain(str(one))}" for one in care] if isinstance(care, list | tuple) else []
         parts += ["## How far it agrees with its teacher", _table(figures), "\n".join(sentences)]
-    parts.append(_LIMITS)
+    parts.append(_LIMITS.replace(_OF_STEPS, _OF_SCORES) if of_scores else _LIMITS)
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

@@ -48,9 +48,11 @@ READ_BY: Mapping[int, str] = MappingProxyType({1: "0.1.0", 2: "0.2.0", 3: "0.3.0
 
 ONNX = "onnx"
 AUTOMATON = "automaton"
+#: As onnx, of the scores that somebody gives a run instead of the steps of an agent.
+SCORES = "scores"
 #: The layout in which each kind came. A bundle is written in the layout of its kind: a release that knows the kind
 #: reads it, and an older one says which release does, instead of calling it damaged.
-SINCE: Mapping[str, int] = MappingProxyType({ONNX: 1, AUTOMATON: 2})
+SINCE: Mapping[str, int] = MappingProxyType({ONNX: 1, AUTOMATON: 2, SCORES: 4})
 #: The layout of a bundle of either kind with alarm thresholds by group: a release that does not know of them would
 #: hold every run to the common threshold without a word.
 GROUPED = 3
@@ -60,9 +62,11 @@ NAMED = 4
 #: Files of each kind besides the manifest: those that must be there, and those that may.
 _ALWAYS = (File.ADAPTER, File.CALIBRATION, File.CARD, File.CONTEXT, File.VOCABULARY)
 REQUIRED: Mapping[str, tuple[File, ...]] = MappingProxyType(
-    {ONNX: (*_ALWAYS, File.MODEL), AUTOMATON: (*_ALWAYS, File.AUTOMATON)}
+    {kind: (*_ALWAYS, File.AUTOMATON if kind == AUTOMATON else File.MODEL) for kind in SINCE}
 )
-OPTIONAL: Mapping[str, tuple[File, ...]] = MappingProxyType({ONNX: (File.REASONS,), AUTOMATON: (File.MODEL, *PICTURES)})
+OPTIONAL: Mapping[str, tuple[File, ...]] = MappingProxyType(
+    {ONNX: (File.REASONS,), AUTOMATON: (File.MODEL, *PICTURES), SCORES: (File.REASONS,)}
+)
 
 _MIB = 1 << 20
 #: Bytes a file may have; a larger one is refused before it is read.
@@ -81,7 +85,7 @@ LIMITS: Mapping[str, int] = MappingProxyType(
 
 def version_of(kind: str, *, grouped: bool, named: bool = False) -> int:
     """The layout a bundle is written in: the oldest that has all it holds."""
-    return NAMED if named else GROUPED if grouped else SINCE[kind]
+    return max(SINCE[kind], NAMED if named else GROUPED if grouped else 1)
 
 
 def schema_of(version: int) -> str:
@@ -211,7 +215,7 @@ def _check_files(manifest: Mapping[str, Any], where: str) -> None:
     kind, files = manifest.get("kind"), manifest.get("files")
     if not isinstance(kind, str) or kind not in REQUIRED:
         raise BundleError(f"{where}: kind {kind!r} is not known here (known: {', '.join(REQUIRED)}). {_AGAIN}")
-    layouts = (SINCE[kind], GROUPED, NAMED) if kind == AUTOMATON else (SINCE[kind], GROUPED)
+    layouts = (SINCE[kind], GROUPED, NAMED) if kind == AUTOMATON else (SINCE[kind], max(SINCE[kind], GROUPED))
     if manifest["schema"] not in map(schema_of, layouts):
         raise BundleError(f"{where}: kind {kind} is of {schema_of(SINCE[kind])!r}. {_AGAIN}")
     if not isinstance(files, dict):

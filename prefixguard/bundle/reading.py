@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from prefixguard.bundle.arrays import arrays_from_bytes
 from prefixguard.bundle.automaton import Automaton, automaton_from_bytes, is_named
 from prefixguard.bundle.calibration import Calibration
-from prefixguard.bundle.manifest import LIMITS, PICTURES, File, read_manifest, schema_of, version_of
+from prefixguard.bundle.manifest import LIMITS, PICTURES, SCORES, File, read_manifest, schema_of, version_of
 from prefixguard.bundle.onnx_check import check_onnx
 from prefixguard.bundle.signature import Signature, Trust, public_keys, unsigned
 from prefixguard.bundle.symbol_map import ModelMap, SymbolMap, TreeMap
-from prefixguard.context import FEATURES
+from prefixguard.context import FEATURES, SCORE_FEATURES, Feature
 from prefixguard.encoder import Vocabulary
 from prefixguard.errors import AdapterError, BundleError, UntrustedBundleError
 from prefixguard.stepview import Adapter
@@ -34,12 +34,12 @@ from prefixguard.trace import read_named
 class Bundle:
     """An opened bundle: every file verified against the manifest, then parsed. Never changed afterwards.
 
-    id: SHA-256 of the manifest, times aside. kind: `onnx` or `automaton`.
+    id: SHA-256 of the manifest, times aside. kind: `onnx`, `automaton` or `scores`.
     horizon: H of the imminent label, None if not stated.
     typical: float32 (d,), read-only, median of each context feature over training steps.
     arrays: all of context.npz. reasons_bytes: None where no reasons.onnx is there.
     model_bytes: None in an automaton whose symbols need no model.
-    automaton, symbol_map: None in kind onnx. glosses: what each symbol means, in words; () in kind onnx.
+    automaton, symbol_map: None but in kind automaton. glosses: what each symbol means, in words; () where there is none.
     """
 
     path: Path
@@ -57,6 +57,11 @@ class Bundle:
     automaton: Automaton | None = None
     symbol_map: SymbolMap | None = None
     glosses: tuple[str, ...] = ()
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """What the numbers of `typical` are of, in their order."""
+        return features_of(self.kind)
 
     @property
     def horizon(self) -> int | None:
@@ -151,7 +156,7 @@ def _parse(folder: Path, manifest: dict[str, Any], files: Mapping[str, bytes]) -
     version = version_of(manifest["kind"], grouped=calibration.groups is not None, named=named)
     if manifest["schema"] != schema_of(version):
         raise BundleError(f"{where}: is of {schema_of(version)!r}, the manifest of another layout. {_AGAIN}")
-    typical = _typical(arrays, str(folder / File.CONTEXT))
+    typical = _typical(arrays, features_of(manifest["kind"]), str(folder / File.CONTEXT))
     for name in (File.MODEL, File.REASONS):
         if name in files:
             check_onnx(files[name], len(vocabulary), len(typical), str(folder / name))
@@ -192,12 +197,17 @@ def _automaton(
     return automaton, symbol_map, glosses
 
 
-def _typical(arrays: Mapping[str, NDArray[Any]], where: str) -> NDArray[np.float32]:
+def features_of(kind: str) -> tuple[Feature, ...]:
+    """What a bundle of this kind knows of a run besides its words."""
+    return SCORE_FEATURES if kind == SCORES else FEATURES
+
+
+def _typical(arrays: Mapping[str, NDArray[Any]], features: tuple[Feature, ...], where: str) -> NDArray[np.float32]:
     """Array `typical`, after checking that the bundle was trained on the context features of this release."""
     typical, names = arrays.get("typical"), arrays.get("names")
     if typical is None or names is None or typical.dtype != np.float32 or typical.shape != names.shape:
         raise BundleError(f"{where}: needs the arrays typical (float32) and names, one entry a feature. {_AGAIN}")
-    ours, theirs = [feature.name for feature in FEATURES], [str(name) for name in names.ravel().tolist()]
+    ours, theirs = [feature.name for feature in features], [str(name) for name in names.ravel().tolist()]
     if ours != theirs:
         odd = next((n for n in theirs if n not in ours), next((n for n in ours if n not in theirs), "their order"))
         raise BundleError(

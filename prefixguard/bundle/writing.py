@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.bundle.arrays import arrays_to_bytes
@@ -30,6 +31,7 @@ from prefixguard.bundle.manifest import (
     PICTURES,
     REQUIRED,
     RESERVED,
+    SCORES,
     File,
     make_manifest,
     render,
@@ -38,6 +40,7 @@ from prefixguard.bundle.manifest import (
 from prefixguard.bundle.reading import Bundle, open_bundle, read_pictures
 from prefixguard.bundle.signature import Key, Signature, private_key
 from prefixguard.bundle.state_names import state_names
+from prefixguard.context import SCORE_FEATURES
 from prefixguard.errors import BundleError, OutputError
 from prefixguard.stepview import Adapter
 
@@ -46,7 +49,7 @@ from prefixguard.stepview import Adapter
 class BundleParts:
     """All that makes a bundle, as bytes, arrays and plain values; what trained it is not needed.
 
-    Its kind is automaton where `automaton` is given, else onnx.
+    Its kind is automaton where `automaton` is given, scores where `names` are those of scores, else onnx.
 
     adapter: `Adapter.to_bytes()`. vocabulary: `Vocabulary.to_bytes()`.
     context_arrays: at least `typical` float32 (d,), the median of each context feature over training steps, and
@@ -75,8 +78,10 @@ class BundleParts:
 
     @property
     def kind(self) -> str:
-        """`onnx` or `automaton`."""
-        return ONNX if self.automaton is None else AUTOMATON
+        """`onnx`, `automaton` or `scores`."""
+        names = self.context_arrays.get("names", np.empty(0))
+        knows_scores = names.tolist() == [feature.name for feature in SCORE_FEATURES]
+        return AUTOMATON if self.automaton is not None else SCORES if knows_scores else ONNX
 
 
 def write_bundle(path: str | os.PathLike[str], parts: BundleParts, *, overwrite: bool = False) -> str:
@@ -132,7 +137,10 @@ def _contents(parts: BundleParts) -> tuple[dict[str, bytes], Mapping[str, object
         automaton = automaton_from_bytes(parts.automaton)[0]
         performance, named_states = alarm_performance_of(parts.automaton), is_named(parts.automaton)
     if card is None:
-        card = write_card(named, parts.calibration, parts.info, automaton, sorted(parts.pictures), performance)
+        card = write_card(
+            named, parts.calibration, parts.info, automaton, sorted(parts.pictures), performance,
+            of_scores=parts.kind == SCORES,
+        )  # fmt: skip
     files[File.CARD] = card.encode("utf-8", "replace")
     known = REQUIRED[parts.kind] + OPTIONAL[parts.kind]
     odd = sorted(set(parts.pictures) - set(PICTURES)) or sorted(set(files) - set(known))

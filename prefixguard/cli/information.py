@@ -14,7 +14,7 @@ from prefixguard.bundle import Trust, open_bundle, read_signature
 from prefixguard.cli.shown import lost_lines, refuse_empty
 from prefixguard.errors import UntrustedBundleError, UsageError
 from prefixguard.stepview import Adapter, ReadReport, adapter_for, list_adapters, load_adapter, read_runs
-from prefixguard.trace import repeat_groups, run_digest
+from prefixguard.trace import digest_of, repeat_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ def _corpus(
         for name, value in run.groups.items():
             groups.setdefault(name, set()).add(value)
         lengths.append(len(run.records))
-        digests.append(run_digest(run.records))
+        digests.append(digest_of(run))
     refuse_empty(report, source, adapter)
     return CorpusInfo(
         kind="runs",

@@ -1,7 +1,9 @@
 """Causal features of the run so far, in fixed memory, one implementation for training and the live path."""
 
+from prefixguard.context import scores
 from prefixguard.context.features import FEATURES, GROUPS, N_FEATURES, Feature
 from prefixguard.context.recent import RecentCounts
+from prefixguard.context.scores import SCORE_FEATURES, ScoreState
 from prefixguard.context.state import PACKED_BYTES, ContextState, knows, pack, start, unpack, update
 
 __all__ = [
@@ -9,11 +11,14 @@ __all__ = [
     "GROUPS",
     "N_FEATURES",
     "PACKED_BYTES",
+    "SCORE_FEATURES",
     "ContextState",
     "Feature",
     "RecentCounts",
+    "ScoreState",
     "knows",
     "pack",
+    "scores",
     "start",
     "unpack",
     "update",

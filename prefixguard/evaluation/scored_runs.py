@@ -17,7 +17,7 @@ from prefixguard.evaluation.analyses import UnseenTransitions
 from prefixguard.evaluation.tables.rules import rule_scores
 from prefixguard.runtime import Monitor
 from prefixguard.stepview import ReadReport, SpooledRuns, StepRecord, read_runs, serialize
-from prefixguard.trace import Outcome, Run, Side, is_read_once, run_digest, task_hash, task_key
+from prefixguard.trace import Outcome, Run, Side, digest_of, is_read_once, task_hash, task_key
 
 Float = npt.NDArray[np.float64]
 #: A run, the same for every monitor that reads it: its id, and how many of that id came before it.
@@ -76,7 +76,7 @@ class Heard:
         if run.outcome is Outcome.UNKNOWN or not run.records:
             (self.without_outcome if run.records else self.empty).add(key)
             return
-        task, digest = task_key(run), run_digest(run.records)
+        task, digest = task_key(run), digest_of(run)
         use = self._uses.get(task_hash(task)) or self._uses.get(digest)
         counted = use is None or self._include_used
         readings = self.monitor.score_run(run.records) if counted else ()

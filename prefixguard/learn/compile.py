@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from prefixguard.context import N_FEATURES
 from prefixguard.learn.fit import FittedMonitor
 from prefixguard.learn.graph import Graph, Input, Matrix
 from prefixguard.learn.head import N_RISKS, StepPart, SymbolPart
@@ -45,7 +44,7 @@ class _StepGraph:
         return [
             ("indices", "int64", ["nnz"]),
             ("values", "float32", ["nnz"]),
-            ("context", "float32", [N_FEATURES]),
+            ("context", "float32", [len(self.typical)]),
             ("state", "float32", [self.state]),
         ]
 
@@ -53,7 +52,7 @@ class _StepGraph:
         """Each term's share of the text, (nnz, text)."""
         tables = [t for t in (*(p.table for p in self.parts), self.symbols.table) if t.size]
         # A monitor that reads no text still has a row: one column of zeros keeps the graph the same for all.
-        table = np.concatenate(tables, axis=1) if tables else np.zeros((self.n_columns, 1), dtype=np.float32)
+        table = np.concatenate(tables, axis=1) if tables else np.zeros((max(self.n_columns, 1), 1), dtype=np.float32)
         rows = g.node("Gather", g.constant("table", table), "indices", axis=0)
         return g.node("Mul", rows, g.node("Unsqueeze", "values", g.integers(1)))
 
@@ -98,7 +97,7 @@ class _StepGraph:
 
         Of the terms, only those of highest weight in the row are tried; the others' contributions are given as 0.
         """
-        g, d = Graph(), N_FEATURES
+        g, d = Graph(), len(self.typical)
         first = g.integers(0)
         terms = self._terms(g)
         e = g.node("ReduceSum", terms, first, keepdims=1)  # (1, text)

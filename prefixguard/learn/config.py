@@ -81,6 +81,7 @@ class TrainConfig:
     tau_end : Gumbel temperature of the last epoch.
     budget : at most this share of successful runs may raise an alarm.
     confidence : how sure the budget is to hold.
+    higher_is_safer : of scores: the higher, the less the risk. Without it, the higher, the more.
     device : auto (CUDA when there is one), cpu or cuda.
     threads : threads of torch; 1 gives the same bytes on every machine of a kind.
     """
@@ -115,6 +116,7 @@ class TrainConfig:
     tau_end: float = _number(0.25, 0.01, 10.0)
     budget: float = _number(0.10, 0.001, 0.5)
     confidence: float = _number(0.90, 0.5, 0.999)
+    higher_is_safer: bool = False
     device: str = "auto"
     threads: int = _whole(1, 1)
 

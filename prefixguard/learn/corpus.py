@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard import behaviours, context
+from prefixguard.context import FEATURES, SCORE_FEATURES, Feature
 from prefixguard.encoder import Vocabulary, tokenize
+from prefixguard.errors import DataError
 from prefixguard.metrics import Prefixes
 from prefixguard.stepview import FIELDS, FillCounts, Spool, StepRecord, serialize
-from prefixguard.trace import Outcome, Run, imminent_labels, run_digest, task_key
+from prefixguard.trace import Outcome, Run, digest_of, imminent_labels, task_key
 
 _TOOL_TAG, _AFTER_TOOL = (bytes([FIELDS.index(name) + 1]) for name in ("tool", "arguments"))
 
@@ -29,6 +31,7 @@ class Corpus:
     without_task: runs that had no task id and count as a task of their own.
     fills: how often the fields of the records are filled.
     held: uint8 (steps, behaviours of the catalogue), as `behaviours.held` counts them.
+    reads_scores: whether the runs are known by their scores alone; `context` is then of `SCORE_FEATURES`.
     """
 
     run_ids: list[str]
@@ -43,6 +46,12 @@ class Corpus:
     unknown: int = 0
     fills: FillCounts | None = None
     held: NDArray[np.uint8] | None = None
+    reads_scores: bool = False
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """What the columns of `context` are of."""
+        return SCORE_FEATURES if self.reads_scores else FEATURES
 
     def __len__(self) -> int:
         return len(self.run_ids)
@@ -131,40 +140,63 @@ def featurise(runs: Iterable[Run[StepRecord]], *, on_run: Callable[[int], None] 
     """Read runs once. Runs with an unknown outcome are counted and left out. One run is in memory at a time.
 
     on_run: called with the number of runs read so far.
+    Raises DataError where some of the steps are scores and others are not.
     """
     none = np.empty(0, np.float32)
     fills = FillCounts()
     found = Corpus([], [], [], [], none.astype(np.bool_), none.astype(np.int64), none, Spool(), fills=fills)
     failed, lengths, held = array("b"), array("q"), bytearray()
-    vectors = [np.empty((0, context.N_FEATURES), np.float32)]
+    vectors: list[NDArray[np.float32]] = []
     for n, run in enumerate(runs, 1):
         if on_run:
             on_run(n)
         if run.outcome is Outcome.UNKNOWN:
             found.unknown += 1
             continue
+        _check_kind(run, found)
+        vectors.append(_vectors(run, found, held))
         fills.add(run.records)
-        state, tracker = context.start(), behaviours.start()
-        rows = np.empty((len(run.records), context.N_FEATURES), dtype=np.float32)
-        for t, record in enumerate(run.records):
-            document = serialize(record)
-            tokens = tokenize(document)
-            rows[t] = context.update(state, record, tokens)
-            held += behaviours.held(behaviours.update(tracker, record, tokens, state, rows[t]))
-            found.documents.append(document)
-        vectors.append(rows)
         found.run_ids.append(run.run_id)
         found.without_task += run.task_id is None
         found.task_ids.append(task_key(run))
-        found.digests.append(run_digest(run.records))
+        found.digests.append(digest_of(run))
         found.groups.append(dict(run.groups))
         failed.append(run.outcome is Outcome.FAILURE)
         lengths.append(len(run.records))
     found.failed = np.array(failed, dtype=np.bool_)
     found.first = np.concatenate(([0], np.cumsum(np.array(lengths, dtype=np.int64)))).astype(np.int64)
-    found.context = np.concatenate(vectors)
+    found.context = np.concatenate([np.empty((0, len(found.features)), np.float32), *vectors])
+    found.fills = None if found.reads_scores else fills
     found.held = np.frombuffer(bytes(held), np.uint8).reshape(-1, len(behaviours.NONE_HELD))
     return found
+
+
+def _check_kind(run: Run[StepRecord], found: Corpus) -> None:
+    """The first run says whether runs are known by their scores; all others have to be like it."""
+    scored = {record.score is not None for record in run.records}
+    found.reads_scores = found.reads_scores if len(found) else scored == {True}
+    if not scored <= {found.reads_scores}:
+        raise DataError(
+            f"{run.source}: some of these steps are scores and others are what an agent does. Give either, or let the "
+            "adapter read one of them."
+        )
+
+
+def _vectors(run: Run[StepRecord], found: Corpus, held: bytearray) -> NDArray[np.float32]:
+    """What is known after each step, float32 (T, d); behaviours and documents go where they belong."""
+    rows = np.empty((len(run.records), len(found.features)), dtype=np.float32)
+    scores, state, tracker = context.scores.start(), context.start(), behaviours.start()
+    for t, record in enumerate(run.records):
+        document = serialize(record)
+        tokens = tokenize(document)
+        if found.reads_scores:
+            rows[t] = context.scores.update(scores, record)
+            held += behaviours.NONE_HELD
+        else:
+            rows[t] = context.update(state, record, tokens)
+            held += behaviours.held(behaviours.update(tracker, record, tokens, state, rows[t]))
+        found.documents.append(document)
+    return rows
 
 
 def labels(corpus: Corpus, horizon: int) -> NDArray[np.float32]:

@@ -96,9 +96,8 @@ def fit_monitor(
     everything = pool if validation is None else np.concatenate((pool, validation))
     if vocabulary is None or rows is None:
         listener.on_stage("vocabulary", f"{len(pool):,} runs")
-        vocabulary = fit_vocabulary(
-            corpus.texts(pool.tolist()), max_features=config.max_features, min_tasks=config.min_tasks
-        )
+        documents = (lambda: ()) if corpus.reads_scores else corpus.texts(pool.tolist())  # scores have no text
+        vocabulary = fit_vocabulary(documents, max_features=config.max_features, min_tasks=config.min_tasks)
         listener.on_stage("encoding", f"{len(vocabulary[0]):,} terms")
         rows = corpus.encode(vocabulary[0])
     scale = fit_scale(

@@ -7,7 +7,7 @@ teacher says of runs it was not fitted on. Nothing of this teacher is in the bun
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import lightgbm
@@ -72,7 +72,10 @@ class TextProjection:
 
     @classmethod
     def fit(cls, corpus: Corpus, rows: Rows, runs: NDArray[np.int64], seed: int) -> TextProjection:
-        """Truncated SVD of the TF-IDF rows of these runs. DataError where the vocabulary is empty."""
+        """Truncated SVD of the TF-IDF rows of these runs; nothing of scores, which have no text. DataError where the
+        vocabulary is empty."""
+        if corpus.reads_scores:
+            return cls(np.empty((0, rows.n_columns), np.float32))
         if rows.n_columns == 0:
             raise DataError(
                 "no word is in the runs of enough tasks (`min_tasks`), so the vocabulary is empty and nothing can be "
@@ -124,12 +127,19 @@ def fit_boosters(
     seed: int,
     *,
     rounds: int = ROUNDS,
+    rises: Sequence[int] | None = None,
 ) -> list[lightgbm.Booster] | float:
-    """Fit boosted trees to one risk, once a seed; their log-odds are to be averaged. One class: its probability."""
+    """Fit boosted trees to one risk, once a seed; their log-odds are to be averaged. One class: its probability.
+
+    rises: of each feature, whether the risk may only rise with it (1), only fall (-1), or do both (0); then all features
+    are seen by every tree. None: of all features both.
+    """
     if target.min() == target.max():
         return float(target[0])
     data = lightgbm.Dataset(features, np.ascontiguousarray(target), weight=weight)
     settings = {**_PARAMETERS, "data_random_seed": seed}  # features are cut into bins once
+    if rises is not None:
+        settings |= {"feature_fraction": 1.0, "monotone_constraints": list(rises)}
     return [lightgbm.train({**settings, "seed": seed * BAGS + bag}, data, rounds) for bag in range(BAGS)]
 
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from prefixguard.alarm import AlarmPolicy, Thresholds, runs_needed, table_to_json
 from prefixguard.bundle import BundleParts, Calibration, Platt, apply_map, check_target, open_bundle, write_bundle
-from prefixguard.context import FEATURES
 from prefixguard.errors import DataError
 from prefixguard.learn.calibrate import (
     bundle_logits,
@@ -128,7 +127,7 @@ def train_corpus(
 
     listener.on_stage("compiling", "ONNX")
     model, reasons = compile_monitor(fitted)
-    arrays = {"typical": fitted.scale.typical, "names": np.array([f.name for f in FEATURES])}
+    arrays = {"typical": fitted.scale.typical, "names": np.array([f.name for f in corpus.features])}
     vocabulary, adapter_bytes = fitted.vocabulary.to_bytes(), adapter.to_bytes()
     none = Thresholds(None, 1.0, 0, 0, runs_needed(policy.budget, policy.delta), "not set yet")
     identity = Calibration(Platt(1.0, 0.0), Platt(1.0, 0.0), none, policy)
@@ -295,7 +294,9 @@ def _info(
         "backend": config.backend,
         "horizon": config.horizon,
         "seed": config.seed,
-        "config": asdict(config),
+        "config": {
+            name: value for name, value in asdict(config).items() if name != "higher_is_safer" or corpus.reads_scores
+        },
         "split": {"rule": "tasks by SHA-256 of seed:task, repeats together", "shares": dict(DEFAULT_SHARES)},
         "tasks": {side.value: sorted(task_hash(t) for t, s in sides.items() if s is side) for side in Side},
         "runs": {side.value: sorted(corpus.digests[r] for r in of_side[side].tolist()) for side in Side},

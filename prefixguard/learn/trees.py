@@ -15,6 +15,7 @@ import lightgbm
 import numpy as np
 from numpy.typing import NDArray
 
+from prefixguard.context import SCORE_FEATURES
 from prefixguard.learn.corpus import Corpus, Rows
 from prefixguard.learn.graph import ML_DOMAIN, Graph, Matrix
 from prefixguard.learn.head import N_RISKS, FitMaterial
@@ -62,7 +63,14 @@ class TreesHead:
 def fit(m: FitMaterial) -> TreesHead:
     """Fit the head on all runs there are; a forest has no epoch to choose."""
     m.listener.on_stage("trees", "boosted trees")
-    return fit_trees(m.corpus, m.rows, m.everything, m.labels, m.config.seed)
+    rises = score_directions(m.config.higher_is_safer) if m.corpus.reads_scores else None
+    return fit_trees(m.corpus, m.rows, m.everything, m.labels, m.config.seed, rises=rises)
+
+
+def score_directions(higher_is_safer: bool) -> list[int]:
+    """What the risk does where a feature of scores is greater, as `fit_boosters` takes it: a worse score never lowers
+    it, and of the step number nothing is said."""
+    return [0 if feature.name == "step" else -1 if higher_is_safer else 1 for feature in SCORE_FEATURES]
 
 
 def fit_trees(
@@ -73,17 +81,18 @@ def fit_trees(
     seed: int,
     *,
     rounds: int = ROUNDS,
+    rises: Sequence[int] | None = None,
 ) -> TreesHead:
     """Fit on these runs, each run weighted alike.
 
-    labels: float32 (all steps, 2), in [0, 1]: imminent, outcome. rounds: trees a fit.
+    labels: float32 (all steps, 2), in [0, 1]: imminent, outcome. rounds: trees a fit. rises: see `fit_boosters`.
     """
     projection = TextProjection.fit(corpus, rows, runs, seed)
     features, weight = projection.features(corpus, rows, runs), run_weights(corpus, runs)
     targets = labels[steps_of(corpus, runs)]
     boosters: list[Boosters] = []
     for risk in range(N_RISKS):
-        fitted = fit_boosters(features, targets[:, risk], weight, seed, rounds=rounds)
+        fitted = fit_boosters(features, targets[:, risk], weight, seed, rounds=rounds, rises=rises)
         boosters.append(_log_odds(fitted) if isinstance(fitted, float) else _shares(fitted))
     return TreesHead(projection, tuple(boosters))
 
@@ -148,6 +157,8 @@ class TreesPart:
     def step(self, g: Graph, text: str, context: str, state: str) -> tuple[str, str]:
         """text (N, components), context (N, d), state (1, S) -> logits (N, 2), state after (N, S)."""
         n = self._components
+        if not n:  # nothing to read but the context
+            return self._logits(g, context), g.node("Add", state, g.constant("one", np.float32(1)))
         # The operations of `TextProjection.features` in its order: a bit can decide at a threshold.
         each = g.concat([g.node("Shape", text, start=0, end=1), g.integers(1)], axis=0)
         steps, average, total = g.split(g.node("Expand", state, each), [1, n, n])
@@ -155,8 +166,11 @@ class TreesPart:
         towards = g.node("Mul", g.node("Sub", text, average), g.constant(f"{self.prefix}decay", np.float32(DECAY)))
         average, total = g.node("Add", average, towards), g.node("Add", total, text)
         features = g.concat([context, text, average, g.node("Div", total, steps)])
-        logits = g.node("TreeEnsembleRegressor", features, domain=ML_DOMAIN, **ensemble_attributes(self.head.boosters))
-        return logits, g.concat([steps, average, total])
+        return self._logits(g, features), g.concat([steps, average, total])
+
+    def _logits(self, g: Graph, features: str) -> str:
+        attributes = ensemble_attributes(self.head.boosters)
+        return g.node("TreeEnsembleRegressor", features, domain=ML_DOMAIN, **attributes)
 
 
 @dataclass(frozen=True)

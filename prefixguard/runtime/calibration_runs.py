@@ -19,7 +19,7 @@ from prefixguard.runtime.drift_signal import DriftReference
 from prefixguard.runtime.monitor import Monitor
 from prefixguard.runtime.session import Session
 from prefixguard.stepview import StepRecord
-from prefixguard.trace import Outcome, Run, Side, run_digest, task_hash, task_key
+from prefixguard.trace import Outcome, Run, Side, digest_of, task_hash, task_key
 
 #: What a task may have been used for that makes its runs no ground for a threshold: the monitor, or its maps from
 #: logits to risks, fit them better than new ones.
@@ -43,7 +43,7 @@ class EarlierUse:
     def of(self, run: Run[StepRecord], digest: str) -> Side | None:
         """The first of `USES` that the run's task or its very words had; None for a new run.
 
-        digest: `run_digest` of its records.
+        digest: `digest_of` of its records.
         """
         uses = {self._tasks.get(task_hash(task_key(run))), self._runs.get(digest)}
         return next((side for side in USES if side in uses), None)
@@ -69,7 +69,7 @@ class NewTasks:
 
     def take(self, run: Run[StepRecord]) -> bool:
         """Whether this run counts; if so, no later one of its task does."""
-        task = task_of(run, run_digest(run.records))
+        task = task_of(run, digest_of(run))
         if task in self._seen or self.was_used(run):
             return False
         self._seen.add(task)
@@ -77,7 +77,7 @@ class NewTasks:
 
     def was_used(self, run: Run[StepRecord]) -> bool:
         """Whether the monitor was made, or its thresholds set, with the run's task or its very words."""
-        return self._earlier.of(run, run_digest(run.records)) is not None
+        return self._earlier.of(run, digest_of(run)) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def collect(
         if not run.records:
             found.empty += 1
             continue
-        digest = run_digest(run.records)
+        digest = digest_of(run)
         use = earlier.of(run, digest)
         if use is not None:
             found.used[use] += 1

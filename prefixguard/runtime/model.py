@@ -85,14 +85,14 @@ class OnnxModel:
     state_size: S, length of the state. initial: float32 (S,), read-only zeros, the state before the first step.
     """
 
-    __slots__ = ("_reasons", "_step", "_typical", "_vocabulary", "initial", "state_size")
+    __slots__ = ("_features", "_reasons", "_step", "_typical", "_vocabulary", "initial", "state_size")
 
     def __init__(self, bundle: Bundle) -> None:
         """Raises BundleError when onnxruntime cannot run the model or the model is not what the bundle promises."""
         if bundle.model_bytes is None:
             raise BundleError(f"{bundle.path}: has no model.onnx. Train or export the bundle again.")
         d = len(bundle.typical)
-        self._typical, self._vocabulary = bundle.typical, bundle.vocabulary
+        self._typical, self._vocabulary, self._features = bundle.typical, bundle.vocabulary, bundle.features
         self._step = _session(bundle.model_bytes, f"{bundle.path}/model.onnx")
         self.state_size = _check(self._step, _STEP_OUTPUTS, f"{bundle.path}/model.onnx")
         self.initial: NDArray[np.float32] = np.zeros(self.state_size, dtype=np.float32)
@@ -136,7 +136,9 @@ class OnnxModel:
     ) -> tuple[str, ...]:
         """The strongest pushes towards failure at this step, in words; state: before it."""
         pushes = self.contributions(row, context, state)
-        return () if pushes is None else say_reasons(*pushes, row, context, self._typical, self._vocabulary)
+        if pushes is None:
+            return ()
+        return say_reasons(*pushes, row, context, self._typical, self._vocabulary, self._features)
 
     def say_state(self, state: NDArray[np.float32], step: Step) -> tuple[str, ...]:
         """There is no automaton."""

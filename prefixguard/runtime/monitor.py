@@ -29,7 +29,7 @@ from prefixguard.runtime.rules_file import read_rules
 from prefixguard.runtime.rules_model import RULES, RulesModel, rules_bundle
 from prefixguard.runtime.saved_session import SavedSession
 from prefixguard.runtime.session import ReadyBundle, Session
-from prefixguard.stepview import EVENTS, Adapter, StepRecord, adapter_for, is_limit, is_tools, plain, readable_offer
+from prefixguard.stepview import EVENTS, Adapter, StepRecord, adapter_for, is_limit, is_tools, plain, readable_offer, score_record
 from prefixguard.trace import NO_OFFER, Run, RunOffer
 
 #: Bytes of a session at most, where its model's state leaves room; and of all in it but that state.
@@ -57,7 +57,7 @@ class Monitor(ReadyBundle):
         super().__init__(bundle, open_model(bundle) if rules is None else rules, reasons)
         # One step from text to reading, so that a bundle that cannot judge is refused here, and so that the first
         # step of the first run is not the one that pays for libraries warming up.
-        reading = self.score_run([_PROBE])[0]
+        reading = self.score_run([score_record(1, 0.5) if self.reads_scores else _PROBE])[0]
         if reading.unknown_reason is not None:
             raise BundleError(
                 f"{bundle.path}: cannot judge a step: {reading.unknown_reason}. Train or export it again."
@@ -114,7 +114,7 @@ class Monitor(ReadyBundle):
         data: at most 128 KB and the model's state. keep: as for `start`.
         Raises SavedSessionError when it is damaged, or was saved by another monitor or by a newer release.
         """
-        saved = SavedSession.from_bytes(data, self.bundle.id, self.model.state_bytes, self._tracker_bytes)
+        saved = SavedSession.from_bytes(data, self.bundle.id, self.model.state_bytes, self._tracker_bytes, self.context.PACKED_BYTES)
         session = Session(self, None if saved.parser is None else self.bundle.adapter.parser(None), saved.group, keep)
         try:
             session.resume(saved)

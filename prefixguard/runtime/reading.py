@@ -75,12 +75,14 @@ def say_reasons(
     context: NDArray[np.float32],
     typical: NDArray[np.float32],
     vocabulary: Vocabulary,
+    features: tuple[Feature, ...] = FEATURES,
 ) -> tuple[str, ...]:
     """The strongest pushes towards failure, strongest first, ties by position; context before terms.
 
     Three reasons should say three things: of each group of context features only the strongest is said, and of terms
     in one field that share a word only the strongest.
     of_context (d,), of_terms (nnz,): contributions to the outcome logit. typical (d,): medians over training steps.
+    features: what the numbers of the context are of.
     """
     d = len(of_context)
     pushes = np.concatenate((of_context, of_terms))
@@ -91,9 +93,9 @@ def say_reasons(
         if not pushes[i] > _FLOOR or len(said) == MOST:
             break
         if i < d:
-            if FEATURES[i].group not in groups:
-                groups.add(FEATURES[i].group)
-                said.append(say_feature(FEATURES[i], float(context[i]), float(typical[i])))
+            if features[i].group not in groups:
+                groups.add(features[i].group)
+                said.append(say_feature(features[i], float(context[i]), float(typical[i])))
             continue
         term = vocabulary.terms[int(row.indices[i - d])]
         field, _, text = term.partition(":")

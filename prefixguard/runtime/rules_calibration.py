@@ -27,7 +27,7 @@ from prefixguard.runtime.monitor import Monitor, load
 from prefixguard.runtime.rules_file import SCHEMA, RuleCalibration, RulesFile
 from prefixguard.runtime.rules_model import RULES
 from prefixguard.stepview import Adapter, ReadReport, StepRecord, read_runs
-from prefixguard.trace import Outcome, Run, run_digest
+from prefixguard.trace import Outcome, Run, digest_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _scored(monitor: Monitor, run: Run[StepRecord]) -> _ScoredRun:
     readings = monitor.score_run(run.records, offer=run.offer)
     judged = [reading for reading in readings if reading.level is not Level.UNKNOWN]
     scale = max((alarm_scale(reading.behaviours) for reading in judged), default=Fraction(0))
-    task = task_of(run, run_digest(run.records))
+    task = task_of(run, digest_of(run))
     return _ScoredRun(run.run_id, task, run.task_id is not None, run.outcome, scale, len(readings) - len(judged))
 
 

@@ -109,9 +109,11 @@ class SavedSession:
         return b"".join((_NAME, _VERSION.to_bytes(2, "big"), hashlib.sha256(body).digest(), body))
 
     @classmethod
-    def from_bytes(cls, data: bytes, bundle: str, model_bytes: int, tracker_bytes: int) -> SavedSession:
+    def from_bytes(
+        cls, data: bytes, bundle: str, model_bytes: int, tracker_bytes: int, context_bytes: int = PACKED_BYTES
+    ) -> SavedSession:
         """Read a saved session of this bundle, whose model's state has `model_bytes` bytes and its behaviours'
-        `tracker_bytes`.
+        `tracker_bytes`. context_bytes: of the packed context.
 
         Raises SavedSessionError for what is too long, damaged, of a newer release or of another bundle. The context,
         the model's state and the parser's are checked by those who unpack them.
@@ -133,7 +135,7 @@ class SavedSession:
         body = data[_HEAD:]
         if version < 1 or hashlib.sha256(body).digest() != data[_MAGIC:_HEAD]:
             raise SavedSessionError(f"The saved session is damaged: its checksum does not match. {_AGAIN}")
-        at = PACKED_BYTES + (tracker_bytes if version > 1 else 0)
+        at = context_bytes + (tracker_bytes if version > 1 else 0)
         model, text = body[at : at + model_bytes], body[at + model_bytes :]
         try:
             rest = json.loads(text)
@@ -160,4 +162,4 @@ class SavedSession:
             }
         except (KeyError, TypeError, ValueError, AttributeError) as exc:
             raise SavedSessionError(f"The saved session is damaged ({type(exc).__name__}). {_AGAIN}") from exc
-        return cls(context=body[:PACKED_BYTES], behaviours=body[PACKED_BYTES:at], model=model, **found)
+        return cls(context=body[:context_bytes], behaviours=body[context_bytes:at], model=model, **found)

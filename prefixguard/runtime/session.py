@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from prefixguard import behaviours, context
 from prefixguard.alarm import AlarmState, Level, rule_level
 from prefixguard.behaviours import BehaviourFinding
-from prefixguard.bundle import BehaviourMap, Bundle
+from prefixguard.bundle import SCORES, BehaviourMap, Bundle
 from prefixguard.encoder import SparseRow, tokenize
 from prefixguard.errors import SavedSessionError, TraceError, UsageError
 from prefixguard.runtime.drift import Drift, RunSummary, Tally, summarise_run
@@ -44,7 +44,7 @@ from prefixguard.runtime.reasons import ReasonsKind, behaviour_reasons
 from prefixguard.runtime.rules_model import RulesModel
 from prefixguard.runtime.run_behaviours import RunBehaviours
 from prefixguard.runtime.saved_session import SavedSession
-from prefixguard.stepview import GAP_WINDOW, Parser, StepRecord, offer_of, plain, serialize
+from prefixguard.stepview import GAP_WINDOW, Parser, StepRecord, offer_of, plain, score_record, serialize
 from prefixguard.trace import NO_OFFER, RunOffer
 
 #: Bytes of a serialised step that are read; adapters keep steps far below it. A larger one is UNKNOWN.
@@ -55,6 +55,8 @@ _REASON_LENGTH = 300
 _KEPT_REASON = 120
 _NO_MORE = ", so what follows cannot be judged. Start a new session for the next run"
 _ONE_RUN = ": the events are of more than one run. Start a session for each run"
+_NO_STEPS = "this monitor reads scores and no steps of an agent: give it numbers with observe_score"
+_NO_SCORES = "this monitor reads steps of an agent and no scores: give it events with observe, or train on scores"
 _WITHIN = "another call of this session is under way on the same thread (a callback, signal handler or finaliser)"
 
 
@@ -63,16 +65,22 @@ class ReadyBundle:
 
     model: the bundle's step. rules: the same where there is no model, else None. imminent_map, outcome_map: logit to
     calibrated probability. expected: how training runs were read; None where the bundle does not say. reasons: what
-    they are made of. declared: behaviours besides those of the catalogue.
+    they are made of. declared: behaviours besides those of the catalogue. reads_scores: whether it is told scores, and
+    no steps. context: the functions of what is known of a run.
     """
 
-    __slots__ = ("bundle", "declared", "expected", "imminent_map", "model", "outcome_map", "reasons", "rules")
+    __slots__ = (
+        "bundle", "context", "declared", "expected", "imminent_map", "model", "outcome_map", "reads_scores", "reasons",
+        "rules",
+    )  # fmt: skip
 
     def __init__(self, bundle: Bundle, model: StepModel, reasons: ReasonsKind = "behaviours") -> None:
         self.bundle, self.model, self.reasons = bundle, model, reasons
         self.rules = model if isinstance(model, RulesModel) else None
         self.declared = None if self.rules is None else self.rules.declared
         self.imminent_map, self.outcome_map = bundle.calibration.imminent, bundle.calibration.outcome
+        self.reads_scores = bundle.kind == SCORES
+        self.context: Any = context.scores if self.reads_scores else context
         self.expected = Expected.of(bundle.manifest, f"{bundle.path}/manifest.json")
 
 
@@ -116,7 +124,7 @@ class Session:
         self._monitor = monitor
         self._parser = parser
         self._keep = keep
-        self._context = context.start()
+        self._context = monitor.context.start()
         self._behaviours = RunBehaviours(behaviours.start(declared=monitor.declared))
         self._take_offer(offer)
         self._state = monitor.model.initial
@@ -143,6 +151,14 @@ class Session:
         """Take one step that is a record already. Raises nothing of its own."""
         return self._call(self._observe_record, record)[0]
 
+    def observe_score(self, score: Any) -> Reading:
+        """Take what a verifier, judge or critic says of the run after its next step: a finite number, as a monitor of
+        scores is told them (`prefixguard train --scores`). Raises nothing of its own.
+
+        What is no such number is one UNKNOWN that says so, and is left out.
+        """
+        return self._call(self._observe_score, score)[0]
+
     def end(self) -> list[Reading]:
         """End the run: readings of steps that were still open (calls without a result). Raises nothing of its own.
 
@@ -164,7 +180,7 @@ class Session:
                 raise UsageError(f"The session cannot be saved: {_WITHIN}. Save it between two calls.")
             return SavedSession(
                 bundle=self._monitor.bundle.id,
-                context=context.pack(self._context),
+                context=self._monitor.context.pack(self._context),
                 behaviours=self._behaviours.pack(),
                 model=self._monitor.model.pack(self._state),
                 group=self._group,
@@ -182,7 +198,7 @@ class Session:
         is_alike = len(saved.alarm) == 3 and (saved.dropout is None) == (self._dropout is None)
         if not is_alike or (saved.parser is None) != (self._parser is None):
             raise SavedSessionError("The saved session is damaged: parts are missing. Start a new session.")
-        self._context = context.unpack(saved.context)
+        self._context = self._monitor.context.unpack(saved.context)
         self._state = self._monitor.model.unpack(saved.model)
         self._tally = Tally.of(saved.tally)
         self._behaviours.resume(saved.behaviours, saved.faults, self._tally.steps, self._monitor.declared)
@@ -258,7 +274,16 @@ class Session:
             self._behaviours.offer(offer)
 
     def _observe_record(self, record: StepRecord, began: int) -> list[Reading]:
+        if self._monitor.reads_scores != (record.score is not None):
+            return [self._unknown(_NO_STEPS if self._monitor.reads_scores else _NO_SCORES, began)]
         return [self._judge(record, began)]
+
+    def _observe_score(self, score: Any, began: int) -> list[Reading]:
+        try:
+            return self._observe_record(score_record(self._tally.steps + 1, score), began)
+        except TraceError as exc:
+            self._tally.unread_events += 1
+            return [self._unknown(f"{exc}; it is left out", began)]
 
     def _end(self, _: None, began: int) -> list[Reading]:
         readings: list[Reading] = []
@@ -349,8 +374,8 @@ class Session:
             return self._unjudged(f"the step could not be read ({_describe(exc)})", began)
         before = self._state
         try:
-            numbers = context.update(self._context, record, tokens)
-            findings = self._behaviours.step(record, tokens, self._context, numbers)
+            numbers = monitor.context.update(self._context, record, tokens)
+            findings = () if monitor.reads_scores else self._behaviours.step(record, tokens, self._context, numbers)
             step = monitor.model.step(record.tool, row, numbers, before, behaviours.held(findings))
             self._state = step.state
             if not (math.isfinite(step.imminent) and math.isfinite(step.outcome)):
@@ -398,7 +423,7 @@ class Session:
         """Why the level is what it is, in the words that were asked for; and the faults. before: the model's state
         before the step."""
         model, faults = self._monitor.model, self._behaviours.recent
-        if self._monitor.reasons == "features":
+        if self._monitor.reasons == "features" or self._monitor.reads_scores:
             return model.reasons(row, numbers, before, step), faults
         artefacts = [finding for finding in findings if finding.behaviour.kind == "artefact"]
         return behaviour_reasons(faults, artefacts, model, row, numbers, before, step)

@@ -24,7 +24,7 @@ from prefixguard.stepview.parser import Parser
 from prefixguard.stepview.paths import MISSING, Scope, parse_path, walk
 from prefixguard.stepview.reader import ReadReport, read_runs
 from prefixguard.stepview.recognition import EVENTS, Recognised, adapter_for, are_events, recognise
-from prefixguard.stepview.record import FIELDS, Status, StepRecord, serialize
+from prefixguard.stepview.record import FIELDS, Status, StepRecord, score_record, serialize
 from prefixguard.stepview.schema import Pattern
 from prefixguard.stepview.side_by_side import Exchange, RunFiles, SideBySide, run_files, side_by_side
 from prefixguard.stepview.spellings import unflatten
@@ -92,6 +92,7 @@ __all__ = [
     "render",
     "repair",
     "run_files",
+    "score_record",
     "searchable",
     "serialize",
     "side_by_side",

@@ -12,11 +12,12 @@ from prefixguard.stepview.inspect_logs import INSPECT_FORMATS
 from prefixguard.stepview.json_formats import JSON_FORMATS, globs
 from prefixguard.stepview.jsontext import decode
 from prefixguard.stepview.paths import MISSING, Companions
+from prefixguard.stepview.score_tables import SCORE_FORMATS
 from prefixguard.stepview.text_formats import TEXT_FORMATS
 from prefixguard.trace.documents import Document, glob_pattern
 
 #: By name: what compiles the container, and the keys that it may have besides `format`, `files` and `comment`.
-FORMATS = JSON_FORMATS | TEXT_FORMATS | INSPECT_FORMATS
+FORMATS = JSON_FORMATS | TEXT_FORMATS | INSPECT_FORMATS | SCORE_FORMATS
 
 
 def compile_container(spec: Any, site: Site) -> Container:

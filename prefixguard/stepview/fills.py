@@ -130,10 +130,12 @@ class FillCounts:
     )
 
     def add(self, records: Iterable[StepRecord]) -> None:
-        """One run."""
+        """One run. Steps that are scores have no fields."""
         stretch, most = [0] * len(SERIES), [0] * len(SERIES)
         steps = observed = 0
         for record in records:
+            if record.score is not None:
+                continue
             steps += 1
             observed += record.observation != ""
             self._texts(record)
@@ -147,6 +149,8 @@ class FillCounts:
                 else:
                     stretch[i] += 1
                     most[i] = max(most[i], stretch[i])
+        if not steps:
+            return
         self.runs += 1
         self.steps += steps
         self.one_step += steps == 1

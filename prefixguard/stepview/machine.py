@@ -13,12 +13,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from prefixguard.errors import TraceError
 from prefixguard.stepview.identity import Turn
 from prefixguard.stepview.live_state import SHORTEST, checked, checked_counts, cost, cut_to, level, size
-from prefixguard.stepview.record import Status, StepRecord, raw_record
+from prefixguard.stepview.record import Status, StepRecord, raw_record, score_record
+from prefixguard.stepview.text import plain
 
 #: Calls that can wait for results at once, if there is room; the oldest leaves when there is one more.
 MOST_OPEN = 64
+#: Steps without a score behind which a live run goes on; a number that is further off is a slip.
+_MOST_MISSED = 1000
 #: Bytes that a call takes while it waits, besides its texts.
 _CALL = 200
 #: Names of counters, and bytes of them, that are kept apart; what comes after is counted together.
@@ -154,6 +158,25 @@ class Machine:
                 if not draft.done:
                     self.count("calls_without_result")
                 self._emit(draft)
+
+    def score(self, value: Any, step: Any, event: int) -> None:
+        """What a verifier said: a record at once. step: its number in the run, where the event says it.
+
+        TraceError for what is no score, or for a number that is not the next. A live run goes on behind a step that is
+        missing, or has no score."""
+        expected = self.index + 1
+        if step is not None and (isinstance(step, bool) or not isinstance(step, int | float) or step % 1 != 0):
+            raise TraceError(f"the step {plain(repr(step), 60)} is not a whole number from 1")
+        number = expected if step is None else int(step)
+        if number < expected:
+            said = "steps count from 1" if number < 1 else f"it comes after step {self.index}. Give each step once, in order"
+            raise TraceError(f"step {number}: {said}")
+        self.index = number if number < expected + _MOST_MISSED else expected
+        if number > expected:
+            missing = f"step {expected} is" if number == expected + 1 else f"steps {expected} to {number - 1} are"
+            raise TraceError(f"step {number}: {missing} missing before it. Give a score of every step, in order")
+        self.release()
+        self.out.append(score_record(number, value, event))
 
     def hold(self, draft: OpenStep) -> None:
         """Speech that waits for the call or step that follows; more of it is put together."""

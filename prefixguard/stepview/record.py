@@ -10,7 +10,10 @@ Source: PrefixGuard 4.1 (StepView), 4.2 (field order).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from prefixguard.errors import TraceError
+from prefixguard.stepview.text import plain
 
 Status = Literal["ok", "error", "unknown"]
 
@@ -38,6 +41,8 @@ class StepRecord:
     result: what came back for this action.
     status: ok, error or unknown: of this step, never of the run.
     event: position of the source event it came from, from 0; -1 where unknown.
+    score: what a verifier, judge or critic said of the run so far, where that is all the step is; None in a step of an
+        agent. No text of a step holds it.
     """
 
     index: int
@@ -50,6 +55,33 @@ class StepRecord:
     result: str
     status: Status
     event: int = -1
+    score: float | None = None
+
+
+#: No score is further from 0: a sum of them, and each as a float32, has to stay finite.
+LARGEST_SCORE = 1e30
+
+
+def score_record(index: int, score: Any, event: int = -1) -> StepRecord:
+    """The step of a run that is known by its scores alone.
+
+    index : number of the step, from 1. score : a number, of Python or of an array library; a bool is none.
+    Raises TraceError for what is no number, is not finite, or is beyond `LARGEST_SCORE`.
+
+    >>> score_record(1, float("nan"))
+    Traceback (most recent call last):
+    ...
+    prefixguard.errors.TraceError: the score nan is not a finite number from -1e+30 to 1e+30
+    """
+    try:
+        if isinstance(score, str | bytes | bool):
+            raise TypeError
+        number = float(score)
+    except (TypeError, ValueError, OverflowError) as exc:
+        raise TraceError(f"the score {plain(repr(score), 60)} is not a number") from exc
+    if not abs(number) <= LARGEST_SCORE:
+        raise TraceError(f"the score {number} is not a finite number from {-LARGEST_SCORE:g} to {LARGEST_SCORE:g}")
+    return StepRecord(index, "environment", "", "", "", "", "", "", "ok", event, number)
 
 
 def raw_record(record: StepRecord) -> StepRecord:

@@ -36,6 +36,7 @@ EMITS: dict[str, tuple[tuple[str, ...], str]] = {
     "result": (("call_id", "tool", "arguments", "again", "result", "status"), "result"),
     "step": ((*_JUDGED, "status"), ""),
     "agent": (("agent",), "agent"),
+    "score": (("score", "step"), "score"),
 }
 
 
@@ -159,6 +160,7 @@ class _Fields:
         said = "true or false: does the speech wait for the call that follows?"
         self.waits: bool = site.choice(spec, "hold", (False, True), said)
         self.is_step = spec["emit"] == "step"
+        self.score_value, self.step = (site.optional(spec, name, compile_value) for name in ("score", "step"))
         said = '"late" (the default) or "skip": a result that no open call waits for was told before.'
         self.told_again: bool = site.choice(spec, "again", ("late", "skip"), said) == "skip"
 
@@ -266,6 +268,15 @@ class _Fields:
     def agent(self, machine: Machine, scope: Scope) -> None:
         """It is said who speaks in what follows."""
         machine.agent = self.agent_name(scope)
+
+    def score(self, machine: Machine, scope: Scope) -> None:
+        """A verifier says how the run does so far; a step of its own. TraceError for what is no score, or is not of the
+        next step."""
+        number = None if self.step is None else self.step(scope)
+        given = MISSING if self.score_value is None else self.score_value(scope)
+        if given is MISSING or given is None:
+            given = "nothing"
+        machine.score(given, None if number is MISSING else number, scope.index)
 
 
 def _of_first(get: Text) -> Text:

@@ -70,7 +70,8 @@ def read_labels(path: Path) -> dict[str, Label]:
     return labels
 
 
-def _outcome(row: Mapping[str, Any], where: str) -> Outcome:
+def outcome_of(row: Mapping[str, Any], where: str) -> Outcome:
+    """The outcome that a row names. TraceError, with the words there are, for anything else."""
     if "outcome" not in row:
         raise TraceError(f"{where}: no outcome. Write success, failure or unknown.")
     value = row["outcome"]
@@ -82,7 +83,7 @@ def _outcome(row: Mapping[str, Any], where: str) -> Outcome:
 
 
 def _label(row: Mapping[str, Any], where: str) -> Label:
-    outcome, task = _outcome(row, where), _task(row, where)
+    outcome, task = outcome_of(row, where), _task(row, where)
     given = row.get("labels")
     if given is None:
         alone = {"step": row.get("mistake_step"), "agent": row.get("mistake_agent")}

@@ -40,7 +40,20 @@ def run_digest(records: Iterable[Any]) -> str:
             text = getattr(record, name).encode("utf-8", "surrogatepass")
             digest.update(b"%d:" % len(text))
             digest.update(text)
+        if (score := getattr(record, "score", None)) is not None:
+            digest.update(b"score %a " % score)
     return digest.hexdigest()
+
+
+def digest_of(run: Run[Any]) -> str:
+    """`run_digest` of a run's records. Of a run of scores, which may well be those of another, with its id.
+
+    So runs of scores repeat each other only where they are called alike and have the same scores.
+    """
+    digest = run_digest(run.records)
+    if run.records and getattr(run.records[0], "score", None) is not None:
+        return task_hash(f"{digest} {run.run_id}")
+    return digest
 
 
 def repeat_groups(digests: Sequence[str]) -> list[tuple[int, ...]]:

@@ -63,7 +63,7 @@ def parse(runs: str, adapter: str, as_json: bool, limit: int | None = None, **gi
     """Show how raw runs become records: raw events on the left, the records made of them on the right.
 
     With --json every record is a line: run_id, task_id, groups, outcome, step, actor, agent, tool, arguments,
-    observation, action, result, status.
+    observation, action, result, status; and score, where a step is what a verifier said.
 
     Examples:
 
@@ -96,7 +96,8 @@ def record_lines(run: Run[StepRecord]) -> Iterator[dict[str, Any]]:
     """The records of a run as JSON objects, each with what is known of its run."""
     head = {"run_id": run.run_id, "task_id": run.task_id, "groups": dict(run.groups), "outcome": run.outcome.value}
     for record in run.records:
-        yield {**head, "step": record.index, **{name: getattr(record, name) for name in FIELDS}}
+        score = {} if record.score is None else {"score": record.score}
+        yield {**head, "step": record.index, **{name: getattr(record, name) for name in FIELDS}, **score}
 
 
 @command("convert", arguments="runs", words={"adapter": READ_ADAPTER}, json="What was written, as JSON.")

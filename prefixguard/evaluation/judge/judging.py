@@ -21,7 +21,7 @@ from prefixguard.metrics import Prefixes
 from prefixguard.runtime import Monitor, load
 from prefixguard.stepview import Adapter, SpooledRuns, StepRecord
 from prefixguard.store import OnProgress, Store
-from prefixguard.trace import Run, run_digest
+from prefixguard.trace import Run, digest_of
 
 #: Prefixes that are drawn, unless another number is asked for.
 SAMPLE = 200
@@ -127,7 +127,7 @@ def plan_judging(
     place = {key: r for r, key in reversed(list(enumerate(behind.keys)))}
     took: list[float] = []
     for run in runs:
-        key = (run.run_id, run_digest(run.records))
+        key = (run.run_id, digest_of(run))
         wanted = steps.pop(key, None)
         if wanted is None:
             continue

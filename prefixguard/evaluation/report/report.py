@@ -31,7 +31,7 @@ from prefixguard.evaluation.tables.evaluation_table import EvaluationTable
 from prefixguard.results import Page, Result, Section, Summary, Text, page_markdown, plain_value, to_html
 from prefixguard.runtime import Monitor
 from prefixguard.stepview import StepRecord
-from prefixguard.trace import Run, run_digest
+from prefixguard.trace import Run, digest_of
 
 SCHEMA = "prefixguard/report/v1"
 
@@ -185,7 +185,7 @@ def _examples(monitor: Monitor, given: ReportInput, runs: Iterable[Run[StepRecor
     for run in runs:
         if len(found) == len(wanted):
             break
-        place = wanted.get((run.run_id, run_digest(run.records)))
+        place = wanted.get((run.run_id, digest_of(run)))
         if place is not None and place not in found:
             readings = monitor.score_run(run.records, group=monitor.group_of(run), offer=run.offer)
             found[place] = ExampleRun.of(place, run.records, readings)
