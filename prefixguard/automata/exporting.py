@@ -44,6 +44,7 @@ from prefixguard.automata.summary.fidelity import Fidelity, Walks, measure_fidel
 from prefixguard.automata.summary.replays import asked_runs, choose_replays, make_replays, replay_kinds
 from prefixguard.automata.summary.state_alarms import rank_states
 from prefixguard.bundle import (
+    SCORES,
     AlarmPerformance,
     Automaton,
     Bundle,
@@ -159,6 +160,8 @@ def export(
     target = Path(out) if out is not None else AUTOMATA / (name if to == "dfa" else f"{name}-table")
     if target.resolve() == Path(monitor).resolve():
         raise UsageError(f"{target}: is the monitor itself, and would be lost. Choose another folder with --out.")
+    if bundle.kind == SCORES:
+        raise UsageError(f"{monitor}: reads scores, which have no symbols, so that no automaton can be learned of it.")
     if bundle.automaton is not None:
         if to == "dfa":
             raise UsageError(f"{monitor}: is an automaton already. For its table, say --to json-table.")

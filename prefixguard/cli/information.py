@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from prefixguard.alarm import GroupThresholds
-from prefixguard.bundle import Trust, open_bundle, read_signature
+from prefixguard.bundle import SCORES, Bundle, Trust, open_bundle, read_signature
 from prefixguard.cli.shown import lost_lines, refuse_empty
 from prefixguard.errors import UntrustedBundleError, UsageError
 from prefixguard.stepview import Adapter, ReadReport, adapter_for, list_adapters, load_adapter, read_runs
@@ -23,7 +23,7 @@ class BundleInfo:
     on the outcome risk.
 
     signature: whose there is, and whether it was checked: who wrote an unsigned bundle, nobody knows.
-    model: onnx or automaton. automaton: its states, symbols and steps of the clock; empty for onnx.
+    model: onnx, automaton or scores. reads: what it is told of a run. automaton: its states, symbols and steps of the clock; empty for onnx.
     alarm_by_group: the group's name, and by value its thresholds and what they rest on; empty where all runs have the
         same. An alarm that is None was refused: the common one holds for that value.
     recalibration: which monitor's thresholds were set anew, and on how many runs; empty where they are those of
@@ -38,6 +38,7 @@ class BundleInfo:
     backend: str | None
     seed: int | None
     model: str
+    reads: str
     signature: str
     automaton: Mapping[str, int]
     terms: int
@@ -147,6 +148,7 @@ def _bundle(path: Path, trust: Trust | None) -> BundleInfo:
         backend=manifest.get("backend"),
         seed=manifest.get("seed"),
         model=bundle.kind,
+        reads=_reads(bundle),
         signature=_signature(path, is_checked=trust is not None),
         automaton=size,
         terms=len(bundle.vocabulary),
@@ -161,6 +163,14 @@ def _bundle(path: Path, trust: Trust | None) -> BundleInfo:
         metrics=dict(manifest.get("metrics") or {}),
         libraries=dict(manifest.get("libraries") or {}),
     )
+
+
+def _reads(bundle: Bundle) -> str:
+    """In words."""
+    if bundle.kind != SCORES:
+        return "steps of an agent"
+    safer = (bundle.manifest.get("config") or {}).get("higher_is_safer") is True
+    return f"scores of a verifier, judge or critic; a higher one is {'safer' if safer else 'riskier'}"
 
 
 def _signature(path: Path, *, is_checked: bool) -> str:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 #: Read from the current folder when no runs are named.
 FILE = Path("prefixguard.toml")
 MONITORS = Path("monitors")
+#: The shipped adapter that reads tables of scores.
+SCORES_ADAPTER = "scores"
 SIMULATED_RUNS, LAB_SEED, SIMULATION_ADAPTER = 1200, 13, "openai_chat"
 _SECTION = "train"
 _PATHS = ("runs", "labels", "out")
@@ -42,14 +44,19 @@ def plan_training(
     out: Path | None,
     config: Path | None,
     options: Mapping[str, Any],
+    scores: Path | None = None,
 ) -> TrainingPlan:
     """Put the command line over the file over the defaults.
 
     config: a TOML file with a section [train]; None: `prefixguard.toml` here, but only when no runs are named.
-    options: fields of TrainConfig from the command line. Raises ConfigError, UsageError.
+    options: fields of TrainConfig from the command line. scores: a table of scores, in the place of runs. Raises ConfigError, UsageError.
     """
     from prefixguard.learn import TrainConfig
 
+    if scores is not None:
+        if runs is not None or adapter is not None:
+            raise UsageError("--scores goes without runs and without --adapter: a table of scores is read in one way.")
+        runs, adapter, options = str(scores), SCORES_ADAPTER, {"backend": "gbdt", **options}
     file = config or (FILE if runs is None and FILE.exists() else None)
     table = {} if file is None else _section(file)
     where = "the command line" if file is None else str(file)

@@ -18,6 +18,7 @@ from prefixguard.evaluation.tables.alerts import AlarmGroups
 from prefixguard.evaluation.tables.evaluation_table import EvaluationTable, RunKey, RunsLeftOut
 from prefixguard.evaluation.tables.rows import ScoreRow
 from prefixguard.evaluation.tables.rules import rule_rows
+from prefixguard.evaluation.tables.score_rows import score_rows
 from prefixguard.runtime import Monitor, load
 from prefixguard.stepview import Adapter, StepRecord
 from prefixguard.trace import Run
@@ -73,7 +74,8 @@ def evaluate(
     bundle = opened.bundle
     policy, thresholds = bundle.calibration.policy, alarm_thresholds(bundle)
     keys = [(run.run_id, run.digest) for run in kept]
-    rules = rule_rows([run.rules for run in kept], heard.tuning(), policy, list(thresholds))
+    beside_it = score_rows if opened.reads_scores else rule_rows
+    rules = beside_it([run.rules for run in kept], heard.tuning(), policy, list(thresholds))
     further = beside(keys) if beside is not None else ()
     table = evaluate_scores(
         [run.imminent for run in kept],
@@ -97,7 +99,7 @@ def evaluate(
         ),
         notes=[*_notes(bundle, kept), *unread],
         alarm_groups=AlarmGroups.of(bundle, [run.groups for run in kept]),
-        sizes=[run.sizes for run in kept],
+        sizes=None if opened.reads_scores else [run.sizes for run in kept],
     )
     if table.behind is not None:
         table = replace(table, behind=replace(table.behind, keys=tuple(keys)))

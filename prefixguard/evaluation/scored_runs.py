@@ -15,6 +15,7 @@ from prefixguard.alarm import draw_one_per_task
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.evaluation.analyses import UnseenTransitions
 from prefixguard.evaluation.tables.rules import rule_scores
+from prefixguard.evaluation.tables.score_rows import score_values
 from prefixguard.runtime import Monitor
 from prefixguard.stepview import ReadReport, SpooledRuns, StepRecord, read_runs, serialize
 from prefixguard.trace import Outcome, Run, Side, digest_of, is_read_once, task_hash, task_key
@@ -94,8 +95,15 @@ class Heard:
             imminent=_array(reading.imminent_risk for reading in readings),
             outcome=_array(reading.outcome_risk for reading in readings),
             sizes=_array(len(serialize(record)) for record in (run.records if counted else ())),
-            rules=rule_scores(run.records) if self._with_rules and (counted or sets_alarm) else {},
+            rules=self._rules(run.records) if self._with_rules and (counted or sets_alarm) else {},
         )
+
+    def _rules(self, records: Sequence[StepRecord]) -> Mapping[str, Float]:
+        """What is scored beside the monitor: rules, or the scores that it reads."""
+        if not self.monitor.reads_scores:
+            return rule_scores(records)
+        config = self.monitor.bundle.manifest.get("config") or {}
+        return score_values(records, higher_is_safer=config.get("higher_is_safer") is True)
 
     def used(self, key: Key) -> bool:
         """Whether the monitor was made from this run's task, or from a repeat of it."""

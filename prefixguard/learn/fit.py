@@ -19,6 +19,7 @@ from prefixguard.learn.config import HEADS, WITHOUT_TORCH, LearnListener, TrainC
 from prefixguard.learn.corpus import Corpus, Rows, labels
 from prefixguard.learn.head import FitMaterial, FittedHead, FittedNetwork, SymbolPart
 from prefixguard.learn.scaling import ContextScale, fit_scale
+from prefixguard.learn.score_direction import check_options
 from prefixguard.learn.teacher import out_of_fold, steps_of
 from prefixguard.store import Store
 
@@ -90,6 +91,7 @@ def fit_monitor(
     rows, vocabulary: already made for this pool (both or neither).
     """
     listener = listener or LearnListener()
+    check_options(corpus, config)
     networks = importlib.import_module("prefixguard.learn.neural_heads") if needs_torch(config) else None
     if networks is not None:
         networks.prepare(config)

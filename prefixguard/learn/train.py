@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from prefixguard.alarm import AlarmPolicy, Thresholds, runs_needed, table_to_json
 from prefixguard.bundle import BundleParts, Calibration, Platt, apply_map, check_target, open_bundle, write_bundle
-from prefixguard.errors import DataError
+from prefixguard.errors import DataError, UsageError
 from prefixguard.learn.calibrate import (
     bundle_logits,
     draw_alarm_runs,
@@ -27,6 +27,7 @@ from prefixguard.learn.compile import compile_monitor
 from prefixguard.learn.config import LearnListener, TrainConfig
 from prefixguard.learn.corpus import Corpus, featurise, labels
 from prefixguard.learn.fit import FittedMonitor, fit_monitor, needs_torch, training_key
+from prefixguard.learn.score_direction import check_direction, check_options
 from prefixguard.learn.teacher import steps_of
 from prefixguard.metrics import at_remaining, auroc, average_precision
 from prefixguard.stepview import Adapter, ReadReport, adapter_for, losses, read_runs
@@ -34,6 +35,8 @@ from prefixguard.store import Store
 from prefixguard.trace import DEFAULT_SHARES, Move, Side, link_tasks, move_tasks, repeat_groups, split_tasks, task_hash
 
 _FEWEST_RUNS = 20
+#: The shipped adapter that reads tables of scores.
+SCORES_ADAPTER = "scores"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,10 @@ class TrainResult:
 
 
 def train(
-    runs: str | Path,
+    runs: str | Path | None = None,
     *,
     out: str | Path,
+    scores: str | Path | None = None,
     adapter: str | Path | Adapter | None = None,
     labels: str | Path | None = None,
     config: TrainConfig | None = None,
@@ -65,7 +69,10 @@ def train(
 ) -> TrainResult:
     """Train a monitor on raw runs and write its bundle.
 
-    runs: file, folder, glob, tar, or "-" for standard input. adapter: shipped name, path, or an opened one; None for
+    runs: file, folder, glob, tar, or "-" for standard input.
+    scores : instead of runs: a table of what a verifier, judge or critic said of runs, with the columns run, step,
+        score, outcome and task (CSV, JSON lines or Parquet). The monitor reads such scores and nothing else.
+    adapter: shipped name, path, or an opened one; None for
     runs that a guard recorded;
     `raw`, `raw:NAME`, `raw:PATH`: the control, each step as one text.
     labels: companion file of outcomes (run_id, outcome[, task_id]) as JSON lines or CSV.
@@ -73,7 +80,12 @@ def train(
     resume : take up an interrupted training of the same options and runs from its last epoch.
     Raises TraceError, AdapterError, DataError (one class, too few runs), ConfigError, OutputError.
     """
-    config, listener = config or TrainConfig(), listener or LearnListener()
+    listener = listener or LearnListener()
+    if (runs is None) == (scores is None) or (scores is not None and adapter is not None):
+        raise UsageError("train takes runs, or scores without runs and without an adapter.")
+    if runs is None:
+        runs, adapter, config = str(scores), SCORES_ADAPTER, config or TrainConfig(backend="gbdt")
+    config = config or TrainConfig()
     _refuse_existing(Path(out), overwrite)  # before hours of reading
     needs_torch(config)  # and is there
     opened = adapter_for(adapter, str(runs))
@@ -117,6 +129,9 @@ def train_corpus(
                 "Give more tasks with both outcomes, or try another --seed."
             )
     pool, validation = of_side[Side.TRAIN], of_side[Side.VALIDATION]
+    check_options(corpus, config)
+    if corpus.reads_scores:
+        check_direction(corpus, pool, config)
     asked = {"training": training_key(corpus, pool, validation, config)}
     checkpoints = Store(path.parent / f".{path.name}.training", asked)
     if outdated := checkpoints.outdated():

@@ -29,7 +29,17 @@ from prefixguard.runtime.rules_file import read_rules
 from prefixguard.runtime.rules_model import RULES, RulesModel, rules_bundle
 from prefixguard.runtime.saved_session import SavedSession
 from prefixguard.runtime.session import ReadyBundle, Session
-from prefixguard.stepview import EVENTS, Adapter, StepRecord, adapter_for, is_limit, is_tools, plain, readable_offer, score_record
+from prefixguard.stepview import (
+    EVENTS,
+    Adapter,
+    StepRecord,
+    adapter_for,
+    is_limit,
+    is_tools,
+    plain,
+    readable_offer,
+    score_record,
+)
 from prefixguard.trace import NO_OFFER, Run, RunOffer
 
 #: Bytes of a session at most, where its model's state leaves room; and of all in it but that state.
@@ -114,7 +124,9 @@ class Monitor(ReadyBundle):
         data: at most 128 KB and the model's state. keep: as for `start`.
         Raises SavedSessionError when it is damaged, or was saved by another monitor or by a newer release.
         """
-        saved = SavedSession.from_bytes(data, self.bundle.id, self.model.state_bytes, self._tracker_bytes, self.context.PACKED_BYTES)
+        saved = SavedSession.from_bytes(
+            data, self.bundle.id, self.model.state_bytes, self._tracker_bytes, self.context.PACKED_BYTES
+        )
         session = Session(self, None if saved.parser is None else self.bundle.adapter.parser(None), saved.group, keep)
         try:
             session.resume(saved)

@@ -169,14 +169,21 @@ class Machine:
             raise TraceError(f"the step {plain(repr(step), 60)} is not a whole number from 1")
         number = expected if step is None else int(step)
         if number < expected:
-            said = "steps count from 1" if number < 1 else f"it comes after step {self.index}. Give each step once, in order"
+            said = (
+                "steps count from 1"
+                if number < 1
+                else f"it comes after step {self.index}. Give each step once, in order"
+            )
             raise TraceError(f"step {number}: {said}")
-        self.index = number if number < expected + _MOST_MISSED else expected
+        if step is not None and number < expected + _MOST_MISSED:
+            self.index = number
         if number > expected:
             missing = f"step {expected} is" if number == expected + 1 else f"steps {expected} to {number - 1} are"
             raise TraceError(f"step {number}: {missing} missing before it. Give a score of every step, in order")
         self.release()
-        self.out.append(score_record(number, value, event))
+        record = score_record(number, value, event)
+        self.index = number
+        self.out.append(record)
 
     def hold(self, draft: OpenStep) -> None:
         """Speech that waits for the call or step that follows; more of it is put together."""

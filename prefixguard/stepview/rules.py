@@ -274,9 +274,7 @@ class _Fields:
         next step."""
         number = None if self.step is None else self.step(scope)
         given = MISSING if self.score_value is None else self.score_value(scope)
-        if given is MISSING or given is None:
-            given = "nothing"
-        machine.score(given, None if number is MISSING else number, scope.index)
+        machine.score(None if given is MISSING else given, None if number is MISSING else number, scope.index)
 
 
 def _of_first(get: Text) -> Text:

@@ -85,7 +85,11 @@ def _table(rows: Iterable[tuple[int, Row]], document: Document, counts: Counts) 
     for n, (number, row) in enumerate(rows, 1):
         if n > MOST_ROWS:
             raise TraceError(f"{document.where}: more than {MOST_ROWS:,} rows. Write the runs into several files.")
-        where = f"{document.where} row {number}" if document.path.endswith(".parquet") else f"{document.where} line {number}"
+        where = (
+            f"{document.where} row {number}"
+            if document.path.endswith(".parquet")
+            else f"{document.where} line {number}"
+        )
         name = as_id(row.get("run"))
         if not name:
             yield Unread(where, f"{where}: names no run. Every row needs run, step and score.")
@@ -123,7 +127,9 @@ def _text_lines(document: Document) -> Iterator[str]:
         try:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as exc:
-            raise TraceError(f"{document.where} line {number}: not UTF-8 ({exc.reason}). Save the table as UTF-8.") from exc
+            raise TraceError(
+                f"{document.where} line {number}: not UTF-8 ({exc.reason}). Save the table as UTF-8."
+            ) from exc
 
 
 def _csv_rows(document: Document) -> Iterator[tuple[int, Row]]:
@@ -133,7 +139,10 @@ def _csv_rows(document: Document) -> Iterator[tuple[int, Row]]:
         _columns(names, f"{document.where} line 1")
         for cells in reader:
             if cells:
-                yield reader.line_num, {name: cell for name, cell in zip(names, cells, strict=False) if name in _COLUMNS}
+                yield (
+                    reader.line_num,
+                    {name: cell for name, cell in zip(names, cells, strict=False) if name in _COLUMNS},
+                )
     except csv.Error as exc:
         raise TraceError(f"{document.where} line {reader.line_num}: not CSV ({exc}).") from exc
 

@@ -18,7 +18,7 @@ from prefixguard.cli.training_plan import plan_training, simulated_runs
 from prefixguard.stepview import ReadReport, adapter_for
 
 #: Options of a training that are shown among the first; the others are details.
-_COMMON = ["backend", "blend", "seed", "horizon", "epochs", "budget", "confidence", "device"]
+_COMMON = ["backend", "blend", "seed", "horizon", "epochs", "budget", "confidence", "higher_is_safer", "device"]
 _CONFIG = parameters_of("TrainConfig")
 
 
@@ -41,6 +41,7 @@ def train(
     overwrite: bool,
     strict: bool,
     resume: bool,
+    scores: Path | None,
     runs: str | None = None,
     config: Path | None = None,
     **options: Any,
@@ -55,6 +56,7 @@ def train(
         prefixguard train runs.jsonl --adapter openai_chat --out monitors/mine
         prefixguard train .traces/tau_bench --adapter tau_bench --backend gru --out monitors/tau
         prefixguard train --backend gru
+        prefixguard train --scores scores.csv --higher-is-safer --out monitors/judged
 
     runs : file, folder, glob or tar of runs, or - for standard input. Without it: what prefixguard.toml in this
         folder names, else the built-in simulation's runs.
@@ -63,7 +65,7 @@ def train(
     from prefixguard.learn import train
 
     given = {name: value for name, value in options.items() if value is not None}
-    plan = plan_training(runs, adapter, labels, out, config, given)
+    plan = plan_training(runs, adapter, labels, out, config, given, scores)
     say(plan.said)
     with tempfile.TemporaryDirectory(prefix="prefixguard-") as folder, Activity(bar=True) as progress:
         result = train(

@@ -10,7 +10,7 @@ import numpy as np
 
 from prefixguard.alarm import AlarmPolicy, Thresholds, alarm_table, run_maximum
 from prefixguard.bundle import Bundle
-from prefixguard.errors import ConfigError, DataError, MissingExtraError
+from prefixguard.errors import ConfigError, DataError, MissingExtraError, UsageError
 from prefixguard.evaluation.controls.fits import (
     ControlRuns,
     Scorer,
@@ -96,6 +96,8 @@ def control_rows(
     unknown = [name for name in names if name not in CONTROLS]
     if unknown:
         raise ConfigError(f"no control is called {unknown[0]!r}. Choose from: {', '.join(CONTROLS)}.")
+    if corpus.reads_scores:
+        raise UsageError("controls read what an agent does, and these runs are scores. Leave the controls out.")
     sides.check(corpus)
     runs = ControlRuns(corpus, sides.train, horizon, seed)
     rows = []

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prefixguard.errors import ConfigError
+from prefixguard.errors import ConfigError, UsageError
 from prefixguard.evaluation.retraining.fitting import RESAMPLES, FoldScores, OnStage, Retraining, Source, averaged
 from prefixguard.evaluation.retraining.folds import FoldedEvaluation, folded
 from prefixguard.evaluation.retraining.views import View, ablation_views, held_still, reads_the_same, seen_through
@@ -156,6 +156,10 @@ def ablate(
         on_stage=on_stage,
         on_progress=on_progress,
     )
+    if retraining.corpus.reads_scores:
+        raise UsageError(
+            "an ablation takes fields of steps away, and scores have none. cross-validate measures a monitor."
+        )
     full, whole = folded(retraining, retraining.score_all("full", 1 + len(chosen)))
     rows = []
     for view in chosen:

@@ -213,9 +213,21 @@ def rule_rows(
         note = f"untuned rule: {rule.note}"
         rows.append(ScoreRow(rule.untuned, fired, fired, thresholds={None: rule_threshold()}, note=note))
     for rule in RULES if calibration is not None else ():
-        counts = [run[rule.name] for run in scores]
-        maxima = [run_maximum(run[rule.name], policy) for run in calibration or ()]
-        table = {float(budget): one for budget, one in alarm_table(maxima, policy, budgets=budgets).items()}
         note = f"the largest count so far of the rule {rule.name!r}, its alarm set from successful runs"
-        rows.append(ScoreRow(rule.name, counts, counts, thresholds=table, note=note))
+        rows.append(tuned_row(rule.name, note, scores, calibration, policy, budgets))
     return rows
+
+
+def tuned_row(
+    name: str,
+    note: str,
+    scores: Sequence[Scores],
+    calibration: Sequence[Scores] | None,
+    policy: AlarmPolicy,
+    budgets: Sequence[float],
+) -> ScoreRow:
+    """A row of the scores of this name; its alarm is set from the calibration runs, and there is none without them."""
+    counts = [run[name] for run in scores]
+    maxima = [run_maximum(run[name], policy) for run in calibration or ()]
+    found = {} if calibration is None else alarm_table(maxima, policy, budgets=budgets)
+    return ScoreRow(name, counts, counts, thresholds={float(b): one for b, one in found.items()}, note=note)
