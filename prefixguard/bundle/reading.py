@@ -39,7 +39,7 @@ class Bundle:
     typical: float32 (d,), read-only, median of each context feature over training steps.
     arrays: all of context.npz. reasons_bytes: None where no reasons.onnx is there.
     model_bytes: None in an automaton whose symbols need no model.
-    automaton, symbol_map: None but in kind automaton. glosses: what each symbol means, in words; () where there is none.
+    automaton, symbol_map: None but in kind automaton. glosses: what each symbol means, in words; () elsewhere.
     """
 
     path: Path

@@ -23,7 +23,8 @@ class BundleInfo:
     on the outcome risk.
 
     signature: whose there is, and whether it was checked: who wrote an unsigned bundle, nobody knows.
-    model: onnx, automaton or scores. reads: what it is told of a run. automaton: its states, symbols and steps of the clock; empty for onnx.
+    model: onnx, automaton or scores. reads: what it is told of a run. automaton: its states, symbols and steps of the
+        clock; empty for the others.
     alarm_by_group: the group's name, and by value its thresholds and what they rest on; empty where all runs have the
         same. An alarm that is None was refused: the common one holds for that value.
     recalibration: which monitor's thresholds were set anew, and on how many runs; empty where they are those of

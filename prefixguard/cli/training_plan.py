@@ -49,7 +49,8 @@ def plan_training(
     """Put the command line over the file over the defaults.
 
     config: a TOML file with a section [train]; None: `prefixguard.toml` here, but only when no runs are named.
-    options: fields of TrainConfig from the command line. scores: a table of scores, in the place of runs. Raises ConfigError, UsageError.
+    options: fields of TrainConfig from the command line. scores: a table of scores, in the place of runs.
+    Raises ConfigError, UsageError.
     """
     from prefixguard.learn import TrainConfig
 

@@ -131,8 +131,8 @@ def fit_boosters(
 ) -> list[lightgbm.Booster] | float:
     """Fit boosted trees to one risk, once a seed; their log-odds are to be averaged. One class: its probability.
 
-    rises: of each feature, whether the risk may only rise with it (1), only fall (-1), or do both (0); then all features
-    are seen by every tree. None: of all features both.
+    rises: of each feature, whether the risk may only rise with it (1), only fall (-1), or do both (0); then every tree
+    sees all features. None: it may do both with all of them.
     """
     if target.min() == target.max():
         return float(target[0])

@@ -169,12 +169,8 @@ class Machine:
             raise TraceError(f"the step {plain(repr(step), 60)} is not a whole number from 1")
         number = expected if step is None else int(step)
         if number < expected:
-            said = (
-                "steps count from 1"
-                if number < 1
-                else f"it comes after step {self.index}. Give each step once, in order"
-            )
-            raise TraceError(f"step {number}: {said}")
+            late = f"it comes after step {self.index}. Give each step once, in order"
+            raise TraceError(f"step {number}: {'steps count from 1' if number < 1 else late}")
         if step is not None and number < expected + _MOST_MISSED:
             self.index = number
         if number > expected:

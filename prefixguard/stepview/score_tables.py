@@ -1,8 +1,8 @@
 """Tables of scores: what a verifier, judge or critic said of runs, a row a step.
 
-Columns: run, step (from 1), score, and perhaps outcome and task; the others are not read. A .csv is a table with a head,
-a .parquet one with these columns, all else JSON lines. Rows of runs may alternate; those of one run stand in order. Of a
-row 8 bytes are kept, and of a run its names.
+Columns: run, step (from 1), score, and perhaps outcome and task; the others are not read. A .csv is a table with a
+head, a .parquet one with these columns, all else JSON lines. Rows of runs may alternate; those of one run stand in
+order. Of a row 8 bytes are kept, and of a run its names.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _ScoredRun:
 
     def take(self, row: Row, where: str) -> None:
         """One more row. TraceError for what it may not say."""
-        step, expected = _number(row["step"]), len(self.scores) + 1
+        step, expected = _number(row.get("step")), len(self.scores) + 1
         if not isinstance(step, int | float) or isinstance(step, bool) or step % 1 != 0 or step < 1:
             raise TraceError(f"{where}: step {_shown(row['step'])} is not a whole number from 1.")
         if step < expected:
@@ -51,7 +51,7 @@ class _ScoredRun:
         if step > expected:
             raise TraceError(f"{where}: step {step:.0f} comes, and step {expected} is missing before it.")
         try:
-            self.scores.append(score_record(1, _number(row["score"])).score or 0.0)
+            self.scores.append(score_record(1, _number(row.get("score"))).score or 0.0)
         except TraceError as exc:
             raise TraceError(f"{where}: {exc}.") from exc
         outcome, task = outcome_of({"outcome": row.get("outcome")}, where), as_id(row.get("task")) or None
@@ -70,6 +70,10 @@ def _shown(value: Any) -> str:
     return plain(repr(value), 60)
 
 
+def _is_parquet(document: Document) -> bool:
+    return document.path.lower().endswith(".parquet")
+
+
 def _number(value: Any) -> Any:
     """A cell of text as the number it spells; anything else as it is."""
     if not isinstance(value, str) or len(value) > 40 or "_" in value:
@@ -82,14 +86,11 @@ def _number(value: Any) -> Any:
 
 def _table(rows: Iterable[tuple[int, Row]], document: Document, counts: Counts) -> Iterator[Found | Unread]:
     runs: dict[str, _ScoredRun] = {}
+    unit = "row" if _is_parquet(document) else "line"
     for n, (number, row) in enumerate(rows, 1):
         if n > MOST_ROWS:
             raise TraceError(f"{document.where}: more than {MOST_ROWS:,} rows. Write the runs into several files.")
-        where = (
-            f"{document.where} row {number}"
-            if document.path.endswith(".parquet")
-            else f"{document.where} line {number}"
-        )
+        where = f"{document.where} {unit} {number}"
         name = as_id(row.get("run"))
         if not name:
             yield Unread(where, f"{where}: names no run. Every row needs run, step and score.")
@@ -139,10 +140,8 @@ def _csv_rows(document: Document) -> Iterator[tuple[int, Row]]:
         _columns(names, f"{document.where} line 1")
         for cells in reader:
             if cells:
-                yield (
-                    reader.line_num,
-                    {name: cell for name, cell in zip(names, cells, strict=False) if name in _COLUMNS},
-                )
+                row = dict(zip(names, cells, strict=False))
+                yield reader.line_num, {name: row[name] for name in _COLUMNS if name in row}
     except csv.Error as exc:
         raise TraceError(f"{document.where} line {reader.line_num}: not CSV ({exc}).") from exc
 
@@ -193,7 +192,7 @@ def _is_csv(document: Document) -> tuple[bool, Document]:
 
 def _scores(spec: dict[str, Any], site: Site) -> Container:
     def runs(document: Document, companions: Companions, counts: Counts) -> Iterator[Found | Unread]:
-        if document.path.lower().endswith(".parquet"):
+        if _is_parquet(document):
             rows = _parquet_rows(document)
         else:
             is_csv, document = _is_csv(document)

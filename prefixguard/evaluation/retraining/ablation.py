@@ -157,9 +157,7 @@ def ablate(
         on_progress=on_progress,
     )
     if retraining.corpus.reads_scores:
-        raise UsageError(
-            "an ablation takes fields of steps away, and scores have none. cross-validate measures a monitor."
-        )
+        raise UsageError("an ablation takes fields of steps away, and scores have none. Say cross-validate.")
     full, whole = folded(retraining, retraining.score_all("full", 1 + len(chosen)))
     rows = []
     for view in chosen:
