@@ -160,7 +160,7 @@ class _Fields:
         said = "true or false: does the speech wait for the call that follows?"
         self.waits: bool = site.choice(spec, "hold", (False, True), said)
         self.is_step = spec["emit"] == "step"
-        self.score_value, self.step = (site.optional(spec, name, compile_value) for name in ("score", "step"))
+        self.score_value, self.step_number = (site.optional(spec, name, compile_value) for name in ("score", "step"))
         said = '"late" (the default) or "skip": a result that no open call waits for was told before.'
         self.told_again: bool = site.choice(spec, "again", ("late", "skip"), said) == "skip"
 
@@ -272,7 +272,7 @@ class _Fields:
     def score(self, machine: Machine, scope: Scope) -> None:
         """A verifier says how the run does so far; a step of its own. TraceError for what is no score, or is not of the
         next step."""
-        number = None if self.step is None else self.step(scope)
+        number = None if self.step_number is None else self.step_number(scope)
         given = MISSING if self.score_value is None else self.score_value(scope)
         machine.score(None if given is MISSING else given, None if number is MISSING else number, scope.index)
 

@@ -218,7 +218,7 @@ def test_the_changelog_knows_this_version() -> None:
 def test_shipped_adapters_are_named() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert all(name in changelog for name in prefixguard.list_adapters())
-    assert "Thirty-six" in README and len(prefixguard.list_adapters()) == 36
+    assert "Thirty-seven" in README and len(prefixguard.list_adapters()) == 37
 
 
 def test_the_reference_is_true() -> None:

@@ -164,6 +164,7 @@ _LIVE: dict[str, LiveForm] = {
     "claude_agent_sdk": _files_of_lines(lambda line: line.get("parent_tool_use_id")),
     "langgraph": _messages,
     "langgraph_stream": _files_of_lines(lambda line: tuple(line[0]) if isinstance(line, list) else ()),
+    "scores": _files_of_lines(lambda line: line["run"]),
     "events": _files_of_lines(lambda line: (line["run"], line["agent_path"])),
     "mcp": _files_of_lines(),
     "openai_agents": _files_of_lines(lambda line: line.get("trace_id") or line["id"]),

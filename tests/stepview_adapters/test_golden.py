@@ -59,6 +59,7 @@ TURNED = {
     "openhands": ("*", [('"resolved": true', '"resolved": false')]),
     "otel_genai": ("*", [('"stringValue": "pass"', '"stringValue": "fail"')]),
     "pydantic_ai": ("*", [('"success": true', '"success": false')]),
+    "scores": ("*.jsonl", [('"outcome": "success"', '"outcome": "failure"')]),
     "sentinel": ("manifest.json", [('"looping"', "null"), ('"healthy"', '"other"'), ('"tau": 1', '"tau": 2')]),
     "smolagents": ("*", [('"success": true', '"success": false'), ('"reward": 1', '"reward": 0')]),
 }
@@ -85,6 +86,7 @@ def lines_of(run: Run[StepRecord]) -> list[dict[str, Any]]:
             "step": record.index, "actor": record.actor, "agent": record.agent, "tool": record.tool,
             "arguments": record.arguments, "observation": record.observation, "action": record.action,
             "result": record.result, "status": record.status,
+            **({} if record.score is None else {"score": record.score}),
         }
         for record in run.records
     ]  # fmt: skip
