@@ -230,7 +230,7 @@ def text(results: dict[str, Any]) -> str:
         "the rate itself under the budget with 90 % confidence over that draw, so that one split in ten may be above. "
         "An e-process holds at any time, of a run that goes on for ever too, and pays for it.",
         "",
-        "e-valuator 1.0.0 with its defaults: logistic models, half of its calibration problems for the threshold of PAC. "
+        "e-valuator 1.0.0 with its defaults: logistic models, half of its calibration for the threshold of PAC. "
         + "; ".join(
             f"{name}: {one['runs']:,} runs, {one['failed']:,} failed, {one['steps']:,} steps"
             for name, one in results["sets"].items()

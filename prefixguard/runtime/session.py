@@ -274,7 +274,8 @@ class Session:
             self._behaviours.offer(offer)
 
     def _observe_record(self, record: StepRecord, began: int) -> list[Reading]:
-        if self._monitor.reads_scores != (record.score is not None):
+        is_score = isinstance(record, StepRecord) and record.score is not None
+        if self._monitor.reads_scores != is_score:
             return [self._unknown(_NO_STEPS if self._monitor.reads_scores else _NO_SCORES, began)]
         return [self._judge(record, began)]
 
