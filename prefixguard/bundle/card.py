@@ -69,6 +69,16 @@ def _direction(info: Mapping[str, Any]) -> str:
     return "; a higher score is safer" if safer else "; a higher score is riskier"
 
 
+_SAYS = ("how likely the run is to fail", "how unlike successful runs it is; no failed run taught it anything")
+#: What risks are of a monitor that learned from successful runs alone.
+_HEALTHY = (
+    "(the run fails, and ends within the horizon) and `outcome_risk` (the run fails).\n"
+    "  Alarms go by the second: the first is low until the end is near, whatever the run does.",
+    "(the share of healthy steps that are less\n  unusual) and `outcome_risk` (the share of healthy runs that "
+    "never were as unusual).\n  Neither is a probability of failure.",
+)
+
+
 def write_card(
     adapter: Mapping[str, str],
     calibration: Calibration,
@@ -87,9 +97,10 @@ def write_card(
     of_scores: whether it reads scores instead of steps.
     """
     name, version = _plain(adapter.get("name", "")), _plain(adapter.get("version", ""))
+    healthy = info.get("backend") == "healthy"
     parts = [
         "# Monitor of scores" if of_scores else f"# Monitor for `{name}` runs",
-        "Watches runs of an LLM agent and says after every step how likely the run is to fail. It reads "
+        f"Watches runs of an LLM agent and says after every step {_SAYS[healthy]}. It reads "
         + (
             "what a verifier, judge or critic says of the run, a number a step, and nothing else: no step of the agent"
             f"{_direction(info)}. It reads files of them"
@@ -133,7 +144,8 @@ def write_card(
         care = fidelity.get("care")
         sentences = [f"- Audit with care: {_plain(str(one))}" for one in care] if isinstance(care, list | tuple) else []
         parts += ["## How far it agrees with its teacher", _table(figures), "\n".join(sentences)]
-    parts.append(_LIMITS.replace(_OF_STEPS, _OF_SCORES) if of_scores else _LIMITS)
+    limits = _LIMITS.replace(*_HEALTHY) if healthy else _LIMITS
+    parts.append(limits.replace(_OF_STEPS, _OF_SCORES) if of_scores else limits)
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

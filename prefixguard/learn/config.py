@@ -18,9 +18,10 @@ HEADS: Mapping[str, str] = {
     "transformer": "prefixguard.learn.transformer",
     "fsm": "prefixguard.learn.soft_fsm",
     "gbdt": "prefixguard.learn.trees",
+    "healthy": "prefixguard.learn.healthy",
 }
 #: Heads that are fitted without torch.
-WITHOUT_TORCH = frozenset({"gbdt"})
+WITHOUT_TORCH = frozenset({"gbdt", "healthy"})
 BACKENDS = (*HEADS, "blend")
 
 
@@ -51,7 +52,8 @@ def _check_range(name: str, value: Any, low: float, high: float | None) -> None:
 class TrainConfig:
     """Options of a training; all have defaults, all can be set in `prefixguard.toml` under `[train]`.
 
-    backend : the monitor's head: gru, transformer, fsm, gbdt (boosted trees) or blend.
+    backend : the monitor's head: gru, transformer, fsm, gbdt (boosted trees), healthy (from successful runs alone) or
+        blend.
     blend : what the backend blend averages, by comma.
     seed : of the split, the initialisation and the batches.
     horizon : H: a step of a failed run is imminent when at most so many steps remain.
@@ -137,6 +139,11 @@ class TrainConfig:
         if self.backend != "blend":
             return (self.backend,)
         return tuple(name.strip() for name in self.blend.split(","))
+
+    @property
+    def only_healthy(self) -> bool:
+        """Whether successful runs alone are learned from."""
+        return self.heads == ("healthy",)
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], where: str) -> TrainConfig:

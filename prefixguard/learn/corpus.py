@@ -29,6 +29,7 @@ class Corpus:
     groups: one mapping a run, for evaluation only. context: float32 (steps, d).
     documents: serialised records, one entry a step.
     without_task: runs that had no task id and count as a task of their own.
+    unknown: runs whose outcome nobody knows, left out. unlabelled: such runs that were kept as successful.
     fills: how often the fields of the records are filled.
     held: uint8 (steps, behaviours of the catalogue), as `behaviours.held` counts them.
     reads_scores: whether the runs are known by their scores alone; `context` is then of `SCORE_FEATURES`.
@@ -44,6 +45,7 @@ class Corpus:
     documents: Spool
     without_task: int = 0
     unknown: int = 0
+    unlabelled: int = 0
     fills: FillCounts | None = None
     held: NDArray[np.uint8] | None = None
     reads_scores: bool = False
@@ -136,10 +138,13 @@ class Rows:
         return indices.astype(np.int64), values, counts
 
 
-def featurise(runs: Iterable[Run[StepRecord]], *, on_run: Callable[[int], None] | None = None) -> Corpus:
+def featurise(
+    runs: Iterable[Run[StepRecord]], *, on_run: Callable[[int], None] | None = None, unlabelled: bool = False
+) -> Corpus:
     """Read runs once. Runs with an unknown outcome are counted and left out. One run is in memory at a time.
 
-    on_run: called with the number of runs read so far.
+    on_run: called with the number of runs read so far. unlabelled: runs with an unknown outcome are kept instead, as if
+    they had succeeded.
     Raises DataError where some of the steps are scores and others are not.
     """
     none = np.empty(0, np.float32)
@@ -151,8 +156,10 @@ def featurise(runs: Iterable[Run[StepRecord]], *, on_run: Callable[[int], None] 
         if on_run:
             on_run(n)
         if run.outcome is Outcome.UNKNOWN:
-            found.unknown += 1
-            continue
+            if not unlabelled:
+                found.unknown += 1
+                continue
+            found.unlabelled += 1
         _check_kind(run, found)
         vectors.append(_vectors(run, found, held))
         fills.add(run.records)

@@ -116,7 +116,9 @@ def fit_monitor(
         soft = (1 - config.teacher) * targets + config.teacher * taught
     else:
         soft = targets
-    m = FitMaterial(corpus, rows, scale, targets, soft, pool, validation, config, listener, checkpoints)
+    m = FitMaterial(
+        corpus, rows, vocabulary[0].terms, scale, targets, soft, pool, validation, config, listener, checkpoints
+    )
     heads: tuple[FittedHead, ...] = tuple(importlib.import_module(HEADS[kind]).fit(m) for kind in config.heads)
     symbols, symbol = heads[0].symbols(m) if len(heads) == 1 else None, None
     if symbols is None:

@@ -86,10 +86,12 @@ class FittedNetwork:
 
 @dataclass(frozen=True)
 class FitMaterial:
-    """What heads are fitted on. labels: hard targets; soft: mixed with the teacher's out-of-fold risks."""
+    """What heads are fitted on. labels: hard targets; soft: mixed with the teacher's out-of-fold risks. terms: of the
+    vocabulary, by column."""
 
     corpus: Corpus
     rows: Rows
+    terms: tuple[str, ...]
     scale: ContextScale
     labels: NDArray[np.float32]
     soft: NDArray[np.float32]

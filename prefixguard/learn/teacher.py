@@ -96,7 +96,7 @@ class TextProjection:
         """
         parts, table = [], self.table
         for r in runs.tolist():
-            z = _project(table, *rows.run(r))
+            z = project(table, *rows.run(r))
             mean = np.cumsum(z, axis=0) / np.arange(1, len(z) + 1, dtype=np.float32)[:, None]
             average = np.empty_like(z)
             last = np.zeros(z.shape[1], dtype=np.float32)
@@ -107,7 +107,7 @@ class TextProjection:
         return np.concatenate(parts)
 
 
-def _project(
+def project(
     table: NDArray[np.float32], indices: NDArray[np.int64], values: NDArray[np.float32], counts: NDArray[np.int32]
 ) -> NDArray[np.float32]:
     """Projected text of each step of a run, float32 (T, components); terms are added one by one, in order."""

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from prefixguard.alarm import AlarmPolicy, Thresholds, runs_needed, table_to_json
 from prefixguard.bundle import BundleParts, Calibration, Platt, apply_map, check_target, open_bundle, write_bundle
-from prefixguard.errors import DataError, UsageError
+from prefixguard.errors import ConfigError, DataError, UsageError
 from prefixguard.learn.calibrate import (
     bundle_logits,
     draw_alarm_runs,
     draw_drift_runs,
     drift_reference,
     fit_platt,
+    fit_share,
     set_thresholds,
 )
 from prefixguard.learn.compile import compile_monitor
@@ -65,6 +66,7 @@ def train(
     overwrite: bool = False,
     strict: bool = False,
     resume: bool = True,
+    unlabelled: bool = False,
     listener: LearnListener | None = None,
 ) -> TrainResult:
     """Train a monitor on raw runs and write its bundle.
@@ -78,6 +80,7 @@ def train(
     labels: companion file of outcomes (run_id, outcome[, task_id]) as JSON lines or CSV.
     out : folder of the bundle. Default: monitors/NAME of the runs.
     resume : take up an interrupted training of the same options and runs from its last epoch.
+    unlabelled : backend healthy: runs without an outcome count as successful; assumed is that few of them failed.
     Raises TraceError, AdapterError, DataError (one class, too few runs), ConfigError, OutputError.
     """
     listener = listener or LearnListener()
@@ -87,6 +90,8 @@ def train(
         runs, adapter, config = str(scores), SCORES_ADAPTER, config or TrainConfig(backend="gbdt")
     config = config or TrainConfig()
     _refuse_existing(Path(out), overwrite)  # before hours of reading
+    if unlabelled and not config.only_healthy:
+        raise ConfigError(f"backend {config.backend} learns from outcomes. For unlabelled runs say --backend healthy.")
     needs_torch(config)  # and is there
     opened = adapter_for(adapter, str(runs))
     report = ReadReport()
@@ -94,6 +99,7 @@ def train(
     corpus = featurise(
         read_runs(str(runs), opened, labels=Path(labels) if labels else None, strict=strict, report=report),
         on_run=listener.on_runs,
+        unlabelled=unlabelled,
     )
     return train_corpus(
         corpus, opened, out=out, config=config, report=report, overwrite=overwrite, resume=resume, listener=listener
@@ -114,7 +120,7 @@ def train_corpus(
     """`train` from runs already featurised."""
     began, listener, path = time.monotonic(), listener or LearnListener(), Path(out)
     _refuse_existing(path, overwrite)
-    _check(corpus, adapter, report or ReadReport())
+    _check(corpus, adapter, report or ReadReport(), only_healthy=config.only_healthy)
     lost = _lost(corpus, adapter)
     for said in lost:
         listener.on_warning(said)  # before hours of learning from it
@@ -123,7 +129,11 @@ def train_corpus(
     notes = [*(f"warning: {said}" for said in lost), *notes]
     of_side = {side: np.flatnonzero([sides[t] is side for t in corpus.task_ids]) for side in Side}
     for side in (Side.TRAIN, Side.CALIBRATION):
-        if len(set(corpus.failed[of_side[side]].tolist())) < 2:
+        if config.only_healthy:
+            of_side[side] = of_side[side][~corpus.failed[of_side[side]]]
+            if len(of_side[side]) == 0:
+                raise DataError(f"no run of the {side} side succeeded. Give more tasks, or try another --seed.")
+        elif len(set(corpus.failed[of_side[side]].tolist())) < 2:
             raise DataError(
                 f"the {side} side has {len(of_side[side])} runs that all ended alike. "
                 "Give more tasks with both outcomes, or try another --seed."
@@ -182,24 +192,34 @@ def _refuse_existing(path: Path, overwrite: bool) -> None:
     check_target(path, overwrite)  # only a bundle is ever replaced
 
 
-def _check(corpus: Corpus, adapter: Adapter, report: ReadReport) -> None:
+def _check(corpus: Corpus, adapter: Adapter, report: ReadReport, *, only_healthy: bool) -> None:
     if len(corpus) == 0:
         more = f" {corpus.unknown} runs have no outcome: add one with --labels." if corpus.unknown else ""
+        if corpus.unknown and only_healthy:
+            more = f"{more} Or, where few of them failed, say --unlabelled."
         raise DataError(
             f"no run with records and an outcome was read through adapter {adapter.name}.{more} "
             f"See what it reads with: prefixguard parse RUNS --adapter {adapter.name}"
         )
     failed = int(corpus.failed.sum())
-    if failed == 0 or failed == len(corpus):
+    if only_healthy and failed == len(corpus):
+        raise DataError(
+            f"all {failed} runs failed: the backend healthy learns from successful runs. Give such runs, or check the "
+            "adapter's outcome rule."
+        )
+    if not only_healthy and failed in (0, len(corpus)):
         side = "failure" if failed else "success"
         raise DataError(
             f"all {len(corpus)} runs ended in {side}: both outcomes are needed to learn from. "
             + " ".join(("Check the adapter's outcome rule, or give outcomes with --labels.", *report.labels.notes()))
+            + ("" if failed else " From successful runs alone learns --backend healthy.")
         )
-    if len(corpus) < _FEWEST_RUNS or len(set(corpus.task_ids)) < len(Side):
+    usable = np.flatnonzero(~corpus.failed) if only_healthy else np.arange(len(corpus))
+    tasks, kind = {corpus.task_ids[r] for r in usable.tolist()}, "successful runs" if only_healthy else "runs"
+    if len(usable) < _FEWEST_RUNS or len(tasks) < len(Side):
         raise DataError(
-            f"{len(corpus)} runs of {len(set(corpus.task_ids))} tasks are too few to train, calibrate and test on: "
-            f"at least {_FEWEST_RUNS} runs of {len(Side)} tasks are needed, and hundreds to be of use."
+            f"{len(usable)} {kind} of {len(tasks)} tasks are too few to train, calibrate and test on: "
+            f"at least {_FEWEST_RUNS} {kind} of {len(Side)} tasks are needed, and hundreds to be of use."
         )
 
 
@@ -238,6 +258,8 @@ def _split(corpus: Corpus, config: TrainConfig, policy: AlarmPolicy) -> tuple[di
         notes.append(f"{corpus.without_task} runs name no task: each was split as a task of its own.")
     if corpus.unknown:
         notes.append(f"{corpus.unknown} runs have no outcome and were left out of training.")
+    if config.only_healthy:
+        notes += _healthy_notes(corpus)
     needed = runs_needed(policy.budget, policy.delta)
     move = split_for_training(corpus, needed, config.seed)
     if move.moved:
@@ -246,6 +268,20 @@ def _split(corpus: Corpus, config: TrainConfig, policy: AlarmPolicy) -> tuple[di
             f"{policy.confidence:.0%} confidence needs {needed} tasks with a successful run."
         )
     return move.sides, notes
+
+
+def _healthy_notes(corpus: Corpus) -> list[str]:
+    """What the backend healthy assumes of these runs, and what it does with failed ones."""
+    failed, unlabelled = int(corpus.failed.sum()), corpus.unlabelled
+    notes = {
+        f"{failed} runs failed: nothing is learned from them. Those among the test runs say how well the monitor tells "
+        "them.": failed,
+        f"{unlabelled} runs have no outcome and count as successful: assumed is that few of them failed. The alarm's "
+        "bound is of all runs like these.": unlabelled,
+        "The monitor's outcome risk is the share of healthy runs that never were as unusual; no probability of failure "
+        "can be learned without failed runs.": True,
+    }
+    return [note for note, holds in notes.items() if holds]
 
 
 def _calibrate(
@@ -257,9 +293,13 @@ def _calibrate(
     logits: Mapping[int, NDArray[np.float64]],
 ) -> tuple[Calibration, dict[float, Thresholds], str | None]:
     """Maps and the watch threshold on the calibration side, thresholds on the alarm side; why an alarm was refused."""
-    targets = labels(corpus, config.horizon)[steps_of(corpus, runs)].astype(np.float64)
     flat = np.concatenate([logits[r] for r in runs.tolist()])
-    imminent, outcome = (fit_platt(flat[:, i], targets[:, i]) for i in range(2))
+    if config.only_healthy:  # risks are shares of healthy steps and runs that are less unusual
+        imminent = fit_share(flat[:, 0])
+        outcome = fit_share(np.array([logits[r][:, 1].max() for r in runs.tolist()]))
+    else:
+        targets = labels(corpus, config.horizon)[steps_of(corpus, runs)].astype(np.float64)
+        imminent, outcome = (fit_platt(flat[:, i], targets[:, i]) for i in range(2))
     thresholds, table = set_thresholds(
         [apply_map(outcome, logits[r][:, 1]) for r in runs.tolist()],
         [apply_map(outcome, logits[r][:, 1]) for r in alarm_runs.tolist()],
@@ -321,6 +361,7 @@ def _info(
             "tasks": len(sides),
             "steps": int(corpus.first[-1]),
             "without_outcome": corpus.unknown,
+            **({"taken_as_successful": corpus.unlabelled} if config.only_healthy else {}),
             "without_task": corpus.without_task,
             "repeats": sum(len(g) - 1 for g in repeat_groups(corpus.digests)),
             "empty_runs": sum(report.empty.values()) if report else 0,

@@ -175,17 +175,19 @@ class TreesPart:
 
 @dataclass(frozen=True)
 class LevelSymbols:
-    """The symbol is the interval that the outcome logit falls in. cuts: float32, rising; one symbol more than cuts."""
+    """The symbol is the interval that a logit falls in. cuts: float32, rising; one symbol more than cuts. risk: which
+    logit, 0 the imminent one, 1 that of the outcome."""
 
     cuts: Matrix
+    risk: int = 1
 
     @property
     def table(self) -> Matrix:
         return np.empty((0, 0), dtype=np.float32)
 
     def symbol(self, g: Graph, text: str, context: str, logits: str) -> str:
-        outcome = g.node("Gather", logits, g.integers(1), axis=-1)  # (N, 1)
-        above = g.node("Cast", g.node("Greater", outcome, g.constant("symbol_cuts", self.cuts)), to=7)  # int64
+        own = g.node("Gather", logits, g.integers(self.risk), axis=-1)  # (N, 1)
+        above = g.node("Cast", g.node("Greater", own, g.constant("symbol_cuts", self.cuts)), to=7)  # int64
         return g.node("ReduceSum", above, g.integers(-1), keepdims=0)
 
 

@@ -42,10 +42,10 @@ class Stop(LearnListener):
     """Interrupts in the middle of the first network, or of the trees where there is none."""
 
     def __init__(self, backend: str) -> None:
-        self.trees_only = backend == "gbdt"
+        self.without_epochs = {"gbdt": "trees", "healthy": "healthy runs"}.get(backend)
 
     def on_stage(self, name: str, detail: str = "") -> None:
-        if self.trees_only and name == "trees":
+        if name == self.without_epochs:
             raise KeyboardInterrupt
 
     def on_epoch(self, network: str, number: int, epochs: int, loss: float, score: float | None) -> None:

@@ -42,6 +42,7 @@ def train(
     strict: bool,
     resume: bool,
     scores: Path | None,
+    unlabelled: bool,
     runs: str | None = None,
     config: Path | None = None,
     **options: Any,
@@ -55,6 +56,8 @@ def train(
 
         prefixguard train runs.jsonl --adapter openai_chat --out monitors/mine
         prefixguard train .traces/tau_bench --adapter tau_bench --backend gru --out monitors/tau
+        prefixguard train successful/ --adapter openai_chat --backend healthy --out monitors/healthy
+        prefixguard train runs/ --backend healthy --unlabelled --out monitors/healthy
         prefixguard train --backend gru
         prefixguard train --scores scores.csv --higher-is-safer --out monitors/judged
 
@@ -77,6 +80,7 @@ def train(
             overwrite=overwrite,
             strict=strict,
             resume=resume,
+            unlabelled=unlabelled,
             listener=progress,
         )
     for note in (*notes_of(result.report), *result.notes):
