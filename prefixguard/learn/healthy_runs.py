@@ -107,7 +107,7 @@ def fit_healthy_runs(
     with threadpool_limits(1):  # more threads add in another order: other bits
         texts = tuple(_fit_text(x, np.flatnonzero(fields == field), seed) for field in COMPARED)
         mean, deviation, whiten = _fit_context(context)
-    counts = np.asarray((x > 0).sum(axis=0)).ravel()
+    counts = np.bincount(x.indices, minlength=x.shape[1])
     tools = np.flatnonzero((fields == "tool") & (counts > 0))
     tools = tools[np.argsort(-counts[tools], kind="stable")][:_TOOLS][::-1]
     found = HealthyRuns(texts, tools, np.zeros((0, 0), np.float32), mean, deviation, whiten)
@@ -161,4 +161,4 @@ def _fit_transitions(runs: list[NDArray[np.int64]], n: int) -> Matrix:
         np.add.at(counts, (np.concatenate(([n], symbols[:-1])), symbols), 1)
     common = (counts.sum(axis=0) + 0.5) / (counts.sum() + 0.5 * n)
     share = (counts + _PRIOR * common) / (counts.sum(axis=1, keepdims=True) + _PRIOR)
-    return (-np.log(share)).astype(np.float32)
+    return np.asarray(-np.log(share), np.float32)

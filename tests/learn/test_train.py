@@ -142,7 +142,7 @@ def test_metrics_on_the_card_are_numbers_or_null(lab_bundle):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"backend": "gpt"}, r"backend 'gpt': choose one of gru, transformer, fsm, gbdt, blend\."),
+        ({"backend": "gpt"}, r"backend 'gpt': choose one of gru, transformer, fsm, gbdt, healthy, blend\."),
         ({"device": "tpu"}, r"device 'tpu': choose auto, cpu or cuda\."),
         ({"seed": 2**31}, r"seed = 2147483648: a whole number of at most 2147483647 is needed\."),
         ({"epochs": 0}, r"epochs = 0: a whole number of at least 1 is needed\."),
