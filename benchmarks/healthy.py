@@ -150,7 +150,7 @@ def measure(faults: Faults, seed: int, *, by_task: bool, contamination: float = 
     return found
 
 
-def over_splits(rows: list[dict[str, float]]) -> dict[str, list[float | None]]:
+def over_splits(rows: list[dict[str, float]]) -> dict[str, list[float]]:
     """Mean, and the 2.5 and 97.5 % quantiles over splits."""
     out = {}
     for name in sorted({name for row in rows for name in row}):

@@ -107,7 +107,7 @@ def fit_healthy_runs(
     with threadpool_limits(1):  # more threads add in another order: other bits
         texts = tuple(_fit_text(x, np.flatnonzero(fields == field), seed) for field in COMPARED)
         mean, deviation, whiten = _fit_context(context)
-    counts = np.bincount(x.indices, minlength=x.shape[1])
+    counts = np.asarray(np.bincount(x.indices, minlength=x.shape[1]), np.int64)
     tools = np.flatnonzero((fields == "tool") & (counts > 0))
     tools = tools[np.argsort(-counts[tools], kind="stable")][:_TOOLS][::-1]
     found = HealthyRuns(texts, tools, np.zeros((0, 0), np.float32), mean, deviation, whiten)
