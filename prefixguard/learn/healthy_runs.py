@@ -94,7 +94,9 @@ class HealthyRuns:
     def symbols(self, named: Matrix, context: Matrix) -> NDArray[np.int64]:
         """Of each step the rarest tool that it names, else another call, or a message."""
         n = len(self.tools)
-        first = (np.concatenate((named, np.ones((len(named), 1))), axis=1) > 0).argmax(axis=1)  # n where there is none
+        known = np.ones((len(named), n + 1), np.bool_)
+        known[:, :n] = named > 0
+        first = known.argmax(axis=1)  # n where there is none
         return np.where(context[:, IS_MESSAGE] > 0.5, n + 1, first)
 
 
@@ -107,7 +109,7 @@ def fit_healthy_runs(
     with threadpool_limits(1):  # more threads add in another order: other bits
         texts = tuple(_fit_text(x, np.flatnonzero(fields == field), seed) for field in COMPARED)
         mean, deviation, whiten = _fit_context(context)
-    counts = np.asarray(np.bincount(x.indices, minlength=x.shape[1]), np.int64)
+    counts = np.bincount(x.indices, minlength=x.shape[1])
     tools = np.flatnonzero((fields == "tool") & (counts > 0))
     tools = tools[np.argsort(-counts[tools], kind="stable")][:_TOOLS][::-1]
     found = HealthyRuns(texts, tools, np.zeros((0, 0), np.float32), mean, deviation, whiten)
