@@ -83,7 +83,7 @@ def test_a_forged_state_is_a_trace_error_or_a_state(name: str, live_runs: LiveRu
             try:
                 fresh.observe(event)
             except TraceError:
-                assert event is None or adapter.program.events.split is not None
+                assert event is None or adapter.program.events.split is not None or name == "scores"
         fresh.end()
         json.dumps(fresh.state())
 
