@@ -12,9 +12,9 @@ from typing import Any
 
 from prefixguard.errors import ConfigError, OutputError
 from prefixguard.factory.skips import Skips
-from prefixguard.factory.trained_model import engine_part, record_of
+from prefixguard.factory.trained_model import CLAIM, engine_part, record_of
 from prefixguard.factory.training_plan import TINY, TrainingPlan, read_recipe
-from prefixguard.factory.training_rows import read_rows
+from prefixguard.factory.training_rows import TrainingRow, read_rows
 from prefixguard.results import Block, Result, Text
 
 #: Tokens of a row of the tiny model, and of its reply.
@@ -89,13 +89,17 @@ def train_as_planned(
     """`train` with all options as one plan."""
     run_stage = engine_part("stages", "factory train").run_stage
     skips, folder = Skips(), Path(out)
-    found = read_rows(rows, skips)
-    wanted = [row for row in found if (row.label is not None) == (plan.stage == "hypotheses")]
-    if len(wanted) < len(found):
-        skips.counts["rows of another question"] = len(found) - len(wanted)
-        skips.places["rows of another question"] = []
+    wanted: list[TrainingRow] = []
+    for row in read_rows(rows, skips):
+        if (row.label is not None) != (plan.stage == "hypotheses"):
+            skips.add("a row of another question", row.run_id)
+        elif row.split == "test":
+            skips.add("a row of the test side", row.run_id)
+        else:
+            wanted.append(row)
     if not wanted:
-        raise ConfigError(f"{rows}: no row for {plan.stage}. Name the file of factory build that is for it.")
+        said = " ".join(skips.notes())
+        raise ConfigError(f"{rows}: no row for {plan.stage}. {said} Name the file of factory build that is for it.")
     asked = {"plan": plan.as_json(), "data": hashlib.sha256(Path(rows).read_bytes()).hexdigest()}
     record = record_of(folder)
     if record and {name: record.get(name) for name in asked} != asked:
@@ -128,7 +132,7 @@ def is_tiny(base: str) -> bool:
 def _claim(folder: Path, asked: Mapping[str, Any]) -> None:
     """Say what is trained in a folder, before anything is; ConfigError where checkpoints of another training lie."""
     folder.mkdir(parents=True, exist_ok=True)
-    path, text = folder / "asked.json", json.dumps(asked, sort_keys=True)
+    path, text = folder / CLAIM, json.dumps(asked, sort_keys=True)
     if path.is_file() and path.read_text("utf-8") != text and (folder / "checkpoints").is_dir():
         raise ConfigError(f"{folder}: another training was interrupted here. Finish it, or name another folder.")
     path.write_text(text, "utf-8")

@@ -123,7 +123,7 @@ def build(
                     for row in rows:
                         if not _is_new(row, answers, skips):
                             continue
-                        files[f"{side}-{sort}"].write(json.dumps(row) + "\n")
+                        files[f"{side}-{sort}"].write(json.dumps({**row, "split": side}) + "\n")
                         counts[f"{side}-{sort}"][row["class"]] += 1
                 if sum(map(Counter.total, counts.values())) > before:
                     shares[f"licence of {side}"][run.licence or "own"] += 1

@@ -52,7 +52,27 @@ class FactoryDemo(Result):
             found += [Heading(name), Text(corpus.to_text())]
         for training in self.trainings:
             found += [Heading(f"train {training.record['stage']}"), *training.blocks()]
-        return (*found, Heading("evaluate"), *self.table.blocks())
+        return (*found, Heading("evaluate"), *self.table.blocks(), Heading("what this shows"), *_lesson(self.table))
+
+
+def _lesson(table: AuditTable) -> tuple[Text, ...]:
+    """What the tiny auditor can do, and what it cannot, after its audit."""
+    last = [row for row in table.rows if not row.trivial][-1]
+    found = last.figures.counts
+    failed = f"{found.alarmed:,.0f} of {found.unsafe:,.0f} failed runs"
+    safe = f"{found.false_alarms:,.0f} of {found.safe:,.0f} safe ones"
+    return (
+        Text(
+            f"The tiny auditor ({last.name}) alarmed in {failed} and in {safe}; it named the right step in "
+            f"{found.exact:,.0f}. It tells some faults of the simulation from ordinary steps."
+        ),
+        Text(
+            "It cannot audit runs of your own. It sees a few words of the newest five steps, no argument, no result. It "
+            "misses every fault that does not show in them, and it knows no world but this one. The commands are the "
+            "same for a real auditor: corpora of your runs, and a model of seven billion numbers "
+            "(--recipe one-gpu; docs/factory.md)."
+        ),
+    )
 
 
 def demo(
@@ -89,14 +109,14 @@ def demo(
         on_progress=hook("building rows"),
     )  # fmt: skip
     base = None
-    for stage in ("sft", "grpo"):
+    for stage in ("sft", "bppo"):
         told(f"training: {stage}", 0, 1)
         rows, model = folder / "rows" / "train-verdicts.jsonl", folder / stage
         trainings.append(train(stage, rows, out=model, base=base, seed=seed, listen=told))
         base = str(model)
     told("auditing", 0, 1)
     table = evaluate(
-        [folder / "sft", folder / "grpo"],
+        [folder / "sft", folder / "bppo"],
         corpus=[injected, runs],
         rows=folder / "rows" / "test-verdicts.jsonl",
         limit=_AUDITED,

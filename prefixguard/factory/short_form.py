@@ -19,7 +19,7 @@ from prefixguard.stepview import StepRecord
 PromptForm = Literal["full", "short"]
 _WORD = re.compile(r"[a-z']+")
 #: Steps that are kept, the newest; words of what a step says, and of what it saw.
-_STEPS, _SAID, _SAW = 8, 2, 1
+_STEPS, _SAID, _SAW = 5, 2, 1
 
 
 def short_form(messages: Sequence[Mapping[str, str]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def evaluate(
     rows : A file of factory build, such as test-verdicts.jsonl: only the runs that its rows are made of.
     monitor : A monitor whose own verdicts stand beside the models'.
     out : Folder for verdicts and replies; an evaluation goes on there where it stopped.
-    limit : Only the first so many runs.
+    limit : Only so many runs, spread evenly over the corpora.
     budget_tokens : Tokens of a prompt.
     reply_tokens : Tokens that a reply may have.
     listen: told what is done, how far it is, and of how much.
@@ -69,7 +69,9 @@ def evaluate(
     for run in chain.from_iterable(read_corpus(path, skips) for path in corpus):
         if wanted is None or run.run_id in wanted:
             labelled.setdefault(run.run_id, run)
-    chosen = audit_runs([as_run(run, budget_tokens) for run in islice(labelled.values(), limit)])
+    chosen = audit_runs([as_run(run, budget_tokens) for run in labelled.values()])
+    if limit is not None and limit < len(chosen):
+        chosen = tuple(chosen[place * len(chosen) // limit] for place in range(limit))
     if not chosen:
         raise DataError(f"no run of {', '.join(map(str, corpus)) or 'no corpus'} has a label and is wanted.")
     systems = []

@@ -13,6 +13,8 @@ from prefixguard.errors import ConfigError, missing_extra
 
 #: What is written beside a model: how it was made.
 RECORD = "training.json"
+#: What is written before a training begins: what is trained. Without a record beside it the training is not done.
+CLAIM = "asked.json"
 
 
 def record_of(folder: Path) -> dict[str, Any]:

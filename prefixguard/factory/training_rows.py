@@ -14,7 +14,7 @@ from typing import Any
 from prefixguard.auditor import HypothesisAnswer, HypothesisLabel
 from prefixguard.auditor.hypothesis_answers import read_one
 from prefixguard.errors import DataError
-from prefixguard.escalate import Reply, Verdict, read_verdict
+from prefixguard.escalate import Reply, Verdict, agent_of, read_verdict
 from prefixguard.factory.prompt_steps import PromptSteps, steps_of
 from prefixguard.factory.rewards import REWARDS, RewardConstants, hypothesis
 from prefixguard.factory.skips import Skips
@@ -34,7 +34,8 @@ class TrainingRow:
 
     prompt: messages. gold_step, gold_agent: of the decisive mistake; None in a safe prefix. n_steps: steps shown.
     kind: its class, by which rows are balanced. family: what stands on one side of a split. label, agents: of a
-    hypothesis: what is right, and who is to be blamed; label is None for rows that ask for a verdict.
+    hypothesis: what is right, and who is to be blamed; label is None for rows that ask for a verdict. split: train or
+    test.
     """
 
     prompt: tuple[Mapping[str, str], ...]
@@ -46,6 +47,7 @@ class TrainingRow:
     run_id: str
     label: HypothesisLabel | None = None
     agents: tuple[str, ...] = ()
+    split: str = "train"
 
     @cached_property
     def shown(self) -> PromptSteps:
@@ -78,6 +80,14 @@ class TrainingRow:
         if self.label is not None:
             return json.dumps({"label": self.label.value, "agents": list(self.agents)}, ensure_ascii=False)
         return verdict_reply(self.gold_step, self.own_agent)
+
+    @property
+    def opposite(self) -> str:
+        """A wrong verdict: SAFE of an unsafe prefix; of a safe one an alarm at the newest step of an agent."""
+        if self.gold_step is not None:
+            return verdict_reply(None, None)
+        newest = next((step for step in reversed(self.shown.records) if step.actor == "agent"), self.shown.records[-1])
+        return verdict_reply(newest.index, agent_of(newest))
 
 
 def verdict_reply(step: int | None, agent: str | None) -> str:
@@ -142,6 +152,7 @@ def row_of(value: Any) -> TrainingRow:
         run_id=str(value["run_id"]),
         label=None if label is None else HypothesisLabel(label),
         agents=tuple(map(str, value.get("agents", ()))),
+        split=str(value.get("split", "train")),
     )
 
 
@@ -150,8 +161,10 @@ def classes(rows: Iterable[TrainingRow]) -> dict[str, int]:
     return dict(sorted(Counter(row.kind for row in rows).items()))
 
 
-def reply_figures(rows: Sequence[TrainingRow], replies: Sequence[str]) -> dict[str, float]:
-    """What replies are worth, one a row: mean reward, and shares.
+def reply_figures(
+    rows: Sequence[TrainingRow], replies: Sequence[str], constants: RewardConstants | None = None
+) -> dict[str, float]:
+    """What replies are worth, one a row: mean reward with these constants, and shares.
 
     valid: replies that pass the gate. step, agent: of rows with a mistake, those whose step or agent is right. right:
     of all rows, the right class, or label of a hypothesis. NaN where no row counts.
@@ -163,7 +176,7 @@ def reply_figures(rows: Sequence[TrainingRow], replies: Sequence[str]) -> dict[s
         counts[name] += 1
 
     for row, reply in zip(rows, replies, strict=True):
-        add("reward", row.reward(reply))
+        add("reward", row.reward(reply, constants=constants))
         if row.label is not None:
             answer = row.answer(reply)
             add("valid", answer.label is not HypothesisLabel.ERROR)

@@ -14,12 +14,16 @@ import pytest
 
 pytest.importorskip("trl")
 
+from prefixguard.auditor import MODES, hypothesis_prompts
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.escalate import PromptKind, ask_for_verdict
 from prefixguard.factory.auditor_training import plan_of, train_as_planned
+from prefixguard.factory.prompt_steps import steps_of
 from prefixguard.factory.skips import Skips
+from prefixguard.factory.training import bppo
 from prefixguard.factory.training.bppo import BPPOTrainer, reply_pairs
 from prefixguard.factory.training.models import load, trainable_tensors
+from prefixguard.factory.training.replies import replies_of
 from prefixguard.factory.training.stages import within_context
 from prefixguard.factory.training_plan import TrainingPlan
 from prefixguard.factory.training_rows import read_rows
@@ -51,6 +55,21 @@ def row(number: int) -> dict:
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
     path.write_text("".join(json.dumps(row(number)) + "\n" for number in range(48)), "utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Questions about a failure mode."""
+    path = tmp_path_factory.mktemp("answers") / "rows.jsonl"
+    lines = []
+    for number in range(16):
+        one = row(number)
+        records = steps_of(one["prompt"]).records
+        (prompt,) = hypothesis_prompts(records, MODES[:1], 24_000)
+        facts = {"prompt": list(prompt), "gold_step": None, "gold_agent": None, "agents": []}
+        lines.append(json.dumps(one | facts | {"class": "absent", "label": "neutral"}) + "\n")
+    path.write_text("".join(lines), "utf-8")
     return path
 
 
@@ -105,22 +124,66 @@ def test_an_adapter_that_is_loaded_frozen_is_refused(adapter: Path) -> None:
         trainable_tensors(load(str(adapter), trainable=False).model)
 
 
-def test_an_interrupted_training_ends_as_one_that_was_not(rows: Path, taught: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stage", ["sft", "bppo", "grpo", "hypotheses"])
+def test_an_interrupted_training_ends_as_one_that_was_not(
+    stage: str, rows: Path, answers: Path, taught: Path, tmp_path: Path
+) -> None:
     def stop(what: str, done: int, of: int) -> None:
-        if done == 3:
+        if what == "training" and done == 3:
             raise KeyboardInterrupt
 
-    one = plan("sft", taught, max_steps=4, save_steps=2)
+    one, given = replace(plan(stage, taught, max_steps=4, save_steps=2), rollouts=2), rows
+    if stage == "hypotheses":
+        given = answers
     with pytest.raises(KeyboardInterrupt):
-        train_as_planned(one, rows, out=tmp_path / "cut", listen=stop)
+        train_as_planned(one, given, out=tmp_path / "cut", listen=stop)
     with pytest.raises(ConfigError, match="another training was interrupted here"):
-        train_as_planned(replace(one, seed=4), rows, out=tmp_path / "cut")
+        train_as_planned(replace(one, seed=4), given, out=tmp_path / "cut")
+    with pytest.raises(ConfigError, match=r"its training was interrupted\. Give the same command again"):
+        load(str(tmp_path / "cut"), trainable=False)
     steps: list[int] = []
-    train_as_planned(one, rows, out=tmp_path / "cut", listen=lambda _, done, of: steps.append(done))
-    train_as_planned(one, rows, out=tmp_path / "whole")
+    train_as_planned(
+        one,
+        given,
+        out=tmp_path / "cut",
+        listen=lambda what, done, _: steps.append(done) if what == "training" else None,
+    )
+    train_as_planned(one, given, out=tmp_path / "whole")
     assert steps == [3, 4]
     cut, whole = (load(str(tmp_path / name), trainable=False).model.state_dict() for name in ("cut", "whole"))
     assert all(cut[name].equal(whole[name]) for name in whole)
+
+
+def test_replies_are_drawn_on_from_where_it_was_interrupted(
+    rows: Path, taught: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, drawn = replace(plan("bppo", taught, max_steps=1), rollouts=2), list[int]()
+
+    def stop(*said: object) -> None:
+        raise KeyboardInterrupt
+
+    def counted(loaded, prompts, **options):
+        drawn.append(len(prompts))
+        return replies_of(loaded, prompts, **options)
+
+    monkeypatch.setattr(bppo, "replies_of", counted)
+    with pytest.raises(KeyboardInterrupt):
+        train_as_planned(one, rows, out=tmp_path, listen=stop)
+    train_as_planned(one, rows, out=tmp_path)
+    assert drawn == [32, 16] and not (tmp_path / "rollouts").exists()
+
+
+def test_rows_of_the_test_side_are_not_trained_on(rows: Path, taught: Path, tmp_path: Path) -> None:
+    """Whatever file they come in: each row says on which side it is."""
+    lines = [json.loads(line) for line in rows.read_text("utf-8").splitlines()]
+    held_out = [one | {"split": "test"} for one in lines]
+    (tmp_path / "mixed.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines + held_out[:7]), "utf-8")
+    report = train_as_planned(plan("sft", taught, max_steps=1), tmp_path / "mixed.jsonl", out=tmp_path / "mixed")
+    assert sum(report.record["rows"].values()) == len(lines)
+    assert report.record["left_out"]["a row of the test side"]["count"] == 7
+    (tmp_path / "test.jsonl").write_text("".join(json.dumps(one) + "\n" for one in held_out), "utf-8")
+    with pytest.raises(ConfigError, match=r"no row for sft. 48 left out: a row of the test side \("):
+        train_as_planned(plan("sft", taught), tmp_path / "test.jsonl", out=tmp_path / "none")
 
 
 def test_rows_that_do_not_fit_are_counted(rows: Path, taught: Path) -> None:
@@ -129,6 +192,8 @@ def test_rows_that_do_not_fit_are_counted(rows: Path, taught: Path) -> None:
     lengths = sorted(loaded.tokens(one.prompt, one.target) for one in found)
     short = replace(plan("sft"), context=lengths[20])
     assert len(within_context(loaded, found, short, skips)) + skips.total == len(found) and skips.total > 0
+    loaded.model.config.max_position_embeddings = lengths[10]  # what the model reads, where that is less
+    assert len(within_context(loaded, found, short, Skips())) < len(found) - skips.total
     with pytest.raises(DataError, match="every row is longer than the context, 3 tokens"):
         within_context(loaded, found, replace(short, context=3, reply_tokens=2), Skips())
 

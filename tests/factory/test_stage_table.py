@@ -51,16 +51,16 @@ def test_models_stand_beside_auditors_that_know_nothing(
         write_record(tmp_path / name, {"stage": name, "form": "short"})
     told: list[str] = []
     table = evaluate(
-        [tmp_path / "silent", tmp_path / "alarms"], corpus=[corpus], limit=12, out=tmp_path / "audit",
+        [tmp_path / "silent", tmp_path / "alarms"], corpus=[corpus], limit=4, out=tmp_path / "audit",
         listen=lambda what, done, of: told.append(f"{what} {done}/{of}"),
     )  # fmt: skip
     rows = {row.name: row for row in table.rows}
-    assert table.runs == 12 and told[-1] == "auditing with alarms 12/12"
+    assert table.runs == 4 and told[-1] == "auditing with alarms 4/4"
     assert rows["silent"].figures.counts.alarmed == 0 < rows["alarms"].figures.counts.alarmed
     assert rows["alarms"].figures.step_accuracy == pytest.approx(rows["first error"].figures.step_accuracy)
     assert rows["random step"].trivial and not rows["alarms"].trivial
     assert "silent: a tiny model (silent), asked in a short form of the prompt" in table.notes
-    again = evaluate([tmp_path / "silent", tmp_path / "alarms"], corpus=[corpus], limit=12, out=tmp_path / "audit")
+    again = evaluate([tmp_path / "silent", tmp_path / "alarms"], corpus=[corpus], limit=4, out=tmp_path / "audit")
     assert json.dumps(again.as_json()["systems"][1]["counts"]) == json.dumps(table.as_json()["systems"][1]["counts"])
 
 

@@ -1,8 +1,9 @@
 """Training on pairs of a right and a wrong reply, safe and unsafe prefixes equally often (AgentForesight 3.1, Eq. 9).
 
 The sum over classes of class means is twice the mean over rows whose classes are drawn equally often, so TRL's loss of
-DPO stays as it is and only the sampler is ours. Wrong replies are the model's own; right ones too, where it gave one,
-else the row's target, counted and bounded: how the source paired prompts that were never answered right is not said.
+DPO stays as it is and only the sampler is ours. Replies are the model's own. Where none of them is right the row's
+target stands for one, and where none is wrong the row's opposite, both counted and bounded: how the source paired such
+prompts is not said. Without the latter a model that calls safe prefixes safe would be shown alarms alone.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _BATCH = 32
 
 @dataclass(frozen=True, slots=True)
 class ReplyPair:
-    """A right and a wrong reply to a row's prompt. is_template: the right one is the row's target."""
+    """A right and a wrong reply to a row's prompt. is_template: one of them is the row's, not the model's."""
 
     row: TrainingRow
     right: str
@@ -62,7 +63,7 @@ def reply_pairs(
     """A pair of each row, from `plan.rollouts` replies of the model at temperature 1.
 
     store: keeps replies, so that an interrupted training does not draw them again. listen: told rows done, and all.
-    Rows whose replies are all right have no pair; those beyond the share of templates are left out too.
+    Pairs with a reply of the row's own are left out beyond the share of templates.
     """
     pairs: list[ReplyPair] = []
     rng = Random(f"{plan.seed}/pairs")
@@ -85,10 +86,8 @@ def reply_pairs(
             best = row.reward(row.target, plan.reward, plan.constants)
             right = [reply for reply, value in zip(replies, worth, strict=True) if value >= best]
             wrong = [reply for reply, value in zip(replies, worth, strict=True) if value < best]
-            if not wrong:
-                skips.add("the model is right in every reply", row.run_id)
-                continue
-            pairs.append(ReplyPair(row, rng.choice(right or [row.target]), rng.choice(wrong), not right))
+            chosen, rejected = rng.choice(right or [row.target]), rng.choice(wrong or [row.opposite])
+            pairs.append(ReplyPair(row, chosen, rejected, not (right and wrong)))
         listen(begin + len(batch), len(rows))
     return _capped(pairs, plan, skips)
 
@@ -101,7 +100,7 @@ def _capped(pairs: Sequence[ReplyPair], plan: TrainingPlan, skips: Skips) -> lis
     gone = set(map(id, Random(f"{plan.seed}/templates").sample(templates, max(0, len(templates) - most))))
     for pair in templates:
         if id(pair) in gone:
-            skips.add("no reply is right, and the share of templates is reached", pair.row.run_id)
+            skips.add("all replies are right, or none, and the share of templates is reached", pair.row.run_id)
     return [pair for pair in pairs if id(pair) not in gone]
 
 

@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.factory.short_form import PromptForm, in_form
-from prefixguard.factory.trained_model import record_of
+from prefixguard.factory.trained_model import CLAIM, record_of
 
 #: Tensors, and numbers of each, by which it is seen whether training moved a model.
 _TENSORS, _NUMBERS = 16, 100_000
@@ -46,6 +46,9 @@ def load(base: str, *, trainable: bool, dtype: torch.dtype | None = None) -> Loa
     ConfigError, in a sentence, for whatever cannot be loaded.
     """
     folder = Path(base)
+    record = record_of(folder)
+    if (folder / CLAIM).is_file() and not record:
+        raise ConfigError(f"{base}: its training was interrupted. Give the same command again, and it goes on.")
     try:
         origin = base
         if (folder / "adapter_config.json").is_file():
@@ -66,7 +69,6 @@ def load(base: str, *, trainable: bool, dtype: torch.dtype | None = None) -> Loa
         raise ConfigError(f"{base}: its tokenizer has no chat template, so nobody can ask it. Take a chat model.")
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    record = record_of(folder)
     return LoadedModel(model, tokenizer, "short" if record.get("form") == "short" else "full", origin)
 
 

@@ -123,17 +123,19 @@ def run_stage(
 def within_context(
     loaded: LoadedModel, rows: Sequence[TrainingRow], plan: TrainingPlan, skips: Skips
 ) -> list[TrainingRow]:
-    """The rows whose prompt and reply fit; TRL would cut or drop the others without a word. DataError where none."""
+    """The rows whose prompt and reply fit the plan's context and the model's; TRL would cut or drop the others without
+    a word. DataError where none."""
     kept = []
+    context = min(plan.context, int(getattr(loaded.model.config, "max_position_embeddings", None) or plan.context))
     for row in rows:
         tokens = loaded.tokens(row.prompt, "" if plan.stage == "grpo" else row.target)
-        room = plan.context - (plan.reply_tokens if plan.stage in ("grpo", "bppo") else 0)
+        room = context - (plan.reply_tokens if plan.stage in ("grpo", "bppo") else 0)
         if tokens <= room:
             kept.append(row)
         else:
             skips.add("longer than the context", row.run_id)
     if not kept:
-        raise DataError(f"every row is longer than the context, {plan.context:,} tokens. Give it a longer context.")
+        raise DataError(f"every row is longer than the context, {context:,} tokens. Give it a longer context.")
     return kept
 
 

@@ -1,7 +1,8 @@
 """A model of two layers, made from the rows that it is to be trained on: no hub, seconds on a CPU.
 
-Its tokenizer is a byte-level BPE trained on the rows' short forms, with the fixed texts of the reply's form as tokens
-of their own, so that a reply has about six. It shows that training works; as an auditor it is worth nothing.
+Its tokenizer is a byte-level BPE trained on the rows' short forms, with the agents' names and the fixed texts of the
+reply's form as tokens of their own, so that a reply has about six. It shows that training works; as an auditor it is
+worth nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def tiny_tokenizer(rows: Sequence[TrainingRow]) -> PreTrainedTokenizerFast:
             show_progress=False,
         ),
     )
-    fixed = [*_pieces(), *(mode.code for mode in MODES)]
+    agents = sorted({name for row in rows for name in row.shown.names.names})
+    fixed = [*_pieces(), *(mode.code for mode in MODES), *agents]
     found.add_tokens([AddedToken(text, normalized=False) for text in fixed])
     return PreTrainedTokenizerFast(
         tokenizer_object=found,
