@@ -67,10 +67,10 @@ def _lesson(table: AuditTable) -> tuple[Text, ...]:
             f"{found.exact:,.0f}. It tells some faults of the simulation from ordinary steps."
         ),
         Text(
-            "It cannot audit runs of your own. It sees a few words of the newest five steps, no argument, no result. It "
-            "misses every fault that does not show in them, and it knows no world but this one. The commands are the "
-            "same for a real auditor: corpora of your runs, and a model of seven billion numbers "
-            "(--recipe one-gpu; docs/factory.md)."
+            "It cannot audit runs of your own. It sees a few words of the five newest steps, no argument or result, so "
+            "it misses every fault that does not show in them, and it knows no world but this one. For a real auditor "
+            "the commands are the same: corpora of your runs, and a model of seven billion numbers (--recipe one-gpu; "
+            "docs/factory.md)."
         ),
     )
 
@@ -120,6 +120,7 @@ def demo(
         corpus=[injected, runs],
         rows=folder / "rows" / "test-verdicts.jsonl",
         limit=_AUDITED,
+        out=folder / "evaluation",
         reply_tokens=32,
         listen=told,
     )

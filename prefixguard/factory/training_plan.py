@@ -50,9 +50,9 @@ _CPU = {"use_cpu": True, "bf16": False, "save_steps": 200, "gradient_checkpointi
 #: Of the tiny model. DPO alone pushes the replies of so small a model out of their form, so right replies are learnt
 #: beside it (TRL's second loss).
 _TINY_OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "sft": {"learning_rate": 4e-3, "max_steps": 200, "per_device_train_batch_size": 16},
+    "sft": {"learning_rate": 4e-3, "max_steps": 250, "per_device_train_batch_size": 16},
     "bppo": {
-        "learning_rate": 3e-3, "max_steps": 80, "per_device_train_batch_size": 32,
+        "learning_rate": 3e-3, "max_steps": 160, "per_device_train_batch_size": 32,
         "loss_type": ["sigmoid", "sft"], "loss_weights": [1.0, 1.0],
     },
     "grpo": {"learning_rate": 3e-4, "max_steps": 120, "per_device_train_batch_size": 64, "loss_type": "grpo"},

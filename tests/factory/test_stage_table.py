@@ -18,14 +18,15 @@ from prefixguard.simulation import generate
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    """Runs of the simulation, with their labels."""
+    """Ten short runs of the simulation, with their labels."""
 
     def labelled(run: dict) -> LabelledRun:
         step = run["metadata"]["mistake_step"]
         mistakes = () if step is None else (MistakeLabel(step, None, "", "first_cause"),)
         return LabelledRun(bare_run(run), "replayed" if mistakes else "safe", mistakes, run["task_id"])
 
-    write_corpus(tmp_path / "corpus.jsonl", map(labelled, generate(24, seed=4)))
+    short = [run for run in generate(24, seed=4) if len(run["messages"]) < 28]
+    write_corpus(tmp_path / "corpus.jsonl", map(labelled, short))
     return tmp_path / "corpus.jsonl"
 
 
@@ -51,17 +52,41 @@ def test_models_stand_beside_auditors_that_know_nothing(
         write_record(tmp_path / name, {"stage": name, "form": "short"})
     told: list[str] = []
     table = evaluate(
-        [tmp_path / "silent", tmp_path / "alarms"], corpus=[corpus], limit=4, out=tmp_path / "audit",
+        [tmp_path / "silent", tmp_path / "alarms"], corpus=[corpus], limit=5, out=tmp_path / "audit",
         listen=lambda what, done, of: told.append(f"{what} {done}/{of}"),
     )  # fmt: skip
     rows = {row.name: row for row in table.rows}
-    assert table.runs == 4 and told[-1] == "auditing with alarms 4/4"
+    assert table.runs == 5 and told[-1] == "auditing with alarms 5/5"
     assert rows["silent"].figures.counts.alarmed == 0 < rows["alarms"].figures.counts.alarmed
     assert rows["alarms"].figures.step_accuracy == pytest.approx(rows["first error"].figures.step_accuracy)
     assert rows["random step"].trivial and not rows["alarms"].trivial
+    counts = rows["silent"].figures.counts
+    assert (counts.unsafe, counts.safe) == (3, 2)  # spread over the corpus
     assert "silent: a tiny model (silent), asked in a short form of the prompt" in table.notes
-    again = evaluate([tmp_path / "silent", tmp_path / "alarms"], corpus=[corpus], limit=4, out=tmp_path / "audit")
+    again = evaluate([tmp_path / "silent", tmp_path / "alarms"], corpus=[corpus], limit=5, out=tmp_path / "audit")
     assert json.dumps(again.as_json()["systems"][1]["counts"]) == json.dumps(table.as_json()["systems"][1]["counts"])
+
+
+def test_an_interrupted_evaluation_asks_nothing_twice(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    class Counting:
+        @staticmethod
+        def answering(folder: str):
+            return lambda messages, *_: (asked.append(json.dumps(messages)) or verdict_reply(None, None), True, 1, 1)
+
+    def stop(what: str, done: int, of: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(stage_table, "engine_part", lambda module, what: Counting)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate([tmp_path], corpus=[corpus], limit=3, out=tmp_path / "audit", listen=stop)
+    assert asked
+    again = evaluate([tmp_path], corpus=[corpus], limit=3, out=tmp_path / "audit")
+    assert again.runs == 3 and len(asked) == len(set(asked))
 
 
 def test_labels_never_reach_a_prompt(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
