@@ -33,9 +33,8 @@ from prefixguard.factory.training_rows import TrainingRow, read_rows, reply_figu
 
 SEEDS = (1, 2, 3)
 WORLD = "simulation:23"
-#: The step weighs most, and one beside the right one is worth little: a step beyond the prefix is no verdict, so else
-#: naming an earlier one pays.
-CONSTANTS = RewardConstants(step=0.75, agent=0.25, sigma=0.5)
+#: A step beside the right one is worth little: one beyond the prefix is no verdict, so else naming an earlier one pays.
+CONSTANTS = RewardConstants(sigma=0.5)
 FIGURES = ("reward", "valid", "right", "step", "agent")
 #: What is to be better than what, and in which figures.
 STEPS = (

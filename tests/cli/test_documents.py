@@ -211,6 +211,14 @@ def test_the_figures_of_recorded_runs_are_those_of_the_benchmark() -> None:
     assert all(f"| {name} | {count} |" in page for part in found.values() for name, count in part.items())
 
 
+def test_the_figures_of_tiny_auditors_are_those_of_the_benchmark() -> None:
+    measured = (ROOT / "benchmarks" / "results" / "factory_training.md").read_text(encoding="utf-8")
+    summary = measured.partition("\n\n")[2].partition("\n\n## Ablations")[0]
+    said = (ROOT / "docs" / "factory.md").read_text(encoding="utf-8")
+    assert said.partition("<!-- measured:begin -->\n")[2].partition("\n<!-- measured:end -->")[0] == summary
+    assert summary.count("\n| ") == 7 and "Missed: " in summary
+
+
 def test_the_changelog_knows_this_version() -> None:
     assert f"## [{prefixguard.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
