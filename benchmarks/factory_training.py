@@ -22,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from prefixguard.auditor.audit_table import AuditRow
 from prefixguard.factory import build, collect, evaluate, inject, replay
 from prefixguard.factory.auditor_training import plan_of, train_as_planned
 from prefixguard.factory.factory_demo import VISIBLE
@@ -43,6 +44,8 @@ STEPS = (
     ("bppo", "grpo", ("reward", "step", "agent")),
     ("hypotheses base", "hypotheses", ("reward", "agent")),
 )
+#: Of the stages table: title and figure.
+AUDITED = {"F1": "exact_f1", "FAR": "false_alarm_rate", "Step-Acc": "step_accuracy", "Agent-Acc": "agent_accuracy"}
 _RUNS, _TASKS, _FAULTS, _ROLLS = 3000, 750, 150, 2
 
 
@@ -170,7 +173,7 @@ def markdown(result: Mapping[str, Any]) -> str:
     """The tables."""
     text = (
         "# Training of tiny auditors\n\n"
-        f"Prefixes of held-out families, greedy replies: mean of {len(result['seeds'])} seeds (least to most). "
+        f"Prefixes of held-out families, greedy replies: means of {len(result['seeds'])} seeds (least to most). "
         "Step and agent: of prefixes that end in the mistake.\n\n"
     )
     text += f"| | {' | '.join(FIGURES)} |\n|---|{'---|' * len(FIGURES)}\n"
@@ -180,14 +183,30 @@ def markdown(result: Mapping[str, Any]) -> str:
         cells = [spread(value) if value[0] == value[0] else "" for value in values]
         text += f"| {name} | {' | '.join(cells)} |\n"
     text += f"\n{compared(result['seeds'])}\n"
-    if result.get("ablations"):
-        text += f"\n## Ablations\n\nOne seed.\n\n| | {' | '.join(FIGURES)} | rows |\n|---|{'---|' * len(FIGURES)}---|\n"
-        for name, row in result["ablations"].items():
+    if ablated := result.get("ablations"):
+        text += (
+            "\n## Ablations\n\nOne seed. grpo: without a part of the reward. sft: on one source of labels, measured on "
+            "prefixes of both.\n\n"
+        )
+        text += f"| | {' | '.join(FIGURES)} | rows |\n|---|{'---|' * len(FIGURES)}---|\n"
+        shown = {"grpo, whole reward": result["seeds"][0]["grpo"]}
+        shown |= {f"{'sft' if 'rows' in row else 'grpo'}, {name}": row for name, row in ablated.items()}
+        for name, row in shown.items():
             cells = [f"{row[figure]:.3f}" for figure in FIGURES]
             text += f"| {name} | {' | '.join(cells)} | {row.get('rows', '')} |\n"
-    if result.get("audit"):
-        text += f"\n## Stages, audited over the endpoint\n\nSeed {result['seeds'][0]['seed']}.\n\n{result['audit']}"
+    if audit := result.get("audit"):
+        text += (
+            f"\n## Stages, audited over the endpoint\n\nSeed {result['seeds'][0]['seed']}, whole runs step by step: "
+            f"{audit['runs']} runs, {audit['failed']} failed. The last knows nothing, and is the best of those.\n\n"
+            f"| | {' | '.join(AUDITED)} |\n|---|{'---|' * len(AUDITED)}\n"
+        )
+        for name, row in audit["systems"].items():
+            text += f"| {name} | {' | '.join(f'{row[figure]:.3f}' for figure in AUDITED.values())} |\n"
     return text
+
+
+def _exact(row: AuditRow) -> float:
+    return row.figures.exact_f1 if row.figures.exact_f1 == row.figures.exact_f1 else -1.0
 
 
 def main() -> None:
@@ -196,7 +215,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/factory_training"))
     parser.add_argument("--work", type=Path)
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
-    parser.add_argument("--audited", type=int, default=24)
+    parser.add_argument("--audited", type=int, default=16)
     given = parser.parse_args()
     folder = given.work or Path(tempfile.mkdtemp())
     folder.mkdir(parents=True, exist_ok=True)
@@ -219,7 +238,15 @@ def main() -> None:
         limit=given.audited,
         reply_tokens=32,
     )
-    result["audit"] = table.to_markdown()
+    trivial = max((row for row in table.rows if row.trivial and not row.hindsight), key=_exact)
+    result["audit"] = {
+        "runs": table.runs,
+        "failed": round(table.rows[0].figures.counts.unsafe),
+        "systems": {
+            row.name: {figure: getattr(row.figures, figure) for figure in AUDITED.values()}
+            for row in (*(row for row in table.rows if not row.trivial), trivial)
+        },
+    }
     write()
     print(markdown(result))
 

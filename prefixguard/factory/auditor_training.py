@@ -41,9 +41,8 @@ class TrainingReport(Result):
         numbers = record["trainable"]["numbers"]
         said = [f"{record['stage']}: {numbers:,} numbers trained on rows of classes {rows}; in {self.folder}."]
         if "pairs" in record:
-            said.append(
-                f"{record['pairs']:,} pairs; of {record['templates']:,} the row's own target is the right reply."
-            )
+            pairs, templates = record["pairs"], record["templates"]
+            said.append(f"{pairs:,} pairs; in {templates:,} one of the two replies is not the model's.")
         log = record["log"]
         for name in ("loss", "reward"):
             values = [entry[name] for entry in log if name in entry]

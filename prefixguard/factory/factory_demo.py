@@ -26,7 +26,7 @@ VISIBLE: Mapping[str, str] = {
     "mistyped_lookup": "FM-2.6",
 }
 #: Runs and tasks, faults of a kind, re-rolls of each action, and runs that are audited.
-_RUNS, _TASKS, _FAULTS, _ROLLS, _AUDITED = 1200, 300, 60, 2, 24
+_RUNS, _TASKS, _FAULTS, _ROLLS, _AUDITED = 1200, 300, 150, 2, 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def _lesson(table: AuditTable) -> tuple[Text, ...]:
     return (
         Text(
             f"The tiny auditor ({last.name}) alarmed in {failed} and in {safe}; it named the right step in "
-            f"{found.exact:,.0f}. It tells some faults of the simulation from ordinary steps."
+            f"{found.exact:,.0f}. It learnt faults that show in a few words, and was tried on no others."
         ),
         Text(
             "It cannot audit runs of your own. It sees a few words of the five newest steps, no argument or result, so "
@@ -104,8 +104,9 @@ def demo(
         runs, injected, per_kind=_FAULTS, per_run=3, kinds=tuple(VISIBLE), seed=seed, on_progress=hook("injecting")
     )
     corpora["replay"] = replay(runs, replayed, rolls=_ROLLS, seed=seed, on_progress=hook("replaying failures"))
+    # What replay found is of all kinds, and most of them do not show in the few words that the tiny model is given.
     corpora["build"] = build(
-        [injected, replayed, runs], out=folder / "rows", kinds=VISIBLE, test_share=0.3, seed=seed,
+        [injected, runs], out=folder / "rows", kinds=VISIBLE, test_share=0.3, seed=seed,
         on_progress=hook("building rows"),
     )  # fmt: skip
     base = None
