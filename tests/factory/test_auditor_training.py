@@ -112,7 +112,14 @@ def test_a_training_that_is_done_is_not_done_again(rows: Path, taught: Path) -> 
 
 def test_an_adapter_goes_on_as_itself_and_is_compared_with_itself(rows: Path, adapter: Path, tmp_path: Path) -> None:
     """Stage 2 is held near stage 1, not near the model below it: at the first step the two are the same."""
-    grpo = plan("grpo", adapter, "lora", max_steps=2, learning_rate=1e-2, beta=0.1, per_device_train_batch_size=16)
+    options = {
+        "max_steps": 2,
+        "learning_rate": 1e-2,
+        "beta": 0.1,
+        "per_device_train_batch_size": 16,
+        "temperature": 1.0,
+    }
+    grpo = plan("grpo", adapter, "lora", **options)
     log = train_as_planned(grpo, rows, out=tmp_path).record["log"]
     assert log[0]["kl"] == pytest.approx(0, abs=1e-6) and log[1]["kl"] > 1e-6
     assert (tmp_path / "adapter_config.json").is_file() and not (tmp_path / "ref").exists()
