@@ -205,8 +205,8 @@ def text(results: dict[str, Any]) -> str:
             "Detected: share of failed runs with an alarm. Over: of the splits, those whose false alarms on the test "
             "half are more than the budget; a bound of 90 % confidence allows about 2 in 20, more where that half is "
             "small.",
-            "Saved: share of the steps of failed runs that come after the alarm. Ours ahead: the monitor of scores less "
-            "the row, in points.",
+            "Saved: share of the steps of failed runs that come after the alarm. Ours ahead: the monitor of scores "
+            "less the row, in points.",
             "",
             "| set | row | detected | false alarms | over | saved | ours ahead: detected | ours ahead: saved |",
             "| --- | --- | --- | --- | --- | --- | --- | --- |",
