@@ -85,6 +85,7 @@ def peaks(faults: Faults, fit: NDArray[np.int64], of: NDArray[np.int64], seed: i
     corpus = faults.corpus
     taken = Corpus(**{name: getattr(corpus, name) for name in corpus.__slots__})
     taken.failed = np.zeros(len(corpus), np.bool_)  # whatever they are
+    taken.unlabelled = int(corpus.failed[fit].any())
     fitted = fit_monitor(taken, fit, TrainConfig(backend="healthy", teacher=0.0, seed=seed))
     return [one[:, 1] for one in fitted.logits(taken, taken.encode(fitted.vocabulary), of)]
 

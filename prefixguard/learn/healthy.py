@@ -34,6 +34,8 @@ _BEYOND: Final = 40.0
 _WEIGHTS: Final = {"context": 1.5, "tools": 0.5, "action": 1.0, "result": 1.0}
 #: Of the mean evidence of healthy steps, what is taken off at every step.
 _DRIFT: Final = 1.3
+#: Share of runs without an outcome that are left out of what is healthy, the most unusual ones.
+TRIMMED: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,20 +100,35 @@ class HealthyHead:
 
 
 def fit(m: FitMaterial) -> HealthyHead:
-    """Fit the head on the successful runs. DataError where there is none."""
+    """Fit the head on the successful runs; where nobody says that they are, without the most unusual tenth of them.
+
+    DataError where there is none.
+    """
     m.listener.on_stage("healthy runs", ", ".join(CHANNELS))
     healthy = healthy_of(m)
     if len(healthy) == 0:
         raise DataError("no run that it may learn from succeeded: the backend healthy learns from successful runs.")
-    seed, apart = m.config.seed, []
+    head, highest = _fit_on(m, healthy)
+    if m.corpus.unlabelled:
+        head, _ = _fit_on(m, healthy[highest <= np.quantile(highest, 1 - TRIMMED)])
+    return head
+
+
+def _fit_on(m: FitMaterial, healthy: NDArray[np.int64]) -> tuple[HealthyHead, NDArray[np.float64]]:
+    """The head, and the highest running evidence of each of these runs by channels that were fitted without it."""
+    seed, apart = m.config.seed, dict[int, Matrix]()
     for fold in range(_FOLDS):  # what a channel says of runs that it was fitted on is too little
         out = held_out(m.corpus, healthy, seed, _FOLDS, fold)
         if out.any() and not out.all():
             without = fit_healthy_runs(m.corpus, m.rows, healthy[~out], m.terms, seed)
-            apart += channels_of(without, m.corpus, m.rows, healthy[out])
+            found = channels_of(without, m.corpus, m.rows, healthy[out])
+            apart |= dict(zip(healthy[out].tolist(), found, strict=True))
     runs = fit_healthy_runs(m.corpus, m.rows, healthy, m.terms, seed)
-    evidence = fit_evidence(apart or channels_of(runs, m.corpus, m.rows, healthy))
-    return HealthyHead(runs, evidence, len(healthy))
+    if not apart:  # all runs are of one task
+        apart = dict(zip(healthy.tolist(), channels_of(runs, m.corpus, m.rows, healthy), strict=True))
+    evidence = fit_evidence(list(apart.values()))
+    highest = [float(evidence.running(evidence.of(apart[r])).max()) for r in healthy.tolist()]
+    return HealthyHead(runs, evidence, len(healthy)), np.array(highest)
 
 
 def healthy_of(m: FitMaterial) -> NDArray[np.int64]:

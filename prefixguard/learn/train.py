@@ -276,8 +276,8 @@ def _healthy_notes(corpus: Corpus) -> list[str]:
     notes = {
         f"{failed} runs failed: nothing is learned from them. Those among the test runs say how well the monitor tells "
         "them.": failed,
-        f"{unlabelled} runs have no outcome and count as successful: assumed is that few of them failed. The alarm's "
-        "bound is of all runs like these.": unlabelled,
+        f"{unlabelled} runs have no outcome and count as successful: assumed is that few of them failed. The most "
+        "unusual tenth of them taught it nothing, and the alarm's bound is of all runs like these.": unlabelled,
         "The monitor's outcome risk is the share of healthy runs that never were as unusual; no probability of failure "
         "can be learned without failed runs.": True,
     }

@@ -81,7 +81,8 @@ def test_unlabelled_runs_count_as_successful_and_the_assumption_is_said(trained,
     said = " ".join(again.notes)
     assert f"{len(nameless)} runs have no outcome and count as successful: assumed is that few of them failed." in said
     assert again.manifest["data"]["taken_as_successful"] == len(nameless)
-    assert (again.path / "model.onnx").read_bytes() == (trained.path / "model.onnx").read_bytes()
+    of_known, taken = (one.manifest["heads"]["healthy"]["healthy_runs"] for one in (trained, again))
+    assert 0.85 * of_known < taken <= 0.9 * of_known  # without the most unusual tenth
     with pytest.raises(DataError, match=r"add one with --labels\. Or, where few of them failed, say --unlabelled\."):
         made(tmp_path, nameless)
     with pytest.raises(ConfigError, match=r"backend gbdt learns from outcomes\. For unlabelled runs say --backend h"):
