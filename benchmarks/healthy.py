@@ -261,7 +261,8 @@ def text(found: dict[str, Any]) -> str:
         "",
         "What labels are worth: sets with outcomes, the folds of `accuracy.py`. AUPRC imminent | outcome AUROC at ",
     ]
-    lines[-1] += "matched remaining steps | at matched index."
+    lines[-1] += "matched remaining steps | at matched index. Committed rows: 2 x 3 folds; healthy only: "
+    lines[-1] += f"{next(iter(found['labelled'].values()))['protocol']}."
     lines += ["", "| set | healthy only | monitor (GRU) | boosting | clock | incumbent rule |", "| --- " * 6 + "|"]
     for name, one in found["labelled"].items():
         own = {figure: one["healthy"][figure][0] for figure in ("auprc", "rem_outcome", "idx_outcome")}
