@@ -248,7 +248,7 @@ CATALOGUE: Final = (
     Behaviour(
         "same_tool_many",
         "neutral",
-        "The agent used the same tool four times or more in a row.",
+        "The last four calls or more were of the same tool; messages and thoughts between them do not count.",
         label="same tool 4 times or more",
     ),
     # Limits

@@ -294,7 +294,10 @@ CASES: dict[str, tuple[list[Run], list[Run]]] = {
     ),
     "tests_pass": ([[bash("pytest", "9 passed in 1.2s")]], [[bash("pytest", TRACE)], [bash("python a.py", "passed")]]),
     "new_tool": ([[call("a"), call("b")]], [[say("Hello there, this is me.")]]),
-    "same_tool_many": ([pages(4)], [[*pages(3), call("pay"), *pages(3)]]),
+    "same_tool_many": (
+        [pages(4), [*pages(2), call("think", '{"thought":"More."}'), say("So far so good."), *pages(2)]],
+        [[*pages(3), call("pay"), *pages(3)]],
+    ),
     "near_step_cap": ([], [[call(f"t{i}") for i in range(60)]]),
     "reads": (
         [[call("get_order")], [bash("ls -la")], [bash("cd a && sed -n 1,9p b.py")]],
