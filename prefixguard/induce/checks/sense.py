@@ -173,6 +173,8 @@ def _cut_up(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _text(evidence: Evidence) -> Iterator[Finding]:
+    if any(record.score is not None for seen in evidence.seen for record in seen.run.records):
+        return  # a score has no text
     coverage = evidence.figures.get("coverage")
     raw, hidden = evidence.figures.get("raw_characters", 0), evidence.figures.get("hidden_characters", 0)
     if coverage is not None and coverage < LITTLE and raw > LITTLE * (raw + hidden):

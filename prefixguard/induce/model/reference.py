@@ -12,6 +12,8 @@ from typing import Any
 _EVERYWHERE = ("comment", "files")
 #: Top-level keys that the tool writes itself, or that a model has no use for.
 _OURS = ("$schema", "schema", "name", "version", "description", "comment", "budgets", "waived", "view", "kind")
+#: What tables of scores are read with: nothing that is made of raw traces needs it.
+_OF_SCORES = ("score", "step")
 
 
 @cache
@@ -37,7 +39,7 @@ def reference() -> str:
     lines += ["", "## container (`files`: globs; ** any folders, * within a name, {a,b} either)"]
     told: set[str] = set()
     for one in parts["container"]["anyOf"]:
-        if "properties" in one:
+        if "properties" in one and one["properties"]["format"]["const"] != "scores":
             runs = str(one["properties"].get("runs", {}).get("description", ""))
             inside = "; ".join(_properties(one, skip=("format", "runs") if runs in told else ("format",)))
             inside += "; `runs` as above" if runs in told else ""
@@ -65,7 +67,7 @@ def reference() -> str:
     lines += [f"- {line}" for line in _properties({"properties": words}, skip=tuple(record))]
     lines.append(f"- in `status` rules also fields of the record: {', '.join(record)}")
     lines += ["", "## status", parts["status"]["description"], "", "## Rules", parts["rule"]["description"]]
-    lines += [f"- {line}" for line in _properties(parts["rule"])]
+    lines += [f"- {line}" for line in _properties(parts["rule"], skip=_OF_SCORES)]
     return "\n".join(lines)
 
 
