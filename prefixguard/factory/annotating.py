@@ -29,7 +29,9 @@ from prefixguard.factory.candidates import (
 )
 from prefixguard.factory.corpus_report import CorpusReport
 from prefixguard.factory.kept_answers import SPENT, KeptAnswers, TokenBudget
-from prefixguard.factory.labelled import LabelledRun, MistakeLabel, read_corpus, write_corpus
+from prefixguard.factory.labelled import LabelledRun, MistakeLabel, read_corpus
+from prefixguard.factory.out_place import file_for
+from prefixguard.factory.outages import Outages
 from prefixguard.factory.prefix_rows import audited_records
 from prefixguard.factory.skips import Skips
 from prefixguard.store import Store
@@ -43,6 +45,7 @@ _LEAST_PROMPT = 4000
 _MOST = 64
 #: Runs in a row that nobody answers a question about, until it is given up.
 _SILENT = 2
+_MUTE = "without a reply"
 
 
 def annotate(
@@ -93,13 +96,14 @@ def annotate(
         raise ConfigError(f"needed {needed}: from 1 to {verifications}, the verifications of a candidate.")
     if prompt_tokens < _LEAST_PROMPT:
         raise ConfigError(f"prompt_tokens {prompt_tokens}: {_LEAST_PROMPT} or more.")
+    out = file_for(out, [corpus, references])
     known = {} if references is None else _references(Path(references))
-    skips, budget, out = Skips(), TokenBudget(budget_tokens, budget_questions), Path(out)
+    skips, budget, outages = Skips(), TokenBudget(budget_tokens, budget_questions), Outages(out, EndpointError)
     store = Store(out.with_name(f"{out.name}.kept"), {"questions": QUESTIONS_VERSION})
     panel = _Panel(
         _in_turn(proposers, proposals, store, CANDIDATES_SCHEMA, budget, workers),
         _in_turn(checkers, verifications, store, CHECK_SCHEMA, budget, workers),
-        needed, known, references is not None, prompt_tokens, mask, skips,
+        needed, known, references is not None, prompt_tokens, mask, skips, outages,
     )  # fmt: skip
     runs = []
     for run in read_corpus(corpus, skips):
@@ -111,10 +115,13 @@ def annotate(
             runs.append(run)
     found = asyncio.run(panel.label_all(runs, workers, on_progress))
     labelled = [one for one in found if one is not None]
-    write_corpus(out, labelled)
-    counts = {"asked about": len(runs), "labelled": len(labelled), "abstained": len(runs) - len(labelled)}
+    notes = outages.write(labelled)
+    unasked = skips.counts.get(SPENT, 0)
+    asked = len(runs) - unasked - outages.left
+    counts = {"asked about": asked, "labelled": len(labelled), "abstained": asked - len(labelled)}
+    counts |= {"not asked": unasked} if unasked else {}
     counts |= {"questions": budget.questions, "tokens": budget.spent}
-    return CorpusReport(out, {**counts, **panel.agreement(labelled)}, skips)
+    return CorpusReport(out, {**counts, **panel.agreement(labelled)}, skips, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +164,7 @@ class _Panel:
     prompt_tokens: int
     mask: bool
     skips: Skips
+    outages: Outages
 
     async def label_all(
         self, runs: Sequence[LabelledRun], workers: int, on_progress: Callable[[int, int], None] | None
@@ -164,15 +172,22 @@ class _Panel:
         """Every run labelled, or None where nobody could tell, in their order."""
         found: list[LabelledRun | None] = [None] * len(runs)
         reasons: list[list[str]] = [[] for _ in runs]
+        causes: list[str] = ["" for _ in runs]
         turn, done, silent = iter(range(len(runs))), 0, 0
 
         async def work() -> None:
             nonlocal done, silent
             for place in turn:
-                found[place], reasons[place], unheard = await self._label(runs[place])
+                found[place], reasons[place], unheard, causes[place] = await self._label(runs[place])
                 done, silent = done + 1, silent + 1 if unheard else 0
+                if found[place] is None and causes[place]:
+                    self.outages.fail(causes[place])
+                else:
+                    self.outages.settle()
                 if silent >= _SILENT:
-                    raise EndpointError(f"nobody answers: {unheard} The same command goes on when it is back.")
+                    raise EndpointError(
+                        f"nobody answers: {self.outages.cause} The same command goes on when it is back."
+                    )
                 if on_progress is not None:
                     on_progress(done, len(runs))
 
@@ -187,35 +202,36 @@ class _Panel:
             for answers in seats.values():
                 with contextlib.suppress(EndpointError):
                     await answers.aclose()
-        for run, why in zip(runs, reasons, strict=True):  # in the order of the runs, whoever was ready first
+        for run, why, cause in zip(runs, reasons, causes, strict=True):  # in this order, whoever was ready first
             for reason in why:
-                self.skips.add(reason, run.run_id)
+                self.skips.add(reason, run.run_id, cause if reason.endswith(_MUTE) else "")
         return found
 
-    async def _label(self, run: LabelledRun) -> tuple[LabelledRun | None, list[str], str]:
-        """The run with its label or None, what is to be counted, and, where nobody answered, what was said of that."""
+    async def _label(self, run: LabelledRun) -> tuple[LabelledRun | None, list[str], str, str]:
+        """The run with its label or None, what is to be counted; where nobody answered, what was said of that; and what
+        was said of the first question without a reply."""
         problems: list[str] = []
         unheard: list[str] = []
         known = tuple(secret for seat in self.proposers for secret in seat.answers.secrets)
         shown = MaskedRecords.of(audited_records(run.run, self.prompt_tokens), mask=self.mask, known=known)
         if not any(record.actor == "agent" for record in shown.records):
-            return None, ["no agent acted in it"], ""
+            return None, ["no agent acted in it"], "", ""
         reference = self.references.get(run.run_id) or self.references.get(str(run.run.get("task_id") or ""))
         if self.has_references and reference is None:
-            return None, ["no reference answer for it"], ""
+            return None, ["no reference answer for it"], "", ""
         questions = AnnotationQuestions(shown, self.prompt_tokens, reference)
 
         def heard(said: dict[str, Any] | None, why: str, who: str) -> dict[str, Any] | None:
             if why.startswith("no reply"):
                 unheard.append(why.partition(": ")[2])
-                problems.append(f"a {who} without a reply")
+                problems.append(f"a {who} {_MUTE}")
             elif why and why != SPENT:
                 problems.append(f"a {who}: {why}")
             return said
 
         came = await asyncio.gather(*(seat.ask("proposal", questions.propose()) for seat in self.proposers))
         if any(why == SPENT for _, why in came):
-            return None, [*problems, SPENT], ""
+            return None, [*problems, SPENT], "", "".join(unheard[:1])
         proposals = {}
         for place, (said, why) in enumerate(came):
             if heard(said, why, "proposer") is not None and said is not None:
@@ -229,7 +245,7 @@ class _Panel:
             asked = questions.verify(candidate)
             said_of_it = await asyncio.gather(*(seat.ask("verification", asked) for seat in self.verifiers))
             if any(why == SPENT for _, why in said_of_it):
-                return None, [*problems, SPENT], ""
+                return None, [*problems, SPENT], "", "".join(unheard[:1])
             checks: list[CandidateCheck] = []
             for said, why in said_of_it:
                 check = read_check(said) if heard(said, why, "verifier") is not None and said is not None else None
@@ -241,9 +257,9 @@ class _Panel:
         best, why_not = winner(votes, self.needed)
         if best is None:
             mute = unheard[-1] if len(unheard) == len(self.proposers) else ""
-            return None, [*problems, why_not], mute
+            return None, [*problems, why_not], mute, "".join(unheard[:1])
         agent = shown.agents.get(best.candidate.agent, best.candidate.agent)
-        return self._labelled(run, best, votes, agent), problems, ""
+        return self._labelled(run, best, votes, agent), problems, "", "".join(unheard[:1])
 
     def _labelled(self, run: LabelledRun, best: CandidateVote, votes: list[CandidateVote], agent: str) -> LabelledRun:
         """The run with the label that was voted for, and how it came about."""

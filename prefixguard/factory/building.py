@@ -19,6 +19,7 @@ from prefixguard.factory.corpus_report import CorpusReport
 from prefixguard.factory.decontamination import COPY, GRAM, HeldOutTexts
 from prefixguard.factory.hypothesis_rows import has_modes, hypothesis_rows
 from prefixguard.factory.labelled import LabelledRun, read_corpus
+from prefixguard.factory.out_place import folder_for
 from prefixguard.factory.prefix_rows import Cut, audited_records, cut_of, prefix_row
 from prefixguard.factory.sides import SplitEntry, sides_of
 from prefixguard.factory.skips import Skips
@@ -87,7 +88,8 @@ def build(
     """
     if not 0 <= test_share < 1:
         raise ConfigError(f"test_share {test_share}: from 0 to below 1.")
-    out, paths, skips = Path(out), [Path(one) for one in corpora], Skips()
+    paths, skips = sorted(map(Path, corpora), key=lambda one: (one.name, str(one))), Skips()
+    out = folder_for(out, [*corpora, *(against or ())], [MANIFEST, *(f"{a}-{b}.jsonl" for a in _SIDES for b in _SORTS)])
     held_out = [Path(one) for one in against or ()]
     stale = HeldOutTexts()
     for path in held_out:

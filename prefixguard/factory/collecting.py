@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from prefixguard.errors import ConfigError, ReplayError
@@ -17,12 +16,14 @@ from prefixguard.factory.environments import (
     WORLD_FAILED,
     RemoteEnvironment,
     ReplayableEnvironment,
+    fault_of,
     open_environment,
     recorded_runs,
-    why_not,
 )
 from prefixguard.factory.kept_answers import KeptAnswers
-from prefixguard.factory.labelled import LabelledRun, write_corpus
+from prefixguard.factory.labelled import LabelledRun
+from prefixguard.factory.out_place import file_for
+from prefixguard.factory.outages import Outages
 from prefixguard.factory.safe_runs import COHERENCE_SCHEMA, unsafe
 from prefixguard.factory.skips import Skips
 from prefixguard.store import Kept, OnProgress, Store
@@ -65,7 +66,8 @@ def collect(
     """
     if count < 1 or tasks < 1:
         raise ConfigError(f"count {count}, tasks {tasks}: each 1 or more.")
-    out, world = Path(out), open_environment(environment, python)
+    out = file_for(out, [recorded])
+    world, outages = open_environment(environment, python), Outages(out)
     work = Store(out.with_name(f"{out.name}.kept"), {"environment": world.spec, "seed": seed, "agent": agent})
     asked = None if judge is None else KeptAnswers(judge, work, COHERENCE_SCHEMA, budget_tokens)
     skips, counts, found = Skips(), Counter[str](), list[LabelledRun]()
@@ -74,28 +76,33 @@ def collect(
             runs = _played(world, work, count, tasks, seed, agent)
         else:
             runs, count = _executed(world, work, recorded, skips), 0
-        for number, (place, run, fault) in enumerate(runs):
+        for number, (place, run, why) in enumerate(runs):
+            fault, cause = str(why.get("fault", "")), str(why.get("cause", ""))
             if run is not None and run.source == "safe":
                 fault = unsafe(run, world, asked)
             if run is None or fault:
-                skips.add(fault, place)
+                skips.add(fault, place, cause)
             else:
                 counts[run.source] += 1
                 found.append(run)
+            if fault == WORLD_FAILED:
+                outages.fail(cause)
+            else:
+                outages.settle()
             if on_progress is not None:
                 on_progress(number + 1, count)
     finally:
         world.close()
-    write_corpus(out, found)
-    if judge is None:
+    notes = outages.write(found)
+    if judge is None and not outages.left:
         work.clear()
     played = len(found) + skips.total
-    return CorpusReport(out, {"runs": played, "safe": counts["safe"], "failures": counts["natural"]}, skips)
+    return CorpusReport(out, {"runs": played, "safe": counts["safe"], "failures": counts["natural"]}, skips, notes)
 
 
 def _played(
     world: ReplayableEnvironment, work: Store, count: int, tasks: int, seed: int, agent: str
-) -> Iterator[tuple[str, LabelledRun | None, str]]:
+) -> Iterator[tuple[str, LabelledRun | None, Mapping[str, Any]]]:
     """Runs of the environment's agents: where, the run, and why there is none."""
     names = world.tasks(tasks)
     if not names:
@@ -109,9 +116,9 @@ def _played(
             if "fault" not in facts:  # it may be tried again
                 work.put(kept, "played", task=task, trial=trial)
         if "fault" in kept.facts:
-            yield f"{task}, trial {trial}", None, str(kept.facts["fault"])
+            yield f"{task}, trial {trial}", None, kept.facts
         else:
-            yield f"{task}, trial {trial}", LabelledRun.from_json(json.loads(kept.facts["run"])), ""
+            yield f"{task}, trial {trial}", LabelledRun.from_json(json.loads(kept.facts["run"])), {}
 
 
 def _one(world: ReplayableEnvironment, task: str, seed: str, agent: str) -> dict[str, Any]:
@@ -121,8 +128,8 @@ def _one(world: ReplayableEnvironment, task: str, seed: str, agent: str) -> dict
         if world.continuation(None) is Outcome.UNKNOWN:
             return {"fault": "outcome: the environment does not say how it ended"}
         trace, made = world.trace(), world.provenance()
-    except ReplayError:
-        return {"fault": WORLD_FAILED}
+    except ReplayError as exc:
+        return {"fault": WORLD_FAILED, "cause": str(exc)}
     source = "safe" if trace["outcome"] == Outcome.SUCCESS else "natural"
     family = ":".join([*(str(value) for value in world.spec.values()), task])
     run = LabelledRun(trace, source, family=family, provenance=made, licence=world.licence)
@@ -131,26 +138,27 @@ def _one(world: ReplayableEnvironment, task: str, seed: str, agent: str) -> dict
 
 def _executed(
     world: ReplayableEnvironment, work: Store, recorded: str | os.PathLike[str], skips: Skips
-) -> Iterator[tuple[str, LabelledRun | None, str]]:
+) -> Iterator[tuple[str, LabelledRun | None, Mapping[str, Any]]]:
     """Recorded runs that play again, and of whose outcome the environment says the same."""
     if not isinstance(world, RemoteEnvironment) or not world.name.startswith("tau2-"):
         raise ConfigError(f"recorded runs are read for tau2-retail and tau2-airline, not for {world.name}.")
     for run in recorded_runs(recorded, world, skips):
         kept = work.get("executed", run=run.digest)
         if kept is None:
-            kept = Kept({"fault": _disagreement(world, run)})
-            if kept.facts["fault"] != WORLD_FAILED:  # it may be tried again
+            kept = Kept(_disagreement(world, run))
+            if kept.facts.get("fault") != WORLD_FAILED:  # it may be tried again
                 work.put(kept, "executed", run=run.digest)
-        fault = str(kept.facts["fault"])
         source = "safe" if run.run["outcome"] == Outcome.SUCCESS else "natural"
-        yield run.run_id, None if fault else replace(run, source=source), fault
+        yield run.run_id, None if "fault" in kept.facts else replace(run, source=source), kept.facts
 
 
-def _disagreement(world: ReplayableEnvironment, run: LabelledRun) -> str:
-    """Why a recorded run is not used, a clause; "" where it may be."""
+def _disagreement(world: ReplayableEnvironment, run: LabelledRun) -> dict[str, Any]:
+    """Why a recorded run is not used; empty where it may be."""
     try:
         world.replay(run, len(world.decisions(run)))
         outcome = world.verify()
     except ReplayError as exc:
-        return why_not(exc)
-    return "" if outcome == run.run["outcome"] else f"recorded as {run.run['outcome']}, the environment says {outcome}"
+        return fault_of(exc)
+    if outcome == run.run["outcome"]:
+        return {}
+    return {"fault": f"recorded as {run.run['outcome']}, the environment says {outcome}"}

@@ -13,6 +13,7 @@ from typing import Any
 from prefixguard.errors import ConfigError, DataError, TraceError
 from prefixguard.factory.corpus_report import CorpusReport
 from prefixguard.factory.labelled import WIDE, LabelledRun, MistakeLabel, records_of, write_corpus
+from prefixguard.factory.out_place import file_for
 from prefixguard.factory.skips import Skips
 from prefixguard.stepview import ReadReport, StepRecord, load_adapter, read_runs, wide_view
 from prefixguard.trace import Run, read_named
@@ -57,6 +58,7 @@ def import_set(name: str, runs: str | os.PathLike[str], out: str | os.PathLike[s
     """
     if name not in SETS:
         raise ConfigError(f"no set called {name!r}: one of {', '.join(SETS)}.")
+    out = file_for(out, [runs])
     chosen, report, skips = SETS[name], ReadReport(), Skips()
     test = _aftraj_test(Path(runs)) if name == "aftraj" else None
     counts = {"runs": 0, "safe": 0, "with a step": 0, "with modes": 0, "agent is not who acted": 0}

@@ -6,7 +6,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from prefixguard.errors import ConfigError, DataError, ReplayError
@@ -17,9 +16,11 @@ from prefixguard.factory.environments import (
     Decision,
     Environments,
     ReplayableEnvironment,
-    why_not,
+    fault_of,
 )
-from prefixguard.factory.labelled import LabelledRun, MistakeLabel, read_corpus, records_of, write_corpus
+from prefixguard.factory.labelled import LabelledRun, MistakeLabel, read_corpus, records_of
+from prefixguard.factory.out_place import file_for
+from prefixguard.factory.outages import Outages
 from prefixguard.factory.skips import Skips
 from prefixguard.simulation.rng import Rng
 from prefixguard.store import Kept, OnProgress, Store
@@ -59,7 +60,8 @@ def inject(
     """
     if min(per_kind, per_run, tries) < 1:
         raise ConfigError(f"per_kind {per_kind}, per_run {per_run}, tries {tries}: each 1 or more.")
-    out, skips = Path(out), Skips()
+    out, skips = file_for(out, [corpus]), Skips()
+    outages = Outages(out)
     safe = [run for run in read_corpus(corpus, skips) if run.source == "safe"]
     if not safe:
         raise DataError(f"{os.fspath(corpus)}: no safe run. Make some: prefixguard factory collect simulation {out}")
@@ -71,8 +73,14 @@ def inject(
                 world = worlds.of(run)
                 options = _options(world.decisions(run), kinds or (), Rng(f"{seed}/inject/{run.run_id}"))
             except ReplayError as exc:
-                skips.add(why_not(exc), run.run_id)
+                why = fault_of(exc)
+                skips.add(why["fault"], run.run_id, why["cause"])
+                if why["fault"] == WORLD_FAILED:
+                    outages.fail(why["cause"])
+                else:
+                    outages.settle()
                 continue
+            is_left = False
             for _ in range(tries):
                 wanted = [kind for kind in options if options[kind] and accepted[kind] < per_kind]
                 if not wanted or sum(one.provenance["source_run"] == run.run_id for one in found) >= per_run:
@@ -85,18 +93,27 @@ def inject(
                     kept = Kept(_attempt(world, run, place, kind, f"{seed}/{run.run_id}/{place}"))
                     if kept.facts.get("fault") != WORLD_FAILED:  # it may be tried again
                         work.put(kept, "injected", run=run.digest, place=place, kind=kind)
+                cause = str(kept.facts.get("cause", ""))
+                if kept.facts.get("fault") == WORLD_FAILED:
+                    if not is_left:
+                        skips.add(WORLD_FAILED, run.run_id, cause)
+                    outages.fail(cause, first=not is_left)
+                    is_left = True
+                    continue
+                outages.settle()
                 if "fault" in kept.facts:
-                    skips.add(str(kept.facts["fault"]), f"{run.run_id}, {kind}")
+                    skips.add(str(kept.facts["fault"]), f"{run.run_id}, {kind}", cause)
                     continue
                 accepted[kind] += 1
                 found.append(LabelledRun.from_json(json.loads(kept.facts["run"])))
             if on_progress is not None:
                 on_progress(number + 1, len(safe))
-    write_corpus(out, found)
-    work.clear()
+    notes = outages.write(found)
+    if not outages.left:
+        work.clear()
     shares = {kind: round(accepted[kind] / tried[kind], 3) for kind in sorted(tried)}
     counts = {"injected": len(found), "accepted": dict(sorted(accepted.items())), "of those tried": shares}
-    return CorpusReport(out, counts, skips, _short_of(per_kind, accepted, tried))
+    return CorpusReport(out, counts, skips, notes + _short_of(per_kind, accepted, tried))
 
 
 def _short_of(per_kind: int, accepted: Mapping[str, int], tried: Iterable[str]) -> tuple[str, ...]:
@@ -125,7 +142,7 @@ def _attempt(world: ReplayableEnvironment, run: LabelledRun, place: int, kind: s
         if injected.verify() is not Outcome.FAILURE:
             return {"fault": "the run succeeded in spite of the fault"}
     except ReplayError as exc:
-        return {"fault": why_not(exc)}
+        return fault_of(exc)
     trace = injected.trace()
     records, before = records_of(trace), run.records()
     at = decision.step

@@ -13,7 +13,7 @@ from prefixguard.escalate import AsyncClient, Chat, Endpoint, Message, Reply, js
 from prefixguard.store import Kept, Store
 
 #: Why there is no answer.
-SPENT, REFUSED = "the budget is spent", "the model refused"
+SPENT, REFUSED = "not asked: the budget was used up", "the model refused"
 CUT_OFF, NO_OBJECT = "the reply was cut off", "the reply is no JSON object"
 
 

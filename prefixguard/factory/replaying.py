@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from prefixguard.errors import ConfigError, DataError, ReplayError
 from prefixguard.escalate import Endpoint
 from prefixguard.factory.contrast import candidates, evidence, first_cause, point_of_no_return
 from prefixguard.factory.corpus_report import CorpusReport
-from prefixguard.factory.environments import WORLD_FAILED, Environments, ReplayableEnvironment, why_not
+from prefixguard.factory.environments import WORLD_FAILED, Environments, ReplayableEnvironment, fault_of
 from prefixguard.factory.kept_answers import KeptAnswers
-from prefixguard.factory.labelled import LabelledRun, MistakeLabel, read_corpus, write_corpus
+from prefixguard.factory.labelled import LabelledRun, MistakeLabel, read_corpus
+from prefixguard.factory.out_place import file_for
+from prefixguard.factory.outages import Outages
 from prefixguard.factory.proposers import PROPOSAL_SCHEMA, ModelProposer, OracleProposer, Proposer
 from prefixguard.factory.skips import Skips
 from prefixguard.store import Kept, OnProgress, Store
@@ -60,7 +61,8 @@ def replay(
     """
     if rolls < 1 or not 0 < margin <= 1:
         raise ConfigError(f"rolls {rolls}, margin {margin}: rolls 1 or more, the margin above 0 and at most 1.")
-    out, skips = Path(out), Skips()
+    out, skips = file_for(out, [corpus]), Skips()
+    outages = Outages(out)
     failures = [run for run in read_corpus(corpus, skips) if run.source == "natural"]
     if not failures:
         raise DataError(f"{os.fspath(corpus)}: no failure without labels. Make some: prefixguard factory collect")
@@ -79,16 +81,20 @@ def replay(
                 if not kept.facts.get("again"):
                     work.put(kept, "replayed", run=run.digest)
             if "fault" in kept.facts:
-                skips.add(str(kept.facts["fault"]), run.run_id)
+                skips.add(str(kept.facts["fault"]), run.run_id, str(kept.facts.get("cause", "")))
             else:
                 found.append(LabelledRun.from_json(json.loads(kept.facts["run"])))
                 rules.update(mistake.rule for mistake in found[-1].mistakes)
+            if kept.facts.get("fault") == WORLD_FAILED:
+                outages.fail(str(kept.facts["cause"]))
+            else:
+                outages.settle()
             if on_progress is not None:
                 on_progress(number + 1, len(failures))
-    write_corpus(out, found)
-    if proposer is None:
+    notes = outages.write(found)
+    if proposer is None and not outages.left:
         work.clear()
-    return CorpusReport(out, {"failures": len(failures), "labelled": len(found), "rules": dict(rules)}, skips)
+    return CorpusReport(out, {"failures": len(failures), "labelled": len(found), "rules": dict(rules)}, skips, notes)
 
 
 def _replayed(
@@ -105,7 +111,7 @@ def _replayed(
             return {"fault": fault, "again": "budget" in fault}
         return _labelled(world, run, proposer.name, rolls, margin, salt, proposals)
     except ReplayError as exc:
-        return {"fault": why_not(exc), "again": why_not(exc) == WORLD_FAILED}
+        return {**fault_of(exc), "again": fault_of(exc)["fault"] == WORLD_FAILED}
 
 
 def _labelled(

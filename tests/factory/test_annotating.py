@@ -162,10 +162,10 @@ def test_a_verifier_that_always_says_yes_admits_nobody(tmp_path: Path) -> None:
 def test_the_budget_ends_the_questions_and_nothing_is_mislabelled(tmp_path: Path) -> None:
     play, asked = plays(lambda name, n: named(2), lambda name, step, n: judged(True))
     found, report = labelled(tmp_path, play, budget_tokens=1, workers=1, proposals=1)
-    assert not found and report.skips.counts == {"the budget is spent": 3} and asked.total() == 1
+    assert not found and report.skips.counts == {"not asked: the budget was used up": 3} and asked.total() == 1
     asked.clear()
     found, report = labelled(tmp_path, play, budget_questions=10, workers=1)
-    assert set(found) == {"alpha"} and report.skips.counts == {"the budget is spent": 2}
+    assert set(found) == {"alpha"} and report.skips.counts == {"not asked: the budget was used up": 2}
     assert asked.total() == report.counts["questions"] == 10
 
 

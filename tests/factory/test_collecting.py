@@ -113,7 +113,7 @@ def test_a_spent_budget_makes_no_run_safe(tmp_path: Path) -> None:
         judge = Endpoint("judge", server.url, max_retries=0)
         report = collect("simulation:3", tmp_path / "a.jsonl", count=50, tasks=50, judge=judge, budget_tokens=2000)
     assert report.counts["safe"] == 2 == len(server.requests)
-    assert report.skips.counts["coherence: the budget is spent"] > 3
+    assert report.skips.counts["coherence: not asked: the budget was used up"] > 3
 
 
 def test_what_is_asked_wrongly_is_said(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from prefixguard.factory.environments.replayable import (
     Decision,
     Proposal,
     ReplayableEnvironment,
+    fault_of,
     why_not,
 )
 from prefixguard.factory.environments.simulation import SimulationEnvironment
@@ -26,6 +27,7 @@ __all__ = [
     "RemoteEnvironment",
     "ReplayableEnvironment",
     "SimulationEnvironment",
+    "fault_of",
     "open_environment",
     "recorded_runs",
     "why_not",

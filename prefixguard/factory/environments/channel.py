@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from prefixguard.errors import ReplayError
+from prefixguard.escalate import shown_url
 
 #: Seconds for one answer, and for the first one of a process, which imports what it needs.
 SECONDS, FIRST_SECONDS = 60.0, 120.0
@@ -140,9 +141,10 @@ class HttpChannel:
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """See `Channel`."""
-        where = f"{self._address}/{request['do']}"
+        address = f"{self._address}/{request['do']}"
+        where = shown_url(address)
         asked = urllib.request.Request(
-            where, json.dumps(dict(request)).encode(), {"Content-Type": "application/json"}, method="POST"
+            address, json.dumps(dict(request)).encode(), {"Content-Type": "application/json"}, method="POST"
         )
         try:
             with urllib.request.urlopen(asked, timeout=self._seconds) as answer:
@@ -150,7 +152,10 @@ class HttpChannel:
         except (urllib.error.URLError, OSError, ValueError) as exc:
             if isinstance(exc, ReplayError):
                 raise
-            why = getattr(exc, "reason", None) or exc
+            why = str(getattr(exc, "reason", None) or exc)
+            if isinstance(exc, urllib.error.HTTPError):
+                with contextlib.suppress(OSError):
+                    why = f"answered {exc.code}: {exc.read(1000).decode('utf-8', 'replace').strip()[:80]!r}"
             raise ReplayError(f"{where}: {why}. Is the environment's server up?") from exc
 
     def close(self) -> None:

@@ -137,3 +137,8 @@ def why_not(exc: ReplayError) -> str:
     if isinstance(exc, ReplayDrift):
         return "the environment answers otherwise than it did"
     return "it cannot be played again: it was not made so" if isinstance(exc, UnreplayableRun) else WORLD_FAILED
+
+
+def fault_of(exc: ReplayError) -> dict[str, Any]:
+    """Why a run is left out as facts: `fault`, a clause that adds up, and `cause`, what was said."""
+    return {"fault": why_not(exc), "cause": str(exc)}
