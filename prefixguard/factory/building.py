@@ -6,13 +6,13 @@ import hashlib
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from prefixguard.auditor import HYPOTHESES_VERSION
+from prefixguard.auditor import HYPOTHESES_VERSION, MODES
 from prefixguard.errors import ConfigError, DataError, OutputError
 from prefixguard.escalate import PromptKind, prompt_version
 from prefixguard.factory.corpus_report import CorpusReport
@@ -84,7 +84,8 @@ def build(
     step k and its agent); for each of the latter a prefix of the same length of a run that succeeded (SAFE), of the
     same family where there is one. Each is the very prompt that `audit --protocol online` sends of that prefix. Rows of
     hypotheses: see `prefixguard.factory.hypothesis_rows`. Runs that may not be trained on are on the test side.
-    Same corpora and options, same bytes. Raises DataError where no row comes of it.
+    Of runs with the same id and steps the labelled one is taken. Same corpora in any order and same options, same
+    bytes. Raises DataError where no row comes of it.
     """
     if not 0 <= test_share < 1:
         raise ConfigError(f"test_share {test_share}: from 0 to below 1.")
@@ -101,7 +102,9 @@ def build(
                 f"{path}: no labelled run in it, so nothing can be kept apart from it. Make a corpus of it."
             )
     read = _Reading(paths, budget_tokens, skips, on_progress)
-    plan = _plan(read, stale, kinds or {}, test_share, seed)
+    kinds = dict(kinds or {})
+    _check_kinds(kinds, read.kinds)
+    plan = _plan(read, stale, kinds, test_share, seed)
     counts: dict[str, Counter[str]] = {f"{side}-{sort}": Counter() for side in _SIDES for sort in _SORTS}
     shares: dict[str, Counter[str]] = {
         f"{name} of {side}": Counter() for side in _SIDES for name in ("licence", "source")
@@ -120,7 +123,7 @@ def build(
                 side, before = plan.side[run.run_id], sum(map(Counter.total, counts.values()))
                 asked: Iterable[dict[str, Any]] = ()
                 if run.run_id in plan.asked:
-                    asked = hypothesis_rows(run, records, kinds=kinds or {}, seed=seed, **options)
+                    asked = hypothesis_rows(run, records, kinds=kinds, seed=seed, **options)
                 for sort, rows in (("verdicts", _verdicts(run, records, plan, options)), ("hypotheses", asked)):
                     for row in rows:
                         if not _is_new(row, answers, skips):
@@ -135,7 +138,7 @@ def build(
         hashes = {f"{name}.jsonl": _sha256(part) for name, part in parts.items()}
         constants = {
             "test_share": test_share, "budget_tokens": budget_tokens, "mask": mask, "seed": seed,
-            "kinds": dict(kinds or {}), "words_in_a_row": GRAM, "copy_from": COPY,
+            "kinds": kinds, "words_in_a_row": GRAM, "copy_from": COPY,
             "online": prompt_version(PromptKind.ONLINE), "hypotheses": HYPOTHESES_VERSION,
         }  # fmt: skip
         manifest = {
@@ -158,11 +161,40 @@ def build(
     finally:
         for part in (*parts.values(), told):
             part.unlink(missing_ok=True)
-    return CorpusReport(out, {name: dict(sorted(classes.items())) for name, classes in counts.items()}, skips)
+    notes = tuple(_missing(counts, read.kinds))
+    return CorpusReport(out, {name: dict(sorted(classes.items())) for name, classes in counts.items()}, skips, notes)
+
+
+def _check_kinds(kinds: Mapping[str, str], there: Collection[str]) -> None:
+    """ConfigError for a kind that no label has, or a code that is none of a failure mode."""
+    codes = [mode.code for mode in MODES]
+    for kind, code in kinds.items():
+        if code not in codes:
+            raise ConfigError(f"--kind {kind}={code}: no failure mode {code!r}. There are {', '.join(codes)}.")
+        if kind not in there:
+            named = ", ".join(sorted(there)) or "none"
+            raise ConfigError(f"--kind {kind}={code}: no label of these corpora is of kind {kind!r}. Theirs: {named}.")
+
+
+def _missing(counts: Mapping[str, Counter[str]], there: Collection[str]) -> Iterator[str]:
+    """Sentences about rows that a person may look for in vain."""
+    if not any(counts[f"{side}-verdicts"]["SAFE"] for side in _SIDES):
+        why = "no successful run stands beside a failed one"
+        yield f"Rows of class SAFE are missing: {why}. Add safe runs: `factory collect` writes both."
+    if not any(counts[f"{side}-hypotheses"] for side in _SIDES):
+        kinds = f" Kinds of these corpora: {', '.join(sorted(there))}." if there else ""
+        yield (
+            "The files of hypotheses are empty: no label names a failure mode. Say which mode a kind of fault is "
+            f"with --kind KIND=FM-3.2.{kinds}"
+        )
 
 
 class _Reading:
-    """The runs of all corpora, read twice; what cannot be read is counted once."""
+    """The runs of all corpora, read three times; what cannot be read is counted once. Of several runs of one id one is
+    used: a labelled run before its unlabelled copy.
+
+    kinds: of the labels' mistakes.
+    """
 
     def __init__(
         self,
@@ -171,14 +203,28 @@ class _Reading:
         skips: Skips,
         on_progress: Callable[[int, int], None] | None,
     ) -> None:
-        self._paths, self._budget, self._skips, self._on_progress = paths, budget_tokens, skips, on_progress
-        self.skips, self._n_runs, self._place = skips, 0, dict[str, int]()
+        self._paths, self._budget, self._on_progress = paths, budget_tokens, on_progress
+        self.skips, self._n_runs, self.kinds = skips, 0, set[str]()
+        self._chosen = dict[str, tuple[int, bytes, int]]()  # by run: rank of its labels, digest, place of the corpus
+        for place, path in enumerate(paths):
+            for run in read_corpus(path, Skips()):
+                self.kinds.update(mistake.kind for mistake in run.mistakes if mistake.kind)
+                rank, digest = _rank(run), _digest(run)
+                best = self._chosen.setdefault(run.run_id, (rank, digest, place))
+                if digest == best[1] and rank < best[0]:
+                    self._chosen[run.run_id] = rank, digest, place
 
     def first(self) -> Iterator[tuple[LabelledRun, tuple[StepRecord, ...]]]:
         for place, path in enumerate(self._paths):
-            for run in read_corpus(path, self._skips):
-                if self._place.setdefault(run.run_id, place) != place:
-                    self._skips.add("the run_id occurs in a corpus before", f"{path}: {run.run_id}")
+            for run in read_corpus(path, self.skips):
+                rank, digest, chosen = self._chosen[run.run_id]
+                if chosen != place:
+                    why = "another run of another corpus has its run_id"
+                    if digest == _digest(run):
+                        why = "a copy of a run of another corpus"
+                        if not run.mistakes and rank < _rank(run):
+                            why = "an unlabelled copy of a labelled run"
+                    self.skips.add(why, f"{path}: {run.run_id}")
                     continue
                 self._n_runs += 1
                 yield run, audited_records(run.run, self._budget)
@@ -187,7 +233,7 @@ class _Reading:
         done = 0
         for place, path in enumerate(self._paths):
             for run in read_corpus(path, Skips()):
-                if self._place.get(run.run_id) == place:
+                if self._chosen[run.run_id][2] == place:
                     done += 1
                     if run.run_id in wanted:
                         yield run, audited_records(run.run, self._budget)
@@ -276,6 +322,16 @@ def _is_new(row: Mapping[str, Any], answers: dict[bytes, tuple[Any, ...]], skips
         "the same prompt is there, with " + ("the same" if there == answer else "another") + " answer", row["run_id"]
     )
     return False
+
+
+def _rank(run: LabelledRun) -> int:
+    """0 where the decisive step is known, 1 where only mistakes are, 2 without any."""
+    return 0 if run.decisive is not None else 2 - bool(run.mistakes)
+
+
+def _digest(run: LabelledRun) -> bytes:
+    """Equal for runs that say and do the same, whatever their labels."""
+    return hashlib.sha256(json.dumps(run.run["messages"], sort_keys=True).encode()).digest()
 
 
 def _draw(seed: int, name: str) -> str:

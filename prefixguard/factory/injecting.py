@@ -17,6 +17,7 @@ from prefixguard.factory.environments import (
     Environments,
     ReplayableEnvironment,
     fault_of,
+    kinds_of,
 )
 from prefixguard.factory.labelled import LabelledRun, MistakeLabel, read_corpus, records_of
 from prefixguard.factory.out_place import file_for
@@ -65,6 +66,9 @@ def inject(
     safe = [run for run in read_corpus(corpus, skips) if run.source == "safe"]
     if not safe:
         raise DataError(f"{os.fspath(corpus)}: no safe run. Make some: prefixguard factory collect simulation {out}")
+    there = sorted({kind for run in safe for kind in kinds_of(run)})
+    if unknown := sorted(set(kinds or ()) - set(there)):
+        raise ConfigError(f"--kind {unknown[0]}: no fault of that kind can be made here. There are {', '.join(there)}.")
     work = Store(out.with_name(f"{out.name}.kept"), {"seed": seed})
     accepted, tried, found = Counter[str](), Counter[str](), list[LabelledRun]()
     with Environments(python) as worlds:

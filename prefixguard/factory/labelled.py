@@ -37,6 +37,7 @@ RULES = ("injected", "first_cause", "point_of_no_return", "proposed", "imported"
 SPLITS = ("train", "test", "")
 #: Bytes of a line that is read.
 _LONGEST = 64 << 20
+_NOT_LABELLED = "not a labelled run"
 #: Code points of a text that a step keeps, unless another number is asked for: those of an audit by default.
 WIDE = 72_000
 
@@ -227,7 +228,8 @@ def read_corpus(path: str | os.PathLike[str], skips: Skips | None = None) -> Ite
                 except DataError as exc:
                     if skips is None:
                         raise TraceError(f"{path}:{number}: {exc}") from exc
-                    skips.add(_clause(exc), f"{path}:{number}")
+                    clause = _clause(exc)
+                    skips.add(clause, f"{path}:{number}", str(exc) if clause == _NOT_LABELLED else "")
                     while len(line) > _LONGEST and not line.endswith(b"\n"):  # the rest of a line that is too long
                         line = file.readline(_LONGEST + 1)
                     continue
@@ -255,7 +257,7 @@ def _decoded(line: bytes) -> LabelledRun | None:
 def _clause(exc: DataError) -> str:
     """A reason that adds up: without the id of the run and what it holds."""
     said = str(exc)
-    return said if said.startswith(("a line", "a last", "the run_id")) else "not a labelled run"
+    return said if said.startswith(("a line", "a last", "the run_id")) else _NOT_LABELLED
 
 
 def write_corpus(path: str | os.PathLike[str], runs: Iterable[LabelledRun]) -> int:

@@ -98,6 +98,8 @@ class TrainingPlan:
         ):
             if value not in choices:
                 raise ConfigError(f"{name} {value!r}: one of {', '.join(choices)}.")
+        if self.base.startswith(("/", "./", "../", "~")) and not Path(self.base).is_dir():
+            raise ConfigError(f"base {self.base}: no such folder.")
         for name, number, least in (
             ("context", self.context, 2), ("reply_tokens", self.reply_tokens, 1), ("rollouts", self.rollouts, 2)
         ):  # fmt: skip

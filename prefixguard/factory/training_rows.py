@@ -130,6 +130,10 @@ def read_rows(path: str | os.PathLike[str], skips: Skips) -> list[TrainingRow]:
             skips.add("the agent at fault is not among those that the prompt lists", where)
         else:
             rows.append(row)
+    if not rows and not skips.total:
+        raise DataError(
+            f"{path}: the file is empty: no row of it to train on. `factory build` says why, and what fills it."
+        )
     if not rows:
         raise DataError(f"{path}: no row to train on. {' '.join(skips.notes())} Make some: prefixguard factory build")
     return rows

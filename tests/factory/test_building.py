@@ -210,6 +210,42 @@ def test_what_stands_in_a_test_set_is_not_trained_on(tmp_path: Path) -> None:
     }
 
 
+def test_a_labelled_run_wins_over_its_unlabelled_copy_in_any_order(tmp_path: Path) -> None:
+    """The order of the corpora changes no byte, and a real collision of ids is told from a copy."""
+    bare = [replace(run, mistakes=(), source="natural") for run in FAILED[:6]]
+    stranger = replace(FAILED[7], run={**FAILED[7].run, "run_id": FAILED[6].run_id})
+    write_corpus(tmp_path / "all.jsonl", [*bare, *(run for run in CORPUS if run.is_safe), FAILED[6]])
+    write_corpus(tmp_path / "labelled.jsonl", [*FAILED[:6], stranger])
+    paths = [tmp_path / "all.jsonl", tmp_path / "labelled.jsonl"]
+    one, two = (build(order, out=tmp_path / str(n)) for n, order in enumerate((paths, paths[::-1])))
+    for file in sorted((tmp_path / "0").iterdir()):
+        assert file.read_bytes() == (tmp_path / "1" / file.name).read_bytes()
+    found = {row["run_id"] for side in ("train", "test") for row in rows_of(tmp_path / "0", f"{side}-verdicts")}
+    assert {run.run_id for run in FAILED[:6]} <= found and one.skips.as_json() == two.skips.as_json()
+    assert one.skips.counts["an unlabelled copy of a labelled run"] == 6
+    assert one.skips.counts["another run of another corpus has its run_id"] == 1
+
+
+@pytest.mark.parametrize(
+    ("kinds", "sentence"),
+    [
+        ({"gave_up": "FM-9.9"}, r"no failure mode 'FM-9\.9'\. There are FM-1\.1, "),
+        ({"gave_upp": "FM-3.1"}, r"no label of these corpora is of kind 'gave_upp'\. Theirs: .*gave_up"),
+    ],
+)
+def test_unknown_kinds_and_modes_are_refused(kinds: dict[str, str], sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=sentence):
+        built(tmp_path, CORPUS, kinds=kinds)
+    assert not (tmp_path / "rows").exists()
+
+
+def test_rows_that_are_missing_are_said(tmp_path: Path) -> None:
+    notes = built(tmp_path, FAILED)[1].notes
+    assert any(note.startswith("Rows of class SAFE are missing") and "collect" in note for note in notes)
+    assert any("The files of hypotheses are empty" in note and "--kind" in note for note in notes)
+    assert built(tmp_path, CORPUS, kinds=KINDS)[1].notes == ()
+
+
 def test_equal_prompts_are_there_once(tmp_path: Path) -> None:
     runs = [talk("a", "go", "x", "y"), talk("b", "go", "x", "y"), talk("c", "go", "x", "y", failed=False)]
     folder, report = built(tmp_path, runs, test_share=0.0)

@@ -135,6 +135,7 @@ def test_every_line_that_cannot_be_read_is_counted(tmp_path: Path) -> None:
         "the run_id occurred before": 1,
         "a last line that was cut off": 1,
     }
+    assert any("not a labelled run (" in note and "labels" in note for note in skips.notes()), "and what is wrong"
     assert next(skips.notes()) == f"2 left out: a line that is not JSON ({path}:3, {path}:7)."
     assert Skips.from_json(json.loads(json.dumps(skips.as_json()))) == skips
     with pytest.raises(TraceError, match=r"corpus.jsonl:3: a line that is not JSON"):

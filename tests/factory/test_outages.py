@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from prefixguard.errors import EndpointError, ReplayError
+from prefixguard.errors import ConfigError, EndpointError, ReplayError
 from prefixguard.escalate import Endpoint
 from prefixguard.factory import LabelledRun, annotate, collect, inject, read_corpus, replay, write_corpus
 
@@ -153,3 +153,13 @@ def test_a_run_that_cannot_be_played_is_settled(world: ToyWorld, tmp_path: Path)
     write_corpus(tmp_path / "source.jsonl", runs)
     report = again("inject", world, tmp_path, 7)
     assert report.skips.total == 7 and not report.notes
+
+
+def test_a_kind_that_no_environment_of_the_corpus_has_is_refused(world: ToyWorld, tmp_path: Path) -> None:
+    made("inject", world, tmp_path, 2)
+    with pytest.raises(ConfigError, match=r"--kind lost_write: .* There are gave_up, left_out, mistyped_value"):
+        inject(tmp_path / "source.jsonl", tmp_path / "out.jsonl", kinds=["lost_write"])
+    collect("simulation:3", tmp_path / "source.jsonl", count=20, tasks=10)
+    with pytest.raises(ConfigError, match=r"--kind left_out: .* There are bad_argument, .*, lost_write"):
+        inject(tmp_path / "source.jsonl", tmp_path / "out.jsonl", kinds=["gave_up", "left_out"])
+    assert not list(tmp_path.glob("out*"))

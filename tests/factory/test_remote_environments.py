@@ -170,8 +170,9 @@ def test_a_server_that_is_not_there_is_said(corpus: list[LabelledRun], tmp_path:
     made = {"environment": {"name": "http://127.0.0.1:9"}, "task": "t", "seed": "0", "agent": ""}
     safe = next(run for run in corpus if run.source == "safe")
     write_corpus(tmp_path / "safe.jsonl", [replace(safe, provenance=made)])
-    report = inject(tmp_path / "safe.jsonl", tmp_path / "out.jsonl", tries=2)
-    assert report.skips.counts == {"the environment failed": 2}
+    with pytest.raises(ReplayError, match=r"nothing was answered: http://127\.0\.0\.1:9/reset: .*is as it was"):
+        inject(tmp_path / "safe.jsonl", tmp_path / "out.jsonl", tries=2)
+    assert not (tmp_path / "out.jsonl").exists()
     with pytest.raises(ReplayError, match="does not run"):
         ProcessChannel([str(tmp_path / "nothing")], "toy").ask({"do": "tasks"})
 

@@ -105,3 +105,9 @@ def test_without_the_engine_a_sentence_says_what_to_install(tmp_path: Path, monk
     monkeypatch.setattr("importlib.import_module", missing)
     with pytest.raises(MissingExtraError, match=r"factory train needs trl. Install it with: pip install .*\[factory\]"):
         train("sft", tmp_path / "rows.jsonl", out=tmp_path)
+
+
+def test_a_base_that_is_a_path_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"base /nope: no such folder\."):
+        TrainingPlan("sft", base="/nope")
+    assert TrainingPlan("sft", base=str(tmp_path)) and TrainingPlan("sft", base="owner/name")

@@ -83,3 +83,9 @@ def test_rows_that_cannot_be_used_are_counted(tmp_path: Path) -> None:
     path.write_text("{}\n", "utf-8")
     with pytest.raises(DataError, match=r"no row to train on\. 1 left out: not a row of factory build"):
         read_rows(path, Skips())
+
+
+def test_an_empty_file_is_said(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text("\n")
+    with pytest.raises(DataError, match="the file is empty: no row of it to train on"):
+        read_rows(tmp_path / "rows.jsonl", Skips())

@@ -1,7 +1,7 @@
 """Worlds in which runs can be played again from any decision on."""
 
 from prefixguard.factory.environments.channel import Channel, HttpChannel, ProcessChannel
-from prefixguard.factory.environments.opening import Environments, open_environment
+from prefixguard.factory.environments.opening import Environments, kinds_of, open_environment
 from prefixguard.factory.environments.remote import RemoteEnvironment
 from prefixguard.factory.environments.replayable import (
     WORLD_FAILED,
@@ -28,6 +28,7 @@ __all__ = [
     "ReplayableEnvironment",
     "SimulationEnvironment",
     "fault_of",
+    "kinds_of",
     "open_environment",
     "recorded_runs",
     "why_not",

@@ -11,9 +11,10 @@ from prefixguard.errors import ConfigError, UnreplayableRun
 from prefixguard.factory.environments.channel import HttpChannel
 from prefixguard.factory.environments.remote import RemoteEnvironment
 from prefixguard.factory.environments.replayable import ReplayableEnvironment
-from prefixguard.factory.environments.simulation import SimulationEnvironment
+from prefixguard.factory.environments.simulation import SIMULATED_FAULTS, SimulationEnvironment
 from prefixguard.factory.environments.tau2 import tau2
 from prefixguard.factory.environments.textworld import textworld
+from prefixguard.factory.environments.tool_faults import TOOL_FAULTS
 from prefixguard.factory.labelled import LabelledRun
 
 _NAMES = "simulation, simulation:WORLD (a seed of tasks), textworld, tau2-retail, tau2-airline, or the http:// address"
@@ -42,6 +43,13 @@ def open_environment(named: str | Mapping[str, Any], python: str = "") -> Replay
         address = str(spec["name"])
         return RemoteEnvironment(HttpChannel(address), "http", {"name": address}, chances="free")
     raise ConfigError(f"there is no environment {named!r}; there are {_NAMES} of one's own.")
+
+
+def kinds_of(run: LabelledRun) -> tuple[str, ...]:
+    """Kinds of faults that the environment of a run can make, whether it is up or not."""
+    spec = run.provenance.get("environment")
+    name = spec.get("name") if isinstance(spec, Mapping) else None
+    return SIMULATED_FAULTS if name == SimulationEnvironment.name else TOOL_FAULTS
 
 
 class Environments:

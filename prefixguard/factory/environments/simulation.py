@@ -12,10 +12,13 @@ from prefixguard.errors import ConfigError, ReplayDrift, ReplayError, Unreplayab
 from prefixguard.factory.environments.replayable import Action, Decision, Proposal, how_made
 from prefixguard.factory.labelled import LabelledRun, bare_run, records_of
 from prefixguard.simulation import Choice, PlayedRun, Turn, play
+from prefixguard.simulation.support.faults import FAULTS
 from prefixguard.trace import Outcome
 
 #: Faults that change no outcome: never put into a run.
 _HARMLESS = frozenset({"repeated_read", "unconfirmed"})
+#: Kinds that are put into runs.
+SIMULATED_FAULTS = tuple(sorted(set(FAULTS) - _HARMLESS))
 #: A point behind all others.
 _END = 1 << 30
 #: The seed of a run of `generate`: its trial stands behind it.

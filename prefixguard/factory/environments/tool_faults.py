@@ -7,6 +7,9 @@ from typing import Any
 
 from prefixguard.factory.environments.replayable import Action
 
+#: Kinds that `faults_of` makes.
+TOOL_FAULTS = ("gave_up", "left_out", "mistyped_value", "repeated_call", "wrong_tool", "wrong_value")
+
 
 def faults_of(place: int, actions: Sequence[Action]) -> dict[str, Action]:
     """Kind to the faulty action, for the action at a place. None for an action without a tool.
