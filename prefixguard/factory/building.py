@@ -17,6 +17,7 @@ from prefixguard.errors import ConfigError, DataError, OutputError
 from prefixguard.escalate import PromptKind, prompt_version
 from prefixguard.factory.corpus_report import CorpusReport
 from prefixguard.factory.decontamination import COPY, GRAM, HeldOutTexts
+from prefixguard.factory.environments import KNOWN_FAULTS
 from prefixguard.factory.hypothesis_rows import has_modes, hypothesis_rows
 from prefixguard.factory.labelled import LabelledRun, read_corpus
 from prefixguard.factory.out_place import folder_for
@@ -166,12 +167,12 @@ def build(
 
 
 def _check_kinds(kinds: Mapping[str, str], there: Collection[str]) -> None:
-    """ConfigError for a kind that no label has, or a code that is none of a failure mode."""
+    """ConfigError for a kind that no label has and no environment makes, or a code that is none of a failure mode."""
     codes = [mode.code for mode in MODES]
     for kind, code in kinds.items():
         if code not in codes:
             raise ConfigError(f"--kind {kind}={code}: no failure mode {code!r}. There are {', '.join(codes)}.")
-        if kind not in there:
+        if kind not in there and kind not in KNOWN_FAULTS:
             named = ", ".join(sorted(there)) or "none"
             raise ConfigError(f"--kind {kind}={code}: no label of these corpora is of kind {kind!r}. Theirs: {named}.")
 

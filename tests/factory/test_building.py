@@ -18,7 +18,7 @@ from prefixguard.factory import LabelledRun, MistakeLabel, bare_run, build, writ
 from prefixguard.simulation import generate
 from prefixguard.stepview import load_adapter, read_runs, wide_view
 
-KINDS = {"unverified": "FM-3.2", "gave_up": "FM-3.1", "wrong_value": "FM-2.6"}
+KINDS = {"unverified": "FM-3.2", "wrong_order": "FM-3.1", "wrong_value": "FM-2.6"}
 CANARY = "canary-91c2"
 
 
@@ -229,8 +229,8 @@ def test_a_labelled_run_wins_over_its_unlabelled_copy_in_any_order(tmp_path: Pat
 @pytest.mark.parametrize(
     ("kinds", "sentence"),
     [
-        ({"gave_up": "FM-9.9"}, r"no failure mode 'FM-9\.9'\. There are FM-1\.1, "),
-        ({"gave_upp": "FM-3.1"}, r"no label of these corpora is of kind 'gave_upp'\. Theirs: .*gave_up"),
+        ({"wrong_order": "FM-9.9"}, r"no failure mode 'FM-9\.9'\. There are FM-1\.1, "),
+        ({"gave_upp": "FM-3.1"}, r"no label of these corpora is of kind 'gave_upp'\. Theirs: .*wrong_order"),
     ],
 )
 def test_unknown_kinds_and_modes_are_refused(kinds: dict[str, str], sentence: str, tmp_path: Path) -> None:

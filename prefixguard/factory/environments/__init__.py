@@ -1,7 +1,7 @@
 """Worlds in which runs can be played again from any decision on."""
 
 from prefixguard.factory.environments.channel import Channel, HttpChannel, ProcessChannel
-from prefixguard.factory.environments.opening import Environments, kinds_of, open_environment
+from prefixguard.factory.environments.opening import KNOWN_FAULTS, Environments, kinds_of, open_environment
 from prefixguard.factory.environments.remote import RemoteEnvironment
 from prefixguard.factory.environments.replayable import (
     WORLD_FAILED,
@@ -16,6 +16,7 @@ from prefixguard.factory.environments.simulation import SimulationEnvironment
 from prefixguard.factory.environments.tau2 import recorded_runs
 
 __all__ = [
+    "KNOWN_FAULTS",
     "WORLD_FAILED",
     "Action",
     "Channel",

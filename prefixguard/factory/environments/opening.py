@@ -45,6 +45,10 @@ def open_environment(named: str | Mapping[str, Any], python: str = "") -> Replay
     raise ConfigError(f"there is no environment {named!r}; there are {_NAMES} of one's own.")
 
 
+#: Kinds of faults that any environment can make.
+KNOWN_FAULTS = frozenset({*SIMULATED_FAULTS, *TOOL_FAULTS})
+
+
 def kinds_of(run: LabelledRun) -> tuple[str, ...]:
     """Kinds of faults that the environment of a run can make, whether it is up or not."""
     spec = run.provenance.get("environment")
