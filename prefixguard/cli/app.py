@@ -69,7 +69,8 @@ _RESUMES = {
         "Folds and replies that are there are kept; the same command goes on from there.",
     ),
     "audit": "With --out the same command goes on where it stopped.",
-    "factory": "What is done is kept; the same command goes on from there.",
+    "factory": "What is finished is kept, of a training its last checkpoint, if it has one; the same command goes on "
+    "from there.",
 }
 _TRACEBACK = "PREFIXGUARD_TRACEBACK"
 

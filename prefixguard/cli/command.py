@@ -51,7 +51,7 @@ _SPELLED = {
 #: What a value KEY=VALUE may look like.
 _EXAMPLES = {
     "--hint": "outcome=$.result.ok",
-    "--kind": "unverified=FM-3.2",
+    "--kind": "wrong_value=FM-2.6",
     "--waive": "result=the tool says so live, too",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,10 @@ _STAGES = {
 }
 
 
+#: Seconds between two lines about one stage, where there is no terminal.
+_QUIET = 20.0
+
+
 class Activity(LearnListener):
     """Shows on a terminal what is being done, how far it is, and for how long. It has the hooks of a training and of
     all functions that take long. Elsewhere: warnings, and a line for each tenth of work that counts its pieces.
@@ -40,7 +45,7 @@ class Activity(LearnListener):
     what : the name of the work; "" where its stages say it.
     pieces : what is counted, in the plural.
     bar : show how many epochs of how many are done.
-    plain : without a terminal, a line for every stage.
+    plain : without a terminal, a line for every stage, and one every 20 seconds while it goes on.
     """
 
     def __init__(self, what: str = "", pieces: str = "runs", *, bar: bool = False, plain: bool = False) -> None:
@@ -59,6 +64,7 @@ class Activity(LearnListener):
         )
         self._task = self._progress.add_task(what or "Starting", total=None)
         self._stage = ""
+        self._said = time.monotonic()
         self.shown: set[str] = set()  #: warnings that were shown, as notes of a result say them
 
     def __enter__(self) -> Activity:
@@ -75,7 +81,7 @@ class Activity(LearnListener):
         self._stage = f"{_STAGES.get(name, name)}{f' ({detail})' if detail else ''}"
         self._progress.reset(self._task, total=None, description=": ".join(filter(None, (self._what, self._stage))))
         if self._plain:
-            say(f"  {self._stage} ...")
+            self._tell(f"  {self._stage} ...")
 
     def on_warning(self, text: str) -> None:
         """A line, at once, which is not said again at the end."""
@@ -94,7 +100,14 @@ class Activity(LearnListener):
 
     def on_progress(self, done: int, total: int) -> None:
         """So many pieces are done, of so many."""
-        line = f"{self._what}: {done} of {total} {self._pieces} done"
+        line = f"{self._what or self._stage}: {done} of {total} {self._pieces} done".replace("  ", " ")
         self._progress.update(self._task, description=line)
-        if not self._console.is_terminal and done % max(1, total // 10) == 0:
+        if self._plain:
+            if time.monotonic() - self._said >= _QUIET:
+                self._tell(f"  {line}")
+        elif not self._console.is_terminal and done % max(1, total // 10) == 0:
             say(line)
+
+    def _tell(self, line: str) -> None:
+        self._said = time.monotonic()
+        say(line)

@@ -86,7 +86,6 @@ def train_as_planned(
     plan: TrainingPlan, rows: str | os.PathLike[str], *, out: str | os.PathLike[str], listen: Listener | None = None
 ) -> TrainingReport:
     """`train` with all options as one plan."""
-    run_stage = engine_part("stages", "factory train").run_stage
     skips, folder = Skips(), Path(out)
     wanted: list[TrainingRow] = []
     for row in read_rows(rows, skips):
@@ -105,6 +104,7 @@ def train_as_planned(
         raise ConfigError(f"{folder}: holds a model of another training. Name another folder with --out.")
     if not record:
         try:
+            run_stage = engine_part("stages", "factory train").run_stage  # torch is slow to import
             _claim(folder, asked)
             record = run_stage(plan, wanted, skips, folder, asked, listen or (lambda *_: None))
         except OSError as exc:

@@ -26,7 +26,7 @@ VISIBLE: Mapping[str, str] = {
     "mistyped_lookup": "FM-2.6",
 }
 #: Runs and tasks, faults of a kind, re-rolls of each action, and runs that are audited.
-_RUNS, _TASKS, _FAULTS, _ROLLS, _AUDITED = 1200, 300, 150, 2, 24
+_RUNS, _TASKS, _FAULTS, _ROLLS, _AUDITED = 800, 200, 100, 2, 12
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,9 +44,9 @@ def inject(
 
     The run up to the fault is played again, the fault is made in place of what the agent did, and the agent goes on.
     The control does what the agent did there, and goes on with the very same chances. An injection is accepted only
-    where the control succeeds, the run with the fault fails, and every record before the fault is the same, byte for
-    byte; its label is the step of the fault. Kinds that were accepted seldom so far are tried first, up to a quota
-    for each.
+    where the control succeeds, the run with the fault fails, and all messages before the agent's action at the fault
+    are the same, byte for byte: what differs first is what the agent does. Its label is the step of that action. Kinds
+    that were accepted seldom so far are tried first, up to a quota for each.
 
     corpus : labelled runs; the safe ones are taken, each in the environment that made it.
     out : the corpus that is written, JSON lines. What is done is kept beside it until the end.
@@ -154,11 +154,24 @@ def _attempt(world: ReplayableEnvironment, run: LabelledRun, place: int, kind: s
         return {"fault": "what comes before the fault changed"}
     if len(records) < at or records[at - 1 : at] == records_of(control.trace())[at - 1 : at]:
         return {"fault": "the fault changed no record"}
+    if any(not _differs_first(trace, other, at) for other in (run.run, control.trace())):
+        return {"fault": "what differs first is no act of the agent at the fault"}
     trace["run_id"] = f"{run.run_id}-{kind}-{at}"
     made = {**injected.provenance(), "source_run": run.run_id, "operator": kind, "place": place}
     label = MistakeLabel(at, records[at - 1].agent or None, kind, "injected")
     labelled = LabelledRun(trace, "injected", (label,), run.family, made, run.licence, run.may_train, run.split)
     return {"run": json.dumps(labelled.as_json())}
+
+
+def _differs_first(trace: Mapping[str, Any], other: Mapping[str, Any], step: int) -> bool:
+    """Whether the first message that differs between two runs is an agent's in both, and holds this step of the first.
+    All that the agent had seen when it acted is then the same."""
+    ours, theirs = trace["messages"], other["messages"]
+    place = next((at for at, (one, two) in enumerate(zip(ours, theirs, strict=False)) if one != two), None)
+    if place is None or {ours[place].get("role"), theirs[place].get("role")} != {"assistant"}:
+        return False
+    before, after = (len(records_of({**trace, "messages": ours[:end]})) for end in (place, place + 1))
+    return before < step <= after
 
 
 def _played_from(

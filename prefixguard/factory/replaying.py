@@ -121,6 +121,8 @@ def _labelled(
     cause, last = first_cause(found, margin), point_of_no_return(found)
     if cause is None:
         return {"fault": "no correction changed the outcome"}
+    if not world.decisions(run)[cause.place].is_shown:
+        return {"fault": "no record up to the mistake shows that it is one"}
     records = run.records()
     rules = [(cause, "first_cause"), (last, "point_of_no_return")]
     if world.chances == "none":  # a reference goes on, not the agent: an early slip of the agent costs it nothing

@@ -46,7 +46,7 @@ _OPTIONS: Mapping[str, Mapping[str, Any]] = {
         "max_grad_norm": 1.0,
     },
 }  # fmt: skip
-_CPU = {"use_cpu": True, "bf16": False, "gradient_checkpointing": False, "warmup_steps": 0}
+_CPU = {"use_cpu": True, "bf16": False, "gradient_checkpointing": False, "warmup_steps": 0, "save_steps": 10}
 #: Of the tiny model. DPO alone pushes the replies of so small a model out of their form, so right replies are learnt
 #: beside it (TRL's second loss). At temperature 1 it draws steps beyond the prefix, which are no verdicts, so that grpo
 #: would teach it to name earlier steps than it is sure of.

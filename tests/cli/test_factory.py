@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from model_server import Exchange, model_server, says
 
 from prefixguard.factory import LabelledRun, MistakeLabel, bare_run, read_corpus, write_corpus
@@ -51,7 +53,7 @@ def test_bad_input_is_a_sentence(cli, tmp_path: Path) -> None:
     said = cli("factory", "build", tmp_path / "none.jsonl", "--out", tmp_path / "rows")
     assert said.code == 2 and "Name a file of labelled runs" in said.told
     said = cli("factory", "build", _corpus(tmp_path / "c.jsonl"), "--kind", "gave_up", "--out", tmp_path / "rows")
-    assert said.code == 2 and "--kind 'gave_up': KEY=VALUE is needed, such as --kind 'unverified=FM-3.2'" in said.told
+    assert said.code == 2 and "--kind 'gave_up': KEY=VALUE is needed, such as --kind 'wrong_value=FM-2.6'" in said.told
 
 
 def test_annotate_by_two_models_at_two_places(cli, tmp_path: Path) -> None:
@@ -75,6 +77,25 @@ def test_annotate_by_two_models_at_two_places(cli, tmp_path: Path) -> None:
     assert {run.decisive.step for run in read_corpus(tmp_path / "o.jsonl")} == {2}
     said = cli("factory", "annotate", tmp_path / "c.jsonl", tmp_path / "o.jsonl")
     assert said.code == 2 and "name a model with --proposer" in said.told
+
+
+def test_the_demo_says_in_a_log_how_far_training_is(cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A line each 20 seconds, whatever comes in between."""
+    clock = [0.0]
+
+    def demo(*, listen: Callable[[str, int, int], None], **_: object) -> None:
+        listen("training: sft", 0, 1)
+        for step in range(1, 100):
+            clock[0] += 1
+            listen("training", step, 250)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("prefixguard.cli.commands.factory_training.demo", demo)
+    monkeypatch.setattr("prefixguard.cli.progress.time.monotonic", lambda: clock[0])
+    said = cli("factory", "demo", "--out", tmp_path / "d")
+    lines = [f"  training: sft: {step} of 250 done" for step in (20, 40, 60, 80)]
+    assert said.code == 3 and said.err.splitlines()[:5] == ["  training: sft ...", *lines]
+    assert "of a training its last checkpoint, if it has one" in said.told
 
 
 WITHOUT_EXTRAS = """

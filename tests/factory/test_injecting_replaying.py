@@ -11,9 +11,10 @@ from model_server import model_server, says
 
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.escalate import Endpoint
-from prefixguard.factory import LabelledRun, inject, read_corpus, replay, write_corpus
+from prefixguard.factory import LabelledRun, collect, inject, read_corpus, replay, write_corpus
 from prefixguard.factory.contrast import Candidate, candidates, first_cause, literal, point_of_no_return
 from prefixguard.factory.environments import Environments
+from prefixguard.factory.injecting import _differs_first
 from prefixguard.factory.proposers import OracleProposer, ScriptedProposer
 from prefixguard.simulation import PlayedRun, Turn, play
 
@@ -53,6 +54,57 @@ def test_an_injected_fault_is_where_its_label_says(injected: list[LabelledRun], 
         assert run.records()[mistake.step - 1] != source.records()[mistake.step - 1 :][:1]
         assert run.run["outcome"] == "failure" and run.family == source.family
         assert played(run).messages, "its provenance plays it"
+
+
+def step_of_first_difference(one: list[dict], other: list[dict]) -> int:
+    """The step whose message differs first, from 1; that message is an agent's in both runs."""
+    place = next(at for at, (ours, theirs) in enumerate(zip(one, other, strict=False)) if ours != theirs)
+    assert one[place]["role"] == other[place]["role"] == "assistant", (one[place], other[place])
+    acts = [len(message.get("tool_calls") or "1") for message in one[:place] if message["role"] == "assistant"]
+    return sum(acts) + 1
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, dict]:
+    """Safe runs, 20 injected faults of each kind, and the report."""
+    folder = tmp_path_factory.mktemp("many")
+    collect("simulation:5", folder / "runs.jsonl", count=1500, tasks=400)
+    report = inject(folder / "runs.jsonl", folder / "i.jsonl", per_kind=20, per_run=4, tries=24)
+    return folder / "runs.jsonl", folder / "i.jsonl", report.as_json()
+
+
+def test_of_every_kind_an_act_of_the_agent_differs_first(many: tuple[Path, Path, dict]) -> None:
+    sources = {run.run_id: run for run in read_corpus(many[0])}
+    found = Counter[str]()
+    for run in read_corpus(many[1]):
+        source, (mistake,) = sources[run.provenance["source_run"]], run.mistakes
+        assert step_of_first_difference(run.run["messages"], source.run["messages"]) == mistake.step, mistake.kind
+        found[mistake.kind] += 1
+    world = Environments().of(next(iter(sources.values())))
+    safe = [run for run in sources.values() if run.source == "safe"]
+    kinds = {kind for run in safe for one in world.decisions(run) for kind in one.faults or ()}
+    assert set(found) == kinds and min(found.values()) == 20, found
+    assert "differs first" not in str(many[2]), "the simulation offers no fault that this rule refuses"
+    assert "unverified" not in kinds, "where a check is skipped, nothing is wrong yet to see"
+
+
+def test_a_fault_that_changes_what_others_say_is_refused(corpus: list[LabelledRun]) -> None:
+    said = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": "a"}, {"role": "user", "content": "b"}]
+    end = {"role": "assistant", "content": "c"}
+    other = {"messages": [*said, end]}
+    assert _differs_first({"messages": [*said, {"role": "assistant", "content": "d"}]}, other, 2)
+    assert not _differs_first({"messages": [*said, {"role": "assistant", "content": "d"}]}, other, 1)
+    assert not _differs_first({"messages": [*said[:2], {"role": "user", "content": "B"}, end]}, other, 2)
+    assert not _differs_first({"messages": [*said[:2], end]}, other, 2), "the customer was not heard"
+    assert not _differs_first({"messages": said}, other, 2), "nothing was done"
+
+
+def test_replay_names_no_mistake_that_nothing_shows(corpus: list[LabelledRun], tmp_path: Path) -> None:
+    """A check that was skipped, against a policy in no record; a leave-taking before the next wish was said."""
+    write_corpus(tmp_path / "f.jsonl", [run for run in corpus if run.source == "natural"])
+    report = replay(tmp_path / "f.jsonl", tmp_path / "r.jsonl", rolls=1)
+    assert report.skips.counts["no record up to the mistake shows that it is one"] > 3
+    assert "unverified" not in {run.mistakes[0].kind for run in read_corpus(tmp_path / "r.jsonl")}
 
 
 def test_injected_runs_play_again_and_are_found(injected: list[LabelledRun]) -> None:
@@ -130,14 +182,14 @@ def test_the_rules_by_hand() -> None:
 
 
 def test_a_useless_correction_is_not_blamed(corpus: list[LabelledRun]) -> None:
-    """A proposer that overlooks the mistake and suspects other steps makes replay abstain rather than err."""
-    runs = [run for run in corpus if run.source == "natural"][:20]
+    """A proposer that overlooks the mistake and suspects other steps makes replay abstain more often than err."""
+    runs = [run for run in corpus if run.source == "natural"]
     worlds, blamed = Environments(), 0
     for run in runs:
         world = worlds.of(run)
         found = candidates(world, run, ScriptedProposer(0.0, 1.0).propose(run, world)[0], rolls=2, salt="x")
         blamed += first_cause(found, 0.05) is not None
-    assert blamed <= 2
+    assert blamed <= 0.25 * len(runs)
 
 
 def test_a_model_proposes(corpus: list[LabelledRun], tmp_path: Path) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from prefixguard.errors import ConfigError, MissingExtraError
+from prefixguard.escalate import PromptKind, ask_for_verdict
 from prefixguard.factory.auditor_training import train
 from prefixguard.factory.training_plan import SHIPPED, STAGES, TrainingPlan, read_recipe
+from prefixguard.stepview import StepRecord
 
 RECIPE = """
 [model]
@@ -31,6 +36,15 @@ learning_rate = 1e-6
 def write(folder: Path, text: str) -> Path:
     path = folder / "recipe.toml"
     path.write_text(text, "utf-8")
+    return path
+
+
+def _row_file(folder: Path, split: str) -> Path:
+    record = StepRecord(1, "agent", "", "respond", "", "", "Hello.", "", "ok")
+    messages = ask_for_verdict(PromptKind.ONLINE, [record], 24_000).messages
+    row = {"prompt": list(messages), "n_steps": 1, "class": "SAFE", "family": "f", "run_id": "r", "split": split}
+    path = folder / "rows.jsonl"
+    path.write_text(json.dumps(row) + "\n", "utf-8")
     return path
 
 
@@ -99,15 +113,33 @@ def test_shipped_recipes_are_plans_with_options_that_the_engine_has(name: str, s
 
 
 def test_without_the_engine_a_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> None:
-        raise ModuleNotFoundError(f"No module named {name!r}", name="trl")
+    def missing(name: str) -> ModuleType:
+        if "factory.training" in name:
+            raise ModuleNotFoundError("No module named 'trl'", name="trl")
+        return import_module(name)
 
+    import_module = importlib.import_module
     monkeypatch.setattr("importlib.import_module", missing)
     with pytest.raises(MissingExtraError, match=r"factory train needs trl. Install it with: pip install .*\[factory\]"):
-        train("sft", tmp_path / "rows.jsonl", out=tmp_path)
+        train("sft", _row_file(tmp_path, "train"), out=tmp_path / "m")
 
 
 def test_a_base_that_is_a_path_must_be_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"base /nope: no such folder\."):
         TrainingPlan("sft", base="/nope")
     assert TrainingPlan("sft", base=str(tmp_path)) and TrainingPlan("sft", base="owner/name")
+
+
+def test_rows_that_cannot_be_trained_on_are_refused_before_the_engine_loads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loaded(*_: object) -> None:
+        raise AssertionError("torch takes long to import")
+
+    monkeypatch.setattr("prefixguard.factory.auditor_training.engine_part", loaded)
+    with pytest.raises(ConfigError, match="a row of the test side"):
+        train("sft", _row_file(tmp_path, "test"), out=tmp_path / "m")
+
+
+def test_the_tiny_model_has_a_checkpoint_soon() -> None:
+    assert all(TrainingPlan(stage).options(tiny=True)["save_steps"] <= 10 for stage in STAGES)

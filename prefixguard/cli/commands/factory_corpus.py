@@ -42,7 +42,7 @@ def build(corpora: list[Path], **given: Any) -> Any:
 
         prefixguard factory build injected.jsonl safe.jsonl --out rows
         prefixguard factory build mine.jsonl aftraj.jsonl --against whoandwhen.jsonl --out rows
-        prefixguard factory build runs.jsonl --kind unverified=FM-3.2 --kind gave_up=FM-3.1 --out rows
+        prefixguard factory build runs.jsonl --kind wrong_value=FM-2.6 --kind gave_up=FM-3.1 --out rows
     """
     with Activity("Building") as work:
         return build_rows(corpora, on_progress=work.on_progress, **given)

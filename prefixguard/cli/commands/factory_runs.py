@@ -49,8 +49,8 @@ def collect_runs(judge_model: str | None = None, **given: Any) -> Any:
 def inject_faults(**given: Any) -> Any:
     """Put one fault into each of many safe runs, and play on: runs whose decisive step is known.
 
-    Accepted only where the run fails, a control with the same chances and without the fault succeeds, and every record
-    before the fault is the same, byte for byte. What is rejected is counted with its reason.
+    Accepted only where the run fails, a control with the same chances and without the fault succeeds, and all messages
+    before the agent's action at the fault are the same, byte for byte. What is rejected is counted with its reason.
 
     Examples:
 

@@ -57,10 +57,12 @@ def demo_factory(**options: Any) -> Any:
 
         prefixguard factory demo --out demo-factory
     """
-    with Activity(pieces="done", plain=True) as work:
+    with Activity(pieces="", plain=True) as work:
 
         def listen(what: str, done: int, of: int) -> None:
             if done == 0:
                 work.on_stage(what)
+            else:
+                work.on_progress(done, of)
 
         return demo(listen=listen, **options)

@@ -21,13 +21,15 @@ class Decision:
     """What the agent of a recorded run did at one point.
 
     step: the record that shows it, from 1. action: what it did. answer: what came back; None where the environment
-    checks answers in another way. faults: what may go wrong here, kind to the action that does it.
+    checks answers in another way. faults: what may go wrong here, kind to the action that does it. is_shown: if the
+    action is a mistake, whether the records up to it show that; no label names one that they do not show.
     """
 
     step: int
     action: Action
     answer: str | None = None
     faults: Mapping[str, Action] | None = None
+    is_shown: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,13 @@ from prefixguard.trace import Outcome
 
 #: Faults that change no outcome: never put into a run.
 _HARMLESS = frozenset({"repeated_read", "unconfirmed"})
+#: A check that is skipped: nothing is wrong yet at that step, and the policy that asks for it is in no record.
+_UNSHOWN = "unverified"
 #: Kinds that are put into runs.
-SIMULATED_FAULTS = tuple(sorted(set(FAULTS) - _HARMLESS))
+SIMULATED_FAULTS = tuple(sorted(set(FAULTS) - _HARMLESS - {_UNSHOWN}))
+#: Leave is taken before a wish is served. The customer says some wishes only when the agent comes to them: then the
+#: fault takes words from the customer, and no record shows what the agent forgets.
+_UNSERVED = "forgotten_wish"
 #: A point behind all others.
 _END = 1 << 30
 #: The seed of a run of `generate`: its trial stands behind it.
@@ -65,7 +70,7 @@ class SimulationEnvironment:
 
     def decisions(self, run: LabelledRun) -> tuple[Decision, ...]:
         self._open(run)
-        return tuple(_decision(choice) for choice in self._whole().choices)
+        return tuple(map(self._decision, self._whole().choices))
 
     def replay(self, run: LabelledRun, place: int) -> None:
         self._open(run)
@@ -171,6 +176,25 @@ class SimulationEnvironment:
             return f"{self._world}/support/run/{number}/{self._seed.removeprefix(_GENERATED)}"
         return f"{self._world}/{self._task}/{self._seed}"
 
+    def _decision(self, choice: Choice) -> Decision:
+        kinds = set(choice.can) - _HARMLESS - {_UNSHOWN, choice.fault}
+        if _UNSERVED in (*kinds, choice.fault) and not self._agent_is_next(choice):
+            kinds.discard(_UNSERVED)
+            is_shown = choice.fault != _UNSERVED
+        else:
+            is_shown = choice.fault != _UNSHOWN
+        can = {kind: {"point": choice.name, "fault": kind} for kind in choice.can if kind in kinds}
+        return Decision(choice.step, {"point": choice.name, "fault": choice.fault}, None, can, is_shown)
+
+    def _agent_is_next(self, choice: Choice) -> bool:
+        """Whether nobody else speaks between a point where the agent makes no fault and what the agent does next."""
+        right = self.fork()
+        if choice.fault is not None:
+            right._turns, right._known = (*self._turns, Turn(choice.place, True, None)), None
+        messages, before = right._whole().messages, choice.before
+        heard = self._play(choice.place).messages  # what the customer says next may be added to the last message
+        return bool(messages[before]["role"] == "assistant") and messages[:before] == heard
+
     def _whole(self) -> PlayedRun:
         """The run to its end, with all turns so far."""
         if self._known is None:
@@ -198,11 +222,6 @@ def _outcome(played: PlayedRun) -> Outcome:
     if not played.ended:
         return Outcome.UNKNOWN
     return Outcome.SUCCESS if played.reached else Outcome.FAILURE
-
-
-def _decision(choice: Choice) -> Decision:
-    can = {k: {"point": choice.name, "fault": k} for k in choice.can if k not in _HARMLESS and k != choice.fault}
-    return Decision(choice.step, {"point": choice.name, "fault": choice.fault}, None, can)
 
 
 def _right(choice: Choice) -> Action:
