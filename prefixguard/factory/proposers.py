@@ -74,9 +74,11 @@ class ScriptedProposer:
 
     def propose(self, run: LabelledRun, world: ReplayableEnvironment) -> tuple[list[Proposal], str]:
         """See `Proposer`."""
-        rng, found = Rng(f"{self._seed}/propose/{run.run_id}"), list[Proposal]()
-        other = [(place, one.faults) for place, one in enumerate(world.decisions(run)) if one.faults]
-        for one in world.corrections(run):
+        rng, found, right = Rng(f"{self._seed}/propose/{run.run_id}"), list[Proposal](), world.corrections(run)
+        wrong = {one.place for one in right}
+        decisions = enumerate(world.decisions(run))
+        other = [(place, one.faults) for place, one in decisions if one.faults and place not in wrong]
+        for one in right:
             if rng.chance(self._hit):
                 found.append(one)
             if rng.chance(self._beside) and other:

@@ -51,7 +51,7 @@ def test_every_construct_is_taught() -> None:
 
 def test_the_prompt_is_lean() -> None:
     assert len(teaching()) / 4 < 6000
-    assert len(reference()) / 4 < 3050
+    assert len(reference()) / 4 < 3000
 
 
 def examples() -> list[tuple[str, str]]:
