@@ -3,7 +3,8 @@ signs that events of more than one run are fed to one parser.
 
 Three things are signs of another run: an id of the run that events carry changes; the run's opening (a first event
 that made no step, such as a system message) comes again after steps; a number that events bear goes back to what it was
-at first. Nothing else is taken for a sign, so in formats whose events have none of these, another run is not noticed.
+at first. Where the format names the run of every event (`group_by`), that name alone counts, as it does in files.
+Nothing else is taken for a sign, so in formats whose events have none of these, another run is not noticed.
 """
 
 from __future__ import annotations
@@ -143,6 +144,8 @@ class RunSigns:
         event = scope.event
         if self.goes_on is None or not self.goes_on(scope):
             self._names(scope, event)
+        if _GROUP in self.known:
+            return  # the format says of every event which run it is of, and files are read by that alone
         if not self.seen:
             self.kind = kind_of(event)[:_LONGEST_KIND]
             said = canonical(_lasting(event, 0))

@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from prefixguard import parse
@@ -34,6 +34,7 @@ EVENTS = st.fixed_dictionaries(
 
 
 @given(events=st.lists(EVENTS, max_size=30), success=st.booleans())
+@example([{"kind": kind, "agent_path": "main/a#1"} for kind in ("returned", "called", "returned")], False)
 def test_whatever_comes(events_monitor: Monitor, events: list[dict[str, Any]], success: bool) -> None:
     """Any events in any order: files and live agree step by step, and nothing is raised."""
     with tempfile.TemporaryDirectory() as folder:
