@@ -14,7 +14,7 @@ from rich.text import Text
 from prefixguard.cli.console import people, say, visible
 from prefixguard.errors import BundleError, TraceError
 from prefixguard.runtime import DriftSignal, Level, Monitor, NewTasks, Reading, ScoredRun
-from prefixguard.stepview import Adapter, ReadReport, SideBySide, StepRecord, losses, switch_of
+from prefixguard.stepview import JUMPS, LEFT_OUT, Adapter, ReadReport, SideBySide, StepRecord, losses, switch_of
 
 #: Fields of a record, in the order in which they are shown and written.
 FIELDS = ("actor", "agent", "tool", "arguments", "observation", "action", "result", "status")
@@ -68,6 +68,11 @@ def _record(record: StepRecord, longest: int, lines: int | None) -> Text:
         if value:
             text.append(f"\n{name}: ", style="cyan not bold")
             text.append(visible(_cut(value, longest, lines)), style="not bold")
+    if record.signals is not None:
+        text.append("\nsignals: ", style="cyan not bold")
+        text.append(
+            ", ".join(f"{name} {value:g}" for name, value in record.signals.to_json().items()), style="not bold"
+        )
     return text
 
 
@@ -96,6 +101,13 @@ def notes_of(report: ReadReport) -> Iterator[str]:
         yield f"{report.bad_bytes:,} bytes were not UTF-8 and were replaced."
     if report.late_results:
         yield f"{report.late_results:,} results came after their step was over; they stand in the next observation."
+    if lost := report.counters.get(LEFT_OUT, 0):
+        yield (
+            f"{lost:,} figures of what steps took (seconds, tokens, dollars) were left out: no numbers, negative, or "
+            "more than a step can take. See the unit that the adapter says under signals."
+        )
+    if jumps := report.counters.get(JUMPS, 0):
+        yield f"{jumps:,} times the clock of the events jumped; the steps there have no duration."
     if report.companions_missing:
         yield f"{report.companions_missing:,} runs lack the companion file that tells their outcome."
 

@@ -176,7 +176,11 @@ def record_lines(run: Run[StepRecord]) -> list[dict[str, Any]]:
     """The run in the stable line format of `parse --json`."""
     head = {"run_id": run.run_id, "task_id": run.task_id, "groups": dict(run.groups), "outcome": run.outcome.value}
     names = ("actor", "agent", "tool", "arguments", "observation", "action", "result", "status")
-    return [{**head, "step": r.index, **{name: getattr(r, name) for name in names}} for r in run.records]
+    return [
+        {**head, "step": r.index, **{name: getattr(r, name) for name in names}}
+        | ({} if r.signals is None else {"signals": r.signals.to_json()})
+        for r in run.records
+    ]
 
 
 __all__ = ["Golden", "golden_samples", "record_lines", "write_files"]

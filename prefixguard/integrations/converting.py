@@ -95,15 +95,25 @@ def events_of(run: Run[StepRecord], name: str) -> Iterator[Event]:
         if record.observation and turn > 1:
             yield Event(name, "observed", text=record.observation)
         if record.tool == "respond" and not record.result and not record.arguments:
-            yield Event(name, "said", text=record.action, agent=record.agent, actor=actor)
+            yield Event(name, "said", text=record.action, agent=record.agent, actor=actor, **_took(record))
             continue
         call_id = f"c{turn}"
         yield Event(
             name, "called", text=record.action, agent=record.agent, actor=actor, turn=turn, call_id=call_id,
-            tool=record.tool, arguments=record.arguments or None,
+            tool=record.tool, arguments=record.arguments or None, **_took(record),
         )  # fmt: skip
         if record.status != "unknown" or record.result:
             yield Event(name, "returned", call_id=call_id, text=record.result, is_error=record.status == "error")
     yield Event(name, "ended")
     if run.outcome is not Outcome.UNKNOWN:
         yield Event(name, "outcome", outcome="success" if run.outcome is Outcome.SUCCESS else "failure")
+
+
+def _took(record: StepRecord) -> dict[str, Any]:
+    """The fields of an event that say what the step took."""
+    known = {} if record.signals is None else record.signals.to_json()
+    found: dict[str, Any] = {name: known[name] for name in ("seconds",) if name in known}
+    found |= {name: round(known[name]) for name in ("tokens_in", "tokens_out") if name in known}
+    found |= {"cost": known["dollars"]} if "dollars" in known else {}
+    logprobs = {name.removeprefix("logprob_"): known[name] for name in ("logprob_mean", "logprob_min") if name in known}
+    return found | ({"logprobs": logprobs} if logprobs else {})

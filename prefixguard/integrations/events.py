@@ -52,8 +52,9 @@ class Event:
         steps that it may have, 1 or more. Behaviours rest on them, and no risk does.
     outcome : of `outcome`: success or failure.
     id : of the event; one that comes again within 256 events is left out. "" where there is none.
-    at : seconds since 1970, UTC. tokens_in, tokens_out : of the model's reply. cost : US dollars.
-    logprobs : a summary of the reply's token log-probabilities, by name. metadata : anything else; never a feature.
+    at : seconds since 1970, UTC. seconds : that the step took, where somebody says it; else the times of its events do.
+    tokens_in, tokens_out : of the model's reply. cost : US dollars. logprobs : a summary of the reply's token
+        log-probabilities: `mean` and `min`. metadata : anything else; never a feature.
     """
 
     run: str
@@ -76,6 +77,7 @@ class Event:
     tokens_in: int | None = None
     tokens_out: int | None = None
     cost: float | None = None
+    seconds: float | None = None
     logprobs: Mapping[str, float] | None = None
     metadata: Mapping[str, Any] | None = None
 
@@ -135,7 +137,14 @@ class Event:
 
 
 _OTHERS = tuple(field.name for field in fields(Event) if field.name not in ("run", "kind", "agent_path"))
-_NUMBERS = {"turn": int, "tokens_in": int, "tokens_out": int, "at": (int, float), "cost": (int, float)}
+_NUMBERS = {
+    "turn": int,
+    "tokens_in": int,
+    "tokens_out": int,
+    "at": (int, float),
+    "cost": (int, float),
+    "seconds": (int, float),
+}
 _TYPES: dict[str, Any] = {
     **{field.name: str for field in fields(Event) if field.name != "arguments"},
     **_NUMBERS,

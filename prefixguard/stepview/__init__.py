@@ -27,6 +27,7 @@ from prefixguard.stepview.recognition import EVENTS, Recognised, adapter_for, ar
 from prefixguard.stepview.record import FIELDS, Status, StepRecord, score_record, serialize
 from prefixguard.stepview.schema import Pattern
 from prefixguard.stepview.side_by_side import Exchange, RunFiles, SideBySide, run_files, side_by_side
+from prefixguard.stepview.signals import JUMPS, LEFT_OUT, SIGNALS, Signals
 from prefixguard.stepview.spellings import unflatten
 from prefixguard.stepview.splitter import Splitter
 from prefixguard.stepview.spooled_runs import Spool, SpooledRuns
@@ -40,11 +41,14 @@ __all__ = [
     "FEWEST",
     "FIELDS",
     "GAP_WINDOW",
+    "JUMPS",
+    "LEFT_OUT",
     "MAX_LINE_BYTES",
     "MISSING",
     "NEARLY",
     "NO_GROUP",
     "SERIES",
+    "SIGNALS",
     "Adapter",
     "AgentSpans",
     "DataPlace",
@@ -61,6 +65,7 @@ __all__ = [
     "RunFiles",
     "Scope",
     "SideBySide",
+    "Signals",
     "SpanAgent",
     "Splitter",
     "Spool",

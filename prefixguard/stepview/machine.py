@@ -9,6 +9,7 @@ are counted.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ from prefixguard.errors import TraceError
 from prefixguard.stepview.identity import Turn
 from prefixguard.stepview.live_state import SHORTEST, checked, checked_counts, cost, cut_to, level, size
 from prefixguard.stepview.record import Status, StepRecord, raw_record, score_record
+from prefixguard.stepview.signals import JUMPS, LEFT_OUT, Figures, StepClock, added, packed, timeless, unpacked
 from prefixguard.stepview.text import plain
 
 #: Calls that can wait for results at once, if there is room; the oldest leaves when there is one more.
@@ -38,6 +40,9 @@ _STATE = {
     "agent": str, "counters": dict, "held": (None, _DRAFT), "index": int, "is_cut": bool, "open": [_DRAFT],
     "pending": str, "results": int, "turn": (None, str, int, float, bool),
 }  # fmt: skip
+_SIGNALS = {"clock": list, "drafts": [str]}
+#: Bytes of the packed figures of a step that waits.
+_FIGURES = 96
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,7 @@ class OpenStep:
     done: bool = False
     waits: bool = False  # speech that the next call or step takes with it
     is_cut: bool = False  # its texts were cut for want of room
+    signals: bytes = b""  # what it took so far, packed
     packed: tuple[tuple[str, bytes], ...] = ()  # between events: texts that are smaller as bytes
 
     def pack(self) -> None:
@@ -102,6 +108,8 @@ class Machine:
     out: list[StepRecord] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
     is_cut: bool = False  # the observation that waits was cut for want of room
+    clock: StepClock = field(default_factory=StepClock)
+    _arriving: bytes = b""  # what the event says of what it took, until a step takes it
     _names: int = 0  # bytes of the counters' names
     _elsewhere: int = 0  # bytes of the room that others use
     _used: int = 0
@@ -117,6 +125,30 @@ class Machine:
             if name not in self.counters:
                 self._names += size(name)
         self.counters[name] = self.counters.get(name, 0) + n
+
+    def arrive(self, figures: Figures | None, lost: int, turn: Turn) -> None:
+        """An event says what it took, before rules look at it. lost: figures that were left out. turn: of the event;
+        what a turn took stands in each of its events, and counts once."""
+        if lost:
+            self.count(LEFT_OUT, n=lost)
+        if figures is not None and turn is not None and turn == self.turn:
+            figures = (*(math.nan for _ in figures[:-1]), figures[-1])
+        self._arriving = packed(figures)
+
+    def take_signals(self) -> bytes:
+        """What the event says that it took; the first step of the event has that."""
+        found, self._arriving = self._arriving, b""
+        if found and self.clock.tick(unpacked(found)[-1]):
+            self.count(JUMPS)
+            for draft in self._drafts():
+                draft.signals = timeless(draft.signals)
+        return found
+
+    def told(self) -> None:
+        """What arrived may be what the agent has waited for: the time of its next step begins."""
+        self.take_signals()
+        if not self.open:
+            self.clock.rest()
 
     def observe(self, text: str) -> None:
         """Something arrived that answers no call."""
@@ -197,6 +229,7 @@ class Machine:
             self.held = None
             draft.observation = held.observation or draft.observation
             draft.action = _together(held.action, draft.action)
+            draft.signals = added(held.signals, draft.signals)
 
     def say(self, draft: OpenStep, turn: Any) -> None:
         """Speech, or a whole step: complete at once, or with its turn where the events name turns."""
@@ -209,6 +242,7 @@ class Machine:
         else:
             self.held.action = _together(self.held.action, draft.action)
             self.held.status = draft.status
+            self.held.signals = added(self.held.signals, draft.signals)
 
     def call(self, draft: OpenStep) -> None:
         """A call begins to wait for its result."""
@@ -251,6 +285,7 @@ class Machine:
             self._arrived(text)
             return
         draft.result = text
+        draft.signals = added(draft.signals, self.take_signals())
         draft.done = True
         draft.status = judge(draft)
         self.settle()
@@ -360,11 +395,17 @@ class Machine:
             "held": None if self.held is None else {name: getattr(self.held, name) for name in _DRAFT},
             "open": [{name: getattr(draft, name) for name in _DRAFT} for draft in self.open],
         }
+        if self.clock.now is not None or any(draft.signals for draft in self._drafts()):
+            found["signals"] = {"clock": self.clock.state(), "drafts": [one.signals.hex() for one in self._drafts()]}
         self.rest()
         return found
 
     def resume(self, state: Any) -> None:
         """TraceError where it is no state of this."""
+        signals = None
+        if isinstance(state, dict) and "signals" in state:  # not in the state of a run that has none
+            signals = checked(state["signals"], _SIGNALS, "state.machine.signals")
+            state = {name: value for name, value in state.items() if name != "signals"}
         checked(state, _STATE, "state.machine")
         self.counters = {}
         self._names = 0
@@ -375,6 +416,10 @@ class Machine:
         self._packed = None
         for name in _KEPT:
             setattr(self, name, state[name])
+        if signals is not None:
+            self.clock.resume(signals["clock"])
+            for draft, data in zip(self._drafts(), signals["drafts"], strict=False):
+                draft.signals = _unspelled(data)
         self.rest()
 
     def _emit(self, draft: OpenStep) -> None:
@@ -390,6 +435,7 @@ class Machine:
             draft.result,
             draft.status,
             draft.event,
+            signals=self.clock.signals(draft.signals),
         )
         self.out.append(raw_record(record) if self.is_raw else record)
 
@@ -398,7 +444,22 @@ def _together(first: str, second: str) -> str:
     return f"{first}\n{second}" if first and second else first or second
 
 
+def _unspelled(data: str) -> bytes:
+    """TraceError for what spells no packed figures."""
+    try:
+        found = bytes.fromhex(data)
+    except ValueError:
+        found = b"?"
+    unpacked(found)
+    return found
+
+
 def _held(draft: OpenStep) -> int:
     """Bytes that a draft takes, without those of its texts."""
     names = (draft.tool, draft.agent, draft.call_id or "")
-    return _CALL + sum(size(name) + cost(name) for name in names) + sum(cost(getattr(draft, name)) for name in _TEXTS)
+    return (
+        _CALL
+        + _FIGURES * bool(draft.signals)
+        + sum(size(name) + cost(name) for name in names)
+        + sum(cost(getattr(draft, name)) for name in _TEXTS)
+    )

@@ -229,6 +229,8 @@ class Parser:
         turn = self._program.turn
         if turn is not None:
             scope.turn = short_turn(turn(scope))
+        if self._program.signals is not None:
+            machine.arrive(*self._program.signals(scope), scope.turn)
         taken = False
         for rule in self._program.rules:
             if rule.when(scope):

@@ -19,6 +19,7 @@ from prefixguard.stepview.paths import MISSING, Getter, Scope, Step, parse_path
 from prefixguard.stepview.record import FIELDS
 from prefixguard.stepview.rules import EventRule, RuleSite, compile_rule, compile_status
 from prefixguard.stepview.schema import check_bounds, lift
+from prefixguard.stepview.signals import Figures, compile_signals
 from prefixguard.stepview.text import DEFAULT_BUDGETS, cutter
 from prefixguard.stepview.values import compile_text, compile_value
 from prefixguard.trace import Outcome
@@ -28,7 +29,7 @@ VIEWS = ("steps", "raw")
 
 _TOP = (
     "schema", "name", "version", "description", "container", "run", "events", "rules", "status", "join", "turn", "kind",
-    "budgets", "view", "hidden", "waived", "comment", "$schema",
+    "signals", "budgets", "view", "hidden", "waived", "comment", "$schema",
 )  # fmt: skip
 _RUN = ("id", "task", "groups", "preamble", "outcome", "labels", "comment")
 
@@ -53,6 +54,7 @@ class Program:
     labels: RunLabels
     kind: Getter | None
     turn: Getter | None
+    signals: Callable[[Scope], tuple[Figures | None, int]] | None  # what an event says that it took
     header: Callable[[Any], Header]  # what rules read of $, which a live session keeps
     room: int  # bytes for what waits in a run
     body: tuple[int, int]  # bytes kept of the text of an event, head and tail
@@ -96,6 +98,7 @@ def _compile(spec: dict[str, Any]) -> Program:
     join = _join(spec.get("join", {}), record.at("join"))
     judge = compile_status(spec.get("status", []), inner.at("status"))
     turn = inner.optional(spec, "turn", compile_value)
+    signals = inner.optional(spec, "signals", compile_signals)
     if not isinstance(spec["rules"], list) or not spec["rules"]:
         raise record.error("rules: a list of at least one rule.")
     shared = RuleSite(inner, budgets, judge, join.parallel)
@@ -139,6 +142,7 @@ def _compile(spec: dict[str, Any]) -> Program:
         labels=labels,
         kind=kind,
         turn=turn,
+        signals=signals,
         header=compile_header(_of_run(readings.record + kind_site.sink)),
         room=room,
         body=body_for(budgets, room),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from prefixguard.errors import TraceError
+from prefixguard.stepview.signals import Signals
 from prefixguard.stepview.text import plain
 
 Status = Literal["ok", "error", "unknown"]
@@ -43,6 +44,7 @@ class StepRecord:
     event: position of the source event it came from, from 0; -1 where unknown.
     score: what a verifier, judge or critic said of the run so far, where that is all the step is; None in a step of an
         agent. No text of a step holds it.
+    signals: what the step took: seconds, tokens, dollars; None where nobody says. No text of a step holds it.
     """
 
     index: int
@@ -56,6 +58,7 @@ class StepRecord:
     status: Status
     event: int = -1
     score: float | None = None
+    signals: Signals | None = None
 
 
 #: No score is further from 0: a sum of them, and each as a float32, has to stay finite.

@@ -209,6 +209,7 @@ class _Fields:
             machine.take_observation(),
             self.action(scope),
             scope.index,
+            signals=machine.take_signals(),
         )
 
     def skip(self, machine: Machine, scope: Scope) -> None:
@@ -217,6 +218,7 @@ class _Fields:
     def observe(self, machine: Machine, scope: Scope) -> None:
         """Something arrived that answers no call."""
         machine.observe(self.observation(scope))
+        machine.told()
 
     def say(self, machine: Machine, scope: Scope) -> None:
         """The agent speaks, or took a whole step."""

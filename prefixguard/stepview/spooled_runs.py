@@ -16,6 +16,7 @@ from prefixguard.stepview.adapter import Adapter
 from prefixguard.stepview.offered import readable_offer
 from prefixguard.stepview.reader import ReadReport, read_runs
 from prefixguard.stepview.record import StepRecord
+from prefixguard.stepview.signals import Signals
 from prefixguard.trace import Fault, Mistake, Outcome, Run
 
 _IN_MEMORY = 128 << 20  # bytes a spool keeps in memory before it moves to a temporary file
@@ -123,7 +124,7 @@ def _loaded(data: bytes) -> Run[StepRecord]:
         run_id,
         task_id,
         Outcome(outcome),
-        tuple(StepRecord(*fields) for fields in records),
+        tuple(StepRecord(*fields, None if signals is None else Signals(*signals)) for *fields, signals in records),
         source,
         groups,
         None if mistake is None else Mistake(*mistake),

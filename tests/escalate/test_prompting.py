@@ -146,7 +146,7 @@ def test_nothing_but_the_records_is_sent() -> None:
         assert "CANARY" not in sent and "failure" not in sent
         assert all(f"text of {i}." in sent and f"result of {i}." in sent for i in range(1, 8))
         assert not any(f"of {i}." in sent for i in range(8, 20))
-    names = "index actor agent tool arguments observation action result status event score"
+    names = "index actor agent tool arguments observation action result status event score signals"
     assert " ".join(field.name for field in fields(StepRecord)) == names
 
 

@@ -25,6 +25,7 @@ from prefixguard.stepview import (
     program,
     read_runs,
     rules,
+    signals,
     values,
 )
 from prefixguard.stepview import schema as bounds
@@ -52,6 +53,7 @@ def test_every_construct_is_in_it() -> None:
     assert set(defs["test"]["anyOf"][1]["properties"]) == set(conditions._TESTS)
     assert set(SCHEMA["properties"]) == set(program._TOP)
     assert set(SCHEMA["properties"]["run"]["properties"]) == set(program._RUN)
+    assert set(SCHEMA["properties"]["signals"]["properties"]) == {*signals.KEYS, "comment"}
     told = SCHEMA["properties"]["run"]["properties"]["labels"]["properties"]
     assert set(told) == set(labels.KEYS)
     assert set(told["faults"]["properties"]) == set(labels._FAULT_KEYS)

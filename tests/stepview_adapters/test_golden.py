@@ -87,6 +87,7 @@ def lines_of(run: Run[StepRecord]) -> list[dict[str, Any]]:
             "arguments": record.arguments, "observation": record.observation, "action": record.action,
             "result": record.result, "status": record.status,
             **({} if record.score is None else {"score": record.score}),
+            **({} if record.signals is None else {"signals": record.signals.to_json()}),
         }
         for record in run.records
     ]  # fmt: skip

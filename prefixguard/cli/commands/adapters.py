@@ -96,8 +96,10 @@ def record_lines(run: Run[StepRecord]) -> Iterator[dict[str, Any]]:
     """The records of a run as JSON objects, each with what is known of its run."""
     head = {"run_id": run.run_id, "task_id": run.task_id, "groups": dict(run.groups), "outcome": run.outcome.value}
     for record in run.records:
-        score = {} if record.score is None else {"score": record.score}
-        yield {**head, "step": record.index, **{name: getattr(record, name) for name in FIELDS}, **score}
+        more: dict[str, Any] = {} if record.score is None else {"score": record.score}
+        if record.signals is not None:
+            more["signals"] = record.signals.to_json()
+        yield {**head, "step": record.index, **{name: getattr(record, name) for name in FIELDS}, **more}
 
 
 @command("convert", arguments="runs", words={"adapter": READ_ADAPTER}, json="What was written, as JSON.")
