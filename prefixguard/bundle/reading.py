@@ -23,7 +23,7 @@ from prefixguard.bundle.manifest import LIMITS, PICTURES, SCORES, File, read_man
 from prefixguard.bundle.onnx_check import check_onnx
 from prefixguard.bundle.signature import Signature, Trust, public_keys, unsigned
 from prefixguard.bundle.symbol_map import ModelMap, SymbolMap, TreeMap
-from prefixguard.context import FEATURES, SCORE_FEATURES, Feature
+from prefixguard.context import FEATURES, N_FEATURES, SCORE_FEATURES, SIGNAL_FEATURES, Feature
 from prefixguard.encoder import Vocabulary
 from prefixguard.errors import AdapterError, BundleError, UntrustedBundleError
 from prefixguard.stepview import Adapter
@@ -61,7 +61,7 @@ class Bundle:
     @property
     def features(self) -> tuple[Feature, ...]:
         """What the numbers of `typical` are of, in their order."""
-        return features_of(self.kind)
+        return features_of(self.kind, len(self.typical))
 
     @property
     def horizon(self) -> int | None:
@@ -156,7 +156,7 @@ def _parse(folder: Path, manifest: dict[str, Any], files: Mapping[str, bytes]) -
     version = version_of(manifest["kind"], grouped=calibration.groups is not None, named=named)
     if manifest["schema"] != schema_of(version):
         raise BundleError(f"{where}: is of {schema_of(version)!r}, the manifest of another layout. {_AGAIN}")
-    typical = _typical(arrays, features_of(manifest["kind"]), str(folder / File.CONTEXT))
+    typical = _typical(arrays, manifest["kind"], str(folder / File.CONTEXT))
     for name in (File.MODEL, File.REASONS):
         if name in files:
             check_onnx(files[name], len(vocabulary), len(typical), str(folder / name))
@@ -197,17 +197,22 @@ def _automaton(
     return automaton, symbol_map, glosses
 
 
-def features_of(kind: str) -> tuple[Feature, ...]:
-    """What a bundle of this kind knows of a run besides its words."""
-    return SCORE_FEATURES if kind == SCORES else FEATURES
+def features_of(kind: str, n: int) -> tuple[Feature, ...]:
+    """What a bundle of this kind knows of a run besides its words, in n numbers: with what steps took, or without."""
+    if kind == SCORES:
+        return SCORE_FEATURES
+    return (*FEATURES, *SIGNAL_FEATURES) if n == N_FEATURES + len(SIGNAL_FEATURES) else FEATURES
 
 
-def _typical(arrays: Mapping[str, NDArray[Any]], features: tuple[Feature, ...], where: str) -> NDArray[np.float32]:
+def _typical(arrays: Mapping[str, NDArray[Any]], kind: str, where: str) -> NDArray[np.float32]:
     """Array `typical`, after checking that the bundle was trained on the context features of this release."""
     typical, names = arrays.get("typical"), arrays.get("names")
     if typical is None or names is None or typical.dtype != np.float32 or typical.shape != names.shape:
         raise BundleError(f"{where}: needs the arrays typical (float32) and names, one entry a feature. {_AGAIN}")
-    ours, theirs = [feature.name for feature in features], [str(name) for name in names.ravel().tolist()]
+    ours, theirs = (
+        [feature.name for feature in features_of(kind, typical.size)],
+        [str(name) for name in names.ravel().tolist()],
+    )
     if ours != theirs:
         odd = next((n for n in theirs if n not in ours), next((n for n in ours if n not in theirs), "their order"))
         raise BundleError(

@@ -306,9 +306,12 @@ def pack(state: ContextState) -> bytes:
     return b"".join((_FIXED.pack(*whole, *numbers), *tables, state.words.tobytes()))
 
 
-def unpack(data: bytes) -> ContextState:
-    """The state that `pack` was given. Raises SavedSessionError for bytes that no state packs to."""
-    state = ContextState()
+def unpack(data: bytes, into: ContextState | None = None) -> ContextState:
+    """The state that `pack` was given; into: a fresh one that takes it.
+
+    Raises SavedSessionError for bytes that no state packs to.
+    """
+    state = ContextState() if into is None else into
     if len(data) != PACKED_BYTES:
         raise SavedSessionError(f"The saved context has {len(data)} bytes, not {PACKED_BYTES}: the session is damaged.")
     values = _FIXED.unpack_from(data)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard import behaviours, context
-from prefixguard.context import FEATURES, SCORE_FEATURES, Feature
+from prefixguard.context import FEATURES, N_FEATURES, SCORE_FEATURES, SIGNAL_FEATURES, Feature
 from prefixguard.encoder import Vocabulary, tokenize
 from prefixguard.errors import DataError
 from prefixguard.metrics import Prefixes
@@ -33,6 +34,7 @@ class Corpus:
     fills: how often the fields of the records are filled.
     held: uint8 (steps, behaviours of the catalogue), as `behaviours.held` counts them.
     reads_scores: whether the runs are known by their scores alone; `context` is then of `SCORE_FEATURES`.
+    has_signals: whether `context` has `SIGNAL_FEATURES` behind the others. with_signals: runs that have some.
     """
 
     run_ids: list[str]
@@ -49,11 +51,21 @@ class Corpus:
     fills: FillCounts | None = None
     held: NDArray[np.uint8] | None = None
     reads_scores: bool = False
+    has_signals: bool = False
+    with_signals: int = 0
+
+    def without_signals(self) -> Corpus:
+        """The same runs, of which nobody says what their steps took."""
+        return (
+            replace(self, context=self.context[:, :N_FEATURES].copy(), has_signals=False) if self.has_signals else self
+        )
 
     @property
     def features(self) -> tuple[Feature, ...]:
         """What the columns of `context` are of."""
-        return SCORE_FEATURES if self.reads_scores else FEATURES
+        if self.reads_scores:
+            return SCORE_FEATURES
+        return (*FEATURES, *SIGNAL_FEATURES) if self.has_signals else FEATURES
 
     def __len__(self) -> int:
         return len(self.run_ids)
@@ -138,13 +150,22 @@ class Rows:
         return indices.astype(np.int64), values, counts
 
 
+#: Share of the runs that must say what their steps took, for a monitor to learn from it.
+_MOST_HAVE: Final = 0.5
+_KNOWN: Final = [N_FEATURES + i for i, one in enumerate(SIGNAL_FEATURES) if one.kind == "yes"]
+
+
 def featurise(
-    runs: Iterable[Run[StepRecord]], *, on_run: Callable[[int], None] | None = None, unlabelled: bool = False
+    runs: Iterable[Run[StepRecord]],
+    *,
+    on_run: Callable[[int], None] | None = None,
+    unlabelled: bool = False,
+    signals: bool | None = None,
 ) -> Corpus:
     """Read runs once. Runs with an unknown outcome are counted and left out. One run is in memory at a time.
 
     on_run: called with the number of runs read so far. unlabelled: runs with an unknown outcome are kept instead, as if
-    they had succeeded.
+    they had succeeded. signals: whether the context has what steps took; None: where at least half of the runs say it.
     Raises DataError where some of the steps are scores and others are not.
     """
     none = np.empty(0, np.float32)
@@ -172,10 +193,19 @@ def featurise(
         lengths.append(len(run.records))
     found.failed = np.array(failed, dtype=np.bool_)
     found.first = np.concatenate(([0], np.cumsum(np.array(lengths, dtype=np.int64)))).astype(np.int64)
-    found.context = np.concatenate([np.empty((0, len(found.features)), np.float32), *vectors])
+    _keep_signals(found, vectors, signals)
     found.fills = None if found.reads_scores else fills
     found.held = np.frombuffer(bytes(held), np.uint8).reshape(-1, len(behaviours.NONE_HELD))
     return found
+
+
+def _keep_signals(found: Corpus, vectors: list[NDArray[np.float32]], wanted: bool | None) -> None:
+    """The context of all runs, with what steps took or without."""
+    known = 0 if found.reads_scores else sum(bool(rows[:, _KNOWN].any()) for rows in vectors)
+    found.with_signals = known
+    found.has_signals = (known > 0 and known >= _MOST_HAVE * len(vectors)) if wanted is None else wanted
+    width = len(found.features)
+    found.context = np.concatenate([np.empty((0, width), np.float32), *(rows[:, :width] for rows in vectors)])
 
 
 def _check_kind(run: Run[StepRecord], found: Corpus) -> None:
@@ -191,8 +221,9 @@ def _check_kind(run: Run[StepRecord], found: Corpus) -> None:
 
 def _vectors(run: Run[StepRecord], found: Corpus, held: bytearray) -> NDArray[np.float32]:
     """What is known after each step, float32 (T, d); behaviours and documents go where they belong."""
-    rows = np.empty((len(run.records), len(found.features)), dtype=np.float32)
-    scores, state, tracker = context.scores.start(), context.start(), behaviours.start()
+    width = len(SCORE_FEATURES) if found.reads_scores else N_FEATURES + len(SIGNAL_FEATURES)
+    rows = np.empty((len(run.records), width), dtype=np.float32)
+    scores, state, tracker = context.scores.start(), context.signals.start(), behaviours.start()
     for t, record in enumerate(run.records):
         document = serialize(record)
         tokens = tokenize(document)
@@ -200,7 +231,7 @@ def _vectors(run: Run[StepRecord], found: Corpus, held: bytearray) -> NDArray[np
             rows[t] = context.scores.update(scores, record)
             held += behaviours.NONE_HELD
         else:
-            rows[t] = context.update(state, record, tokens)
+            rows[t] = context.signals.update(state, record, tokens)
             held += behaviours.held(behaviours.update(tracker, record, tokens, state, rows[t]))
         found.documents.append(document)
     return rows

@@ -13,6 +13,7 @@ from types import ModuleType
 import numpy as np
 from numpy.typing import NDArray
 
+from prefixguard.context import N_FEATURES
 from prefixguard.encoder import FitReport, Vocabulary, fit_vocabulary
 from prefixguard.errors import missing_extra
 from prefixguard.learn.config import HEADS, WITHOUT_TORCH, LearnListener, TrainConfig
@@ -137,4 +138,6 @@ def training_key(corpus: Corpus, pool: NDArray[np.int64], validation: NDArray[np
         for r in runs.tolist():
             said = f"{corpus.run_ids[r]}\0{corpus.task_ids[r]}\0{corpus.digests[r]}\0{corpus.failed[r]}\n"
             h.update(said.encode("utf-8", "surrogatepass"))
+            if corpus.has_signals:  # which no digest holds
+                h.update(corpus.context[corpus.first[r] : corpus.first[r + 1], N_FEATURES:].tobytes())
     return h.hexdigest()

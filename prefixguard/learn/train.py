@@ -119,6 +119,7 @@ def train_corpus(
 ) -> TrainResult:
     """`train` from runs already featurised."""
     began, listener, path = time.monotonic(), listener or LearnListener(), Path(out)
+    corpus = corpus if config.signals and not config.only_healthy else corpus.without_signals()
     _refuse_existing(path, overwrite)
     _check(corpus, adapter, report or ReadReport(), only_healthy=config.only_healthy)
     lost = _lost(corpus, adapter)
@@ -260,6 +261,12 @@ def _split(corpus: Corpus, config: TrainConfig, policy: AlarmPolicy) -> tuple[di
         notes.append(f"{corpus.unknown} runs have no outcome and were left out of training.")
     if config.only_healthy:
         notes += _healthy_notes(corpus)
+    elif config.signals and 0 < corpus.with_signals < len(corpus):
+        notes.append(
+            f"{len(corpus) - corpus.with_signals:,} of {len(corpus):,} runs do not say what their steps took (seconds, "
+            "tokens, dollars). "
+            + ("Absent is not zero." if corpus.has_signals else "Nothing is learned from the others'.")
+        )
     needed = runs_needed(policy.budget, policy.delta)
     move = split_for_training(corpus, needed, config.seed)
     if move.moved:
@@ -350,7 +357,9 @@ def _info(
         "horizon": config.horizon,
         "seed": config.seed,
         "config": {
-            name: value for name, value in asdict(config).items() if name != "higher_is_safer" or corpus.reads_scores
+            name: value
+            for name, value in asdict(config).items()
+            if (name != "higher_is_safer" or corpus.reads_scores) and (name, value) != ("signals", True)
         },
         "split": {"rule": "tasks by SHA-256 of seed:task, repeats together", "shares": dict(DEFAULT_SHARES)},
         "tasks": {side.value: sorted(task_hash(t) for t, s in sides.items() if s is side) for side in Side},

@@ -24,11 +24,11 @@ Stretches of steps in which the agent only speaks are no lapse of what calls hav
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from prefixguard.errors import BundleError, SavedSessionError
-from prefixguard.stepview import FEWEST, NEARLY, SERIES, EventGaps, FillCounts, StepRecord, fill_marks
+from prefixguard.stepview import FEWEST, NEARLY, SERIES, SIGNALS, EventGaps, FillCounts, StepRecord, fill_marks
 
 LEAST = 6
 LEAST_NEVER = 3
@@ -44,7 +44,7 @@ class Expected:
     """When a run is unlike the training runs. limits: by series, steps in a row that a field may be empty; None: not
     watched. longest: the most it was in training. filled: share of the training steps in which it was filled.
     without_step, skipped: of `EventGaps`; None: not known. steps: mean number of them in a training run; None: not
-    known."""
+    known. signals: share of the training steps that had each."""
 
     limits: tuple[int | None, ...]
     longest: tuple[int, ...]
@@ -52,6 +52,7 @@ class Expected:
     without_step: int | None = None
     skipped: int | None = None
     steps: float | None = None
+    signals: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any], where: str) -> Expected | None:
@@ -66,15 +67,16 @@ class Expected:
             filled = tuple(float(field["filled"]) for field in fields)
             runs = int(reading.get("runs") or 0)
             steps = int(reading["fields"]["the tool"]["steps"]) / runs if runs > 0 else None
+            signals = {str(name): float(share) for name, share in reading.get("signals", {}).items()}
             events = reading.get("events")
             if events is None:
-                return cls(limits, empty, filled, steps=steps)
+                return cls(limits, empty, filled, steps=steps, signals=signals)
             longest, most = int(events["longest_without_step"]), int(events["most_skipped_of_64"])
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as exc:
             raise BundleError(
                 f"{where}: what it says of how training runs were read is damaged. Train it again."
             ) from exc
-        return cls(limits, empty, filled, max(LEAST_EVENTS, 2 * longest), max(LEAST_SKIPPED, 2 * most), steps)
+        return cls(limits, empty, filled, max(LEAST_EVENTS, 2 * longest), max(LEAST_SKIPPED, 2 * most), steps, signals)
 
     def gap(self, gaps: EventGaps) -> str | None:
         """Why the events of a run are unlike those of the training runs; None where they are like them."""
@@ -108,6 +110,14 @@ class Expected:
                     f"{name}: empty in {steps - full:,} of {steps:,} steps; in the monitor's training runs it was "
                     f"filled in {self.filled[i]:.0%}. What the runs are written by, or what the adapter reads, has "
                     "changed: these readings rest on less than the monitor was made from."
+                )
+        for name, n in zip(SIGNALS, fills.signals, strict=True):
+            had = self.signals.get(name, 0.0)
+            if had >= _FILLED and fills.steps >= FEWEST and fills.steps - n >= NEARLY * fills.steps:
+                said.append(
+                    f"{name}: {fills.steps - n:,} of {fills.steps:,} steps do not say it; of the monitor's training "
+                    f"steps {had:.0%} did. Absent is not zero, but these readings rest on less than the monitor was "
+                    "made from."
                 )
         return tuple(said)
 

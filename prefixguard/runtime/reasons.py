@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prefixguard.behaviours import BehaviourFinding
-from prefixguard.context import FEATURES
+from prefixguard.context import FEATURES, SIGNAL_FEATURES
 from prefixguard.encoder import SparseRow
 from prefixguard.runtime.model import Step, StepModel
 from prefixguard.runtime.reading import MOST
@@ -28,6 +28,7 @@ GROUP_WORDS: Final[Mapping[str, str]] = {
     "sizes": "the length of its texts",
     "grounding": "where its identifiers come from",
     "novelty": "how much of its text is new",
+    "signals": "what its steps took",
     _WORDS: "its words",
 }
 _MOST_GROUPS: Final = 2
@@ -83,7 +84,7 @@ def _no_behaviour(pushes: tuple[NDArray[np.float32], NDArray[np.float32]] | None
     if pushes is None:
         return _NOTHING
     moved = dict.fromkeys(GROUP_WORDS, 0.0)
-    for feature, push in zip(FEATURES, pushes[0].tolist(), strict=True):
+    for feature, push in zip((*FEATURES, *SIGNAL_FEATURES), pushes[0].tolist(), strict=False):
         moved[feature.group] += push
     moved[_WORDS] = float(pushes[1].sum())
     groups = sorted((group for group, push in moved.items() if push > 0), key=lambda group: -moved[group])

@@ -10,6 +10,7 @@ from typing import Any
 
 from prefixguard.stepview.live_state import checked
 from prefixguard.stepview.record import StepRecord
+from prefixguard.stepview.signals import SIGNALS
 
 #: Events that `skipped` looks back on.
 WINDOW = 64
@@ -113,7 +114,8 @@ class FillCounts:
 
     runs, steps: so many. one_step: runs of one step. unseen: runs without any observation. calls_with_words: calls in
     whose step the agent says something too. with_text: steps with any text but names of tools. same: by field of the
-    record, whether its text is ever another; "step": of all texts of a step together.
+    record, whether its text is ever another; "step": of all texts of a step together. signals: steps that have each of
+    `SIGNALS`.
     """
 
     runs: int = 0
@@ -125,6 +127,7 @@ class FillCounts:
     applies: list[int] = field(default_factory=lambda: [0] * len(SERIES))
     filled: list[int] = field(default_factory=lambda: [0] * len(SERIES))
     longest: list[Counter[int]] = field(default_factory=lambda: [Counter() for _ in SERIES])
+    signals: list[int] = field(default_factory=lambda: [0] * len(SIGNALS))
     same: dict[str, SameText] = field(
         default_factory=lambda: {name: SameText() for name in ("tool", "observation", "action", "result", "step")}
     )
@@ -137,6 +140,8 @@ class FillCounts:
             if record.score is not None:
                 continue
             steps += 1
+            for i, value in enumerate(record.signals or ()):
+                self.signals[i] += value is not None
             observed += record.observation != ""
             self._texts(record)
             for i, is_filled in enumerate(fill_marks(record)):
@@ -179,7 +184,8 @@ class FillCounts:
         for name, n, filled, longest in zip(SERIES, self.applies, self.filled, self.longest, strict=True):
             share = round(filled / n, 6) if n else 0.0
             fields[name] = {"steps": n, "filled": share, "longest_empty": highest(longest)}
-        return {"runs": self.runs, "fields": fields}
+        signals = {name: round(n / self.steps, 6) for name, n in zip(SIGNALS, self.signals, strict=True) if n}
+        return {"runs": self.runs, "fields": fields, **({"signals": signals} if signals else {})}
 
 
 def highest(counts: Mapping[int, int]) -> int:

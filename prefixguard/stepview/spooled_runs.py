@@ -7,10 +7,10 @@ import tempfile
 import weakref
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from prefixguard.stepview.adapter import Adapter
 from prefixguard.stepview.offered import readable_offer
@@ -124,10 +124,15 @@ def _loaded(data: bytes) -> Run[StepRecord]:
         run_id,
         task_id,
         Outcome(outcome),
-        tuple(StepRecord(*fields, None if signals is None else Signals(*signals)) for *fields, signals in records),
+        tuple(map(_record, records)),
         source,
         groups,
         None if mistake is None else Mistake(*mistake),
         tuple(Fault(*fault) for fault in faults),
         readable_offer(*offer),
     )
+
+
+def _record(values: list[Any]) -> StepRecord:
+    record = StepRecord(*values)
+    return record if record.signals is None else replace(record, signals=Signals(*record.signals))

@@ -66,7 +66,9 @@ class TreeSteps:
         weights, tasks = np.repeat(lengths.mean() / lengths, lengths), np.repeat(material.tasks[runs], lengths)
         teacher = material.teacher[train].astype(np.float64)
         terms = material.vocabulary.terms
-        return cls(corpus.context, material.matrix, terms, train, weights, tasks, teacher, log_odds(teacher))
+        return cls(
+            corpus.context[:, :N_FEATURES], material.matrix, terms, train, weights, tasks, teacher, log_odds(teacher)
+        )
 
 
 def fit_tree(steps: TreeSteps, leaves: int, *, words: bool = True) -> Alphabet:

@@ -131,15 +131,15 @@ def ablate(
     """Train the full monitor and its variants on the same folds.
 
     config: of the trainings; None: boosted trees, which are fitted in seconds. Other backends may lean on other things.
-    views: the variants; None: `ablation_views()`, 29 of them, so that 30 * folds * repeats * seeds fits are made.
+    views: the variants; None: `ablation_views()`, 29 of them, so that 30 * folds * repeats * seeds fits are made; two
+        more where steps have signals.
     folds : parts that tasks are dealt to, 2 or more; each is held out once.
     repeats : deal tasks to other folds so often, 1 or more.
     seeds : every fold is fitted once a seed, such as 13,14,15.
     out: keeps every fold of every variant as it is done.
     The rest, and what is raised, as at `cross_validate`; ConfigError for two variants of one name and part.
     """
-    chosen = list(ablation_views() if views is None else views)
-    if len({(view.kind, view.part, view.name) for view in chosen}) < len(chosen):
+    if views is not None and len({(view.kind, view.part, view.name) for view in views}) < len(views):
         raise ConfigError("two variants have the same name: give each once.")
     retraining = Retraining(
         runs,
@@ -158,6 +158,7 @@ def ablate(
     )
     if retraining.corpus.reads_scores:
         raise UsageError("an ablation takes fields of steps away, and scores have none. Say cross-validate.")
+    chosen = list(ablation_views(signals=retraining.corpus.has_signals) if views is None else views)
     full, whole = folded(retraining, retraining.score_all("full", 1 + len(chosen)))
     rows = []
     for view in chosen:

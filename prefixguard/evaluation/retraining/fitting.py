@@ -108,6 +108,7 @@ class Retraining:
         within_groups: bool = True,
     ) -> None:
         self.corpus, self.notes = _corpus_of(runs, adapter, labels, strict, on_stage)
+        self.corpus = self.corpus if config.signals and not config.only_healthy else self.corpus.without_signals()
         self.config, self.total, self._done = config, 0, 0
         self.grouped_by, self.groups = choose_groups(self.corpus.groups, group_by)
         self._within = self.groups if within_groups else None

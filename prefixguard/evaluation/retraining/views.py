@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.context import FEATURES, GROUPS
+from prefixguard.context import FEATURES, GROUPS, N_FEATURES, SIGNAL_FEATURES
 from prefixguard.evaluation.retraining.partition import Runs
 from prefixguard.learn import Corpus, featurise, steps_of
 from prefixguard.stepview import FIELDS, StepRecord
@@ -22,6 +22,11 @@ _TAG = re.compile(b"[%c-%c]" % (1, len(FIELDS)))
 _BLANK = {"actor": "unknown", "status": "unknown"}
 #: Fields of a record that can be blanked. The agent's name is not serialised, so that nothing reads it today.
 RECORD_FIELDS = ("actor", "agent", *(name for name in FIELDS if name != "actor"))
+
+
+_ALL = (*FEATURES, *SIGNAL_FEATURES)
+#: The group of what steps took, where they say it.
+SIGNALS = "signals"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +51,25 @@ class View:
     @property
     def columns(self) -> NDArray[np.int64]:
         """Context columns that are held still."""
-        return np.array([i for i, feature in enumerate(FEATURES) if feature.group in self.groups], dtype=np.int64)
+        return np.array([i for i, feature in enumerate(_ALL) if feature.group in self.groups], dtype=np.int64)
 
 
-def ablation_views() -> list[View]:
-    """Without each field and each context group, and only each.
+def ablation_views(*, signals: bool = False) -> list[View]:
+    """Without each field and each context group, and only each. signals: the runs say what their steps took.
 
     `only` a context group leaves no text and no other group; `only` a field leaves what the context can tell of that
     field alone, and of how many steps there were.
     """
-    everything = frozenset(GROUPS)
+    groups = (*GROUPS, SIGNALS) if signals else GROUPS
+    everything = frozenset(groups)
     views = [View(f"without {name}", "without", "field", fields=frozenset({name})) for name in RECORD_FIELDS]
-    views += [View(f"without {name}", "without", "context", groups=frozenset({name})) for name in GROUPS]
+    views += [View(f"without {name}", "without", "context", groups=frozenset({name})) for name in groups]
     views += [
         View("without text", "without", "both", text=False),
         View("without context", "without", "both", groups=everything),
     ]
     views += [View(f"only {name}", "only", "field", fields=frozenset(RECORD_FIELDS) - {name}) for name in FIELDS]
-    views += [View(f"only {name}", "only", "context", groups=everything - {name}, text=False) for name in GROUPS]
+    views += [View(f"only {name}", "only", "context", groups=everything - {name}, text=False) for name in groups]
     return views
 
 
@@ -75,7 +81,8 @@ def seen_through(corpus: Corpus, view: View) -> Corpus:
     """
     if view.fields:
         blanked = _blanked(corpus, view.fields)
-        corpus = dataclasses.replace(corpus, context=blanked.context, documents=blanked.documents)
+        context = np.concatenate((blanked.context, corpus.context[:, N_FEATURES:]), axis=1)  # signals are no field
+        corpus = dataclasses.replace(corpus, context=context, documents=blanked.documents)
     if not view.text:
         empty = _blanked(corpus, frozenset(RECORD_FIELDS))
         corpus = dataclasses.replace(corpus, documents=empty.documents)
@@ -84,7 +91,7 @@ def seen_through(corpus: Corpus, view: View) -> Corpus:
 
 def held_still(corpus: Corpus, view: View, train: Runs) -> Corpus:
     """The corpus with the view's columns at their median over the steps of these runs, everywhere."""
-    columns = view.columns
+    columns = view.columns[view.columns < corpus.context.shape[1]]
     if not len(columns):
         return corpus
     context = corpus.context.copy()
