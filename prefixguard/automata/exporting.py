@@ -300,6 +300,7 @@ def _finish(
     performance = measure_alarms(material, automaton, walks, drawn, calibration, bundle.calibration, horizon=horizon)
     fidelity = replace(fidelity, care=(*distrust(fidelity, performance), *fidelity.care))
     sound = Level.WATCH if thresholds.alarm is None else Level.ALARM
+    sounds_above = thresholds.watched_from if thresholds.alarm is None else thresholds.alarm
     chosen = choose_replays(material, walks, calibration, horizon=horizon)
     places = chosen.places[~np.isin(material.test[chosen.places], asked)]
     replays = [
@@ -319,7 +320,9 @@ def _finish(
         chosen=chosen.said,
         fidelity=fidelity,
         performance=performance,
-        ranked=rank_states(material, automaton, entries, learned.walked.states, walks, sound, examples=examples),
+        ranked=rank_states(
+            material, shown, entries, learned.walked.states, walks, sound, sounds_above, examples=examples
+        ),
         cells=_cells(material, learned, walks),
         said=tuple(zip(walks.levels, walks.risks[:, 1].tolist(), strict=True)),
         watch=thresholds.watched_from,

@@ -286,6 +286,21 @@ def test_leaves_that_end_alike_are_told_apart_by_the_way_to_them() -> None:
     )
 
 
+def test_ranges_that_overlap_are_told_apart_by_another_test() -> None:
+    """A step may lie in both, so neither name says which of them it is."""
+    early, late = Asked(PLACES["step"], -math.inf, 12.5), Asked(PLACES["step"], 12.5, math.inf)
+    apart, near = Asked(PLACES["errors"], 1.5, 4.5), Asked(PLACES["errors"], 2.5, 4.5)
+    other = Asked(PLACES["calls"], 3.5, math.inf)
+    names = name_leaves([(early, other, apart), (late, other, near)], ())
+    assert names == (
+        "failed steps 2 to 4, tool calls >= 4, step <= 12",
+        "failed steps 3 to 4, tool calls >= 4, step >= 13",
+    )
+    beside = Asked(PLACES["errors"], 4.5, 9.5)
+    names = name_leaves([(early, other, apart), (early, other, beside)], ())
+    assert names == ("failed steps 2 to 4, tool calls >= 4", "failed steps 5 to 9, tool calls >= 4")
+
+
 def test_leaves_that_rounding_makes_alike_have_their_number_in_front() -> None:
     at = PLACES["error_rate"]
     found = [(Asked(at, -math.inf, 0.25001),), (Asked(at, -math.inf, 0.25002),), (Asked(at, 0.3, math.inf),)]

@@ -17,14 +17,17 @@ from html.parser import HTMLParser
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from invented_summary import HOSTILE, PERFORMANCE, invented_summary
 
+from prefixguard.alarm import Level
 from prefixguard.automata.page import page_data, page_json, to_page
 from prefixguard.automata.page.glossary import NAME_LETTERS, SENTENCE_LETTERS, to_glossary
 from prefixguard.automata.picture.dot import to_dot
+from prefixguard.automata.picture.layout import lay_out
 from prefixguard.automata.picture.scene import scene_of
 from prefixguard.automata.picture.svg import to_svg
 from prefixguard.automata.summary import AutomatonSummary, Fidelity
@@ -326,6 +329,61 @@ def test_the_auditors_questions_are_answered_first_and_in_order() -> None:
     rows = re.findall(r'<th scope="row"[^>]*>(\d+)', page[page.index("Whose steps") :])
     assert list(map(int, rows)) == [one.state for one in summary.ranked]
     assert "This may be no behaviour to change." in page
+
+
+def test_when_it_can_alarm_is_said_for_all_and_for_every_state() -> None:
+    """Spans without held-out runs count: live their risks are read all the same."""
+    summary = invented_summary(12, clock=(10, 20))
+    risk = np.full_like(summary.automaton.risk, 0.3)
+    state = next(one.state for one in summary.ranked if one.state != summary.automaton.start)
+    risk[state, 2] = 0.7
+    evidence = np.where(np.arange(3) == 2, 0, summary.automaton.evidence + 1)
+    bare = replace(summary.automaton, risk=risk, evidence=evidence, stand_in=np.arange(12, dtype=np.int32))
+    ranked = [replace(one, at=(20, 24, 26, 27) if one.state == state else ()) for one in summary.ranked]
+    page = to_page(replace(summary, automaton=bare, ranked=tuple(ranked))).decode().replace("\u00a0", " ")
+    assert "No alarm before step 20: no state has a risk above the threshold earlier." in page
+    assert "First alarms came at steps 20 to 27, half of them by step 24." in page
+    assert page.count("step 20 and later, .70, where no held-out run was") == 1
+    calibrated = replace(bare, evidence=evidence + 1)
+    page = to_page(replace(summary, automaton=calibrated, ranked=tuple(ranked))).decode().replace("\u00a0", " ")
+    assert "step 20 and later, .70<" in page and "where no held-out run was" not in page
+    risk[state, 0] = 0.7
+    assert "No alarm before" in to_page(replace(summary, automaton=bare, ranked=tuple(ranked))).decode()
+    early = tuple(replace(one, at=()) for one in ranked)
+    assert "No alarm before" not in to_page(replace(summary, automaton=bare, ranked=early)).decode()
+
+
+@pytest.mark.parametrize("collapsed", [False, True])
+def test_a_level_that_is_said_where_no_state_stands_has_a_column(collapsed: bool) -> None:
+    summary = invented_summary(12)
+    low = replace(summary.automaton, risk=np.minimum(summary.automaton.risk, 0.6))
+    summary = replace(summary, automaton=low, alarm=0.62, said=((Level.OK, 0.2), (Level.ALARM, 0.65)))
+    scene = scene_of(summary, collapsed=collapsed)
+    assert [scene.levels[number].says for number in scene.stateless_levels] == [Level.ALARM]
+    found = parsed(to_svg(summary, collapsed=collapsed)).iter(NAMESPACE + "g")
+    headings = [one for one in found if one.attrib.get("class") == "level"]
+    assert [text.text for text in headings[-1].iter(NAMESPACE + "text")] == [
+        *("ALARM", ".62–.75", "50 % of steps", "no state", "has this as", "usual risk")
+    ]
+    laid = lay_out(scene)
+    ends = [end for _, *span in laid.stripes for end in span]
+    assert ends == sorted(ends) and laid.width == ends[-1] >= max(one.x + one.rx for one in laid.nodes)
+    level = page_data(summary)["levels"][scene.stateless_levels[0]]
+    assert (level["says"], level["used"]) == ("ALARM", True)
+    assert scene_of(replace(summary, said=())).stateless_levels == ()
+
+
+def test_advice_and_doubt_stand_on_the_page() -> None:
+    summary = invented_summary(12)
+    data = page_data(
+        replace(summary, entries=tuple(replace(one, advice="Say what exists.") for one in summary.entries))
+    )
+    assert {one["advice"] for one in data["symbols"]} == {"Say what exists."}
+    doubts = {one.state: one.doubt for one in summary.ranked}
+    assert [one["doubt"] for one in data["states"]] == [doubts[state] for state in range(12)] and any(doubts.values())
+    assert (
+        next(filter(None, doubts.values())) in to_page(summary).decode().replace("\u00a0", " ").partition("<main>")[0]
+    )
 
 
 def test_what_one_should_know_of_the_alarms_is_said_before_their_figures() -> None:

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from invented_summary import HOSTILE
-from lab_automaton import Learned, lab_material, learned, material_of, run_of, typed, wordless
+from lab_automaton import Learned, lab_material, lay_out, learned, material_of, run_of, typed, wordless
 
 from prefixguard.automata.summary.entries import make_entries, state_examples, step_line
 from prefixguard.errors import DataError
-from prefixguard.learn import steps_of
+from prefixguard.learn import featurise, steps_of
 from prefixguard.stepview import StepRecord, serialize
+from prefixguard.trace import Side
 
 
 @pytest.fixture(scope="module", params=[("memoryless", ()), ("ladder", (4, 9))], ids=["memoryless", "clocked ladder"])
@@ -124,6 +125,20 @@ def test_examples_are_steps_of_the_symbol_from_different_tasks(lab: Learned) -> 
     assert len(examples) == lab.automaton.n_states
     assert all(ends[state, line] for state, lines in enumerate(examples) for line in lines)
     assert [bool(lines) for lines in examples] == (lab.automaton.visits > 0).tolist()
+
+
+def test_examples_are_not_all_of_one_habit() -> None:
+    """Steps of one agent look alike and are the most; the examples show what the others do as well."""
+    runs = []
+    for n in range(60):
+        asks = ["find the cheapest red shoes"] * 9 if n % 4 else [f"weather tomorrow{n}", "news of today", "stocks"]
+        records = [{"tool": "search", "arguments": f'{{"q":"{ask} {n} {i}"}}'} for i, ask in enumerate(asks)]
+        runs.append(run_of(f"r{n}", records, failed=n % 2 == 0, task=f"t{n}"))
+    sides = {Side.TRAIN: np.arange(40), Side.CALIBRATION: np.arange(40, 50), Side.TEST: np.arange(50, 60)}
+    it = learned(lay_out(featurise(runs), sides, teach=False), "memoryless")
+    (entry,) = [one for one in make_entries(it.alphabet, it.material, it.automaton, it.states) if one.count > 200]
+    assert len(entry.examples) == 3 and "shoes" in entry.examples[0]
+    assert any("shoes" not in example for example in entry.examples[1:])
 
 
 def test_without_examples_no_text_of_a_step_is_left(lab: Learned) -> None:

@@ -23,7 +23,7 @@ from prefixguard.automata.picture.risk_levels import level_of, level_text, risk_
 from prefixguard.automata.picture.scene import Scene, columns_of, figures_of, scene_of
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.state_figures import THIN_RUNS, state_figures
-from prefixguard.automata.summary.wording import share_text
+from prefixguard.automata.summary.wording import RiskWords, share_text
 from prefixguard.bundle import UNSEEN
 from prefixguard.context import N_FEATURES
 from prefixguard.results import colour_of, ink_on, luminance
@@ -285,7 +285,7 @@ def test_shares_under_alarm_are_what_the_monitor_says(clock: tuple[int, ...]) ->
         assert sum(scene.said.values()) == pytest.approx(1)
         elsewhere = " ".join(sentence for sentence in scene.legend if "though no state stands there" in sentence)
         for number, part in scene.said.items():
-            text = f"{level_text(scene.levels[number])} at {share_text(part)}"
+            text = f"{level_text(scene.levels[number], scene.risks)} at {share_text(part)}"
             assert (number in scene.used_levels) != (text in elsewhere), text
     shown = [line for node in scene.nodes for line in node.lines if line.endswith("of steps")]
     assert shown == [f"{share_text(scene.said.get(node.level, 0.0))} of steps" for node in scene.nodes]
@@ -313,6 +313,23 @@ def test_evidence_is_thin_where_it_is_borrowed_or_of_few_runs(clock: tuple[int, 
     assert borrowed.any() and (few & ~borrowed).any() and (~few).any()
     assert [state.thin for state in figures] == (borrowed | few).tolist()
     assert [state.stand_in is not None for state in figures] == borrowed.tolist()
+
+
+# Words of risks
+
+
+PROBABILITIES = st.one_of(st.floats(0, 1), st.sampled_from([0.62, 0.6200004, 0.62002, 0.6184, 0.615, 0.995, 0.9996, 1]))
+
+
+@given(st.lists(PROBABILITIES, min_size=1), st.lists(PROBABILITIES, max_size=2))
+def test_what_is_said_of_risks_and_thresholds_has_their_order(risks: list[float], thresholds: list[float]) -> None:
+    words = RiskWords.of(thresholds, risks)
+    for risk, threshold in itertools.product(risks, thresholds):
+        one, other = float(words.risk(risk)), float(words.risk(threshold))
+        if abs(risk - threshold) > 1e-6:
+            assert one != other and (one < other) == (risk < threshold)
+        else:
+            assert abs(one - other) <= 1e-6
 
 
 # Names of connections

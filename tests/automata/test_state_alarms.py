@@ -12,9 +12,11 @@ import pytest
 from lab_automaton import Learned, lab_material, lay_out, learned, run_of
 
 from prefixguard.alarm import Level
+from prefixguard.automata.alphabets.behaviour_symbols import in_order
 from prefixguard.automata.summary.entries import make_entries
 from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.automata.summary.state_alarms import StateAlarms, changes, rank_states
+from prefixguard.automata.summary.wording import share_text
 from prefixguard.behaviours import BY_NAME, PLACES
 from prefixguard.bundle import state_names
 from prefixguard.learn import featurise
@@ -34,7 +36,7 @@ def walks_of(it: Learned, threshold: float) -> Walks:
 def ranked(it: Learned, threshold: float, *, examples: bool = True) -> tuple[StateAlarms, ...]:
     entries = make_entries(it.alphabet, it.material, it.automaton, it.states)
     walks = walks_of(it, threshold)
-    return rank_states(it.material, it.automaton, entries, it.states, walks, Level.ALARM, examples=examples)
+    return rank_states(it.material, it.automaton, entries, it.states, walks, Level.ALARM, threshold, examples=examples)
 
 
 @pytest.fixture(scope="module")
@@ -169,20 +171,60 @@ def test_states_that_are_left_out_of_what_to_change_are_counted() -> None:
 
 
 def test_alarms_that_the_clock_raised_are_flagged(lab: Learned) -> None:
-    """Those whose run was in the same state a step before, in another span of the clock."""
+    """Those of a state that would not sound in the span before, whether or not the run was in it already."""
     threshold = float(np.quantile(lab.risks[:, 1], 0.8))
-    first, starts = {int(run): i for i, run in enumerate(lab.material.test.tolist())}, lab.test.first
     clock, of_clock, of_all = lab.automaton.clock, Counter[int](), Counter[int]()
-    for run, at, state, _ in alarms_by_hand(lab, threshold):
-        before = int(lab.test_states[int(starts[first[run]]) + at - 1]) if at else -1
+    steps: dict[int, list[int]] = {}
+    for _, at, state, _ in alarms_by_hand(lab, threshold):
+        column = sum(first <= at + 1 for first in clock)
         of_all[state] += 1
-        of_clock[state] += at + 1 in clock and before == state
+        of_clock[state] += column > 0 and lab.automaton.risk[state, column - 1, 1] <= threshold
+        steps.setdefault(state, []).append(at + 1)
     for one in ranked(lab, threshold):
         told = [flag for flag in one.flags if "clock" in flag]
         assert bool(told) == (2 * of_clock[one.state] > of_all[one.state])
         start = f"{of_clock[one.state]} of its {of_all[one.state]} first alarm"
         assert all(flag.startswith(start) for flag in told)
+        assert list(one.at) == sorted(steps.get(one.state, []))
     assert of_clock.total()
+
+
+def test_states_of_symbols_that_ask_for_the_number_of_the_step_are_flagged(lab: Learned) -> None:
+    entries = make_entries(lab.alphabet, lab.material, lab.automaton, lab.states)
+    walks = walks_of(lab, 0.5)
+    for asked, flagged in (
+        ("this step failed; step number >= 27", True),
+        ("step number <= 3; this step failed", False),
+    ):
+        late = [replace(entry, condition=asked) for entry in entries]
+        for one in rank_states(lab.material, lab.automaton, late, lab.states, walks, Level.ALARM, 0.5):
+            told = [flag for flag in one.flags if 'as "step number >= 27"' in flag]
+            assert bool(told) == (flagged and lab.automaton.visits[one.state] > 0), one.flags
+
+
+def test_no_symbol_of_the_behaviours_asks_for_the_number_of_the_step() -> None:
+    assert "near_step_cap" not in {symbol.behaviour for symbol in in_order()}
+    assert not any("step number" in symbol.sentence for symbol in in_order())
+
+
+def test_risks_that_test_runs_do_not_bear_out_are_in_doubt(lab: Learned) -> None:
+    it, run = lab, np.repeat(np.arange(len(lab.test)), lab.test.lengths)
+    said: dict[float, set[int]] = {}
+    for risk in (0.01, 0.99):
+        entries = make_entries(it.alphabet, it.material, it.automaton, it.states)
+        walks = replace(walks_of(it, 0.5), risks=np.full_like(it.risks, risk))
+        found = rank_states(it.material, it.automaton, entries, it.states, walks, Level.ALARM, 0.5)
+        said[risk] = {one.state for one in found if one.doubt}
+        for one in found:
+            runs = np.unique(run[it.test_states == one.state])
+            failed = int(it.test.failed[runs].sum())
+            start = f"{share_text(failed / max(len(runs), 1))} of the {len(runs)} test runs that came here failed"
+            assert not one.doubt or (len(runs) >= 10 and one.doubt.startswith(start))
+        rates = {s: it.test.failed[np.unique(run[it.test_states == s])] for s in range(it.automaton.n_states)}
+        assert said[risk] >= {s for s, of in rates.items() if len(of) >= 20 and abs(of.mean() - risk) > 0.5}
+    assert said[0.01] and said[0.99]
+    exact = [one.doubt for one in ranked(it, 0.5)]
+    assert sum(map(bool, exact)) < len(exact) / 3
 
 
 def test_without_examples_no_text_and_no_value_of_a_group_is_left() -> None:

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -252,6 +253,7 @@ def explain(conditions: Iterable[str]) -> tuple[str, ...]:
     return tuple(meaning for phrase, meaning in _MEANINGS.items() if phrase in said)
 
 
+_DIGITS = re.compile(r"[\d.]+")
 #: Letters of a name: up to the first number it says two tests unasked, beyond the second it has a number instead.
 _SHORT, _LONG = 64, 120
 
@@ -268,8 +270,8 @@ def name_leaves(ways: Sequence[Sequence[SplitTest]], terms: Sequence[str], score
     places, growing = [set(of) for of in first], True
     while growing:
         growing, names = False, [_join(*pair) for pair in zip(said, places, strict=True)]
-        for name in [name for name, often in Counter(names).items() if often > 1]:
-            group = [leaf for leaf, other in enumerate(names) if other == name]
+        asked = [[way[-1 - p] for p in of if p < len(way)] for way, of in zip(ways, places, strict=True)]
+        for group in _groups(names, asked):
             shared = set.intersection(*(set(said[leaf]) for leaf in group))
             for leaf in group:
                 apart = (p for p, test in enumerate(said[leaf]) if p not in places[leaf] and test not in shared)
@@ -281,6 +283,25 @@ def name_leaves(ways: Sequence[Sequence[SplitTest]], terms: Sequence[str], score
         name if often[name] == 1 and len(name) <= _LONG else f"{leaf}: {_join(said[leaf], first[leaf])}"
         for leaf, name in enumerate(names)
     )
+
+
+def _groups(names: Sequence[str], asked: Sequence[Sequence[SplitTest]]) -> list[list[int]]:
+    """Leaves whose names differ in numbers at most, and do not tell them apart: equal ones, and ranges that overlap.
+
+    asked: of each leaf the tests that its name says.
+    """
+    kinds: dict[str, list[int]] = {}
+    for leaf, name in enumerate(names):
+        kinds.setdefault(_DIGITS.sub("0", name), []).append(leaf)
+
+    def apart(one: int, other: int) -> bool:
+        pairs = product(asked[one], asked[other])
+        return names[one] != names[other] and any(
+            a.feature == b.feature and (a.high <= b.low or b.high <= a.low) for a, b in pairs
+        )
+
+    found = [[leaf for leaf in kind if not all(leaf == o or apart(leaf, o) for o in kind)] for kind in kinds.values()]
+    return [group for group in found if group]
 
 
 def _join(tests: Sequence[str], places: set[int]) -> str:

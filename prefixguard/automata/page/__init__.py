@@ -29,7 +29,10 @@ _HERE = Path(__file__).parent
 _ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 #: Code points kept of a name, and of longer texts by their field.
 _NAME_LETTERS = 120
-_LETTERS = {**dict.fromkeys(("condition", "examples", "sentence", "flags", "spoken", "chosen"), 600), "legend": 2_000}
+_LETTERS = {
+    **dict.fromkeys(("condition", "examples", "sentence", "flags", "doubt", "advice", "spoken", "chosen"), 600),
+    "legend": 2_000,
+}
 #: Bytes of a page. Texts of replayed steps are cut at the first of these numbers of letters with which it is no larger.
 MOST_BYTES = 8_000_000
 _TEXT_LETTERS = (TEXT_LETTERS, 4_000, 1_000, 300, 80, 0)
@@ -140,8 +143,9 @@ def page_data(summary: AutomatonSummary, letters: int = TEXT_LETTERS) -> Json:
     scenes = {"states": states}
     if summary.automaton.n_states > 1:
         scenes["levels"] = scene_of(summary, collapsed=True)
+    shown_levels = {*states.used_levels, *states.stateless_levels}
     levels = [
-        {**asdict(level), "colour": level.colour, "ink": ink_on(level.colour), "used": number in states.used_levels}
+        {**asdict(level), "colour": level.colour, "ink": ink_on(level.colour), "used": number in shown_levels}
         for number, level in enumerate(states.levels)
     ]
     ranked = {one.state: one for one in summary.ranked}
@@ -151,6 +155,7 @@ def page_data(summary: AutomatonSummary, letters: int = TEXT_LETTERS) -> Json:
             "clock": summary.automaton.clock,
             "watch": summary.watch,
             "alarm": summary.alarm,
+            "digits": summary.risks.digits,
             "many": MANY_STATES,
             "thin_runs": THIN_RUNS,
             "levels": levels,
@@ -193,7 +198,12 @@ def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene, alarm
     ]
     level = level_of(figures.usual, scene.levels)
     examples = summary.state_examples[state]
-    first = {"sentence": alarms.sentence, "flags": alarms.flags, "alarms": [alarms.failed, alarms.successful]}
+    first = {
+        "sentence": alarms.sentence,
+        "flags": alarms.flags,
+        "doubt": alarms.doubt,
+        "alarms": [alarms.failed, alarms.successful],
+    }
     return {**known, **first, "thin": figures.thin, "level": level, "columns": columns, "examples": examples}
 
 

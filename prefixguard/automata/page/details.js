@@ -35,11 +35,12 @@ function saysByTheClock(state) {
   state.columns.forEach((column, at) => {
     const { says } = data.levels[column.level];
     const last = spells.at(-1);
-    if (!column.known) return;
-    if (last && last.says === says && last.to === at - 1) last.to = at;
-    else spells.push({ says, from: at, to: at });
+    if (!column.met && says !== "ALARM") return;
+    if (last && last.says === says && last.known === column.known && last.to === at - 1) last.to = at;
+    else spells.push({ says, known: column.known, from: at, to: at });
   });
-  return spells.map(({ says, from, to }) => `${says} at ${spanText(from, to)}`).join(", ");
+  return spells.map(({ says, known, from, to }) =>
+    `${says} at ${spanText(from, to)}${known ? "" : " (no held-out run was there)"}`).join(", ");
 }
 
 // Why a span's number is a guess; null where held-out runs were there.
@@ -112,6 +113,18 @@ function ways(of, key, { choose }) {
   ];
 }
 
+// What can be done about the symbols that bring a third of the steps there or more.
+function advice(at) {
+  const into = new Map();
+  for (const edge of sheets.states.edges.values()) {
+    if (edge.head !== `s${at}`) continue;
+    for (const [symbol, times] of edge.symbols) into.set(symbol, (into.get(symbol) ?? 0) + times);
+  }
+  const all = [...into.values()].reduce((sum, times) => sum + times, 0);
+  const said = [...into].filter(([symbol, times]) => data.symbols[symbol].advice && times >= all / 3);
+  return said.map(([symbol]) => make("p", {}, `To change: ${data.symbols[symbol].advice}`));
+}
+
 function stateDetails(at, links) {
   const state = data.states[at];
   const clock = state.columns.length > 1;
@@ -127,13 +140,18 @@ function stateDetails(at, links) {
     + (clock ? `; mean ${risk(state.outcome)}, from ${risk(state.least)} to ${risk(state.peak)}` : "")
     + `; ${clock ? "mean " : ""}imminent risk ${risk(state.imminent)}`;
   const [failed, successful] = state.alarms;
+  const { says } = data.levels[state.level];
+  const alarms = says !== "ALARM" && state.columns.some((column) => data.levels[column.level].says === "ALARM");
+  const onThreshold = says !== "ALARM" && data.alarm !== null && risk(state.usual) === risk(data.alarm);
   return [
     make(
       "p",
       {},
       make("b", { class: "big" }, `State ${at} `),
-      levelChip(data.levels[state.level].says),
+      levelChip(says),
       " ",
+      alarms && levelChip("ALARM"),
+      alarms && " at some steps ",
       at === data.start && chip("start", ""),
       " ",
       state.thin && chip("thin evidence", "thin"),
@@ -142,6 +160,9 @@ function stateDetails(at, links) {
     make("p", {}, quote(state.sentence)),
     failed + successful > 0 && make("p", {}, `First alarms on test runs: ${failed} failed, ${successful} successful.`),
     state.flags.map((flag) => make("p", {}, chip("flag", "thin"), " ", quote(flag))),
+    onThreshold && make("p", {}, "Its usual risk is the threshold of ALARM itself: it alarms above it, not there."),
+    state.doubt && make("p", {}, chip("doubt", "thin"), " ", state.doubt),
+    ...advice(at),
     gauge(state.usual, [state.low, state.high]),
     clock && make("p", {}, `By the clock: ${saysByTheClock(state)}.`),
     evidence(state, links),

@@ -8,7 +8,7 @@ from prefixguard.automata.picture.scene import figures_of
 from prefixguard.automata.summary import AutomatonSummary, StateAlarms
 from prefixguard.automata.summary.state_alarms import changes
 from prefixguard.automata.summary.state_figures import StateFigures
-from prefixguard.automata.summary.wording import count_text, one_line, range_text, risk_text, share_text
+from prefixguard.automata.summary.wording import count_text, one_line, risk_text, share_text
 from prefixguard.bundle import AlarmCount, AlarmPerformance
 from prefixguard.results import Block, Bullets, Column, Facts, Folded, Table, Text, percents
 
@@ -70,6 +70,9 @@ def _facts(found: AlarmPerformance) -> Iterator[tuple[str, str, str]]:
 def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
     """What to change, then every state with the first alarms that it raised, those that raise most first."""
     said = "alarms" if summary.alarm is not None else "times that it says WATCH (there is no alarm threshold)"
+    figures = figures_of(summary)
+    if earliest := _earliest(summary, figures):
+        yield Text(earliest, "care")
     todo = tuple(one_line(sentence, 1_600) for sentence in changes(summary.ranked))
     nothing = ("No failed test run raised an alarm: there is nothing here to change by.",)
     yield Bullets(todo or nothing, "What to change")
@@ -84,18 +87,34 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
         meanings = tuple(one_line(sentence, 4_000) for sentence in summary.expressions)
         yield Folded("What the expressions in these names mean", (Bullets(meanings),))
     raising = [one for one in summary.ranked if one.failed or one.successful]
-    figures = figures_of(summary)
     if raising:
-        yield _states(raising, figures)
+        yield _states(summary, raising, figures)
     rest = [one for one in summary.ranked if one not in raising]
     if rest:
-        yield Folded(f"{count_text(len(rest), 'state')} that raised no first alarm", (_states(rest, figures),))
+        yield Folded(f"{count_text(len(rest), 'state')} that raised no first alarm", (_states(summary, rest, figures),))
 
 
-def _states(ranked: Sequence[StateAlarms], figures: Sequence[StateFigures]) -> Table:
+def _earliest(summary: AutomatonSummary, figures: Sequence[StateFigures]) -> str:
+    """From which step on it can sound at all, and when it did on test runs; "" where it can from the first step on."""
+    clock, threshold = summary.automaton.clock, summary.watch if summary.alarm is None else summary.alarm
+    spans = [at for one in figures if one.entered for at, risk in enumerate(one.by_clock) if risk > threshold]
+    above = min(spans, default=0)
+    at = sorted(step for one in summary.ranked for step in one.at)
+    possible = clock[above - 1] if above else 1
+    first = max(possible, at[0] if at else 1)
+    if first < 2:
+        return ""
+    why = "no state has a risk above the threshold earlier" if first == possible else "on test runs none came earlier"
+    when = f", half of them by step {at[(len(at) - 1) // 2]}" if at else ""
+    came = f" First alarms came at steps {at[0]} to {at[-1]}{when}." if at else ""
+    return f"No alarm before step {first}: {why}.{came}"
+
+
+def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: Sequence[StateFigures]) -> Table:
+    risks = summary.risks
     names = ("First alarms, failed runs", "successful runs", "Mean risk", "Usual, 90 % interval", "Evidence", "Step")
     head = [Column("State", "text"), *(Column(name, "number") for name in names)]
-    words = [Column(name, "words") for name in ("What leads there", "Whose steps", "Flags")]
+    words = [Column(name, "words") for name in ("Alarms at", "What leads there", "Whose steps", "Flags")]
     rows: list[list[str | tuple[str, str]]] = []
     for one in ranked:
         state = figures[one.state]
@@ -111,16 +130,41 @@ def _states(ranked: Sequence[StateAlarms], figures: Sequence[StateFigures]) -> T
                 f"{one.state}" if state.entered else f"{one.state} (start)",
                 (f"{one.failed:,}", f"{share_text(one.share)} of them" if one.failed else ""),
                 f"{one.successful:,}",
-                (risk_text(state.outcome), range_text(state.least, state.peak) if clock else ""),
-                (risk_text(state.usual), range_text(state.low, state.high) if state.entered else ""),
+                (risks.risk(state.outcome), risks.range(state.least, state.peak) if clock else ""),
+                (risks.risk(state.usual), risks.range(state.low, state.high) if state.entered else ""),
                 (
                     count_text(state.runs, "run"),
                     f"risk of state {state.stand_in}" if borrowed else "thin" if state.thin else "",
                 ),
                 "–" if one.steps is None else (f"{one.steps[1]}", f"{one.steps[0]}–{one.steps[2]}"),
+                _alarms_at(summary, state),
                 one.sentence,
                 whose,
-                " ".join(one.flags),
+                " ".join(filter(None, (*one.flags, one.doubt))),
             ]
         )
     return Table.of("", [*head, *words], rows)
+
+
+def _alarms_at(summary: AutomatonSummary, state: StateFigures) -> str:
+    """In which spans of the clock the risk is above the threshold, known or not: live it is read all the same."""
+    clock, threshold = summary.automaton.clock, summary.watch if summary.alarm is None else summary.alarm
+    spells: list[tuple[int, int, bool]] = []  # spans, from and to, and whether held-out runs were there
+    for at, (risk, known) in enumerate(zip(state.by_clock, state.known, strict=True)):
+        if risk > threshold and state.entered:
+            joined = spells and spells[-1][1:] == (at - 1, known)
+            spells.append((spells.pop()[0] if joined else at, at, known))
+    said = []
+    for first, last, known in spells:
+        of = state.by_clock[first : last + 1]
+        said_risk = summary.risks.range(min(of), max(of)) if min(of) < max(of) else summary.risks.risk(of[0])
+        said.append(f"{_steps(clock, first, last)}, {said_risk}{'' if known else ', where no held-out run was'}")
+    return "; ".join(said)
+
+
+def _steps(clock: Sequence[int], first: int, last: int) -> str:
+    """Spans of the clock, from one to another, in words."""
+    begin = clock[first - 1] if first else 1
+    if last == len(clock):
+        return f"step {begin} and later" if clock and first else "all steps"
+    return f"step {begin}" if clock[last] - 1 == begin else f"steps {begin}–{clock[last] - 1}"

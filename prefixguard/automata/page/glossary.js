@@ -27,7 +27,7 @@ function glossaryRow(symbol, at, links) {
   const cells = {
     number: String(at),
     gloss: [toSymbol(at, links), symbol.reads_history && make("div", {}, chip("reads history", "history"))],
-    condition: [quote(symbol.condition), termList(symbol.terms)],
+    condition: [quote(symbol.condition), symbol.advice && small(`To change: ${symbol.advice}`), termList(symbol.terms)],
     tools: [shares(symbol.tools), shares(symbol.statuses)],
     count: [number(symbol.count), small(share(symbol.share))],
     change: signed(symbol.risk_change),

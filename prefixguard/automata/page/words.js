@@ -19,12 +19,12 @@ const drawn = (tag, attributes = {}, ...children) => put(document.createElementN
 // Text of a run, on a line of its own direction.
 const quote = (text, attributes = {}) => make("bdi", { class: "quote", dir: "auto", ...attributes }, text);
 
-// A risk in two digits; in up to four where two would not tell it from a threshold.
+// A risk in two digits; in more, as many as all risks need, where two would not tell it from a threshold.
 const risk = (value) => {
   if (value === null) return "–";
   const same = (threshold) => threshold !== null && threshold.toFixed(2) === value.toFixed(2);
   const near = [data.watch, data.alarm].some(same);
-  const text = near ? value.toFixed(4).replace(/0{1,2}$/, "") : value.toFixed(2);
+  const text = near ? value.toFixed(data.digits).replace(/(\.\d\d\d*?)0+$/, "$1") : value.toFixed(2);
   return Number(text) === 1 ? "1.0" : text.replace(/^0/, "");
 };
 const range = ([low, high]) => `${risk(low)}–${risk(high)}`;

@@ -41,7 +41,12 @@ def _lines(scene: Scene) -> Iterator[str]:
         if number == 0 or columns[number - 1][0].level != column[0].level:  # a level begins here: it is named
             level = scene.levels[column[0].level]
             colours = {"fillcolor": level.colour, "fontcolor": ink_on(level.colour)}
-            heading = {"label": _label(level_text(level).split(" ")), "shape": "box", "style": "filled", **colours}
+            heading = {
+                "label": _label(level_text(level, scene.risks).split(" ")),
+                "shape": "box",
+                "style": "filled",
+                **colours,
+            }
         yield f"column{number}" + _attributes(**heading, **{"class": "level"})
         yield from (node.key + _node(node) for node in column)
         yield "{rank=same; " + "; ".join([f"column{number}", *(node.key for node in column)]) + "}"

@@ -22,6 +22,7 @@ LOOP = 22.0
 
 _SWEEPS = 30
 _NODE_GAP = 16.0
+_STRIPE, _STRIPE_GAP = 74.0, 24.0  # of a level without a state
 _PASSING = 7.0  # height of a stop without label
 _BEND = 22.0  # room for lines to bend, on each side of a gap's labels
 _GRAVITY = 0.06  # how strongly everything is pulled to the middle, compared with its neighbours
@@ -113,9 +114,13 @@ def lay_out(scene: Scene) -> Layout:
     ports = _ports(routes, nodes, spans)
     edges = [_placed_edge(route, ports, nodes, spans) for route in routes]
     edges += [_placed_loop(edge, nodes[edge.tail]) for edge in loops.values()]
+    right = spans[-1][1]
+    for level in scene.stateless_levels:
+        stripes[level] = (right + _STRIPE_GAP, right + _STRIPE_GAP + _STRIPE)
+        right = stripes[level][1]
     height = max(stop.y + stop.below for layer in layers for stop in layer)
     ends = tuple((level, *span) for level, span in stripes.items())
-    return Layout(tuple(nodes.values()), tuple(edges), ends, spans[-1][1], height)
+    return Layout(tuple(nodes.values()), tuple(edges), ends, right, height)
 
 
 def label_width(edge: SceneEdge) -> float:

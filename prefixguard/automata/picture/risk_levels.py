@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from prefixguard.alarm import Level
-from prefixguard.automata.summary.wording import range_text
+from prefixguard.automata.summary.wording import RiskWords
 from prefixguard.results import colour_of
 
 #: Where levels end when no threshold is near; denser at the low end, where most states are.
@@ -66,13 +66,13 @@ def _log_odds(risk: float) -> float:
     return math.log(risk / (1 - risk))
 
 
-def level_text(level: RiskLevel) -> str:
+def level_text(level: RiskLevel, risks: RiskWords) -> str:
     """A level in words.
 
-    >>> level_text(risk_levels(0.31, 0.62)[-2])
+    >>> level_text(risk_levels(0.31, 0.62)[-2], RiskWords())
     'ALARM .62–.75'
     """
-    return f"{level.says} {range_text(level.low, level.high)}"
+    return f"{level.says} {risks.range(level.low, level.high)}"
 
 
 def said_shares(said: Sequence[tuple[Level, float]], levels: tuple[RiskLevel, ...]) -> dict[int, float]:

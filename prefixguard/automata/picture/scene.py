@@ -15,7 +15,7 @@ from prefixguard.automata.picture.edge_names import edge_names
 from prefixguard.automata.picture.risk_levels import RiskLevel, level_of, level_text, risk_levels, said_shares
 from prefixguard.automata.summary import AutomatonSummary
 from prefixguard.automata.summary.state_figures import THIN_RUNS, StateFigures, state_figures
-from prefixguard.automata.summary.wording import count_text, one_line, range_text, risk_text, share_text
+from prefixguard.automata.summary.wording import RiskWords, count_text, one_line, share_text
 from prefixguard.bundle import UNSEEN
 from prefixguard.results import colour_of, ink_on
 
@@ -100,6 +100,7 @@ class Scene:
     legend: tuple[str, ...]
     care: tuple[str, ...]
     collapsed: bool
+    risks: RiskWords
 
     @property
     def widest_pen(self) -> float:
@@ -116,6 +117,11 @@ class Scene:
         """Numbers of the levels that hold a node, lowest first."""
         return tuple(sorted({node.level for node in self.nodes}))
 
+    @property
+    def stateless_levels(self) -> tuple[int, ...]:
+        """Numbers of the levels above all of these that it says at some steps, lowest first."""
+        return tuple(number for number in sorted(self.said) if number > self.used_levels[-1])
+
 
 def scene_of(summary: AutomatonSummary, *, collapsed: bool = False) -> Scene:
     """The scene of all states, or with `collapsed` of the levels of risk."""
@@ -130,9 +136,10 @@ def scene_of(summary: AutomatonSummary, *, collapsed: bool = False) -> Scene:
         edges=edges,
         levels=levels,
         said=said,
-        legend=(*_legend(summary, edges, collapsed), *_elsewhere(nodes, levels, said)),
+        legend=(*_legend(summary, edges, collapsed), *_elsewhere(nodes, levels, said, summary.risks)),
         care=tuple(one_line(sentence, 400) for sentence in summary.fidelity.care),
         collapsed=collapsed,
+        risks=summary.risks,
     )
 
 
@@ -161,7 +168,7 @@ def _nodes(
 ) -> tuple[SceneNode, ...]:
     """One node for each state; with shares of test steps by level, one for each level that holds states, at the mean of
     their risks."""
-    members: dict[int, list[StateFigures]] = {}
+    words, members = summary.risks, dict[int, list[StateFigures]]()
     for state in figures:
         members.setdefault(state.state if said is None else level_of(state.usual, levels), []).append(state)
     traffic = {number: sum(state.visits for state in group) for number, group in members.items()}
@@ -172,13 +179,13 @@ def _nodes(
         risk = float(np.average(risks, weights=visits if any(visits) else None)) if len(group) > 1 else risks[0]
         start = any(state.state == summary.automaton.start for state in group)
         if said is not None:
-            lines = [risk_text(risk), range_text(min(risks), max(risks))]
+            lines = [words.risk(risk), words.range(min(risks), max(risks))]
             lines += [f"{share_text(said.get(number, 0.0))} of steps"] if said else []
             title = count_text(len(group), "state")
-            name = f"Level {level_text(levels[number])}"
+            name = f"Level {level_text(levels[number], words)}"
             spoken = ", ".join([name, title, f"mean outcome risk {lines[0]}", *lines[2:]])
         else:
-            title, (lines, spoken) = str(number), _state_label(group[0], start)
+            title, (lines, spoken) = str(number), _state_label(group[0], start, words)
         nodes.append(
             SceneNode(
                 key=f"{'s' if said is None else 'l'}{number}",
@@ -197,16 +204,16 @@ def _nodes(
     return tuple(nodes)
 
 
-def _state_label(state: StateFigures, start: bool) -> tuple[list[str], str]:
+def _state_label(state: StateFigures, start: bool, words: RiskWords) -> tuple[list[str], str]:
     """The lines of a state's label, and the state in a sentence."""
     if not state.entered:
-        said = f"State {state.state}, start, outcome risk {risk_text(state.outcome)} before the first step"
-        return [risk_text(state.outcome)], said
-    lines = [risk_text(state.usual), range_text(state.low, state.high)]
+        said = f"State {state.state}, start, outcome risk {words.risk(state.outcome)} before the first step"
+        return [words.risk(state.outcome)], said
+    lines = [words.risk(state.usual), words.range(state.low, state.high)]
     risk = f"outcome risk {lines[0]}, interval {lines[1]}"
     if len(state.by_clock) > 1:
-        lines.append(f"clock {range_text(state.least, state.peak)}")
-        risk = f"usual {risk}, by the clock from {range_text(state.least, state.peak).replace('–', ' to ')}"
+        lines.append(f"clock {words.range(state.least, state.peak)}")
+        risk = f"usual {risk}, by the clock from {words.range(state.least, state.peak).replace('–', ' to ')}"
     parts = [f"State {state.state}", "start" if start else "", risk, f"{share_text(state.share)} of steps"]
     return lines, ", ".join(filter(None, [*parts, "thin evidence" if state.thin else ""]))
 
@@ -286,7 +293,10 @@ def described(scene: Scene) -> str:
 
 def _ends(edge: SceneEdge, scene: Scene) -> str:
     word = "level " if scene.collapsed else "state "
-    name = {node.key: level_text(scene.levels[node.level]) if scene.collapsed else node.title for node in scene.nodes}
+    name = {
+        node.key: level_text(scene.levels[node.level], scene.risks) if scene.collapsed else node.title
+        for node in scene.nodes
+    }
     if edge.tail == edge.head:
         return f"{word}{name[edge.tail]} to itself"
     return f"{word}{name[edge.tail]} to {word}{name[edge.head]}"
@@ -303,8 +313,8 @@ def _legend(summary: AutomatonSummary, edges: tuple[SceneEdge, ...], collapsed: 
         inside = f"its number, its {usual} and the 90 % interval"
         inside += ", and from its lowest to its highest risk over the clock" if clock else ""
     watch, alarm = summary.watch, summary.alarm
-    thresholds = f"WATCH above {risk_text(watch)}, " if alarm is None or watch < alarm else ""
-    thresholds += f"ALARM above {risk_text(alarm)}" if alarm is not None else "no alarm threshold"
+    thresholds = f"WATCH above {summary.risks.risk(watch)}, " if alarm is None or watch < alarm else ""
+    thresholds += f"ALARM above {summary.risks.risk(alarm)}" if alarm is not None else "no alarm threshold"
     sentences = [
         f"Colour and column: {usual} (probability that the run fails); {thresholds}.",
         f"In a {'level' if collapsed else 'state'}: {inside}. Size and line width: how many training steps.",
@@ -340,10 +350,12 @@ def _legend(summary: AutomatonSummary, edges: tuple[SceneEdge, ...], collapsed: 
     return tuple(sentences)
 
 
-def _elsewhere(nodes: tuple[SceneNode, ...], levels: tuple[RiskLevel, ...], said: dict[int, float]) -> tuple[str, ...]:
+def _elsewhere(
+    nodes: tuple[SceneNode, ...], levels: tuple[RiskLevel, ...], said: dict[int, float], words: RiskWords
+) -> tuple[str, ...]:
     """The levels that it says though no state usually has them: with them all shares of steps add up."""
     rest = {number: part for number, part in said.items() if number not in {node.level for node in nodes}}
     if not rest:
         return ()
-    parts = ", ".join(f"{level_text(levels[number])} at {share_text(part)}" for number, part in rest.items())
+    parts = ", ".join(f"{level_text(levels[number], words)} at {share_text(part)}" for number, part in rest.items())
     return (f"Levels that it says though no state stands there: {parts} of test steps.",)

@@ -76,9 +76,14 @@ def _stripes(scene: Scene, layout: Layout) -> Iterator[str]:
         yield _tag("rect", x=x, y=-_HEAD, width=width, **heading)
         ink = {"font_weight": "bold", "fill": ink_on(level.colour)}
         part = f"{share_text(scene.said.get(number, 0.0))} of steps" if scene.said else ""
-        lines = ((str(level.says), 12), (level_text(level).split(" ", 1)[1], 11), (part, 10))
+        lines = ((str(level.says), 12), (level_text(level, scene.risks).split(" ", 1)[1], 11), (part, 10))
         for dy, (text, size) in zip((-51, -36, -22), lines, strict=True):
             yield _tag("text", text, x=(left + right) / 2, y=dy, text_anchor="middle", font_size=size, **ink)
+        if number in scene.stateless_levels:
+            for dy, text in enumerate(("no state", "has this as", "usual risk")):
+                yield _tag(
+                    "text", text, x=(left + right) / 2, y=14.0 + 12 * dy, text_anchor="middle", font_size=10, fill=TEXT
+                )
         yield "</g>"
 
 

@@ -12,6 +12,7 @@ from prefixguard.automata.summary.entries import Entry
 from prefixguard.automata.summary.fidelity import Fidelity
 from prefixguard.automata.summary.replays import Replay
 from prefixguard.automata.summary.state_alarms import StateAlarms
+from prefixguard.automata.summary.wording import RiskWords
 from prefixguard.bundle import AlarmPerformance, Automaton
 
 
@@ -45,6 +46,12 @@ class AutomatonSummary:
     alarm: float | None
     base: float
     expressions: tuple[str, ...]
+
+    @property
+    def risks(self) -> RiskWords:
+        """How outcome risks are said."""
+        said = (*self.automaton.risk[..., 1].ravel().tolist(), *(risk for _, risk in self.said))
+        return RiskWords.of((self.watch, self.alarm), said)
 
 
 __all__ = ["AutomatonSummary", "Entry", "Fidelity", "Replay", "StateAlarms"]

@@ -31,7 +31,7 @@ EXAMPLES = 3
 #: Code points of a step's call or speech, of what came back, and of a name.
 _CALL, _RESULT, _NAME = 160, 160, 60
 _GLOSS = 60
-_TRIED = 40  # steps looked at for examples: the nearest ones
+_TRIED = 40  # steps looked at for an example: the nearest ones
 _TAGS = re.compile(b"[%b]" % bytes(range(1, len(FIELDS) + 1)))
 _NOT_MET = "not met in training"
 
@@ -211,7 +211,9 @@ def _contrasts(rows: csr_matrix, groups: NDArray[np.int32], n_groups: int) -> ND
 def _examples(
     material: Material, steps: Steps, groups: NDArray[np.int32], n_groups: int
 ) -> tuple[tuple[str, ...], ...]:
-    """Of each group, up to three steps whose rows lie nearest to its mean; their tasks and their lines differ."""
+    """Of each group, up to three steps; their tasks and their lines differ. The first is the one whose row lies nearest
+    to the mean; each other is the nearest of the half that is least like those before it, so that one habit does not
+    stand for all."""
     corpus = material.corpus
     task = np.repeat(material.tasks[material.pool], corpus.lengths[material.pool])
     found = []
@@ -220,10 +222,19 @@ def _examples(
         lines: dict[str, int] = {}  # with the task of each
         if len(mine):
             mine = mine[nearest_first(material.matrix[steps[mine]])]
-        for i in mine[:_TRIED].tolist():
-            if len(lines) < EXAMPLES and int(task[i]) not in lines.values():
-                line = step_line(corpus.documents.read(int(steps[i]), int(steps[i]) + 1))
-                lines.setdefault(line, int(task[i]))
+        rows, like = material.matrix[steps[mine]], np.zeros(len(mine))
+        while len(lines) < EXAMPLES:
+            unlike = like <= np.median(like) if len(mine) else like > 0
+            tried = [*np.flatnonzero(unlike)[:_TRIED].tolist(), *np.flatnonzero(~unlike)[:_TRIED].tolist()]
+            known = len(lines)
+            for at in (at for at in tried if int(task[mine[at]]) not in lines.values()):
+                i = int(steps[mine[at]])
+                lines.setdefault(step_line(corpus.documents.read(i, i + 1)), int(task[mine[at]]))
+                if len(lines) > known:
+                    like = np.maximum(like, np.round((rows @ rows[at].T).toarray().ravel(), 6))
+                    break
+            if len(lines) == known:
+                break
         found.append(tuple(lines))
     return tuple(found)
 

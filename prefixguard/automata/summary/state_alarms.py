@@ -6,6 +6,7 @@ steps those are, is counted on training runs.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,11 +14,12 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from prefixguard.alarm import Level
 from prefixguard.automata.material import Material
 from prefixguard.automata.state_risk import columns_of
-from prefixguard.automata.summary.alarms import group_names
+from prefixguard.automata.summary.alarms import CELL_RUNS, group_names
 from prefixguard.automata.summary.entries import Entry, nearest_first, step_line
 from prefixguard.automata.summary.fidelity import Walks
 from prefixguard.automata.summary.wording import both_ends, count_text, one_line, share_text
@@ -31,13 +33,17 @@ OF_ALL = 0.5
 #: Steps near the cap are those from this share of the 95th percentile of run lengths on; they dominate above a half.
 NEAR_CAP = 0.9
 LATE_SHARE = 0.5
-#: The clock raises a state's alarms if above this share of them come as it turns, the state being the same.
+#: The clock raises a state's alarms if above this share of them would not be, were the run in an earlier span.
 CLOCK_SHARE = 0.5
 #: A behaviour is advised on if it holds at this share of the first alarms or more.
 ADVISED_SHARE = 1 / 3
+#: Risks are in doubt where they give what test runs did there less than this chance.
+_CHANCE = 0.01
 _NAME = 120
 _QUOTED = 400
 _LEADING = 2  # values and behaviours that are named
+#: A test of a symbol that holds from some step on, in a definition.
+_LATE = re.compile(r"(?:^|; )(step number (?!<)[^;]+)")
 #: Behaviours that developers can do something about.
 _FAULTS = tuple(one.name for one in CATALOGUE if one.kind != "neutral")
 
@@ -49,10 +55,11 @@ class StateAlarms:
     failed, successful: first alarms on runs of this outcome. share: of all first alarms on failed runs; 0 without any.
     sentence: what leads there. mix: of each group, its values with their shares of the state's training steps, most
     frequent first. steps: numbers of the steps that end there: tenth, fiftieth and ninetieth percentile; None where no
-    step does. flags: sentences; what dominates the state besides behaviour. faults: behaviours of the catalogue, by
-    name, that hold at first alarms on failed runs, each with at how many; most frequent first. example: the most
-    typical step of such an alarm, at which the first of these holds, one line, text from a run; "" where there is none,
-    or texts are left out.
+    step does. at: steps of the first alarms, from 1, ascending. flags: sentences; what dominates the state besides
+    behaviour. doubt: where test runs did otherwise than its risks say, a sentence; else "". faults: behaviours of the
+    catalogue, by name, that hold at first alarms on failed runs, each with at how many; most frequent first. example:
+    the most typical step of such an alarm, at which the first of these holds, one line, text from a run; "" where there
+    is none, or texts are left out.
     """
 
     state: int
@@ -62,7 +69,9 @@ class StateAlarms:
     sentence: str
     mix: tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
     steps: tuple[int, int, int] | None
+    at: tuple[int, ...]
     flags: tuple[str, ...]
+    doubt: str
     faults: tuple[tuple[str, int], ...]
     example: str
 
@@ -74,20 +83,21 @@ def rank_states(
     states: NDArray[np.int32],
     walks: Walks,
     sound: Level,
+    threshold: float,
     *,
     examples: bool = True,
 ) -> tuple[StateAlarms, ...]:
     """Every state, those that raise most first alarms on failed runs first; ties by successful runs, then by number.
 
     entries: the symbols in words. states: int32, after each step of the pool's runs. walks: of the test side. sound:
-    what counts as an alarm; WATCH for an automaton that has no alarm threshold. examples: False leaves out the texts of
-    steps and the values of groups.
+    what counts as an alarm; WATCH for an automaton that has no alarm threshold. threshold: risks above it sound.
+    examples: False leaves out the texts of steps and the values of groups.
     """
     corpus, pool = material.corpus, material.pool
     lengths = corpus.lengths[pool]
     index = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths) + 1
-    late = NEAR_CAP * float(np.percentile(lengths, 95)) if len(lengths) else 0.0
-    first = _first_alarms(material, automaton, walks, sound)
+    cap_near = NEAR_CAP * float(np.percentile(lengths, 95)) if len(lengths) else 0.0
+    first = _first_alarms(material, automaton, walks, sound, threshold)
     failed, successful = (Counter(one.state for one in first if one.failed is wanted) for wanted in (True, False))
     values = {
         name: np.repeat(np.array([corpus.groups[r].get(name, "") for r in pool.tolist()], dtype=object), lengths)
@@ -108,16 +118,17 @@ def rank_states(
             named = tuple((one_line(v, _NAME) if examples else "one value", s) for v, s in shares[:_LEADING])
             mix.append((one_line(name, _NAME), named))
         steps = index[mine]
-        if len(steps) and (part := float((steps >= late).mean())) > LATE_SHARE:
-            cap = f"step {int(np.ceil(late))} or later, near the greatest lengths of runs"
+        if len(steps) and (part := float((steps >= cap_near).mean())) > LATE_SHARE:
+            cap = f"step {int(np.ceil(cap_near))} or later, near the greatest lengths of runs"
             flags.append(f"{share_text(part)} of its steps are at {cap}.")
         here = [one for one in first if one.state == state]
-        turned = sum(one.turned for one in here)
-        if turned > CLOCK_SHARE * len(here):
+        late = sum(one.late for one in here)
+        if late > CLOCK_SHARE * len(here):
             flags.append(
-                f"{turned:,} of its {count_text(len(here), 'first alarm')} came as the clock turned, and the run was "
-                "in this state already: the number of the step raised them."
+                f"{late:,} of its {count_text(len(here), 'first alarm')} came by the number of the step: a span of the "
+                "clock earlier, the risk of this state is not above the threshold."
             )
+        flags += _late_symbols(automaton, entries, state)
         alarms = [one for one in here if one.failed]
         faults = _faults(material, alarms)
         low, middle, high = np.percentile(steps, [10, 50, 90], method="nearest").tolist() if len(steps) else (0, 0, 0)
@@ -130,7 +141,9 @@ def rank_states(
                 sentence=names[state],
                 mix=tuple(mix),
                 steps=(low, middle, high) if len(steps) else None,
+                at=tuple(sorted(one.at for one in here)),
                 flags=tuple(flags),
+                doubt=_doubt(walks, state),
                 faults=faults,
                 example=_example(material, alarms, faults[0][0]) if examples and faults else "",
             )
@@ -166,28 +179,57 @@ def changes(ranked: Sequence[StateAlarms], most: int = 5) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _FirstAlarm:
-    """Of a test run. step: its place among all steps of the corpus. at: from 1, in the run. turned: whether the run was
-    in the same state a step before, in another span of the clock."""
+    """Of a test run. step: its place among all steps of the corpus. at: from 1, in the run. late: whether the same
+    state would not sound in the span of the clock before."""
 
     run: int
     step: int
     at: int
     state: int
     failed: bool
-    turned: bool
+    late: bool
 
 
-def _first_alarms(material: Material, automaton: Automaton, walks: Walks, sound: Level) -> list[_FirstAlarm]:
+def _first_alarms(
+    material: Material, automaton: Automaton, walks: Walks, sound: Level, threshold: float
+) -> list[_FirstAlarm]:
     """Of each test run that sounds."""
-    columns, found = columns_of(automaton.clock, walks.strings), []
+    columns, found = columns_of(automaton.clock, walks.strings).tolist(), []
     for i, (a, b) in enumerate(pairwise(walks.strings.first.tolist())):
         t = next((t for t in range(a, b) if walks.levels[t] is sound), None)
         if t is not None:
-            run = int(material.test[i])
-            turned = t > a and walks.states[t] == walks.states[t - 1] and columns[t] != columns[t - 1]
+            run, state, column = int(material.test[i]), int(walks.states[t]), columns[t]
+            late = column > 0 and bool(automaton.risk[state, column - 1, 1] <= threshold)
             step, failed = int(material.corpus.first[run]) + t - a, bool(walks.strings.failed[i])
-            found.append(_FirstAlarm(run, step, t - a + 1, int(walks.states[t]), failed, bool(turned)))
+            found.append(_FirstAlarm(run, step, t - a + 1, state, failed, late))
     return found
+
+
+def _late_symbols(automaton: Automaton, entries: Sequence[Entry], state: int) -> Iterator[str]:
+    """Whether most steps into a state are of symbols that ask for the number of the step."""
+    into = np.where(automaton.transitions == state, automaton.edges, 0).sum(axis=0)
+    asked = {k: found[1] for k, entry in enumerate(entries) if (found := _LATE.search(entry.condition)) and into[k]}
+    part = float(into[list(asked)].sum() / max(into.sum(), 1))
+    if part > LATE_SHARE:
+        most = asked[max(asked, key=lambda k: int(into[k]))]
+        yield f'{share_text(part)} of its steps are by symbols that ask how late it is in the run, as "{most}".'
+
+
+def _doubt(walks: Walks, state: int) -> str:
+    """A sentence where the risks of a state are not what test runs there did; "" where chance may have done it."""
+    strings, here = walks.strings, walks.states == state
+    run = np.repeat(np.arange(len(strings)), strings.lengths)[here]
+    runs, steps = np.unique(run, return_counts=True)
+    n, failed = len(runs), int(strings.failed[runs].sum())
+    if n < CELL_RUNS:
+        return ""
+    of_run = np.bincount(run, walks.risks[here, 1])[runs] / steps
+    risk = float(of_run.mean())
+    if min(binom.cdf(failed, n, risk), binom.sf(failed - 1, n, risk)) >= _CHANCE:
+        return ""
+    return (
+        f"{share_text(failed / n)} of the {n:,} test runs that came here failed; by its risks {share_text(risk)} would."
+    )
 
 
 def _faults(material: Material, alarms: Sequence[_FirstAlarm]) -> tuple[tuple[str, int], ...]:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 #: Stands where text was cut.
 CUT = "…"
+#: Risks are the same that six digits do not tell apart.
+_SAME = 1e-6
 
 _SPACES = re.compile(r"[\s\x85\u2028\u2029]+")
 #: Joiners shape scripts and emoji; they neither hide nor reorder anything.
@@ -73,6 +77,47 @@ def risk_text(risk: float) -> str:
         return "–"
     text = f"{risk:.2f}"
     return "1.0" if text == "1.00" else text.removeprefix("0")
+
+
+@dataclass(frozen=True, slots=True)
+class RiskWords:
+    """Risks in two digits, and in more where two would not tell a risk from a threshold, up to six.
+
+    thresholds: of the risks. digits: with which all risks differ from thresholds that they are not equal to; 4 to 6.
+    """
+
+    thresholds: tuple[float, ...] = ()
+    digits: int = 4
+
+    @classmethod
+    def of(cls, thresholds: Iterable[float | None], risks: Iterable[float]) -> RiskWords:
+        """For all risks that are said.
+
+        >>> RiskWords.of([0.41, None], [0.4, 0.410002, 0.41]).digits
+        6
+        """
+        known = tuple(one for one in thresholds if one is not None)
+        gaps = [gap for risk in risks for one in known if (gap := abs(risk - one)) > _SAME]
+        nearest = min(gaps, default=1.0)
+        return cls(known, next((digits for digits in (4, 5) if nearest > 10.0**-digits), 6))
+
+    def risk(self, risk: float) -> str:
+        """One risk.
+
+        >>> words = RiskWords((0.8197,))
+        >>> words.risk(0.8197), words.risk(0.8202), words.risk(0.41), words.risk(0.82)
+        ('.8197', '.8202', '.41', '.82')
+        """
+        text = risk_text(risk)
+        if not any(risk_text(one) == text for one in self.thresholds) or not math.isfinite(risk):
+            return text
+        whole, _, part = f"{risk:.{self.digits}f}".partition(".")
+        part = part[:2] + part[2:].rstrip("0")
+        return "1.0" if whole == "1" else f".{part}"
+
+    def range(self, low: float, high: float) -> str:
+        """Two risks and what lies between."""
+        return f"{self.risk(low)}–{self.risk(high)}"
 
 
 def range_text(low: float, high: float) -> str:
