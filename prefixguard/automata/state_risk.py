@@ -2,7 +2,8 @@
 
 Training runs say how states compare: the mean of labels and teacher over the steps that ended there, a cell of state
 and column being shrunk to what state and column say on their own. Held-out runs say how high risks are: a Platt map
-for all cells together, and then each cell moves towards what held-out runs met in it:
+for all cells together, and then each cell moves towards what held-out runs met in it, cells that these do not tell
+apart as one (`pooled_risk`):
 
     risk = (f + A p) / (n + A),   p the mapped training estimate, n held-out runs that were there, A = 20 runs,
 
@@ -26,9 +27,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from scipy.stats import beta
 from sklearn.tree import DecisionTreeRegressor
 
+from prefixguard.automata.span_pools import HeldOutSteps, pooled_risk
 from prefixguard.automata.strings import Strings, log_odds
 from prefixguard.bundle import N_RISKS, Platt
 from prefixguard.learn import fit_platt
@@ -36,8 +37,6 @@ from prefixguard.learn import fit_platt
 FEW = 10
 _CELL_PRIOR = 200.0  # steps that state and column on their own count for in a cell of both
 _STATE_PRIOR = 5.0  # steps that the base rate counts for in a state
-_HELD_OUT_PRIOR = 20.0  # runs that the training estimate counts for
-_INTERVAL_PRIOR = 2.0  # runs
 _SURE = 1e-4
 _COLUMNS = 12
 _COLUMN_STEPS = 50  # training steps in a column
@@ -115,31 +114,26 @@ def calibrate(
     n_columns = len(clock) + 1
     cell = held_out_states.astype(np.int64) * n_columns + columns_of(clock, held_out)
     evidence = np.bincount(cell, minlength=n_states * n_columns).astype(np.int64).reshape(n_states, n_columns)
-    runs, met = _by_run(held_out, cell, n_states * n_columns)
-    n = runs.reshape(n_states, n_columns)
+    n = _runs_in(held_out, cell, n_states * n_columns).reshape(n_states, n_columns)
+    run = np.repeat(np.arange(len(held_out)), held_out.lengths)
+    training = train_states.astype(np.int64) * n_columns + columns_of(clock, train)
+    weight = np.bincount(training, train.weights, n.size).reshape(n.shape)
     risk, interval = np.empty_like(estimate), np.empty((*estimate.shape, 2))
     for i in range(N_RISKS):
         logit = log_odds(estimate[:, :, i])
         platt = fit_platt(logit.ravel()[cell], held_out.labels[:, i].astype(np.float64)) if len(cell) else Platt(1, 0)
-        p, f = _probability(platt.a * logit + platt.b), met[:, i].reshape(n.shape)
-        risk[:, :, i] = (f + _HELD_OUT_PRIOR * p) / (n + _HELD_OUT_PRIOR)
-        a, b = f + _INTERVAL_PRIOR * p, n - f + _INTERVAL_PRIOR * (1 - p)
-        interval[:, :, i, 0] = np.minimum(beta.ppf(0.05, a, b), risk[:, :, i])
-        interval[:, :, i, 1] = np.maximum(beta.ppf(0.95, a, b), risk[:, :, i])
+        steps = HeldOutSteps(run, *np.divmod(cell, n_columns), held_out.labels[:, i].astype(np.float64))
+        p = _probability(platt.a * logit + platt.b)
+        risk[:, :, i], interval[:, :, i, 0], interval[:, :, i, 1] = pooled_risk(steps, p, weight)
     thin = stand_in != np.arange(n_states)
     risk[thin], interval[thin] = risk[stand_in[thin]], interval[stand_in[thin]]
-    return StateRisk(risk, interval, evidence, n.astype(np.int64), stand_in)
+    return StateRisk(risk, interval, evidence, n, stand_in)
 
 
-def _by_run(strings: Strings, cell: Counts, n_cells: int) -> tuple[Floats, Floats]:
-    """Runs that were in each cell, (cells,); the sum over them of the mean label of their steps there, (cells, 2)."""
+def _runs_in(strings: Strings, cell: Counts, n_cells: int) -> Counts:
+    """Runs that were in each cell, int64 (cells,)."""
     run = np.repeat(np.arange(len(strings)), strings.lengths)
-    pairs, where = np.unique(run * n_cells + cell, return_inverse=True)
-    steps = np.bincount(where)
-    means = [np.bincount(where, strings.labels[:, i]) / steps for i in range(N_RISKS)]
-    of_cell = pairs % n_cells
-    met = [np.bincount(of_cell, m, n_cells) for m in means]
-    return np.bincount(of_cell, minlength=n_cells).astype(np.float64), np.stack(met, axis=1)
+    return np.bincount(np.unique(run * n_cells + cell) % n_cells, minlength=n_cells).astype(np.int64)
 
 
 def _stand_ins(
@@ -152,7 +146,7 @@ def _stand_ins(
     n = len(of_state)
     reached = np.zeros(n)
     for strings, states in ((train, train_states), (held_out, held_out_states)):
-        reached += _by_run(strings, states.astype(np.int64), n)[0]
+        reached += _runs_in(strings, states.astype(np.int64), n)
     own = np.arange(n, dtype=np.int32)
     enough = np.flatnonzero(reached >= FEW)
     if len(enough) == 0:

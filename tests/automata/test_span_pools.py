@@ -1,0 +1,99 @@
+"""Neighbouring spans of the clock are one where held-out runs do not tell them apart, and stay where they do."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import beta
+
+from prefixguard.automata.span_pools import HeldOutSteps, SpanRisk, pooled_risk
+
+
+def steps_of(cells: list[list[tuple[int, int]]], states: int = 1) -> HeldOutSteps:
+    """Of each state and span so many runs, each one step, and so many of them failed; every run in one cell alone."""
+    rows = [
+        (state, span, k < failed)
+        for state in range(states)
+        for span, (n, failed) in enumerate(cells[state])
+        for k in range(n)
+    ]
+    state, span, label = np.array(rows or np.empty((0, 3)), dtype=np.int64).reshape(-1, 3).T
+    return HeldOutSteps(np.arange(len(state)), state, span, label.astype(np.float64))
+
+
+def pooled(cells: list[tuple[int, int]], estimate: list[float]) -> SpanRisk:
+    found = pooled_risk(steps_of([cells]), np.array([estimate]), np.full((1, len(cells)), 50.0))
+    return SpanRisk(*(of[0] for of in found))
+
+
+def test_spans_of_few_runs_do_not_zigzag() -> None:
+    """Alike in truth, and with different luck: 75 runs, nearly all failed, say one thing."""
+    found = pooled([(15, 15), (15, 14), (15, 15), (15, 14), (15, 15)], [0.95, 0.94, 0.96, 0.93, 0.95])
+    assert len(set(found.risk.tolist())) == len(set(found.low.tolist())) == 1
+    assert found.risk[0] == pytest.approx((73 + 20 * np.mean([0.95, 0.94, 0.96, 0.93, 0.95])) / 95)
+
+
+def test_what_runs_tell_apart_stays_as_it_is() -> None:
+    cells, estimate = [(400, 40), (400, 200), (400, 360)], [0.2, 0.5, 0.8]
+    found = pooled(cells, estimate)
+    expected = [(f + 20 * p) / (n + 20) for (n, f), p in zip(cells, estimate, strict=True)]
+    np.testing.assert_allclose(found.risk, expected)
+
+
+def test_a_span_without_runs_is_that_of_a_neighbour() -> None:
+    """No risk rests on training runs alone where the same state has held-out ones beside it."""
+    found = pooled([(40, 12), (0, 0), (1, 1), (0, 0)], [0.3, 0.9, 0.9, 0.95])
+    assert len(set(found.risk.tolist())) == 1 and found.risk[0] < 0.62
+
+
+def test_a_run_in_several_spans_of_a_pool_is_one_run() -> None:
+    one = HeldOutSteps(np.repeat(np.arange(12), 3), np.zeros(36, int), np.tile([0, 1, 2], 12), np.ones(36))
+    found = pooled_risk(one, np.full((1, 3), 0.5), np.ones((1, 3)))
+    np.testing.assert_allclose(found.risk, (12 + 10) / 32)
+
+
+CELLS = st.integers(1, 6).flatmap(
+    lambda spans: st.lists(
+        st.lists(
+            st.tuples(st.integers(0, 60), st.floats(0, 1), st.floats(0.01, 0.99), st.sampled_from([0.0, 3.0, 400.0])),
+            min_size=spans,
+            max_size=spans,
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+
+
+@given(CELLS)
+@settings(deadline=None)
+def test_neighbours_are_one_or_each_beyond_the_others_interval(
+    cells: list[list[tuple[int, float, float, float]]],
+) -> None:
+    """And a state's spans are its own affair: no other state changes them."""
+    estimate, weight = (np.array([[cell[k] for cell in row] for row in cells]) for k in (2, 3))
+    counted = [[(n, round(n * share)) for n, share, _, _ in row] for row in cells]
+    found = pooled_risk(steps_of(counted, len(cells)), estimate, weight)
+    assert ((found.low <= found.risk) & (found.risk <= found.high)).all()
+    for state in range(len(cells)):
+        risks = list(zip(*(of[state].tolist() for of in found), strict=True))
+        pools = [[(k, risk) for k, risk in enumerate(risks) if risk == one] for one in dict.fromkeys(risks)]
+        ends = []
+        for pool in pools:
+            n, f = (sum(counted[state][k][i] for k, _ in pool) for i in (0, 1))
+            ends.append(((f + 0.5) / (n + 1), *beta.ppf([0.05, 0.95], f + 0.5, n - f + 0.5), n))
+        for a, b in pairwise(ends):
+            assert a[3] and b[3] and not (a[1] <= b[0] <= a[2] or b[1] <= a[0] <= b[2])
+        alone = pooled_risk(steps_of(counted[state : state + 1]), estimate[[state]], weight[[state]])
+        np.testing.assert_allclose(alone.risk[0], found.risk[state], atol=1e-12)
+
+
+def test_with_enough_runs_any_difference_is_kept() -> None:
+    rng = np.random.default_rng(3)
+    risk = np.sort(rng.random(8)) * 0.8 + 0.1 * np.arange(8) / 8
+    found = pooled([(200_000, int(200_000 * r)) for r in risk], [0.5] * 8)
+    np.testing.assert_allclose(found.risk, risk, atol=1e-3)
