@@ -1,10 +1,10 @@
 """Spans of the clock that a state's evidence does not tell apart are one: a risk is to change where runs say so.
 
-Of each state, and of each risk on its own, neighbouring spans are merged, the two nearest first, until the rate of each
-lies outside the interval of the next, either way. Rates and intervals are here those of held-out runs alone: the
-middle and the 90 % interval of Jeffreys; a span without such a run is told apart from nothing. A merged span has the
-runs of all its parts, each run once, and the mean of their training estimates, by training steps. So no risk goes up
-and down again with the step because of a few runs; what a span says for sure is left as it is.
+Of each state neighbouring spans are merged, the two nearest first, until the rate of each lies outside the interval of
+the next, either way. Rates and intervals are here those of all runs, training ones too: the middle and the 90 %
+interval of Jeffreys; a span without a run is told apart from nothing. A merged span has the held-out runs of all its
+parts, each run once, and the mean of their training estimates, by training steps. So no risk goes up and down again
+with the step because of a few runs; what a span says for sure is left as it is.
 
 Source of the interval: Brown, Cai, DasGupta 2001.
 """
@@ -25,7 +25,7 @@ Places = NDArray[np.int64]
 
 
 class SpanRisk(NamedTuple):
-    """One risk of all states: risk (S, C), low and high (S, C), the ends of its 90 % interval."""
+    """A risk of all states: risk (S, C), low and high (S, C), the ends of its 90 % interval."""
 
     risk: Floats
     low: Floats
@@ -33,15 +33,15 @@ class SpanRisk(NamedTuple):
 
 
 class _Rates(NamedTuple):
-    """What held-out runs of a pool did, at each of its spans: n runs, f failures, and the pool's training estimate."""
+    """What runs did in a pool, at each of its spans: n runs, f failures, and the pool's training estimate."""
 
     n: Floats
     f: Floats
     p: Floats
 
 
-class HeldOutSteps(NamedTuple):
-    """Of each held-out step: its run, its state, its span of the clock, int64; whether it is a failure, float64."""
+class LabelledSteps(NamedTuple):
+    """Of each step of some runs: its run, its state, its span of the clock, int64; whether it is a failure, float64."""
 
     run: Places
     state: Places
@@ -49,23 +49,26 @@ class HeldOutSteps(NamedTuple):
     label: Floats
 
 
-def pooled_risk(steps: HeldOutSteps, estimate: Floats, weight: Floats) -> SpanRisk:
-    """Risks and intervals after merging; see the head of this file.
+def pooled_risk(
+    held_out: LabelledSteps, train: LabelledSteps, estimate: Floats, weight: Floats, *, pool: bool = True
+) -> SpanRisk:
+    """Risks and intervals after merging; see the head of this file. pool: False leaves every span on its own.
 
     estimate: (S, C), what training says, mapped to held-out runs. weight: (S, C), training steps.
     """
     n_states, n_spans = estimate.shape
     first = np.tile(np.arange(n_spans), (n_states, 1))  # of each span, the first one of those that it is merged with
+    later = held_out._replace(run=held_out.run + train.run.max(initial=-1) + 1)
+    both = LabelledSteps(*map(np.concatenate, zip(train, later, strict=True)))
     while True:
-        rates = _rates_of(steps, estimate, weight, first)
-        merging = _nearest_alike(rates, first)
-        if not merging.any():
-            return _risk_of(rates)
+        merging = _nearest_alike(_rates_of(both, estimate, weight, first), first)
+        if not pool or not merging.any():
+            return _risk_of(_rates_of(held_out, estimate, weight, first))
         for state in np.flatnonzero(merging):
             first[state, first[state] == merging[state]] = first[state, merging[state] - 1]
 
 
-def _rates_of(steps: HeldOutSteps, estimate: Floats, weight: Floats, first: Places) -> _Rates:
+def _rates_of(steps: LabelledSteps, estimate: Floats, weight: Floats, first: Places) -> _Rates:
     size, n_spans = estimate.size, estimate.shape[1]
     place = np.arange(0, size, n_spans)[:, None] + first  # the pool of each cell
     mass = weight + 1e-9  # pools without a training step have the mean of their estimates

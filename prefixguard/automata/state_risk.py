@@ -2,8 +2,8 @@
 
 Training runs say how states compare: the mean of labels and teacher over the steps that ended there, a cell of state
 and column being shrunk to what state and column say on their own. Held-out runs say how high risks are: a Platt map
-for all cells together, and then each cell moves towards what held-out runs met in it, cells that these do not tell
-apart as one (`pooled_risk`):
+for all cells together, and then each cell moves towards what held-out runs met in it, cells whose
+outcome runs do not tell apart as one (`pooled_risk`):
 
     risk = (f + A p) / (n + A),   p the mapped training estimate, n held-out runs that were there, A = 20 runs,
 
@@ -29,12 +29,13 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.tree import DecisionTreeRegressor
 
-from prefixguard.automata.span_pools import HeldOutSteps, pooled_risk
+from prefixguard.automata.span_pools import LabelledSteps, pooled_risk
 from prefixguard.automata.strings import Strings, log_odds
 from prefixguard.bundle import N_RISKS, Platt
 from prefixguard.learn import fit_platt
 
 FEW = 10
+OUTCOME = 1  # the risk that alarms go by; the imminent one hangs on the step by its nature, and is not pooled
 _CELL_PRIOR = 200.0  # steps that state and column on their own count for in a cell of both
 _STATE_PRIOR = 5.0  # steps that the base rate counts for in a state
 _SURE = 1e-4
@@ -115,19 +116,24 @@ def calibrate(
     cell = held_out_states.astype(np.int64) * n_columns + columns_of(clock, held_out)
     evidence = np.bincount(cell, minlength=n_states * n_columns).astype(np.int64).reshape(n_states, n_columns)
     n = _runs_in(held_out, cell, n_states * n_columns).reshape(n_states, n_columns)
-    run = np.repeat(np.arange(len(held_out)), held_out.lengths)
     training = train_states.astype(np.int64) * n_columns + columns_of(clock, train)
     weight = np.bincount(training, train.weights, n.size).reshape(n.shape)
     risk, interval = np.empty_like(estimate), np.empty((*estimate.shape, 2))
     for i in range(N_RISKS):
         logit = log_odds(estimate[:, :, i])
         platt = fit_platt(logit.ravel()[cell], held_out.labels[:, i].astype(np.float64)) if len(cell) else Platt(1, 0)
-        steps = HeldOutSteps(run, *np.divmod(cell, n_columns), held_out.labels[:, i].astype(np.float64))
+        held, learned = (_labelled(runs, at, n_columns, i) for runs, at in ((held_out, cell), (train, training)))
         p = _probability(platt.a * logit + platt.b)
-        risk[:, :, i], interval[:, :, i, 0], interval[:, :, i, 1] = pooled_risk(steps, p, weight)
+        found = pooled_risk(held, learned, p, weight, pool=i == OUTCOME)
+        risk[:, :, i], interval[:, :, i, 0], interval[:, :, i, 1] = found
     thin = stand_in != np.arange(n_states)
     risk[thin], interval[thin] = risk[stand_in[thin]], interval[stand_in[thin]]
     return StateRisk(risk, interval, evidence, n, stand_in)
+
+
+def _labelled(runs: Strings, cell: Counts, n_columns: int, risk: int) -> LabelledSteps:
+    run = np.repeat(np.arange(len(runs)), runs.lengths)
+    return LabelledSteps(run, *np.divmod(cell, n_columns), runs.labels[:, risk].astype(np.float64))
 
 
 def _runs_in(strings: Strings, cell: Counts, n_cells: int) -> Counts:

@@ -228,6 +228,7 @@ def test_all_risks_of_a_state_are_of_the_same_spans_and_steps() -> None:
         for state, figures in enumerate(state_figures(automaton, cells)):
             steps = read[state] if read[state].any() else np.ones(4)
             calibrated = automaton.evidence[automaton.stand_in[state]] > 0
+            assert len(set(figures.pools)) == 4  # all risks differ
             weights = np.where(calibrated, steps, 0) if (steps * calibrated).any() else steps
             known, risk = weights > 0, automaton.risk[state, :, 1]
             assert figures.met == tuple((steps > 0).tolist()) and figures.by_clock == tuple(risk)
@@ -258,6 +259,18 @@ def test_a_span_that_no_held_out_run_reached_moves_no_state() -> None:
             scene_of(replace(summary, cells=mine, automaton=one)).nodes for one in (seen, replace(seen, risk=risk))
         ]
         assert scenes[0] == scenes[1]
+
+
+def test_a_span_that_shares_its_risk_with_a_neighbour_is_known_by_the_runs_of_both() -> None:
+    automaton = invented_summary(12, clock=(10, 20, 30)).automaton
+    risk, interval = automaton.risk.copy(), automaton.interval.copy()
+    risk[:, 2], interval[:, 2] = risk[:, 1], interval[:, 1]
+    evidence = np.where(np.isin(np.arange(4), [0, 1]), automaton.evidence + 1, 0)
+    shared = replace(automaton, risk=risk, interval=interval, evidence=evidence, stand_in=np.arange(12, dtype=np.int32))
+    for figures in state_figures(shared, evidence + 1):
+        assert figures.pools == (0, 1, 1, 2) and figures.known == (True, True, True, False)
+    apart = replace(shared, interval=automaton.interval)
+    assert all(figures.known == (True, True, False, False) for figures in state_figures(apart, evidence + 1))
 
 
 @pytest.mark.parametrize("collapsed", [False, True])

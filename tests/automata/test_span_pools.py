@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import beta
 
-from prefixguard.automata.span_pools import HeldOutSteps, SpanRisk, pooled_risk
+from prefixguard.automata.span_pools import LabelledSteps, SpanRisk, pooled_risk
 
 
-def steps_of(cells: list[list[tuple[int, int]]], states: int = 1) -> HeldOutSteps:
+def steps_of(cells: list[list[tuple[int, int]]], states: int = 1) -> LabelledSteps:
     """Of each state and span so many runs, each one step, and so many of them failed; every run in one cell alone."""
     rows = [
         (state, span, k < failed)
@@ -22,11 +22,14 @@ def steps_of(cells: list[list[tuple[int, int]]], states: int = 1) -> HeldOutStep
         for k in range(n)
     ]
     state, span, label = np.array(rows or np.empty((0, 3)), dtype=np.int64).reshape(-1, 3).T
-    return HeldOutSteps(np.arange(len(state)), state, span, label.astype(np.float64))
+    return LabelledSteps(np.arange(len(state)), state, span, label.astype(np.float64))
+
+
+NONE = LabelledSteps(*[np.empty(0, int)] * 3, np.empty(0))
 
 
 def pooled(cells: list[tuple[int, int]], estimate: list[float]) -> SpanRisk:
-    found = pooled_risk(steps_of([cells]), np.array([estimate]), np.full((1, len(cells)), 50.0))
+    found = pooled_risk(steps_of([cells]), NONE, np.array([estimate]), np.full((1, len(cells)), 50.0))
     return SpanRisk(*(of[0] for of in found))
 
 
@@ -51,9 +54,18 @@ def test_a_span_without_runs_is_that_of_a_neighbour() -> None:
 
 
 def test_a_run_in_several_spans_of_a_pool_is_one_run() -> None:
-    one = HeldOutSteps(np.repeat(np.arange(12), 3), np.zeros(36, int), np.tile([0, 1, 2], 12), np.ones(36))
-    found = pooled_risk(one, np.full((1, 3), 0.5), np.ones((1, 3)))
+    one = LabelledSteps(np.repeat(np.arange(12), 3), np.zeros(36, int), np.tile([0, 1, 2], 12), np.ones(36))
+    found = pooled_risk(one, NONE, np.full((1, 3), 0.5), np.ones((1, 3)))
     np.testing.assert_allclose(found.risk, (12 + 10) / 32)
+
+
+def test_training_runs_tell_spans_apart_and_set_no_level() -> None:
+    few, estimate, weight = steps_of([[(1, 0), (1, 1)]]), np.array([[0.2, 0.9]]), np.full((1, 2), 50.0)
+    train = steps_of([[(90, 9), (90, 81)]])
+    assert len(set(pooled_risk(few, NONE, estimate, weight).risk[0])) == 1
+    kept = pooled_risk(few, train, estimate, weight)
+    np.testing.assert_allclose(kept.risk, [[20 * 0.2 / 21, (1 + 20 * 0.9) / 21]])
+    np.testing.assert_allclose(pooled_risk(few, NONE, estimate, weight, pool=False), kept)
 
 
 CELLS = st.integers(1, 6).flatmap(
@@ -77,7 +89,7 @@ def test_neighbours_are_one_or_each_beyond_the_others_interval(
     """And a state's spans are its own affair: no other state changes them."""
     estimate, weight = (np.array([[cell[k] for cell in row] for row in cells]) for k in (2, 3))
     counted = [[(n, round(n * share)) for n, share, _, _ in row] for row in cells]
-    found = pooled_risk(steps_of(counted, len(cells)), estimate, weight)
+    found = pooled_risk(steps_of(counted, len(cells)), NONE, estimate, weight)
     assert ((found.low <= found.risk) & (found.risk <= found.high)).all()
     for state in range(len(cells)):
         risks = list(zip(*(of[state].tolist() for of in found), strict=True))
@@ -88,7 +100,7 @@ def test_neighbours_are_one_or_each_beyond_the_others_interval(
             ends.append(((f + 0.5) / (n + 1), *beta.ppf([0.05, 0.95], f + 0.5, n - f + 0.5), n))
         for a, b in pairwise(ends):
             assert a[3] and b[3] and not (a[1] <= b[0] <= a[2] or b[1] <= a[0] <= b[2])
-        alone = pooled_risk(steps_of(counted[state : state + 1]), estimate[[state]], weight[[state]])
+        alone = pooled_risk(steps_of(counted[state : state + 1]), NONE, estimate[[state]], weight[[state]])
         np.testing.assert_allclose(alone.risk[0], found.risk[state], atol=1e-12)
 
 

@@ -179,7 +179,10 @@ def page_data(summary: AutomatonSummary, letters: int = TEXT_LETTERS) -> Json:
 def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene, alarms: StateAlarms) -> Json:
     """A state's figures, its first alarms, and its columns of the clock in place of what the figures say of them."""
     automaton, state = summary.automaton, figures.state
-    known = {name: value for name, value in asdict(figures).items() if name not in ("by_clock", "met", "known")}
+    known = {
+        name: value for name, value in asdict(figures).items() if name not in ("by_clock", "met", "pools", "known")
+    }
+    runs, spans = automaton.evidence_runs[state].tolist(), range(len(figures.pools))
     columns = [
         {
             "imminent": automaton.risk[state, column, 0],
@@ -188,11 +191,11 @@ def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene, alarm
             "level": level_of(outcome, scene.levels),
             "met": figures.met[column],
             "known": figures.known[column],
-            "thin": bool(automaton.evidence_runs[state, column] < THIN_RUNS),
+            "thin": max(runs[other] for other in spans if figures.pools[other] == figures.pools[column]) < THIN_RUNS,
             "colour": colour_of(outcome),
             "ink": ink_on(colour_of(outcome)),
             "steps": int(automaton.evidence[state, column]),
-            "runs": int(automaton.evidence_runs[state, column]),
+            "runs": runs[column],
         }
         for column, outcome in enumerate(figures.by_clock)
     ]

@@ -330,8 +330,8 @@ def _legend(summary: AutomatonSummary, edges: tuple[SceneEdge, ...], collapsed: 
         sentences.append(
             f"A clock runs beside the automaton: the same state means another risk in each of {clock} spans of steps. A"
             " state stands at its usual risk: the median over the steps that runs made there; it may say more at some"
-            " time in a run, and less at another. Spans in which no held-out run was there count for nothing here. Each"
-            " span has its own evidence: a risk near a threshold can pass it in one span and not in the next."
+            " time in a run, and less at another. Spans in which no held-out run was there count for nothing here."
+            " Neighbouring spans that held-out runs do not tell apart have one risk, from the runs of all of them."
         )
     if not collapsed:
         sentences.append(

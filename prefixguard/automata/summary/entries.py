@@ -33,6 +33,8 @@ _CALL, _RESULT, _NAME = 160, 160, 60
 _GLOSS = 60
 _TRIED = 40  # steps looked at for an example: the nearest ones
 _TAGS = re.compile(b"[%b]" % bytes(range(1, len(FIELDS) + 1)))
+#: Share of the steps that another example is of: those least like the examples so far.
+_UNLIKE = 0.1
 _NOT_MET = "not met in training"
 
 Steps = NDArray[np.int64]
@@ -212,29 +214,26 @@ def _examples(
     material: Material, steps: Steps, groups: NDArray[np.int32], n_groups: int
 ) -> tuple[tuple[str, ...], ...]:
     """Of each group, up to three steps; their tasks and their lines differ. The first is the one whose row lies nearest
-    to the mean; each other is the nearest of the half that is least like those before it, so that one habit does not
-    stand for all."""
+    to the mean; each other is so among the tenth of the steps that is least like those before it: one habit does not
+    stand for all, nor does an outlier."""
     corpus = material.corpus
     task = np.repeat(material.tasks[material.pool], corpus.lengths[material.pool])
     found = []
     for group in range(n_groups):
         mine = np.flatnonzero(groups == group)
-        lines: dict[str, int] = {}  # with the task of each
-        if len(mine):
-            mine = mine[nearest_first(material.matrix[steps[mine]])]
         rows, like = material.matrix[steps[mine]], np.zeros(len(mine))
-        while len(lines) < EXAMPLES:
-            unlike = like <= np.median(like) if len(mine) else like > 0
-            tried = [*np.flatnonzero(unlike)[:_TRIED].tolist(), *np.flatnonzero(~unlike)[:_TRIED].tolist()]
+        lines: dict[str, int] = {}  # with the task of each
+        known = -1
+        while len(mine) and known < len(lines) < EXAMPLES:
             known = len(lines)
-            for at in (at for at in tried if int(task[mine[at]]) not in lines.values()):
-                i = int(steps[mine[at]])
-                lines.setdefault(step_line(corpus.documents.read(i, i + 1)), int(task[mine[at]]))
-                if len(lines) > known:
-                    like = np.maximum(like, np.round((rows @ rows[at].T).toarray().ravel(), 6))
-                    break
-            if len(lines) == known:
-                break
+            unlike = like <= np.quantile(like, _UNLIKE)
+            for part in (np.flatnonzero(unlike), np.flatnonzero(~unlike)):
+                near = part[nearest_first(rows[part])][:_TRIED].tolist() if len(part) else []
+                for at in (at for at in near if int(task[mine[at]]) not in lines.values() and len(lines) == known):
+                    i = int(steps[mine[at]])
+                    lines.setdefault(step_line(corpus.documents.read(i, i + 1)), int(task[mine[at]]))
+                    if len(lines) > known:
+                        like = np.maximum(like, np.round((rows @ rows[at].T).toarray().ravel(), 6))
         found.append(tuple(lines))
     return tuple(found)
 

@@ -18,11 +18,13 @@ class StateFigures:
     """A state in numbers. All risks are over the same spans of the clock: those that are known.
 
     imminent, outcome: mean risks over the steps there. by_clock: outcome risk in each span; one value without a clock.
-    met: of each span, whether a run was seen there in it. known: whether held-out runs were, so that its risk was
-    calibrated; where that is so of no span, those that were met. usual: the risk that half of the steps there read, or
-    less: the median over steps; without a clock the outcome risk. least, peak: lowest and highest. low, high: 90 %
-    interval of the usual one. steps, runs: held-out evidence of its own; runs are those of the span with most, for how
-    many there are in all spans is not kept. stand_in: the state whose evidence its risk rests on; None: its own.
+    met: of each span, whether a run was seen there in it. pools: its number among the pools of the state, neighbouring
+    spans of one outcome risk, which rests on the runs of all of them. known: whether held-out runs were in its pool, so
+    that its risk was calibrated; where that is so of no span, those that were met. usual: the risk that half of the
+    steps there read, or less: the median over steps; without a clock the outcome risk. least, peak: lowest and highest.
+    low, high: 90 % interval of the usual one. steps, runs: held-out evidence of its own; runs are those of the span
+    with most, for how many there are in all spans is not kept. stand_in: the state whose evidence its risk rests on;
+    None: its own.
     visits, share: training steps that ended there, and of all. entered: whether a step can end there; only of the start
     it may be False, and then no reading comes from it, and its outcome risk is the failure rate of the training runs.
     """
@@ -32,6 +34,7 @@ class StateFigures:
     outcome: float
     by_clock: tuple[float, ...]
     met: tuple[bool, ...]
+    pools: tuple[int, ...]
     known: tuple[bool, ...]
     usual: float
     least: float
@@ -63,7 +66,12 @@ def state_figures(
     start, evidence = automaton.start, automaton.evidence
     read = evidence if cells is None else cells
     seen = np.where(read.any(axis=1, keepdims=True), read, 1)
-    calibrated = np.where(evidence[automaton.stand_in] > 0, seen, 0)
+    both = np.concatenate((automaton.risk[:, :, 1:], automaton.interval[:, :, 1]), axis=2)  # (S, C, 3), of the outcome
+    pools = np.cumsum((both != np.roll(both, 1, axis=1)).any(axis=2) & (np.arange(both.shape[1]) > 0), axis=1)
+    there = np.array(
+        [np.bincount(of, row, len(row))[of] for of, row in zip(pools, evidence[automaton.stand_in], strict=True)]
+    )
+    calibrated = np.where(there > 0, seen, 0)
     seen_known = np.where(calibrated.any(axis=1, keepdims=True), calibrated, seen)
     weight = seen_known / seen_known.sum(axis=1, keepdims=True)  # (S, C), rows sum to 1; 0 where it is not known
     leads_to_start = (automaton.transitions == start).any() or (automaton.fallback == start).any()
@@ -75,6 +83,7 @@ def state_figures(
             automaton,
             state,
             seen[state] > 0,
+            pools[state],
             weight[state],
             None if entered[state] else base,
             bool(entered[state]),
@@ -88,6 +97,7 @@ def _figures(
     automaton: Automaton,
     state: int,
     met: NDArray[np.bool_],
+    pools: NDArray[np.int64],
     weight: NDArray[np.float64],
     own: float | None,
     entered: bool,
@@ -109,6 +119,7 @@ def _figures(
         outcome=float(np.clip(weight @ by_clock, least, peak)),  # a mean may round beyond what it is a mean of
         by_clock=tuple(by_clock.tolist()),
         met=tuple(met.tolist()),
+        pools=tuple(pools.tolist()),
         known=tuple(known.tolist()),
         usual=usual,
         least=least,
