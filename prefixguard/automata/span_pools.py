@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
+from prefixguard.bundle import Automaton
+
 _PRIOR = 20.0  # runs that the training estimate counts for in a risk
 _INTERVAL_PRIOR = 2.0  # and in an interval
 
@@ -66,6 +68,14 @@ def pooled_risk(
             return _risk_of(_rates_of(held_out, estimate, weight, first))
         for state in np.flatnonzero(merging):
             first[state, first[state] == merging[state]] = first[state, merging[state] - 1]
+
+
+def pools_of(automaton: Automaton) -> Places:
+    """Of every span of every state the first one of its pool, (S, C): neighbours of one outcome risk and interval."""
+    both = np.concatenate((automaton.risk[:, :, 1:], automaton.interval[:, :, 1]), axis=2)
+    at = np.arange(both.shape[1])
+    begins = (both != np.roll(both, 1, axis=1)).any(axis=2) | (at == 0)
+    return np.maximum.accumulate(np.where(begins, at, 0), axis=1)
 
 
 def _rates_of(steps: LabelledSteps, estimate: Floats, weight: Floats, first: Places) -> _Rates:

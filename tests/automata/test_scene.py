@@ -268,7 +268,7 @@ def test_a_span_that_shares_its_risk_with_a_neighbour_is_known_by_the_runs_of_bo
     evidence = np.where(np.isin(np.arange(4), [0, 1]), automaton.evidence + 1, 0)
     shared = replace(automaton, risk=risk, interval=interval, evidence=evidence, stand_in=np.arange(12, dtype=np.int32))
     for figures in state_figures(shared, evidence + 1):
-        assert figures.pools == (0, 1, 1, 2) and figures.known == (True, True, True, False)
+        assert figures.pools == (0, 1, 1, 3) and figures.known == (True, True, True, False)
     apart = replace(shared, interval=automaton.interval)
     assert all(figures.known == (True, True, False, False) for figures in state_figures(apart, evidence + 1))
 

@@ -17,6 +17,7 @@ from scipy.stats import binom
 
 from prefixguard.alarm import AlarmPolicy, Level, alarm_threshold, run_maximum
 from prefixguard.automata.material import Material
+from prefixguard.automata.span_pools import pools_of
 from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.strings import Strings
 from prefixguard.automata.summary.fidelity import RUNS, Walks
@@ -129,14 +130,15 @@ def cohens_kappa(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float | No
 def interval_coverage(
     automaton: Automaton, strings: Strings, states: NDArray[np.int32]
 ) -> tuple[float | None, float | None, int]:
-    """Of the cells (a state in a span of the clock) with enough runs: the share whose failure rate among these runs
-    lies in the 90 % interval of the outcome risk; the share to expect if every risk were exact; how many cells.
+    """Of the cells (a state in a span of the clock, or in a pool of them) with enough runs: the share whose failure rate
+    among these runs lies in the 90 % interval of the outcome risk; the share to expect if every risk were exact; how
+    many cells.
 
     strings: runs that set no risk. states: after each of their steps.
     """
     n_columns = len(automaton.clock) + 1
     run = np.repeat(np.arange(len(strings)), strings.lengths)
-    cell = states.astype(np.int64) * n_columns + columns_of(automaton.clock, strings)
+    cell = states.astype(np.int64) * n_columns + pools_of(automaton)[states, columns_of(automaton.clock, strings)]
     pairs = np.unique(run * (automaton.n_states * n_columns) + cell)
     run, cell = np.divmod(pairs, automaton.n_states * n_columns)
     size = automaton.n_states * n_columns

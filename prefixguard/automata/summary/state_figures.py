@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from prefixguard.automata.span_pools import pools_of
 from prefixguard.bundle import Automaton
 
 #: A state none of whose spans of the clock was calibrated on so many runs has thin evidence; so has a span with fewer.
@@ -18,14 +19,13 @@ class StateFigures:
     """A state in numbers. All risks are over the same spans of the clock: those that are known.
 
     imminent, outcome: mean risks over the steps there. by_clock: outcome risk in each span; one value without a clock.
-    met: of each span, whether a run was seen there in it. pools: its number among the pools of the state, neighbouring
+    met: of each span, whether a run was seen there in it. pools: the first span of its pool, neighbouring
     spans of one outcome risk, which rests on the runs of all of them. known: whether held-out runs were in its pool, so
     that its risk was calibrated; where that is so of no span, those that were met. usual: the risk that half of the
     steps there read, or less: the median over steps; without a clock the outcome risk. least, peak: lowest and highest.
     low, high: 90 % interval of the usual one. steps, runs: held-out evidence of its own; runs are those of the span
     with most, for how many there are in all spans is not kept. stand_in: the state whose evidence its risk rests on;
-    None: its own.
-    visits, share: training steps that ended there, and of all. entered: whether a step can end there; only of the start
+    None: its own. visits, share: training steps that ended there, and of all. entered: whether a step can end there; only of the start
     it may be False, and then no reading comes from it, and its outcome risk is the failure rate of the training runs.
     """
 
@@ -66,8 +66,7 @@ def state_figures(
     start, evidence = automaton.start, automaton.evidence
     read = evidence if cells is None else cells
     seen = np.where(read.any(axis=1, keepdims=True), read, 1)
-    both = np.concatenate((automaton.risk[:, :, 1:], automaton.interval[:, :, 1]), axis=2)  # (S, C, 3), of the outcome
-    pools = np.cumsum((both != np.roll(both, 1, axis=1)).any(axis=2) & (np.arange(both.shape[1]) > 0), axis=1)
+    pools = pools_of(automaton)
     there = np.array(
         [np.bincount(of, row, len(row))[of] for of, row in zip(pools, evidence[automaton.stand_in], strict=True)]
     )
