@@ -130,9 +130,9 @@ def cohens_kappa(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float | No
 def interval_coverage(
     automaton: Automaton, strings: Strings, states: NDArray[np.int32]
 ) -> tuple[float | None, float | None, int]:
-    """Of the cells (a state in a span of the clock, or in a pool of them) with enough runs: the share whose failure rate
-    among these runs lies in the 90 % interval of the outcome risk; the share to expect if every risk were exact; how
-    many cells.
+    """Of the cells (a state in a span of the clock, or in a pool of them) with enough runs: the share whose failure
+    rate among these runs lies in the 90 % interval of the outcome risk; the share to expect if every risk were exact;
+    how many cells.
 
     strings: runs that set no risk. states: after each of their steps.
     """

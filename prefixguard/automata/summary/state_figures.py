@@ -25,8 +25,9 @@ class StateFigures:
     steps there read, or less: the median over steps; without a clock the outcome risk. least, peak: lowest and highest.
     low, high: 90 % interval of the usual one. steps, runs: held-out evidence of its own; runs are those of the span
     with most, for how many there are in all spans is not kept. stand_in: the state whose evidence its risk rests on;
-    None: its own. visits, share: training steps that ended there, and of all. entered: whether a step can end there; only of the start
-    it may be False, and then no reading comes from it, and its outcome risk is the failure rate of the training runs.
+    None: its own. visits, share: training steps that ended there, and of all. entered: whether a step can end there;
+    only of the start it may be False, and then no reading comes from it, and its outcome risk is the failure rate of
+    the training runs.
     """
 
     state: int
