@@ -61,7 +61,7 @@ def pooled_risk(
     n_states, n_spans = estimate.shape
     first = np.tile(np.arange(n_spans), (n_states, 1))  # of each span, the first one of those that it is merged with
     later = held_out._replace(run=held_out.run + train.run.max(initial=-1) + 1)
-    both = LabelledSteps(*map(np.concatenate, zip(train, later, strict=True)))
+    both = LabelledSteps(*(np.concatenate(pair) for pair in zip(train, later, strict=True)))
     while True:
         merging = _nearest_alike(_rates_of(both, estimate, weight, first), first)
         if not pool or not merging.any():

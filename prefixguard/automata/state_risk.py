@@ -117,7 +117,7 @@ def calibrate(
     evidence = np.bincount(cell, minlength=n_states * n_columns).astype(np.int64).reshape(n_states, n_columns)
     n = _runs_in(held_out, cell, n_states * n_columns).reshape(n_states, n_columns)
     training = train_states.astype(np.int64) * n_columns + columns_of(clock, train)
-    weight = np.bincount(training, train.weights, n.size).reshape(n.shape)
+    weight = np.bincount(training, train.weights, n.size).reshape(n.shape).astype(np.float64)
     risk, interval = np.empty_like(estimate), np.empty((*estimate.shape, 2))
     for i in range(N_RISKS):
         logit = log_odds(estimate[:, :, i])

@@ -80,7 +80,7 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
         f"States by first {said} on test runs. A run has one, in the state where it first sounds. What leads to a "
         "state and whose steps end there is counted on training runs; steps are the median, and from the tenth to the "
         "ninetieth percentile. The usual risk is the median over the steps there, with its 90 % interval. Risks are "
-        "over the spans of the clock in which a held-out run was there. Thin: fewer than ten held-out runs in each.",
+        "over the spans of the clock in which a held-out run was there, if most steps of the state are in these. Thin: fewer than ten held-out runs in each.",
         "faint",
     )
     if summary.expressions:
@@ -95,19 +95,18 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
 
 
 def _earliest(summary: AutomatonSummary, figures: Sequence[StateFigures]) -> str:
-    """From which step on it can sound at all, and when it did on test runs; "" where it can from the first step on."""
+    """From which step on it can sound at all, and when it did on test runs; when it did on test runs."""
     clock, threshold = summary.automaton.clock, summary.watch if summary.alarm is None else summary.alarm
     spans = [at for one in figures if one.entered for at, risk in enumerate(one.by_clock) if risk > threshold]
     above = min(spans, default=0)
     at = sorted(step for one in summary.ranked for step in one.at)
     possible = clock[above - 1] if above else 1
-    first = max(possible, at[0] if at else 1)
-    if first < 2:
-        return ""
-    why = "no state has a risk above the threshold earlier" if first == possible else "on test runs none came earlier"
-    when = f", half of them by step {at[(len(at) - 1) // 2]}" if at else ""
-    came = f" First alarms came at steps {at[0]} to {at[-1]}{when}." if at else ""
-    return f"No alarm before step {first}: {why}.{came}"
+    said = [f"No alarm before step {possible}: no state has a risk above the threshold earlier."] * (possible > 1)
+    if at:
+        where = f"step {at[0]}" if at[0] == at[-1] else f"steps {at[0]} to {at[-1]}"
+        half = f", half of them by step {at[(len(at) - 1) // 2]}" if at[0] < at[-1] else ""
+        said.append(f"On test runs first alarms came at {where}{half}.")
+    return " ".join(said)
 
 
 def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: Sequence[StateFigures]) -> Table:

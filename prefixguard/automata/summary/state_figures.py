@@ -16,7 +16,8 @@ THIN_RUNS = 10
 
 @dataclass(frozen=True, slots=True)
 class StateFigures:
-    """A state in numbers. All risks are over the same spans of the clock: those that are known.
+    """A state in numbers. All risks are over the same spans of the clock: those that are known, or, where these
+    hold less than half of the steps there, those that were met: what is said at most steps counts.
 
     imminent, outcome: mean risks over the steps there. by_clock: outcome risk in each span; one value without a clock.
     met: of each span, whether a run was seen there in it. pools: the first span of its pool, neighbouring
@@ -72,8 +73,9 @@ def state_figures(
         [np.bincount(of, row, len(row))[of] for of, row in zip(pools, evidence[automaton.stand_in], strict=True)]
     )
     calibrated = np.where(there > 0, seen, 0)
-    seen_known = np.where(calibrated.any(axis=1, keepdims=True), calibrated, seen)
-    weight = seen_known / seen_known.sum(axis=1, keepdims=True)  # (S, C), rows sum to 1; 0 where it is not known
+    known = np.where(calibrated.any(axis=1, keepdims=True), calibrated, seen)
+    counted = np.where(2 * known.sum(axis=1, keepdims=True) >= seen.sum(axis=1, keepdims=True), known, seen)
+    weight = counted / counted.sum(axis=1, keepdims=True)  # (S, C), rows sum to 1; 0 where it does not count
     leads_to_start = (automaton.transitions == start).any() or (automaton.fallback == start).any()
     entered = np.ones(automaton.n_states, dtype=np.bool_)
     entered[start] = leads_to_start or automaton.visits[start] > 0 or automaton.n_states == 1
@@ -84,6 +86,7 @@ def state_figures(
             state,
             seen[state] > 0,
             pools[state],
+            known[state] > 0,
             weight[state],
             None if entered[state] else base,
             bool(entered[state]),
@@ -98,6 +101,7 @@ def _figures(
     state: int,
     met: NDArray[np.bool_],
     pools: NDArray[np.int64],
+    known: NDArray[np.bool_],
     weight: NDArray[np.float64],
     own: float | None,
     entered: bool,
@@ -105,12 +109,12 @@ def _figures(
 ) -> StateFigures:
     """weight: share of its steps in each span. own: the outcome risk in place of the automaton's, if any. total:
     training steps of all states."""
-    by_clock, known = automaton.risk[state, :, 1], weight > 0
+    by_clock, counts = automaton.risk[state, :, 1], weight > 0
     by_risk = np.argsort(by_clock, kind="stable")
     middle = int(by_risk[np.searchsorted(np.cumsum(weight[by_risk]), 0.5 - 1e-12)])
     low, high = automaton.interval[state, middle, 1].tolist()
     stand_in, visits = int(automaton.stand_in[state]), int(automaton.visits[state])
-    usual, least, peak = float(by_clock[middle]), float(by_clock[known].min()), float(by_clock[known].max())
+    usual, least, peak = float(by_clock[middle]), float(by_clock[counts].min()), float(by_clock[counts].max())
     if own is not None:
         by_clock, usual, least, peak, low, high = np.full_like(by_clock, own), own, own, own, own, own
     return StateFigures(
