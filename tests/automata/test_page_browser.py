@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from browser import Browser, chromium, find_chromium
 from invented_summary import HOSTILE, invented_summary, started_elsewhere
@@ -67,6 +68,22 @@ def by_a_hair(summary: AutomatonSummary) -> AutomatonSummary:
     return replace(summary, alarm=summary.replays[run].steps[step].outcome + 0.0004)
 
 
+def with_advice(summary: AutomatonSummary) -> AutomatonSummary:
+    """Every symbol has advice, and every state a doubt; one state alarms late alone, in a span of no held-out run, and
+    another has the threshold as its risk."""
+    risk = np.full_like(summary.automaton.risk, 0.5)
+    risk[1, 2], risk[2, :, 1] = 0.7, 0.62
+    evidence = np.where(np.arange(3) == 2, 0, summary.automaton.evidence + 1)
+    automaton = replace(summary.automaton, risk=risk, evidence=evidence, stand_in=np.arange(12, dtype=np.int32))
+    return replace(
+        summary,
+        automaton=automaton,
+        cells=np.where(np.arange(3) == 2, 1, summary.cells + 1),
+        entries=tuple(replace(entry, advice=f"Mend {entry.symbol}.") for entry in summary.entries),
+        ranked=tuple(replace(one, doubt="72 % of them failed.") for one in summary.ranked),
+    )
+
+
 PAGES: dict[str, AutomatonSummary] = {
     "plain": invented_summary(12),
     "clock": invented_summary(12, clock=(10, 20), care=("Ranks little better than chance.",)),
@@ -75,6 +92,7 @@ PAGES: dict[str, AutomatonSummary] = {
     "near": replace(invented_summary(6), watch=0.6),
     "late": started_elsewhere(invented_summary(6, clock=(2, 3, 5, 8))),
     "latched": with_alarms_that_stay(invented_summary(12)),
+    "advice": with_advice(invented_summary(12, clock=(10, 20))),
     "hair": by_a_hair(invented_summary(12)),
     "hostile": invented_summary(12, hostile=True, care=HOSTILE),
     "one": invented_summary(1, 3),
@@ -301,6 +319,21 @@ def test_a_state_with_a_clock_says_its_usual_level_and_when(browser: Browser, fo
     if len(said) < 12:
         opened(browser, folder, "clock", "run=3&step=12")
     assert "clock: steps 10–19" in " ".join(text(browser, "#replay-step").split())
+
+
+def test_a_state_says_where_it_alarms_what_to_change_and_what_is_in_doubt(browser: Browser, folder: Path) -> None:
+    summary = opened(browser, folder, "advice", "at=s1")
+    details = " ".join(text(browser, "#details").split())
+    assert "State 1 WATCH ALARM at some steps" in details
+    assert "WATCH at steps 1–19, ALARM at step 20 and later (no held-out run was there)." in details
+    assert "72 % of them failed." in details
+    into = np.where(summary.automaton.transitions == 1, summary.automaton.edges, 0).sum(axis=0)
+    for symbol, count in enumerate(into.tolist()):
+        assert (f"To change: Mend {symbol}." in details) == (count > 0 and 3 * count >= into.sum())
+    assert "To change: Mend 3." in text(browser, "#glossary")
+    opened(browser, folder, "advice", "at=s2")
+    details = " ".join(text(browser, "#details").split())
+    assert "Its usual risk is the threshold of ALARM itself: it alarms above it, not there." in details
 
 
 def test_a_start_that_no_step_ends_in_is_not_called_thin(browser: Browser, folder: Path) -> None:

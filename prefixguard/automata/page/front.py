@@ -80,7 +80,8 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
         f"States by first {said} on test runs. A run has one, in the state where it first sounds. What leads to a "
         "state and whose steps end there is counted on training runs; steps are the median, and from the tenth to the "
         "ninetieth percentile. The usual risk is the median over the steps there, with its 90 % interval. Risks are "
-        "over the spans of the clock in which a held-out run was there, if most steps of the state are in these. Thin: fewer than ten held-out runs in each.",
+        "over the spans of the clock in which a held-out run was there, if most steps of the state are in these. "
+        "Thin: fewer than ten held-out runs in each.",
         "faint",
     )
     if summary.expressions:
@@ -95,7 +96,7 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
 
 
 def _earliest(summary: AutomatonSummary, figures: Sequence[StateFigures]) -> str:
-    """From which step on it can sound at all, and when it did on test runs; when it did on test runs."""
+    """From which step on it can sound at all, and when it did on test runs; "" where neither says anything."""
     clock, threshold = summary.automaton.clock, summary.watch if summary.alarm is None else summary.alarm
     spans = [at for one in figures if one.entered for at, risk in enumerate(one.by_clock) if risk > threshold]
     above = min(spans, default=0)
