@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from prefixguard.alarm import Level, table_to_json
+from prefixguard.alarm import table_to_json
 from prefixguard.automata.alphabets import Alphabet, fit_alphabet
 from prefixguard.automata.alphabets.model_symbols import ask_model
 from prefixguard.automata.build import Walked, build
@@ -299,8 +299,6 @@ def _finish(
     horizon = bundle.horizon if bundle.horizon is not None else 3
     performance = measure_alarms(material, automaton, walks, drawn, calibration, bundle.calibration, horizon=horizon)
     fidelity = replace(fidelity, care=(*distrust(fidelity, performance), *fidelity.care))
-    sound = Level.WATCH if thresholds.alarm is None else Level.ALARM
-    sounds_above = thresholds.watched_from if thresholds.alarm is None else thresholds.alarm
     chosen = choose_replays(material, walks, calibration, horizon=horizon)
     places = chosen.places[~np.isin(material.test[chosen.places], asked)]
     replays = [
@@ -320,9 +318,7 @@ def _finish(
         chosen=chosen.said,
         fidelity=fidelity,
         performance=performance,
-        ranked=rank_states(
-            material, shown, entries, learned.walked.states, walks, sound, sounds_above, examples=examples
-        ),
+        ranked=rank_states(material, shown, entries, learned.walked.states, walks, thresholds, examples=examples),
         cells=_cells(material, learned, walks),
         said=tuple(zip(walks.levels, walks.risks[:, 1].tolist(), strict=True)),
         watch=thresholds.watched_from,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from lab_automaton import Learned, lab_material, lay_out, learned, run_of
 
-from prefixguard.alarm import Level
+from prefixguard.alarm import Level, Thresholds
 from prefixguard.automata.alphabets.behaviour_symbols import in_order
 from prefixguard.automata.summary.entries import make_entries
 from prefixguard.automata.summary.fidelity import Walks
@@ -33,10 +33,16 @@ def walks_of(it: Learned, threshold: float) -> Walks:
     return Walks(it.test, it.test_states, it.unseen, it.risks, levels, it.risks, levels)
 
 
+def thresholds_of(alarm: float) -> Thresholds:
+    return Thresholds(alarm, 1.0, 30, 0, 22, None)
+
+
 def ranked(it: Learned, threshold: float, *, examples: bool = True) -> tuple[StateAlarms, ...]:
     entries = make_entries(it.alphabet, it.material, it.automaton, it.states)
     walks = walks_of(it, threshold)
-    return rank_states(it.material, it.automaton, entries, it.states, walks, Level.ALARM, threshold, examples=examples)
+    return rank_states(
+        it.material, it.automaton, entries, it.states, walks, thresholds_of(threshold), examples=examples
+    )
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +206,7 @@ def test_states_of_symbols_that_ask_for_the_number_of_the_step_are_flagged(lab: 
         ("step number <= 3; this step failed", False),
     ):
         late = [replace(entry, condition=asked) for entry in entries]
-        for one in rank_states(lab.material, lab.automaton, late, lab.states, walks, Level.ALARM, 0.5):
+        for one in rank_states(lab.material, lab.automaton, late, lab.states, walks, thresholds_of(0.5)):
             told = [flag for flag in one.flags if 'as "step number >= 27"' in flag]
             assert bool(told) == (flagged and lab.automaton.visits[one.state] > 0), one.flags
 
@@ -216,7 +222,7 @@ def test_risks_that_test_runs_do_not_bear_out_are_in_doubt(lab: Learned) -> None
     for risk in (0.01, 0.99):
         entries = make_entries(it.alphabet, it.material, it.automaton, it.states)
         walks = replace(walks_of(it, 0.5), risks=np.full_like(it.risks, risk))
-        found = rank_states(it.material, it.automaton, entries, it.states, walks, Level.ALARM, 0.5)
+        found = rank_states(it.material, it.automaton, entries, it.states, walks, thresholds_of(0.5))
         said[risk] = {one.state for one in found if one.doubt}
         for one in found:
             runs = np.unique(run[it.test_states == one.state])

@@ -19,7 +19,7 @@ from prefixguard.automata.picture.svg import to_svg
 from prefixguard.automata.summary import AutomatonSummary, Fidelity, Replay, StateAlarms
 from prefixguard.automata.summary.replays import TEXT_LETTERS
 from prefixguard.automata.summary.state_figures import THIN_RUNS, StateFigures
-from prefixguard.automata.summary.wording import count_text, many_lines, one_line, range_text, risk_text, share_text
+from prefixguard.automata.summary.wording import RiskWords, count_text, many_lines, one_line, risk_text, share_text
 from prefixguard.results import Facts, blocks_to_html, colour_of, ink_on, offline_page
 
 #: Scripts, in the order in which they run; all share one scope.
@@ -119,7 +119,7 @@ def _figures(fidelity: Fidelity) -> Iterator[tuple[str, str, str]]:
         yield "Failing soon", risk_text(fidelity.auprc), f"AUPRC of the imminent risk{teacher}"
     if fidelity.rem is not None:
         teacher = "" if fidelity.teacher_rem is None else f"; its teacher {risk_text(fidelity.teacher_rem)}"
-        ends = "" if fidelity.rem_interval is None else f", 95 % interval {range_text(*fidelity.rem_interval)}"
+        ends = "" if fidelity.rem_interval is None else f", 95 % interval {RiskWords().range(*fidelity.rem_interval)}"
         yield "Failing at all", risk_text(fidelity.rem), f"AUROC at equally many steps left{ends}{teacher}; chance .50"
     yield "Unseen", share_text(fidelity.unseen_share), "of steps took a way that no training run took"
 

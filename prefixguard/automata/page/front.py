@@ -97,7 +97,7 @@ def state_blocks(summary: AutomatonSummary) -> Iterator[Block]:
 
 def _earliest(summary: AutomatonSummary, figures: Sequence[StateFigures]) -> str:
     """From which step on it can sound at all, and when it did on test runs; "" where neither says anything."""
-    clock, threshold = summary.automaton.clock, summary.watch if summary.alarm is None else summary.alarm
+    clock, threshold = summary.automaton.clock, summary.sounds_above
     spans = [at for one in figures if one.entered for at, risk in enumerate(one.by_clock) if risk > threshold]
     above = min(spans, default=0)
     at = sorted(step for one in summary.ranked for step in one.at)
@@ -148,7 +148,7 @@ def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: S
 
 def _alarms_at(summary: AutomatonSummary, state: StateFigures) -> str:
     """In which spans of the clock the risk is above the threshold, known or not: live it is read all the same."""
-    clock, threshold = summary.automaton.clock, summary.watch if summary.alarm is None else summary.alarm
+    clock, threshold = summary.automaton.clock, summary.sounds_above
     spells: list[tuple[int, int, bool]] = []  # spans, from and to, and whether held-out runs were there
     for at, (risk, known) in enumerate(zip(state.by_clock, state.known, strict=True)):
         if risk > threshold and state.entered:

@@ -7,7 +7,8 @@ states.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -129,18 +130,18 @@ def scene_of(summary: AutomatonSummary, *, collapsed: bool = False) -> Scene:
     levels = risk_levels(summary.watch, summary.alarm)
     said = said_shares(summary.said, levels)
     nodes = _nodes(summary, figures, levels, said if collapsed else None)
-    edges = _edges(summary, nodes)
-    return Scene(
+    scene = Scene(
         name=one_line(summary.name, 80),
         nodes=nodes,
-        edges=edges,
+        edges=_edges(summary, nodes),
         levels=levels,
         said=said,
-        legend=(*_legend(summary, edges, collapsed), *_elsewhere(nodes, levels, said, summary.risks)),
+        legend=(),
         care=tuple(one_line(sentence, 400) for sentence in summary.fidelity.care),
         collapsed=collapsed,
         risks=summary.risks,
     )
+    return replace(scene, legend=tuple(_legend(summary, scene)))
 
 
 def figures_of(summary: AutomatonSummary) -> tuple[StateFigures, ...]:
@@ -281,8 +282,10 @@ def _label(names: tuple[tuple[str, ...], ...], symbols: list[int], *, roomy: boo
 def described(scene: Scene) -> str:
     """What the picture shows, for those who cannot see it: nodes from the highest risk down, and the busiest ways."""
     nodes = sorted(scene.nodes, key=lambda node: (-node.risk, node.states))
+    names = {node.key: node.spoken[0].lower() + node.spoken.split(",")[0][1:] for node in nodes}
     ways = [
-        f"{_ends(edge, scene)} by {' '.join(edge.label)}, {count_text(edge.count, 'time')}"
+        f"{names[edge.tail]} to {'itself' if edge.tail == edge.head else names[edge.head]} by {' '.join(edge.label)}, "
+        f"{count_text(edge.count, 'time')}"
         for edge in scene.drawn[:DESCRIBED]
     ]
     parts = ["From the highest risk down: " + "; ".join(node.spoken for node in nodes) + "."]
@@ -291,21 +294,8 @@ def described(scene: Scene) -> str:
     return " ".join([*parts, *scene.legend])
 
 
-def _ends(edge: SceneEdge, scene: Scene) -> str:
-    word = "level " if scene.collapsed else "state "
-    name = {
-        node.key: level_text(scene.levels[node.level], scene.risks) if scene.collapsed else node.title
-        for node in scene.nodes
-    }
-    if edge.tail == edge.head:
-        return f"{word}{name[edge.tail]} to itself"
-    return f"{word}{name[edge.tail]} to {word}{name[edge.head]}"
-
-
-def _legend(summary: AutomatonSummary, edges: tuple[SceneEdge, ...], collapsed: bool) -> tuple[str, ...]:
-    total = sum(edge.count for edge in edges)
-    shown = sum(edge.count for edge in edges if edge.drawn)
-    n_drawn = sum(edge.drawn for edge in edges)
+def _legend(summary: AutomatonSummary, scene: Scene) -> Iterator[str]:
+    collapsed, risks, drawn = scene.collapsed, scene.risks, scene.drawn
     clock = len(summary.automaton.clock) + 1 if summary.automaton.clock else 0
     usual = "usual outcome risk" if clock else "outcome risk"
     inside = f"the mean {usual} of its states, and from the lowest to the highest of them"
@@ -313,49 +303,41 @@ def _legend(summary: AutomatonSummary, edges: tuple[SceneEdge, ...], collapsed: 
         inside = f"its number, its {usual} and the 90 % interval"
         inside += ", and from its lowest to its highest risk over the clock" if clock else ""
     watch, alarm = summary.watch, summary.alarm
-    thresholds = f"WATCH above {summary.risks.risk(watch)}, " if alarm is None or watch < alarm else ""
-    thresholds += f"ALARM above {summary.risks.risk(alarm)}" if alarm is not None else "no alarm threshold"
-    sentences = [
-        f"Colour and column: {usual} (probability that the run fails); {thresholds}.",
-        f"In a {'level' if collapsed else 'state'}: {inside}. Size and line width: how many training steps.",
-    ]
+    thresholds = f"WATCH above {risks.risk(watch)}, " if alarm is None or watch < alarm else ""
+    thresholds += f"ALARM above {risks.risk(alarm)}" if alarm is not None else "no alarm threshold"
+    yield f"Colour and column: {usual} (probability that the run fails); {thresholds}."
+    yield f"In a {'level' if collapsed else 'state'}: {inside}. Size and line width: how many training steps."
     if summary.said:
         shares = ", ".join(f"{level} on {share_text(part)}" for level, part in summary.performance.said.items())
-        sentences.append(
+        yield (
             f"On test runs it says {shares} of steps. The share over a column is that of the test steps at"
             " which it says this level, in whatever state: an alarm that stays on counts under ALARM, whatever the risk"
             " is by then."
         )
     if clock:
-        sentences.append(
+        yield (
             f"A clock runs beside the automaton: the same state means another risk in each of {clock} spans of steps. A"
             " state stands at its usual risk: the median over the steps that runs made there; it may say more at some"
             " time in a run, and less at another. Spans in which no held-out run was there count for nothing here."
-            " Neighbouring spans that held-out runs do not tell apart have one risk, from the runs of all of them."
+            " Neighbouring spans that runs do not tell apart have one risk, from the held-out runs of all of them."
         )
     if not collapsed:
-        sentences.append(
+        yield (
             "A risk at the end of its interval: the few held-out runs there did otherwise than training runs, to whose"
             " risk it leans."
         )
-        sentences.append(
+        yield (
             f"Dashed outline: evidence of fewer than {THIN_RUNS} runs{' in every span' if clock else ''}, or borrowed"
             " from the nearest state."
         )
-    if n_drawn < len(edges):
-        sentences.append(
-            f"{n_drawn:,} of {len(edges):,} connections are drawn; they carry {share_text(shown / max(total, 1))} of"
-            " all steps. The rarer ones are left out of the drawing, not of the automaton."
+    if len(drawn) < len(scene.edges):
+        shown, total = (sum(edge.count for edge in edges) for edges in (drawn, scene.edges))
+        yield (
+            f"{len(drawn):,} of {len(scene.edges):,} connections are drawn; they carry"
+            f" {share_text(shown / max(total, 1))} of all steps. The rarer ones are left out of the drawing, not of the"
+            " automaton."
         )
-    return tuple(sentences)
-
-
-def _elsewhere(
-    nodes: tuple[SceneNode, ...], levels: tuple[RiskLevel, ...], said: dict[int, float], words: RiskWords
-) -> tuple[str, ...]:
-    """The levels that it says though no state usually has them: with them all shares of steps add up."""
-    rest = {number: part for number, part in said.items() if number not in {node.level for node in nodes}}
-    if not rest:
-        return ()
-    parts = ", ".join(f"{level_text(levels[number], words)} at {share_text(part)}" for number, part in rest.items())
-    return (f"Levels that it says though no state stands there: {parts} of test steps.",)
+    rest = [number for number in scene.said if number not in scene.used_levels]
+    if rest:  # with them all shares of steps add up
+        parts = (f"{level_text(scene.levels[number], risks)} at {share_text(scene.said[number])}" for number in rest)
+        yield f"Levels that it says though no state stands there: {', '.join(parts)} of test steps."

@@ -48,6 +48,11 @@ class AutomatonSummary:
     expressions: tuple[str, ...]
 
     @property
+    def sounds_above(self) -> float:
+        """The threshold of the alarm; without one that of WATCH."""
+        return self.watch if self.alarm is None else self.alarm
+
+    @property
     def risks(self) -> RiskWords:
         """How outcome risks are said."""
         said = (*self.automaton.risk[..., 1].ravel().tolist(), *(risk for _, risk in self.said))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from prefixguard.automata.summary.fidelity import Fidelity
-from prefixguard.automata.summary.wording import range_text, risk_text, share_text
+from prefixguard.automata.summary.wording import RiskWords, risk_text, share_text
 from prefixguard.bundle import AlarmPerformance
 
 #: So much less than exact risks would give, the share of intervals that hold may be.
@@ -30,8 +30,8 @@ def distrust(fidelity: Fidelity, performance: AlarmPerformance) -> Iterator[str]
     if fidelity.rem is not None and ends is not None and ends[0] <= _CHANCE:
         yield (
             "Do not trust the risks: they are not shown to tell runs that fail from runs that succeed. Outcome AUROC "
-            f"at matched remaining steps is {risk_text(fidelity.rem)}, 95 % interval {range_text(*ends)}, and a coin "
-            "has .50."
+            f"at matched remaining steps is {risk_text(fidelity.rem)}, 95 % interval {RiskWords().range(*ends)}, and a "
+            "coin has .50."
         )
     if performance.kappa is not None and performance.kappa < KAPPA:
         sign = "−" if performance.kappa < 0 else ""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from prefixguard.alarm import Level
+from prefixguard.alarm import Level, Thresholds
 from prefixguard.automata.material import Material
 from prefixguard.automata.state_risk import columns_of
 from prefixguard.automata.summary.alarms import CELL_RUNS, group_names
@@ -82,22 +82,21 @@ def rank_states(
     entries: Sequence[Entry],
     states: NDArray[np.int32],
     walks: Walks,
-    sound: Level,
-    threshold: float,
+    thresholds: Thresholds,
     *,
     examples: bool = True,
 ) -> tuple[StateAlarms, ...]:
     """Every state, those that raise most first alarms on failed runs first; ties by successful runs, then by number.
 
-    entries: the symbols in words. states: int32, after each step of the pool's runs. walks: of the test side. sound:
-    what counts as an alarm; WATCH for an automaton that has no alarm threshold. threshold: risks above it sound.
-    examples: False leaves out the texts of steps and the values of groups.
+    entries: the symbols in words. states: int32, after each step of the pool's runs. walks: of the test side.
+    thresholds: without one of the alarm, WATCH counts as an alarm. examples: False leaves out the texts of steps and
+    the values of groups.
     """
     corpus, pool = material.corpus, material.pool
     lengths = corpus.lengths[pool]
     index = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths) + 1
     cap_near = NEAR_CAP * float(np.percentile(lengths, 95)) if len(lengths) else 0.0
-    first = _first_alarms(material, automaton, walks, sound, threshold)
+    first = _first_alarms(material, automaton, walks, thresholds)
     failed, successful = (Counter(one.state for one in first if one.failed is wanted) for wanted in (True, False))
     values = {
         name: np.repeat(np.array([corpus.groups[r].get(name, "") for r in pool.tolist()], dtype=object), lengths)
@@ -190,10 +189,11 @@ class _FirstAlarm:
     late: bool
 
 
-def _first_alarms(
-    material: Material, automaton: Automaton, walks: Walks, sound: Level, threshold: float
-) -> list[_FirstAlarm]:
+def _first_alarms(material: Material, automaton: Automaton, walks: Walks, thresholds: Thresholds) -> list[_FirstAlarm]:
     """Of each test run that sounds."""
+    sound, threshold = (
+        (Level.ALARM, thresholds.alarm) if thresholds.alarm is not None else (Level.WATCH, thresholds.watch)
+    )
     columns, found = columns_of(automaton.clock, walks.strings).tolist(), []
     for i, (a, b) in enumerate(pairwise(walks.strings.first.tolist())):
         t = next((t for t in range(a, b) if walks.levels[t] is sound), None)

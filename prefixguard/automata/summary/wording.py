@@ -120,15 +120,6 @@ class RiskWords:
         return f"{self.risk(low)}–{self.risk(high)}"
 
 
-def range_text(low: float, high: float) -> str:
-    """Two probabilities and what lies between.
-
-    >>> range_text(0.331, 0.49)
-    '.33–.49'
-    """
-    return f"{risk_text(low)}–{risk_text(high)}"
-
-
 def share_text(share: float) -> str:
     """A share as per cent, with a digit more where it is small.
 
