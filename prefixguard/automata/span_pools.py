@@ -6,7 +6,12 @@ interval of Jeffreys; a span without a run is told apart from nothing. A merged 
 parts, each run once, and the mean of their training estimates, by training steps. So no risk goes up and down again
 with the step because of a few runs; what a span says for sure is left as it is.
 
-Source of the interval: Brown, Cai, DasGupta 2001.
+Runs of one task fail alike, and a merged span has more runs of each task. So n runs count for n / d, their failures
+too, where d = 1 + r (the mean over the runs of how many are of its task, itself left out) is Kish's design effect, and
+r the correlation of two runs of one task in the same merged span, over all of these: Pearson's, from all pairs. To
+tell neighbours apart all runs count: they are of the same tasks on both sides.
+
+Sources: Brown, Cai, DasGupta 2001 (the interval); Kish 1965; Rao and Scott 1992; Ridout, Demetrio, Firth 1999.
 """
 
 from __future__ import annotations
@@ -34,6 +39,14 @@ class SpanRisk(NamedTuple):
     high: Floats
 
 
+class _Visits(NamedTuple):
+    """Of each run in each pool: the pool, the task of the run, the share of its steps there that were failures."""
+
+    pool: Places
+    task: Places
+    label: Floats
+
+
 class _Rates(NamedTuple):
     """What runs did in a pool, at each of its spans: n runs, f failures, and the pool's training estimate."""
 
@@ -43,9 +56,11 @@ class _Rates(NamedTuple):
 
 
 class LabelledSteps(NamedTuple):
-    """Of each step of some runs: its run, its state, its span of the clock, int64; whether it is a failure, float64."""
+    """Of each step of some runs: its run, that one's task, its state, its span of the clock, int64; whether it is a
+    failure, float64."""
 
     run: Places
+    task: Places
     state: Places
     span: Places
     label: Floats
@@ -63,9 +78,12 @@ def pooled_risk(
     later = held_out._replace(run=held_out.run + train.run.max(initial=-1) + 1)
     both = LabelledSteps(*(np.concatenate(pair) for pair in zip(train, later, strict=True)))
     while True:
-        merging = _nearest_alike(_rates_of(both, estimate, weight, first), first)
+        visits = _visits(both, first)
+        merging = _nearest_alike(_rates_of(visits, estimate, weight, first), first)
         if not pool or not merging.any():
-            return _risk_of(_rates_of(held_out, estimate, weight, first))
+            tested = _visits(held_out, first)
+            design = _design_effects(tested, _likeness(visits), estimate.size)
+            return _risk_of(_rates_of(tested, estimate, weight, first, design))
         for state in np.flatnonzero(merging):
             first[state, first[state] == merging[state]] = first[state, merging[state] - 1]
 
@@ -78,16 +96,46 @@ def pools_of(automaton: Automaton) -> Places:
     return np.maximum.accumulate(np.where(begins, at, 0), axis=1)
 
 
-def _rates_of(steps: LabelledSteps, estimate: Floats, weight: Floats, first: Places) -> _Rates:
-    size, n_spans = estimate.size, estimate.shape[1]
-    place = np.arange(0, size, n_spans)[:, None] + first  # the pool of each cell
+def _places(first: Places) -> Places:
+    """The pool of each cell, (S, C): the number of its first cell."""
+    return np.arange(0, first.size, first.shape[1])[:, None] + first
+
+
+def _visits(steps: LabelledSteps, first: Places) -> _Visits:
+    pairs = steps.run * first.size + _places(first)[steps.state, steps.span]
+    pairs, at, where = np.unique(pairs, return_index=True, return_inverse=True)
+    label = np.bincount(where, steps.label, len(pairs)) / np.bincount(where, minlength=len(pairs))
+    return _Visits(pairs % first.size, steps.task[at], label)
+
+
+def _likeness(visits: _Visits) -> float:
+    """Correlation of two runs of one task in a pool, from 0 to 1; 0 where no two runs are of one task."""
+    pool, _, label = visits
+    rate = (np.bincount(pool, label) / np.maximum(np.bincount(pool), 1))[pool]
+    pairs = [_of_pairs(visits, x) for x in (label - rate, np.sqrt(rate * (1 - rate)))]
+    return float(np.clip(pairs[0] / pairs[1], 0, 1)) if pairs[1] > 0 else 0.0
+
+
+def _of_pairs(visits: _Visits, x: Floats) -> float:
+    """Sum of the products of all pairs of runs of one task in a pool."""
+    _, task = np.unique(np.stack(visits[:2]), axis=1, return_inverse=True)
+    return float(np.square(np.bincount(task.ravel(), x)).sum() - np.square(x).sum())
+
+
+def _design_effects(visits: _Visits, likeness: float, size: int) -> Floats:
+    """Of each pool, how many runs count for one, (size,); 1 where there is none."""
+    (pool, _), runs = np.unique(np.stack(visits[:2]), axis=1, return_counts=True)
+    n = np.maximum(np.bincount(pool, runs, size), 1)
+    return 1 + likeness * np.maximum(np.bincount(pool, np.square(runs), size) / n - 1, 0)
+
+
+def _rates_of(visits: _Visits, estimate: Floats, weight: Floats, first: Places, design: Floats | float = 1.0) -> _Rates:
+    size, place = estimate.size, _places(first)
     mass = weight + 1e-9  # pools without a training step have the mean of their estimates
     total = np.bincount(place.ravel(), mass.ravel(), size)[place]
     p = np.bincount(place.ravel(), (mass * estimate).ravel(), size)[place] / total
-    pairs, where = np.unique(steps.run * size + place[steps.state, steps.span], return_inverse=True)
-    mean = np.bincount(where, steps.label, len(pairs)) / np.bincount(where, minlength=len(pairs))
-    n, f = np.bincount(pairs % size, minlength=size), np.bincount(pairs % size, mean, size)
-    return _Rates(n[place].astype(np.float64), f[place], p)
+    n, f = (np.bincount(visits.pool, of, size) / design for of in (None, visits.label))
+    return _Rates(n[place], f[place], p)
 
 
 def _risk_of(rates: _Rates) -> SpanRisk:

@@ -2,14 +2,15 @@
 
 Training runs say how states compare: the mean of labels and teacher over the steps that ended there, a cell of state
 and column being shrunk to what state and column say on their own. Held-out runs say how high risks are: a Platt map
-for all cells together, and then each cell moves towards what held-out runs met in it, cells whose
-outcome runs do not tell apart as one (`pooled_risk`):
+for all cells together, and then each cell moves towards what held-out runs met in it, cells whose outcome runs do not
+tell apart as one (`pooled_risk`):
 
     risk = (f + A p) / (n + A),   p the mapped training estimate, n held-out runs that were there, A = 20 runs,
 
-f being the sum over those runs of the share of their steps there that were failures. Runs are counted, not steps:
-steps of one run are not independent. The interval is the 90 % beta interval of f out of n with a prior of two runs at
-p: it is wide where few runs were. Source: PrefixGuard 4.5 shrinks to the base rate with the weight of 5 prefixes.
+f being the sum over those runs of the share of their steps there that were failures. Runs are counted, not steps, and
+runs of one task as fewer than they are: neither are independent. The interval is the 90 % beta interval of f out of n
+with a prior of two runs at p: it is wide where few runs were. Source: PrefixGuard 4.5 shrinks to the base rate with the
+weight of 5 prefixes.
 
 Thin evidence. A state that fewer than `FEW` runs ever reached, in training and held out together, reads the risks of
 the nearest state with enough: the one whose training estimate is closest, in log-odds of both risks, ties to the lower
@@ -133,7 +134,7 @@ def calibrate(
 
 def _labelled(runs: Strings, cell: Counts, n_columns: int, risk: int) -> LabelledSteps:
     run = np.repeat(np.arange(len(runs)), runs.lengths)
-    return LabelledSteps(run, *np.divmod(cell, n_columns), runs.labels[:, risk].astype(np.float64))
+    return LabelledSteps(run, runs.tasks[run], *np.divmod(cell, n_columns), runs.labels[:, risk].astype(np.float64))
 
 
 def _runs_in(strings: Strings, cell: Counts, n_cells: int) -> Counts:

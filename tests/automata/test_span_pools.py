@@ -22,10 +22,11 @@ def steps_of(cells: list[list[tuple[int, int]]], states: int = 1) -> LabelledSte
         for k in range(n)
     ]
     state, span, label = np.array(rows or np.empty((0, 3)), dtype=np.int64).reshape(-1, 3).T
-    return LabelledSteps(np.arange(len(state)), state, span, label.astype(np.float64))
+    run = np.arange(len(state))
+    return LabelledSteps(run, run, state, span, label.astype(np.float64))
 
 
-NONE = LabelledSteps(*[np.empty(0, int)] * 3, np.empty(0))
+NONE = LabelledSteps(*[np.empty(0, int)] * 4, np.empty(0))
 
 
 def pooled(cells: list[tuple[int, int]], estimate: list[float]) -> SpanRisk:
@@ -54,7 +55,8 @@ def test_a_span_without_runs_is_that_of_a_neighbour() -> None:
 
 
 def test_a_run_in_several_spans_of_a_pool_is_one_run() -> None:
-    one = LabelledSteps(np.repeat(np.arange(12), 3), np.zeros(36, int), np.tile([0, 1, 2], 12), np.ones(36))
+    run = np.repeat(np.arange(12), 3)
+    one = LabelledSteps(run, run, np.zeros(36, int), np.tile([0, 1, 2], 12), np.ones(36))
     found = pooled_risk(one, NONE, np.full((1, 3), 0.5), np.ones((1, 3)))
     np.testing.assert_allclose(found.risk, (12 + 10) / 32)
 
@@ -66,6 +68,38 @@ def test_training_runs_tell_spans_apart_and_set_no_level() -> None:
     kept = pooled_risk(few, train, estimate, weight)
     np.testing.assert_allclose(kept.risk, [[20 * 0.2 / 21, (1 + 20 * 0.9) / 21]])
     np.testing.assert_allclose(pooled_risk(few, NONE, estimate, weight, pool=False), kept)
+
+
+def test_runs_of_a_task_that_all_fail_alike_are_one_run() -> None:
+    """Ten tasks of five runs each say as much as ten runs; were each run of a task of its own, as much as fifty."""
+    fails = np.repeat(np.arange(10) < 4, 5)
+    alike = steps_of([[(50, 20)]])._replace(task=np.repeat(np.arange(10), 5), label=fails.astype(np.float64))
+    estimate, weight = np.array([[0.3]]), np.ones((1, 1))
+    found = pooled_risk(alike, NONE, estimate, weight)
+    few = pooled_risk(steps_of([[(10, 4)]]), NONE, estimate, weight)
+    np.testing.assert_allclose(found, few)
+    apart = pooled_risk(alike._replace(task=alike.run), NONE, estimate, weight)
+    assert apart.high[0, 0] - apart.low[0, 0] < 0.6 * (found.high[0, 0] - found.low[0, 0])
+
+
+@pytest.mark.parametrize("concentration", [0.5, 2.0, 1e6])
+def test_intervals_hold_the_true_risk_of_tasks_however_alike_their_runs_are(concentration: float) -> None:
+    """Of 400 states with 15 tasks of 10 runs each; taken for runs of different tasks, they do not."""
+    rng, states, tasks, runs = np.random.default_rng(8), 400, 15, 10
+    true = rng.uniform(0.2, 0.8, states)
+    of_task = rng.beta(concentration * true, concentration * (1 - true), (tasks, states))
+    label = (rng.random((runs, tasks, states)) < of_task).astype(np.float64)
+    _, task, state = (of.ravel() for of in np.indices(label.shape))
+    steps = LabelledSteps(np.arange(label.size), task, state, np.zeros_like(state), label.ravel())
+    estimate, weight = true[:, None], np.ones((states, 1))
+
+    def held(of: LabelledSteps) -> float:
+        found = pooled_risk(of, NONE, np.full_like(estimate, 0.5), weight)
+        return float(((found.low <= estimate) & (estimate <= found.high)).mean())
+
+    assert 0.86 <= held(steps) <= 0.95
+    if concentration < 10:
+        assert held(steps._replace(task=steps.run)) < 0.75
 
 
 CELLS = st.integers(1, 6).flatmap(
