@@ -182,20 +182,18 @@ def _state(summary: AutomatonSummary, figures: StateFigures, scene: Scene, alarm
     known = {
         name: value for name, value in asdict(figures).items() if name not in ("by_clock", "met", "pools", "known")
     }
-    runs, spans = automaton.evidence_runs[state].tolist(), range(len(figures.pools))
     columns = [
         {
             "imminent": automaton.risk[state, column, 0],
             "outcome": outcome,
             "interval": automaton.interval[state, column, 1].tolist(),
             "level": level_of(outcome, scene.levels),
+            "pool": figures.pools[column],
             "met": figures.met[column],
             "known": figures.known[column],
-            "thin": max(runs[other] for other in spans if figures.pools[other] == figures.pools[column]) < THIN_RUNS,
             "colour": colour_of(outcome),
-            "ink": ink_on(colour_of(outcome)),
             "steps": int(automaton.evidence[state, column]),
-            "runs": runs[column],
+            "runs": int(automaton.evidence_runs[state, column]),
         }
         for column, outcome in enumerate(figures.by_clock)
     ]

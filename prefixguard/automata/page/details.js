@@ -1,7 +1,6 @@
 // What is known of a state, a level of risk or a connection, in the card beside the graph.
 
 const LISTED = 8; // ways that are shown before "and more"
-const SPANS = 4; // spans of the clock that are shown as a table at once
 
 // A risk with its interval on a rail from 0 to 1, and the thresholds of watch and alarm.
 function gauge(value, [low, high]) {
@@ -29,26 +28,12 @@ function nodeName(of, key) {
   return of.name === "levels" ? `level ${bounds(data.levels[node.level])}` : `state ${node.states[0]}`;
 }
 
-// What is said in a state in each span of the clock, as "OK at steps 1–9, ALARM at step 10 and later".
-function saysByTheClock(state) {
-  const spells = [];
-  state.columns.forEach((column, at) => {
-    const { says } = data.levels[column.level];
-    const last = spells.at(-1);
-    if (!column.met && says !== "ALARM") return;
-    if (last && last.says === says && last.known === column.known && last.to === at - 1) last.to = at;
-    else spells.push({ says, known: column.known, from: at, to: at });
-  });
-  return spells.map(({ says, known, from, to }) =>
-    `${says} at ${spanText(from, to)}${known ? "" : " (no held-out run was there)"}`).join(", ");
-}
-
-// Why a span's number is a guess; null where held-out runs were there.
-function guess(column) {
-  if (column.known) return null;
-  const why = column.met ? "no held-out run was here: from training runs alone"
+// Why the risk of spans is a guess; null where held-out runs were there.
+function guess(columns) {
+  if (columns.some((column) => column.known)) return null;
+  const why = columns.some((column) => column.met) ? "no held-out run was here: from training runs alone"
     : "no run was here: borrowed from this state at other steps, and from other states at these";
-  return `${why}, it would say ${risk(column.outcome)}`;
+  return `${why}, it would say ${risk(columns[0].outcome)}`;
 }
 
 function evidence(state, links) {
@@ -63,33 +48,32 @@ function evidence(state, links) {
   return make("p", {}, state.thin ? few : `Calibrated on ${own}.`);
 }
 
+// Spans of the clock of one risk are one row.
 function byTheClock(state) {
   if (state.columns.length < 2) return null;
   const cell = (...content) => make("td", { class: "number" }, ...content);
-  const rows = state.columns.map((column, at) =>
-    guess(column) ? make("tr", {}, make("td", {}, spans[at]), make("td", { colspan: 3 }, guess(column))) : make(
+  const rows = state.columns.filter((column, at) => column.pool === at).map((first) => {
+    const columns = state.columns.filter((column) => column.pool === first.pool);
+    const values = (name) => columns.map((column) => column[name]);
+    const [low, high] = [Math.min(...values("imminent")), Math.max(...values("imminent"))];
+    const steps = values("steps").reduce((sum, one) => sum + one);
+    const runs = Math.max(...values("runs"));
+    const thin = !guess(columns) && runs < data.thin_runs && chip("thin", "thin");
+    const when = make("td", {}, spanText(first.pool, first.pool + columns.length - 1), " ",
+      levelChip(data.levels[first.level].says), " ", thin);
+    if (guess(columns)) return make("tr", {}, when, make("td", { colspan: 3 }, guess(columns)));
+    return make(
       "tr",
       {},
-      make("td", {}, spans[at], column.thin && make("div", {}, chip("thin", "thin"))),
-      cell(risk(column.outcome), make("small", {}, range(column.interval))),
-      cell(risk(column.imminent)),
-      cell(`${number(column.steps)} / ${number(column.runs)}`),
-    ));
+      when,
+      cell(risk(first.outcome), make("small", {}, range(first.interval))),
+      cell(risk(low) === risk(high) ? risk(low) : range([low, high])),
+      cell(`${number(steps)} / ${columns.length > 1 ? "≥ " : ""}${number(runs)}`),
+    );
+  });
   const heads = ["when", "outcome", "imminent", "steps / runs"]
     .map((text, at) => make("th", { class: at ? "number" : "" }, text));
-  if (rows.length <= SPANS) return [heading("By the clock"), table(heads, rows)];
-  const box = (column, at) => {
-    if (!column.known) return make("span", { title: `${spans[at]}: ${guess(column)}` }, "–");
-    const cell = make("span", { title: spans[at] }, risk(column.outcome));
-    cell.style.background = column.colour;
-    cell.style.color = column.ink;
-    return cell;
-  };
-  return [
-    heading(`Outcome risk by the clock, ${spans[0]} to ${spans.at(-1)}`),
-    make("div", { class: "clock" }, state.columns.map(box)),
-    make("details", {}, make("summary", {}, "all spans with intervals and evidence"), table(heads, rows)),
-  ];
+  return [heading("By the clock"), table(heads, rows)];
 }
 
 // Where a node leads, and from where it is reached.
@@ -164,7 +148,6 @@ function stateDetails(at, links) {
     state.doubt && make("p", {}, chip("doubt", "thin"), " ", state.doubt),
     ...advice(at),
     gauge(state.usual, [state.low, state.high]),
-    clock && make("p", {}, `By the clock: ${saysByTheClock(state)}.`),
     evidence(state, links),
     make("p", {}, `${count(state.visits, "training step")} ended here, ${share(state.share)} of all.`),
     byTheClock(state),

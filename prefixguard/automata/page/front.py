@@ -148,17 +148,12 @@ def _states(summary: AutomatonSummary, ranked: Sequence[StateAlarms], figures: S
 
 def _alarms_at(summary: AutomatonSummary, state: StateFigures) -> str:
     """In which spans of the clock the risk is above the threshold, known or not: live it is read all the same."""
-    clock, threshold = summary.automaton.clock, summary.sounds_above
-    spells: list[tuple[int, int, bool]] = []  # spans, from and to, and whether held-out runs were there
-    for at, (risk, known) in enumerate(zip(state.by_clock, state.known, strict=True)):
-        if risk > threshold and state.entered:
-            joined = spells and spells[-1][1:] == (at - 1, known)
-            spells.append((spells.pop()[0] if joined else at, at, known))
     said = []
-    for first, last, known in spells:
-        of = state.by_clock[first : last + 1]
-        said_risk = summary.risks.range(min(of), max(of)) if min(of) < max(of) else summary.risks.risk(of[0])
-        said.append(f"{_steps(clock, first, last)}, {said_risk}{'' if known else ', where no held-out run was'}")
+    for first, risk in enumerate(state.by_clock):
+        if risk > summary.sounds_above and state.entered and state.pools[first] == first:
+            last = max(at for at, pool in enumerate(state.pools) if pool == first)
+            guess = "" if any(state.known[first : last + 1]) else ", where no held-out run was"
+            said.append(f"{_steps(summary.automaton.clock, first, last)}, {summary.risks.risk(risk)}{guess}")
     return "; ".join(said)
 
 
