@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import sys
 import tempfile
 from pathlib import Path
@@ -180,7 +181,7 @@ def mean(result: dict[str, Any], of: str, figure: str) -> float:
     """Of a row's folds; of the AUPRC the share of the teacher's."""
     known = [fold[figure] for fold in result["rows"][of] if fold.get(figure) is not None]
     whole = mean(result, "teacher", figure) if figure == "auprc" and of != "teacher" else 1.0
-    return float(np.mean(known)) / whole
+    return float(np.mean(known)) / whole if known else math.nan
 
 
 def summary(results: list[dict[str, Any]]) -> list[str]:
@@ -190,7 +191,7 @@ def summary(results: list[dict[str, Any]]) -> list[str]:
     for result in results:
         shares = " / ".join(f"{mean(result, of, 'auprc'):.0%}".replace("%", " %") for of in COMPARED)
         others = (" / ".join(f"{mean(result, of, f):.2f}" for of in COMPARED) for f in ("outcome", "kappa", "coverage"))
-        lines.append(f"| {result['set']} | {' | '.join((shares, *others))} |")
+        lines.append(f"| {result['set']} | {' | '.join((shares, *others))} |".replace("nan", "-"))
     lines.append("")
     for figure, (what, least, sets) in AIMS.items():
         found = {result["set"]: mean(result, "behaviours", figure) for result in results}
