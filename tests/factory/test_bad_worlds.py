@@ -63,11 +63,11 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         file.write_text(textwrap.dedent(WORLD).format(when=when, trouble=trouble, drift=drift))
         seconds = 1.0 if "sleep" in trouble else 20.0
 
-        def opened(_: str) -> RemoteEnvironment:
+        def opened(*_: str, **options: str) -> RemoteEnvironment:
             channel = ProcessChannel([sys.executable, str(file)], "toy", seconds=seconds, first=20.0)
             return RemoteEnvironment(channel, "toy", {"name": "textworld"})
 
-        monkeypatch.setattr(opening, "textworld", opened)
+        monkeypatch.setattr(opening, "shipped_world", opened)
 
     return put
 

@@ -11,7 +11,6 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 from prefixguard.errors import ReplayError
@@ -160,8 +159,3 @@ class HttpChannel:
 
     def close(self) -> None:
         """Nothing is held."""
-
-
-def worker(name: str) -> str:
-    """The file of a worker that is shipped."""
-    return str(Path(__file__).parent / "workers" / f"{name}.py")

@@ -9,15 +9,19 @@ from typing import Any, Self
 
 from prefixguard.errors import ConfigError, UnreplayableRun
 from prefixguard.factory.environments.channel import HttpChannel
-from prefixguard.factory.environments.remote import RemoteEnvironment
+from prefixguard.factory.environments.remote import RemoteEnvironment, shipped_world
 from prefixguard.factory.environments.replayable import ReplayableEnvironment
 from prefixguard.factory.environments.simulation import SIMULATED_FAULTS, SimulationEnvironment
 from prefixguard.factory.environments.tau2 import tau2
-from prefixguard.factory.environments.textworld import textworld
 from prefixguard.factory.environments.tool_faults import TOOL_FAULTS
 from prefixguard.factory.labelled import LabelledRun
 
 _NAMES = "simulation, simulation:WORLD (a seed of tasks), textworld, tau2-retail, tau2-airline, or the http:// address"
+#: The environment variable that names the interpreter which has textworld.
+_TEXTWORLD = "PREFIXGUARD_TEXTWORLD_PYTHON"
+_INSTALL = (
+    f"It needs an interpreter with textworld (pip install textworld==1.7.0), named with --python or in {_TEXTWORLD}."
+)
 
 
 def open_environment(named: str | Mapping[str, Any], python: str = "") -> ReplayableEnvironment:
@@ -38,7 +42,7 @@ def open_environment(named: str | Mapping[str, Any], python: str = "") -> Replay
     if name.startswith("tau2-"):
         return tau2(name.removeprefix("tau2-"), python)
     if name == "textworld":
-        return textworld(python)
+        return shipped_world(name, "textworld_games", python=python, variable=_TEXTWORLD, install=_INSTALL)
     if str(spec.get("name")).startswith(("http://", "https://")):
         address = str(spec["name"])
         return RemoteEnvironment(HttpChannel(address), "http", {"name": address}, chances="free")

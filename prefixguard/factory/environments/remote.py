@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Self
 
-from prefixguard.errors import ReplayDrift, ReplayError, UnreplayableRun
-from prefixguard.factory.environments.channel import Channel
+from prefixguard.errors import ConfigError, ReplayDrift, ReplayError, UnreplayableRun
+from prefixguard.factory.environments.channel import Channel, ProcessChannel
 from prefixguard.factory.environments.replayable import Action, Decision, Proposal, how_made
 from prefixguard.factory.environments.tool_faults import faults_of
 from prefixguard.factory.labelled import LabelledRun
@@ -20,6 +22,8 @@ _MOST = 200
 #: Done in place of an action that there is no other for.
 _NOTHING: Action = {"say": "There is nothing more that I can do here."}
 _SESSIONS = itertools.count(1)
+#: Begins the worlds that are shipped.
+_SERVING = Path(__file__).parent / "workers" / "serving.py"
 
 
 class RemoteEnvironment:
@@ -187,6 +191,25 @@ class RemoteEnvironment:
         if not isinstance(text, str):
             raise ReplayError(f"{self.name} answered without {name!r}, a text: {str(answer)[:200]}")
         return text
+
+
+def shipped_world(name: str, *world: str, python: str, variable: str, install: str) -> RemoteEnvironment:
+    """A world that is shipped, in a process of its own.
+
+    world: its file in `workers`, and what it is given. python: the interpreter that has what it needs; "": the one that
+    the environment variable names. install: how that is installed. ConfigError without an interpreter, ReplayError
+    where the world does not begin in it.
+    """
+    python = python or os.environ.get(variable, "")
+    if not python:
+        raise ConfigError(f"the environment {name} has no interpreter. {install}")
+    channel = ProcessChannel([python, str(_SERVING), *world], name)
+    try:
+        channel.ask({"do": "tasks", "count": 1})
+    except ReplayError as exc:
+        channel.close()
+        raise ReplayError(f"{exc} {install}") from exc
+    return RemoteEnvironment(channel, name, {"name": name}, licence="MIT")
 
 
 def actions_of(messages: list[dict[str, Any]]) -> list[tuple[dict[str, Any], str | None]]:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from prefixguard.errors import ConfigError, ReplayError
-from prefixguard.factory.environments.channel import ProcessChannel, worker
-from prefixguard.factory.environments.remote import RemoteEnvironment
+from prefixguard.factory.environments.remote import RemoteEnvironment, shipped_world
 from prefixguard.factory.labelled import LabelledRun
 from prefixguard.factory.skips import Skips
 
@@ -35,17 +34,7 @@ def tau2(domain: str, python: str = "") -> RemoteEnvironment:
     """
     if domain not in DOMAINS:
         raise ConfigError(f"tau2-bench has no domain {domain!r} here; there are: {', '.join(DOMAINS)}")
-    python = python or os.environ.get(PYTHON, "")
-    if not python:
-        raise ConfigError(f"the environment tau2-{domain} has no interpreter. {_INSTALL}")
-    name = f"tau2-{domain}"
-    channel = ProcessChannel([python, worker("tau2_worker"), domain], name)
-    try:
-        channel.ask({"do": "tasks", "count": 1})
-    except ReplayError as exc:
-        channel.close()
-        raise ReplayError(f"{exc} {_INSTALL}") from exc
-    return RemoteEnvironment(channel, name, {"name": name}, licence="MIT")
+    return shipped_world(f"tau2-{domain}", "tau2_world", domain, python=python, variable=PYTHON, install=_INSTALL)
 
 
 def recorded_runs(path: str | os.PathLike[str], world: RemoteEnvironment, skips: Skips) -> Iterator[LabelledRun]:

@@ -1,6 +1,4 @@
-"""Serves games of TextWorld to a factory, a JSON line a question. Runs in the Python that has textworld.
-
-    python textworld_worker.py < questions > answers
+"""Games of TextWorld, as `serving.py` serves them.
 
 A task is the seed of a game with a quest of five commands in four rooms. The agent follows the walkthrough from behind
 the last command of it that it made, or believes to have made; a careless one leaves some out, decided by the seed.
@@ -10,9 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import json
-import os
-import sys
 import tempfile
 from typing import Any
 
@@ -28,7 +23,7 @@ def make_game(textworld: Any, seed: str, folder: str) -> str:
     return str(textworld.generator.compile_game(textworld.generator.make_game(options), options))
 
 
-class Session:
+class GameRun:
     """One run of one game."""
 
     def __init__(self, textworld: Any, path: str, seed: str, agent: str) -> None:
@@ -41,6 +36,7 @@ class Session:
         self.plan = list(walkthrough or self.state["policy_commands"])
         self.seed, self.careless, self.place = seed, agent == "careless", 0
         self.over = False
+        self.observation = f"{self.state['objective']}\n{self.state['description'].strip()}"
 
     def step(self, action: dict[str, Any]) -> dict[str, Any]:
         believed = action.get("instead_of") or action
@@ -55,70 +51,42 @@ class Session:
         self.state, _, self.over = self.world.step(given)
         return {"answer": self.state.feedback.partition("\n>")[0].strip()}  # no prompt, no status line
 
-    def act(self, salt: str | None) -> dict[str, Any]:
+    def act(self, salt: str | None) -> dict[str, Any] | None:
         place = self.place
         while place < len(self.plan) and self.careless and salt is None and self.chance(place) < 0.15:
             place += 1
         if place >= len(self.plan) or self.over:
-            return {"action": None}
-        return {"action": {"tool": TOOL, "arguments": {TOOL: self.plan[place]}}}
+            return None
+        return {"tool": TOOL, "arguments": {TOOL: self.plan[place]}}
 
     def chance(self, place: int) -> float:
         return int(hashlib.sha256(f"{self.seed}/{place}".encode()).hexdigest()[:8], 16) / 0xFFFFFFFF
 
+    def reached(self) -> bool:
+        return bool(self.state["won"])
 
-class Server:
+    def reference(self) -> str:
+        return "; ".join(self.plan)
+
+    def close(self) -> None:
+        self.world.close()
+
+
+class TextWorldGames:
     def __init__(self) -> None:
         self.textworld: Any = importlib.import_module("textworld")
         self.temporary = tempfile.TemporaryDirectory(prefix="textworld-")
         self.games: dict[str, str] = {}
-        self.sessions: dict[int, Session] = {}
 
-    def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
-        verb, number = asked["do"], int(asked.get("session", 0))
-        if verb == "tasks":
-            return {"tasks": [str(seed) for seed in range(1, asked["count"] + 1)]}
-        if verb == "reset":
-            if not asked["task"].isdigit():
-                return {"error": f"task {asked['task']!r}: the seed of a game, a whole number"}
-            if asked["task"] not in self.games:
-                self.games[asked["task"]] = make_game(self.textworld, asked["task"], self.temporary.name)
-            seed = f"{asked['task']}/{asked['seed']}"
-            session = Session(self.textworld, self.games[asked["task"]], seed, asked["agent"])
-            self.sessions[number] = session
-            while len(self.sessions) > 64:
-                self.sessions.pop(next(iter(self.sessions))).world.close()
-            return {"observation": f"{session.state['objective']}\n{session.state['description'].strip()}"}
-        found = self.sessions.get(number)
-        if found is None:
-            return {"error": "there is no such session"}
-        if verb == "step":
-            return found.step(asked["action"])
-        if verb == "act":
-            return found.act(asked["salt"])
-        if verb == "verify":
-            return {"outcome": "success" if found.state["won"] else "failure"}
-        if verb == "reference":
-            return {"text": "; ".join(found.plan)}
-        if verb == "end":
-            self.sessions.pop(number).world.close()
-            return {}
-        return {"error": f"there is no verb {verb!r}"}
+    def tasks(self, count: int) -> list[str]:
+        return [str(seed) for seed in range(1, count + 1)]
+
+    def begin(self, task: str, seed: str, agent: str) -> GameRun | str:
+        if not task.isdigit():
+            return f"task {task!r}: the seed of a game, a whole number"
+        if task not in self.games:
+            self.games[task] = make_game(self.textworld, task, self.temporary.name)
+        return GameRun(self.textworld, self.games[task], f"{task}/{seed}", agent)
 
 
-def main() -> None:
-    """Answer every line. What others print goes to standard error."""
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    server = Server()
-    for line in sys.stdin:
-        try:
-            answer = server.answer(json.loads(line))
-        except Exception as error:  # an answer to every question
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
-
-
-if __name__ == "__main__":
-    main()
+open_world = TextWorldGames

@@ -1,6 +1,4 @@
-"""Serves tau2-bench's retail and airline to a factory, a JSON line a question. Runs in the Python that has tau2.
-
-    python tau2_worker.py retail < questions > answers
+"""tau2-bench's retail and airline, as `serving.py` serves them.
 
 A task is its id, or {"id": ..., "reference": [[tool, arguments], ...]} for one whose reference was another one once.
 
@@ -16,7 +14,6 @@ import hashlib
 import importlib
 import json
 import os
-import sys
 from typing import Any
 
 
@@ -55,12 +52,14 @@ class Overlay(dict[Any, Any]):
         return gone | {key: self[key] for key in sorted(self.own) if key in self and self[key] != self.rows.get(key)}
 
 
-class Session:
-    """One run of one task."""
+class Tau2Run:
+    """One run of one task. task: as it was asked for."""
 
-    def __init__(self, world: Any, name: str, reference: list[Any], seed: str, agent: str) -> None:
-        self.world, self.name, self.reference = world, name, reference
-        self.seed, self.careless = seed, agent == "careless"
+    def __init__(
+        self, tau2: Tau2World, task: str, observation: str, reference: list[Any], seed: str, agent: str
+    ) -> None:
+        self.tau2, self.task, self.observation, self.actions = tau2, task, observation, reference
+        self.world, self.seed, self.careless = tau2.fresh(), seed, agent == "careless"
         self.done: list[dict[str, Any]] = []
 
     def step(self, action: dict[str, Any]) -> dict[str, Any]:
@@ -77,11 +76,11 @@ class Session:
             answer = f"Error: {error}"
         return {"answer": answer, "changes": bool(changes)}
 
-    def act(self, salt: str | None) -> dict[str, Any]:
+    def act(self, salt: str | None) -> dict[str, Any] | None:
         """The next reference action. With a salt (or an agent that is not careless) none is left out."""
         made = [(one.get("tool"), one.get("arguments")) for one in self.done]
         writes_only = salt is not None
-        for place, (tool, arguments) in enumerate(self.reference):
+        for place, (tool, arguments) in enumerate(self.actions):
             if (tool, arguments) in made:
                 made.remove((tool, arguments))
                 continue
@@ -91,32 +90,56 @@ class Session:
             chance = int(hashlib.sha256(f"{self.seed}/{place}".encode()).hexdigest()[:8], 16) / 0xFFFFFFFF
             if self.careless and salt is None and changes and chance < 0.3:
                 continue
-            return {"action": {"tool": tool, "arguments": arguments}}
-        return {"action": None}
+            return {"tool": tool, "arguments": arguments}
+        return None
+
+    def reached(self) -> bool:
+        return bool(self.tau2.changed(self.world) == self.tau2.goal(self.task, self.actions))
+
+    def reference(self) -> str:
+        return "; ".join(f"{tool} {json.dumps(arguments)}" for tool, arguments in self.actions)
+
+    def close(self) -> None:
+        """Nothing is held."""
 
 
-class Server:
+class Tau2World:
     def __init__(self, domain: str) -> None:
         if domain not in ("retail", "airline"):
             raise ValueError(f"no domain {domain!r}")
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # nothing is fetched
         importlib.import_module("loguru").logger.remove()
         module = importlib.import_module(f"tau2.domains.{domain}.environment")
-        self.make, self.tasks = module.get_environment, {task.id: task for task in module.get_tasks(None)}
+        self.make, self.known = module.get_environment, {task.id: task for task in module.get_tasks(None)}
         self.database: Any = self.make().tools.db
         self.goals: dict[str, Any] = {}
-        self.sessions: dict[int, Session] = {}
 
-    def goal(self, session: Session) -> Any:
-        """What the reference of a session's task changes."""
-        if session.name not in self.goals:
-            world = self.world()
-            for tool, arguments in session.reference:
+    def tasks(self, count: int) -> list[str]:
+        return [name for name, task in self.known.items() if task.evaluation_criteria.actions][:count]
+
+    def begin(self, asked: str, seed: str, agent: str) -> Tau2Run | str:
+        named = json.loads(asked) if asked.startswith("{") else {"id": asked}
+        if named["id"] not in self.known:
+            return f"there is no task {named['id']!r}"
+        task = self.known[named["id"]]
+        if task.initial_state is not None:
+            return f"task {task.id} begins in a state of its own, which is not supported"
+        now = [[one.name, one.arguments] for one in task.evaluation_criteria.actions or ()]
+        wish = str(task.user_scenario.instructions)
+        return Tau2Run(self, asked, wish, named.get("reference", now), f"{task.id}/{seed}", agent)
+
+    def goal(self, task: str, reference: list[Any]) -> Any:
+        """What the reference of a task changes."""
+        if task not in self.goals:
+            world = self.fresh()
+            for tool, arguments in reference:
                 with contextlib.suppress(Exception):  # as its own evaluator: one that is refused changes nothing
                     world.make_tool_call(tool, "assistant", **arguments)
-            self.goals[session.name] = self.changed(world)
-        return self.goals[session.name]
+            self.goals[task] = self.changed(world)
+        return self.goals[task]
 
-    def world(self) -> Any:
+    def fresh(self) -> Any:
+        """The environment as every run of the domain begins in it."""
         database = copy.copy(self.database)
         for name in self.database.model_fields_set:
             if isinstance(rows := getattr(database, name), dict):
@@ -133,56 +156,5 @@ class Server:
             found[name] = rows.changed() if isinstance(rows, Overlay) else rows
         return found
 
-    def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
-        verb, number = asked["do"], int(asked.get("session", 0))
-        if verb == "tasks":
-            usable = [name for name, task in self.tasks.items() if task.evaluation_criteria.actions]
-            return {"tasks": usable[: asked["count"]]}
-        if verb == "reset":
-            named = json.loads(asked["task"]) if asked["task"].startswith("{") else {"id": asked["task"]}
-            if named["id"] not in self.tasks:
-                return {"error": f"there is no task {named['id']!r}"}
-            task = self.tasks[named["id"]]
-            if task.initial_state is not None:
-                return {"error": f"task {task.id} begins in a state of its own, which is not supported"}
-            now = [[one.name, one.arguments] for one in task.evaluation_criteria.actions or ()]
-            reference, seed = named.get("reference", now), f"{task.id}/{asked['seed']}"
-            self.sessions[number] = Session(self.world(), asked["task"], reference, seed, asked["agent"])
-            while len(self.sessions) > 64:
-                self.sessions.pop(next(iter(self.sessions)))
-            return {"observation": str(task.user_scenario.instructions)}
-        session = self.sessions.get(number)
-        if session is None:
-            return {"error": "there is no such session"}
-        if verb == "step":
-            return session.step(asked["action"])
-        if verb == "act":
-            return session.act(asked["salt"])
-        if verb == "verify":
-            reached = self.changed(session.world) == self.goal(session)
-            return {"outcome": "success" if reached else "failure"}
-        if verb == "reference":
-            return {"text": "; ".join(f"{tool} {json.dumps(arguments)}" for tool, arguments in session.reference)}
-        if verb == "end":
-            self.sessions.pop(number, None)
-            return {}
-        return {"error": f"there is no verb {verb!r}"}
 
-
-def main() -> None:
-    """Answer every line. What others print goes to standard error."""
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # nothing is fetched
-    server = Server(sys.argv[1])
-    for line in sys.stdin:
-        try:
-            answer = server.answer(json.loads(line))
-        except Exception as error:  # an answer to every question
-            answer = {"error": f"{type(error).__name__}: {error}"}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
-
-
-if __name__ == "__main__":
-    main()
+open_world = Tau2World
