@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from prefixguard.escalate import AgentNames, MaskedRecords, Message, fit, shown_name
-from prefixguard.factory.candidates import CRITERIA, MOST_CANDIDATES, Candidate
+from prefixguard.factory.candidates import CRITERIA, MOST_CANDIDATES, ProposedStep
 
 #: Tokens that are left for the question, of the budget of a prompt.
 _QUESTION = 1500
@@ -82,7 +82,7 @@ class AnnotationQuestions:
         """Which steps may be decisive?"""
         return self._messages(_PROPOSE)
 
-    def verify(self, candidate: Candidate) -> tuple[Message, ...]:
+    def verify(self, candidate: ProposedStep) -> tuple[Message, ...]:
         """Is this one?"""
         reason = json.dumps(candidate.reason or "nothing more", ensure_ascii=False)
         agent = json.dumps(shown_name(candidate.agent), ensure_ascii=False)

@@ -25,7 +25,7 @@ _LONGEST = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ProposedStep:
     """A step that was proposed. proposers: who named it, by number, each once. reason: of the first of them."""
 
     step: int
@@ -52,7 +52,7 @@ class CandidateCheck:
 class CandidateVote:
     """How a candidate fared. checks: of the verifiers that answered."""
 
-    candidate: Candidate
+    candidate: ProposedStep
     checks: tuple[CandidateCheck, ...]
 
     @property
@@ -107,7 +107,7 @@ def read_candidates(said: Mapping[str, Any], records: Sequence[StepRecord]) -> t
     return list(found.items()), problems
 
 
-def merged(proposals: Mapping[int, Sequence[tuple[int, str]]], records: Sequence[StepRecord]) -> list[Candidate]:
+def merged(proposals: Mapping[int, Sequence[tuple[int, str]]], records: Sequence[StepRecord]) -> list[ProposedStep]:
     """Candidates of all proposers, in the order of their steps. proposals: by proposer, as `read_candidates` gives."""
     agents = {record.index: agent_of(record) for record in records}
     named: dict[int, list[int]] = {}
@@ -116,7 +116,7 @@ def merged(proposals: Mapping[int, Sequence[tuple[int, str]]], records: Sequence
         for step, reason in candidates:
             named.setdefault(step, []).append(proposer)
             reasons[step] = reasons.get(step) or reason
-    return [Candidate(step, agents[step], tuple(named[step]), reasons[step]) for step in sorted(named)]
+    return [ProposedStep(step, agents[step], tuple(named[step]), reasons[step]) for step in sorted(named)]
 
 
 def read_check(said: Mapping[str, Any]) -> CandidateCheck | None:

@@ -39,7 +39,7 @@ TRIMMED: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class ChannelEvidence:
     """How much each value of a channel says, in nats: -log of the share of healthy steps that reach it.
 
     channel : int64 (bins,), whose the bin is. low, width : float32 (bins,), where it begins and how wide it is.
@@ -72,7 +72,7 @@ class HealthyHead:
     """runs: what healthy runs are like. evidence: what it means to be unlike them. n_runs: runs it was fitted on."""
 
     runs: HealthyRuns
-    evidence: Evidence
+    evidence: ChannelEvidence
     n_runs: int
 
     def logits(self, corpus: Corpus, rows: Rows, runs: NDArray[np.int64]) -> list[NDArray[np.float64]]:
@@ -145,7 +145,7 @@ def channels_of(runs: HealthyRuns, corpus: Corpus, rows: Rows, of: NDArray[np.in
     ]
 
 
-def fit_evidence(runs: Sequence[Matrix]) -> Evidence:
+def fit_evidence(runs: Sequence[Matrix]) -> ChannelEvidence:
     """runs: channels of healthy runs, each (T, channels), by a fit without them."""
     steps, bins = np.concatenate(runs).astype(np.float64), []
     rarest = -np.log1p(-_LEVELS * len(steps) / (len(steps) + 1))
@@ -159,7 +159,7 @@ def fit_evidence(runs: Sequence[Matrix]) -> Evidence:
         bins += [(channel, *one) for one in zip(edges[:-1], widths, heights, strict=True)]
         bins.append((channel, edges[-1], excess * _BEYOND, _WEIGHTS[name] * _BEYOND))
     channels, low, width, height = (np.array(column, np.float32) for column in zip(*bins, strict=True))
-    found = Evidence(channels.astype(np.int64), low, width, height)
+    found = ChannelEvidence(channels.astype(np.int64), low, width, height)
     evidence = [found.of(channels) for channels in runs]
     found = replace(found, drift=float(np.float32(_DRIFT * np.concatenate(evidence).mean())))
     highest = float(np.median([found.running(one).max() for one in evidence]))

@@ -14,7 +14,7 @@ from prefixguard.learn.graph import Graph, Matrix
 from prefixguard.learn.healthy_runs import EMPTY, FARTHEST, IS_MESSAGE, UNUSUAL, HealthyRuns
 
 if TYPE_CHECKING:
-    from prefixguard.learn.healthy import Evidence
+    from prefixguard.learn.healthy import ChannelEvidence
 
 #: Nats at which the running sum of a run stays.
 MOST_EVIDENCE: Final = 1e4
@@ -26,7 +26,7 @@ class HealthyPart:
     """A `StepPart`. prefix: of the names of its constants."""
 
     runs: HealthyRuns
-    evidence: Evidence
+    evidence: ChannelEvidence
     prefix: str
 
     @property

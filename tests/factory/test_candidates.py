@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from prefixguard.factory.candidates import (
     CRITERIA,
-    Candidate,
     CandidateCheck,
     CandidateVote,
+    ProposedStep,
     merged,
     read_candidates,
     read_check,
@@ -33,7 +33,7 @@ def check(*failed: str, confidence: float = 0.5) -> CandidateCheck:
 
 
 def vote(step: int, proposers: int, *checks: CandidateCheck) -> CandidateVote:
-    return CandidateVote(Candidate(step, "Coder", tuple(range(proposers)), ""), checks)
+    return CandidateVote(ProposedStep(step, "Coder", tuple(range(proposers)), ""), checks)
 
 
 YES, NO = check(), check("decisive")
@@ -121,7 +121,7 @@ def test_what_is_read_of_a_proposal() -> None:
 
 def test_proposals_are_merged_by_step() -> None:
     found = merged({1: [(3, ""), (1, "x")], 0: [(3, "first")], 2: []}, RECORDS)
-    assert found == [Candidate(1, "Planner", (1,), "x"), Candidate(3, "Coder", (0, 1), "first")]
+    assert found == [ProposedStep(1, "Planner", (1,), "x"), ProposedStep(3, "Coder", (0, 1), "first")]
 
 
 def test_what_is_read_of_a_verification() -> None:

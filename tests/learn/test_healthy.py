@@ -11,7 +11,7 @@ import prefixguard
 from prefixguard.alarm import Level
 from prefixguard.errors import ConfigError, DataError
 from prefixguard.learn import TrainConfig, featurise, train
-from prefixguard.learn.healthy import Evidence, fit_evidence
+from prefixguard.learn.healthy import ChannelEvidence, fit_evidence
 from prefixguard.metrics import auroc
 from prefixguard.simulation import write_runs
 from prefixguard.stepview import load_adapter, read_runs
@@ -135,7 +135,7 @@ def test_evidence_rises_with_every_channel_and_the_running_sum_forgets():
         assert (np.diff(found.of(values)) >= 0).all() and found.of(values)[-1] > found.of(values)[0] + 10
     mean = np.concatenate([found.of(run) for run in runs]).mean()
     assert found.drift == pytest.approx(1.3 * mean, rel=1e-4)
-    short = Evidence(found.channel, found.low, found.width, found.height, drift=1.0)
+    short = ChannelEvidence(found.channel, found.low, found.width, found.height, drift=1.0)
     assert short.running(np.array([3, 0, 0, 0, 5], np.float32)).tolist() == [2, 1, 0, 0, 4]
     assert short.running(np.full(9, 1e9, np.float32))[-1] == 1e4
 
