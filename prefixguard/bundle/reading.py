@@ -64,6 +64,11 @@ class Bundle:
         return features_of(self.kind, len(self.typical))
 
     @property
+    def higher_is_safer(self) -> bool:
+        """Of a monitor of scores: whether a higher score is the safer one."""
+        return (self.manifest.get("config") or {}).get("higher_is_safer") is True
+
+    @property
     def horizon(self) -> int | None:
         """Steps before the end of a failed run at which it counts as imminent (inclusive), as trained."""
         value = self.manifest.get("horizon")

@@ -170,8 +170,7 @@ def _reads(bundle: Bundle) -> str:
     """In words."""
     if bundle.kind != SCORES:
         return "steps of an agent"
-    safer = (bundle.manifest.get("config") or {}).get("higher_is_safer") is True
-    return f"scores of a verifier, judge or critic; a higher one is {'safer' if safer else 'riskier'}"
+    return f"scores of a verifier, judge or critic; a higher one is {'safer' if bundle.higher_is_safer else 'riskier'}"
 
 
 def _signature(path: Path, *, is_checked: bool) -> str:

@@ -18,15 +18,13 @@ if TYPE_CHECKING:
 #: Read from the current folder when no runs are named.
 FILE = Path("prefixguard.toml")
 MONITORS = Path("monitors")
-#: The shipped adapter that reads tables of scores.
-SCORES_ADAPTER = "scores"
 SIMULATED_RUNS, LAB_SEED, SIMULATION_ADAPTER = 1200, 13, "openai_chat"
 _SECTION = "train"
 _PATHS = ("runs", "labels", "out")
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingPlan:
+class PlannedTraining:
     """runs: None means the simulation's. said: which runs these are and where that was said, a sentence for people."""
 
     runs: str | None
@@ -45,14 +43,14 @@ def plan_training(
     config: Path | None,
     options: Mapping[str, Any],
     scores: Path | None = None,
-) -> TrainingPlan:
+) -> PlannedTraining:
     """Put the command line over the file over the defaults.
 
     config: a TOML file with a section [train]; None: `prefixguard.toml` here, but only when no runs are named.
     options: fields of TrainConfig from the command line. scores: a table of scores, in the place of runs.
     Raises ConfigError, UsageError.
     """
-    from prefixguard.learn import TrainConfig
+    from prefixguard.learn import SCORES_ADAPTER, TrainConfig
 
     if scores is not None:
         if runs is not None or adapter is not None:
@@ -78,12 +76,14 @@ def plan_training(
             f"No runs are named and {why}: training on {SIMULATED_RUNS:,} runs of the built-in simulation. That is "
             "material for demonstration and tests; a monitor for your agent needs your agent's runs."
         )
-        return TrainingPlan(None, SIMULATION_ADAPTER, None, out_named or MONITORS / "lab", settled, said)
+        return PlannedTraining(None, SIMULATION_ADAPTER, None, out_named or MONITORS / "lab", settled, said)
     if adapter is None:
         adapter = adapter_for(None, runs_named).name
     source = f"as {file} says" if runs is None else "as asked"
     said = f"Training on {runs_named} through adapter {adapter}, {source}."
-    return TrainingPlan(runs_named, adapter, labels_named, out_named or MONITORS / _name_of(runs_named), settled, said)
+    return PlannedTraining(
+        runs_named, adapter, labels_named, out_named or MONITORS / _name_of(runs_named), settled, said
+    )
 
 
 def evaluation_folder(monitor: Path, named: Path | None) -> Path:

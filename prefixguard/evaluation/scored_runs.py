@@ -102,8 +102,7 @@ class Heard:
         """What is scored beside the monitor: rules, or the scores that it reads."""
         if not self.monitor.reads_scores:
             return rule_scores(records)
-        config = self.monitor.bundle.manifest.get("config") or {}
-        return score_values(records, higher_is_safer=config.get("higher_is_safer") is True)
+        return score_values(records, higher_is_safer=self.monitor.bundle.higher_is_safer)
 
     def used(self, key: Key) -> bool:
         """Whether the monitor was made from this run's task, or from a repeat of it."""

@@ -28,13 +28,14 @@ from prefixguard.learn.config import BACKENDS, LearnListener, TrainConfig, read_
 from prefixguard.learn.corpus import Corpus, Rows, featurise, labels
 from prefixguard.learn.fit import FittedMonitor, fit_monitor, torch_part
 from prefixguard.learn.teacher import out_of_fold, run_weights, sparse_matrix, steps_of
-from prefixguard.learn.train import TrainResult, split_for_training, train, train_corpus
+from prefixguard.learn.train import SCORES_ADAPTER, TrainResult, split_for_training, train, train_corpus
 
 if TYPE_CHECKING:
     from prefixguard.learn.soft_fsm import SoftFsm
 
 __all__ = [
     "BACKENDS",
+    "SCORES_ADAPTER",
     "Corpus",
     "FittedMonitor",
     "LearnListener",

@@ -33,7 +33,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(slots=True)
-class _ScoredRun:
+class _RunOfScores:
     """What the rows of a run say. problem: why it cannot be read; the first, where there are several."""
 
     scores: array[float] = field(default_factory=lambda: array("d"))
@@ -84,8 +84,8 @@ def _number(value: Any) -> Any:
         return value
 
 
-def _table(rows: Iterable[tuple[int, Row]], document: Document, counts: Counts) -> Iterator[Found | Unread]:
-    runs: dict[str, _ScoredRun] = {}
+def _table(rows: Iterable[tuple[int, Row]], document: Document) -> Iterator[Found | Unread]:
+    runs: dict[str, _RunOfScores] = {}
     unit = "row" if _is_parquet(document) else "line"
     for n, (number, row) in enumerate(rows, 1):
         if n > MOST_ROWS:
@@ -95,7 +95,7 @@ def _table(rows: Iterable[tuple[int, Row]], document: Document, counts: Counts) 
         if not name:
             yield Unread(where, f"{where}: names no run. Every row needs run, step and score.")
             continue
-        run = runs.setdefault(name, _ScoredRun())
+        run = runs.setdefault(name, _RunOfScores())
         if run.problem is None:
             try:
                 run.take(row, where)
@@ -198,7 +198,7 @@ def _scores(spec: dict[str, Any], site: Site) -> Container:
             is_csv, document = _is_csv(document)
             rows = _csv_rows(document) if is_csv else _json_rows(document, counts)
         with contained(document.where):
-            yield from _table(rows, document, counts)
+            yield from _table(rows, document)
 
     group_by = compile_value("@.run", Site(site.where, {"@": Base(None)}))
     return Container(runs, ("**/*.csv", "**/*.jsonl", "**/*.ndjson", "**/*.parquet"), group_by=group_by)
