@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from prefixguard.factory.out_place import file_for
 from prefixguard.factory.outages import Outages
 from prefixguard.factory.prefix_rows import audited_records
 from prefixguard.factory.skips import Skips
-from prefixguard.store import Store
+from prefixguard.store import OnProgress, Store
 from prefixguard.trace import read_named
 
 #: Bytes of a file of references that is read.
@@ -63,7 +63,7 @@ def annotate(
     budget_questions: int | None = None,
     workers: int = 4,
     mask: bool = True,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> CorpusReport:
     """Label the failed runs of a corpus whose decisive step is not known, by models that propose and verify.
 
@@ -167,7 +167,7 @@ class _Panel:
     outages: Outages
 
     async def label_all(
-        self, runs: Sequence[LabelledRun], workers: int, on_progress: Callable[[int, int], None] | None
+        self, runs: Sequence[LabelledRun], workers: int, on_progress: OnProgress | None
     ) -> list[LabelledRun | None]:
         """Every run labelled, or None where nobody could tell, in their order."""
         found: list[LabelledRun | None] = [None] * len(runs)
@@ -180,10 +180,7 @@ class _Panel:
             for place in turn:
                 found[place], reasons[place], unheard, causes[place] = await self._label(runs[place])
                 done, silent = done + 1, silent + 1 if unheard else 0
-                if found[place] is None and causes[place]:
-                    self.outages.fail(causes[place])
-                else:
-                    self.outages.settle()
+                self.outages.count(causes[place] if found[place] is None else "")
                 if silent >= _SILENT:
                     raise EndpointError(
                         f"nobody answers: {self.outages.cause} The same command goes on when it is back."

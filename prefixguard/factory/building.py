@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +25,7 @@ from prefixguard.factory.prefix_rows import Cut, audited_records, cut_of, prefix
 from prefixguard.factory.sides import SplitEntry, sides_of
 from prefixguard.factory.skips import Skips
 from prefixguard.stepview import StepRecord
+from prefixguard.store import OnProgress
 from prefixguard.trace import run_digest
 
 SCHEMA = "prefixguard/factory-rows/v1"
@@ -66,7 +67,7 @@ def build(
     budget_tokens: int = 24_000,
     mask: bool = True,
     seed: int = 13,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> CorpusReport:
     """Make the rows that an auditor is trained and tested on: train and test side, and a manifest.
 
@@ -202,7 +203,7 @@ class _Reading:
         paths: Sequence[Path],
         budget_tokens: int,
         skips: Skips,
-        on_progress: Callable[[int, int], None] | None,
+        on_progress: OnProgress | None,
     ) -> None:
         self._paths, self._budget, self._on_progress = paths, budget_tokens, on_progress
         self.skips, self._n_runs, self.kinds = skips, 0, set[str]()

@@ -18,6 +18,7 @@ from prefixguard.factory.environments import (
     ReplayableEnvironment,
     fault_of,
     open_environment,
+    outage_of,
     recorded_runs,
 )
 from prefixguard.factory.kept_answers import KeptAnswers
@@ -85,10 +86,7 @@ def collect(
             else:
                 counts[run.source] += 1
                 found.append(run)
-            if fault == WORLD_FAILED:
-                outages.fail(cause)
-            else:
-                outages.settle()
+            outages.count(outage_of(why))
             if on_progress is not None:
                 on_progress(number + 1, count)
     finally:
@@ -146,7 +144,7 @@ def _executed(
         kept = work.get("executed", run=run.digest)
         if kept is None:
             kept = Kept(_disagreement(world, run))
-            if kept.facts.get("fault") != WORLD_FAILED:  # it may be tried again
+            if not outage_of(kept.facts):
                 work.put(kept, "executed", run=run.digest)
         source = "safe" if run.run["outcome"] == Outcome.SUCCESS else "natural"
         yield run.run_id, None if "fault" in kept.facts else replace(run, source=source), kept.facts

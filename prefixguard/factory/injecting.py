@@ -6,6 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from prefixguard.errors import ConfigError, DataError, ReplayError
@@ -18,6 +19,7 @@ from prefixguard.factory.environments import (
     ReplayableEnvironment,
     fault_of,
     kinds_of,
+    outage_of,
 )
 from prefixguard.factory.labelled import LabelledRun, MistakeLabel, read_corpus, records_of
 from prefixguard.factory.out_place import file_for
@@ -79,10 +81,7 @@ def inject(
             except ReplayError as exc:
                 why = fault_of(exc)
                 skips.add(why["fault"], run.run_id, why["cause"])
-                if why["fault"] == WORLD_FAILED:
-                    outages.fail(why["cause"])
-                else:
-                    outages.settle()
+                outages.count(outage_of(why))
                 continue
             is_left = False
             for _ in range(tries):
@@ -95,18 +94,17 @@ def inject(
                 kept = work.get("injected", run=run.digest, place=place, kind=kind)
                 if kept is None:
                     kept = Kept(_attempt(world, run, place, kind, f"{seed}/{run.run_id}/{place}"))
-                    if kept.facts.get("fault") != WORLD_FAILED:  # it may be tried again
+                    if not outage_of(kept.facts):
                         work.put(kept, "injected", run=run.digest, place=place, kind=kind)
-                cause = str(kept.facts.get("cause", ""))
-                if kept.facts.get("fault") == WORLD_FAILED:
+                outage = outage_of(kept.facts)
+                outages.count(outage, first=not is_left)
+                if outage:
                     if not is_left:
-                        skips.add(WORLD_FAILED, run.run_id, cause)
-                    outages.fail(cause, first=not is_left)
+                        skips.add(WORLD_FAILED, run.run_id, outage)
                     is_left = True
                     continue
-                outages.settle()
                 if "fault" in kept.facts:
-                    skips.add(str(kept.facts["fault"]), f"{run.run_id}, {kind}", cause)
+                    skips.add(str(kept.facts["fault"]), f"{run.run_id}, {kind}", str(kept.facts.get("cause", "")))
                     continue
                 accepted[kind] += 1
                 found.append(LabelledRun.from_json(json.loads(kept.facts["run"])))
@@ -147,19 +145,18 @@ def _attempt(world: ReplayableEnvironment, run: LabelledRun, place: int, kind: s
             return {"fault": "the run succeeded in spite of the fault"}
     except ReplayError as exc:
         return fault_of(exc)
-    trace = injected.trace()
-    records, before = records_of(trace), run.records()
-    at = decision.step
-    if any(records[: at - 1] != other[: at - 1] for other in (before, records_of(control.trace()))):
+    trace, right, at = injected.trace(), control.trace(), decision.step
+    records, controlled = records_of(trace), records_of(right)
+    if any(records[: at - 1] != other[: at - 1] for other in (run.records(), controlled)):
         return {"fault": "what comes before the fault changed"}
-    if len(records) < at or records[at - 1 : at] == records_of(control.trace())[at - 1 : at]:
+    if len(records) < at or records[at - 1 : at] == controlled[at - 1 : at]:
         return {"fault": "the fault changed no record"}
-    if any(not _differs_first(trace, other, at) for other in (run.run, control.trace())):
+    if any(not _differs_first(trace, other, at) for other in (run.run, right)):
         return {"fault": "what differs first is no act of the agent at the fault"}
     trace["run_id"] = f"{run.run_id}-{kind}-{at}"
     made = {**injected.provenance(), "source_run": run.run_id, "operator": kind, "place": place}
     label = MistakeLabel(at, records[at - 1].agent or None, kind, "injected")
-    labelled = LabelledRun(trace, "injected", (label,), run.family, made, run.licence, run.may_train, run.split)
+    labelled = replace(run, run=trace, source="injected", mistakes=(label,), provenance=made)
     return {"run": json.dumps(labelled.as_json())}
 
 

@@ -30,13 +30,12 @@ class Outages:
     _newest: str = ""
     _in_a_row: int = 0
 
-    def settle(self) -> None:
-        """A question was answered."""
-        self.settled, self._in_a_row = self.settled + 1, 0
-
-    def fail(self, cause: str, *, first: bool = True) -> None:
-        """A question was not answered. first: the first time for its run. Raises `error` where the cause is the same
-        `IN_A_ROW` times in a row."""
+    def count(self, cause: str, *, first: bool = True) -> None:
+        """Count a question. cause: why it was not answered; "" where it was. first: the first time for its run. Raises
+        `error` where the cause is the same `IN_A_ROW` times in a row."""
+        if not cause:
+            self.settled, self._in_a_row = self.settled + 1, 0
+            return
         self.left, self.cause = self.left + first, self.cause or cause
         self._in_a_row, self._newest = self._in_a_row + 1 if cause == self._newest else 1, cause
         if self._in_a_row >= IN_A_ROW:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from prefixguard.errors import ConfigError, DataError, ReplayError
 from prefixguard.escalate import Endpoint
 from prefixguard.factory.contrast import candidates, evidence, first_cause, point_of_no_return
 from prefixguard.factory.corpus_report import CorpusReport
-from prefixguard.factory.environments import WORLD_FAILED, Environments, ReplayableEnvironment, fault_of
-from prefixguard.factory.kept_answers import KeptAnswers
+from prefixguard.factory.environments import Environments, ReplayableEnvironment, fault_of, outage_of
+from prefixguard.factory.kept_answers import SPENT, KeptAnswers
 from prefixguard.factory.labelled import LabelledRun, MistakeLabel, read_corpus
 from prefixguard.factory.out_place import file_for
 from prefixguard.factory.outages import Outages
@@ -78,17 +79,14 @@ def replay(
             kept = work.get("replayed", run=run.digest)
             if kept is None:
                 kept = Kept(_replayed(worlds, run, proposes, rolls, margin, str(seed)))
-                if not kept.facts.get("again"):
+                if kept.facts.get("fault") != SPENT and not outage_of(kept.facts):
                     work.put(kept, "replayed", run=run.digest)
             if "fault" in kept.facts:
                 skips.add(str(kept.facts["fault"]), run.run_id, str(kept.facts.get("cause", "")))
             else:
                 found.append(LabelledRun.from_json(json.loads(kept.facts["run"])))
                 rules.update(mistake.rule for mistake in found[-1].mistakes)
-            if kept.facts.get("fault") == WORLD_FAILED:
-                outages.fail(str(kept.facts["cause"]))
-            else:
-                outages.settle()
+            outages.count(outage_of(kept.facts))
             if on_progress is not None:
                 on_progress(number + 1, len(failures))
     notes = outages.write(found)
@@ -100,7 +98,7 @@ def replay(
 def _replayed(
     worlds: Environments, run: LabelledRun, proposer: Proposer, rolls: int, margin: float, salt: str
 ) -> dict[str, Any]:
-    """The labelled run as text, or why there is none; `again`: it may be tried again."""
+    """The labelled run as text, or why there is none."""
     try:
         world = worlds.of(run)
         world.replay(run, len(world.decisions(run)))
@@ -108,10 +106,10 @@ def _replayed(
             return {"fault": "it succeeded, as the environment says"}
         proposals, fault = proposer.propose(run, world)
         if fault:
-            return {"fault": fault, "again": "budget" in fault}
+            return {"fault": fault}
         return _labelled(world, run, proposer.name, rolls, margin, salt, proposals)
     except ReplayError as exc:
-        return {**fault_of(exc), "again": fault_of(exc)["fault"] == WORLD_FAILED}
+        return fault_of(exc)
 
 
 def _labelled(
@@ -134,9 +132,7 @@ def _labelled(
     ]
     told = {"rolls": rolls, "margin": margin, "proposer": who, "candidates": evidence(found)}
     made = {**run.provenance, "replay": told}
-    labelled = LabelledRun(
-        run.run, "replayed", tuple(labels), run.family, made, run.licence, run.may_train, run.split
-    )  # fmt: skip
+    labelled = replace(run, source="replayed", mistakes=tuple(labels), provenance=made)
     return {"run": json.dumps(labelled.as_json())}
 
 

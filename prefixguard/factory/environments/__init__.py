@@ -10,7 +10,7 @@ from prefixguard.factory.environments.replayable import (
     Proposal,
     ReplayableEnvironment,
     fault_of,
-    why_not,
+    outage_of,
 )
 from prefixguard.factory.environments.simulation import SimulationEnvironment
 from prefixguard.factory.environments.tau2 import recorded_runs
@@ -31,6 +31,6 @@ __all__ = [
     "fault_of",
     "kinds_of",
     "open_environment",
+    "outage_of",
     "recorded_runs",
-    "why_not",
 ]

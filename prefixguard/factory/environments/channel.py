@@ -135,8 +135,8 @@ class ProcessChannel:
 class HttpChannel:
     """A server of somebody's own: POST ADDRESS/VERB with a JSON object, answered by one."""
 
-    def __init__(self, address: str, *, seconds: float = SECONDS) -> None:
-        self._address, self._seconds = address.rstrip("/"), seconds
+    def __init__(self, address: str) -> None:
+        self._address = address.rstrip("/")
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """See `Channel`."""
@@ -146,7 +146,7 @@ class HttpChannel:
             address, json.dumps(dict(request)).encode(), {"Content-Type": "application/json"}, method="POST"
         )
         try:
-            with urllib.request.urlopen(asked, timeout=self._seconds) as answer:
+            with urllib.request.urlopen(asked, timeout=SECONDS) as answer:
                 return _checked(answer.read(_LONGEST), where)
         except (urllib.error.URLError, OSError, ValueError) as exc:
             if isinstance(exc, ReplayError):

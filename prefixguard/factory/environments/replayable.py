@@ -134,13 +134,16 @@ def how_made(run: LabelledRun, spec: Mapping[str, Any]) -> tuple[str, str, str]:
     return task, seed, agent
 
 
-def why_not(exc: ReplayError) -> str:
-    """Why a run is left out, a clause that adds up over runs."""
-    if isinstance(exc, ReplayDrift):
-        return "the environment answers otherwise than it did"
-    return "it cannot be played again: it was not made so" if isinstance(exc, UnreplayableRun) else WORLD_FAILED
-
-
 def fault_of(exc: ReplayError) -> dict[str, Any]:
-    """Why a run is left out as facts: `fault`, a clause that adds up, and `cause`, what was said."""
-    return {"fault": why_not(exc), "cause": str(exc)}
+    """Why a run is left out as facts: `fault`, a clause that adds up over runs, and `cause`, what was said."""
+    fault = WORLD_FAILED
+    if isinstance(exc, ReplayDrift):
+        fault = "the environment answers otherwise than it did"
+    elif isinstance(exc, UnreplayableRun):
+        fault = "it cannot be played again: it was not made so"
+    return {"fault": fault, "cause": str(exc)}
+
+
+def outage_of(facts: Mapping[str, Any]) -> str:
+    """What was said where the world failed, so that the run may be tried again; "" for all else. facts: of a run."""
+    return str(facts["cause"]) if facts.get("fault") == WORLD_FAILED else ""
